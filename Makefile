@@ -1,0 +1,35 @@
+# `make tune` runs the main job on the sample that ships; `make test` passes the tests. Both set up what they need.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+WORKERS ?= 2
+
+.PHONY: tune test lint bench lock clean
+
+tune: $(VENV)/ready
+	$(BIN)/qconf tune
+
+test: $(VENV)/ready
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m "not slow"
+
+lint: $(VENV)/ready
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+bench: $(VENV)/ready
+	$(BIN)/python -m tests.benchmarks.speed
+
+$(VENV)/ready: requirements.lock pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.12 ...")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --editable .
+	touch $@
+
+lock:  # needs uv; pins every dependency, for every Python from 3.11 on, with hashes
+	uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes \
+	    --no-emit-index-url --custom-compile-command "make lock" -o requirements.lock
+
+clean:
+	rm -rf $(VENV) build *.egg-info
