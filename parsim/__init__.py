@@ -1,0 +1,15 @@
+"""parsim answers one question fast: had these jobs met this machine and these queues, when would each have started?
+
+>>> import parsim
+>>> workload = parsim.Workload(submit=[0, 1, 2], cores=[4, 4, 1], runtime=[50, 50, 9], walltime=[60, 60, 10])
+>>> parsim.simulate(workload, parsim.System.single(cores=5)).start.tolist()
+[0, 50, 2]
+"""
+
+from parsim import metrics, verify
+from parsim.schedule import Schedule
+from parsim.simulate import simulate
+from parsim.system import Pool, Queue, System
+from parsim.workload import Workload
+
+__all__ = ["Pool", "Queue", "Schedule", "System", "Workload", "metrics", "simulate", "verify"]

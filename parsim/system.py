@@ -1,0 +1,195 @@
+"""The machine, its queues and its discipline."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from parsim.workload import MAX_CORES, MAX_DURATION
+
+Mode = Literal["shared", "partitioned", "hybrid"]
+Placement = Literal["pool", "combined"]
+Entry = Literal["either", "move"]
+
+UNLIMITED = MAX_CORES  #: no job count and no core count reaches it
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """A queue: who may enter it, what it owns, what it is allowed.
+
+    Attributes
+    ----------
+    cores : (int, int)
+        Least and most cores of a job, both inclusive.
+    walltime : (int, int)
+        Seconds; above the first, up to and including the second.
+    priority : float
+        Positive; larger goes first.
+    partition : int
+        Cores of its own, used by the modes ``partitioned`` and ``hybrid``.
+    reservation : bool
+        Jobs start by advance reservation over the other partitions; its own partition is 0.
+    starvation : int or None
+        Seconds of waiting from which a job goes before all that do not starve.
+    max_run, max_run_cores, max_user_run, max_user_cores : int or None
+        Running jobs and running cores, of the queue and of each of its users.
+    """
+
+    name: str = "all"
+    cores: tuple[int, int] = (1, MAX_CORES)
+    walltime: tuple[int, int] = (0, MAX_DURATION)
+    priority: float = 1
+    partition: int = 0
+    reservation: bool = False
+    starvation: int | None = None
+    max_run: int | None = None
+    max_run_cores: int | None = None
+    max_user_run: int | None = None
+    max_user_cores: int | None = None
+
+    def problems(self) -> Iterator[tuple[str, str]]:
+        """Yield (field, what is wrong with it) for everything that cannot be simulated."""
+        for name, (low, high), least in (("cores", self.cores, 1), ("walltime", self.walltime, 0)):
+            if not least <= low <= high or high < 1:
+                yield name, f"no job can enter: {low}..{high} is not a range from {least} up"
+        if not (math.isfinite(self.priority) and self.priority > 0):
+            yield "priority", f"{self.priority} is not a positive number"
+        if self.partition < 0:
+            yield "partition", f"{self.partition} is negative"
+        if self.reservation and self.partition:
+            yield "partition", f"{self.partition}: a queue with advance reservations owns no partition, only 0"
+        if self.starvation is not None and self.starvation < 0:
+            yield "starvation", f"{self.starvation} is negative"
+        for name in ("max_run", "max_run_cores", "max_user_run", "max_user_cores"):
+            limit = getattr(self, name)
+            if limit is not None and limit < 1:
+                yield name, f"{limit}: no job could ever start, at least 1 or no limit"
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """The common pool of a hybrid machine, entered by priority factor.
+
+    Attributes
+    ----------
+    threshold : float
+        tau: the priority factor from which a job may enter.
+    placement : {"pool", "combined"}
+        Wholly in the pool, or on its partition's free cores and the pool's together.
+    entry : {"either", "move"}
+        An eligible job starts wherever it can first, or leaves its partition's list for good.
+    starving_first : bool
+        Starving jobs go before larger priority factors.
+    """
+
+    cores: int = 0
+    threshold: float = 0.5
+    placement: Placement = "pool"
+    entry: Entry = "either"
+    starving_first: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class System:
+    """A machine of `cores` cores with its `queues`, ready to be simulated.
+
+    Parameters
+    ----------
+    cores : int
+    queues : sequence of Queue
+        At least one; ``Workload.queue`` counts them from 0.
+    mode : {"shared", "partitioned", "hybrid"}
+        One machine for all (`partition` is ignored), a partition per queue, or partitions and a common pool.
+    order : str
+        ``fcfs``, ``sjf``, ``ljf``, ``lxf``, ``wfp3``, or a formula of the names PBS's job_sort_formula knows.
+    pool : Pool or None
+        Required by ``hybrid``, ignored elsewhere.
+    backfill : bool
+        False is plain FCFS: nobody passes the head of the list.
+
+    Raises
+    ------
+    ValueError
+        Lists every field that is wrong.
+    """
+
+    cores: int
+    queues: Sequence[Queue] = (Queue(),)
+    mode: Mode = "shared"
+    order: str = "fcfs"
+    pool: Pool | None = None
+    backfill: bool = True
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "queues", tuple(self.queues))
+        found = [f"{path}: {message}" for path, message in self.problems()]
+        if found:
+            raise ValueError("; ".join(found))
+
+    @classmethod
+    def single(cls, cores: int, order: str = "fcfs", *, backfill: bool = True) -> System:
+        """One machine, one queue without limits: the reference points ``fcfs-easy`` and ``lxf-easy``."""
+        return cls(cores=cores, order=order, backfill=backfill)
+
+    def problems(self) -> Iterator[tuple[str, str]]:
+        """Yield (path of the field, what is wrong with it) for everything that cannot be simulated."""
+        if not 1 <= self.cores <= MAX_CORES:
+            yield "cores", f"{self.cores} is outside 1..{MAX_CORES}"
+        if not self.queues:
+            yield "queues", "at least one queue is needed"
+        for i, queue in enumerate(self.queues):
+            for path, message in queue.problems():
+                yield f"queues[{i}].{path}", message
+        if self.mode not in ("shared", "partitioned", "hybrid"):
+            yield "mode", f"{self.mode!r} is none of shared, partitioned, hybrid"
+        if self.mode == "hybrid":
+            yield from self._pool_problems()
+        if self.mode != "shared":
+            partitions = sum(queue.partition for queue in self.queues)
+            if partitions + self.pool_cores != self.cores:
+                yield (
+                    "queues",
+                    f"partitions of {partitions} and a pool of {self.pool_cores} cores do not add up to "
+                    f"the machine's {self.cores}",
+                )
+
+    def _pool_problems(self) -> Iterator[tuple[str, str]]:
+        if self.pool is None:
+            yield "pool", "a hybrid machine needs one (of 0 cores at least)"
+            return
+        if self.pool.cores < 0:
+            yield "pool.cores", f"{self.pool.cores} is negative"
+        if not (math.isfinite(self.pool.threshold) and self.pool.threshold >= 0):
+            yield "pool.threshold", f"{self.pool.threshold} is not a number from 0 up"
+        if self.pool.placement not in ("pool", "combined"):
+            yield "pool.placement", f"{self.pool.placement!r} is neither pool nor combined"
+        if self.pool.entry not in ("either", "move"):
+            yield "pool.entry", f"{self.pool.entry!r} is neither either nor move"
+
+    @property
+    def pool_cores(self) -> int:
+        """Cores of the common pool; 0 where there is none."""
+        return self.pool.cores if self.mode == "hybrid" and self.pool is not None else 0
+
+    @property
+    def part_names(self) -> tuple[str, ...]:
+        """Names of the parts a job can run on: a partition per queue and the pool, or the whole machine."""
+        if self.mode == "shared":
+            return ("machine",)
+        names = tuple(queue.name for queue in self.queues)
+        return (*names, "pool")
+
+    @property
+    def part_cores(self) -> tuple[int, ...]:
+        """Cores of each part, in the order of `part_names`."""
+        if self.mode == "shared":
+            return (self.cores,)
+        return (*(queue.partition for queue in self.queues), self.pool_cores)
+
+    def with_partitions(self, sizes: Sequence[int]) -> System:
+        """Return the partitioned system of the same queues with these partition sizes."""
+        queues = tuple(replace(queue, partition=int(size)) for queue, size in zip(self.queues, sizes, strict=True))
+        return replace(self, queues=queues, mode="partitioned", pool=None)

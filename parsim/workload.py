@@ -1,0 +1,93 @@
+"""What was submitted: parallel columns, one entry per job."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Column = NDArray[np.int64]
+
+#: Bounds that keep every sum and product of the kernels inside int64.
+MAX_CORES = 2**31 - 1
+MAX_DURATION = 2**31 - 1
+MAX_SPAN = 2**38
+
+
+def _column(name: str, values: ArrayLike, length: int | None) -> Column:
+    """Turn ``values`` into a read-only int64 column, refusing what would lose information."""
+    array = np.asarray(values)
+    if array.ndim != 1:
+        raise ValueError(f"{name}: expected one dimension, got shape {array.shape}")
+    if array.size and array.dtype.kind not in "iu":
+        as_float = array.astype(np.float64)
+        if not np.isfinite(as_float).all() or (as_float != np.floor(as_float)).any():
+            raise ValueError(f"{name}: expected whole numbers, got {array.dtype} with fractions, NaN or infinity")
+    if length is not None and array.size != length:
+        raise ValueError(f"{name}: {array.size} values, but submit has {length}")
+    column = np.array(array, dtype=np.int64)
+    column.flags.writeable = False
+    return column
+
+
+def _check_range(name: str, column: Column, low: int, high: int) -> None:
+    bad = np.flatnonzero((column < low) | (column > high))
+    if bad.size:
+        raise ValueError(f"{name}[{bad[0]}]: {column[bad[0]]} is outside {low}..{high} ({bad.size} such jobs)")
+
+
+@dataclass(frozen=True, eq=False)
+class Workload:
+    """The jobs of a history; every column is int64 of shape (n,).
+
+    Jobs may come in any order: ties of `submit` go by position. `queue` indexes ``System.queues``; `user` is any
+    non-negative number per user, -1 for a job without one (exempt from per-user limits). Both default to one value for all.
+
+    Parameters
+    ----------
+    submit, runtime, walltime : array_like of int, shape (n,)
+        Seconds. `runtime` is what the job really ran, `walltime` what its user asked for; a job ends after the lesser.
+    cores : array_like of int, shape (n,)
+    queue, user : array_like of int, shape (n,), optional
+
+    Raises
+    ------
+    ValueError
+        Names the column, the position and the value that cannot be simulated.
+    """
+
+    submit: Column
+    cores: Column
+    runtime: Column
+    walltime: Column
+    queue: Column = field(default=None)  # type: ignore[assignment]
+    user: Column = field(default=None)  # type: ignore[assignment]
+
+    def __post_init__(self) -> None:
+        n = np.asarray(self.submit).size
+        for name, default in (("queue", 0), ("user", -1)):
+            if getattr(self, name) is None:
+                object.__setattr__(self, name, np.full(n, default, dtype=np.int64))
+        for item in fields(self):
+            object.__setattr__(self, item.name, _column(item.name, getattr(self, item.name), n))
+        _check_range("cores", self.cores, 1, MAX_CORES)
+        _check_range("runtime", self.runtime, 1, MAX_DURATION)
+        _check_range("walltime", self.walltime, 1, MAX_DURATION)
+        _check_range("queue", self.queue, 0, 2**31 - 1)
+        _check_range("user", self.user, -1, 2**31 - 1)
+        if n and int(self.submit.max()) - int(self.submit.min()) > MAX_SPAN:
+            raise ValueError(f"submit: spans more than {MAX_SPAN} seconds, from {self.submit.min()} to {self.submit.max()}")
+
+    def __len__(self) -> int:
+        """Return the number of jobs."""
+        return self.submit.size
+
+    def take(self, rows: NDArray[np.int64] | NDArray[np.bool_] | slice) -> Workload:
+        """Return the jobs at `rows` (indices, a mask or a slice), in that order."""
+        return Workload(*(getattr(self, item.name)[rows] for item in fields(self)))
+
+    @property
+    def effective_runtime(self) -> Column:
+        """Seconds each job occupies its cores: ``min(runtime, walltime)``, shape (n,)."""
+        return np.minimum(self.runtime, self.walltime)

@@ -1,0 +1,56 @@
+"""The command line: every module of this package whose name has no underscore in front is one command."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import sys
+
+import click
+
+from qconf import __version__
+from qconf.errors import QconfError
+
+ORDER = ("tune", "compare", "backtest", "simulate", "policies", "inspect", "import", "init", "export", "synth")
+
+
+class Commands(click.Group):
+    """Finds the commands by looking at the files; each does its heavy imports when it is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Name the commands, in the order of a first visit."""
+        del ctx
+        found = {m.name.rstrip("_") for m in pkgutil.iter_modules(__path__) if not m.name.startswith("_")}
+        return sorted(found, key=lambda name: (ORDER.index(name) if name in ORDER else len(ORDER), name))
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Load the module of a command (`import` lives in import_.py)."""
+        if cmd_name not in self.list_commands(ctx):
+            return None
+        module = importlib.import_module(f"{__name__}.{cmd_name}{'_' if cmd_name == 'import' else ''}")
+        command: click.Command = module.command
+        return command
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(__version__, prog_name="qconf")
+@click.option("--debug", is_flag=True, help="Show a traceback when something goes wrong.")
+def qconf(debug: bool) -> None:
+    """Find the queue configuration that would have served your jobs best."""
+    del debug
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command line; a domain error is one message on stderr and exit code 1."""
+    given = sys.argv[1:] if arguments is None else arguments
+    try:
+        qconf.main(args=given, prog_name="qconf", standalone_mode=True)
+    except QconfError as error:
+        if "--debug" in given:
+            raise
+        click.echo(f"qconf: {error}", err=True)
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

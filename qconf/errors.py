@@ -1,0 +1,43 @@
+"""What goes wrong with what a user gave us: one clear message each."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+class QconfError(Exception):
+    """A message for the person at the terminal; the command ends with exit code 1."""
+
+
+class InputError(QconfError):
+    """Something in an input: which file, line, field and value, what is wrong with it and what to do.
+
+    Parameters
+    ----------
+    message : str
+        What is wrong.
+    file, line, field, value : optional
+        Where, as far as it is known.
+    fix : str, optional
+        What to do, a sentence without a full stop.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        file: str | Path | None = None,
+        line: int | None = None,
+        field: str | None = None,
+        value: object = None,
+        fix: str | None = None,
+    ) -> None:
+        self.file, self.line, self.field, self.value, self.fix = file, line, field, value, fix
+        place = "" if file is None else f"{file}" + ("" if line is None else f", line {line}") + ": "
+        subject = "" if field is None else f"{field}" + ("" if value is None else f" = {_short(value)}") + ": "
+        super().__init__(place + subject + message + ("" if fix is None else f". {fix[0].upper()}{fix[1:]}."))
+
+
+def _short(value: object, most: int = 60) -> str:
+    text = repr(value)
+    return text if len(text) <= most else text[: most - 3] + "..."
