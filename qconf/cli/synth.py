@@ -1,0 +1,68 @@
+"""`qconf synth`: a workload to try things on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+
+@click.command("synth")
+@click.option("--preset", type=click.Choice(["cray-xc40", "stable"]), default="cray-xc40", show_default=True)
+@click.option(
+    "--months",
+    type=click.IntRange(1),
+    default=9,
+    show_default=True,
+    help="cray-xc40: how many, from July 2015.",
+)
+@click.option("--jobs", type=click.IntRange(1), help="stable: how many.")
+@click.option("--cores", type=click.IntRange(1), help="stable: size of the machine.")
+@click.option(
+    "--load", type=float, help="Offered load; cray-xc40: of every month instead of its own; stable: 0.7."
+)
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
+@click.option("--table", is_flag=True, help="cray-xc40: print jobs, load and CPU-hour shares per month.")
+@click.option(
+    "-o", "--output", type=click.Path(file_okay=False, path_type=Path), help="Directory of the files."
+)
+def command(
+    *,
+    preset: str,
+    months: int,
+    jobs: int | None,
+    cores: int | None,
+    load: float | None,
+    seed: int,
+    table: bool,
+    output: Path | None,
+) -> None:
+    """Generate a workload: months like those of a Cray XC40, or a stream of stable load.
+
+    One gzipped CSV per month, or one for the whole stream; the same seed gives the same bytes.
+    """
+    if output is None and not (table and preset == "cray-xc40"):
+        raise click.UsageError(
+            "give a directory with -o" + (" or ask for --table" if preset == "cray-xc40" else "")
+        )
+    if preset == "stable" and (jobs is None or cores is None):
+        raise click.UsageError("--preset stable needs --jobs and --cores")
+    if preset == "stable" and table:
+        raise click.UsageError("--table belongs to --preset cray-xc40")
+    if preset != "stable" and (jobs is not None or cores is not None):
+        raise click.UsageError("--jobs and --cores belong to --preset stable")
+
+    from qconf import synth
+
+    if preset == "stable":
+        assert jobs is not None and cores is not None and output is not None  # noqa: S101, PT018 - checked above
+        from qconf.synth.stable import as_history, stable_workload
+
+        workload = stable_workload(jobs, cores, 0.7 if load is None else load, seed)
+        click.echo(synth.write_history(as_history(workload), output / f"stable-{jobs}.csv.gz"))
+        return
+    if output is not None:
+        for path in synth.write_months(preset, months, seed, output, load):
+            click.echo(path, err=table)
+    if table:
+        click.echo(synth.markdown(synth.month_table(preset, months, seed, load)))

@@ -1,0 +1,79 @@
+"""Generated months as files, and the table of what was generated."""
+
+from __future__ import annotations
+
+import gzip
+import io
+from collections.abc import Iterator
+from pathlib import Path
+
+import pandas as pd
+
+from qconf.synth.monthly import generate_month, month_of
+from qconf.synth.presets import preset_named
+
+
+def _compressed(frame: pd.DataFrame) -> bytes:
+    """CSV, gzipped without a name or a time of day, so that equal tables are equal bytes."""
+    packed = io.BytesIO()
+    with gzip.GzipFile(filename="", mode="wb", fileobj=packed, compresslevel=6, mtime=0) as stream:
+        frame.to_csv(stream, index=False, lineterminator="\n")
+    return packed.getvalue()
+
+
+def write_history(frame: pd.DataFrame, path: Path) -> Path:
+    """Write a table of jobs as a gzipped CSV, whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f".{path.name}.part")
+    partial.write_bytes(_compressed(frame))
+    partial.replace(path)
+    return path
+
+
+def write_months(
+    preset: str, months: int, seed: int, directory: Path, offered_load: float | None = None
+) -> Iterator[Path]:
+    """Write month after month, one file each (``cray-xc40-2016-02.csv.gz``), and yield the paths."""
+    model = preset_named(preset)
+    for index in range(months):
+        year, month, _ = month_of(model, index)
+        frame = generate_month(preset, index, seed, offered_load)
+        yield write_history(frame, directory / f"{preset}-{year}-{month:02d}.csv.gz")
+
+
+def month_table(
+    preset: str, months: int = 9, seed: int = 0, offered_load: float | None = None
+) -> pd.DataFrame:
+    """Tabulate what is generated, a row per month.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Indexed by ``2015-07`` and so on: jobs per queue, jobs, core-hours, load, CPU-hour shares in %.
+    """
+    model = preset_named(preset)
+    names = [queue.name for queue in model.queues]
+    rows = {}
+    for index in range(months):
+        year, month, length = month_of(model, index)
+        frame = generate_month(preset, index, seed, offered_load)
+        area = (frame["cores"] * frame[["runtime", "walltime"]].min(axis=1)).groupby(frame["queue"]).sum()
+        jobs = frame["queue"].value_counts()
+        row = {name: float(jobs[name]) for name in names} | {"jobs": len(frame)}
+        row["Mcore-h"] = float(area.sum()) / 3600e6
+        row["load"] = float(area.sum()) / (model.cores * length)
+        rows[f"{year}-{month:02d}"] = row | {
+            f"{name} %": 100 * float(area[name] / area.sum()) for name in names
+        }
+    return pd.DataFrame.from_dict(rows, orient="index")
+
+
+def markdown(table: pd.DataFrame) -> str:
+    """Render a `month_table` as Markdown."""
+    columns = [str(column) for column in table.columns]
+    digits = [1 if column.endswith("%") else 2 if column in {"Mcore-h", "load"} else 0 for column in columns]
+    lines = ["| month | " + " | ".join(columns) + " |", "|---|" + "---:|" * len(columns)]
+    for month, row in zip(table.index, table.to_numpy(), strict=True):
+        cells = (f"{value:.{places}f}" for value, places in zip(row, digits, strict=True))
+        lines.append(f"| {month} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)

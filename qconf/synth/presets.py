@@ -1,0 +1,163 @@
+"""What the generated months are made to look like: a machine, its queues and a row of targets per month."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from qconf.errors import InputError
+
+HOUR = 3600
+
+
+@dataclass(frozen=True)
+class QueueModel:
+    """How the jobs of one queue look.
+
+    Parameters
+    ----------
+    name : str
+    nodes : dict of int to float
+        The sizes that users favour, in whole nodes, and their relative weights.
+    any_nodes : tuple of int
+        Inclusive range from which the other sizes come, with probability `odd`.
+    odd : float
+        Share of submissions whose size is not one of `nodes`.
+    walltimes : dict of int to float
+        Walltimes in seconds and their weights; the queue's maximum carries most of it.
+    burst : float
+        Mean number of jobs that a user submits in one go.
+    sub_node : float
+        Share of submissions that ask for 8 cores, less than a node.
+    failed, killed : float
+        Shares of jobs that fail within minutes and that are killed at their walltime.
+    """
+
+    name: str
+    nodes: dict[int, float]
+    any_nodes: tuple[int, int]
+    odd: float
+    walltimes: dict[int, float]
+    burst: float
+    sub_node: float = 0.0
+    failed: float = 0.07
+    killed: float = 0.06
+
+
+@dataclass(frozen=True)
+class Month:
+    """Targets of one month, each tuple in the order of the preset's queues.
+
+    Parameters
+    ----------
+    jobs : tuple of int
+        Jobs submitted, hit exactly.
+    load : float
+        Offered load: submitted core-seconds / (cores of the machine * length of the month).
+    shares : tuple of float
+        Parts of the core-seconds, relative to their sum.
+    """
+
+    jobs: tuple[int, ...]
+    load: float
+    shares: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Preset:
+    """A machine and the months of its users."""
+
+    name: str
+    cores: int
+    cores_per_node: int
+    first: tuple[int, int]
+    queues: tuple[QueueModel, ...]
+    months: tuple[Month, ...]
+    users: int
+
+    def profile(self, index: int) -> Month:
+        """Return the targets of month `index`; beyond the last they start again."""
+        return self.months[index % len(self.months)]
+
+
+# Counts per month and queue: Kondameedi and Vadhiyar, CCGrid 2017, Table I. The paper gives CPU hours in
+# words: medium dominates, then small and small72; Dec'15 is near 57, 22 and 21 %; medium drops in Dec'15
+# and again in Jan'16, and recovers in Feb'16. Loads and the remaining shares are our choice around that.
+CRAY_XC40 = Preset(
+    name="cray-xc40",
+    cores=35232,
+    cores_per_node=24,
+    first=(2015, 7),
+    queues=(
+        QueueModel(
+            "idqueue",
+            nodes={1: 0.36, 2: 0.22, 4: 0.25, 8: 0.17},
+            any_nodes=(1, 10),
+            odd=0.12,
+            walltimes={2 * HOUR: 0.78, HOUR: 0.12, HOUR // 2: 0.06, HOUR // 4: 0.04},
+            burst=4.0,
+            sub_node=0.12,
+        ),
+        # Walltimes above 2 h and sizes up to 1032 cores: no job of small could as well be one of idqueue.
+        QueueModel(
+            "small",
+            nodes={1: 0.07, 2: 0.06, 4: 0.10, 8: 0.18, 16: 0.29, 32: 0.30},
+            any_nodes=(3, 43),
+            odd=0.15,
+            walltimes={24 * HOUR: 0.80, 12 * HOUR: 0.12, 6 * HOUR: 0.05, 3 * HOUR: 0.03},
+            burst=2.5,
+        ),
+        QueueModel(
+            "small72",
+            nodes={4: 0.08, 8: 0.16, 16: 0.32, 32: 0.44},
+            any_nodes=(3, 43),
+            odd=0.15,
+            walltimes={72 * HOUR: 0.84, 48 * HOUR: 0.12, 36 * HOUR: 0.04},
+            burst=1.6,
+        ),
+        QueueModel(
+            "medium",
+            nodes={64: 0.44, 128: 0.34, 256: 0.22},
+            any_nodes=(44, 342),
+            odd=0.18,
+            walltimes={24 * HOUR: 0.82, 12 * HOUR: 0.12, 6 * HOUR: 0.06},
+            burst=1.8,
+        ),
+        QueueModel(
+            "large",
+            nodes={512: 1.0},
+            any_nodes=(343, 950),
+            odd=0.30,
+            walltimes={24 * HOUR: 0.80, 12 * HOUR: 0.20},
+            burst=1.2,
+            failed=0.0,  # few and reserved in advance: one that runs to its limit would miss a month's target
+            killed=0.0,
+        ),
+    ),
+    months=(
+        Month((3013, 1066, 238, 324, 19), 0.70, (0.4, 21.0, 16.2, 58.6, 3.8)),
+        Month((4205, 1171, 245, 1101, 13), 0.90, (0.4, 15.3, 11.2, 71.1, 2.0)),
+        Month((4161, 978, 207, 454, 10), 0.79, (0.5, 17.0, 14.0, 66.6, 1.9)),
+        Month((2917, 1441, 244, 640, 19), 0.86, (0.3, 17.5, 13.0, 66.2, 3.0)),
+        Month((2996, 1122, 290, 454, 13), 0.84, (0.3, 16.5, 14.0, 67.0, 2.2)),
+        Month((2162, 943, 179, 332, 4), 0.68, (0.3, 21.8, 20.7, 56.5, 0.7)),
+        Month((2938, 844, 191, 352, 2), 0.62, (0.4, 25.6, 23.6, 50.0, 0.4)),
+        Month((5198, 1410, 233, 433, 8), 0.82, (0.6, 19.0, 16.0, 62.8, 1.6)),
+        Month((6449, 1588, 216, 503, 3), 0.87, (0.7, 18.5, 13.5, 66.8, 0.5)),
+    ),
+    users=180,
+)
+
+PRESETS = {CRAY_XC40.name: CRAY_XC40}
+
+
+def preset_named(name: str) -> Preset:
+    """Look a preset up.
+
+    Raises
+    ------
+    InputError
+        If there is none of this name.
+    """
+    if name not in PRESETS:
+        raise InputError("no such preset", field="preset", value=name, fix=f"use one of {', '.join(PRESETS)}")
+    return PRESETS[name]

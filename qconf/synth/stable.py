@@ -1,0 +1,76 @@
+"""A stream of jobs at a constant offered load, as long as one likes: what scaling benchmarks run on."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+import parsim
+from qconf.errors import InputError
+
+#: Epoch second of the first submission: 2020-01-01 UTC.
+START = 1_577_836_800
+WALLTIMES = np.array([1, 2, 4, 8, 12, 24], dtype=np.int64) * 3600
+WIDEST = 1 / 16  # of the machine: wider jobs would make waits depend on a handful of them
+MEAN_LOG, SIGMA = 7.5, 1.5  # of the runtimes' lognormal: median half an hour
+USERS = 500
+
+
+def stable_workload(n: int, cores: int, load: float = 0.7, seed: int = 0) -> parsim.Workload:
+    """Generate jobs whose queue neither empties nor grows over the years.
+
+    Sizes are powers of two up to a sixteenth of the machine, runtimes lognormal and cut off at a day,
+    walltimes one of the next three usual steps; a Poisson process of submissions spans what the offered
+    load asks for.
+
+    Parameters
+    ----------
+    n : int
+        Jobs; ten million take seconds.
+    cores : int
+        Of the machine.
+    load : float
+        Offered load: core-seconds / (cores * span of the submissions).
+    seed : int
+
+    Returns
+    -------
+    parsim.Workload
+        By submission, one queue, users 0 to 499 of uneven activity.
+
+    Raises
+    ------
+    InputError
+        If a number is out of range.
+    """
+    if n < 1 or cores < 1:
+        raise InputError("must be at least 1", field="jobs" if n < 1 else "cores", value=min(n, cores))
+    if not 0 < load <= 2:
+        raise InputError("must be above 0 and at most 2", field="load", value=load)
+    if seed < 0:
+        raise InputError("must not be negative", field="seed", value=seed)
+    rng = np.random.default_rng(seed)
+    steps = max(int(np.log2(max(cores * WIDEST, 1))), 0)
+    size = np.left_shift(np.int64(1), rng.integers(0, steps + 1, n))
+    runtime = np.clip(np.exp(MEAN_LOG + SIGMA * rng.standard_normal(n)), 1, WALLTIMES[-1]).astype(np.int64)
+    step = np.searchsorted(WALLTIMES, runtime) + rng.integers(0, 3, n)
+    walltime = WALLTIMES[np.minimum(step, WALLTIMES.size - 1)]
+    submit = np.cumsum(rng.standard_exponential(n))
+    submit *= float(size @ runtime) / (cores * load) / submit[-1]
+    user = (USERS * rng.random(n) ** 3).astype(np.int64)
+    return parsim.Workload(START + submit.astype(np.int64), size, runtime, walltime, user=user)
+
+
+def as_history(workload: parsim.Workload) -> pd.DataFrame:
+    """Lay a `stable_workload` out in the columns of a history."""
+    return pd.DataFrame(
+        {
+            "job_id": np.arange(1, len(workload) + 1),
+            "submit": workload.submit,
+            "runtime": workload.runtime,
+            "walltime": workload.walltime,
+            "cores": workload.cores,
+            "queue": "batch",
+            "user": "u" + pd.Series(workload.user + 1).astype(str).str.zfill(3),
+        }
+    )
