@@ -1,0 +1,264 @@
+"""Random small machines and workloads in which everything collides, for Hypothesis and for plain seeds.
+
+A generator takes a `random.Random`, so that the same code serves a loop over seeds and, through `cases`,
+Hypothesis, which then shrinks what it finds. No generated job is impossible, so every simulation ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+
+from hypothesis import strategies as st
+
+from parsim.system import UNLIMITED, Pool, Queue, System
+from parsim.workload import MAX_DURATION, Workload
+
+Case = tuple[Workload, System]
+
+ORDERS = ("fcfs", "sjf", "ljf", "lxf", "wfp3")
+PRIORITIES = (1, 2, 0.1, 0.3, 2.5, 40, 60, 100, 1 / 3)
+FORMULAS = (
+    "queue_priority * eligible_time / walltime",
+    "queue_priority * (1 + eligible_time / max(walltime, 1))",
+    "queue_priority * ncpus + (1e9 if eligible_time > 8 else 0)",
+    "eligible_time",
+    "-walltime",
+    "job_priority + ncpus",
+    "min(ncpus, walltime, eligible_time)",
+    "abs(eligible_time - 6) * queue_priority",
+    "pow(ncpus, 2) - eligible_time",
+    # Undefined for some jobs at some instants, and only where they are evaluated.
+    "ncpus / (walltime - 5)",
+    "log(eligible_time) + ncpus",
+    "sqrt(eligible_time - 3) - walltime",
+    "(ncpus - 4) ** 0.5",
+    "walltime ** 300",
+    "pow(ncpus - 2, -1)",
+    "ncpus if walltime > 5 else 1 / (eligible_time - 2)",
+    "1 / eligible_time if eligible_time > 0 else -ncpus",
+    "(5 if 1 / (ncpus - 1) > 0.3 else 7) * walltime",
+)
+
+
+def formula(rng: Random, depth: int = 3) -> str:
+    """Return a random expression; its operations are exact enough to be equal wherever float64 is."""
+    if depth == 0 or rng.random() < 0.15:
+        return rng.choice(
+            (
+                "queue_priority",
+                "eligible_time",
+                "walltime",
+                "ncpus",
+                "job_priority",
+                "0",
+                "1",
+                "2.5",
+                "7",
+                "1e9",
+            )
+        )
+    kind = rng.choice(("binary", "binary", "binary", "negative", "call", "if"))
+    if kind == "binary":
+        return f"({formula(rng, depth - 1)} {rng.choice('+-*/')} {formula(rng, depth - 1)})"
+    if kind == "negative":
+        return f"(-{formula(rng, depth - 1)})"
+    if kind == "call":
+        name, count = rng.choice((("abs", 1), ("sqrt", 1), ("min", 2), ("max", 2), ("min", 3)))
+        return f"{name}({', '.join(formula(rng, depth - 1) for _ in range(count))})"
+    yes, left, right, no = (formula(rng, depth - 1) for _ in range(4))
+    return f"({yes} if {left} {rng.choice(('<', '<=', '>', '>=', '==', '!='))} {right} else {no})"
+
+
+def sizes(rng: Random, total: int, count: int, least: int = 0) -> list[int]:
+    """Split ``total`` cores into ``count`` parts of at least ``least`` each."""
+    spare = total - least * count
+    cuts = sorted(rng.randint(0, spare) for _ in range(count - 1))
+    return [least + high - low for low, high in zip([0, *cuts], [*cuts, spare], strict=True)]
+
+
+def queue(
+    rng: Random, index: int, cores: int, *, limits: bool, starvation: bool, priorities: bool = True
+) -> Queue:
+    """Return a queue without a partition, on a machine of ``cores``."""
+
+    def sometimes(value: int, chance: float) -> int | None:
+        return value if rng.random() < chance else None
+
+    return Queue(
+        name=f"q{index}",
+        priority=rng.choice(PRIORITIES) if priorities else 1,
+        walltime=(0, rng.choice((MAX_DURATION, MAX_DURATION, 20, 10, 4))),
+        starvation=sometimes(rng.choice((0, 1, 3, 5, 10, 20)), 0.6) if starvation else None,
+        max_run=sometimes(rng.randint(1, 3), 0.4) if limits else None,
+        max_run_cores=sometimes(rng.randint(1, cores), 0.4) if limits else None,
+        max_user_run=sometimes(rng.randint(1, 2), 0.4) if limits else None,
+        max_user_cores=sometimes(rng.randint(1, cores), 0.4) if limits else None,
+    )
+
+
+def system(
+    rng: Random,
+    mode: str = "shared",
+    *,
+    order: str = "fcfs",
+    limits: bool = False,
+    starvation: bool = False,
+    reservation: bool = False,
+    backfill: bool = True,
+    placement: str | None = None,
+    entry: str | None = None,
+) -> System:
+    """Return a machine of 1 to 16 cores; what is None is drawn.
+
+    Without `reservation` a partitioned machine has no empty partition.
+    """
+    cores = rng.choice((1, 2, 3, 4, 6, 8, 8, 10, 12, 16, 16))
+    count = rng.randint(1, min(4, cores))
+    queues = [queue(rng, i, cores, limits=limits, starvation=starvation) for i in range(count)]
+    pool = None
+    if mode == "partitioned":
+        parts = sizes(rng, cores, count, least=0 if reservation else 1)
+    elif mode == "hybrid":
+        parts = sizes(rng, cores, count + 1)
+        extreme = rng.random()
+        if extreme < 0.1:  # nothing but the pool
+            parts = [0] * count + [cores]
+        elif extreme < 0.2:  # no pool at all
+            parts = [*sizes(rng, cores, count), 0]
+        pool = Pool(
+            cores=parts.pop(),
+            threshold=rng.choice((0, 0.1, 0.5, 1, 20, 40, 0.05)),
+            placement=placement or rng.choice(("pool", "combined")),
+            entry=entry or rng.choice(("either", "move")),
+            starving_first=rng.random() < 0.3,
+        )
+    else:
+        parts = [rng.choice((0, 1))] * count  # of no consequence
+    for i, part in enumerate(parts):
+        wide = reservation and part == 0 and mode != "shared" and rng.random() < 0.7
+        queues[i] = Queue(
+            **{name: getattr(queues[i], name) for name in Queue.__slots__}
+            | {"partition": part, "reservation": wide}
+        )
+    return System(cores=cores, queues=queues, mode=mode, order=order, pool=pool, backfill=backfill)
+
+
+def workload(
+    rng: Random, machine: System, *, jobs: int | None = None, fit_partition: bool = False
+) -> Workload:
+    """Return 1 to 40 jobs that ``machine`` can run, many of them at the same instants.
+
+    With `fit_partition`, no job is wider than the partition of its queue, so none has to be reserved.
+    """
+    n = rng.choice((1, 2, 3, 5, 8, 13, 20, 30, 40)) if jobs is None else jobs
+    step = rng.choice((1, 1, 1, 5))  # a coarse clock ties more
+    latest = rng.choice((0, 5, 15, 30, 60))
+    longest = rng.choice((3, 10, 30))
+    origin = rng.choice((0, 0, 0, -7, 1_000_000_000))
+    edges = [1, machine.cores, machine.cores // 2, machine.cores // 2 + 1]
+    for part in machine.part_cores:
+        edges += [part, part + 1, part - 1]
+    rows = []
+    for _ in range(n):
+        q = rng.randrange(len(machine.queues))
+        here = machine.queues[q]
+        user = rng.choice((-1, 0, 0, 1, 2))
+        widest = min(machine.cores, here.max_run_cores or UNLIMITED)
+        if user != -1:
+            widest = min(widest, here.max_user_cores or UNLIMITED)
+        if fit_partition:
+            widest = min(widest, here.partition)
+        cores = rng.choice(edges) if rng.random() < 0.6 else rng.randint(1, machine.cores)
+        walltime = step * rng.randint(1, longest)
+        runtime = rng.choice(
+            (walltime, walltime, 1, rng.randint(1, walltime), rng.randint(1, walltime), walltime + 3)
+        )
+        submit = origin + step * rng.randint(0, latest)
+        rows.append((submit, max(1, min(cores, widest)), runtime, walltime, q, user))
+    if rng.random() < 0.8:
+        rows.sort(key=lambda row: row[0])
+    return Workload(*zip(*rows, strict=True))
+
+
+def _single(rng: Random, order: str = "fcfs", *, backfill: bool = True) -> Case:
+    machine = System.single(rng.choice((1, 2, 4, 8, 12, 16)), order, backfill=backfill)
+    return workload(rng, machine), machine
+
+
+def _drawn(mode: str, **settings: object) -> Callable[[Random], Case]:
+    """Return a generator of cases; a setting that is a function of rng is drawn anew for every case."""
+    fit_partition = mode == "partitioned" and not settings.get("reservation")
+
+    def generator(rng: Random) -> Case:
+        chosen = {name: value(rng) if callable(value) else value for name, value in settings.items()}
+        machine = system(rng, mode, **chosen)
+        return workload(rng, machine, fit_partition=fit_partition), machine
+
+    return generator
+
+
+def _coin(rng: Random) -> bool:
+    return rng.random() < 0.5
+
+
+def _order(rng: Random) -> str:
+    return rng.choice(ORDERS)
+
+
+def _formula(rng: Random) -> str:
+    return rng.choice(FORMULAS) if _coin(rng) else formula(rng)
+
+
+def _any_order(rng: Random) -> str:
+    return _order(rng) if rng.random() < 0.7 else _formula(rng)
+
+
+def disciplines() -> dict[str, Callable[[Random], Case]]:
+    """Return, by name, generators of (workload, system) for everything that `parsim.simulate` simulates."""
+    everything = {
+        "limits": _coin,
+        "starvation": _coin,
+        "order": _any_order,
+        "backfill": lambda rng: rng.random() < 0.85,
+    }
+    hybrid = {"limits": _coin, "starvation": _coin, "order": _any_order}
+    return {
+        "easy": _single,
+        "fcfs": lambda rng: _single(rng, backfill=False),
+        "single-orders": lambda rng: _single(rng, _order(rng)),
+        "partitioned": _drawn("partitioned"),
+        "partitioned-all": _drawn("partitioned", **everything),
+        "shared": _drawn("shared"),
+        "shared-starvation": _drawn("shared", starvation=True),
+        "shared-limits": _drawn("shared", limits=True, starvation=_coin),
+        "shared-orders": _drawn("shared", order=_order, starvation=_coin),
+        "shared-formula": _drawn("shared", order=_formula, limits=_coin, starvation=_coin),
+        "shared-all": _drawn("shared", **everything),
+        "reservations": _drawn("partitioned", reservation=True),
+        "reservations-starvation": _drawn("partitioned", reservation=True, starvation=True),
+        "reservations-all": _drawn("partitioned", reservation=True, **everything),
+        "hybrid-plain": _drawn("hybrid", placement="pool", entry="either"),
+        "hybrid-pool": _drawn("hybrid", reservation=True, placement="pool", entry="either", **hybrid),
+        "hybrid-move": _drawn("hybrid", reservation=True, placement="pool", entry="move", **hybrid),
+        "hybrid-combined": _drawn("hybrid", reservation=True, placement="combined", entry="either", **hybrid),
+        "hybrid-combined-move": _drawn(
+            "hybrid", reservation=True, placement="combined", entry="move", **hybrid
+        ),
+        "hybrid-all": _drawn("hybrid", reservation=True, **everything),
+    }
+
+
+def multiqueue(rng: Random) -> tuple[Workload, int, tuple[int, ...]]:
+    """Return (workload, cores, inner class boundaries) for multiple-queue backfilling."""
+    machine = System.single(rng.choice((1, 2, 4, 8, 12, 16)))
+    return workload(rng, machine), machine.cores, rng.choice(((), (3,), (5, 10), (2, 5, 20)))
+
+
+def cases(discipline: str) -> st.SearchStrategy[Case]:
+    """Return the Hypothesis strategy of a discipline of `disciplines`."""
+    return st.randoms(use_true_random=False).map(disciplines()[discipline])
+
+
+def multiqueue_cases() -> st.SearchStrategy[tuple[Workload, int, tuple[int, ...]]]:
+    return st.randoms(use_true_random=False).map(multiqueue)
