@@ -1,0 +1,76 @@
+"""Durations as people write them: 7200, 2h, 2h30m, 7d, 02:00:00, 1-00:00:00."""
+
+from __future__ import annotations
+
+import re
+
+from parsim.workload import MAX_DURATION
+
+#: What every message about a duration says.
+FORMS = "seconds, 2h, 2h30m, 7d, HH:MM:SS or D-HH:MM:SS"
+
+_UNITS = {"w": 604800, "d": 86400, "h": 3600, "m": 60, "s": 1}
+_WITH_UNITS = re.compile("".join(rf"(?:([0-9]{{1,10}}){unit})?" for unit in _UNITS))
+_CLOCK = re.compile(r"(?:([0-9]{1,6})-)?([0-9]{1,7}):([0-5][0-9]):([0-5][0-9])")
+
+
+def parse_duration(value: object) -> int:
+    """Read a duration.
+
+    Parameters
+    ----------
+    value : object
+        A whole number of seconds, or a text in one of `FORMS`. ``24:00`` is refused: PBS and Slurm read
+        it as 24 minutes.
+
+    Returns
+    -------
+    int
+        Seconds, from 0 to ``MAX_DURATION``.
+
+    Raises
+    ------
+    ValueError
+        If `value` is anything else.
+    """
+    seconds = _seconds(value)
+    if seconds is None:
+        raise ValueError(f"not a duration: {FORMS}")
+    if not 0 <= seconds <= MAX_DURATION:
+        raise ValueError(f"a duration lies between 0 and {MAX_DURATION} seconds")
+    return seconds
+
+
+def _seconds(value: object) -> int | None:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    if not isinstance(value, str) or not value:
+        return None
+    if value.isascii() and value.isdigit() and len(value) <= 18:
+        return int(value)
+    if clock := _CLOCK.fullmatch(value):
+        days, hours, minutes, seconds = (int(part or 0) for part in clock.groups())
+        if days and hours > 23:
+            return None
+        return days * 86400 + hours * 3600 + minutes * 60 + seconds
+    if units := _WITH_UNITS.fullmatch(value):
+        return sum(
+            int(count or 0) * size for count, size in zip(units.groups(), _UNITS.values(), strict=True)
+        )
+    return None
+
+
+def format_duration(seconds: int) -> str:
+    """Write `seconds` in the shortest usual form that `parse_duration` reads back: 0, 90s, 2h30m, 72h, 7d."""
+    if seconds == 0:
+        return "0"
+    if seconds % 86400 == 0 and seconds > 3 * 86400:
+        return f"{seconds // 86400}d"
+    hours, rest = divmod(seconds, 3600)
+    parts = ((hours, "h"), (rest // 60, "m"), (rest % 60, "s"))
+    return "".join(f"{count}{unit}" for count, unit in parts if count)
+
+
+def format_clock(seconds: int) -> str:
+    """Write `seconds` as HH:MM:SS, hours beyond 24 included: what PBS takes and prints."""
+    return f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"

@@ -1,0 +1,45 @@
+"""The mistakes of a configuration, and the one error that carries all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from qconf.errors import InputError
+
+
+class Problem(NamedTuple):
+    """One mistake: its line (None if unknown), its path, its value as written and what is wrong."""
+
+    line: int | None
+    path: str
+    value: str | None
+    message: str
+
+    def __str__(self) -> str:
+        place = "" if self.line is None else f"line {self.line}: "
+        value = "" if self.value is None else f" = {self.value}"
+        return f"{place}{self.path}{value}: {self.message}" if self.path else f"{place}{self.message}"
+
+
+class ConfigError(InputError):
+    """All mistakes of one configuration, in the order of the file."""
+
+    def __init__(self, source: str | Path | None, problems: Sequence[Problem]) -> None:
+        self.problems = list(problems)
+        count = "1 mistake" if len(problems) == 1 else f"{len(problems)} mistakes"
+        lines = "".join(f"\n  {problem}" for problem in problems)
+        super().__init__(f"the configuration has {count}{lines}", file=source)
+
+
+def dotted(path: Iterable[str | int]) -> str:
+    """Write a path as in messages: ``queues[2].walltime``."""
+    text = "".join(f"[{step}]" if isinstance(step, int) else f".{shorten(step, 30)}" for step in path)
+    return text.removeprefix(".")
+
+
+def shorten(text: str, most: int = 60) -> str:
+    """Make a piece of the input fit for a message: printable, and not longer than `most`."""
+    text = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
+    return text if len(text) <= most else text[: most - 3] + "..."

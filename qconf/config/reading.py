@@ -1,0 +1,271 @@
+"""A configuration read from YAML: every mistake at once, each with its line, path and value."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NoReturn
+
+import yaml
+from pydantic import BaseModel, ValidationError
+
+from parsim.workload import MAX_CORES
+from qconf.config.checks import mistakes
+from qconf.config.durations import FORMS
+from qconf.config.models import ORDERS, MachineConfig, PoolConfig, QueueConfig
+from qconf.config.problems import ConfigError, Problem, dotted, shorten
+from qconf.config.site import SiteConfig
+from qconf.errors import InputError
+
+_ALLOWED = {
+    "name": "a name of 1 to 64 visible characters without blanks",
+    "machine": "like {cores: 35232, cores_per_node: 24, whole_nodes: true}",
+    "machine.cores": f"a whole number from 1 to {MAX_CORES}",
+    "cores_per_node": f"a whole number from 1 to {MAX_CORES}",
+    "whole_nodes": "true or false",
+    "mode": "shared, partitioned or hybrid",
+    "order": f"one of {', '.join(ORDERS)}, or a formula",
+    "backfill": "true or false",
+    "queues": "a list of queues, at least one",
+    "cores": "[least, most] cores, whole numbers, both inclusive; null for no maximum",
+    "walltime": f"[above, up to], each {FORMS}; null for no maximum",
+    "priority": "a number above 0, at most 1e9",
+    "partition": "a whole number of cores from 0 up",
+    "reservation": "true or false",
+    "starvation": FORMS,
+    "pool": "like {cores: 4800, threshold: 40}",
+    "pool.cores": "a whole number of cores from 0 up",
+    "threshold": "a number from 0 up",
+    "reference": "the name of a queue",
+    "placement": "pool or combined",
+    "entry": "either or move",
+    "starving_first": "true or false",
+    "fixed": "a list of paths like queues.large or queues.*.max_user_run",
+}
+_LIMIT = "a whole number from 1 up, or leave it out for no limit"
+
+
+Steps = tuple[str | int, ...]
+
+
+def load(path: str | Path) -> SiteConfig:
+    """Read a configuration file.
+
+    Raises
+    ------
+    ConfigError
+        Every mistake at once, each with its line, path, value and what is allowed.
+    InputError
+        If the file cannot be read at all.
+    """
+    try:
+        data = Path(path).read_bytes()
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror or error}", file=path) from error
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data[: error.start].count(b"\n") + 1
+        problem = Problem(line, "", None, f"byte {error.start} is not UTF-8: save the file as UTF-8")
+        raise ConfigError(path, [problem]) from error
+    return parse(text, path)
+
+
+def parse(text: str, source: str | Path | None = None) -> SiteConfig:
+    """Read a configuration from `text`; `source` names it in messages. Raises `ConfigError`."""
+    document = _Document(source)
+    try:
+        data = document.read(text)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        what = getattr(error, "problem", None) or getattr(error, "reason", None) or "unreadable"
+        document.fail(None if mark is None else mark.line + 1, f"not YAML: {shorten(what)}")
+    except RecursionError:
+        document.fail(None, "nested too deeply for a configuration")
+    if data is None:
+        document.fail(1, "empty; a configuration has machine: and queues:")
+    if not isinstance(data, dict):
+        document.fail(1, "expected keys like machine: and queues:")
+    return document.check(data)
+
+
+class _Reader(yaml.SafeLoader):
+    """YAML without its traps: ``no`` is a name, ``24:00:00`` no number, and nothing refers to elsewhere."""
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:  # noqa: ANN401
+        if self.check_event(yaml.AliasEvent):
+            mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
+            raise yaml.composer.ComposerError(None, None, "aliases (*name) are not supported here", mark)
+        return super().compose_node(parent, index)
+
+
+_Reader.yaml_implicit_resolvers = {}
+for _tag, _pattern, _first in (
+    ("bool", "true|True|TRUE|false|False|FALSE", "tTfF"),
+    ("null", "null|Null|NULL|~|", ["n", "N", "~", ""]),
+    ("int", "[-+]?[0-9]{1,18}", "-+0123456789"),
+    ("float", r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]{1,3})?", "-+.0123456789"),
+):
+    _Reader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(rf"(?:{_pattern})\Z"), list(_first))
+
+
+class _Document:
+    """One text: its data, the line and the wording of every path in it, and what is wrong with it."""
+
+    def __init__(self, source: str | Path | None) -> None:
+        self.source = source
+        self.places: dict[Steps, tuple[int, str]] = {}
+        self.problems: list[Problem] = []
+        self.broken: set[str] = set()
+
+    def fail(self, line: int | None, message: str) -> NoReturn:
+        raise ConfigError(self.source, [Problem(line, "", None, message)])
+
+    def read(self, text: str) -> object:
+        reader = _Reader(text)
+        try:
+            node = reader.get_single_node()
+            return None if node is None else self._plain(reader, node, (), node.start_mark.line + 1)
+        finally:
+            reader.dispose()
+
+    def _plain(self, reader: _Reader, node: yaml.Node, path: Steps, line: int) -> Any:  # noqa: ANN401
+        """Turn a node into plain data."""
+        first, last = node.start_mark, node.end_mark
+        self.places[path] = (
+            line,
+            shorten(" ".join((first.buffer or "")[first.pointer : last.pointer].split())),
+        )
+        if isinstance(node, yaml.SequenceNode):
+            return [
+                self._plain(reader, item, (*path, i), item.start_mark.line + 1)
+                for i, item in enumerate(node.value)
+            ]
+        if not isinstance(node, yaml.MappingNode):
+            try:
+                return reader.construct_object(node)
+            except (ValueError, OverflowError, yaml.YAMLError):
+                return node.value
+        result: dict[str, Any] = {}
+        for key_node, value_node in node.value:
+            key = str(key_node.value) if isinstance(key_node, yaml.ScalarNode) else "?"
+            line = key_node.start_mark.line + 1
+            if key in result:
+                earlier = self.places[*path, key][0]
+                problem = Problem(line, dotted((*path, key)), None, f"given twice, first in line {earlier}")
+                self.problems.append(problem)
+            else:
+                result[key] = self._plain(reader, value_node, (*path, key), line)
+        return result
+
+    def check(self, data: dict[str, Any]) -> SiteConfig:
+        """Check the fields first; then, with stand-ins for wrong ones, what they must be to each other."""
+        config = None
+        while config is None:
+            try:
+                config = SiteConfig.model_validate(data, context={"fields_only": True})
+            except ValidationError as error:
+                for path, message in _field_problems(error):
+                    self._note(path, message)
+                    _stand_in(data, path)
+        if config.mode != "shared":
+            for i, queue in enumerate(config.queues):
+                if not queue.reservation and ("queues", i, "partition") not in self.places:
+                    self._note(
+                        ("queues", i, "partition"),
+                        f"missing: mode {config.mode} needs the cores of every partition "
+                        "(none of a queue with reservation: true)",
+                    )
+        for finding in mistakes(config):
+            if not any(
+                _within(path, wrong) for path in (finding.path, *finding.needs) for wrong in self.broken
+            ):
+                self._note(_steps(finding.path), finding.message)
+        if self.problems:
+            raise ConfigError(self.source, sorted(self.problems, key=lambda problem: problem.line or 0))
+        return config
+
+    def _note(self, path: Steps, message: str) -> None:
+        """Note a mistake, at the line of its path or of the nearest thing around it."""
+        name = dotted(path)
+        if any(_within(name, wrong) for wrong in self.broken):
+            return
+        self.broken.add(name)
+        value = (
+            self.places[path][1]
+            if path in self.places and name not in ("queues", "machine", "pool")
+            else None
+        )
+        while path and path not in self.places:
+            path = path[:-1]
+        self.problems.append(Problem(self.places[path][0], name, value or None, message))
+
+
+def _within(path: str, wrong: str) -> bool:
+    return path == wrong or path.startswith((f"{wrong}.", f"{wrong}["))
+
+
+def _steps(path: str) -> Steps:
+    return tuple(
+        int(number) if number else name for number, name in re.findall(r"\[([0-9]+)\]|([^.\[\]]+)", path)
+    )
+
+
+def _field_problems(error: ValidationError) -> Iterator[tuple[Steps, str]]:
+    seen = set()
+    for detail in error.errors(include_url=False, include_context=False):
+        path = detail["loc"]
+        path = path[: 3 if path[0] == "queues" else 2]
+        if path in seen:
+            continue
+        seen.add(path)
+        kind = detail["type"]
+        if kind == "extra_forbidden":
+            yield path, f"no such key{_instead(path)}"
+        elif kind == "missing":
+            yield path, f"missing: {_allowed(path)}"
+        elif kind == "value_error":
+            said, allowed = detail["msg"].removeprefix("Value error, "), _allowed(path)
+            yield path, said if allowed in said else f"{said}; allowed: {allowed}"
+        else:
+            yield path, f"not allowed here: {_allowed(path)}"
+
+
+def _allowed(path: Steps) -> str:
+    if len(path) == 2 and path[0] == "queues":
+        return "like {name: small, cores: [1, 64], walltime: [0, 24h]}"
+    names = [step for step in path if isinstance(step, str)]
+    return _ALLOWED.get(".".join(names)) or _ALLOWED.get(names[-1]) or _LIMIT
+
+
+def _instead(path: Steps) -> str:
+    inner: dict[str | int, type[BaseModel]] = {
+        "machine": MachineConfig,
+        "queues": QueueConfig,
+        "pool": PoolConfig,
+    }
+    model = inner[path[0]] if len(path) > 1 else SiteConfig
+    close = difflib.get_close_matches(str(path[-1]), list(model.model_fields), n=1)
+    return f", did you mean {close[0]}?" if close else f"; known are {', '.join(model.model_fields)}"
+
+
+def _stand_in(data: dict[str, Any], path: Steps) -> None:
+    """Replace what is wrong by something harmless that no message quotes; an optional field is left out."""
+    parent: Any = data
+    for step in path[:-1]:
+        parent = parent[step]
+    last = path[-1]
+    if path == ("queues",):
+        parent[last] = [{"name": "?"}]
+    elif path == ("machine",):
+        parent[last] = {"cores": 1}
+    elif path == ("machine", "cores"):
+        parent[last] = 1
+    elif path[0] == "queues" and last == "name":
+        parent[last] = f"?{path[1]}"
+    elif isinstance(last, int):
+        parent[last] = {"name": f"?{last}"} if path[0] == "queues" else "*"
+    else:
+        del parent[last]

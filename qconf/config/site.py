@@ -1,0 +1,126 @@
+"""What a site is: its machine, its queues, its discipline. Frozen; a change is a new, checked object."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Annotated, Literal, Self
+
+from pydantic import BeforeValidator, Field, ValidationError, ValidationInfo, model_validator
+
+from parsim.system import Pool, Queue, System
+from qconf.config.checks import fixable_paths, matches, mistakes, oddities
+from qconf.config.models import MachineConfig, Model, PoolConfig, QueueConfig, as_tuple
+from qconf.config.problems import ConfigError, Problem, dotted
+
+
+class SiteConfig(Model):
+    """Everything that a configuration file says. `load` and `parse` read one, `replace` makes variants."""
+
+    machine: MachineConfig
+    mode: Literal["shared", "partitioned", "hybrid"] = "shared"
+    order: Annotated[str, Field(min_length=1, max_length=2000)] = "fcfs"
+    backfill: bool = True
+    queues: Annotated[tuple[QueueConfig, ...], BeforeValidator(as_tuple), Field(min_length=1)]
+    pool: PoolConfig | None = None
+    fixed: Annotated[tuple[str, ...], BeforeValidator(as_tuple)] = ()
+
+    @model_validator(mode="after")
+    def _check_together(self, info: ValidationInfo) -> Self:
+        if not (isinstance(info.context, dict) and info.context.get("fields_only")):
+            found = [f"{mistake.path}: {mistake.message}" for mistake in mistakes(self)]
+            if found:
+                raise ValueError("; ".join(found))
+        return self
+
+    @property
+    def grid(self) -> int:
+        """The unit of partition sizes: a node where nodes are whole, else one core."""
+        return self.machine.cores_per_node if self.machine.whole_nodes else 1
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The queues' names, in configuration order."""
+        return tuple(queue.name for queue in self.queues)
+
+    def queue(self, name: str) -> QueueConfig:
+        """Return the queue of this name; KeyError if there is none."""
+        for queue in self.queues:
+            if queue.name == name:
+                return queue
+        raise KeyError(name)
+
+    @property
+    def threshold(self) -> float:
+        """Tau: ``pool.threshold``, or half the priority of the reference queue.
+
+        The reference is ``pool.reference``, else the queue named ``medium``, else the middle queue by
+        priority (of an even number the lower of the two in the middle).
+        """
+        if self.pool is not None and self.pool.threshold is not None:
+            return self.pool.threshold
+        named = self.pool.reference if self.pool is not None and self.pool.reference else "medium"
+        by_priority = sorted(self.queues, key=lambda queue: queue.priority)
+        middle = by_priority[(len(by_priority) - 1) // 2]
+        return 0.5 * next((queue for queue in self.queues if queue.name == named), middle).priority
+
+    def system(self) -> System:
+        """Return what parsim simulates."""
+        pool = None
+        if self.mode == "hybrid" and self.pool is not None:
+            pool = Pool(
+                cores=self.pool.cores,
+                threshold=self.threshold,
+                placement=self.pool.placement,
+                entry=self.pool.entry,
+                starving_first=self.pool.starving_first,
+            )
+        return System(
+            cores=self.machine.cores,
+            queues=[Queue(**dict(queue)) for queue in self.queues],
+            mode=self.mode,
+            order=self.order,
+            pool=pool,
+            backfill=self.backfill,
+        )
+
+    def replace(self, **changes: object) -> SiteConfig:
+        """Return a checked copy with these fields changed; `ConfigError` if they do not fit together."""
+        try:
+            return type(self).model_validate({**dict(self), **changes})
+        except ValidationError as error:
+            raise ConfigError(
+                None,
+                [
+                    Problem(None, dotted(detail["loc"]), None, detail["msg"].removeprefix("Value error, "))
+                    for detail in error.errors(include_url=False, include_context=False)
+                ],
+            ) from error
+
+    def with_queues(self, queues: Sequence[QueueConfig], **changes: object) -> SiteConfig:
+        """Return a checked copy with these queues, without the patterns of `fixed` that now match nothing."""
+        paths = fixable_paths(queue.name for queue in queues)
+        kept = tuple(pattern for pattern in self.fixed if any(matches(pattern, path) for path in paths))
+        return self.replace(**{"queues": tuple(queues), "fixed": kept, **changes})
+
+    def with_partitions(self, sizes: Sequence[int]) -> SiteConfig:
+        """Return the partitioned site of the same queues with these partition sizes, in queue order."""
+        queues = tuple(
+            queue.model_copy(update={"partition": int(size)})
+            for queue, size in zip(self.queues, sizes, strict=True)
+        )
+        return self.replace(queues=queues, mode="partitioned", pool=None)
+
+    def is_fixed(self, path: str) -> bool:
+        """Tell whether `fixed` forbids a search to touch `path`, like ``queues.large.priority``.
+
+        A pattern covers what lies beneath it: ``queues.large`` all of that queue. ``queues[2].priority``
+        names the queue by position.
+        """
+        if position := re.match(r"queues\[([0-9]+)\]", path):
+            path = f"queues.{self.queues[int(position[1])].name}{path[position.end() :]}"
+        return any(matches(pattern, path) for pattern in self.fixed)
+
+    def warnings(self) -> list[str]:
+        """List what is allowed but probably not meant, each with its path."""
+        return [f"{oddity.path}: {oddity.message}" for oddity in oddities(self)]

@@ -1,0 +1,64 @@
+"""A configuration as YAML that is pleasant to read: one queue a line, durations as 24h, defaults left out."""
+
+from __future__ import annotations
+
+import re
+
+import yaml
+from pydantic import BaseModel
+
+from parsim.workload import MAX_CORES, MAX_DURATION
+from qconf.config.durations import format_duration
+from qconf.config.site import SiteConfig
+
+
+def dump(config: SiteConfig, comment: str = "") -> str:
+    """Write a configuration that `parse` reads back as an equal one; `comment` becomes its header."""
+    lines = [f"# {line}".rstrip() for line in comment.splitlines()]
+    lines.append(f"machine: {_flow(config.machine)}")
+    lines.append(f"mode: {config.mode}")
+    lines.append(f"order: {_scalar(config.order)}")
+    if not config.backfill:
+        lines.append("backfill: false")
+    lines.append("queues:")
+    for queue in config.queues:
+        hidden = queue.partition == 0 and (config.mode == "shared" or queue.reservation)
+        lines.append(f"  - {_flow(queue, leave_out=('partition',) if hidden else ())}")
+    if config.pool is not None:
+        lines.append(f"pool: {_flow(config.pool)}")
+    if config.fixed:
+        lines.append(f"fixed: [{', '.join(_scalar(pattern) for pattern in config.fixed)}]")
+    return "\n".join(lines) + "\n"
+
+
+def _flow(model: BaseModel, leave_out: tuple[str, ...] = ()) -> str:
+    shown = [
+        f"{name}: {_value(name, getattr(model, name))}"
+        for name, field in type(model).model_fields.items()
+        if name not in leave_out and (getattr(model, name) != field.default or name in ("cores", "partition"))
+    ]
+    return "{" + ", ".join(shown) + "}"
+
+
+def _value(name: str, value: object) -> str:
+    if isinstance(value, tuple):
+        unlimited = MAX_DURATION if name == "walltime" else MAX_CORES
+        low, high = value
+        return f"[{_value(name, low)}, {'null' if high == unlimited else _value(name, high)}]"
+    if name in ("walltime", "starvation") and isinstance(value, int):
+        return format_duration(value)
+    return _scalar(value)
+
+
+def _scalar(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return str(int(value)) if value.is_integer() and abs(value) < 2**53 else repr(value)
+    if isinstance(value, int):
+        return str(value)
+    text = str(value)
+    if re.fullmatch(r"[A-Za-z][A-Za-z0-9_.-]*", text) and yaml.safe_load(text) == text:
+        return text
+    quoted: str = yaml.dump(text, default_style='"', width=2**31, allow_unicode=True)
+    return quoted.strip()

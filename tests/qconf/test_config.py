@@ -1,0 +1,424 @@
+import re
+import string
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from parsim.workload import MAX_CORES, MAX_DURATION
+from qconf.config import (
+    ConfigError,
+    MachineConfig,
+    PoolConfig,
+    QueueConfig,
+    SiteConfig,
+    dump,
+    format_clock,
+    format_duration,
+    load,
+    parse,
+    parse_duration,
+)
+from qconf.errors import InputError
+
+CONFIGS = Path(__file__).parents[2] / "configs"
+
+HYBRID = """\
+machine: {name: tiny, cores: 96, cores_per_node: 8, whole_nodes: true}
+mode: hybrid
+order: fcfs
+queues:
+  - {name: small, cores: [1, 16], walltime: [0, 24:00:00], priority: 40, partition: 32,
+     starvation: 1d, max_run: 6}
+  - {name: medium, cores: [17, 40], walltime: [0, 2h30m], priority: 80, partition: 40}
+  - {name: large, cores: [41, 96], walltime: [0, 1-12:00:00], priority: 100, reservation: true}
+pool: {cores: 24, placement: combined, entry: move}
+fixed: [queues.large, "queues.*.max_user_run"]
+"""
+
+
+def mistakes(text):
+    with pytest.raises(ConfigError) as caught:
+        parse(text, "site.yaml")
+    return caught.value.problems
+
+
+def only(text):
+    (problem,) = mistakes(text)
+    return problem
+
+
+def test_reads_every_field():
+    config = parse(HYBRID)
+    assert config.machine == MachineConfig(name="tiny", cores=96, cores_per_node=8, whole_nodes=True)
+    assert config.grid == 8
+    small, medium, large = config.queues
+    assert small.walltime == (0, 86400)
+    assert small.starvation == 86400
+    assert small.max_run == 6
+    assert medium.walltime == (0, 9000)
+    assert large.walltime == (0, 36 * 3600)
+    assert large.reservation
+    assert large.partition == 0
+    assert config.pool == PoolConfig(cores=24, placement="combined", entry="move")
+    assert config.threshold == 40
+
+
+def test_system_is_what_the_file_says():
+    system = parse(HYBRID).system()
+    assert system.part_cores == (32, 40, 0, 24)
+    assert system.pool.threshold == 40
+    assert system.pool.entry == "move"
+    assert system.queues[0].max_run == 6
+    assert system.queues[2].reservation
+
+
+@pytest.mark.parametrize(("text", "tau"), [("reference: small, ", 20), ("threshold: 7.5, ", 7.5), ("", 40)])
+def test_threshold(text, tau):
+    assert parse(HYBRID.replace("pool: {", "pool: {" + text)).threshold == tau
+
+
+def test_threshold_without_medium_is_half_of_the_middle_queue():
+    renamed = HYBRID.replace("medium", "middle")
+    assert parse(renamed).threshold == 40
+    assert parse(renamed.replace("priority: 80", "priority: 10")).threshold == 20
+
+
+@pytest.mark.parametrize("path", sorted(CONFIGS.glob("*.yaml")), ids=lambda path: path.stem)
+def test_shipped_configurations_load_without_warnings(path):
+    config = load(path)
+    assert config.warnings() == []
+    assert parse(dump(config)) == config
+    assert config.system().cores == config.machine.cores
+    widest = max(config.queues, key=lambda queue: queue.cores[1])
+    assert widest.reservation
+
+
+def test_cray_is_table_one():
+    config = load(CONFIGS / "cray-xc40.yaml")
+    assert [(q.name, q.cores, q.walltime) for q in config.queues] == [
+        ("idqueue", (8, 256), (0, 7200)),
+        ("small", (24, 1032), (0, 86400)),
+        ("small72", (24, 1032), (86400, 259200)),
+        ("medium", (1033, 8208), (0, 86400)),
+        ("large", (8209, 22800), (0, 86400)),
+    ]
+    assert all(queue.max_run for queue in config.queues)
+
+
+def test_every_mistake_at_once_with_its_line():
+    text = """\
+machine: {name: x, cores: 350, cores_per_node: 24, whole_nodes: true}
+mode: hybird
+order: "queue_priority * bogus"
+quues: 3
+queues:
+  - {name: a, cores: [8, 256], walltime: [0, 2h], starvation: 24:00, max_run: 0}
+  - {name: a, cores: [9, 2], walltime: [24h, 24:00:00], prioriti: 3, reservation: yes}
+  - 7
+  - {cores: [1, 228], max_run_cores: 3}
+pool: {cores: 5}
+"""
+    assert [(p.line, p.path) for p in mistakes(text)] == [
+        (1, "machine.cores"),
+        (2, "mode"),
+        (3, "order"),
+        (4, "quues"),
+        (6, "queues[0].starvation"),
+        (6, "queues[0].max_run"),
+        (7, "queues[1].cores"),
+        (7, "queues[1].walltime"),
+        (7, "queues[1].reservation"),
+        (7, "queues[1].prioriti"),
+        (7, "queues[1].name"),
+        (8, "queues[2]"),
+        (9, "queues[3].name"),
+        (9, "queues[3].max_run_cores"),
+        (10, "pool.cores"),
+    ]
+    with pytest.raises(
+        InputError, match=r"^site\.yaml: the configuration has 15 mistakes\n  line 1: machine\.cores = 350: "
+    ):
+        parse(text, "site.yaml")
+
+
+def edit(old, new):
+    assert old in HYBRID
+    return HYBRID.replace(old, new)
+
+
+@pytest.mark.parametrize(
+    ("text", "path", "says"),
+    [
+        (edit("cores: 24,", "cores: 16,"), "queues", "8 missing"),
+        (edit("cores: 24,", "cores: 32,"), "queues", "8 too many"),
+        (edit("partition: 32", "partition: 31"), "queues[0].partition", "24 or 32"),
+        (edit("partition: 32,", ""), "queues[0].partition", "missing: mode hybrid needs"),
+        (edit("mode: hybrid", "mode: partitioned"), "queues", "counts in mode hybrid only"),
+        (
+            edit("reservation: true", "reservation: true, partition: 8"),
+            "queues[2].partition",
+            "owns no partition",
+        ),
+        (
+            edit("pool: {cores: 24, placement: combined, entry: move}\n", ""),
+            "pool",
+            "missing: mode hybrid needs one",
+        ),
+        (edit("name: medium", "name: small"), "queues[1].name", "queues[0] has this name"),
+        (edit("[41, 96]", "[41, 97]"), "queues[2].cores", "machine's 96"),
+        (edit("[41, 96]", "[97, 98]"), "queues[2].cores", "no job can enter"),
+        (edit("[17, 40]", "[40, 17]"), "queues[1].cores", "no job can enter"),
+        (edit("[17, 40]", "[0, 17]"), "queues[1].cores", "at least 1"),
+        (edit("[17, 40]", "17-40"), "queues[1].cores", "two values"),
+        (edit("[0, 2h30m]", "[2h30m, 9000]"), "queues[1].walltime", "no job can enter"),
+        (edit("[0, 2h30m]", "[0, 24:00]"), "queues[1].walltime", "HH:MM:SS"),
+        (edit("max_run: 6", "max_run_cores: 7"), "queues[0].max_run_cores", "8 cores"),
+        (edit("max_run: 6", "max_run: 6.5"), "queues[0].max_run", "whole number"),
+        (edit("max_run: 6", "max_run: '6'"), "queues[0].max_run", "whole number"),
+        (edit("priority: 40", "priority: .nan"), "queues[0].priority", "above 0"),
+        (edit("priority: 40", "priority: true"), "queues[0].priority", "above 0"),
+        (edit("priority: 40", "priority: 0"), "queues[0].priority", "above 0"),
+        (edit("entry: move", "entry: mov"), "pool.entry", "either or move"),
+        (edit("entry: move", "entri: move"), "pool.entri", "did you mean entry?"),
+        (edit("entry: move", "reference: larg"), "pool.reference", "did you mean large?"),
+        (edit("queues.large", "queues.lrge"), "fixed[0]", "did you mean queues.large?"),
+        (edit("order: fcfs", "order: fcsf"), "order", "did you mean fcfs?"),
+        (edit("order: fcfs", "order: 1 +"), "order", "not a formula"),
+        (edit("order: fcfs", "order: eligble_time / walltime"), "order", "did you mean eligible_time?"),
+        (edit("order: fcfs", "order: __import__('os')"), "order", "letters, digits"),
+        (edit("order: fcfs", "order: open(ncpus)"), "order", "a formula has no"),
+        (edit("mode: hybrid", "mode: hybrid\nmode: shared"), "mode", "given twice, first in line 2"),
+        (edit("name: small", "name: 'sm all'"), "queues[0].name", "no blank"),
+        (edit("cores: 96,", "cores: 1e99,"), "machine.cores", "whole number"),
+        (edit("cores: 96,", "cores: 99999999999999999999,"), "machine.cores", "whole number"),
+        (
+            edit("machine: {name: tiny, cores: 96, cores_per_node: 8, whole_nodes: true}\n", ""),
+            "machine",
+            "missing",
+        ),
+        (
+            edit("cores_per_node: 8", "cores_per_node: 800"),
+            "machine.cores_per_node",
+            "larger than the machine",
+        ),
+    ],
+)
+def test_one_mistake_one_message(text, path, says):
+    problem = only(text)
+    assert problem.path == path
+    assert says in problem.message
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "empty"),
+        ("# nothing\n", "empty"),
+        ("- a\n", "expected keys"),
+        ("just text", "expected keys"),
+        ("machine: {cores: 3\n", "not YAML"),
+        ("machine: &a {cores: 3}\nqueues: *a\n", "aliases"),
+        ("\tmachine: 3", "not YAML"),
+        ("a: \x00", "not YAML"),
+        ("[" * 5000, "nested too deeply"),
+    ],
+)
+def test_what_is_no_configuration_at_all(text, says):
+    assert says in only(text).message
+
+
+def test_files_that_cannot_be_read(tmp_path):
+    with pytest.raises(InputError, match="No such file"):
+        load(tmp_path / "absent.yaml")
+    bad = tmp_path / "bad.yaml"
+    bad.write_bytes(b"machine: {cores: 3}\n# caf\xe9\n")
+    with pytest.raises(ConfigError, match=r"line 2: byte 25 is not UTF-8"):
+        load(bad)
+
+
+def test_names_that_yaml_would_turn_into_something_else():
+    config = parse(edit("name: small", "name: no").replace("name: medium", 'name: "72"'))
+    assert config.names == ("no", "72", "large")
+    assert parse(dump(config)) == config
+
+
+@pytest.mark.parametrize(
+    ("text", "path"),
+    [
+        (edit("max_run: 6", "max_run_cores: 8"), "queues[0].max_run_cores"),
+        (edit("max_run: 6", "max_user_cores: 8"), "queues[0].max_user_cores"),
+        (edit("[17, 40]", "[17, 48]"), "queues[1].partition"),
+        (edit("[17, 40]", "[1, 16]").replace("2h30m", "24h"), "queues[1]"),
+        (edit("order: fcfs", "order: lxf"), "order"),
+    ],
+)
+def test_warnings(text, path):
+    (warning,) = parse(text).warnings()
+    assert warning.startswith(f"{path}: ")
+
+
+def test_hidden_by_two_queues_together():
+    queues = [
+        QueueConfig(name="a", cores=(1, 8), walltime=(0, 3600)),
+        QueueConfig(name="b", cores=(1, 9), walltime=(3600, 7200)),
+        QueueConfig(name="c", cores=(2, 8), walltime=(60, 7000)),
+    ]
+    config = SiteConfig(machine=MachineConfig(cores=9), queues=queues)
+    assert len(config.warnings()) == 1
+    wider = queues[2].model_copy(update={"cores": (2, 9)})
+    assert config.with_queues([*queues[:2], wider]).warnings() == []
+
+
+def test_copies_are_checked_and_frozen():
+    config = parse(HYBRID)
+    parted = config.with_partitions([40, 56, 0])
+    assert parted.mode == "partitioned"
+    assert parted.pool is None
+    assert [queue.partition for queue in parted.queues] == [40, 56, 0]
+    assert parse(dump(parted)) == parted
+    assert config.queues[0].partition == 32
+    with pytest.raises(ConfigError, match="do not add up"):
+        config.with_partitions([40, 48, 0])
+    with pytest.raises(ConfigError, match=r"partition"):
+        config.with_partitions([-8, 104, 0])
+    with pytest.raises(ConfigError, match="order"):
+        config.replace(order="nonsense(")
+    with pytest.raises(ValueError, match="frozen"):
+        config.mode = "shared"
+    shared = config.replace(mode="shared", pool=None, order="lxf")
+    assert shared.system().order == "lxf"
+
+
+def test_with_queues_keeps_the_patterns_that_still_match():
+    config = parse(HYBRID)
+    assert config.with_queues(config.queues[:2], mode="shared").fixed == ("queues.*.max_user_run",)
+
+
+def test_fixed_covers_what_lies_beneath():
+    config = parse(HYBRID)
+    for path in ("queues.large", "queues.large.priority", "queues[2].cores", "queues.small.max_user_run"):
+        assert config.is_fixed(path), path
+    for path in ("queues.small.priority", "queues", "queues[0].max_run", "pool.cores", "order"):
+        assert not config.is_fixed(path), path
+
+
+@pytest.mark.parametrize(
+    ("value", "seconds"),
+    [
+        (0, 0),
+        (7200, 7200),
+        ("7200", 7200),
+        ("2h", 7200),
+        ("2h30m", 9000),
+        ("7d", 604800),
+        ("1d2h3m4s", 93784),
+        ("24:00:00", 86400),
+        ("72:00:00", 259200),
+        ("1-00:00:00", 86400),
+    ],
+)
+def test_durations(value, seconds):
+    assert parse_duration(value) == seconds
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["", "24:00", "1-24:00:00", "-1", -1, 2.5, True, None, "2 h", "h", "30m2h", "²h", "9" * 400, 2**31],
+)
+def test_what_is_no_duration(value):
+    with pytest.raises(ValueError):
+        parse_duration(value)
+
+
+@given(st.integers(0, MAX_DURATION))
+def test_durations_come_back(seconds):
+    assert parse_duration(format_duration(seconds)) == seconds
+    assert parse_duration(format_clock(seconds)) == seconds
+
+
+def ranges(low, high, *, gap):
+    pair = st.tuples(st.integers(low, high), st.integers(low, high)).map(lambda p: (min(p), max(p)))
+    return pair.filter(lambda p: p[1] - p[0] >= gap)
+
+
+NAMES = st.text(min_size=1, max_size=8).filter(lambda t: t.isprintable() and not re.search(r"\s", t))
+
+
+@st.composite
+def site_configs(draw):
+    grid = draw(st.sampled_from([1, 1, 8, 24]))
+    nodes = draw(st.integers(4, 400))
+    machine = nodes * grid
+    count = draw(st.integers(1, 4))
+    mode = draw(st.sampled_from(["shared", "partitioned", "hybrid"]))
+    cuts = sorted(draw(st.lists(st.integers(0, nodes), min_size=count, max_size=count)))
+    if mode == "partitioned":
+        cuts[-1] = nodes
+    sizes = [grid * (b - a) for a, b in zip([0, *cuts[:-1]], cuts, strict=True)]
+    limit = st.none() | st.integers(machine, MAX_CORES)
+    queues = [
+        QueueConfig(
+            name=name,
+            cores=draw(ranges(1, machine, gap=0) | st.just((1, MAX_CORES))),
+            walltime=draw(ranges(0, MAX_DURATION, gap=1) | st.just((0, MAX_DURATION))),
+            priority=draw(st.floats(1e-6, 1e6) | st.integers(1, 1000).map(float)),
+            partition=size,
+            reservation=size == 0 and draw(st.booleans()),
+            starvation=draw(st.none() | st.integers(0, MAX_DURATION)),
+            max_run=draw(st.none() | st.integers(1, 1000)),
+            max_run_cores=draw(limit),
+            max_user_run=draw(st.none() | st.integers(1, 1000)),
+            max_user_cores=draw(limit),
+        )
+        for name, size in zip(
+            draw(st.lists(NAMES, min_size=count, max_size=count, unique=True)), sizes, strict=True
+        )
+    ]
+    pool = PoolConfig(
+        cores=machine - sum(sizes),
+        threshold=draw(st.none() | st.floats(0, 1e6)),
+        placement=draw(st.sampled_from(["pool", "combined"])),
+        entry=draw(st.sampled_from(["either", "move"])),
+        starving_first=draw(st.booleans()),
+    )
+    return SiteConfig(
+        machine=MachineConfig(name=draw(NAMES), cores=machine, cores_per_node=grid, whole_nodes=grid > 1),
+        mode=mode,
+        order=draw(
+            st.sampled_from(["fcfs", "sjf", "lxf", "queue_priority * (1 + eligible_time / max(walltime, 1))"])
+        ),
+        backfill=draw(st.booleans()),
+        queues=queues,
+        pool=pool if mode == "hybrid" else None,
+        fixed=draw(st.sampled_from([(), ("queues.*.max_run", "pool"), ("order",)])),
+    )
+
+
+@settings(max_examples=80, deadline=None)
+@given(site_configs())
+def test_what_is_written_is_read_back(config):
+    text = dump(config, "by a test")
+    assert parse(text) == config
+    assert dump(parse(text), "by a test") == text
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.data())
+def test_mutilated_files_give_a_configuration_or_one_message(data):
+    text = HYBRID
+    for _ in range(data.draw(st.integers(1, 3))):
+        at = data.draw(st.integers(0, len(text)))
+        upto = data.draw(st.integers(at, min(at + 12, len(text))))
+        text = (
+            text[:at] + data.draw(st.text(string.printable + "é\u2028\U0001f600", max_size=6)) + text[upto:]
+        )
+    try:
+        config = parse(text, "site.yaml")
+    except ConfigError as error:
+        config, message = None, str(error)
+    if config is None:
+        assert re.match(r"site\.yaml: the configuration has [0-9]+ mistakes?\n  ", message)
+    else:
+        assert parse(dump(config)) == config
