@@ -12,9 +12,7 @@ import click
 @click.option(
     "--months",
     type=click.IntRange(1),
-    default=9,
-    show_default=True,
-    help="cray-xc40: how many, from July 2015.",
+    help="cray-xc40: how many, from July 2015; 9 unless told.",
 )
 @click.option("--jobs", type=click.IntRange(1), help="stable: how many.")
 @click.option("--cores", type=click.IntRange(1), help="stable: size of the machine.")
@@ -29,7 +27,7 @@ import click
 def command(
     *,
     preset: str,
-    months: int,
+    months: int | None,
     jobs: int | None,
     cores: int | None,
     load: float | None,
@@ -47,8 +45,8 @@ def command(
         )
     if preset == "stable" and (jobs is None or cores is None):
         raise click.UsageError("--preset stable needs --jobs and --cores")
-    if preset == "stable" and table:
-        raise click.UsageError("--table belongs to --preset cray-xc40")
+    if preset == "stable" and (table or months is not None):
+        raise click.UsageError("--months and --table belong to --preset cray-xc40")
     if preset != "stable" and (jobs is not None or cores is not None):
         raise click.UsageError("--jobs and --cores belong to --preset stable")
 
@@ -61,6 +59,7 @@ def command(
         workload = stable_workload(jobs, cores, 0.7 if load is None else load, seed)
         click.echo(synth.write_history(as_history(workload), output / f"stable-{jobs}.csv.gz"))
         return
+    months = 9 if months is None else months
     if output is not None:
         for path in synth.write_months(preset, months, seed, output, load):
             click.echo(path, err=table)

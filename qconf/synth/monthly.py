@@ -38,7 +38,7 @@ SIGMA_SHARED = (
     0.8  # part of a standard normal that the jobs of a burst have in common (the rest is their own)
 )
 
-ZIPF = 1.15  # exponent of the users' popularity
+ZIPF = 1.0  # exponent of the users' popularity
 _USERS, _ACTIVITY, _QUEUE = 0, 1, 2  # which stream of random numbers
 
 
@@ -124,7 +124,7 @@ def _popularity(preset: Preset, index: int, seed: int) -> Floats:
     """Chance of each user in each queue, shape (queues, users): Zipf, lasting likings, moods of the month."""
     rank = np.arange(1, preset.users + 1)
     shape = (len(preset.queues), preset.users)
-    liking = _stream(seed, _USERS).lognormal(0.0, 1.0, shape)
+    liking = _stream(seed, _USERS).lognormal(0.0, 0.6, shape)
     mood = _stream(seed, _ACTIVITY, index).lognormal(0.0, 0.6, preset.users)
     weights = rank**-ZIPF * liking * mood
     return np.asarray(weights / weights.sum(axis=1, keepdims=True))

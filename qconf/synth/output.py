@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import gzip
 import io
-from collections.abc import Iterator
 from pathlib import Path
 
 import pandas as pd
 
+from qconf.files import all_or_nothing, write_whole
 from qconf.synth.monthly import generate_month, month_of
 from qconf.synth.presets import preset_named
 
@@ -23,22 +23,22 @@ def _compressed(frame: pd.DataFrame) -> bytes:
 
 def write_history(frame: pd.DataFrame, path: Path) -> Path:
     """Write a table of jobs as a gzipped CSV, whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.part")
-    partial.write_bytes(_compressed(frame))
-    partial.replace(path)
+    write_whole(path, _compressed(frame))
     return path
 
 
 def write_months(
     preset: str, months: int, seed: int, directory: Path, offered_load: float | None = None
-) -> Iterator[Path]:
-    """Write month after month, one file each (``cray-xc40-2016-02.csv.gz``), and yield the paths."""
+) -> list[Path]:
+    """Write a file per month (``cray-xc40-2016-02.csv.gz``), all or none, and return the paths."""
     model = preset_named(preset)
-    for index in range(months):
-        year, month, _ = month_of(model, index)
-        frame = generate_month(preset, index, seed, offered_load)
-        yield write_history(frame, directory / f"{preset}-{year}-{month:02d}.csv.gz")
+    names = []
+    with all_or_nothing(directory) as scratch:
+        for index in range(months):
+            year, month, _ = month_of(model, index)
+            names.append(f"{preset}-{year}-{month:02d}.csv.gz")
+            write_history(generate_month(preset, index, seed, offered_load), scratch / names[-1])
+    return [directory / name for name in names]
 
 
 def month_table(
