@@ -17,7 +17,7 @@ import click
 @click.option("--jobs", type=click.IntRange(1), help="stable: how many.")
 @click.option("--cores", type=click.IntRange(1), help="stable: size of the machine.")
 @click.option(
-    "--load", type=float, help="Offered load; cray-xc40: of every month instead of its own; stable: 0.7."
+    "--load", type=float, help="Offered load; cray-xc40: of every month instead of its own; stable: 0.8."
 )
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
 @click.option("--table", is_flag=True, help="cray-xc40: print jobs, load and CPU-hour shares per month.")
@@ -56,7 +56,7 @@ def command(
         assert jobs is not None and cores is not None and output is not None  # noqa: S101, PT018 - checked above
         from qconf.synth.stable import as_history, stable_workload
 
-        workload = stable_workload(jobs, cores, 0.7 if load is None else load, seed)
+        workload = stable_workload(jobs, cores, 0.8 if load is None else load, seed)
         click.echo(synth.write_history(as_history(workload), output / f"stable-{jobs}.csv.gz"))
         return
     months = 9 if months is None else months

@@ -11,15 +11,15 @@ from qconf.errors import InputError
 #: Epoch second of the first submission: 2020-01-01 UTC.
 START = 1_577_836_800
 WALLTIMES = np.array([1, 2, 4, 8, 12, 24], dtype=np.int64) * 3600
-WIDEST = 1 / 16  # of the machine: wider jobs would make waits depend on a handful of them
+WIDEST = 1 / 4  # of the machine: enough to make jobs wait, too little to make waits hang on a handful of them
 MEAN_LOG, SIGMA = 7.5, 1.5  # of the runtimes' lognormal: median half an hour
 USERS = 500
 
 
-def stable_workload(n: int, cores: int, load: float = 0.7, seed: int = 0) -> parsim.Workload:
+def stable_workload(n: int, cores: int, load: float = 0.8, seed: int = 0) -> parsim.Workload:
     """Generate jobs whose queue neither empties nor grows over the years.
 
-    Sizes are powers of two up to a sixteenth of the machine, runtimes lognormal and cut off at a day,
+    Sizes are powers of two up to a quarter of the machine, runtimes lognormal and cut off at a day,
     walltimes one of the next three usual steps; a Poisson process of submissions spans what the offered
     load asks for.
 
