@@ -5,13 +5,21 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Literal
 
+from parsim.formula import Formula
+from parsim.formula import parse as _parse_formula
 from parsim.workload import MAX_CORES, MAX_DURATION
+
+parse_formula = lru_cache(maxsize=256)(_parse_formula)
 
 Mode = Literal["shared", "partitioned", "hybrid"]
 Placement = Literal["pool", "combined"]
 Entry = Literal["either", "move"]
+
+#: Orders of a waiting list that have a name; any other text is a formula.
+ORDERS = ("fcfs", "sjf", "ljf", "lxf", "wfp3")
 
 UNLIMITED = MAX_CORES  #: no job count and no core count reaches it
 
@@ -145,6 +153,11 @@ class System:
                 yield f"queues[{i}].{path}", message
         if self.mode not in ("shared", "partitioned", "hybrid"):
             yield "mode", f"{self.mode!r} is none of shared, partitioned, hybrid"
+        if self.order not in ORDERS:
+            try:
+                parse_formula(self.order)
+            except ValueError as error:
+                yield "order", f"none of {', '.join(ORDERS)}, and {error}"
         if self.mode == "hybrid":
             yield from self._pool_problems()
         if self.mode != "shared":
@@ -168,6 +181,20 @@ class System:
             yield "pool.placement", f"{self.pool.placement!r} is neither pool nor combined"
         if self.pool.entry not in ("either", "move"):
             yield "pool.entry", f"{self.pool.entry!r} is neither either nor move"
+
+    @property
+    def formula(self) -> Formula | None:
+        """The parsed `order`, where it is not one of `ORDERS`."""
+        return None if self.order in ORDERS else parse_formula(self.order)
+
+    @property
+    def has_limits(self) -> bool:
+        """Whether any queue limits what runs."""
+        return any(
+            limit is not None
+            for queue in self.queues
+            for limit in (queue.max_run, queue.max_run_cores, queue.max_user_run, queue.max_user_cores)
+        )
 
     @property
     def pool_cores(self) -> int:

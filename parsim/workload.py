@@ -12,7 +12,7 @@ Column = NDArray[np.int64]
 #: Bounds that keep every sum and product of the kernels inside int64.
 MAX_CORES = 2**31 - 1
 MAX_DURATION = 2**31 - 1
-MAX_SPAN = 2**38
+MAX_SPAN = 2**31 - 1
 
 
 def _column(name: str, values: ArrayLike, length: int | None) -> Column:

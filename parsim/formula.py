@@ -1,0 +1,213 @@
+"""Formulas of PBS's ``job_sort_formula``: parsed safely, run as a postfix program by the kernels.
+
+What depends on the job alone, such as ``walltime ** 1.3``, is computed once per job; the kernel interprets the rest. Nothing is
+compiled for a formula, so a search over exponents costs only simulations. All arithmetic is float64. An operation that is undefined
+(division by zero, logarithm or root of what has none, overflow) makes the value of the formula 0 for that job, unless it lies
+in the branch of a conditional that is not taken.
+
+References
+----------
+PBS Professional Administrator's Guide, "Using a Formula for Computing Job Execution Priority".
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from parsim.kernels import order as op
+
+#: Names that a job alone decides, in the order of the columns that `Formula.columns` takes.
+JOB_NAMES = ("queue_priority", "walltime", "ncpus", "job_priority")
+NAMES = ("eligible_time", *JOB_NAMES)
+MOST_CHARACTERS = 2000
+
+_BINARY = {
+    ast.Add: op.ADD,
+    ast.Sub: op.SUBTRACT,
+    ast.Mult: op.MULTIPLY,
+    ast.Div: op.DIVIDE,
+    ast.Pow: op.POWER,
+}
+_COMPARE = {
+    ast.Lt: (op.LESS, False),
+    ast.LtE: (op.LESS_EQUAL, False),
+    ast.Gt: (op.LESS, True),
+    ast.GtE: (op.LESS_EQUAL, True),
+    ast.Eq: (op.EQUAL, False),
+    ast.NotEq: (op.NOT_EQUAL, False),
+}
+_CALLS = {  # instruction, least and most arguments
+    "min": (op.MINIMUM, 2, 16),
+    "max": (op.MAXIMUM, 2, 16),
+    "pow": (op.POWER, 2, 2),
+    "abs": (op.ABSOLUTE, 1, 1),
+    "log": (op.LOGARITHM, 1, 1),
+    "sqrt": (op.ROOT, 1, 1),
+}
+
+Code = list[tuple[int, int]]
+
+
+@dataclass(frozen=True, eq=False)
+class Formula:
+    """A parsed formula: the program that the kernel runs, and one program per column computed beforehand."""
+
+    text: str
+    code: NDArray[np.int64]
+    constants: NDArray[np.float64]
+    column_codes: tuple[NDArray[np.int64], ...]
+    depth: int
+    uses_eligible_time: bool
+
+    def columns(self, base: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Compute what depends on each job alone.
+
+        Parameters
+        ----------
+        base : ndarray(float64), shape (4, n)
+            `JOB_NAMES` of each job.
+
+        Returns
+        -------
+        ndarray(float64), shape (m, n)
+        """
+        stack = np.empty((self.depth, op.CHUNK))
+        out = np.empty((len(self.column_codes), base.shape[1]))
+        for row, code in enumerate(self.column_codes):
+            out[row] = op.evaluate(code, self.constants, base, stack)
+        return out
+
+
+class _Compiler:
+    """Walks the syntax tree once; static subtrees become columns."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.constants: list[float] = []
+        self.columns: list[Code] = []
+        self.uses_eligible_time = False
+
+    def fail(self, node: ast.AST, why: str) -> ValueError:
+        start = getattr(node, "col_offset", 0)
+        snippet = self.text[start : getattr(node, "end_col_offset", None) or len(self.text)]
+        return ValueError(f"formula {self.text!r}: {snippet!r} {why}")
+
+    def static(self, node: ast.AST) -> bool:
+        return not any(isinstance(n, ast.Name) and n.id == "eligible_time" for n in ast.walk(node))
+
+    def hoist(self, node: ast.expr) -> Code:
+        """Compile for the kernel: whole static subtrees are columns."""
+        if isinstance(node, ast.Constant) or not self.static(node):
+            return self.compile(node, self.hoist)
+        code = self.compile(node, lambda child: self.compile(child, None))
+        if code not in self.columns:
+            self.columns.append(code)
+        return [(op.COLUMN, self.columns.index(code))]
+
+    def compile(self, node: ast.expr, descend: object) -> Code:
+        """Compile one node; `descend` compiles its operands (None: all the way down over the job's own names)."""
+        if not callable(descend):
+            descend = lambda child: self.compile(child, None)  # noqa: E731
+        if isinstance(node, ast.Constant):
+            return [(op.CONSTANT, self.constant(node))]
+        if isinstance(node, ast.Name):
+            return [self.name(node)]
+        if isinstance(node, ast.BinOp) and type(node.op) in _BINARY:
+            return [*descend(node.left), *descend(node.right), (_BINARY[type(node.op)], 0)]
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.UAdd):
+            inner: Code = descend(node.operand)
+            return [*inner, (op.NEGATE, 0)] if isinstance(node.op, ast.USub) else inner
+        if isinstance(node, ast.Compare):
+            if len(node.ops) != 1 or type(node.ops[0]) not in _COMPARE:
+                raise self.fail(node, "is not a comparison of two values by <, <=, >, >=, == or !=")
+            code, swapped = _COMPARE[type(node.ops[0])]
+            left, right = descend(node.left), descend(node.comparators[0])
+            return [*right, *left, (code, 0)] if swapped else [*left, *right, (code, 0)]
+        if isinstance(node, ast.IfExp):
+            return [*descend(node.body), *descend(node.test), *descend(node.orelse), (op.SELECT, 0)]
+        if isinstance(node, ast.Call):
+            return self.call(node, descend)
+        raise self.fail(node, f"is not allowed: numbers, {', '.join(NAMES)}, + - * / **, comparisons, x if c else y, {', '.join(_CALLS)}")
+
+    def call(self, node: ast.Call, descend: object) -> Code:
+        assert callable(descend)  # noqa: S101 - for the type checker
+        name = node.func.id if isinstance(node.func, ast.Name) else None
+        if name not in _CALLS or node.keywords:
+            raise self.fail(node, f"is not one of the functions {', '.join(_CALLS)}")
+        code, least, most = _CALLS[name]
+        if not least <= len(node.args) <= most:
+            raise self.fail(node, f"takes {least} argument{'s' if least > 1 else ''}" + (" or more" if most > 2 else ""))
+        out: Code = list(descend(node.args[0]))
+        if most == 1:
+            return [*out, (code, 0)]
+        for argument in node.args[1:]:
+            out += [*descend(argument), (code, 0)]
+        return out
+
+    def constant(self, node: ast.Constant) -> int:
+        if isinstance(node.value, bool) or not isinstance(node.value, int | float):
+            raise self.fail(node, "is not a number")
+        try:
+            value = float(node.value)
+        except OverflowError:
+            value = math.inf
+        if not math.isfinite(value):
+            raise self.fail(node, "is not a finite number")
+        self.constants.append(value)
+        return len(self.constants) - 1
+
+    def name(self, node: ast.Name) -> tuple[int, int]:
+        if node.id == "eligible_time":
+            self.uses_eligible_time = True
+            return (op.ELIGIBLE_TIME, 0)
+        if node.id not in JOB_NAMES:
+            raise self.fail(node, f"is unknown; a formula may name {', '.join(NAMES)}")
+        return (op.COLUMN, JOB_NAMES.index(node.id))
+
+
+def parse(text: str) -> Formula:
+    """Parse a formula; nothing of it is ever executed as Python.
+
+    Raises
+    ------
+    ValueError
+        Names what is not understood: unknown names, other operators, no finite number.
+    """
+    if len(text) > MOST_CHARACTERS:
+        raise ValueError(f"formula: {len(text)} characters, more than {MOST_CHARACTERS}")
+    try:
+        tree = ast.parse(text.strip(), mode="eval")
+        compiler = _Compiler(text.strip())
+        code = compiler.hoist(tree.body)
+    except SyntaxError as error:
+        raise ValueError(f"formula {text!r}: not an expression ({error.msg})") from None
+    except (RecursionError, MemoryError):
+        raise ValueError(f"formula {text[:60]!r}...: nested too deeply") from None
+    programs = [code, *compiler.columns]
+    return Formula(
+        text=text.strip(),
+        code=np.array(code, dtype=np.int64),
+        constants=np.array(compiler.constants, dtype=np.float64),
+        column_codes=tuple(np.array(column, dtype=np.int64) for column in compiler.columns),
+        depth=max(_depth(program) for program in programs),
+        uses_eligible_time=compiler.uses_eligible_time,
+    )
+
+
+def _depth(code: Code) -> int:
+    """Most values that the stack holds at once."""
+    depth = most = 0
+    for operation, _ in code:
+        if operation <= op.CONSTANT:
+            depth += 1
+        elif operation == op.SELECT:
+            depth -= 2
+        elif operation not in (op.NEGATE, op.ABSOLUTE, op.LOGARITHM, op.ROOT):
+            depth -= 1
+        most = max(most, depth)
+    return most
