@@ -1,0 +1,162 @@
+"""Options that several commands share, and the way from them to a history."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from qconf.errors import InputError
+
+if TYPE_CHECKING:
+    from qconf.config import SiteConfig
+    from qconf.history import History, Records
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_PERIOD = (
+    click.option("--month", metavar="YYYY-MM", help="Only the jobs submitted in this calendar month."),
+    click.option(
+        "--from", "start", metavar="TIME", help="Only jobs submitted from this date or epoch second on."
+    ),
+    click.option("--to", "end", metavar="TIME", help="Only jobs submitted before this date or epoch second."),
+)
+_MACHINE = (
+    click.option(
+        "--config", "config_path", type=click.Path(path_type=Path), help="Configuration of the site (YAML)."
+    ),
+    click.option(
+        "--cores",
+        type=click.IntRange(1, 2**31 - 1),
+        help="Cores of the machine, where neither configuration nor log says it.",
+    ),
+)
+_LOG = (
+    click.option(
+        "--timezone",
+        default="UTC",
+        show_default=True,
+        metavar="ZONE",
+        help="Zone of local times in CSV and sacct files.",
+    ),
+)
+
+
+def _apply(options: Sequence[Callable[[F], F]], function: F) -> F:
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+def period_options(function: F) -> F:
+    """Add ``--month``, ``--from`` (start) and ``--to`` (end)."""
+    return _apply(_PERIOD, function)
+
+
+def machine_options(function: F) -> F:
+    """Add ``--config`` (config_path) and ``--cores``."""
+    return _apply(_MACHINE, function)
+
+
+def log_options(function: F) -> F:
+    """Add ``--timezone``."""
+    return _apply(_LOG, function)
+
+
+def history_options(function: F) -> F:
+    """Add ``--history`` (a tuple of paths) and the options above: the arguments of `load_history`."""
+    option = click.option(
+        "--history",
+        "history",
+        multiple=True,
+        type=click.Path(path_type=Path),
+        help="Log of jobs: CSV, SWF, PBS accounting or sacct; several times for several files.",
+    )
+    return _apply((option, *_MACHINE, *_PERIOD, *_LOG), function)
+
+
+def load_config(config_path: Path | None, records: Records, cores: int | None) -> SiteConfig:
+    """Read the configuration, or derive one from the records.
+
+    Raises
+    ------
+    QconfError
+        The file is wrong, or the size of the machine is unknown.
+    """
+    from qconf.history import derive_config
+
+    if config_path is None:
+        return derive_config(records, cores)
+    from qconf.config import load
+
+    config = load(config_path)
+    if cores is not None and cores != config.machine.cores:
+        raise InputError(
+            f"the configuration says {config.machine.cores}",
+            file=config_path,
+            field="--cores",
+            value=cores,
+            fix="leave it out",
+        )
+    return config
+
+
+def load_history(
+    history: Sequence[Path],
+    config_path: Path | None = None,
+    cores: int | None = None,
+    *,
+    month: str | None = None,
+    start: str | None = None,
+    end: str | None = None,
+    timezone: str = "UTC",
+) -> tuple[History, SiteConfig]:
+    """Read the files, take or derive the configuration, clean, and cut the period out.
+
+    Raises
+    ------
+    QconfError
+        One message about the first thing that is wrong.
+    """
+    from qconf.history import clean, read
+
+    if not history:
+        raise click.UsageError("Missing option '--history'.")
+    records = read(history, timezone=timezone)
+    config = load_config(config_path, records, cores)
+    return cut(clean(records, config), month, start, end), config
+
+
+def cut(history: History, month: str | None, start: str | None, end: str | None) -> History:
+    """Keep the period that the options name; the whole history where they name none.
+
+    Raises
+    ------
+    InputError
+        They make no sense, or no job was submitted then.
+    """
+    if month is not None:
+        if start is not None or end is not None:
+            raise click.UsageError("--month cannot be combined with --from or --to.")
+        return history.month(month)
+    if start is None and end is None:
+        return history
+    bounds = [
+        None if text is None else _second(name, text, history)
+        for name, text in (("--from", start), ("--to", end))
+    ]
+    return history.between(*bounds)
+
+
+def _second(name: str, text: str, history: History) -> int:
+    from qconf.history.times import instant, zone
+
+    try:
+        moment = int(text) if text.lstrip("-").isdigit() else instant(text, zone(history.timezone))
+    except ValueError as error:
+        raise InputError(
+            "is no time", field=name, value=text, fix="write 2016-02-01, 2016-02-01T08:00:00 or epoch seconds"
+        ) from error
+    return moment - history.epoch

@@ -1,0 +1,99 @@
+"""One door for all formats: recognises each file by its content."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Literal, get_args
+
+from qconf.errors import InputError
+from qconf.history.csv import ALIASES, REQUIRED, read_csv
+from qconf.history.records import Records
+from qconf.history.sources import Source, find_sources
+from qconf.history.swf import read_swf
+
+Format = Literal["auto", "swf", "csv", "pbs", "sacct"]
+FORMATS: tuple[str, ...] = get_args(Format)
+
+PBS = re.compile(r"\d\d/\d\d/\d{4} \d\d:\d\d:\d\d;[A-Za-z]{1,2};")
+SWF = re.compile(r"\s*(-?\d+(\.\d*)?\s+){17}-?\d+(\.\d*)?\s*$")
+
+
+def read(paths: Sequence[str | Path] | str | Path, *, format: str = "auto", timezone: str = "UTC") -> Records:  # noqa: A002
+    """Read one or many files of one format, gzip or not; a folder stands for the files in it, by name.
+
+    Parameters
+    ----------
+    paths : path or sequence of paths
+    format : {"auto", "swf", "csv", "pbs", "sacct"}
+        ``auto`` looks at the content.
+    timezone : str
+        Of local times in CSV and sacct files, like ``Europe/Stockholm``. PBS and SWF carry Unix times.
+
+    Returns
+    -------
+    Records
+        ``read == len(table) + len(dropped)``.
+
+    Raises
+    ------
+    InputError
+        Names file, line, field and value of the first thing that makes no sense.
+    """
+    if format not in FORMATS:
+        raise InputError("unknown format", field="format", value=format, fix=f"one of {', '.join(FORMATS)}")
+    sources = find_sources(paths)
+    kept = [source for source in sources if source.read(4096).strip()]
+    if not kept:
+        raise InputError("the file is empty", file=sources[0].path, fix="give a log with jobs in it")
+    found = {source.path: format if format != "auto" else recognise(source) for source in kept}
+    kinds = sorted(set(found.values()))
+    if len(kinds) > 1:
+        first, other = (next(path for path, kind in found.items() if kind == wanted) for wanted in kinds[:2])
+        raise InputError(
+            f"is {kinds[1]}, but {first} is {kinds[0]}", file=other, fix="read files of one format at a time"
+        )
+    return _reader(kinds[0])(kept, timezone=timezone)
+
+
+def _reader(kind: str) -> Callable[..., Records]:
+    if kind == "pbs":
+        from qconf.history.pbs import read_pbs
+
+        return read_pbs
+    if kind == "sacct":
+        from qconf.history.sacct import read_sacct
+
+        return read_sacct
+    return read_swf if kind == "swf" else read_csv
+
+
+def recognise(source: Source) -> str:
+    """Tell the format of a file from its first lines.
+
+    Raises
+    ------
+    InputError
+        They look like none of the formats.
+    """
+    head = source.read(1 << 16).decode("utf-8", "replace").removeprefix("\ufeff")
+    lines = [line for line in head.splitlines() if line.strip()][:40]
+    if any(PBS.match(line) for line in lines):
+        return "pbs"
+    first = lines[0] if lines else ""
+    names = {name.strip().lower() for name in re.split(r"[|,;\t]", first)}
+    if "|" in first and names & {"jobid", "jobidraw"}:
+        return "sacct"
+    if len(names & {*REQUIRED, *ALIASES}) >= 2:
+        return "csv"
+    if first.lstrip().startswith(";") or any(SWF.match(line.split(";")[0]) for line in lines):
+        return "swf"
+    raise InputError(
+        "not recognised as SWF, history CSV, PBS accounting log or sacct output",
+        file=source.path,
+        line=1,
+        field="first line",
+        value=first[:60],
+        fix=f"a CSV starts with {','.join(REQUIRED)}; or say --format",
+    )

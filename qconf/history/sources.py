@@ -1,0 +1,114 @@
+"""Files on the disk: plain or gzip, one or many, a folder of daily logs."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from qconf.errors import InputError
+
+GZIP = b"\x1f\x8b"
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file of a history, read through gzip where its first bytes say so."""
+
+    path: Path
+
+    @cached_property
+    def sha256(self) -> str:
+        """Hash of the file as it lies on the disk."""
+        with self.path.open("rb") as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
+
+    def read(self, most: int = -1) -> bytes:
+        """Return its content, or the first `most` bytes of it.
+
+        Raises
+        ------
+        InputError
+            It cannot be opened, or its gzip stream is damaged.
+        """
+        return b"".join(self._chunks(most)) if most < 0 else next(self._chunks(most), b"")
+
+    def lines(self) -> Iterator[bytes]:
+        """Yield its lines with their line ends, never holding the whole file."""
+        rest = b""
+        for chunk in self._chunks(1 << 22):
+            *whole, rest = (rest + chunk).split(b"\n")
+            for line in whole:
+                yield line + b"\n"
+        if rest:
+            yield rest
+
+    def _chunks(self, size: int) -> Iterator[bytes]:
+        try:
+            with self.path.open("rb") as raw:
+                packed = raw.read(2) == GZIP
+                raw.seek(0)
+                with gzip.GzipFile(fileobj=raw) if packed else raw as stream:
+                    while chunk := stream.read(size):
+                        yield chunk
+        except EOFError as error:
+            raise InputError(
+                "the gzip stream is cut off", file=self.path, fix="copy the file again, it is incomplete"
+            ) from error
+        except (gzip.BadGzipFile, zlib.error) as error:
+            raise InputError(
+                f"the gzip stream is damaged ({error})", file=self.path, fix="copy the file again"
+            ) from error
+        except OSError as error:
+            raise InputError(
+                f"cannot be read: {error.strerror or error}",
+                file=self.path,
+                fix="check the path and its permissions",
+            ) from error
+
+
+def find_sources(paths: Sequence[str | Path] | str | Path) -> list[Source]:
+    """List the files that `paths` name; a folder stands for the files in it, by name, hidden ones excepted.
+
+    Raises
+    ------
+    InputError
+        A path does not exist, a folder holds no file, or two files have the same content.
+    """
+    found: list[Source] = []
+    for path in [Path(paths)] if isinstance(paths, str | Path) else [Path(p) for p in paths]:
+        if path.is_dir():
+            files = sorted(p for p in path.iterdir() if p.is_file() and not p.name.startswith("."))
+            if not files:
+                raise InputError(
+                    "the folder holds no file", file=path, fix="name the log files, or the folder they are in"
+                )
+            found += map(Source, files)
+        elif path.exists():
+            found.append(Source(path))
+        else:
+            raise InputError("there is no such file", file=path, fix="check the path")
+    if not found:
+        raise InputError("no file was given", fix="name at least one history")
+    if len(found) > 1:
+        _refuse_twins(found)
+    return found
+
+
+def _refuse_twins(found: Sequence[Source]) -> None:
+    seen: dict[str, Source] = {}
+    for source in found:
+        try:
+            if not source.path.stat().st_size:
+                continue
+            twin = seen.setdefault(source.sha256, source)
+        except OSError as error:
+            raise InputError(f"cannot be read: {error.strerror or error}", file=source.path) from error
+        if twin is not source:
+            raise InputError(
+                f"has the same content as {twin.path}", file=source.path, fix="give each log once"
+            )

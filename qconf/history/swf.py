@@ -1,0 +1,272 @@
+"""The Standard Workload Format of the Parallel Workloads Archive.
+
+References
+----------
+D. G. Feitelson, https://www.cs.huji.ac.il/labs/parallel/workload/swf.html
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from parsim.workload import MAX_CORES
+from qconf.errors import InputError
+from qconf.history.records import (
+    LIMITS,
+    MAX_TIME,
+    UNKNOWN,
+    Drop,
+    Records,
+    SourceInfo,
+    drop_table,
+    job_table,
+)
+from qconf.history.sources import Source
+
+FIELDS = 18
+#: Positions, from 0, of the fields that a history needs; the last one only shows that the line is whole.
+JOB, SUBMIT, WAIT, RUNTIME, ALLOCATED, REQUESTED, TIME, STATUS, USER, QUEUE, LAST = (
+    0,
+    1,
+    2,
+    3,
+    4,
+    7,
+    8,
+    10,
+    11,
+    14,
+    17,
+)
+USED = (JOB, SUBMIT, WAIT, RUNTIME, ALLOCATED, REQUESTED, TIME, STATUS, USER, QUEUE, LAST)
+STATES = {0: "failed", 1: "completed", 2: "partial", 3: "partial", 4: "partial", 5: "cancelled"}
+PARTIAL = (2, 3, 4)  #: executions of a job that was swapped out; its status 0 or 1 line sums them up
+
+
+class Header(NamedTuple):
+    """What the comments at the top of the file say."""
+
+    cores: int | None
+    epoch: int
+    timezone: str
+    queues: dict[int, str]
+
+
+def read_swf(sources: Sequence[Source], **_: object) -> Records:
+    """Read SWF files, in order; times of later files are moved to the first one's start.
+
+    Raises
+    ------
+    InputError
+        No line of any file is a job record.
+    """
+    tables: list[pd.DataFrame] = []
+    drops: list[Drop] = []
+    headers: list[Header] = []
+    infos: list[SourceInfo] = []
+    for number, source in enumerate(sources):
+        data = source.read()
+        infos.append(SourceInfo(str(source.path), source.sha256))
+        headers.append(read_header(data))
+        table, bad = _read_one(data, headers[-1], str(source.path))
+        shift = headers[-1].epoch - headers[0].epoch
+        for name in ("submit", "start", "end"):
+            table[name] = table[name].where(table[name] < 0, table[name] + shift)
+        table["file"] = np.int64(number)
+        tables.append(table)
+        drops += bad
+    table = pd.concat(tables, ignore_index=True) if len(tables) > 1 else tables[0]
+    if table.empty:
+        raise InputError(
+            f"no line is a job of the Standard Workload Format ({len(drops)} lines read)",
+            file=sources[0].path,
+            fix="a job has 18 numbers on a line",
+        )
+    sizes = [header.cores for header in headers if header.cores is not None]
+    return Records(
+        table=table,
+        dropped=drop_table(drops),
+        read=len(table) + len(drops),
+        machine_cores=max(sizes, default=None),
+        epoch=headers[0].epoch,
+        timezone=headers[0].timezone,
+        sources=tuple(infos),
+        format="swf",
+    )
+
+
+def read_header(data: bytes) -> Header:
+    """Read MaxProcs (else MaxNodes), UnixStartTime, the time zone and the names of the queues."""
+    fields: dict[str, str] = {}
+    queues: dict[int, str] = {}
+    for raw in data[: 1 << 20].split(b"\n"):
+        line = raw.decode("utf-8", "replace").strip()
+        if line and not line.startswith(";"):
+            break
+        match = re.match(r";\s*([A-Za-z]+):\s*(.*)", line)
+        if not match:
+            continue
+        key, value = match.group(1), match.group(2).strip()
+        queue = re.match(r"(\d{1,9})\s+(\S+)", value)
+        if key == "Queue" and queue:
+            queues.setdefault(int(queue.group(1)), queue.group(2))
+        fields.setdefault(key, value)
+    cores = _whole(fields.get("MaxProcs"), MAX_CORES) or _whole(fields.get("MaxNodes"), MAX_CORES)
+    return Header(
+        cores or None,
+        _whole(fields.get("UnixStartTime"), MAX_TIME) or 0,
+        _zone(fields.get("TimeZoneString")),
+        queues,
+    )
+
+
+def _whole(text: str | None, most: int) -> int | None:
+    match = re.match(r"\d{1,12}(?!\S)", text or "")
+    return min(int(match.group()), most) if match else None
+
+
+def _zone(name: str | None) -> str:
+    try:
+        return ZoneInfo(name).key if name else "UTC"
+    except (KeyError, ValueError, OSError):
+        return "UTC"
+
+
+def _read_one(data: bytes, header: Header, path: str) -> tuple[pd.DataFrame, list[Drop]]:
+    numbers, regular = _find_lines(data)
+    drops: list[Drop] = []
+    columns = _read_fast(data) if regular else None
+    if columns is None or len(columns) != len(numbers):
+        columns, numbers, drops = _read_slowly(data, path)
+    values = {position: columns[:, i] for i, position in enumerate(USED)}
+    keep = _judge(values, numbers, path, drops)
+    return _to_table({k: v[keep] for k, v in values.items()}, numbers[keep], header), drops
+
+
+def _read_fast(data: bytes) -> NDArray[np.int64] | None:
+    try:
+        table = pd.read_csv(
+            io.BytesIO(data), sep=r"\s+", comment=";", header=None, names=range(FIELDS), usecols=USED,
+            dtype=np.int64, quoting=csv.QUOTE_NONE,
+        )  # fmt: skip
+    except (ValueError, OverflowError):  # pandas' own errors are ValueErrors
+        return None
+    return table.to_numpy()
+
+
+def _find_lines(data: bytes) -> tuple[NDArray[np.int64], bool]:
+    """Number, from 1, the lines that are neither blank nor comment; tell whether each has 18 fields."""
+    text = np.frombuffer(data, np.uint8)
+    if not text.size:
+        return np.empty(0, np.int64), False
+    filled = text > ord(" ")
+    words = np.flatnonzero(filled & ~np.concatenate(([False], filled[:-1])))
+    starts = np.concatenate(([0], np.flatnonzero(text == ord("\n")) + 1))
+    first = np.searchsorted(words, starts)
+    count = np.diff(first, append=words.size)
+    rows = np.flatnonzero(count)
+    rows = rows[text[words[first[rows]]] != ord(";")]
+    return rows + 1, bool(rows.size and (count[rows] == FIELDS).all())
+
+
+def _read_slowly(data: bytes, path: str) -> tuple[NDArray[np.int64], NDArray[np.int64], list[Drop]]:
+    rows: list[list[int]] = []
+    numbers: list[int] = []
+    drops: list[Drop] = []
+    lines = data.split(b"\n")
+    for number, raw in enumerate(lines, start=1):
+        content = raw.split(b";", 1)[0].split()
+        if not content:
+            continue
+        try:
+            if len(content) != FIELDS:
+                raise ValueError(f"{len(content)} fields instead of {FIELDS}")  # noqa: TRY301
+            rows.append([_number(content[i]) for i in USED])
+            numbers.append(number)
+        except ValueError as error:
+            torn = number == len(lines) and len(content) < FIELDS
+            job = content[0].decode("utf-8", "replace")[:40]
+            drops.append(
+                Drop(job, path, number, "torn last line" if torn else "not a job record", str(error))
+            )
+    return (
+        np.array(rows, dtype=np.int64).reshape(len(rows), len(USED)),
+        np.array(numbers, dtype=np.int64),
+        drops,
+    )
+
+
+def _number(token: bytes) -> int:
+    """Read a whole number; some logs write seconds with a fraction, rounded here to the nearest."""
+    text = token.decode("ascii", "replace")
+    if not re.fullmatch(r"[+-]?\d{1,18}(\.\d*)?", text):
+        raise ValueError(f"{text[:40]!r} is not a number")
+    whole, _, fraction = text.partition(".")
+    return int(whole) + (int(fraction[:1] or "0") >= 5) * (-1 if whole.startswith("-") else 1)
+
+
+def _judge(
+    values: dict[int, NDArray[np.int64]], numbers: NDArray[np.int64], path: str, drops: list[Drop]
+) -> NDArray[np.bool_]:
+    """Mark the lines that are jobs; the others are added to `drops`."""
+    keep = np.ones(numbers.size, dtype=np.bool_)
+
+    def drop(rows: NDArray[np.bool_], reason: str, detail: str) -> None:
+        drops.extend(
+            Drop(str(values[JOB][i]), path, int(numbers[i]), reason, detail)
+            for i in np.flatnonzero(rows & keep)
+        )
+        keep[rows] = False
+
+    for position, field in (
+        (SUBMIT, "submit"), (RUNTIME, "runtime"), (TIME, "walltime"),
+        (ALLOCATED, "cores"), (REQUESTED, "cores"), (WAIT, "start"),
+    ):  # fmt: skip
+        drop(
+            values[position] > LIMITS[field],
+            "absurd value",
+            f"{field} (field {position + 1}) above {LIMITS[field]}",
+        )
+    partial = np.isin(values[STATUS], PARTIAL)
+    if partial.any():
+        whole = np.isin(values[JOB], values[JOB][~partial & keep])
+        drop(partial & whole, "partial execution", "another line sums up this job")
+    return keep
+
+
+def _to_table(
+    values: dict[int, NDArray[np.int64]], numbers: NDArray[np.int64], header: Header
+) -> pd.DataFrame:
+    submit, wait, runtime = values[SUBMIT], values[WAIT], values[RUNTIME]
+    start = np.where((submit >= 0) & (wait >= 0), submit + wait, UNKNOWN)
+    end = np.where((start >= 0) & (runtime >= 0), start + runtime, UNKNOWN)
+    columns = {
+        "job_id": values[JOB].astype(np.str_).astype(object),
+        "submit": submit,
+        "runtime": runtime,
+        "walltime": values[TIME],
+        "cores": np.where(values[ALLOCATED] > 0, values[ALLOCATED], values[REQUESTED]),
+        "queue": _named(values[QUEUE], header.queues),
+        "user": _named(values[USER], {}),
+        "start": start,
+        "end": end,
+        "state": _named(values[STATUS], STATES),
+        "line": numbers,
+    }
+    return job_table(columns, numbers.size)
+
+
+def _named(codes: NDArray[np.int64], names: dict[int, str]) -> NDArray[np.object_]:
+    """Text of each code: its name, else the number itself, nothing for a negative one."""
+    distinct, inverse = np.unique(codes, return_inverse=True)
+    texts = np.array([names.get(c, str(c)) if c >= 0 else "" for c in distinct.tolist()], dtype=object)
+    return texts[inverse] if distinct.size else np.empty(0, dtype=object)

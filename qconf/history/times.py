@@ -1,0 +1,107 @@
+"""Seconds, durations and dates as people and logs write them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime, tzinfo
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from qconf.errors import InputError
+
+CLOCK = re.compile(r"(?:(\d{1,6})-)?(\d{1,7}):(\d{1,2}):(\d{1,2})(?:\.\d+)?")
+UNITS = re.compile(r"(?:(\d{1,7})d)?(?:(\d{1,9})h)?(?:(\d{1,10})m)?(?:(\d{1,12})s)?", re.IGNORECASE)
+ISO = re.compile(r"\d{4}-\d{2}-\d{2}")
+
+
+def duration(text: str) -> int:
+    """Read ``[D-]HH:MM:SS``, ``2h30m`` or seconds.
+
+    Raises
+    ------
+    ValueError
+        It is none of these.
+    """
+    text = text.strip()
+    if re.fullmatch(r"\d{1,12}", text):
+        return int(text)
+    if match := CLOCK.fullmatch(text):
+        days, hours, minutes, seconds = (int(part or 0) for part in match.groups())
+        if minutes > 59 or seconds > 59:
+            raise ValueError("minutes and seconds end at 59")
+        return ((days * 24 + hours) * 60 + minutes) * 60 + seconds
+    match = UNITS.fullmatch(text.replace(" ", ""))
+    if match and any(match.groups()):
+        days, hours, minutes, seconds = (int(part or 0) for part in match.groups())
+        return ((days * 24 + hours) * 60 + minutes) * 60 + seconds
+    raise ValueError("not a duration")
+
+
+def zone(name: str) -> tzinfo:
+    """Return the time zone of this name.
+
+    Raises
+    ------
+    InputError
+        There is none.
+    """
+    try:
+        return UTC if name.upper() == "UTC" else ZoneInfo(name)
+    except (KeyError, ValueError, OSError) as error:
+        raise InputError(
+            "unknown time zone", field="timezone", value=name, fix="write it like Europe/Stockholm or UTC"
+        ) from error
+
+
+def instant(text: str, where: tzinfo = UTC) -> int:
+    """Read an ISO 8601 date or time, local to `where` if it has no offset, as Unix seconds.
+
+    An hour that comes twice when clocks go back is the first one; a skipped one, as if they had not moved.
+
+    Raises
+    ------
+    ValueError
+        It is none.
+    """
+    text = text.strip()
+    if not ISO.match(text):
+        raise ValueError("not a date")
+    moment = datetime.fromisoformat(text)
+    try:
+        return int((moment if moment.tzinfo else moment.replace(tzinfo=where)).timestamp() // 1)
+    except OverflowError as error:
+        raise ValueError("out of range") from error
+
+
+def parse_column(
+    texts: pd.Series, read: Callable[[str], int], unknown: int = -1
+) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """Read a column: numbers as they are, nothing as `unknown`, the rest by `read`, each spelling once.
+
+    Returns
+    -------
+    values : ndarray(float64)
+        Exact up to 2**53; NaN where the text is not understood.
+    bad : ndarray(bool)
+        Where it is not.
+    """
+    values = pd.to_numeric(texts, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan).copy()
+    strange = ~np.isfinite(values)
+    if strange.any():
+        rest = texts[strange].str.strip()
+        answers = {text: _try(read, text, unknown) for text in rest.unique().tolist()}
+        values[strange] = [answers[text] for text in rest.tolist()]
+    return values, np.isnan(values)
+
+
+def _try(read: Callable[[str], int], text: str, unknown: int) -> float:
+    if not text:
+        return unknown
+    try:
+        return float(read(text))
+    except ValueError:
+        return float("nan")
