@@ -1,0 +1,500 @@
+"""The oracle against schedules worked out by hand, and against an independent simulator on real traces."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from parsim.system import Pool, Queue, System
+from parsim.workload import Workload
+from tests.generate import Case, cases, disciplines, multiqueue
+from tests.naive import NaiveSchedule, formula_value, simulate, simulate_multiqueue
+
+REFERENCE = Path(__file__).parents[1].parent / "shared" / "reference"
+
+
+def jobs(*rows: tuple[int, ...]) -> Workload:
+    """Rows of submit, cores, runtime, walltime, then queue (0) and user (-1) where they matter."""
+    full = [(*row, *(0, -1)[len(row) - 4 :]) for row in rows]
+    return Workload(*zip(*full, strict=True))
+
+
+def run(system: System, *rows: tuple[int, ...]) -> NaiveSchedule:
+    return simulate(jobs(*rows), system)
+
+
+def starts(system: System, *rows: tuple[int, ...]) -> list[int]:
+    return run(system, *rows).start
+
+
+# --- EASY and FCFS
+
+
+def test_backfill_may_end_exactly_at_the_shadow() -> None:
+    # One core is idle beside the first job until 10, when the second needs all four: shadow 10, extra 0.
+    ahead = ((0, 3, 10, 10), (1, 4, 10, 10))
+    assert starts(System.single(4), *ahead, (2, 1, 8, 8)) == [0, 10, 2]
+    assert starts(System.single(4), *ahead, (2, 1, 9, 9)) == [0, 10, 20]
+    assert starts(System.single(4, backfill=False), *ahead, (2, 1, 8, 8)) == [0, 10, 20]
+
+
+def test_extra_cores_are_used_up() -> None:
+    # At 10 five cores are there, four for the head: one extra, for the first long job and not for the second.
+    rows = ((0, 3, 10, 10), (1, 4, 5, 5), (2, 1, 100, 100), (2, 1, 100, 100))
+    assert starts(System.single(5), *rows) == [0, 10, 2, 15]
+
+
+def test_every_job_that_ends_at_the_shadow_counts() -> None:
+    # Both first jobs end at 10 and leave six cores: three extra, although one end would do for the head.
+    rows = ((0, 2, 10, 10), (0, 2, 10, 10), (1, 3, 5, 5), (1, 2, 50, 50))
+    assert starts(System.single(6), *rows) == [0, 0, 10, 1]
+
+
+def test_the_scheduler_plans_with_walltimes_and_kills_at_them() -> None:
+    # The first job asked for 10 and ends at 2; until then 10 is the shadow, and the third job fills it.
+    assert starts(System.single(4), (0, 3, 2, 10), (1, 4, 5, 5), (1, 1, 9, 9)) == [0, 10, 1]
+    assert starts(System.single(1), (0, 1, 100, 10), (0, 1, 1, 1)) == [0, 10]
+
+
+def test_one_pass_after_all_completions_and_submissions_of_an_instant() -> None:
+    # At 5 the machine empties and a shorter job arrives: it is there when the only pass of the instant looks.
+    assert starts(System.single(2, "sjf"), (0, 2, 5, 5), (1, 2, 5, 5), (5, 2, 1, 1)) == [0, 6, 5]
+
+
+# --- a shared machine: orders, starvation, limits
+
+
+@pytest.mark.parametrize(
+    ("order", "expected"),
+    [
+        ("fcfs", [0, 10, 21, 13]),
+        ("sjf", [0, 12, 10, 15]),
+        ("ljf", [0, 18, 21, 10]),
+        # At 10 the slowdowns are 12/3, 5/2 and 16/8; at 13 those of the last two are 8/2 and 19/8.
+        ("lxf", [0, 10, 13, 15]),
+        ("-walltime", [0, 12, 10, 15]),
+    ],
+)
+def test_orders(order: str, expected: list[int]) -> None:
+    rows = ((0, 1, 10, 10), (1, 1, 3, 3), (7, 1, 2, 2), (2, 1, 8, 8))
+    assert starts(System.single(1, order), *rows) == expected
+
+
+def test_wfp3_weighs_cores() -> None:
+    # At 10: (7/4)^3 * 8 = 42.9 against (2/1)^3 * 5 = 40, where the slowdowns are 11/4 against 3/1.
+    rows = ((0, 8, 10, 10), (3, 8, 4, 4), (8, 5, 1, 1))
+    assert starts(System.single(8, "wfp3"), *rows) == [0, 10, 14]
+    assert starts(System.single(8, "lxf"), *rows) == [0, 11, 10]
+
+
+def test_equal_ratios_go_by_submit() -> None:
+    # At 10 both have waited a third of their walltimes, 3 of 9 and 1 of 3.
+    rows = ((0, 1, 10, 10), (9, 1, 3, 3), (7, 1, 9, 9))
+    assert starts(System.single(1, "lxf"), *rows) == [0, 19, 10]
+    assert starts(System.single(1, "wfp3"), *rows) == [0, 19, 10]
+
+
+@pytest.mark.parametrize(
+    ("starvation", "expected"),
+    [
+        (None, [0, 24, 8, 16]),
+        (10, [0, 16, 8, 24]),
+        (15, [0, 16, 8, 24]),  # from 1 + 15 = 16 on, that instant included
+        (16, [0, 24, 8, 16]),
+        (7, [0, 8, 16, 24]),
+    ],
+)
+def test_starving_jobs_go_before_higher_priorities(starvation: int | None, expected: list[int]) -> None:
+    queues = (Queue("low", starvation=starvation), Queue("high", priority=2))
+    rows = ((0, 1, 8, 8), (1, 1, 8, 8), (2, 1, 8, 8, 1), (3, 1, 8, 8, 1))
+    assert starts(System(1, queues), *rows) == expected
+
+
+def test_a_job_wakes_up_when_it_starves() -> None:
+    # The last job would hold up the wide head before it, until it starves at 2 + 5 and goes first.
+    queues = (Queue("low", starvation=5), Queue("high", priority=2))
+    rows = ((0, 3, 20, 20, 1), (1, 4, 5, 5, 1), (2, 1, 30, 30))
+    assert starts(System(4, queues), *rows) == [0, 37, 7]
+
+
+def limited(**limits: int) -> System:
+    return System(10, (Queue("a", **limits), Queue("b")))
+
+
+def test_running_jobs_and_running_cores_are_limited() -> None:
+    assert starts(limited(max_run=1), (0, 1, 10, 10), (1, 1, 5, 5), (2, 1, 5, 5, 1)) == [0, 10, 2]
+    assert starts(limited(max_run_cores=4), (0, 3, 10, 10), (1, 2, 5, 5), (2, 1, 5, 5)) == [0, 10, 2]
+
+
+def test_users_are_limited_in_their_queue_unless_unknown() -> None:
+    first, mate, other, elsewhere = (
+        (0, 3, 10, 10, 0, 7),
+        (1, 2, 5, 5, 0, 7),
+        (2, 2, 5, 5, 0, 8),
+        (2, 2, 5, 5, 1, 7),
+    )
+    unknown = ((3, 1, 5, 5), (3, 1, 5, 5))
+    for limits in ({"max_user_run": 1}, {"max_user_cores": 4}):
+        assert starts(limited(**limits), first, mate, other, elsewhere, *unknown) == [0, 10, 2, 2, 3, 3]
+
+
+def test_a_held_job_blocks_nobody() -> None:
+    # The second job is wide and held: no head, so the long third one starts. From 10 on it is the head.
+    system = System(4, (Queue("a", max_run=1), Queue("b")))
+    assert starts(system, (0, 2, 10, 10), (1, 4, 5, 5), (2, 2, 20, 20, 1)) == [0, 22, 2]
+
+
+def test_a_head_counts_against_its_queue_mates() -> None:
+    rows = ((0, 8, 10, 10, 1), (1, 5, 5, 5), (2, 1, 3, 3))
+    assert starts(limited(), *rows) == [0, 10, 2]
+    assert starts(limited(max_run=1), *rows) == [0, 10, 15]
+
+
+# --- formulas
+
+
+def test_eligible_time_stands_still_while_a_limit_holds_the_job() -> None:
+    # At 10 one core is free. The second job has waited 9 s, held by the first throughout; the fourth 4 s,
+    # free.
+    system = System(2, (Queue("a", max_run=1), Queue("b")), order="eligible_time")
+    rows = ((0, 1, 10, 10), (1, 1, 4, 4), (0, 1, 50, 50, 1), (6, 1, 4, 4, 1))
+    assert starts(system, *rows) == [0, 14, 0, 10]
+
+
+@pytest.mark.parametrize(
+    ("formula", "value"),
+    [
+        ("queue_priority * (1 + eligible_time / max(walltime, 1))", 2.5 * (1 + 30 / 60)),
+        ("-ncpus + 2 ** 3 - abs(-1)", 3.0),
+        ("min(walltime, ncpus, 9) + pow(2, 3) + log(1) + sqrt(4)", 14.0),
+        ("ncpus + (1e9 if eligible_time > 29 else 0)", 1e9 + 4),
+        ("1 if ncpus <= 3 else 2 if ncpus != 4 else 7", 7.0),
+        ("job_priority", 0.0),
+        ("5 + 1 / (ncpus - 4)", 0.0),
+        ("5 + log(0)", 0.0),
+        ("5 + log(-1)", 0.0),
+        ("5 + sqrt(-1)", 0.0),
+        ("5 + (-8) ** 0.5", 0.0),
+        ("5 + 0 ** -1", 0.0),
+        ("5 + 1e200 * 1e200", 0.0),
+        ("5 if 1e200 * 1e200 > 0 else 6", 0.0),
+        ("5 + walltime ** 400", 0.0),
+        ("5 if ncpus == 4 else 1 / 0", 5.0),
+        ("1 / 0 if ncpus != 4 else 6", 6.0),
+    ],
+)
+def test_formula_value(formula: str, value: float) -> None:
+    names = {"queue_priority": 2.5, "eligible_time": 30, "walltime": 60, "ncpus": 4, "job_priority": 0}
+    assert formula_value(formula, **names) == value
+
+
+@pytest.mark.parametrize(
+    "formula", ["__import__('os')", "ncpus.real", "[ncpus]", "True", "'a'", "max(ncpus, *[1])"]
+)
+def test_formula_refuses_what_is_none(formula: str) -> None:
+    with pytest.raises((ValueError, KeyError)):
+        formula_value(formula, ncpus=4)
+
+
+# --- partitions and advance reservations
+
+
+def test_partitions_are_lists_of_their_own() -> None:
+    system = System(8, (Queue("a", partition=4), Queue("b", partition=4)), mode="partitioned")
+    schedule = run(system, (0, 4, 10, 10), (1, 1, 5, 5), (1, 4, 5, 5, 1))
+    assert schedule.start == [0, 10, 1]
+    assert schedule.placement == [{"a": 4}, {"a": 1}, {"b": 4}]
+
+
+def reserving(**small: int) -> System:
+    queues = (
+        Queue("small", partition=4, **small),
+        Queue("medium", partition=6),
+        Queue("large", reservation=True),
+    )
+    return System(10, queues, mode="partitioned")
+
+
+@pytest.mark.parametrize(
+    ("cores", "shares"),
+    [
+        (5, {"small": 2, "medium": 3}),
+        (4, {"small": 1, "medium": 3}),  # 1.6 and 2.4: the core left over goes where most are free
+        (1, {"medium": 1}),
+        (10, {"small": 4, "medium": 6}),
+    ],
+)
+def test_shares_are_proportional_to_what_is_free(cores: int, shares: dict[str, int]) -> None:
+    schedule = run(reserving(), (0, cores, 5, 5, 2))
+    assert schedule.start == [0]
+    assert schedule.placement == [shares]
+
+
+def test_a_core_left_over_goes_to_the_first_of_equal_parts() -> None:
+    queues = (Queue("a", partition=4), Queue("large", reservation=True), Queue("b", partition=4))
+    system = System(12, queues, mode="hybrid", pool=Pool(4))
+    # 5/3 each: two cores left over, one each for the first two parts and none for the pool, which is last.
+    assert run(system, (0, 5, 5, 5, 1)).placement == [{"a": 2, "b": 2, "pool": 1}]
+
+
+FULL = ((0, 4, 10, 10, 0), (0, 6, 20, 20, 1))  # both partitions, until 10 and until 20
+WIDE = (1, 8, 5, 5, 2)  # at 20, on 3 and 5 cores
+
+
+def test_a_job_that_ends_at_the_reservation_may_start() -> None:
+    schedule = run(reserving(), *FULL, WIDE, (2, 4, 10, 10), (3, 1, 30, 30))
+    # The last job finds its partition full until 20, and there the one core that the reservation leaves.
+    assert schedule.start == [0, 0, 20, 10, 20]
+    assert schedule.placement[2] == {"small": 3, "medium": 5}
+    assert starts(reserving(), *FULL, WIDE, (2, 4, 11, 11)) == [0, 0, 20, 25]
+
+
+def test_a_standing_reservation_holds_back_partition_jobs() -> None:
+    schedule = run(reserving(), *FULL, WIDE, (3, 2, 30, 30), (4, 1, 30, 30))
+    # At 10 small is idle. Two cores for 30 s would leave 2 at 20, where the share is 3: that job is a head,
+    # and 25 is its instant. One core for 30 s leaves 3 at 20, and enough for the head at 25. At 20 small
+    # has 3 cores and medium 6: the shares are now 8 * 3 / 9 and 8 * 6 / 9, 2 and 5 and one left over.
+    assert schedule.start == [0, 0, 20, 25, 10]
+    assert schedule.placement[2] == {"small": 2, "medium": 6}
+
+
+def test_a_head_needs_its_whole_walltime_before_the_reservation_or_after_it() -> None:
+    # At 10 the head, 2 cores for 11 s, would run into the reservation of 3 of the 4 cores in [20, 25): its
+    # instant is 25, and the last job, 2 cores for 10 s, fills the gap. One second shorter, the head starts
+    # at 10 itself.
+    gap = (4, 2, 10, 10)
+    assert starts(reserving(), *FULL, WIDE, (3, 2, 11, 11), gap) == [0, 0, 20, 25, 10]
+    assert starts(reserving(), *FULL, WIDE, (3, 2, 10, 10), gap) == [0, 0, 20, 10, 10]
+
+
+def test_a_starving_job_keeps_its_part_from_later_reservations() -> None:
+    rows = (
+        (0, 3, 20, 20, 0),
+        (1, 2, 10, 10, 0),
+        (2, 7, 5, 5, 2),
+        (0, 6, 8, 8, 1),
+        (3, 6, 4, 4, 1),
+        (4, 1, 1, 1, 2),
+    )
+    # Without starvation 1 + 6 cores are reserved at 8. When they end at 13 the other reserved job comes
+    # first and takes one of the 6 in medium, so that the job of medium starts a second later.
+    patient = run(reserving(), *rows)
+    assert patient.start == [0, 20, 8, 0, 14, 13]
+    assert patient.placement[2] == {"small": 1, "medium": 6}
+    # The second job starves from 6 on: medium alone cannot hold 7, so nothing is reserved and the whole
+    # reserved list waits. At 20 it is visited before the starving job starts: its next chance is at 30.
+    starved = run(reserving(starvation=5), *rows)
+    assert starved.start == [0, 20, 30, 0, 8, 30]
+    assert starved.placement[2] == {"small": 2, "medium": 5}
+    assert starved.placement[5] == {"small": 1}
+
+
+# --- the pool
+
+
+def half_pool(placement: str = "pool", entry: str = "either", **more: object) -> System:
+    """4 cores for `own`, 4 in the pool, home of `guest` and `vip`: open to `own` after half a walltime."""
+    queues = (Queue("own", partition=4), Queue("guest", starvation=6), Queue("vip", priority=4))
+    pool = Pool(4, placement=placement, entry=entry, **more)
+    return System(8, queues, mode="hybrid", pool=pool)
+
+
+@pytest.mark.parametrize(
+    ("threshold", "priority", "longest", "walltime", "wait"),
+    [
+        (40, 60, 1000, 9, 6),
+        (40, 60, 6, 9, 4),  # the queue's maximum counts where it is less
+        (40, 60, 1000, 10, 7),  # 6.67 s
+        (1.1, 0.1, 1000, 10, 110),  # 111 in floating point
+        (0, 60, 1000, 9, 0),
+    ],
+)
+def test_the_pool_opens_at_an_exact_instant(
+    threshold: float, priority: float, longest: int, walltime: int, wait: int
+) -> None:
+    queue = Queue("own", partition=4, priority=priority, walltime=(0, longest))
+    system = System(8, (queue,), mode="hybrid", pool=Pool(4, threshold=threshold))
+    schedule = run(system, (0, 4, 200, 200), (1, 2, 5, walltime))
+    assert schedule.start == [0, 1 + wait]
+    assert schedule.placement == [{"own": 4}, {"pool": 2}]
+
+
+def test_homes() -> None:
+    queues = (Queue("own", partition=2), Queue("guest"))
+    system = System(8, queues, mode="hybrid", pool=Pool(6))
+    # In its partition, in the pool as it is wider, in the pool for lack of a partition, over both as it is
+    # wider.
+    schedule = run(system, (0, 2, 5, 5), (0, 3, 5, 5), (0, 3, 5, 5, 1), (5, 7, 5, 5), (20, 2, 1, 1, 1))
+    assert schedule.start == [0, 0, 0, 5, 20]
+    assert schedule.placement == [{"own": 2}, {"pool": 3}, {"pool": 3}, {"own": 1, "pool": 6}, {"pool": 2}]
+
+
+def test_an_eligible_job_starts_where_it_first_can_or_has_moved_for_good() -> None:
+    # The second job is eligible from 3 on. Its partition is free at 10, the pool at 20.
+    rows = ((0, 4, 10, 10), (1, 2, 4, 4), (0, 4, 20, 20, 1))
+    either, move = run(half_pool(), *rows), run(half_pool(entry="move"), *rows)
+    assert (either.start, either.placement[1]) == ([0, 10, 0], {"own": 2})
+    assert (move.start, move.placement[1]) == ([0, 20, 0], {"pool": 2})
+
+
+def test_the_pool_goes_by_priority_factor() -> None:
+    # At 10 the factors are 9/10 * 1 and 5/10 * 4; the guest has starved since 1 + 6.
+    rows = ((0, 4, 10, 10, 1), (1, 4, 10, 10, 1), (5, 4, 10, 10, 2))
+    assert starts(half_pool(), *rows) == [0, 20, 10]
+    assert starts(half_pool(starving_first=True), *rows) == [0, 10, 20]
+
+
+def test_a_head_that_left_through_the_pool_frees_its_partition_at_the_next_event() -> None:
+    # The second job is a head until it is eligible at 1 + 2. The third may pass then, but its list had its
+    # visit.
+    rows = ((0, 3, 10, 10), (1, 4, 4, 4), (2, 1, 50, 50))
+    schedule = run(half_pool(), *rows)
+    assert schedule.start == [0, 3, 7]
+    assert schedule.placement[1:] == [{"pool": 4}, {"own": 1}]
+
+
+def test_a_job_on_partition_and_pool_together() -> None:
+    # One core is free in the partition and two in the pool, and the last job is eligible at 1 + 2.
+    rows = ((0, 3, 10, 10), (0, 2, 10, 10, 1), (1, 3, 4, 4))
+    combined = run(half_pool("combined"), *rows)
+    assert (combined.start, combined.placement[2]) == ([0, 0, 3], {"own": 1, "pool": 2})
+    whole = run(half_pool(), *rows)
+    assert (whole.start, whole.placement[2]) == ([0, 0, 10], {"own": 3})
+
+
+def test_a_combined_job_keeps_off_the_head_of_its_partition() -> None:
+    # Two cores are free in the partition, whose head wants all four at 10, and one in the pool.
+    ahead = ((0, 2, 10, 10), (1, 4, 20, 20), (0, 3, 50, 50, 1))
+    short = run(half_pool("combined"), *ahead, (2, 3, 4, 4))
+    assert (short.start, short.placement[3]) == ([0, 10, 0, 4], {"own": 2, "pool": 1})  # until 8
+    assert starts(half_pool("combined"), *ahead, (2, 3, 8, 8)) == [0, 10, 0, 30]  # from 6 until 14
+
+
+def test_a_job_wider_than_the_pool_is_eligible_if_combined_and_never_its_head() -> None:
+    queues = (Queue("own", partition=6), Queue("guest"))
+    pool, combined = (
+        System(8, queues, mode="hybrid", pool=Pool(2, placement=placement, entry="move"))
+        for placement in ("pool", "combined")
+    )
+    rows = ((0, 4, 10, 10), (1, 4, 4, 4))  # eligible at 1 + 2
+    assert starts(pool, *rows) == [0, 10]
+    schedule = run(combined, *rows)
+    assert (schedule.start, schedule.placement[1]) == ([0, 3], {"own": 2, "pool": 2})
+    # One free core of its own and three of the pool: passed over there, it waits for its partition.
+    rows = ((0, 5, 10, 10), (1, 4, 4, 4), (0, 1, 6, 6, 1), (4, 1, 30, 30, 1))
+    assert starts(combined, *rows) == [0, 10, 0, 4]
+
+
+def test_reservations_span_the_pool() -> None:
+    schedule = run(
+        half_pool(), (0, 2, 10, 10), (0, 1, 4, 4, 1), (1, 8, 5, 5), (2, 2, 9, 9, 1), (3, 1, 7, 7, 1)
+    )
+    # T = 10 takes the whole machine: a guest may start only if its walltime ends by then.
+    assert schedule.start == [0, 0, 10, 15, 3]
+    assert schedule.placement[2] == {"own": 4, "pool": 4}
+
+
+def test_a_reserved_head_counts_against_its_mates_only_while_its_reservation_stands() -> None:
+    rows = ((0, 4, 5, 5, 1), (1, 4, 10, 10, 2), (2, 8, 5, 5, 2))
+    for starvation, expected in ((None, [0, 10, 5]), (2, [0, 5, 15])):
+        queues = (Queue("own", partition=4), Queue("guest"), Queue("one", max_run=1, starvation=starvation))
+        # The second job, at home in the pool, is held by the reservation of its mate. When it starves at 3 it
+        # closes the pool to its mate, which then has no reservation and holds nobody.
+        assert starts(System(8, queues, mode="hybrid", pool=Pool(4)), *rows) == expected
+
+
+# --- multiple-queue backfilling
+
+
+def test_pivots_are_protected_and_others_go_shortest_class_first() -> None:
+    # Pivots: the second job at 10, the third, at most 5 s and so of the short class, at 20.
+    ahead = ((0, 3, 10, 10), (1, 3, 10, 10), (2, 4, 5, 5))
+    # EASY protects its head alone: the last job runs on the extra core and delays the third to 33.
+    assert starts(System.single(4), *ahead, (3, 1, 30, 30)) == [0, 10, 33, 3]
+    assert simulate_multiqueue(jobs(*ahead, (3, 1, 30, 30)), 4, (5,)).start == [0, 10, 20, 25]
+    # One core is left until the second job, now of all four, at 10: for 6 s or, of a shorter class, for 4 s.
+    ahead = ((0, 3, 10, 10), (1, 4, 10, 10), (2, 4, 5, 5))
+    both = ((3, 1, 6, 6), (3, 1, 4, 4))
+    assert simulate_multiqueue(jobs(*ahead, *both), 4, (5,)).start == [0, 10, 20, 25, 3]
+    assert simulate_multiqueue(jobs(*ahead, *both), 4, ()).start == [0, 10, 20, 3, 25]
+
+
+def test_one_class_is_easy() -> None:
+    for seed in range(60):
+        workload, cores, _ = multiqueue(Random(seed))
+        assert (
+            simulate_multiqueue(workload, cores, ()).start == simulate(workload, System.single(cores)).start
+        )
+
+
+# --- what must be equal, and what is always true
+
+
+def test_an_empty_pool_and_one_whole_partition_change_nothing() -> None:
+    for seed in range(40):
+        workload, system = disciplines()["reservations-all"](Random(seed))
+        assert simulate(workload, replace(system, mode="hybrid", pool=Pool(0))) == simulate(workload, system)
+        workload, system = disciplines()["easy"](Random(seed))
+        whole = (Queue(partition=system.cores),)
+        assert simulate(workload, replace(system, queues=whole, mode="partitioned")).start == (
+            simulate(workload, system).start
+        )
+
+
+def check_capacity(case: Case) -> None:
+    workload, system = case
+    schedule = simulate(workload, system)
+    ends = [s + int(r) for s, r in zip(schedule.start, workload.effective_runtime, strict=True)]
+    assert all(s >= submit for s, submit in zip(schedule.start, workload.submit, strict=True))
+    assert [sum(cores_on.values()) for cores_on in schedule.placement] == workload.cores.tolist()
+    for name, capacity in zip(system.part_names, system.part_cores, strict=True):
+        for moment in schedule.start:
+            running = [j for j, start in enumerate(schedule.start) if start <= moment < ends[j]]
+            assert sum(schedule.placement[j].get(name, 0) for j in running) <= capacity
+
+
+@pytest.mark.parametrize("discipline", disciplines())
+def test_parts_hold_what_is_placed_on_them(discipline: str) -> None:
+    for seed in range(30):
+        check_capacity(disciplines()[discipline](Random(seed)))
+
+
+@settings(max_examples=50, deadline=None)
+@given(cases("hybrid-all"))
+def test_parts_hold_what_hypothesis_places_on_them(case: Case) -> None:
+    check_capacity(case)
+
+
+@pytest.mark.parametrize("discipline", disciplines())
+def test_the_clock_has_no_origin(discipline: str) -> None:
+    for seed in range(10):
+        workload, system = disciplines()[discipline](Random(seed))
+        later = replace(workload, submit=workload.submit + 12_345)
+        assert [s + 12_345 for s in simulate(workload, system).start] == simulate(later, system).start
+
+
+# --- real traces
+
+
+@pytest.mark.skipif(not REFERENCE.is_dir(), reason=f"no reference schedules in {REFERENCE}")
+@pytest.mark.parametrize(
+    ("trace", "cores", "backfill"),
+    [("KTH-SP2_fcfs", 100, False), ("KTH-SP2_easy", 100, True), ("SDSC-SP2_easy", 128, True)],
+)
+def test_the_beginning_of_a_reference_schedule(trace: str, cores: int, backfill: bool) -> None:
+    n = 1000
+    rows = np.genfromtxt(
+        REFERENCE / f"{trace}.csv.gz", delimiter=",", names=True, dtype=np.int64, max_rows=n + 1
+    )
+    # Under EASY a later job can change the starts that follow its submission; under FCFS it cannot.
+    comparable = (rows["start"] < rows["submit"][n])[:n] | (not backfill)
+    rows = rows[:n]
+    workload = Workload(rows["submit"], rows["cores"], rows["runtime"], rows["walltime"])
+    found = np.array(simulate(workload, System.single(cores, backfill=backfill)).start)
+    assert comparable.sum() > 0.9 * n
+    np.testing.assert_array_equal(found[comparable], rows["start"][comparable])
