@@ -1,0 +1,71 @@
+"""Judge whether a schedule is what its discipline demands.
+
+It knows the rules, and shares no code with the simulator.
+"""
+
+from __future__ import annotations
+
+from parsim.schedule import Schedule
+from parsim.system import System
+from parsim.verify.columns import check_capacity, check_limits, check_times
+from parsim.verify.replay import check_passes
+from parsim.verify.rules import Jobs
+from parsim.verify.violation import RULES, VerificationError, Violation
+from parsim.workload import Workload
+
+__all__ = [
+    "RULES",
+    "VerificationError",
+    "Violation",
+    "assert_schedule",
+    "check_capacity",
+    "check_limits",
+    "check_schedule",
+    "check_times",
+]
+
+#: Modes whose passes are judged; schedules of others are checked for what every discipline respects.
+REPLAYED = ("shared", "partitioned", "hybrid")
+
+
+def check_schedule(workload: Workload, system: System, schedule: Schedule) -> list[Violation]:
+    """Judge a schedule of `workload` on `system`.
+
+    First whole columns: times, placements, capacity, limits. If they are right, each pass is derived anew
+    from who runs and who waits in the schedule, and compared with the starts that the schedule has at that
+    instant. The disciplines are deterministic: any other schedule than the right one is reported.
+
+    Parameters
+    ----------
+    workload : Workload
+    system : System
+    schedule : Schedule
+
+    Returns
+    -------
+    list of Violation
+        Empty if all is right. A pass is judged up to its first discrepancy.
+
+    Raises
+    ------
+    ValueError
+        If ``system.order`` is no formula.
+    """
+    found = check_times(workload, system, schedule)
+    if found:
+        return found
+    found = check_capacity(schedule, system.part_cores)
+    if system.mode not in REPLAYED:
+        return found
+    found += check_limits(workload, system, schedule)
+    if found:
+        return found
+    jobs = Jobs(workload, system, schedule)
+    return list(jobs.misplaced()) or check_passes(jobs, system)
+
+
+def assert_schedule(workload: Workload, system: System, schedule: Schedule) -> None:
+    """Raise `VerificationError` unless `check_schedule` finds nothing."""
+    found = check_schedule(workload, system, schedule)
+    if found:
+        raise VerificationError(found)

@@ -1,0 +1,149 @@
+"""Checks that hold under every discipline, on whole columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from parsim.schedule import SPREAD, Schedule
+from parsim.system import UNLIMITED, Queue, System
+from parsim.verify.violation import Violation
+from parsim.workload import Column, Workload
+
+
+def check_times(workload: Workload, system: System, schedule: Schedule) -> list[Violation]:
+    """Every job starts once, not before its submit, and ends after min(runtime, walltime)."""
+    found = list(_check_shape(workload, system, schedule))
+    if found:
+        return found
+    for rule, wrong, message in (
+        ("job", schedule.submit != workload.submit, "its submit is not the workload's"),
+        ("job", schedule.cores != workload.cores, "its cores are not the workload's"),
+        ("submit", schedule.start < workload.submit, "starts before it is submitted"),
+        (
+            "end",
+            schedule.end != schedule.start + workload.effective_runtime,
+            "does not end min(runtime, walltime) seconds after its start",
+        ),
+    ):
+        rows = np.flatnonzero(wrong).tolist()
+        found += [Violation(rule, row, int(schedule.start[row]), message) for row in rows]
+    return found
+
+
+def _check_shape(workload: Workload, system: System, schedule: Schedule) -> Iterator[Violation]:
+    n = len(workload)
+    for name in ("submit", "start", "end", "cores", "part"):
+        shape = getattr(schedule, name).shape
+        if shape != (n,):
+            yield Violation("job", -1, 0, f"{name} has shape {shape}, for {n} jobs")
+    if tuple(schedule.part_names) != tuple(system.part_names):
+        yield Violation("job", -1, 0, f"parts {schedule.part_names}, but the system has {system.part_names}")
+    if n and int(workload.queue.max()) >= len(system.queues):
+        row = int(workload.queue.argmax())
+        yield Violation("job", row, 0, f"queue {workload.queue[row]}, of {len(system.queues)}")
+
+
+def cores_by_part(
+    schedule: Schedule, parts: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], list[Violation]]:
+    """Flatten the placements: job, part and cores of each share, and what cannot be one.
+
+    Returns
+    -------
+    job, part, cores : ndarray(int64), shape (shares,)
+    violations : list of Violation
+    """
+    found = []
+    wholly = np.flatnonzero((schedule.part >= 0) & (schedule.part < parts))
+    jobs, on, cores = [wholly], [schedule.part[wholly].astype(np.int64)], [schedule.cores[wholly]]
+    for job in np.flatnonzero((schedule.part < 0) | (schedule.part >= parts)).tolist():
+        shares = np.asarray(schedule.shares.get(job, ()), dtype=np.int64)
+        problem = None
+        if schedule.part[job] != SPREAD:
+            problem = f"sits on part {schedule.part[job]}, of {parts}"
+        elif shares.shape != (parts,):
+            problem = f"is spread, with shares of shape {shares.shape} for {parts} parts"
+        elif (shares < 0).any() or shares.sum() != schedule.cores[job]:
+            problem = f"has shares {shares.tolist()} for its {schedule.cores[job]} cores"
+        if problem:
+            found.append(Violation("placement", job, int(schedule.start[job]), problem))
+            continue
+        taken = np.flatnonzero(shares)
+        jobs.append(np.full(taken.size, job))
+        on.append(taken)
+        cores.append(shares[taken])
+    return np.concatenate(jobs), np.concatenate(on), np.concatenate(cores), found
+
+
+def check_capacity(schedule: Schedule, part_cores: tuple[int, ...]) -> list[Violation]:
+    """No part ever holds more cores than it has; a job may start at the second another ends.
+
+    Parameters
+    ----------
+    schedule : Schedule
+    part_cores : tuple of int
+        Cores of each part, in the order of ``schedule.part_names``.
+
+    Returns
+    -------
+    list of Violation
+        The first excess of each part, and placements that mean nothing.
+    """
+    job, part, cores, found = cores_by_part(schedule, len(part_cores))
+    for row, over in _first_excess(part, cores, schedule.start[job], schedule.end[job], np.array(part_cores)):
+        name, size = schedule.part_names[part[row]], part_cores[part[row]]
+        message = f"brings {name} to {over} cores in use, of {size}"
+        found.append(Violation("capacity", int(job[row]), int(schedule.start[job[row]]), message))
+    return found
+
+
+def check_limits(workload: Workload, system: System, schedule: Schedule) -> list[Violation]:
+    """Check that running jobs and cores of each queue, and of each of its users, respect their limits."""
+    found = []
+    users = int(workload.user.max(initial=-1)) + 1
+    per_user = workload.queue * max(users, 1) + workload.user
+    ones = np.ones(len(workload), dtype=np.int64)
+    for name, amount, by_user in (
+        ("max_run", ones, False),
+        ("max_run_cores", workload.cores, False),
+        ("max_user_run", ones, True),
+        ("max_user_cores", workload.cores, True),
+    ):
+        limit = np.array([_limit(queue, name) for queue in system.queues], dtype=np.int64)
+        exempt = (workload.user < 0) if by_user else np.zeros(len(workload), dtype=np.bool_)
+        rows = np.flatnonzero((limit[workload.queue] < UNLIMITED) & ~exempt)
+        if not rows.size:
+            continue
+        group = per_user[rows] if by_user else workload.queue[rows]
+        _, group = np.unique(group, return_inverse=True)
+        cap = np.zeros(int(group.max()) + 1, dtype=np.int64)
+        cap[group] = limit[workload.queue[rows]]
+        for k, over in _first_excess(group, amount[rows], schedule.start[rows], schedule.end[rows], cap):
+            row = int(rows[k])
+            queue = system.queues[workload.queue[row]].name
+            whose = f"user {workload.user[row]} in queue {queue}" if by_user else f"queue {queue}"
+            message = f"brings {whose} to {over}, above {name} {cap[group[k]]}"
+            found.append(Violation("limit", row, int(schedule.start[row]), message))
+    return found
+
+
+def _limit(queue: Queue, name: str) -> int:
+    value = getattr(queue, name)
+    return UNLIMITED if value is None else int(value)
+
+
+def _first_excess(
+    group: Column, amount: Column, start: Column, end: Column, cap: Column
+) -> list[tuple[int, int]]:
+    """Return (row, amount in use) of the first start that brings its group above its cap, for each group."""
+    rows = np.tile(np.arange(group.size), 2)
+    change = np.concatenate((amount, -amount))
+    # At one instant ends come first; a group's changes add up to 0, so one running sum serves all groups.
+    order = np.lexsort((change > 0, np.concatenate((start, end)), group[rows]))
+    rows, in_use = rows[order], np.cumsum(change[order])
+    over = np.flatnonzero(in_use > cap[group[rows]])
+    _, first = np.unique(group[rows[over]], return_index=True)
+    return [(int(rows[over[k]]), int(in_use[over[k]])) for k in first]

@@ -1,0 +1,132 @@
+"""Cores of one part through a pass, and what may be taken of them.
+
+What a part promises is kept as guards: at instant `time` at least `slack` cores are left beyond the promise.
+As the cores left by expected ends only grow, a promise over an interval holds if it holds at the interval's
+start, and again where a reservation inside it begins. A job that ends by a guard's instant does not touch it.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from dataclasses import dataclass, field
+
+
+@dataclass(slots=True)
+class Guard:
+    """A promise, seen from the jobs that would start beside it."""
+
+    rule: str
+    time: int
+    slack: int
+
+
+@dataclass(slots=True)
+class Part:
+    """A partition, the pool, or the whole machine."""
+
+    name: str
+    cores: int
+    idle: int = 0
+    running: list[tuple[int, int]] = field(default_factory=list)  #: (expected end, cores), ascending
+    head: int = -1  #: the head of this part's list, found in this pass and still waiting
+    for_head: list[Guard] = field(default_factory=list)
+    for_reservation: list[Guard] = field(default_factory=list)
+    reserved: tuple[int, int, int] = (0, 0, 0)  #: from, to, cores
+
+    def __post_init__(self) -> None:
+        self.idle = self.cores
+
+    def forget_promises(self) -> None:
+        """Begin a pass: it plans afresh."""
+        self.head = -1
+        self.reserved = (0, 0, 0)
+        if self.for_head:
+            self.for_head = []
+        if self.for_reservation:
+            self.for_reservation = []
+
+    def release(self, expected_end: int, cores: int) -> None:
+        """Give back the cores of a job that ended."""
+        del self.running[bisect_left(self.running, (expected_end, cores))]
+        self.idle += cores
+
+    def occupy(self, expected_end: int, cores: int) -> None:
+        """Start a job."""
+        insort(self.running, (expected_end, cores))
+        self.idle -= cores
+        for guards in (self.for_head, self.for_reservation):
+            for guard in guards:
+                if expected_end > guard.time:
+                    guard.slack -= cores
+
+    def available(self, time: int) -> int:
+        """Cores idle now and those of running jobs whose expected end is at or before `time`."""
+        cores = self.idle
+        for end, released in self.running:
+            if end > time:
+                break
+            cores += released
+        return cores
+
+    def first_time(self, cores: int, now: int) -> int | None:
+        """Earliest instant at which `cores` are available, None if never."""
+        left = self.idle
+        if left >= cores:
+            return now
+        for end, released in self.running:
+            left += released
+            if left >= cores:
+                return end
+        return None
+
+    def room(self, expected_end: int, *, beside_head: bool = True) -> int:
+        """Most cores that a job which would end at `expected_end` may take now."""
+        most = self.idle
+        for guard in self.for_reservation:
+            if expected_end > guard.time and guard.slack < most:
+                most = guard.slack
+        if beside_head:
+            for guard in self.for_head:
+                if expected_end > guard.time and guard.slack < most:
+                    most = guard.slack
+        return most
+
+    def obstacle(self, expected_end: int, cores: int) -> str:
+        """Rule that a job would break by starting now."""
+        if cores > self.idle:
+            return "capacity"
+        for guard in (*self.for_reservation, *self.for_head):
+            if expected_end > guard.time and guard.slack < cores:
+                return guard.rule
+        return "order"
+
+    def reserve(self, time: int, until: int, cores: int) -> None:
+        """Promise `cores` in [time, until) to the head of the reserved list (rule 11)."""
+        if cores:
+            self.reserved = (time, until, cores)
+            self.for_reservation = [Guard("reservation", time, self.available(time) - cores)]
+
+    def promise(self, head: int, cores: int, walltime: int, now: int) -> None:
+        """Promise `head` its instant: the earliest at which it fits for its whole walltime (rule 12)."""
+        begin, until, reserved = self.reserved
+        instant = self.first_time(cores, now)
+        if instant is None:
+            return  # wider than the part: nothing can delay what never comes
+        meets = reserved > 0 and instant < until and instant + walltime > begin
+        if meets and self.available(max(instant, begin)) - reserved < cores:
+            # Not beside the reservation: when enough is left besides, or after it.
+            instant = max(instant, until)
+            besides = self.first_time(cores + reserved, now)
+            if besides is not None:
+                instant = min(instant, besides)
+            meets = instant < until
+        self.head = head
+        taken = reserved if meets and instant >= begin else 0
+        self.for_head = [Guard("head", instant, self.available(instant) - cores - taken)]
+        if meets and instant < begin:
+            self.for_head.append(Guard("head", begin, self.available(begin) - cores - reserved))
+
+    def abandon_head(self) -> None:
+        """Promise nothing more to the head: it started elsewhere."""
+        self.head = -1
+        self.for_head = []

@@ -1,0 +1,58 @@
+"""What the judge reports."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+#: What each rule forbids; `Violation.rule` is one of these.
+RULES = {
+    "job": "the schedule's submit, cores or parts are not those of the workload and the system",
+    "submit": "a start before the submission",
+    "end": "an end that is not start + min(runtime, walltime)",
+    "placement": "cores on a part where the job may not sit, or not on the first part where it could start",
+    "pool": "an entry to the pool before its eligibility instant",
+    "capacity": "more cores in use than a part has",
+    "limit": "more running jobs or cores than a limit allows, counting the heads that wait for cores",
+    "event": "a start at an instant at which no pass takes place",
+    "head": "a start that delays the head of the list",
+    "reservation": "a start that delays the reservation, or that the reserved list does not allow",
+    "order": "a start out of turn: of a job behind one that had to start, or where the visit had ended",
+    "shares": "a job over several parts with another share of each than the rules give",
+    "waiting": "a job left waiting that had to start",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """One thing that is wrong with a schedule.
+
+    Attributes
+    ----------
+    rule : str
+        A key of `RULES`.
+    job : int
+        Row of the workload, -1 where no single job is to blame.
+    time : int
+        Seconds.
+    message : str
+    """
+
+    rule: str
+    job: int
+    time: int
+    message: str
+
+    def __str__(self) -> str:
+        return f"[{self.rule}] job {self.job} at {self.time}: {self.message}"
+
+
+class VerificationError(AssertionError):
+    """A schedule that breaks the rules of its discipline; `violations` lists how."""
+
+    def __init__(self, violations: Sequence[Violation], shown: int = 10) -> None:
+        self.violations = tuple(violations)
+        lines = [str(violation) for violation in self.violations[:shown]]
+        if len(self.violations) > shown:
+            lines.append(f"... and {len(self.violations) - shown} more")
+        super().__init__("\n".join(lines))
