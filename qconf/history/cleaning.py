@@ -58,18 +58,21 @@ class _Cleaning:
         self.walltime = table["walltime"].to_numpy().copy()
         self.cores = table["cores"].to_numpy().copy()
         self.queue: Column = np.full(len(table), -1, dtype=np.int64)
-        self.reason = np.full(len(table), "", dtype=object)
+        self.reason = np.zeros(len(table), dtype=np.int8)
+        self.reasons = [""]
         self.detail = np.full(len(table), "", dtype=object)
         self.changed: Counter[str] = Counter(records.changed)
 
     @property
     def alive(self) -> Mask:
         """Rows that are not dropped."""
-        return np.asarray(self.reason == "", dtype=np.bool_)
+        return np.asarray(self.reason == 0, dtype=np.bool_)
 
     def drop(self, rows: Mask, reason: str, field: str, values: Column) -> None:
         rows = rows & self.alive
-        self.reason[rows] = reason
+        if reason not in self.reasons:
+            self.reasons.append(reason)
+        self.reason[rows] = self.reasons.index(reason)
         self.detail[rows] = [f"{field} {value}" for value in values[rows].tolist()]
 
     def count(self, rows: Mask, what: str) -> None:
@@ -181,7 +184,7 @@ class _Cleaning:
         gone = records.table[~alive]
         paths = [source.path for source in records.sources]
         drops = [
-            Drop(job, paths[file] if file < len(paths) else "", line, reason, detail)
+            Drop(job, paths[file], line, self.reasons[reason], detail)
             for job, file, line, reason, detail in zip(
                 gone["job_id"],
                 gone["file"],

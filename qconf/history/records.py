@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -105,7 +106,7 @@ class Records:
                 f"{self.read} records read, but {len(self.table)} jobs + {len(self.dropped)} dropped"
             )
 
-    @property
+    @cached_property
     def queue_names(self) -> list[str]:
         """Queues that the records name, in the order of their first job."""
         return [name for name in self.table["queue"].unique().tolist() if name]

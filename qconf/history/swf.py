@@ -17,6 +17,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from pandas.api.extensions import ExtensionArray
 
 from parsim.workload import MAX_CORES
 from qconf.errors import InputError
@@ -145,7 +146,7 @@ def _read_one(data: bytes, header: Header, path: str) -> tuple[pd.DataFrame, lis
     numbers, regular = _find_lines(data)
     drops: list[Drop] = []
     columns = _read_fast(data) if regular else None
-    if columns is None or len(columns) != len(numbers):
+    if columns is None or len(columns) != len(numbers):  # a line is too short, too long or no numbers
         columns, numbers, drops = _read_slowly(data, path)
     values = {position: columns[:, i] for i, position in enumerate(USED)}
     keep = _judge(values, numbers, path, drops)
@@ -164,18 +165,23 @@ def _read_fast(data: bytes) -> NDArray[np.int64] | None:
 
 
 def _find_lines(data: bytes) -> tuple[NDArray[np.int64], bool]:
-    """Number, from 1, the lines that are neither blank nor comment; tell whether each has 18 fields."""
+    """Find the lines that are neither blank nor comment; tell whether they hold 18 fields each, on average."""
     text = np.frombuffer(data, np.uint8)
     if not text.size:
         return np.empty(0, np.int64), False
-    filled = text > ord(" ")
-    words = np.flatnonzero(filled & ~np.concatenate(([False], filled[:-1])))
-    starts = np.concatenate(([0], np.flatnonzero(text == ord("\n")) + 1))
-    first = np.searchsorted(words, starts)
-    count = np.diff(first, append=words.size)
-    rows = np.flatnonzero(count)
-    rows = rows[text[words[first[rows]]] != ord(";")]
-    return rows + 1, bool(rows.size and (count[rows] == FIELDS).all())
+    ends = np.append(np.flatnonzero(text == ord("\n")), text.size)
+    first = np.concatenate(([0], ends[:-1] + 1))
+    indented = np.flatnonzero(first < ends)
+    while (indented := indented[text[first[indented]] <= ord(" ")]).size:
+        first[indented] += 1
+        indented = indented[first[indented] < ends[indented]]
+    filled = np.flatnonzero(first < ends)
+    comment = text[first[filled]] == ord(";")
+    visible = text > ord(" ")
+    words = int(visible[0]) + np.count_nonzero(visible[1:] & ~visible[:-1])
+    words -= sum(len(data[first[i] : ends[i]].split()) for i in filled[comment].tolist())
+    rows = filled[~comment]
+    return rows + 1, bool(rows.size) and words == FIELDS * rows.size
 
 
 def _read_slowly(data: bytes, path: str) -> tuple[NDArray[np.int64], NDArray[np.int64], list[Drop]]:
@@ -250,7 +256,7 @@ def _to_table(
     start = np.where((submit >= 0) & (wait >= 0), submit + wait, UNKNOWN)
     end = np.where((start >= 0) & (runtime >= 0), start + runtime, UNKNOWN)
     columns = {
-        "job_id": values[JOB].astype(np.str_).astype(object),
+        "job_id": list(map(str, values[JOB].tolist())),
         "submit": submit,
         "runtime": runtime,
         "walltime": values[TIME],
@@ -265,8 +271,8 @@ def _to_table(
     return job_table(columns, numbers.size)
 
 
-def _named(codes: NDArray[np.int64], names: dict[int, str]) -> NDArray[np.object_]:
+def _named(codes: NDArray[np.int64], names: dict[int, str]) -> ExtensionArray:
     """Text of each code: its name, else the number itself, nothing for a negative one."""
-    distinct, inverse = np.unique(codes, return_inverse=True)
-    texts = np.array([names.get(c, str(c)) if c >= 0 else "" for c in distinct.tolist()], dtype=object)
-    return texts[inverse] if distinct.size else np.empty(0, dtype=object)
+    inverse, distinct = pd.factorize(codes)
+    texts = [names.get(code, str(code)) if code >= 0 else "" for code in distinct.tolist()]
+    return pd.array(texts, dtype="str").take(inverse)

@@ -1,0 +1,153 @@
+"""``qconf inspect``: what is in a history, what was dropped and why."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from qconf.cli._common import cut, load_config, log_options, machine_options, period_options
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+FORMATS = ("auto", "swf", "csv", "pbs", "sacct")
+
+
+@click.command("inspect")
+@click.argument("paths", metavar="HISTORY...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@machine_options
+@period_options
+@log_options
+@click.option(
+    "--format",
+    "kind",
+    type=click.Choice(FORMATS),
+    default="auto",
+    show_default=True,
+    help="Format of the log.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of tables.")
+def command(
+    paths: tuple[Path, ...],
+    config_path: Path | None,
+    cores: int | None,
+    month: str | None,
+    start: str | None,
+    end: str | None,
+    timezone: str,
+    kind: str,
+    as_json: bool,
+) -> None:
+    """Show what is in a history: jobs, load, queues, walltimes, and what was dropped and why."""
+    from qconf.history import clean, read
+    from qconf.history.inspect import overview
+
+    records = read(paths, format=kind, timezone=timezone)
+    known = config_path is not None or cores is not None or records.machine_cores is not None
+    if not known:  # the widest job is the least that the machine can be
+        cores = max(1, int(records.table["cores"].max())) if len(records.table) else 1
+    config = load_config(config_path, records, cores)
+    answer = overview(cut(clean(records, config), month, start, end), config)
+    answer |= {"format": records.format, "merged_lines": dict(records.merged), "machine_known": known}
+    if not known:
+        answer |= {"machine_cores": None, "offered_load": None}
+    if as_json:
+        import json
+
+        click.echo(json.dumps(answer, indent=2, allow_nan=False))
+        return
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    _print(answer, console if console.is_terminal else Console(width=120, highlight=False))
+
+
+def _print(answer: dict[str, Any], console: Console) -> None:
+    from rich.table import Table
+
+    load = "unknown" if answer["offered_load"] is None else f"{answer['offered_load']:.3f}"
+    machine = f"{answer['machine_cores']} cores" if answer["machine_known"] else "size unknown (give --cores)"
+    estimates = answer["walltime_accuracy"]
+    dropped = sum(answer["dropped"].values())
+    facts = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
+    for name, value in (
+        ("log", f"{answer['format']}, {len(answer['sources'])} file{'s' * (len(answer['sources']) != 1)}"),
+        (
+            "records",
+            f"{answer['read']} read = {answer['jobs']} jobs + {dropped} dropped + {answer['outside_period']} outside",
+        ),
+        ("submitted", f"{answer['first_submit']} to {answer['last_submit']}, {answer['days']:.1f} days"),
+        ("machine", machine),
+        ("offered load", load),
+        ("CPU hours", f"{answer['cpu_hours']:.0f}"),
+        ("users", str(answer["users"])),
+        ("run time / walltime", _accuracy(estimates)),
+    ):
+        facts.add_row(name, value)
+    console.print(facts)
+    console.print(_queues(answer["queues"]))
+    for title, counts in (
+        ("dropped", answer["dropped"]),
+        ("changed", answer["changed"]),
+        ("lines that only add to a job", answer["merged_lines"]),
+    ):
+        if counts:
+            table = Table(
+                title=title, title_justify="left", show_header=False, box=None, padding=(0, 2, 0, 0)
+            )
+            for reason, count in counts.items():
+                table.add_row(f"{count:>8}", reason)
+            console.print(table)
+
+
+def _accuracy(values: dict[str, float]) -> str:
+    points = ", ".join(f"{name} {values[name]:.2f}" for name in ("p10", "p25", "p50", "p75", "p90"))
+    return f"mean {values['mean']:.2f}, {points}; {100 * values['at_limit']:.1f} % ran to their limit"
+
+
+def _queues(queues: list[dict[str, Any]]) -> Any:  # noqa: ANN401 - rich is imported inside commands only
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title="queues", title_justify="left", box=None, padding=(0, 2, 0, 0))
+    table.add_column("queue")
+    columns = (
+        "jobs",
+        "users",
+        "CPU h",
+        "share",
+        "cores min",
+        "med",
+        "p90",
+        "max",
+        "run med",
+        "wall med",
+        "wall max",
+        "r/w med",
+    )
+    for column in columns:
+        table.add_column(column, justify="right", no_wrap=True)
+    for queue in queues:
+        row = [
+            str(queue["jobs"]),
+            str(queue["users"]),
+            f"{queue['cpu_hours']:.0f}",
+            f"{100 * queue['share']:.1f} %",
+        ]
+        if queue["jobs"]:
+            row += [f"{queue['cores'][key]:.0f}" for key in ("min", "median", "p90", "max")]
+            row += [
+                _clock(queue["runtime"]["median"]),
+                _clock(queue["walltime"]["median"]),
+                _clock(queue["walltime"]["max"]),
+            ]
+            row.append(f"{queue['walltime_accuracy']['p50']:.2f}")
+        table.add_row(Text(queue["queue"]), *row)
+    return table
+
+
+def _clock(seconds: float) -> str:
+    whole = round(seconds)
+    return f"{whole // 3600}:{whole // 60 % 60:02d}:{whole % 60:02d}"
