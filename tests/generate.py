@@ -17,7 +17,9 @@ from parsim.workload import MAX_DURATION, Workload
 Case = tuple[Workload, System]
 
 ORDERS = ("fcfs", "sjf", "ljf", "lxf", "wfp3")
-PRIORITIES = (1, 2, 0.1, 0.3, 2.5, 40, 60, 100, 1 / 3)
+# Priorities and thresholds whose quotients, in floating point, round across a second now and then.
+PRIORITIES = (1, 2, 0.1, 0.3, 0.7, 2.5, 40, 60, 100, 1 / 3)
+THRESHOLDS = (0, 0.05, 0.1, 0.1, 0.3, 0.5, 1, 1.1, 20, 40)
 FORMULAS = (
     "queue_priority * eligible_time / walltime",
     "queue_priority * (1 + eligible_time / max(walltime, 1))",
@@ -91,9 +93,11 @@ def queue(
         walltime=(0, rng.choice((MAX_DURATION, MAX_DURATION, 20, 10, 4))),
         starvation=sometimes(rng.choice((0, 1, 3, 5, 10, 20)), 0.6) if starvation else None,
         max_run=sometimes(rng.randint(1, 3), 0.4) if limits else None,
-        max_run_cores=sometimes(rng.randint(1, cores), 0.4) if limits else None,
-        max_user_run=sometimes(rng.randint(1, 2), 0.4) if limits else None,
-        max_user_cores=sometimes(rng.randint(1, cores), 0.4) if limits else None,
+        max_run_cores=sometimes(rng.randint(rng.choice((1, cores // 2 + 1)), cores), 0.3) if limits else None,
+        max_user_run=sometimes(rng.randint(1, 2), 0.3) if limits else None,
+        max_user_cores=sometimes(rng.randint(rng.choice((1, cores // 2 + 1)), cores), 0.3)
+        if limits
+        else None,
     )
 
 
@@ -108,6 +112,7 @@ def system(
     backfill: bool = True,
     placement: str | None = None,
     entry: str | None = None,
+    starving_first: bool | None = None,
 ) -> System:
     """Return a machine of 1 to 16 cores; what is None is drawn.
 
@@ -128,10 +133,10 @@ def system(
             parts = [*sizes(rng, cores, count), 0]
         pool = Pool(
             cores=parts.pop(),
-            threshold=rng.choice((0, 0.1, 0.5, 1, 20, 40, 0.05)),
+            threshold=rng.choice(THRESHOLDS),
             placement=placement or rng.choice(("pool", "combined")),
             entry=entry or rng.choice(("either", "move")),
-            starving_first=rng.random() < 0.3,
+            starving_first=rng.random() < 0.3 if starving_first is None else starving_first,
         )
     else:
         parts = [rng.choice((0, 1))] * count  # of no consequence
@@ -222,7 +227,7 @@ def disciplines() -> dict[str, Callable[[Random], Case]]:
         "order": _any_order,
         "backfill": lambda rng: rng.random() < 0.85,
     }
-    hybrid = {"limits": _coin, "starvation": _coin, "order": _any_order}
+    hybrid = {"reservation": True, "limits": _coin, "starvation": _coin, "order": _any_order}
     return {
         "easy": _single,
         "fcfs": lambda rng: _single(rng, backfill=False),
@@ -239,12 +244,13 @@ def disciplines() -> dict[str, Callable[[Random], Case]]:
         "reservations-starvation": _drawn("partitioned", reservation=True, starvation=True),
         "reservations-all": _drawn("partitioned", reservation=True, **everything),
         "hybrid-plain": _drawn("hybrid", placement="pool", entry="either"),
-        "hybrid-pool": _drawn("hybrid", reservation=True, placement="pool", entry="either", **hybrid),
-        "hybrid-move": _drawn("hybrid", reservation=True, placement="pool", entry="move", **hybrid),
-        "hybrid-combined": _drawn("hybrid", reservation=True, placement="combined", entry="either", **hybrid),
-        "hybrid-combined-move": _drawn(
-            "hybrid", reservation=True, placement="combined", entry="move", **hybrid
-        ),
+        "hybrid-pool": _drawn("hybrid", placement="pool", entry="either", **hybrid),
+        "hybrid-move": _drawn("hybrid", placement="pool", entry="move", **hybrid),
+        "hybrid-combined": _drawn("hybrid", placement="combined", entry="either", **hybrid),
+        "hybrid-combined-move": _drawn("hybrid", placement="combined", entry="move", **hybrid),
+        "hybrid-limits": _drawn("hybrid", reservation=_coin, limits=True),
+        "hybrid-starving": _drawn("hybrid", reservation=_coin, starvation=True, starving_first=True),
+        "hybrid-formula": _drawn("hybrid", reservation=_coin, limits=True, order=_formula),
         "hybrid-all": _drawn("hybrid", reservation=True, **everything),
     }
 

@@ -358,6 +358,18 @@ def test_a_head_that_left_through_the_pool_frees_its_partition_at_the_next_event
     assert schedule.placement[1:] == [{"pool": 4}, {"own": 1}]
 
 
+def test_a_head_that_left_through_the_pool_is_a_head_no_longer() -> None:
+    # The pool opens at 6 and takes the head of `own` (4 cores, factor 5/4), whose instant there was 10.
+    ahead = ((0, 2, 10, 10), (0, 6, 6, 6, 1), (1, 4, 4, 4))
+    queues = (Queue("own", partition=4, max_run=3), Queue("guest"))
+    system = System(10, queues, mode="hybrid", pool=Pool(6, placement="combined"))
+    # The last is the third of its queue to run, for the former head, running, counts once.
+    assert starts(system, *ahead, (1, 2, 10, 10)) == [0, 0, 6, 6]
+    # It may stay on the two idle cores of the partition beyond 10, with two of the pool.
+    schedule = run(system, *ahead, (2, 4, 8, 8))
+    assert (schedule.start, schedule.placement[3]) == ([0, 0, 6, 6], {"own": 2, "pool": 2})
+
+
 def test_a_job_on_partition_and_pool_together() -> None:
     # One core is free in the partition and two in the pool, and the last job is eligible at 1 + 2.
     rows = ((0, 3, 10, 10), (0, 2, 10, 10, 1), (1, 3, 4, 4))
