@@ -57,11 +57,26 @@ def all_or_nothing(directory: str | Path) -> Iterator[Path]:
         raise QconfError(f"{target}: cannot be written: {error.strerror or error}") from error
     try:
         yield scratch
-        for source in sorted(scratch.rglob("*")):
-            if source.is_file():
-                write_whole(target / source.relative_to(scratch), source.read_bytes())
+        _move(scratch, target)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _move(scratch: Path, target: Path) -> None:
+    """Move every file below `scratch` to its place below `target`, when all of them are safe on the disk."""
+    files = sorted(path for path in scratch.rglob("*") if path.is_file())
+    try:
+        for path in files:
+            with path.open("rb") as stream:
+                os.fsync(stream.fileno())
+        for path in files:
+            place = target / path.relative_to(scratch)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            path.replace(place)
+        for folder in sorted({(target / path.relative_to(scratch)).parent for path in files}):
+            _sync(folder)
+    except OSError as error:
+        raise QconfError(f"{target}: cannot be written: {error.strerror or error}") from error
 
 
 def _permissions(target: Path) -> int:

@@ -29,7 +29,7 @@ FORMATS = ("auto", "swf", "csv", "pbs", "sacct")
     help="Format of the log.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of tables.")
-def command(
+def command(  # noqa: PLR0917 - click passes them by name
     paths: tuple[Path, ...],
     config_path: Path | None,
     cores: int | None,
@@ -71,13 +71,11 @@ def _print(answer: dict[str, Any], console: Console) -> None:
     machine = f"{answer['machine_cores']} cores" if answer["machine_known"] else "size unknown (give --cores)"
     estimates = answer["walltime_accuracy"]
     dropped = sum(answer["dropped"].values())
+    outside = f" + {answer['outside_period']} outside the period" if answer["outside_period"] else ""
     facts = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
     for name, value in (
         ("log", f"{answer['format']}, {len(answer['sources'])} file{'s' * (len(answer['sources']) != 1)}"),
-        (
-            "records",
-            f"{answer['read']} read = {answer['jobs']} jobs + {dropped} dropped + {answer['outside_period']} outside",
-        ),
+        ("records", f"{answer['read']} read = {answer['jobs']} jobs + {dropped} dropped{outside}"),
         ("submitted", f"{answer['first_submit']} to {answer['last_submit']}, {answer['days']:.1f} days"),
         ("machine", machine),
         ("offered load", load),

@@ -9,11 +9,19 @@ from typing import Literal, get_args
 
 from qconf.errors import InputError
 from qconf.history.csv import ALIASES, REQUIRED, read_csv
+from qconf.history.pbs import read_pbs
 from qconf.history.records import Records
+from qconf.history.sacct import read_sacct
 from qconf.history.sources import Source, find_sources
 from qconf.history.swf import read_swf
 
 Format = Literal["auto", "swf", "csv", "pbs", "sacct"]
+READERS: dict[str, Callable[..., Records]] = {
+    "swf": read_swf,
+    "csv": read_csv,
+    "pbs": read_pbs,
+    "sacct": read_sacct,
+}
 FORMATS: tuple[str, ...] = get_args(Format)
 
 PBS = re.compile(r"\d\d/\d\d/\d{4} \d\d:\d\d:\d\d;[A-Za-z]{1,2};")
@@ -54,19 +62,7 @@ def read(paths: Sequence[str | Path] | str | Path, *, format: str = "auto", time
         raise InputError(
             f"is {kinds[1]}, but {first} is {kinds[0]}", file=other, fix="read files of one format at a time"
         )
-    return _reader(kinds[0])(kept, timezone=timezone)
-
-
-def _reader(kind: str) -> Callable[..., Records]:
-    if kind == "pbs":
-        from qconf.history.pbs import read_pbs
-
-        return read_pbs
-    if kind == "sacct":
-        from qconf.history.sacct import read_sacct
-
-        return read_sacct
-    return read_swf if kind == "swf" else read_csv
+    return READERS[kinds[0]](kept, timezone=timezone)
 
 
 def recognise(source: Source) -> str:

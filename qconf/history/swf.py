@@ -165,7 +165,7 @@ def _read_fast(data: bytes) -> NDArray[np.int64] | None:
 
 
 def _find_lines(data: bytes) -> tuple[NDArray[np.int64], bool]:
-    """Find the lines that are neither blank nor comment; tell whether they hold 18 fields each, on average."""
+    """Find the lines that are neither blank nor comment; tell if they hold 18 fields each, on average."""
     text = np.frombuffer(data, np.uint8)
     if not text.size:
         return np.empty(0, np.int64), False

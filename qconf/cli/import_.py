@@ -1,0 +1,86 @@
+"""``qconf import``: logs of batch systems in, one history CSV out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from qconf.cli._common import log_options
+from qconf.errors import InputError
+
+FORMATS = ("auto", "swf", "pbs", "sacct", "csv")
+DROPPED = "dropped.csv"
+
+
+@click.command("import")
+@click.argument("paths", metavar="SRC...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option(
+    "-o",
+    "--output",
+    required=True,
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="History CSV to write, or .csv.gz.",
+)
+@click.option(
+    "--format",
+    "kind",
+    type=click.Choice(FORMATS),
+    default="auto",
+    show_default=True,
+    help="Format of the logs.",
+)
+@log_options
+@click.option("--json", "as_json", is_flag=True, help="Print the summary as one JSON document.")
+def command(paths: tuple[Path, ...], output: Path, kind: str, timezone: str, as_json: bool) -> None:
+    """Turn logs (files, .gz, or a folder of daily ones) into one history CSV, what is no job into dropped.csv."""
+    import gzip
+    import json
+
+    from qconf.files import all_or_nothing
+    from qconf.history import read
+    from qconf.history.history import history_csv
+
+    if output.name == DROPPED:
+        raise InputError("is the name of the list of dropped records", file=output, fix="choose another name")
+    records = read(paths, format=kind, timezone=timezone)
+    counts = {str(reason): int(n) for reason, n in records.dropped["reason"].value_counts().items()}
+    if records.table.empty:
+        why = ", ".join(f"{n} {reason}" for reason, n in counts.items()) or "there is none"
+        raise InputError(
+            f"no job among {records.read} records: {why}",
+            file=paths[0],
+            fix="give the logs of days on which jobs ran",
+        )
+    text = history_csv(records.table, records.epoch).encode()
+    with all_or_nothing(output.parent) as scratch:
+        (scratch / output.name).write_bytes(gzip.compress(text, mtime=0) if output.suffix == ".gz" else text)
+        (scratch / DROPPED).write_text(
+            records.dropped.to_csv(index=False, lineterminator="\n"), encoding="utf-8"
+        )
+    running = int((records.table["state"] == "running").sum())
+    summary = {
+        "format": records.format,
+        "files": len(records.sources),
+        "read": records.read,
+        "jobs": len(records.table),
+        "still_running": running,
+        "dropped": counts,
+        "merged_lines": dict(records.merged),
+        "changed": dict(records.changed),
+        "machine_cores": records.machine_cores,
+        "output": str(output),
+    }
+    if as_json:
+        click.echo(json.dumps(summary, indent=2))
+        return
+    click.echo(f"{output}: {len(records.table)} jobs of {records.read} records ({records.format})")
+    if running:
+        click.echo(f"  {running:>9} of them still run at the end of the log: their end is unknown")
+    for title, what in (("dropped", counts), ("merged", records.merged), ("changed", records.changed)):
+        for reason, count in what.items():
+            click.echo(f"  {count:>9} {title}: {reason}")
+    if counts:
+        click.echo(f"  dropped records are listed in {output.parent / DROPPED}")
+    if records.machine_cores:
+        click.echo(f"  the log says that the machine has {records.machine_cores} cores: give that as --cores")

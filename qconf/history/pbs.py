@@ -1,0 +1,274 @@
+"""PBS accounting logs: several records per job, folded into one row whatever order their files come in.
+
+References
+----------
+OpenPBS Administrator's Guide, "Accounting". Times are the epoch fields of a record, not its local stamp.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+
+from qconf.errors import InputError
+from qconf.history.records import LIMITS, UNKNOWN, Drop, Records, SourceInfo, drop_table, job_table
+from qconf.history.sources import Source
+from qconf.history.times import duration
+
+RECORD = re.compile(r"\d\d/\d\d/\d{4} \d\d:\d\d:\d\d;([A-Za-z]{1,2});([^;\s]*);(.*)", re.DOTALL)
+#: key=value up to a blank; a value, or a part of one, may stand in quotes and hold blanks then.
+PAIR = re.compile(r"""([^\s=]+)=('[^']*'(?=\s|$)|(?:[^\s"]+|"[^"]*"|")*)""")
+ORDER = re.compile(r"(\d{1,18})(?:\[(\d{1,18})\])?")
+GONE = {"D": "deleted before start", "A": "aborted before start", "M": "moved to another server"}
+TIMEOUT = -29  #: Exit_status of a job that its walltime limit killed
+POOL = "_p"  #: ends the name of the queue through which a job of another one enters the common pool
+
+
+class _Job:
+    """What the records of one job say so far; of several runs the last one counts."""
+
+    __slots__ = (
+        "cores",
+        "ctime",
+        "end",
+        "ended",
+        "exit",
+        "file",
+        "id",
+        "line",
+        "queue",
+        "start",
+        "user",
+        "walltime",
+    )
+
+    def __init__(self, name: str, ctime: int, file: int, line: int) -> None:
+        self.id, self.ctime, self.file, self.line = name, ctime, file, line
+        self.start = self.end = self.walltime = self.cores = UNKNOWN
+        self.queue = self.user = self.ended = ""
+        self.exit: int | None = None
+
+    def add(self, kind: str, fields: dict[str, str], file: int, line: int) -> None:
+        """Take in an S, R or E record; raise ValueError if it cannot be read, before anything is changed."""
+        start, end = _time(fields, "start"), _time(fields, "end")
+        if start == UNKNOWN:  # it never ran: an E record that a deletion left
+            return
+        walltime, cores = _walltime(fields), _cores(fields)
+        status = fields.get("Exit_status", "")
+        code = int(status) if re.fullmatch(r"-?\d{1,9}", status) else None
+        if kind != "S" and end == UNKNOWN:
+            raise ValueError("no end")
+        if start < self.start:
+            return
+        if start > self.start:
+            self.end, self.ended, self.exit = UNKNOWN, "", None
+            self.start, self.cores = start, UNKNOWN
+        if kind != "S" and self.ended != "E":
+            self.end, self.ended, self.exit = end, kind, code
+        self.cores = max(self.cores, cores)
+        if kind == "S" and self.ended:  # files out of order: the later record has said the rest
+            return
+        self.walltime = walltime
+        self.user = fields.get("user", self.user)
+        self.queue = fields.get("queue", self.queue).removesuffix(POOL)
+        self.file, self.line = file, line
+
+    def state(self, *, deleted: bool) -> str:
+        if self.ended != "E":
+            return "running"
+        if self.exit == 0:
+            return "completed"
+        if self.exit == TIMEOUT:
+            return "timeout"
+        return "cancelled" if deleted else "failed"
+
+    @property
+    def order(self) -> tuple[int, int, int]:
+        """Submission order: within a second by the server's sequence number, then the index in the array."""
+        numbers = ORDER.match(self.id)
+        first, index = numbers.groups() if numbers else (None, None)
+        return self.ctime, int(first or 0), int(index or 0)
+
+    def problem(self, gone: str) -> tuple[str, str] | None:
+        """Tell why this is no row of a history: reason and detail."""
+        if "[]" in self.id:
+            return "array parent", "its subjobs have rows of their own"
+        if self.start == UNKNOWN:
+            return GONE.get(gone, "waiting at the end of the log"), ""
+        if self.ended == "R":
+            return ("deleted after a requeue" if gone else "waiting at the end of the log"), "requeued"
+        if self.ended and self.end < self.start:
+            return "ends before it starts", f"start {self.start}, end {self.end}"
+        for name, value in (
+            ("submit", self.ctime),
+            ("end", max(self.start, self.end)),
+            ("runtime", self.end - self.start),
+            ("walltime", self.walltime),
+            ("cores", self.cores),
+        ):
+            if value > LIMITS[name]:
+                return "absurd value", f"{name} {value} above {LIMITS[name]}"
+        return None
+
+
+class _Log:
+    """Everything read so far."""
+
+    def __init__(self) -> None:
+        self.jobs: dict[tuple[str, int], _Job] = {}
+        self.gone: dict[str, tuple[str, int, int]] = {}
+        self.drops: list[Drop] = []
+        self.merged: Counter[str] = Counter()
+
+    def add(self, text: str, path: str, file: int, line: int) -> None:
+        """Take in a line: it adds to a job, is about none, or is counted as dropped."""
+        torn = not text.endswith("\n")
+        match = RECORD.match(text)
+        if match is None:
+            reason = "torn last line" if torn else "not an accounting record"
+            self.drops.append(Drop("", path, line, reason, text.strip()[:60]))
+            return
+        kind, name, rest = match.groups()
+        if kind in GONE:
+            if name in self.gone:
+                self.merged["further records of a job"] += 1
+            else:
+                self.gone[name] = (kind, file, line)
+        elif kind not in {"Q", "S", "R", "E"}:
+            self.merged["records about something else than a job's run"] += 1
+        else:
+            if torn:  # the last value may be cut
+                rest = rest.rstrip()
+                rest = rest[: rest.rfind(" ") + 1]
+            try:
+                self._add_run(kind, name, rest, file, line)
+            except ValueError as error:
+                reason = "torn last line" if torn else "not an accounting record"
+                self.drops.append(Drop(name, path, line, reason, str(error)))
+
+    def _add_run(self, kind: str, name: str, rest: str, file: int, line: int) -> None:
+        fields = dict(PAIR.findall(rest))
+        ctime = _time(fields, "ctime")
+        if ctime == UNKNOWN or not name:
+            raise ValueError("no ctime" if name else "no job")
+        job = self.jobs.get((name, ctime))
+        known = job is not None
+        job = job or _Job(name, ctime, file, line)
+        if kind != "Q":
+            job.add(kind, fields, file, line)
+        if known:
+            self.merged["further records of a job"] += 1
+        else:
+            self.jobs[name, ctime] = job
+
+
+def read_pbs(sources: Sequence[Source], **_: object) -> Records:
+    """Read PBS accounting logs; the order of the files does not matter.
+
+    A job that still runs at the end of the log has state ``running``, end and runtime unknown.
+
+    Raises
+    ------
+    InputError
+        No record is about a job.
+    """
+    log = _Log()
+    for number, source in enumerate(sources):
+        path = str(source.path)
+        for line, raw in enumerate(source.lines(), start=1):
+            text = raw.decode("utf-8", "replace")
+            if text.strip():
+                log.add(text, path, number, line)
+    records = _records(log, sources)
+    if not records.read or (records.table.empty and not log.jobs):
+        raise InputError(
+            "no record of a job's run (types S and E)",
+            file=sources[0].path,
+            fix="give the server's accounting logs, server_priv/accounting/YYYYMMDD",
+        )
+    return records
+
+
+def _records(log: _Log, sources: Sequence[Source]) -> Records:
+    paths = [str(source.path) for source in sources]
+    rows: list[_Job] = []
+    drops = log.drops
+    for job in log.jobs.values():
+        problem = job.problem(log.gone[job.id][0] if job.id in log.gone else "")
+        if problem is None:
+            rows.append(job)
+        else:
+            drops.append(Drop(job.id, paths[job.file], job.line, *problem))
+    known = {name for name, _ in log.jobs}
+    for name, (kind, file, line) in log.gone.items():
+        if name in known:
+            log.merged["further records of a job"] += 1
+        else:
+            drops.append(
+                Drop(
+                    name, paths[file], line, "array parent" if "[]" in name else GONE[kind], "no other record"
+                )
+            )
+    rows.sort(key=lambda job: job.order)
+    columns: dict[str, object] = {
+        "job_id": [job.id for job in rows],
+        "submit": [job.ctime for job in rows],
+        "runtime": [job.end - job.start if job.ended else UNKNOWN for job in rows],
+        "walltime": [job.walltime for job in rows],
+        "cores": [job.cores for job in rows],
+        "queue": [job.queue for job in rows],
+        "user": [job.user for job in rows],
+        "start": [job.start for job in rows],
+        "end": [job.end for job in rows],
+        "state": [job.state(deleted=job.id in log.gone) for job in rows],
+        "file": np.array([job.file for job in rows], dtype=np.int64),
+        "line": np.array([job.line for job in rows], dtype=np.int64),
+    }
+    return Records(
+        table=job_table(columns, len(rows)),
+        dropped=drop_table(drops),
+        read=len(rows) + len(drops),
+        sources=tuple(SourceInfo(str(source.path), source.sha256) for source in sources),
+        format="pbs",
+        merged=dict(log.merged),
+    )
+
+
+def _time(fields: dict[str, str], name: str) -> int:
+    text = fields.get(name)
+    if text is None:
+        return UNKNOWN
+    if not re.fullmatch(r"\d{1,15}", text):
+        raise ValueError(f"{name}={text[:40]} is no time")
+    return int(text)
+
+
+def _walltime(fields: dict[str, str]) -> int:
+    text = fields.get("Resource_List.walltime")
+    if not text:
+        return UNKNOWN
+    try:
+        return duration(text) or UNKNOWN
+    except ValueError as error:
+        raise ValueError(f"Resource_List.walltime={text[:40]} is no duration") from error
+
+
+def _cores(fields: dict[str, str]) -> int:
+    """Cores that the job took: those asked for, of an exclusive job those that the server assigned."""
+    asked, assigned = _count(fields, "Resource_List.ncpus"), _count(fields, "resource_assigned.ncpus")
+    exclusive = "excl" in fields.get("Resource_List.place", "")
+    if exclusive or asked == UNKNOWN:
+        return max(asked, assigned)
+    return asked
+
+
+def _count(fields: dict[str, str], name: str) -> int:
+    text = fields.get(name)
+    if text is None:
+        return UNKNOWN
+    if not re.fullmatch(r"\d{1,12}", text):
+        raise ValueError(f"{name}={text[:40]} is no number")
+    return int(text)
