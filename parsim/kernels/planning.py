@@ -1,57 +1,43 @@
-"""Full schedules of the waiting list, planned anew at every submission and completion.
+"""Planning schedulers: at every event the whole waiting list is planned anew, in the order of a policy.
 
-Free cores over time are a step function held in two arrays: ``times[k]`` begins segment `k`, ``free[k]`` cores are idle in it;
-the last segment lasts for ever and has every core idle, since every expected end lies before it.
+References
+----------
+Streit, "A Self-Tuning Job Scheduler Family with Dynamic Policy Switching", JSSPP 2002, LNCS 2537 (bounds,
+deciders); "Evaluation of an Unfair Decider Mechanism for the Self-Tuning dynP Job Scheduler", HCW 2004
+(preferred policies).
 """
+
+# mypy: allow-untyped-decorators
+
+# ruff: noqa: PLR0917
 
 from __future__ import annotations
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
-FCFS, SJF, LJF = 0, 1, 2  #: rows of `ranks` and of everything that is counted per policy
-FIXED, BOUNDS, TUNING = 0, 1, 2  #: how the policy of a pass is found
-SIMPLE, ADVANCED, PREFERRED = 0, 1, 2  #: deciders of self-tuning dynP
+from parsim.kernels.profile import Ints, fit, reserve
 
-# Positions in the `settings` of `replan`.
-KIND, POLICY, LOWER, UPPER, THRESHOLD, DECIDER, FAVOURITE, FULL, MAKESPAN = range(9)
+Floats = NDArray[np.float64]
 
+FCFS, SJF, LJF = 0, 1, 2  # rows of `ranks` and of all that is counted per policy
+FIXED, BOUNDS, TUNING = 0, 1, 2  # how the policy of a pass is found
+SIMPLE, ADVANCED, PREFERRED = 0, 1, 2  # deciders of self-tuning dynP
 
-@njit(cache=True, nogil=True, inline="always")
-def _fit(times, free, size, first, need, length):
-    """First segment from `first` on at whose begin `need` cores are idle for `length` seconds, and the segment after the last used."""
-    i = first
-    while True:
-        while free[i] < need:
-            i += 1
-        end = times[i] + length
-        j = i + 1
-        while j < size and times[j] < end and free[j] >= need:
-            j += 1
-        if j == size or times[j] >= end:
-            return i, j
-        i = j + 1  # segment j is too narrow
+# Columns of `jobs`.
+SUBMIT, CORES, WALLTIME, LENGTH = range(4)
+# Entries of `settings`.
+KIND, POLICY, LOWER, UPPER, LEAST, DECIDER, FAVOURITE, FULL, MAKESPAN, STANDING = range(10)
+
+# Columns of a set of running jobs, latest first.
+WHEN, WHO = 0, 1
+HEADS = 32  # more than the bits of a number of cores
 
 
 @njit(cache=True, nogil=True, inline="always")
-def _reserve(times, free, size, i, j, need, length):
-    """Take `need` cores out of segments i..j-1, cutting the last one at the end of the job; return the new size."""
-    end = times[i] + length
-    if j == size or times[j] > end:
-        for k in range(size, j, -1):
-            times[k] = times[k - 1]
-            free[k] = free[k - 1]
-        times[j] = end
-        free[j] = free[j - 1]
-        size += 1
-    for k in range(i, j):
-        free[k] -= need
-    return size
-
-
-@njit(cache=True, nogil=True, inline="always")
-def _insert(order, count, job, rank):
-    """Insert `job` into `order`, ascending by `rank`."""
+def _insert(order: Ints, count: int, job: int, rank: Ints) -> None:
+    """Insert `job` into ``order[:count]``, ascending by `rank`."""
     k = count
     while k > 0 and rank[order[k - 1]] > rank[job]:
         order[k] = order[k - 1]
@@ -59,135 +45,185 @@ def _insert(order, count, job, rank):
     order[k] = job
 
 
-@njit(cache=True, nogil=True)
-def _plan(order, count, cores, walltime, times, free, size, planned, worth, most, makespan, now_only):
-    """Plan the jobs of `order` one after the other; False when the score has passed `most` on the way.
+@njit(cache=True, nogil=True, inline="always")
+def _run(running: Ints, count: int, when: int, job: int) -> None:
+    """Insert `job` into ``running[:count]``, latest first."""
+    k = count
+    while k > 0 and running[k - 1, WHEN] < when:
+        running[k, WHEN] = running[k - 1, WHEN]
+        running[k, WHO] = running[k - 1, WHO]
+        k -= 1
+    running[k, WHEN] = when
+    running[k, WHO] = job
 
-    With `now_only` the plan ends as soon as no core is idle now; jobs not planned get -1.
+
+@njit(cache=True, nogil=True, inline="always")
+def _drop(running: Ints, count: int, job: int) -> None:
+    """Remove `job` from ``running[:count]``."""
+    k = count - 1
+    while running[k, WHO] != job:
+        k -= 1
+    for m in range(k, count - 1):
+        running[m, WHEN] = running[m + 1, WHEN]
+        running[m, WHO] = running[m + 1, WHO]
+
+
+@njit(cache=True, nogil=True)
+def _plan(
+    order: Ints,
+    count: int,
+    ascending: bool,
+    narrowest: int,
+    jobs: Ints,
+    width: Ints,
+    times: Ints,
+    free: Ints,
+    size: int,
+    heads: Ints,
+    worth: Floats,
+    most: float,
+    planned: Ints,
+) -> bool:
+    """Plan the jobs of `order` one after the other into `planned`; False once the score has passed `most`.
+
+    ``heads[b]`` is a segment before which no job of 2**b cores or more can begin. That stays true while
+    segments are cut, since their numbers only grow, and while cores are taken. Where the walltimes of the
+    order are `ascending`, a job cannot begin before one that is no wider and was planned before it. Given
+    the cores of the `narrowest` job, the plan ends as soon as nobody can start now, and those not planned
+    get -1; given 0, everybody is planned.
     """
     score = 0.0
     now = times[0]
-    first = 0
+    heads[:] = 0
     for k in range(count):
-        job = order[k]
-        while free[first] == 0:
-            first += 1
-        if now_only and first > 0:
+        if free[0] < narrowest:
             for rest in range(k, count):
                 planned[order[rest]] = -1
             return True
-        i, j = _fit(times, free, size, first, cores[job], walltime[job])
+        job = order[k]
+        need = jobs[job, CORES]
+        b = width[job]
+        first = heads[b]
+        while free[first] < 1 << b:
+            first += 1
+        heads[b] = first
+        i, j = fit(times, free, size, first, need, jobs[job, WALLTIME])
+        if ascending:
+            if need > 1 << b:
+                b += 1
+            while b < HEADS and heads[b] < i:
+                heads[b] = i
+                b += 1
         planned[job] = times[i]
-        if makespan:
-            score = max(score, float(times[i] - now + walltime[job]))
-        else:
-            score += worth[job] * (times[i] - now)
+        score += worth[job] * (times[i] - now)
         if score > most:
             return False
-        size = _reserve(times, free, size, i, j, cores[job], walltime[job])
+        size = reserve(times, free, size, i, j, need, jobs[job, WALLTIME])
     return True
 
 
 @njit(cache=True, nogil=True)
-def _score(order, count, walltime, planned, now, worth, makespan):
-    """Score of a plan, summed in submit order: equal plans score equal."""
+def _score(
+    order: Ints, count: int, jobs: Ints, planned: Ints, now: int, worth: Floats, makespan: bool
+) -> float:
+    """Score a plan, summed in the given order whatever the policy: equal plans score equal."""
     score = 0.0
     for k in range(count):
         job = order[k]
         if makespan:
-            score = max(score, float(planned[job] - now + walltime[job]))
+            score = max(score, float(planned[job] - now + jobs[job, WALLTIME]))
         else:
             score += worth[job] * (planned[job] - now)
     return score
 
 
 @njit(cache=True, nogil=True, inline="always")
-def _decide(least, old, decider, favourite):
-    """Choose the next policy; bit p of `least` is set when policy p has the least score."""
+def _decide(least: int, policy: int, decider: int, favourite: int) -> int:
+    """Choose a policy; bit p of `least` is set if policy p has the least score, `policy` is in use."""
     if decider == PREFERRED and least >> favourite & 1:
         return favourite
-    if decider != SIMPLE and least >> old & 1:
-        return old
+    if decider != SIMPLE and least >> policy & 1:
+        return policy
     if least & 1:
         return FCFS
     return SJF if least & 2 else LJF
 
 
 @njit(cache=True, nogil=True)
-def replan(submit, cores, walltime, length, ranks, worth, machine, tie, settings):
-    """Simulate a planning scheduler.
+def replan(
+    jobs: Ints, ranks: Ints, worth: Floats, machine: int, tie: float, settings: Ints
+) -> tuple[Ints, Ints, Ints, Ints]:
+    """Simulate a scheduler that plans its whole waiting list anew at every submission and completion.
 
     Parameters
     ----------
-    submit, cores, walltime, length : ndarray(int64), shape (n,)
-        Ascending by submit; `length` is what each job really occupies its cores, at most its walltime.
+    jobs : ndarray(int64), shape (n, 4)
+        Submit, cores, walltime, and the seconds that each really occupies its cores, at most its walltime.
+        Ascending by submit.
     ranks : ndarray(int64), shape (3, n)
         Place of each job in the order of FCFS, SJF, LJF.
     worth : ndarray(float64), shape (n,)
-        What a second of delay of each job adds to the score of a plan.
+        What a second of delay of each job adds to the score of a plan; 0 for the makespan.
     machine : int
+        Cores; no job is wider.
     tie : float
-        Scores closer than this share of the lesser are equal.
-    settings : ndarray(int64), shape (9,)
+        Scores closer than this share of the least are equal to it.
+    settings : ndarray(int64), shape (10,)
         See the constants above.
 
     Returns
     -------
     start : ndarray(int64), shape (n,)
     cases : ndarray(int64), shape (3, 8, 3)
-        Decisions by (policy in use, set of the least scores, policy chosen); a set is a bit mask, 0 where no score is computed.
+        Decisions by policy in use before, set of the policies of least score (bits; 0 where nothing is
+        scored), policy chosen.
     starts, seconds : ndarray(int64), shape (3,)
-        Jobs started under each policy, seconds it was in use.
+        Jobs started under each policy, and how long it was in use.
     """
-    n = submit.size
+    n = jobs.shape[0]
     kind, decider, favourite = settings[KIND], settings[DECIDER], settings[FAVOURITE]
-    makespan = settings[MAKESPAN] == 1
+    makespan, standing = settings[MAKESPAN] == 1, settings[STANDING] == 1
     start = np.full(n, -1, np.int64)
     cases = np.zeros((3, 8, 3), np.int64)
     starts = np.zeros(3, np.int64)
     seconds = np.zeros(3, np.int64)
 
-    orders = np.empty((3, n), np.int64)  # the waiting jobs under each policy
+    orders = np.empty((3, n), np.int64)  # the waiting jobs in the order of each policy
     waiting = 0
     at_once = min(n, machine)
-    end = np.empty(at_once, np.int64)  # running jobs, latest first
-    end_cores = np.empty(at_once, np.int64)
-    end_job = np.empty(at_once, np.int64)
-    expected = np.empty(at_once, np.int64)  # the same by expected end, latest first
-    expected_cores = np.empty(at_once, np.int64)
-    expected_job = np.empty(at_once, np.int64)
+    ends = np.empty((at_once, 2), np.int64)
+    expected = np.empty((at_once, 2), np.int64)
     running = 0
     base_times = np.empty(at_once + 1, np.int64)
     base_free = np.empty(at_once + 1, np.int64)
     times = np.empty(n + 2, np.int64)
     free = np.empty(n + 2, np.int64)
+    heads = np.empty(HEADS, np.int64)
     planned = np.empty((3, n), np.int64)
     scores = np.empty(3, np.float64)
+    width = np.zeros(n, np.int64)  # 2**width: greatest power of two within the job's cores
+    for job in range(n):
+        while jobs[job, CORES] >> width[job] > 1:
+            width[job] += 1
 
     idle = machine
     policy = settings[POLICY]
     arriving = 0
-    now = submit[0] if n else 0
+    now = jobs[0, SUBMIT] if n else 0
     while arriving < n or running > 0:
         before = now
-        if running == 0 or (arriving < n and submit[arriving] < end[running - 1]):
-            now = submit[arriving]
+        if running == 0 or (arriving < n and jobs[arriving, SUBMIT] < ends[running - 1, WHEN]):
+            now = jobs[arriving, SUBMIT]
         else:
-            now = end[running - 1]
+            now = ends[running - 1, WHEN]
         seconds[policy] += now - before
-
-        while running > 0 and end[running - 1] == now:
+        while running > 0 and ends[running - 1, WHEN] == now:
+            job = ends[running - 1, WHO]
+            idle += jobs[job, CORES]
+            _drop(expected, running, job)
             running -= 1
-            idle += end_cores[running]
-            k = running
-            while expected_job[k] != end_job[running]:
-                k -= 1
-            for m in range(k, running):
-                expected[m] = expected[m + 1]
-                expected_cores[m] = expected_cores[m + 1]
-                expected_job[m] = expected_job[m + 1]
-        submitted = arriving < n and submit[arriving] == now
-        while arriving < n and submit[arriving] == now:
+        submitted = arriving < n and jobs[arriving, SUBMIT] == now
+        while arriving < n and jobs[arriving, SUBMIT] == now:
             for p in range(3):
                 if kind != FIXED or p == policy:
                     _insert(orders[p], waiting, arriving, ranks[p])
@@ -201,26 +237,42 @@ def replan(submit, cores, walltime, length, ranks, worth, machine, tie, settings
         base_free[0] = idle
         base = 1
         for k in range(running - 1, -1, -1):
-            if expected[k] != base_times[base - 1]:
-                base_times[base] = expected[k]
+            if expected[k, WHEN] != base_times[base - 1]:
+                base_times[base] = expected[k, WHEN]
                 base_free[base] = base_free[base - 1]
                 base += 1
-            base_free[base - 1] += expected_cores[k]
+            base_free[base - 1] += jobs[expected[k, WHO], CORES]
 
-        if kind == TUNING and (submitted or settings[FULL] == 1):
+        decides = waiting >= settings[LEAST] and (submitted or settings[FULL] == 1)
+        if kind == TUNING and decides:
             least_score = np.inf
             for turn in range(3):
-                # The policy in use goes first: its score ends the plans that are worse early.
+                # The policy in use goes first: plans that come out worse than its own end early.
                 p = policy if turn == 0 else (turn - 1 if turn <= policy else turn)
+                if standing and p == FCFS and policy != FCFS:
+                    scores[FCFS] = scores[policy]
+                    continue
                 times[:base] = base_times[:base]
                 free[:base] = base_free[:base]
-                most = least_score * (1.0 + 1e-9)
-                done = _plan(
-                    orders[p], waiting, cores, walltime, times, free, base, planned[p], worth, most, makespan, False
+                most = np.inf if standing else least_score * (1.0 + 1e-9)
+                whole = _plan(
+                    orders[p],
+                    waiting,
+                    p == SJF,
+                    0,
+                    jobs,
+                    width,
+                    times,
+                    free,
+                    base,
+                    heads,
+                    worth,
+                    most,
+                    planned[p],
                 )
                 scores[p] = np.inf
-                if done:
-                    scores[p] = _score(orders[FCFS], waiting, walltime, planned[p], now, worth, makespan)
+                if whole:
+                    scores[p] = _score(orders[FCFS], waiting, jobs, planned[p], now, worth, makespan)
                 least_score = min(least_score, scores[p])
             least = 0
             for p in range(3):
@@ -228,12 +280,13 @@ def replan(submit, cores, walltime, length, ranks, worth, machine, tie, settings
                     least |= 1 << p
             chosen = _decide(least, policy, decider, favourite)
             cases[policy, least, chosen] += 1
+            plan = planned[LJF if standing and chosen != policy else chosen]
             policy = chosen
         else:
-            if kind == BOUNDS and waiting >= settings[THRESHOLD]:
+            if kind == BOUNDS and decides:
                 total = 0
                 for k in range(waiting):
-                    total += walltime[orders[FCFS, k]]
+                    total += jobs[orders[FCFS, k], WALLTIME]
                 if total <= settings[LOWER] * waiting:
                     chosen = SJF
                 elif total <= settings[UPPER] * waiting:
@@ -242,47 +295,46 @@ def replan(submit, cores, walltime, length, ranks, worth, machine, tie, settings
                     chosen = LJF
                 cases[policy, 0, chosen] += 1
                 policy = chosen
-            if idle == 0:
+            order = orders[policy]
+            narrowest = machine
+            for k in range(waiting):
+                narrowest = min(narrowest, jobs[order[k], CORES])
+            if narrowest > idle:
                 continue
             times[:base] = base_times[:base]
             free[:base] = base_free[:base]
+            plan = planned[policy]
             _plan(
-                orders[policy], waiting, cores, walltime, times, free, base, planned[policy], worth, np.inf, False, True
+                order,
+                waiting,
+                policy == SJF,
+                narrowest,
+                jobs,
+                width,
+                times,
+                free,
+                base,
+                heads,
+                worth,
+                np.inf,
+                plan,
             )
 
-        # Start what is planned for now, in one sweep over the lists.
+        left = waiting
         for p in range(3):
             if kind != FIXED or p == policy:
-                kept = 0
+                left = 0
                 for k in range(waiting):
                     job = orders[p, k]
-                    if planned[policy, job] != now:
-                        orders[p, kept] = job
-                        kept += 1
+                    if plan[job] != now:
+                        orders[p, left] = job
+                        left += 1
                     elif p == policy:
                         start[job] = now
-                        idle -= cores[job]
-                        k_end = running
-                        while k_end > 0 and end[k_end - 1] < now + length[job]:
-                            end[k_end] = end[k_end - 1]
-                            end_cores[k_end] = end_cores[k_end - 1]
-                            end_job[k_end] = end_job[k_end - 1]
-                            k_end -= 1
-                        end[k_end] = now + length[job]
-                        end_cores[k_end] = cores[job]
-                        end_job[k_end] = job
-                        k_end = running
-                        while k_end > 0 and expected[k_end - 1] < now + walltime[job]:
-                            expected[k_end] = expected[k_end - 1]
-                            expected_cores[k_end] = expected_cores[k_end - 1]
-                            expected_job[k_end] = expected_job[k_end - 1]
-                            k_end -= 1
-                        expected[k_end] = now + walltime[job]
-                        expected_cores[k_end] = cores[job]
-                        expected_job[k_end] = job
-                        running += 1
                         starts[policy] += 1
-                if p == policy:
-                    left = kept
+                        idle -= jobs[job, CORES]
+                        _run(ends, running, now + jobs[job, LENGTH], job)
+                        _run(expected, running, now + jobs[job, WALLTIME], job)
+                        running += 1
         waiting = left
     return start, cases, starts, seconds

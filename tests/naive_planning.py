@@ -1,0 +1,180 @@
+"""The slow, obvious planner that `parsim.plan` is compared with.
+
+It shares nothing with `parsim` but the dataclasses of its input. What is planned is a list of (begin, end, cores),
+an instant fits if at every moment of the job enough cores are left, scores are the metrics themselves, as
+fractions, and the orders are made by sorting.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from parsim.planning import Policy
+from parsim.workload import Workload
+
+ORDERS = ("fcfs", "sjf", "ljf")
+Booking = tuple[int, int, int]
+
+
+@dataclass
+class NaiveRun:
+    """Start of every job in row order; each decision as (order before, orders of least score, order chosen)."""
+
+    start: list[int]
+    decisions: list[tuple[str, tuple[str, ...], str]] = field(default_factory=list)
+    started_under: dict[str, int] = field(default_factory=lambda: dict.fromkeys(ORDERS, 0))
+    seconds: dict[str, int] = field(default_factory=lambda: dict.fromkeys(ORDERS, 0))
+    promised: dict[int, int] = field(default_factory=dict)
+    told: list[tuple[int, int]] = field(default_factory=list)
+
+
+class NaivePlanner:
+    def __init__(self, workload: Workload, cores: int, policy: Policy) -> None:
+        self.machine, self.policy = cores, policy
+        self.submit = [int(x) for x in workload.submit]
+        self.cores = [int(x) for x in workload.cores]
+        self.walltime = [int(x) for x in workload.walltime]
+        self.length = [min(int(r), int(w)) for r, w in zip(workload.runtime, workload.walltime, strict=True)]
+        self.n = len(self.submit)
+        self.start: dict[int, int] = {}
+        self.run = NaiveRun([])
+        self.order = policy.order
+
+    def earliest(self, now: int, job: int, booked: list[Booking]) -> int:
+        """Try now and every end of a booking, looking at all moments at which something begins."""
+        for begin in sorted({now} | {end for _, end, _ in booked if end > now}):
+            end = begin + self.walltime[job]
+            moments = [begin] + [b for b, _, _ in booked if begin < b < end]
+            if all(
+                sum(c for b, e, c in booked if b <= moment < e) + self.cores[job] <= self.machine
+                for moment in moments
+            ):
+                return begin
+        raise AssertionError("a job wider than the machine")
+
+    def booking(self, job: int, begin: int) -> Booking:
+        return (begin, begin + self.walltime[job], self.cores[job])
+
+    def sort(self, jobs: list[int], order: str) -> list[int]:
+        if order == "fcfs":
+            return sorted(jobs, key=lambda j: (self.submit[j], j))
+        sign = 1 if order == "sjf" else -1
+        return sorted(jobs, key=lambda j: (sign * self.walltime[j], self.submit[j], j))
+
+    def plan(self, now: int, jobs: list[int]) -> dict[int, int]:
+        booked = [self.booking(j, self.start[j]) for j in self.running]
+        planned = {}
+        for job in jobs:
+            planned[job] = self.earliest(now, job, booked)
+            booked.append(self.booking(job, planned[job]))
+        return planned
+
+    def score(self, planned: dict[int, int]) -> Fraction:
+        jobs = list(planned)
+        end = {j: planned[j] + self.walltime[j] for j in jobs}
+        metric = self.policy.metric
+        if metric == "makespan":
+            return Fraction(max(end.values()))
+        response = {j: Fraction(end[j] - self.submit[j]) for j in jobs}
+        value = response
+        if metric.startswith("sld"):
+            value = {j: response[j] / self.walltime[j] for j in jobs}
+        weight = {j: Fraction(1) for j in jobs}
+        if metric.endswith("_wa"):
+            weight = {j: Fraction(self.cores[j] * self.walltime[j]) for j in jobs}
+        if metric.endswith("_ww"):
+            weight = {j: Fraction(self.cores[j]) for j in jobs}
+        return sum((value[j] * weight[j] for j in jobs), Fraction(0)) / sum(weight.values())
+
+    def decide(self, now: int) -> dict[int, int]:
+        """Choose the order, and return the plan that is in force until the next event."""
+        before = self.order
+        standing = self.policy.what_if == "standing"
+        plans = {order: self.plan(now, self.sort(self.waiting, order)) for order in ORDERS}
+        scores = {order: self.score(plans[order]) for order in ORDERS}
+        if standing:
+            scores["fcfs"] = scores[before]
+        least = tuple(order for order in ORDERS if scores[order] == min(scores.values()))
+        chosen = least[0]
+        if self.policy.decider != "simple" and before in least:
+            chosen = before
+        if self.policy.decider == "preferred" and self.policy.preferred in least:
+            chosen = self.policy.preferred
+        self.run.decisions.append((before, least, chosen))
+        self.order = chosen
+        return plans["ljf"] if standing and chosen != before else plans[chosen]
+
+    def replan(self, now: int, submitted: bool) -> dict[int, int]:
+        decides = len(self.waiting) >= self.policy.least and (submitted or self.policy.when == "full")
+        if self.policy.kind == "self-tuning" and decides:
+            return self.decide(now)
+        if self.policy.kind == "bounds" and decides:
+            mean = Fraction(sum(self.walltime[j] for j in self.waiting), len(self.waiting))
+            before = self.order
+            if mean <= self.policy.lower:
+                self.order = "sjf"
+            elif mean <= self.policy.upper:
+                self.order = "fcfs"
+            else:
+                self.order = "ljf"
+            self.run.decisions.append((before, (), self.order))
+        return self.plan(now, self.sort(self.waiting, self.order))
+
+    def keep(self, now: int, new: list[int], early: bool) -> dict[int, int]:
+        """Conservative backfilling: promises, which may only come nearer."""
+        promised = self.run.promised
+        old = [j for j in self.sort(self.waiting, "fcfs") if j not in new]
+        for job in old if early else []:
+            others = [self.booking(j, self.start[j]) for j in self.running]
+            others += [self.booking(j, promised[j]) for j in old if j != job]
+            promised[job] = self.earliest(now, job, others)
+            self.run.told.append((job, promised[job]))
+        for job in self.sort(new, "fcfs"):
+            others = [self.booking(j, self.start[j]) for j in self.running]
+            others += [self.booking(j, promised[j]) for j in self.waiting if j in promised]
+            promised[job] = self.earliest(now, job, others)
+            self.run.told.append((job, promised[job]))
+        return {j: promised[j] for j in self.waiting}
+
+    def simulate(self) -> NaiveRun:
+        self.waiting: list[int] = []
+        self.running: list[int] = []
+        conservative = self.policy.kind == "conservative"
+        before = None
+        while len(self.start) < self.n or self.running:
+            instants = [self.start[j] + self.length[j] for j in self.running]
+            instants += [
+                self.submit[j] for j in range(self.n) if j not in self.start and j not in self.waiting
+            ]
+            instants += [self.run.promised[j] for j in self.waiting] if conservative else []
+            now = min(instants)
+            if before is not None:
+                self.run.seconds[self.order] += now - before
+            before = now
+            ended = [j for j in self.running if self.start[j] + self.length[j] == now]
+            self.running = [j for j in self.running if j not in ended]
+            new = [
+                j
+                for j in range(self.n)
+                if self.submit[j] == now and j not in self.waiting and j not in self.start
+            ]
+            self.waiting += new
+            if not self.waiting:
+                continue
+            if conservative:
+                early = any(self.length[j] < self.walltime[j] for j in ended)
+                planned = self.keep(now, new, early)
+            else:
+                planned = self.replan(now, bool(new))
+            for job in [j for j in self.waiting if planned[j] == now]:
+                self.waiting.remove(job)
+                self.start[job] = now
+                self.running.append(job)
+                self.run.started_under[self.order] += 1
+        self.run.start = [self.start[j] for j in range(self.n)]
+        return self.run
+
+
+def naive_plan(workload: Workload, cores: int, policy: Policy) -> NaiveRun:
+    return NaivePlanner(workload, cores, policy).simulate()
