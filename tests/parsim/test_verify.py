@@ -197,7 +197,7 @@ def test_job_held_by_a_limit_is_no_head():
 
 def test_eligible_time_stops_while_a_limit_holds():
     system = System(4, [Queue("a", max_run=1), Queue("b")], order="eligible_time")
-    # At 6 the first of a ends: its second was held from 0 on, so that b, submitted at 1, has waited for longer.
+    # At 6 the first of a ends. Its second was held from 0 on: b, submitted at 1, has waited for longer.
     workload = jobs((0, 2, 6, 6, 0), (0, 4, 5, 5, 0), (1, 4, 5, 5, 1))
     assert judge(workload, system, [0, 11, 6]) == []
     assert judge(workload, system, [0, 6, 11])[0] == ("order", 2, 6)
