@@ -1,8 +1,8 @@
 """The slow, obvious planner that `parsim.plan` is compared with.
 
-It shares nothing with `parsim` but the dataclasses of its input. What is planned is a list of (begin, end, cores),
-an instant fits if at every moment of the job enough cores are left, scores are the metrics themselves, as
-fractions, and the orders are made by sorting.
+It shares nothing with `parsim` but the dataclasses of its input. What is planned is a list of (begin, end,
+cores), an instant fits if at every moment of the job enough cores are left, scores are the metrics
+themselves, as fractions, and the orders are made by sorting.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Booking = tuple[int, int, int]
 
 @dataclass
 class NaiveRun:
-    """Start of every job in row order; each decision as (order before, orders of least score, order chosen)."""
+    """Start of every job in row order; each decision: order before, orders of least score, choice."""
 
     start: list[int]
     decisions: list[tuple[str, tuple[str, ...], str]] = field(default_factory=list)
