@@ -1,0 +1,37 @@
+"""What cannot be exported, and the allow-lists that every name and number passes on its way into a script."""
+
+from __future__ import annotations
+
+import re
+
+from qconf.errors import QconfError
+
+QUEUE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,14}")
+POOLED_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,12}")
+HOST_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
+
+
+class ExportError(QconfError):
+    """The configuration, or something given with it, cannot be said to the batch system."""
+
+
+def checked_queue(name: str, *, pooled: bool = False) -> str:
+    """Return a queue name that PBS takes, or raise `ExportError`; nothing is ever escaped or shortened."""
+    pattern = POOLED_NAME if pooled else QUEUE_NAME
+    if not pattern.fullmatch(name):
+        most = 13 if pooled else 15
+        why = ", since _p is appended for the pool" if pooled else ""
+        raise ExportError(
+            f"queue name {name!r}: PBS takes 1 to {most} letters, digits, _ and -, a letter first{why}. "
+            "Rename it in the configuration."
+        )
+    return name
+
+
+def checked_host(name: str) -> str:
+    """Return a node name that may enter a script, or raise `ExportError`."""
+    if not HOST_NAME.fullmatch(name):
+        raise ExportError(
+            f"node name {name!r}: 1 to 63 letters, digits, _ . and - are taken, a letter or digit first."
+        )
+    return name

@@ -1,0 +1,150 @@
+"""The order of the waiting list as a job_sort_formula, and queue priorities as PBS's small whole numbers."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from qconf.config import QueueConfig, SiteConfig
+
+HIGHEST = 1023  #: of PBS's queue attribute Priority
+
+# Orders within one list, largest value first; 0 leaves PBS's own order, by submission.
+_ALONE = {
+    "fcfs": "0",
+    "sjf": "-walltime",
+    "ljf": "walltime",
+    "lxf": "(eligible_time + walltime) / max(walltime, 1)",
+    "wfp3": "(eligible_time / max(walltime, 1)) ** 3 * ncpus",
+}
+# The same behind the queue's priority; logarithms let no ratio reach the next priority.
+_BEHIND_PRIORITY = {
+    "fcfs": "queue_priority",
+    "sjf": "queue_priority * 1e10 - walltime",
+    "ljf": "queue_priority * 1e10 + walltime",
+    "lxf": "queue_priority * 100 + log((eligible_time + walltime) / max(walltime, 1))",
+    "wfp3": "queue_priority * 1000 + log(1 + (eligible_time / max(walltime, 1)) ** 3 * ncpus)",
+}
+_STARVING = "2e15 + eligible_time"
+_RESERVED = "4e15"
+
+
+@dataclass(frozen=True)
+class Priorities:
+    """PBS's Priority per queue, and what one of it is worth in the configuration (None: not exactly)."""
+
+    values: dict[str, int]
+    unit: Fraction | None
+
+
+def scale(queues: Sequence[QueueConfig]) -> Priorities:
+    """Bring priorities into 1..1023: their order always kept, their ratios where whole numbers can."""
+    exact = {queue.name: Fraction(repr(queue.priority)) for queue in queues}
+    if all(value.denominator == 1 and value <= HIGHEST for value in exact.values()):
+        return Priorities({name: int(value) for name, value in exact.items()}, Fraction(1))
+    unit = Fraction(
+        math.gcd(*(value.numerator for value in exact.values())),
+        math.lcm(*(value.denominator for value in exact.values())),
+    )
+    unit = Fraction(
+        math.gcd(*(int(value / Fraction(1, unit.denominator)) for value in exact.values())), unit.denominator
+    )
+    if max(exact.values()) / unit <= HIGHEST:
+        return Priorities({name: int(value / unit) for name, value in exact.items()}, unit)
+    distinct = sorted(set(exact.values()))
+    scaled: dict[Fraction, int] = {}
+    below = 0
+    for rank, value in enumerate(distinct):
+        room = HIGHEST - (len(distinct) - 1 - rank)  # what the larger ones leave
+        below = min(max(below + 1, round(value * HIGHEST / distinct[-1])), room)
+        scaled[value] = below
+    return Priorities({name: scaled[value] for name, value in exact.items()}, None)
+
+
+def formula(config: SiteConfig, priorities: Priorities) -> tuple[str | None, list[str]]:
+    """Write the order of `config` as a formula.
+
+    Queues of the pool have the negative of their queue's Priority: that tells the formula which list a job
+    is in.
+
+    Returns
+    -------
+    text : str or None
+        None where PBS's own order, by submission, is what is wanted.
+    notes : list of str
+        What the formula says only nearly.
+    """
+    notes: list[str] = []
+    values = priorities.values
+    named = config.order in _ALONE
+    table = _BEHIND_PRIORITY if config.mode == "shared" and len(set(values.values())) > 1 else _ALONE
+    text = table[config.order] if named else _own_units(config.order, priorities, notes)
+    if named:
+        text = _with_starvation(text, config, values, notes)
+    reserved = [queue for queue in config.queues if queue.reservation]
+    if config.mode != "shared" and reserved:
+        others = {values[queue.name] for queue in config.queues if not queue.reservation}
+        if named and all(values[queue.name] not in others for queue in reserved):
+            levels = sorted({values[queue.name] for queue in reserved})
+            for level in levels:
+                text = f"{_RESERVED} if queue_priority == {level} else {_grouped(text)}"
+        else:
+            notes.append(
+                "A queue with reservations does not go before the others: "
+                + ("its priority is that of another queue." if named else "the formula decides.")
+            )
+    if config.mode == "hybrid" and config.pool is not None and config.pool.cores:
+        factor = "-queue_priority * eligible_time / max(walltime, 1)"
+        if config.pool.starving_first:
+            factor = _with_starvation(factor, config, {name: -value for name, value in values.items()}, notes)
+        text = f"{_grouped(factor)} if queue_priority < 0 else {_grouped(text)}"
+    return None if text == "0" else text, notes
+
+
+def _grouped(text: str) -> str:
+    """Put what is no single word between parentheses."""
+    return text if re.fullmatch(r"-?\w+", text) else f"({text})"
+
+
+def _own_units(text: str, priorities: Priorities, notes: list[str]) -> str:
+    """Let a formula of the configuration see its own priorities, not the scaled ones."""
+    text = " ".join(text.split())
+    if priorities.unit == 1 or "queue_priority" not in text:
+        return text
+    if priorities.unit is None:
+        notes.append(
+            "The priorities do not fit PBS's -1024..1023 in their ratios: the formula sees whole "
+            "numbers near them."
+        )
+        return text
+    unit = priorities.unit
+    factor = f"{unit.numerator} / {unit.denominator}" if unit.denominator > 1 else f"{unit.numerator}"
+    return re.sub(r"\bqueue_priority\b", f"(queue_priority * {factor})", text)
+
+
+def _with_starvation(text: str, config: SiteConfig, values: dict[str, int], notes: list[str]) -> str:
+    """Put the jobs that wait longer than their queue's starvation period first, by their waiting time."""
+    periods: dict[int, int | None] = {}
+    for queue in config.queues:
+        if config.mode != "shared" and queue.reservation:
+            continue  # goes by submission whether it starves or not
+        value = values[queue.name]
+        if value in periods and periods[value] != queue.starvation:
+            notes.append(
+                f"Queues of one priority ({abs(value)}) have different starvation periods, which a formula "
+                "cannot tell apart: the shorter one goes for all of them."
+            )
+        known = [period for period in (periods.get(value), queue.starvation) if period is not None]
+        periods[value] = min(known, default=None)
+    starving = {value: period for value, period in periods.items() if period is not None}
+    if not starving:
+        return text
+    lengths = sorted(set(starving.values()))
+    if len(lengths) == 1 and len(starving) == len(periods):
+        return f"{_STARVING} if eligible_time >= {lengths[0]} else {_grouped(text)}"
+    by_value = sorted(starving.items())
+    limit = " else ".join(f"{period} if queue_priority == {value}" for value, period in by_value)
+    return f"{_STARVING} if eligible_time >= ({limit} else 1e15) else {_grouped(text)}"

@@ -1,0 +1,163 @@
+r"""Statements of qmgr, PBS's manager: text split as qmgr splits it, and parsed.
+
+qmgr joins lines that end in ``\``, starts a comment at ``#`` after white space, separates statements by
+``;``, and knows two kinds of quotes with no escape inside them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+COMMANDS = ("create", "delete", "set", "unset")
+KINDS = ("server", "queue", "node", "resource", "sched", "hook", "pbshook")
+
+_NAMES = r"[^\s,=\"']+(?:,[^\s,=\"']+)*"
+_SETTING = re.compile(r"\s*([A-Za-z_][A-Za-z0-9_]*)(?:\.([A-Za-z][A-Za-z0-9_-]*))?\s*")
+_OPERATOR = re.compile(r"(\+=|-=|=)\s*")
+
+
+class QmgrSyntaxError(ValueError):
+    """A text that qmgr would not understand; `line` is where it starts, from 1."""
+
+    def __init__(self, line: int, message: str) -> None:
+        self.line = line
+        super().__init__(message)
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One attribute, like ``resources_max.ncpus = 24``; `operator` and `value` are empty after unset."""
+
+    attribute: str
+    resource: str | None = None
+    operator: str = ""
+    value: str = ""
+
+    @property
+    def key(self) -> str:
+        """``resources_max.ncpus`` or ``enabled``."""
+        return self.attribute if self.resource is None else f"{self.attribute}.{self.resource}"
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One statement: what to do, to which objects, with which attributes."""
+
+    command: str
+    kind: str
+    names: tuple[str, ...] = ()
+    settings: tuple[Setting, ...] = ()
+    line: int = 1
+
+
+def split(text: str) -> Iterator[tuple[int, str]]:
+    """Yield (line, text) of each statement, comments and blanks removed.
+
+    Raises
+    ------
+    QmgrSyntaxError
+        If a quote is left open at the end of a line, or the last line asks for another one.
+    """
+    pending, first = "", 0
+    for number, line in enumerate(text.split("\n"), start=1):
+        first = first if pending else number
+        if line.endswith("\\"):
+            pending += line[:-1]
+            first = first or number
+            continue
+        yield from ((first, piece) for piece in _pieces(pending + line, first))
+        pending = ""
+    if pending:
+        raise QmgrSyntaxError(first, "the last line ends in \\ and asks for another one")
+
+
+def _pieces(line: str, number: int) -> Iterator[str]:
+    start, quote = 0, ""
+    for i, char in enumerate(line):
+        if quote:
+            quote = "" if char == quote else quote
+        elif char in "\"'":
+            quote = char
+        elif char == "#" and (i == 0 or line[i - 1].isspace()):
+            line = line[:i]
+            break
+        elif char == ";":
+            if line[start:i].strip():
+                yield line[start:i].strip()
+            start = i + 1
+    if quote:
+        raise QmgrSyntaxError(number, f"a quote {quote} is left open")
+    if line[start:].strip():
+        yield line[start:].strip()
+
+
+def parse(text: str) -> list[Statement]:
+    """Parse a script, or what ``print server`` printed. Raises `QmgrSyntaxError`."""
+    return [parse_statement(piece, line) for line, piece in split(text)]
+
+
+def parse_statement(text: str, line: int = 1) -> Statement:
+    """Parse one statement. Raises `QmgrSyntaxError`."""
+    head = re.match(r"([A-Za-z]+)\s+([A-Za-z]+)(?:\s+|$)", text)
+    if head is None:
+        raise QmgrSyntaxError(line, "expected: command object name attribute = value")
+    command, kind, rest = head[1].lower(), head[2].lower(), text[head.end() :]
+    if command not in COMMANDS:
+        raise QmgrSyntaxError(line, f"{head[1]!r} is none of {', '.join(COMMANDS)}")
+    if kind not in KINDS:
+        raise QmgrSyntaxError(line, f"{head[2]!r} is none of {', '.join(KINDS)}")
+    names: tuple[str, ...] = ()
+    named = (
+        rf"({_NAMES})(?:\s+(?![+-]?=)|$)"
+        if kind != "sched" or command in ("create", "delete")
+        else rf"({_NAMES})\s+(?![+-]?=|,)"
+    )
+    if kind != "server" and (match := re.match(named, rest)):
+        names, rest = tuple(match[1].split(",")), rest[match.end() :]
+    if not names and kind not in ("server", "sched"):
+        raise QmgrSyntaxError(line, f"the name of the {kind} is missing")
+    settings = tuple(_settings(rest, line, unset=command == "unset"))
+    if command in ("set", "unset") and not settings:
+        raise QmgrSyntaxError(line, f"{command} without an attribute")
+    if command == "delete" and settings:
+        raise QmgrSyntaxError(line, "delete takes names only")
+    return Statement(command, kind, names, settings, line)
+
+
+def _settings(text: str, line: int, *, unset: bool) -> Iterator[Setting]:
+    at = 0
+    while at < len(text):
+        name = _SETTING.match(text, at)
+        if name is None:
+            raise QmgrSyntaxError(line, f"expected an attribute at {text[at : at + 30]!r}")
+        at = name.end()
+        if unset:
+            yield Setting(name[1], name[2])
+        else:
+            operator = _OPERATOR.match(text, at)
+            if operator is None:
+                raise QmgrSyntaxError(line, f"expected = after {text[name.start() : at].strip()!r}")
+            value, at = _value(text, operator.end(), line)
+            yield Setting(name[1], name[2], operator[1], value)
+        rest = text[at:].lstrip()
+        if rest and not rest.startswith(","):
+            raise QmgrSyntaxError(line, f"expected a comma at {rest[:30]!r}")
+        at = len(text) - len(rest) + 1 if rest else len(text)
+        if rest and not rest[1:].strip():
+            raise QmgrSyntaxError(line, "an attribute is missing after the last comma")
+
+
+def _value(text: str, at: int, line: int) -> tuple[str, int]:
+    if text[at : at + 1] in ("'", '"'):
+        end = text.find(text[at], at + 1)
+        if end < 0:
+            raise QmgrSyntaxError(line, f"a quote {text[at]} is left open")
+        return text[at + 1 : end], end + 1
+    end = text.find(",", at)
+    end = len(text) if end < 0 else end
+    value = text[at:end].strip()
+    if not value:
+        raise QmgrSyntaxError(line, "a value is missing")
+    return value, end

@@ -1,0 +1,206 @@
+"""A small model of a PBS server: what it takes from qmgr, and what its `print server` prints.
+
+Written from samples of the real server and shares no code with the package, so that it can judge it.
+Statements are split the way qmgr does: lines ending in a backslash are joined, `#` after white space starts a
+comment, `;` separates, quotes have no escape.
+"""
+
+import re
+
+QUEUE_ORDER = [
+    "queue_type", "Priority", "acl_user_enable", "acl_users", "from_route_only", "max_running",
+    "max_user_run", "resources_max", "resources_min", "resources_default", "default_chunk", "max_run",
+    "max_run_res",
+    "route_destinations", "route_lifetime", "backfill_depth", "enabled", "started",
+]  # fmt: skip
+SERVER_ORDER = [
+    "scheduling", "default_queue", "log_events", "mailer", "mail_from", "query_other_jobs", "max_running",
+    "resources_default", "default_chunk", "scheduler_iteration", "flatuid", "resv_enable",
+    "node_fail_requeue", "max_array_size", "resend_term_delay", "pbs_license_min", "pbs_license_max",
+    "pbs_license_linger_time",
+    "job_sort_formula", "eligible_time_enable", "max_concurrent_provision", "backfill_depth",
+    "clear_topjob_estimates_enable", "max_job_sequence_id",
+]  # fmt: skip
+LISTS = {"route_destinations", "acl_users"}
+
+
+class RefusedError(Exception):
+    pass
+
+
+def commands(text):
+    """Split a script as qmgr does."""
+    out, line = [], ""
+    for physical in text.split("\n"):
+        line += physical
+        if line.endswith("\\"):
+            line = line[:-1]
+            continue
+        piece, quote, previous = "", "", " "
+        for char in line:
+            if quote:
+                piece += char
+                quote = "" if char == quote else quote
+            elif char in "'\"":
+                piece, quote = piece + char, char
+            elif char == ";":
+                out.append(piece)
+                piece = ""
+            elif char == "#" and previous.isspace():
+                break
+            else:
+                piece += char
+            previous = char
+        if quote:
+            raise RefusedError(f"open quote in {line!r}")
+        out.append(piece)
+        line = ""
+    return [piece.strip() for piece in out if piece.strip()]
+
+
+class PbsServer:
+    def __init__(self, printed=""):
+        self.server, self.queues, self.resources, self.nodes = {}, {}, {}, {}
+        self.load(printed)
+
+    def load(self, text):
+        """Take a script as `qmgr -a` does: stop, with RefusedError, at the first error."""
+        for command in commands(text):
+            self.take(command)
+
+    def take(self, command):
+        match = re.fullmatch(r"(create|delete|set|unset) (server|queue|resource|node)(?: (.*))?", command)
+        if not match:
+            raise RefusedError(command)
+        verb, kind, rest = match.groups()
+        if kind == "server":
+            self.change(self.server, verb, rest, command)
+            return
+        names, _, rest = rest.partition(" ")
+        for name in names.split(","):
+            if kind == "node":
+                self.change(self.nodes.setdefault(name, {}), verb, rest, command)
+                continue
+            held = self.queues if kind == "queue" else self.resources
+            if kind == "queue" and not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]{0,14}", name):
+                raise RefusedError(f"15172 {command}")
+            if (verb == "create") == (name in held):
+                raise RefusedError(f"{'15025' if verb == 'create' else '15018'} {command}")
+            if verb == "delete":
+                if kind == "resource" and any(
+                    key.endswith(f".{name}")
+                    for holder in (*self.queues.values(), *self.nodes.values())
+                    for key in holder
+                ):
+                    raise RefusedError(f"resource busy: {command}")
+                del held[name]
+                continue
+            attributes = held.setdefault(name, {})
+            self.change(attributes, verb, rest, command)
+            if kind == "queue":
+                self.check(name, attributes, command)
+
+    def check(self, name, attributes, command):
+        kind = attributes.get("queue_type")
+        if "enabled = True" in command and not kind:
+            raise RefusedError(f"15030 {command}")
+        if kind == "Route" and any(
+            key.partition(".")[0]
+            in ("Priority", "max_run", "max_run_res", "default_chunk", "resources_default")
+            for key in attributes
+        ):
+            raise RefusedError(f"15026 {command}")
+        limits = {key.partition(".")[0] for queue in self.queues.values() for key in queue}
+        if limits & {"max_run", "max_run_res"} and limits & {"max_running", "max_user_run"}:
+            raise RefusedError(f"15141 {command}")
+
+    def change(self, attributes, verb, rest, command):
+        for setting in self.settings(rest or "", verb, command):
+            key, operator, value = setting
+            resource = key.partition(".")[2]
+            if resource and resource not in {"ncpus", "walltime", "nodect", "mem", *self.resources}:
+                raise RefusedError(f"15035 {command}")
+            if verb == "unset":
+                attributes.pop(key, None)
+                continue
+            if key == "Priority" and not -1024 <= int(value) <= 1023:
+                raise RefusedError(f"15014 {command}")
+            if key.endswith(".walltime") and not re.fullmatch(r"\d+|\d+:\d\d:\d\d", value):
+                raise RefusedError(f"15014 {command}")
+            if key in LISTS:
+                items = [item.strip() for item in value.split(",")]
+                attributes[key] = (attributes.get(key, []) if operator == "+=" else []) + items
+            else:
+                attributes[key] = value
+
+    def settings(self, rest, verb, command):
+        while rest:
+            pattern = (
+                r"([\w.-]+)\s*()()"
+                if verb == "unset"
+                else r"([\w.-]+)\s*(\+?=)\s*(\"[^\"]*\"|'[^']*'|[^,\"'\s]+)"
+            )
+            match = re.match(pattern, rest)
+            if not match:
+                raise RefusedError(f"syntax: {command}")
+            yield match[1], match[2], match[3].strip("\"'")
+            rest = rest[match.end() :].strip()
+            if rest and not rest.startswith(","):
+                raise RefusedError(f"syntax: {command}")
+            rest = rest[1:].strip()
+
+    def printed(self):
+        """What `qmgr -c "print server"` prints."""
+        out = ["#"]
+        if self.resources:
+            out += ["# Create resources and set their properties.", "#"]
+            for name, attributes in self.resources.items():
+                out += ["#", f"# Create and define resource {name}", "#", f"create resource {name}"]
+                out += [f"set resource {name} {key} = {attributes[key]}" for key in ("type", "flag")]
+        if self.queues:
+            out += ["#", "# Create queues and set their attributes.", "#"]
+        for name, attributes in self.queues.items():
+            out += ["#", f"# Create and define queue {name}", "#", f"create queue {name}"]
+            out += self.lines(f"queue {name}", attributes, QUEUE_ORDER)
+        out += ["#", "# Set server attributes.", "#", *self.lines("server", self.server, SERVER_ORDER)]
+        return "\n".join(out) + "\n"
+
+    def lines(self, subject, attributes, order):
+        def rank(key):
+            name, _, resource = key.partition(".")
+            return order.index(name), resource
+
+        for key in sorted(attributes, key=rank):
+            value = attributes[key]
+            if isinstance(value, list):
+                for i, item in enumerate(value):
+                    yield f"set {subject} {key} {'=' if i == 0 else '+='} {item}"
+                continue
+            if re.search(r"[\s,]", value):
+                value = f'"{value}"'
+            yield f"set {subject} {key} = {value}"
+
+    def route(self, cores, walltime, queue="route"):
+        """Name the queue in which a job lands, or None where it is turned away."""
+
+        def seconds(text):
+            total = 0
+            for part in text.split(":"):
+                total = total * 60 + int(part)
+            return total
+
+        def admits(attributes):
+            amounts = {"ncpus": cores, "walltime": walltime}
+            return attributes.get("enabled") == "True" and all(
+                (key.startswith("resources_max.") and amounts[key.partition(".")[2]] <= seconds(value))
+                or (key.startswith("resources_min.") and amounts[key.partition(".")[2]] >= seconds(value))
+                for key, value in attributes.items()
+                if key.startswith(("resources_min.", "resources_max."))
+            )
+
+        if not admits(self.queues[queue]):
+            return None
+        for name in self.queues[queue]["route_destinations"]:
+            if admits(self.queues[name]):
+                return name
+        return None

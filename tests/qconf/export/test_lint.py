@@ -1,0 +1,136 @@
+from pathlib import Path
+
+import pytest
+
+from qconf.export.lint import Linter
+from qconf.export.server import Server
+
+SHARED = Path(__file__).parents[4] / "shared"
+VERDICTS = SHARED / "pbs" / "qmgr_verdicts.tsv"
+
+needs_verdicts = pytest.mark.skipif(not VERDICTS.exists(), reason=f"{VERDICTS} is not here")
+
+# Refusals that a statement alone cannot tell: what exists, and of which type it is.
+ONLY_THE_SERVER_KNOWS = {
+    "create node nosuchhost": "15062",
+    "create queue idqueue": "15025",
+    "set node nid0001 queue=nosuch": "15018",
+    "set queue route partition=P_small": "15217",
+    "set queue route resources_max.ncpus=22800": "15018",
+    "set queue route resources_min.ncpus=8": "15018",
+    "set queue route max_run_res.ncpus=[o:PBS_ALL=5]": "150",
+    "set queue route resources_default.walltime=24:00:00": "150",
+    "set queue route Priority=5": "15018",
+    "unset queue route resources_default.walltime": "15018",
+    "unset queue route Priority": "15018",
+}
+# What the server takes and cannot be meant.
+STRICTER = {
+    "set queue t resources_min.ncpus=20",  # its maximum is 10
+    "set queue route route_held_jobs=True",  # it was given limits, its type unknown
+    "set queue route route_waiting_jobs=True",
+    "set queue route route_retry_time=30",
+}
+
+
+def verdicts():
+    for line in VERDICTS.read_text(encoding="utf-8").split("\n")[1:]:
+        if line:
+            rc, statement, message = (*line.split("\t"), "")[:3]
+            yield int(rc), statement, message
+
+
+@needs_verdicts
+def test_verdicts_of_the_real_server_line_by_line():
+    linter = Linter()
+    judged = 0
+    for rc, statement, message in verdicts():
+        wrong = linter.statement(statement)
+        if rc and not wrong:
+            assert ONLY_THE_SERVER_KNOWS.get(statement, "no exception") in message, statement
+        if not rc and wrong:
+            assert statement in STRICTER, (statement, wrong)
+        judged += 1
+    assert judged == 130
+
+
+@needs_verdicts
+def test_verdicts_are_all_followed_where_the_server_is_known():
+    """With the server's state at hand, nothing that it refuses is accepted but an unknown host."""
+    printed = """
+        create resource Qlist type=string_array, flag=h
+        create queue idqueue queue_type=Execution
+        create queue small queue_type=Execution
+        create queue medium queue_type=Execution
+        create queue t queue_type=Execution
+    """
+    linter = Linter(Server.parse(printed))
+    for rc, statement, message in verdicts():
+        if "create resource Qlist" in statement:
+            continue
+        if "route_held_jobs" in statement and rc == 0:  # the server was given one in between
+            assert linter.statement("create queue route queue_type=Route") == []
+        wrong = linter.statement(statement)
+        if rc:
+            assert wrong or statement in ("create node nosuchhost", "set node nid0001 queue=nosuch"), (
+                statement,
+                message,
+            )
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "set queue t resources_max.walltime = 24:00",
+        "set queue t max_running = 10",
+        "set queue t route_lifetime = 0",
+        "set queue t max_run = [o:PBS_ALL=3],[o:PBS_ALL=4]",
+        'set queue t max_run = "[o:PBS_ALL=3],[o:PBS_ALL=4]"',
+        'set server job_sort_formula = "__import__(1)"',
+        "create hook h",
+        "set queue t enabled = maybe",
+        "print server",
+        "delete queue t enabled",
+        "set server",
+        "set queue t Priority",
+        "set queue t Priority = ",
+        "set queue t Priority = 3,",
+        'set queue t Priority = "3',
+        "set queue t\u00a0Priority = 3",
+        "set queue t, Priority = 3",
+    ],
+)
+def test_refused(statement):
+    assert Linter().script(statement)
+
+
+def test_a_script_is_judged_as_a_whole():
+    text = """\
+# a comment ; delete queue x
+create queue a
+set queue a enabled = True
+create queue b \\
+  queue_type = Execution
+set queue b resources_min.walltime = 02:00:01
+set queue b resources_max.walltime = 02:00:00
+create queue b
+set server default_queue = nosuch
+"""
+    found = [(finding.line, finding.message) for finding in Linter(Server()).script(text)]
+    assert [line for line, _ in found] == [3, 7, 8, 9]
+    assert str(Linter(Server()).script("create queue 1")[0]).startswith("line 1: ")
+
+
+def test_what_a_server_had_it_takes_back():
+    printed = """
+        create queue a
+        set queue a queue_type = Execution
+        set queue a max_running = 3
+        set server job_sort_formula = "fairshare_factor"
+    """
+    had = Server.parse(printed)
+    statement = 'set server job_sort_formula = "fairshare_factor"'
+    assert Linter(had).statement(statement)
+    assert not Linter(had, trusted=had).statement(statement)
+    assert not Linter(had, trusted=had).statement("set queue a max_running = 3")
+    assert Linter(had, trusted=had).statement("set queue a max_running = 4")

@@ -1,0 +1,444 @@
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from parsim.workload import MAX_DURATION
+from qconf.config import MachineConfig, PoolConfig, QueueConfig, SiteConfig, load, parse
+from qconf.errors import InputError
+from qconf.export.errors import ExportError
+from qconf.export.nodes import Node, read_nodes
+from qconf.export.pbs import export_pbs, prepare_pbs
+from tests.qconf.export.pbs_model import PbsServer, commands
+from tests.qconf.export.snapshots import check_snapshot
+from tests.qconf.test_config import site_configs
+
+ROOT = Path(__file__).parents[3]
+PRINTED = ROOT.parent / "shared" / "pbs" / "print_server.txt"
+CRAY = ROOT / "configs" / "cray-xc40.yaml"
+FRESH = """\
+create queue workq
+set queue workq queue_type = Execution
+set queue workq enabled = True
+set queue workq started = True
+set server scheduling = True
+set server default_queue = workq
+set server eligible_time_enable = False
+"""
+HYBRID = """\
+machine: {name: tiny, cores: 96, cores_per_node: 8, whole_nodes: true}
+mode: hybrid
+order: fcfs
+queues:
+  - {name: small, cores: [1, 16], walltime: [0, 24h], priority: 40, partition: 32,
+     starvation: 24h, max_run: 6}
+  - {name: medium, cores: [17, 40], walltime: [0, 24h], priority: 80, partition: 40, max_user_run: 2}
+  - {name: large, cores: [41, 96], walltime: [0, 48h], priority: 100, reservation: true}
+pool: {cores: 24, entry: move}
+"""
+
+needs_printed = pytest.mark.skipif(not PRINTED.exists(), reason=f"{PRINTED} is not here")
+
+
+def current():
+    return PRINTED.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("case", ["cray-xc40", "hybrid"])
+def test_snapshot(case):
+    if case == "hybrid":
+        files = export_pbs(parse(HYBRID), nodes=read_nodes("nid[001-012]"))
+    else:
+        files = export_pbs(load(CRAY))
+    check_snapshot(f"pbs-{case}", files)
+
+
+def pbs_names(most):
+    return st.from_regex(rf"[A-Za-z][A-Za-z0-9_-]{{0,{most - 1}}}", fullmatch=True).filter(
+        lambda name: not name.endswith("_p")
+    )
+
+
+@st.composite
+def exportable(draw, mode=None):
+    config = draw(site_configs())
+    if mode is not None:
+        assume(config.mode == mode)
+    names = draw(
+        st.lists(pbs_names(13), min_size=len(config.queues), max_size=len(config.queues), unique=True)
+    )
+    queues = [q.model_copy(update={"name": n}) for q, n in zip(config.queues, names, strict=True)]
+    return config.with_queues(queues, fixed=())
+
+
+def nodes_of(config):
+    return [Node(f"n{i}") for i in range(config.machine.cores // config.machine.cores_per_node)]
+
+
+def exported(config, **options):
+    """Export, or skip what is refused for a reason that is no defect."""
+    try:
+        return export_pbs(config, **options)
+    except ExportError as error:
+        assume("backfill: false" not in str(error) and "narrowest" not in str(error))
+        raise
+
+
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow]
+)
+@given(exportable(), st.booleans())
+def test_any_valid_configuration_loads_and_is_undone(config, told):
+    before = PbsServer(FRESH)
+    files = exported(config, nodes=nodes_of(config), current=FRESH if told else None)
+    server = PbsServer(FRESH if told else "")
+    server.load(files["queues.qmgr"])
+    server.load(files.get("nodes.qmgr", ""))
+    route = server.server["default_queue"]
+    assert server.queues[route]["route_destinations"] == list(config.names)
+    server.load(files["rollback.qmgr"])
+    if told:
+        assert server.printed() == before.printed()
+    else:
+        assert not server.queues
+        assert not server.resources
+    for name in ("queues.qmgr", "nodes.qmgr", "rollback.qmgr"):
+        assert all(
+            re.match(r"(create|set|unset|delete) (queue|server|node|resource)", line)
+            for line in commands(files.get(name, ""))
+        )
+
+
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow]
+)
+@given(exportable())
+def test_jobs_at_every_boundary_land_where_the_simulator_routes_them(config):
+    server = PbsServer(exported(config)["queues.qmgr"])
+    route = server.server["default_queue"]
+    cores = {edge + d for q in config.queues for edge in q.cores for d in (-1, 0, 1)} - {0}
+    walltimes = {edge + d for q in config.queues for edge in q.walltime for d in (-1, 0, 1)}
+    for c in cores:
+        for w in walltimes:
+            if 0 < w <= MAX_DURATION and c <= config.machine.cores:
+                expected = next((q.name for q in config.queues if q.admits(c, w)), None)
+                assert server.route(c, w, route) == expected, (c, w)
+
+
+@needs_printed
+def test_difference_to_a_real_server_and_back():
+    printed = current()
+    assert PbsServer(printed).printed() == printed
+    config = load(CRAY)
+    queues = [*config.queues[:2], config.queues[3].model_copy(update={"name": "middle"}), config.queues[4]]
+    files = export_pbs(config.with_queues(queues), current=printed)
+    server = PbsServer(printed)
+    server.load(files["queues.qmgr"])
+    assert server.queues["medium"]["enabled"] == "False"
+    assert server.queues["small72_p"]["enabled"] == "False"
+    assert "max_run_res.ncpus" not in server.queues["small"]
+    assert server.queues["route"]["route_destinations"] == ["idqueue", "small", "middle", "large"]
+    changed = server.printed()
+    server.load(files["rollback.qmgr"])
+    assert server.printed() == printed
+    cleaned = PbsServer(changed)
+    cleaned.load(files["cleanup.qmgr"])
+    assert "small72" not in cleaned.queues
+    assert "qselect -q medium -s QHW | xargs -r -n 1 qmove route" in files["PLAN.md"]
+    assert "workq" in files["PLAN.md"]
+
+
+@needs_printed
+def test_exporting_what_is_there_writes_nothing():
+    config = load(CRAY)
+    server = PbsServer(current())
+    server.load(export_pbs(config, current=server.printed())["queues.qmgr"])
+    assert commands(export_pbs(config, current=server.printed())["queues.qmgr"]) == []
+
+
+def test_older_limits_make_room_and_come_back():
+    printed = """\
+create queue a
+set queue a queue_type = Execution
+set queue a max_running = 5
+set queue a enabled = True
+set queue a started = True
+create queue b
+set queue b queue_type = Execution
+set queue b max_user_run = 2
+set queue b enabled = True
+set queue b started = True
+set server default_queue = a
+"""
+    config = SiteConfig(
+        machine=MachineConfig(cores=8), queues=[QueueConfig(name=n, max_run=4, cores=(1, 8)) for n in "ab"]
+    )
+    files = export_pbs(config, current=printed)
+    server = PbsServer(printed)
+    before = server.printed()
+    server.load(files["queues.qmgr"])
+    assert server.queues["a"]["max_run"] == "[o:PBS_ALL=4]"
+    server.load(files["rollback.qmgr"])
+    assert server.printed() == before
+    with pytest.raises(ExportError, match="older kind"):
+        export_pbs(config, current=printed + "set server max_running = 3\n")
+
+
+def test_limits_of_others_are_kept():
+    printed = """\
+create queue a
+set queue a queue_type = Execution
+set queue a max_run = "[o:PBS_ALL=9],[u:alice=3]"
+set queue a enabled = True
+set queue a started = True
+"""
+    config = SiteConfig(
+        machine=MachineConfig(cores=8), queues=[QueueConfig(name="a", max_run=4, cores=(1, 8))]
+    )
+    export = prepare_pbs(config, current=printed)
+    assert 'max_run = "[o:PBS_ALL=4],[u:alice=3]"' in export.files["queues.qmgr"]
+    assert any("alice" in note for note in export.notes)
+
+
+def test_binding_by_limits():
+    config = parse(HYBRID).with_partitions([40, 56, 0])
+    files = export_pbs(config, binding="limits")
+    assert "Qlist" not in files["queues.qmgr"]
+    assert "nodes.qmgr" not in files
+    assert "set queue small max_run_res.ncpus = [o:PBS_ALL=40]" in files["queues.qmgr"]
+    assert "reserve nothing" in files["PLAN.md"]
+
+
+@pytest.mark.parametrize(
+    ("change", "options", "says"),
+    [
+        ({}, {"binding": "limits"}, "cannot make a common pool"),
+        ({}, {"nodes": [Node("a")]}, "1 nodes of 8 cores are not the machine's 96"),
+        ({}, {"nodes": [Node(f"a{i}", 16) for i in range(12)]}, "has 16 cores"),
+        ({"backfill": False}, {}, "backfill: false"),
+        ({}, {"route": "small"}, "cannot be the Route queue"),
+        ({}, {"remove": ["small"]}, "the configuration has it"),
+        ({}, {"remove": ["other"]}, "no such queue"),
+        ({}, {"current": "create queue small queue_type=Route"}, "no Execution queue"),
+        ({}, {"current": "create resource Qlist type=string"}, "no string_array"),
+        (
+            {},
+            {"current": "create queue r queue_type=Route; create queue s queue_type=Route"},
+            "several Route queues",
+        ),
+    ],
+)
+def test_refused(change, options, says):
+    with pytest.raises(ExportError, match=re.escape(says)):
+        export_pbs(parse(HYBRID).replace(**change), **options)
+
+
+@pytest.mark.parametrize("name", ["a" * 14, "1st", "é", "a.b", "a;b", 'a"b', "a#b", "a\\"])
+def test_names_that_pbs_cannot_take(name):
+    config = parse(HYBRID)
+    queues = [config.queues[0].model_copy(update={"name": name}), *config.queues[1:]]
+    with pytest.raises(ExportError, match="Rename it"):
+        export_pbs(config.with_queues(queues))
+
+
+def test_a_name_that_the_pool_needs():
+    config = parse(HYBRID.replace("name: medium", "name: small_p"))
+    with pytest.raises(ExportError, match="rename one of them"):
+        export_pbs(config)
+
+
+def test_what_pbs_cannot_say_is_said():
+    config = parse(HYBRID.replace("entry: move", "entry: either, placement: combined"))
+    export = prepare_pbs(config)
+    text = " ".join(export.notes)
+    for words in (
+        "no form in PBS",
+        "exported as `move`",
+        "`combined`",
+        "does not count both together",
+        "whole nodes",
+        "the nodes",
+    ):
+        assert words in text, words
+    assert all(note in export.files["PLAN.md"] for note in export.notes)
+
+
+# The nodes
+
+
+def test_nodes_are_given_out_whole():
+    files = export_pbs(parse(HYBRID), nodes=read_nodes("nid[001-012]"))
+    server = PbsServer(files["queues.qmgr"])
+    server.load(files["nodes.qmgr"])
+    lists = [attributes["resources_available.Qlist"] for attributes in server.nodes.values()]
+    assert len(lists) == 12
+    assert lists.count("small,large") == 4
+    assert lists.count("medium,large") == 5
+    assert lists.count("small_p,medium_p,large") == 3
+
+
+def test_nodes_stay_where_they_are_if_they_can():
+    nodes = [
+        Node(f"n{i}", 8, "medium,large" if i < 5 else "small,large" if i < 9 else "small_p,medium_p,large")
+        for i in range(12)
+    ]
+    files = export_pbs(parse(HYBRID), nodes=nodes)
+    assert commands(files["nodes.qmgr"]) == []
+    nodes[3] = Node("n3", 8, "")
+    files = export_pbs(parse(HYBRID), nodes=nodes)
+    assert commands(files["nodes.qmgr"]) == ['set node n3 resources_available.Qlist = "medium,large"']
+    assert "unset node n3 resources_available.Qlist" in commands(files["rollback.qmgr"])
+
+
+PBSNODES = """\
+nid00001
+     Mom = nid00001.local
+     ntype = PBS
+     state = free
+     resources_available.arch = linux
+     resources_available.ncpus = 24
+     resources_available.Qlist = small,large
+     resources_assigned.ncpus = 0
+
+nid00002
+     Mom = nid00002.local
+     state = offline
+     resources_available.ncpus = 24
+
+"""
+
+
+def test_node_lists(tmp_path):
+    assert [node.name for node in read_nodes("n[8-11],login[01-02]x,single")] == [
+        "n8", "n9", "n10", "n11", "login01x", "login02x", "single",
+    ]  # fmt: skip
+    (tmp_path / "names").write_text("a b\nc[1-2]  # four\n")
+    assert [node.name for node in read_nodes(str(tmp_path / "names"))] == ["a", "b", "c1", "c2"]
+    (tmp_path / "pbsnodes").write_text(PBSNODES)
+    assert read_nodes(str(tmp_path / "pbsnodes")) == [
+        Node("nid00001", 24, "small,large"),
+        Node("nid00002", 24, ""),
+    ]
+
+
+@pytest.mark.parametrize(
+    "given_nodes", ["nosuchfile", "a[3-1]", "a[1-99999999]", "a,a", "a;b[1-2]", "[[1-2]", "é[1-2]", ","]
+)
+def test_node_lists_that_are_none(given_nodes):
+    with pytest.raises((ExportError, InputError)):
+        read_nodes(given_nodes)
+
+
+# The script that moves jobs
+
+
+def job(queue, cores, walltime, waited, state="Q"):
+    ctime = time.strftime("%a %b %d %H:%M:%S %Y", time.localtime(time.time() - waited))
+    return {
+        "job_state": state,
+        "queue": queue,
+        "ctime": ctime,
+        "Resource_List": {"ncpus": cores, "walltime": walltime},
+    }
+
+
+def run_promotion(tmp_path, listing, *arguments, text=HYBRID):
+    files = export_pbs(parse(text))
+    script = tmp_path / "qconf-promote"
+    script.write_text(files["qconf-promote"])
+    (tmp_path / "jobs.json").write_text(
+        json.dumps({"Jobs": listing}) if isinstance(listing, dict) else listing
+    )
+    for name, body in (
+        ("qstat", f'cat "{tmp_path}/jobs.json"'),
+        ("qmove", f'echo "$@" >> "{tmp_path}/moved"'),
+    ):
+        (tmp_path / name).write_text(f"#!/bin/sh\n{body}\n")
+        (tmp_path / name).chmod(0o755)
+    environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "LC_ALL": "C"}
+    done = subprocess.run(
+        [sys.executable, script, *arguments], env=environment, capture_output=True, text=True, check=False
+    )
+    moved = (tmp_path / "moved").read_text().split("\n")[:-1] if (tmp_path / "moved").exists() else []
+    return done, moved
+
+
+def test_promotion_moves_what_is_due_largest_factor_first(tmp_path):
+    listing = {
+        "1.host": job("small", 8, "01:00:00", 3500),  # factor 38.9 of 40
+        "2.host": job("small", 8, "01:00:00", 3700),  # 41.1
+        "3.host": job("medium", 24, "01:00:00", 3700),  # 82.2
+        "4.host": job("medium", 25, "01:00:00", 99999),  # takes 32 cores, the pool has 24
+        "5.host": job("small", 8, "01:00:00", 99999, "R"),
+        "6.host": job("large", 48, "01:00:00", 99999),
+        "7.host": job("small", 8, "01:00:00", 99999, "H"),
+        "8[].host": job("small", 8, "01:00:00", 99999),
+        "9; rm -rf /": job("small", 8, "01:00:00", 99999),
+    }
+    done, moved = run_promotion(tmp_path, listing)
+    assert done.returncode == 0, done.stderr
+    assert moved == ["small_p 8[].host", "medium_p 3.host", "small_p 2.host"]
+
+
+def test_promotion_dry_run_moves_nothing(tmp_path):
+    done, moved = run_promotion(tmp_path, {"2.host": job("small", 8, "01:00:00", 9999)}, "--dry-run")
+    assert done.returncode == 0
+    assert "2.host: priority factor" in done.stdout
+    assert moved == []
+
+
+def test_promotion_of_jobs_too_wide_for_their_partition(tmp_path):
+    text = HYBRID.replace("partition: 32", "partition: 8").replace("cores: 24", "cores: 48")
+    _, moved = run_promotion(
+        tmp_path, {"1.h": job("small", 16, "01:00:00", 0), "2.h": job("small", 8, "01:00:00", 0)}, text=text
+    )
+    assert moved == ["small_p 1.h"]
+
+
+def test_promotion_goes_on_after_a_job_it_does_not_understand(tmp_path):
+    odd = job("small", 8, "01:00:00", 9999) | {"ctime": "yesterday"}
+    done, moved = run_promotion(tmp_path, {"1.h": odd, "2.h": job("small", 8, "01:00:00", 9999)})
+    assert done.returncode == 1
+    assert moved == ["small_p 2.h"]
+
+
+# Safety
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.text(min_size=1, max_size=12),
+    st.text(min_size=1, max_size=12),
+    st.text(max_size=12),
+    st.text(max_size=30),
+)
+def test_arbitrary_text_is_refused_or_harmless(queue, host, machine, order):
+    """Whatever the names, the scripts hold the intended commands and nothing else."""
+    try:
+        config = SiteConfig(
+            machine=MachineConfig(name=machine, cores=2),
+            mode="hybrid",
+            order=order or "fcfs",
+            queues=[QueueConfig(name=queue, cores=(1, 1), partition=1)],
+            pool=PoolConfig(cores=1, entry="move"),
+        )
+        files = export_pbs(config, nodes=[Node(host), Node("n2")])
+    except (ExportError, ValueError) as error:
+        assert str(error)  # noqa: PT017
+        return
+    expected = {f"create queue {queue}", f"create queue {queue}_p", "create queue route"}
+    lines = commands(files["queues.qmgr"])
+    assert expected <= set(lines)
+    assert len([line for line in lines if line.startswith("create queue")]) == 3
+    for name in ("queues.qmgr", "nodes.qmgr", "rollback.qmgr"):
+        assert files[name].isascii()
+        physical = [line for line in files[name].splitlines() if line and not line.startswith("#")]
+        assert commands(files[name]) == physical
+    compile(files["qconf-promote"], "qconf-promote", "exec")
