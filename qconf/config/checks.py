@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
+from parsim.formula import parse as parse_formula
 from parsim.workload import MAX_CORES, MAX_DURATION
-from qconf.config.formula import check_formula
 from qconf.config.models import ORDERS, MachineConfig, PoolConfig, QueueConfig
 
 if TYPE_CHECKING:
@@ -176,8 +176,14 @@ def _order(config: SiteConfig) -> Iterator[Finding]:
         if meant:
             yield Finding("order", f"no such order{meant}; one of {', '.join(ORDERS)}, or a formula")
             return
+    if not re.fullmatch(r"[A-Za-z0-9_ .,+*/()<>=!-]+", config.order):
+        yield Finding(
+            "order",
+            f"one of {', '.join(ORDERS)}, or a formula of letters, digits and + - * / ( ) . , < > = !",
+        )
+        return
     try:
-        check_formula(config.order)
+        parse_formula(config.order)
     except ValueError as error:
         yield Finding("order", f"{error}; one of {', '.join(ORDERS)}, or a formula of the names PBS knows")
 
