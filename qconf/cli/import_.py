@@ -33,7 +33,7 @@ DROPPED = "dropped.csv"
 @log_options
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as one JSON document.")
 def command(paths: tuple[Path, ...], output: Path, kind: str, timezone: str, as_json: bool) -> None:
-    """Turn logs (files, .gz, or a folder of daily ones) into one history CSV, what is no job into dropped.csv."""
+    """Turn logs (files, .gz, a folder of daily ones) into one history CSV; list the rest in dropped.csv."""
     import gzip
     import json
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 
@@ -18,13 +19,39 @@ from qconf.history.records import LIMITS, UNKNOWN, Drop, Records, SourceInfo, dr
 from qconf.history.sources import Source
 from qconf.history.times import duration
 
-RECORD = re.compile(r"\d\d/\d\d/\d{4} \d\d:\d\d:\d\d;([A-Za-z]{1,2});([^;\s]*);(.*)", re.DOTALL)
-#: key=value up to a blank; a value, or a part of one, may stand in quotes and hold blanks then.
+RECORD = re.compile(r"\d\d/\d\d/\d{4} \d\d:\d\d:\d\d;([A-Za-z]{1,2});([^;\s]*);")
+_RUN = (" user=", " queue=", " ctime=", " start=", " Resource_List.ncpus=")
+_END = (*_RUN, " Resource_List.walltime=", " end=", " Exit_status=")
+KEYS = {
+    "Q": (" ctime=",),
+    "S": (*_RUN, " Resource_List.place=", " Resource_List.walltime=", " resource_assigned.ncpus="),
+    "R": _END,
+    "E": _END,
+}
+#: A value, or a part of one, may stand in quotes and hold blanks then.
 PAIR = re.compile(r"""([^\s=]+)=('[^']*'(?=\s|$)|(?:[^\s"]+|"[^"]*"|")*)""")
 ORDER = re.compile(r"(\d{1,18})(?:\[(\d{1,18})\])?")
+READ_DURATION = lru_cache(maxsize=65536)(duration)
 GONE = {"D": "deleted before start", "A": "aborted before start", "M": "moved to another server"}
 TIMEOUT = -29  #: Exit_status of a job that its walltime limit killed
 POOL = "_p"  #: ends the name of the queue through which a job of another one enters the common pool
+
+
+def _fields(kind: str, text: str) -> dict[str, str]:
+    """Read the values of a record that a history needs; one with quotes is parsed whole."""
+    if '"' in text or "'" in text:
+        return {key: value.strip("'\"") for key, value in PAIR.findall(text)}
+    found: dict[str, str] = {}
+    text, at = f" {text} ", 0
+    for key in KEYS[kind]:  # in the order in which the server writes them: mostly one pass
+        start = text.find(key, at)
+        if start < 0:
+            start = text.find(key, 0, at)
+        if start >= 0:
+            start += len(key)
+            at = text.find(" ", start)
+            found[key[1:-1]] = text[start:at]
+    return found
 
 
 class _Job:
@@ -57,7 +84,7 @@ class _Job:
         if start == UNKNOWN:  # it never ran: an E record that a deletion left
             return
         walltime, cores = _walltime(fields), _cores(fields)
-        status = fields.get("Exit_status", "")
+        status = fields.get("Exit_status") or ""
         code = int(status) if re.fullmatch(r"-?\d{1,9}", status) else None
         if kind != "S" and end == UNKNOWN:
             raise ValueError("no end")
@@ -72,8 +99,8 @@ class _Job:
         if kind == "S" and self.ended:  # files out of order: the later record has said the rest
             return
         self.walltime = walltime
-        self.user = fields.get("user", self.user)
-        self.queue = fields.get("queue", self.queue).removesuffix(POOL)
+        self.user = fields.get("user") or self.user
+        self.queue = (fields.get("queue") or self.queue).removesuffix(POOL)
         self.file, self.line = file, line
 
     def state(self, *, deleted: bool) -> str:
@@ -131,7 +158,8 @@ class _Log:
             reason = "torn last line" if torn else "not an accounting record"
             self.drops.append(Drop("", path, line, reason, text.strip()[:60]))
             return
-        kind, name, rest = match.groups()
+        kind, name = match.groups()
+        rest = text[match.end() :].rstrip()
         if kind in GONE:
             if name in self.gone:
                 self.merged["further records of a job"] += 1
@@ -141,7 +169,6 @@ class _Log:
             self.merged["records about something else than a job's run"] += 1
         else:
             if torn:  # the last value may be cut
-                rest = rest.rstrip()
                 rest = rest[: rest.rfind(" ") + 1]
             try:
                 self._add_run(kind, name, rest, file, line)
@@ -150,7 +177,7 @@ class _Log:
                 self.drops.append(Drop(name, path, line, reason, str(error)))
 
     def _add_run(self, kind: str, name: str, rest: str, file: int, line: int) -> None:
-        fields = dict(PAIR.findall(rest))
+        fields = _fields(kind, rest)
         ctime = _time(fields, "ctime")
         if ctime == UNKNOWN or not name:
             raise ValueError("no ctime" if name else "no job")
@@ -241,7 +268,7 @@ def _time(fields: dict[str, str], name: str) -> int:
     text = fields.get(name)
     if text is None:
         return UNKNOWN
-    if not re.fullmatch(r"\d{1,15}", text):
+    if not (text.isdigit() and text.isascii() and len(text) <= 15):
         raise ValueError(f"{name}={text[:40]} is no time")
     return int(text)
 
@@ -251,7 +278,7 @@ def _walltime(fields: dict[str, str]) -> int:
     if not text:
         return UNKNOWN
     try:
-        return duration(text) or UNKNOWN
+        return READ_DURATION(text) or UNKNOWN
     except ValueError as error:
         raise ValueError(f"Resource_List.walltime={text[:40]} is no duration") from error
 
@@ -259,7 +286,7 @@ def _walltime(fields: dict[str, str]) -> int:
 def _cores(fields: dict[str, str]) -> int:
     """Cores that the job took: those asked for, of an exclusive job those that the server assigned."""
     asked, assigned = _count(fields, "Resource_List.ncpus"), _count(fields, "resource_assigned.ncpus")
-    exclusive = "excl" in fields.get("Resource_List.place", "")
+    exclusive = "excl" in (fields.get("Resource_List.place") or "")
     if exclusive or asked == UNKNOWN:
         return max(asked, assigned)
     return asked
@@ -269,6 +296,6 @@ def _count(fields: dict[str, str], name: str) -> int:
     text = fields.get(name)
     if text is None:
         return UNKNOWN
-    if not re.fullmatch(r"\d{1,12}", text):
+    if not (text.isdigit() and text.isascii() and len(text) <= 12):
         raise ValueError(f"{name}={text[:40]} is no number")
     return int(text)

@@ -1,0 +1,132 @@
+"""The commands inspect and import, from outside."""
+
+import csv
+import gzip
+import json
+
+import pytest
+
+from qconf.cli import main
+
+SWF = "; MaxProcs: 64\n; UnixStartTime: 1454284800\n"
+CSV = "job_id,submit,runtime,walltime,cores,queue,user\na,2016-02-01,1800,3600,4,small,ann\n"
+CSV += "b,2016-02-02,0,60,4,small,bob\nc,2016-02-03,3600,3600,8,large,ann\n"
+
+
+@pytest.fixture
+def run(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    def call(*arguments):
+        with pytest.raises(SystemExit) as ended:
+            main([str(argument) for argument in arguments])
+        out, err = capsys.readouterr()
+        return ended.value.code or 0, out, err
+
+    return call
+
+
+def swf(*jobs):
+    return SWF + "".join(
+        f"{i} {s} 0 60 {c} -1 -1 4 100 -1 1 7 1 -1 -1 -1 -1 -1\n" for i, (s, c) in enumerate(jobs)
+    )
+
+
+def test_inspect_says_what_is_in_a_history(run, tmp_path):
+    (tmp_path / "h.csv").write_text(CSV)
+    code, out, err = run("inspect", "h.csv", "--cores", 64, "--json")
+    answer = json.loads(out)
+    assert (code, err) == (0, "")
+    assert (answer["read"], answer["jobs"], answer["dropped"]) == (3, 2, {"no run time": 1})
+    assert answer["users"] == 1
+    assert answer["cpu_hours"] == 10  # 4 cores for half an hour, 8 for an hour
+    assert answer["offered_load"] == round(36000 / (64 * 2 * 86400), 6)
+    assert [(q["queue"], q["jobs"], q["cpu_hours"]) for q in answer["queues"]] == [
+        ("small", 1, 2),
+        ("large", 1, 8),
+    ]
+    assert answer["queues"][0]["walltime_accuracy"]["p50"] == 0.5
+    assert answer["first_submit"] == "2016-02-01T00:00:00+00:00"
+
+
+def test_inspect_prints_tables(run, tmp_path):
+    (tmp_path / "h.csv").write_text(CSV)
+    code, out, _ = run("inspect", "h.csv")
+    assert code == 0
+    assert "3 read = 2 jobs + 1 dropped" in out
+    assert "size unknown (give --cores)" in out
+    assert all(word in out for word in ("small", "large", "no run time"))
+
+
+def test_inspect_of_a_month(run, tmp_path):
+    (tmp_path / "h.swf").write_text(swf((0, 4), (86400 * 40, 4), (86400 * 41, 4)))
+    answer = json.loads(run("inspect", "h.swf", "--month", "2016-03", "--json")[1])
+    assert (answer["jobs"], answer["outside_period"], answer["read"]) == (2, 1, 3)
+    answer = json.loads(
+        run("inspect", "h.swf", "--from", "2016-02-02", "--to", 1454284800 + 86400 * 41, "--json")[1]
+    )
+    assert answer["jobs"] == 1
+    assert run("inspect", "h.swf", "--month", "2016-03", "--from", "2016-02-02")[0] == 2
+    assert run("inspect", "h.swf", "--from", "noon")[0] == 1
+
+
+@pytest.mark.parametrize("command", [("inspect",), ("import", "-o", "out.csv")])
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [(b"", "is empty"), (b"hello\n", "not recognised"), (CSV.replace("1800", "-7").encode(), "line 2: runtime = '-7'"),
+     (gzip.compress(CSV.encode())[:-9], "cut off")],
+)  # fmt: skip
+def test_bad_input_is_one_line_and_exit_code_1_and_nothing_is_written(
+    run, tmp_path, command, content, message
+):
+    (tmp_path / "h").write_bytes(content)
+    code, out, err = run(*command, "h")
+    assert (code, out) == (1, "")
+    assert message in err
+    assert err.count("\n") == 1
+    assert "Traceback" not in err
+    assert [path.name for path in tmp_path.iterdir()] == ["h"]
+
+
+def test_import_writes_a_history_and_what_was_dropped(run, tmp_path):
+    (tmp_path / "h.swf").write_text(swf((10, 4), (0, 8)) + "rubbish line\n")
+    code, out, _ = run("import", "h.swf", "-o", "new/history.csv")
+    assert code == 0
+    assert "2 jobs of 3 records (swf)" in out
+    assert (tmp_path / "new/history.csv").read_text() == (
+        "job_id,submit,runtime,walltime,cores,queue,user,start,end,state\n"
+        "0,1454284810,60,100,4,,7,1454284810,1454284870,completed\n"
+        "1,1454284800,60,100,8,,7,1454284800,1454284860,completed\n"
+    )
+    listed = list(csv.reader((tmp_path / "new/dropped.csv").read_text().splitlines()))
+    assert listed[1] == ["rubbish", "h.swf", "5", "not a job record", "2 fields instead of 18"]
+    before, after = (
+        json.loads(run("inspect", p, "--cores", 64, "--json")[1]) for p in ("h.swf", "new/history.csv")
+    )
+    same = ("jobs", "cpu_hours", "first_submit", "offered_load", "queues", "walltime_accuracy")
+    assert [before[key] for key in same] == [after[key] for key in same]
+
+
+def test_import_packs_when_the_name_says_so_and_twice_gives_the_same_bytes(run, tmp_path):
+    (tmp_path / "h.swf").write_text(swf((10, 4)))
+    assert json.loads(run("import", "h.swf", "-o", "a.csv.gz", "--json")[1])["jobs"] == 1
+    first = (tmp_path / "a.csv.gz").read_bytes()
+    run("import", "h.swf", "-o", "a.csv.gz")
+    assert (tmp_path / "a.csv.gz").read_bytes() == first
+    assert gzip.decompress(first).startswith(b"job_id,submit")
+
+
+def test_import_does_not_write_over_its_own_list(run, tmp_path):
+    (tmp_path / "h.swf").write_text(swf((10, 4)))
+    assert run("import", "h.swf", "-o", "dropped.csv")[0] == 1
+
+
+def test_a_real_log_goes_through(run, tmp_path):
+    log = "11/01/2026 00:00:01;S;1.s;user=u queue=q ctime=10 start=20 Resource_List.ncpus=4\n"
+    (tmp_path / "20261101").write_text(log)
+    code, out, _ = run("import", "20261101", "-o", "h.csv")
+    assert code == 0
+    assert "1 of them still run at the end of the log" in out
+    code, _, err = run("inspect", "h.csv")
+    assert code == 1
+    assert "no usable job among 1 records" in err

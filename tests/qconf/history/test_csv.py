@@ -1,0 +1,178 @@
+"""The history CSV: what it takes, and one message with file, line, column and value for what it does not."""
+
+import pytest
+
+from qconf.errors import InputError
+from qconf.history import clean, derive_config, read
+from qconf.history.history import history_csv
+
+HEADER = "job_id,submit,runtime,walltime,cores,queue,user,start,end,state"
+GOOD = "a,1000,60,100,4,small,ann,1005,1065,completed"
+
+
+def table(*rows, header=HEADER):
+    return "\n".join((header, *rows, ""))
+
+
+def test_a_row(write):
+    assert read(write(table(GOOD))).table.iloc[0].to_dict() == {
+        "job_id": "a", "submit": 1000, "runtime": 60, "walltime": 100, "cores": 4, "queue": "small",
+        "user": "ann", "start": 1005, "end": 1065, "state": "completed", "file": 0, "line": 2,
+    }  # fmt: skip
+
+
+def test_order_of_columns_is_free_and_others_stay_out(write):
+    records = read(write("queue,extra,cores,walltime,runtime,submit,job_id\nsmall,x y,4,100,60,1000,0007\n"))
+    assert records.table.iloc[0][["job_id", "queue", "cores", "user", "end"]].tolist() == [
+        "0007",
+        "small",
+        4,
+        "",
+        -1,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("3600", 3600), ("3600.0", 3600), ("01:00:00", 3600), ("1-00:00:00", 86400), ("72:00:00", 259200),
+     ("2h30m", 9000),      ("90m", 5400), ("1d12h", 129600), ("45s", 45), ("", -1), ("-1", -1), ("59.2", 60)],
+)  # fmt: skip
+def test_durations(write, text, seconds):
+    assert read(write(table(f"a,0,{text},{text},4,q,u,,,"))).table[
+        ["runtime", "walltime"]
+    ].values.tolist() == [[seconds] * 2]
+
+
+@pytest.mark.parametrize(
+    ("text", "second"),
+    [("2016-02-01", 1454284800), ("2016-02-01T08:00:00", 1454313600), ("1454313600", 1454313600),
+     ("2016-02-01 08:00:00+01:00", 1454310000), ("2016-02-01T08:00:00Z", 1454313600),
+     ("1454313600.9", 1454313600)],
+)  # fmt: skip
+def test_times(write, text, second):
+    assert read(write(table(f"a,{text},60,100,4,q,u,,,"))).table["submit"].tolist() == [second]
+
+
+def test_local_times_go_by_the_time_zone(write):
+    path = write(table("a,2016-02-01T08:00:00,60,100,4,q,u,,,"))
+    assert read(path, timezone="Europe/Stockholm").table["submit"].tolist() == [1454310000]
+    with pytest.raises(InputError, match="timezone = 'Europe/Nowhere': unknown time zone"):
+        read(path, timezone="Europe/Nowhere")
+
+
+BAD = [
+    ("a,1000,sixty,100,4,q,u,,,", "line 3: runtime = 'sixty': not a duration"),
+    ("a,1000,nan,100,4,q,u,,,", "line 3: runtime = 'nan': not a duration"),
+    ("a,1000,inf,100,4,q,u,,,", "line 3: runtime = 'inf': not a duration"),
+    ("a,1000,60,24:00,4,q,u,,,", "line 3: walltime = '24:00': not a duration"),
+    ("a,1000,60,00:60:00,4,q,u,,,", "line 3: walltime = '00:60:00': not a duration"),
+    ("a,1000,60,-3600,4,q,u,,,", "line 3: walltime = '-3600': is negative"),
+    ("a,1000,60,99999999999,4,q,u,,,", "line 3: walltime = '99999999999': is absurd"),
+    ("a,yesterday,60,100,4,q,u,,,", "line 3: submit = 'yesterday': not a time"),
+    ("a,2016-02-30,60,100,4,q,u,,,", "line 3: submit = '2016-02-30': not a time"),
+    ("a,-5,60,100,4,q,u,,,", "line 3: submit = '-5': is negative"),
+    ("a,1e300,60,100,4,q,u,,,", "line 3: submit = '1e300': is absurd"),
+    ("a,1000,60,100,4.5,q,u,,,", "line 3: cores = '4.5': is not a whole number"),
+    ("a,1000,60,100,four,q,u,,,", "line 3: cores = 'four': not a number"),
+    ("a,1000,60,100,9999999999,q,u,,,", "line 3: cores = '9999999999': is absurd"),
+    (",1000,60,100,4,q,u,,,", "line 3: job_id: no job_id"),
+    ("a,1000,60,100", "line 3: 4 cells where the header has 10"),
+    ("a,1000,60,100,4,q,u,,,,,", "line 3: 12 cells where the header has 10"),
+]
+
+
+@pytest.mark.parametrize(("row", "message"), BAD)
+def test_a_bad_value_is_named_with_its_line_and_the_fix(write, row, message):
+    with pytest.raises(InputError) as caught:
+        read(write(table(GOOD, row, GOOD)))
+    assert f"history.csv, {message}" in str(caught.value)
+    assert str(caught.value).endswith(".")
+    assert caught.value.fix
+
+
+def test_lines_are_counted_through_blanks_and_quoted_line_breaks(write):
+    rows = ('"a\nb",1,60,100,4,q,u,,,', "", "c,2,60,100,4,q,u,,,", "d,x,60,100,4,q,u,,,")
+    with pytest.raises(InputError, match="line 6: submit = 'x'"):
+        read(write(table(*rows)))
+    assert read(write(table(*rows[:3]))).table["line"].tolist() == [2, 5]
+
+
+@pytest.mark.parametrize(
+    ("header", "message"),
+    [
+        ("job_id,submit,runtime,walltime,queue", "line 1: no column cores among job_id, submit"),
+        (
+            "job_id,submit,runtime,walltime,cores,queue,cores",
+            "line 1: column = 'cores': two columns of this name",
+        ),
+        ("job_id,submit,,,x", "line 1: no column runtime, walltime, cores, queue"),
+    ],
+)
+def test_wrong_columns(write, header, message):
+    with pytest.raises(InputError) as caught:
+        read(write(table("a,1,2,3,4,q,7"[: 2 * len(header.split(",")) - 1], header=header)))
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("delimiter", [";", "\t"])
+def test_tables_of_other_programs(write, delimiter):
+    text = "JobID,Submit_Time,Elapsed,TimeLimit,NCPUS,Partition\n7,2016-02-01,60,100,4,small\n".replace(
+        ",", delimiter
+    )
+    records = read(write("\ufeff" + text.replace("\n", "\r\n")))
+    assert records.table.iloc[0][["job_id", "submit", "runtime", "cores", "queue"]].tolist() == [
+        "7",
+        1454284800,
+        60,
+        4,
+        "small",
+    ]
+
+
+def test_a_torn_last_line_is_dropped_and_counted(write):
+    records = read(write(table(GOOD) + "b,1000,60"))
+    assert (len(records.table), records.read) == (1, 2)
+    assert records.dropped[["job_id", "line", "reason"]].values.tolist() == [["b", 3, "torn last line"]]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "the file is empty"),
+        (b"  \n\n", "the file is empty"),
+        (b"hello world\n", "not recognised"),
+        (HEADER.encode() + b"\n\xff\xfe\n", "is not UTF-8"),
+        (HEADER.encode() + b"\na\0b\n", "line 2: holds a zero byte"),
+        (HEADER.encode() + b'\n"a,1,2\n', "cells where the header has 10|is no table"),
+    ],
+)
+def test_no_table_at_all(write, content, message):
+    with pytest.raises(InputError, match=message):
+        read(write(content))
+
+
+def test_no_row(write):
+    records = read(write(HEADER + "\n"))
+    assert records.read == 0
+    with pytest.raises(InputError, match="no usable job among 0 records"):
+        derive_config(records, 10)
+
+
+def test_what_is_written_reads_the_same(write):
+    rows = [
+        "b,5,,,,,,,,",
+        "a,1000,60,2h,4,small,ann,1005,1065,completed",
+        '"c,""d""",2016-02-01,60,,8,x y,bob,,,running',
+    ]
+    first = read(write(table(*rows)))
+    again = read(write(history_csv(first.table, first.epoch), "again.csv"))
+    assert again.table.equals(first.table)
+
+
+def test_fractions_are_counted_as_changes(write):
+    records = read(write(table("a,10.5,59.2,100,4,q,u,,,")))
+    assert records.changed == {
+        "submit: fraction of a second cut": 1,
+        "runtime: fraction of a second rounded up": 1,
+    }
+    assert clean(records, derive_config(records, 8)).changed == records.changed

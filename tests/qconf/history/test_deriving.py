@@ -1,0 +1,54 @@
+"""A configuration out of a history alone."""
+
+import pytest
+
+from qconf.errors import InputError
+from qconf.history import clean, derive_config, read
+from qconf.history.names import LEGAL, legal_names
+
+CSV = "job_id,submit,runtime,walltime,cores,queue\n"
+
+
+def test_a_queue_per_name_with_the_ranges_of_its_jobs(write):
+    rows = "1,0,60,100,4,small\n2,0,60,7200,16,small\n3,0,60,50,64,large\n4,0,0,99999,2,small\n"
+    config = derive_config(read(write(CSV + rows)), 64)
+    assert [(q.name, q.cores, q.walltime, q.priority) for q in config.queues] == [
+        ("small", (4, 16), (0, 7200), 1),
+        ("large", (64, 64), (0, 50), 1),
+    ]
+    assert (config.machine.cores, config.mode, config.order, config.backfill) == (64, "shared", "fcfs", True)
+    config.system()
+
+
+def test_every_usable_job_stays_where_it_was(write):
+    rows = "1,0,60,100,4,b\n2,0,60,200,4,a\n3,0,60,,4,a\n4,0,60,300,9,\n5,0,60,300,900,a\n"
+    records = read(write(CSV + rows))
+    history = clean(records, derive_config(records, 64))
+    assert history.jobs["queue"].tolist() == ["b", "a", "a", "all"]
+    assert history.reasons == {"wider than the machine": 1}
+
+
+def test_a_queue_with_a_job_without_walltime_has_no_maximum(write):
+    records = read(write(CSV + "1,0,60,,4,a\n2,0,60,100,4,a\n"))
+    history = clean(records, derive_config(records, 64))
+    assert history.jobs["walltime"].tolist() == [60, 100]
+
+
+def test_without_a_size_it_refuses(write):
+    with pytest.raises(InputError, match=r"the size of the machine is unknown. Give it with --cores"):
+        derive_config(read(write(CSV + "1,0,60,100,4,a\n")))
+
+
+def test_names_become_legal_and_unique():
+    names = ["normal", "3", "[fque:1]", "fque-1", "é", "a" * 20, "a" * 15, "x y", "x;y", "_x", ""]
+    found = legal_names(names)
+    assert set(found) == set(names) - {""}
+    assert all(LEGAL.fullmatch(name) for name in found.values())
+    assert len(set(found.values())) == len(found)
+    assert found["normal"] == "normal"
+    assert legal_names(names) == found
+
+
+def test_queues_of_a_trace_go_by_the_names_in_its_header(shared):
+    records = read(shared("traces/SDSC-SP2-1998-4.2-cln.swf.gz"))
+    assert set(derive_config(records).names) == {"express", "high", "normal", "low", "standby"}

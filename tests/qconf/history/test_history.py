@@ -1,0 +1,100 @@
+"""Periods of a history, and what it gives to parsim."""
+
+from itertools import pairwise
+
+import pandas as pd
+import pytest
+
+from qconf.config import SiteConfig
+from qconf.errors import InputError
+from qconf.history import clean, derive_config, read
+
+CSV = "job_id,submit,runtime,walltime,cores,queue,user\n"
+
+
+def at(*moments, queue="q"):
+    return CSV + "".join(
+        f"{i},{moment},60,100,4,{queue},{'ann' if i % 2 else ''}\n" for i, moment in enumerate(moments)
+    )
+
+
+@pytest.fixture
+def history(write):
+    def build(text, timezone="UTC"):
+        records = read(write(text), timezone=timezone)
+        return clean(records, derive_config(records, 64))
+
+    return build
+
+
+def test_a_month_is_a_calendar_month(history):
+    whole = history(at("2016-01-31T23:59:59", "2016-02-01", "2016-02-29T23:59:59", "2016-03-01"))
+    month = whole.month("2016-02")
+    assert month.jobs["job_id"].tolist() == ["1", "2"]
+    assert (month.read, len(month.dropped), month.outside) == (4, 0, 2)
+    assert month.jobs["row"].tolist() == [1, 2]
+
+
+def test_a_month_goes_by_the_zone_of_the_log(history, write):
+    assert len(history(at("2016-01-31T23:30:00Z"), "Europe/Stockholm").month("2016-02")) == 1
+    # 2016-01-31T23:30:00Z
+    swf = "; UnixStartTime: 1454283000\n; TimeZoneString: Europe/Stockholm\n; MaxProcs: 9\n"
+    records = read(write(swf + "1 0 0 60 4 -1 -1 4 100 -1 1 1 1 -1 -1 -1 -1 -1\n"))
+    assert len(clean(records, derive_config(records)).month("2016-02")) == 1
+
+
+@pytest.mark.parametrize("label", ["2016-13", "2016-00", "feb", "2016-2", "0000-01", "9999-12"])
+def test_what_is_no_month(history, label):
+    with pytest.raises(InputError, match="month"):
+        history(at("2016-01-31")).month(label)
+
+
+def test_an_empty_month_says_what_there_is(history):
+    with pytest.raises(InputError, match=r"no job was submitted between 2017-05-01.*2016-01-31T00:00:00"):
+        history(at("2016-01-31")).month("2017-05")
+
+
+def test_periods_by_month_cover_the_span(history):
+    whole = history(at("2015-11-20", "2016-02-03"))
+    periods = whole.periods("month")
+    assert [label for label, _, _ in periods] == ["2015-11", "2015-12", "2016-01", "2016-02"]
+    assert all(end == start for (_, _, end), (_, start, _) in pairwise(periods))
+    assert sum(((whole.jobs["submit"] >= a) & (whole.jobs["submit"] < b)).sum() for _, a, b in periods) == 2
+
+
+def test_periods_by_days_start_with_the_first_job(history):
+    whole = history(at("2016-01-10T06:00:00", "2016-02-10"))
+    day = pd.Timestamp("2016-01-10T06:00:00").timestamp()
+    assert whole.periods("30d") == [
+        ("2016-01-10", day, day + 30 * 86400),
+        ("2016-02-09", day + 30 * 86400, day + 60 * 86400),
+    ]
+    with pytest.raises(InputError, match="Write month, or days such as 30d"):
+        whole.periods("week")
+
+
+def test_between_counts_what_it_leaves_out_twice(history):
+    part = history(at(*range(10))).between(2, 9).between(None, 5)
+    assert (part.span, part.outside, part.read) == ((2, 4), 7, 10)
+
+
+def test_the_workload_has_the_indices_of_the_configuration(history):
+    whole = history(at(1, 2, 3))
+    config = SiteConfig.model_validate({"machine": {"cores": 64}, "queues": [{"name": "p"}, {"name": "q"}]})
+    workload = whole.workload(config)
+    assert workload.queue.tolist() == [1, 1, 1]
+    assert workload.user.tolist() == [-1, 0, -1]
+    with pytest.raises(InputError, match="queue = 'q': the configuration has no such queue"):
+        whole.workload(SiteConfig.model_validate({"machine": {"cores": 64}, "queues": [{"name": "p"}]}))
+
+
+def test_shifting_the_clock_changes_nothing_but_the_submits(history):
+    early, late = history(at(5, 9, 7)), history(at(1005, 1009, 1007))
+    assert (late.jobs["submit"] - early.jobs["submit"] == 1000).all()
+    assert late.jobs.drop(columns="submit").equals(early.jobs.drop(columns="submit"))
+
+
+def test_to_csv_is_a_history_of_the_same_jobs(history, write):
+    whole = history(at("2016-01-10", "2016-01-09"))
+    again = history(whole.to_csv())
+    assert again.jobs.drop(columns="row").equals(whole.jobs.drop(columns="row"))

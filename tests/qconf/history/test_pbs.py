@@ -1,0 +1,200 @@
+"""PBS accounting logs: the real sample against a table from its raw records, and every corner by itself."""
+
+import random
+
+import pytest
+
+from qconf.errors import InputError
+from qconf.history import read
+
+# By hand from the E records of the sample: job, ctime, start, end, cores, walltime, queue, state.
+# Times count from 1795185000. 38 was requeued and ran twice; 58 ended in small_p, the pool's side of small.
+REAL = """
+29    912  912  918   48 5     idqueue completed
+30    912  913  918   48 5     idqueue completed
+31    912  913  918   48 5     idqueue completed
+32[1] 913  913  918   24 5     idqueue completed
+32[2] 913  913  918   24 5     idqueue completed
+32[3] 913  913  918   24 5     idqueue completed
+34    913  913  1035  24 120   idqueue completed
+35    913  913  1035  24 120   idqueue completed
+36    991  992  1014  24 20    small   completed
+37    1063 1063 1068  48 60    idqueue failed
+38    1063 1085 1121  24 300   idqueue cancelled
+39    1063 1063 1085  24 300   idqueue cancelled
+40    1063 1063 1074  24 4     idqueue timeout
+41    1063 1063 1121  24 300   idqueue cancelled
+42[1] 1063 1063 1066  24 300   idqueue completed
+42[3] 1063 1063 1066  24 300   idqueue completed
+42[5] 1063 1063 1066  24 300   idqueue completed
+42[7] 1063 1063 1067  24 300   idqueue completed
+42[9] 1063 1063 1067  24 300   idqueue completed
+43[0] 1063 1063 1085  24 300   idqueue cancelled
+43[1] 1063 1063 1085  24 300   idqueue cancelled
+45    1063 1063 1066  72 300   idqueue completed
+49    1125 1125 1130 1200 3600  medium cancelled
+53    1207 1207 1227 1032 36000 small  cancelled
+54    1207 1207 1228 1032 36000 small  cancelled
+55    1207 1207 1228  480 36000 small  cancelled
+56    1232 1232 1263 1032 36000 small  cancelled
+57    1232 1232 1263 1032 36000 small  cancelled
+58    1232 1238 1264  480 36000 small  cancelled
+59    1271 1313 1340   72 36000 small  cancelled
+61    1271 1271 1332 1200 36000 medium completed
+"""
+ZERO = 1795185000
+ARRAYS = ["27[].pbshost", "32[].pbshost", "42[].pbshost", "43[].pbshost"]
+WAITING = [f"{n}.pbshost" for n in (2, 7, 14, 15, 18, 28, 50)]
+
+
+def test_the_real_sample_says_what_its_records_say(shared):
+    records = read(shared("pbs/accounting_real.log"))
+    table = records.table
+    rows = [line.split() for line in REAL.split("\n") if line]
+    done = table[table["state"] != "running"]
+    assert done["job_id"].tolist() == [f"{row[0]}.pbshost" for row in rows]
+    for column, place in (("submit", 1), ("start", 2), ("end", 3)):
+        assert done[column].tolist() == [ZERO + int(row[place]) for row in rows]
+    assert done["runtime"].tolist() == [int(row[3]) - int(row[2]) for row in rows]
+    assert done["cores"].tolist() == [int(row[4]) for row in rows]
+    assert done["walltime"].tolist() == [int(row[5]) for row in rows]
+    assert done["queue"].tolist() == [row[6] for row in rows]
+    assert done["state"].tolist() == [row[7] for row in rows]
+    assert set(table["user"]) == {"postgres"}
+
+
+def test_the_real_sample_leaves_nothing_uncounted(shared):
+    records = read(shared("pbs/accounting_real.log"))
+    running = records.table[records.table["state"] == "running"].iloc[0]
+    assert (running["job_id"], running["cores"], running["end"], running["runtime"]) == (
+        "62.pbshost",
+        48,
+        -1,
+        -1,
+    )
+    dropped = records.dropped.groupby("reason")["job_id"].agg(list).to_dict()
+    assert dropped["array parent"] == ARRAYS
+    assert sorted(dropped["waiting at the end of the log"]) == sorted(WAITING)
+    assert len(dropped["deleted before start"]) == 25
+    assert records.read == 68  # distinct ids in the log
+    assert sum(records.merged.values()) + records.read == 210
+
+
+def test_files_in_any_order_give_the_same_table(shared, write):
+    lines = shared("pbs/accounting_real.log").read_text().splitlines(keepends=True)
+    expected = read(shared("pbs/accounting_real.log")).table.drop(columns=["file", "line"])
+    for seed in range(3):
+        mixed = lines.copy()
+        random.Random(seed).shuffle(mixed)
+        days = [write("".join(mixed[i::3]), f"{seed}/2026112{i}{'.gz' * (i % 2)}") for i in range(3)]
+        assert read(days).table.drop(columns=["file", "line"]).equals(expected)
+        assert read(days[0].parent).table.drop(columns=["file", "line"]).equals(expected)
+
+
+def test_the_invented_sample(shared):
+    records = read(shared("pbs/accounting_invented.log"))
+    assert records.table.empty
+    assert dict(zip(records.dropped["job_id"], records.dropped["reason"], strict=True)) == {
+        "501.pbshost": "waiting at the end of the log",  # R and no second S
+        "502.pbshost": "deleted before start",
+        "503[].pbshost": "array parent",
+    }
+
+
+def record(kind, job="7.srv", *, stamp="11/01/2026 02:10:00", **fields):
+    values = {"user": "ann", "queue": "small", "ctime": 1000, "Resource_List.ncpus": 24}
+    values |= {key.replace("__", "."): value for key, value in fields.items()}
+    return f"{stamp};{kind};{job};" + " ".join(f"{k}={v}" for k, v in values.items() if v is not None) + "\n"
+
+
+def only(records):
+    assert len(records.table) == 1, records.dropped
+    return records.table.iloc[0]
+
+
+def test_a_requeue_counts_its_last_run_and_first_submit(write):
+    log = record("S", start=1100) + record("R", start=1100, end=1200, Exit_status=-11)
+    log += record("S", start=1300) + record("E", start=1300, end=1450, Exit_status=0)
+    job = only(read(write(log)))
+    assert (job["submit"], job["start"], job["end"], job["runtime"], job["state"]) == (
+        1000,
+        1300,
+        1450,
+        150,
+        "completed",
+    )
+
+
+def test_the_last_of_several_queues_counts_without_its_pool_ending(write):
+    log = record("Q", queue="route") + record("Q", queue="small") + record("S", start=1100, queue="small_p")
+    assert only(read(write(log)))["queue"] == "small"
+
+
+def test_quoted_values_are_values(write):
+    log = record(
+        "E", start=1100, end=1200, account='"proj queue=evil start=1 7"', jobname="O'Brien", Exit_status=0
+    )
+    job = only(read(write(log)))
+    assert (job["queue"], job["start"], job["user"]) == ("small", 1100, "ann")
+
+
+def test_an_exclusive_job_holds_what_was_assigned_to_it(write):
+    wide = {"Resource_List__place": "scatter:excl", "resource_assigned__ncpus": 48}
+    log = record("S", start=1100, **wide) + record(
+        "E", start=1100, end=1200, Resource_List__place="scatter:excl"
+    )
+    assert only(read(write(log)))["cores"] == 48
+    shared_node = record("S", start=1100, Resource_List__place="free", resource_assigned__ncpus=48)
+    assert only(read(write(shared_node)))["cores"] == 24
+
+
+def test_a_missing_walltime_is_unknown(write):
+    log = record("E", start=1100, end=1200) + record(
+        "E", "8.srv", start=1100, end=1200, Resource_List__walltime="30:00:00"
+    )
+    assert read(write(log)).table["walltime"].tolist() == [-1, 108000]
+
+
+def test_times_are_the_epoch_fields_whatever_the_clock_on_the_wall(write):
+    autumn = record("S", start=1793500200, stamp="10/25/2026 02:50:00")
+    autumn += record("E", start=1793500200, end=1793502000, stamp="10/25/2026 02:20:00")  # clocks went back
+    assert only(read(write(autumn)))["runtime"] == 1800
+
+
+def test_a_number_that_a_rebuilt_server_uses_again_is_another_job(write):
+    log = record("E", start=1100, end=1200) + record("E", ctime=9000, start=9100, end=9900)
+    assert read(write(log)).table["submit"].tolist() == [1000, 9000]
+
+
+def test_a_torn_last_line_is_no_early_end(write):
+    log = record("S", start=1100) + record("E", start=1100, end=12345678)
+    cut = log[: log.rindex("end=") + 6]
+    records = read(write(cut))
+    assert only(records)["state"] == "running"
+    assert records.dropped["reason"].tolist() == ["torn last line"]
+
+
+def test_a_whole_last_line_without_its_line_end_counts(write):
+    job = only(read(write(record("E", start=1100, end=1200, Exit_status=0, run_count=1).rstrip("\n"))))
+    assert job["end"] == 1200
+
+
+def test_records_about_other_things_are_counted_too(write):
+    log = (
+        "11/01/2026 00:00:01;L;license;floating license hour:3\n"
+        + record("E", start=1100, end=1200)
+        + "\nrubbish\n"
+    )
+    records = read(write(log))
+    assert (records.read, len(records.table), sum(records.merged.values())) == (2, 1, 1)
+    assert records.dropped["line"].tolist() == [4]
+
+
+def test_a_job_that_cannot_be_is_dropped_with_its_reason(write):
+    log = record("E", start=1100, end=900) + record("E", "8.srv", start=1100, end=10**14)
+    assert read(write(log)).dropped["reason"].tolist() == ["ends before it starts", "absurd value"]
+
+
+def test_a_log_of_nothing_but_licences_is_refused(write):
+    with pytest.raises(InputError, match="no record of a job's run"):
+        read(write("11/01/2026 00:00:01;L;license;floating license hour:3\n"))

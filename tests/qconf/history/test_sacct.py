@@ -1,0 +1,154 @@
+"""sacct output: the real sample against its raw rows, and every corner by itself."""
+
+import pytest
+
+from qconf.errors import InputError
+from qconf.history import clean, derive_config, read
+
+# By hand from the rows of the sample, on 2026-11-20: job, submit, start, end, cores, limit, queue, state.
+# 7 was requeued: Submit of its first row, run of its second; 18 is UNLIMITED; 13 asked for 1 and held 24.
+REAL = """
+1   15:13:24 15:13:24 15:13:29 48 300   idqueue completed
+2   15:13:24 15:13:30 15:13:30 24 300   idqueue failed
+3   15:13:24 15:13:30 15:15:57 24 120   idqueue timeout
+5   15:13:24 15:13:33 15:13:34 1  600   idqueue completed
+6   15:13:24 15:13:24 15:13:25 24 86400 small   completed
+7   15:13:24 15:15:57 15:16:17 1  600   idqueue completed
+8   15:13:24 15:13:33 15:13:54 1  600   idqueue cancelled
+13  15:13:24 15:13:57 15:13:58 24 300   idqueue completed
+4_1 15:13:24 15:13:33 15:13:35 1  300   idqueue completed
+4_2 15:13:24 15:13:33 15:13:35 1  300   idqueue completed
+4_3 15:13:24 15:13:36 15:13:38 1  300   idqueue completed
+4_4 15:13:24 15:13:36 15:13:38 1  300   idqueue completed
+17  15:13:56 15:13:56 15:16:22 24 1800  small   node_fail
+18  15:16:22 15:16:23 15:16:24 1  -1    unl     completed
+"""
+MIDNIGHT = 1795132800  # 2026-11-20T00:00:00Z
+
+
+def second(clock):
+    hours, minutes, seconds = map(int, clock.split(":"))
+    return MIDNIGHT + hours * 3600 + minutes * 60 + seconds
+
+
+def test_the_real_sample_says_what_its_rows_say(shared):
+    records = read(shared("slurm/sacct_X.txt"))
+    rows = [line.split() for line in REAL.split("\n") if line]
+    table = records.table
+    assert table["job_id"].tolist() == [row[0] for row in rows]
+    for place, column in enumerate(("submit", "start", "end"), start=1):
+        assert table[column].tolist() == [second(row[place]) for row in rows]
+    assert table["runtime"].tolist() == [second(row[3]) - second(row[2]) for row in rows]
+    for place, column in ((4, "cores"), (5, "walltime")):
+        assert table[column].tolist() == [int(row[place]) for row in rows]
+    assert table["queue"].tolist() == [row[6] for row in rows]
+    assert table["state"].tolist() == [row[7] for row in rows]
+    assert records.dropped["job_id"].tolist() == ["21"]  # still pending
+    assert (records.read, sum(records.merged.values())) == (15, 1)
+
+
+def test_output_without_submit_is_refused_with_the_command_to_use(shared):
+    with pytest.raises(InputError, match=r"no column Submit.*sacct -a -D --parsable2"):
+        read(shared("slurm/sacct_steps.txt"))
+
+
+HEADER = (
+    "JobIDRaw|JobID|User|Partition|State|Submit|Start|End|TimelimitRaw|Timelimit|AllocCPUS|ReqCPUS|NNodes"
+)
+DAY = "2026-11-20T"
+
+
+def row(**cells):
+    values = {
+        "JobIDRaw": "5", "JobID": "5", "User": "ann", "Partition": "small", "State": "COMPLETED",
+        "Submit": DAY + "08:00:00", "Start": DAY + "09:00:00", "End": DAY + "10:00:00",
+        "TimelimitRaw": "120", "Timelimit": "02:00:00", "AllocCPUS": "24", "ReqCPUS": "24", "NNodes": "1",
+    } | cells  # fmt: skip
+    return "|".join(values[name] for name in HEADER.split("|"))
+
+
+def sacct(*rows):
+    return "\n".join((HEADER, *rows, ""))
+
+
+def test_columns_come_in_any_order(write):
+    lines = [line.split("|") for line in sacct(row()).split("\n") if line]
+    turned = "\n".join("|".join(reversed(line)) for line in lines)
+    assert (
+        read(write(turned + "\n"))
+        .table.drop(columns="line")
+        .equals(read(write(sacct(row()), "b")).table.drop(columns="line"))
+    )
+
+
+def test_steps_are_no_jobs_but_array_tasks_are(write):
+    steps = [row(JobIDRaw=f"5.{s}", JobID=f"5.{s}") for s in ("batch", "extern", "0")]
+    tasks = [
+        row(JobIDRaw="6", JobID="4_3"),
+        row(JobIDRaw="12", JobID="12_[1,3-4]", State="PENDING", Start="Unknown", End="Unknown"),
+    ]
+    records = read(write(sacct(row(), *steps, *tasks)))
+    assert records.table["job_id"].tolist() == ["5", "4_3"]
+    assert records.merged == {"job steps": 3}
+    assert records.dropped[["job_id", "reason"]].values.tolist() == [
+        ["12_[1,3-4]", "waiting at the end of the log"]
+    ]
+
+
+@pytest.mark.parametrize(
+    ("raw", "text", "seconds"),
+    [
+        ("120", "", 7200), ("", "1-00:00:00", 86400), ("", "24:00", 1440), ("", "2-12", 216000),
+        ("", "90", 5400), ("UNLIMITED", "UNLIMITED", -1), ("Partition_Limit", "Partition_Limit", -1),
+        ("", "", -1), ("Partition_Limit", "01:00:00", 3600),
+    ],
+)  # fmt: skip
+def test_time_limits(write, raw, text, seconds):
+    assert read(write(sacct(row(TimelimitRaw=raw, Timelimit=text)))).table["walltime"].tolist() == [seconds]
+
+
+@pytest.mark.parametrize("nothing", ["Unknown", "None", ""])
+def test_jobs_that_never_started(write, nothing):
+    gone = row(JobIDRaw="6", JobID="6", State="CANCELLED by 0", Start=nothing)
+    records = read(write(sacct(row(), gone)))
+    assert records.dropped[["job_id", "reason"]].values.tolist() == [["6", "deleted before start"]]
+
+
+def test_a_running_job_is_kept_and_left_out_of_the_simulation(write):
+    records = read(write(sacct(row(), row(JobIDRaw="6", JobID="6", State="RUNNING", End="Unknown"))))
+    assert records.table["end"].tolist()[1] == records.table["runtime"].tolist()[1] == -1
+    assert clean(records, derive_config(records, 64)).reasons == {"still running at the end": 1}
+
+
+def test_the_same_row_twice_is_one_job(write):
+    records = read([write(sacct(row()), "a"), write(sacct(row(), row(JobIDRaw="6", JobID="6")), "b")])
+    assert (len(records.table), sum(records.merged.values())) == (2, 1)
+
+
+def test_epoch_seconds_and_local_time(write):
+    epoch = sacct(row(Submit="1795161600", Start="1795165200", End="1795168800"))
+    assert read(write(epoch)).table[["submit", "runtime"]].values.tolist() == [[1795161600, 3600]]
+    assert read(write(sacct(row())), timezone="Europe/Stockholm").table["submit"].tolist() == [
+        1795161600 - 3600
+    ]
+
+
+def test_the_hour_that_comes_twice(write):
+    night = {"Submit": "2026-10-25T01:00:00", "Start": "2026-10-25T02:50:00", "End": "2026-10-25T02:20:00"}
+    records = read(write(sacct(row(**night))), timezone="Europe/Stockholm")
+    assert records.table["runtime"].tolist() == [1800]
+    header = HEADER + "|ElapsedRaw"
+    whole = {"Submit": "2026-10-25T01:00:00", "Start": "2026-10-25T02:20:00", "End": "2026-10-25T02:50:00"}
+    text = "\n".join((header, row(**whole) + "|5400", row(JobIDRaw="6", JobID="6", **whole) + "|1800", ""))
+    assert read(write(text, "b"), timezone="Europe/Stockholm").table["runtime"].tolist() == [5400, 1800]
+
+
+def test_a_torn_last_line_and_a_bar_in_a_name(write):
+    header, cells = HEADER + "|JobName", row() + "|a|b"
+    records = read(write(f"{header}\n{cells}\n{row(JobIDRaw='6', JobID='6')[:40]}"))
+    assert records.table["job_id"].tolist() == ["5"]
+    assert records.dropped["reason"].tolist() == ["torn last line"]
+
+
+def test_asked_cores_where_none_were_assigned_yet(write):
+    assert read(write(sacct(row(AllocCPUS="0", ReqCPUS="8")))).table["cores"].tolist() == [8]

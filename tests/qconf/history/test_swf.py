@@ -1,0 +1,153 @@
+"""The Standard Workload Format: its header, its dirt, and the slow way that bad lines take."""
+
+import gzip
+
+import pytest
+
+from qconf.errors import InputError
+from qconf.history import read
+from qconf.history.swf import read_header
+
+HEADER = """; Version: 2.2
+; UnixStartTime: 1000000000
+; TimeZoneString: Europe/Stockholm
+; MaxNodes: 16
+; MaxProcs: 64
+; Queue: 3 normal
+"""
+
+
+def line(  # noqa: PLR0917
+    job=1, submit=0, wait=5, runtime=60, allocated=4, requested=4, walltime=100, status=1, user=7, queue=3
+):
+    fields = [
+        job,
+        submit,
+        wait,
+        runtime,
+        allocated,
+        -1,
+        -1,
+        requested,
+        walltime,
+        -1,
+        status,
+        user,
+        1,
+        -1,
+        queue,
+        -1,
+        -1,
+        -1,
+    ]
+    return " ".join(map(str, fields)) + "\n"
+
+
+def test_header_and_fields(write):
+    records = read(write(HEADER + line()))
+    assert (records.machine_cores, records.epoch, records.timezone) == (64, 10**9, "Europe/Stockholm")
+    assert records.table.iloc[0].to_dict() == {
+        "job_id": "1", "submit": 0, "runtime": 60, "walltime": 100, "cores": 4, "queue": "normal",
+        "user": "7", "start": 5, "end": 65, "state": "completed", "file": 0, "line": 7,
+    }  # fmt: skip
+
+
+def test_the_machine_is_maxprocs_else_maxnodes():
+    assert read_header(b"; MaxNodes: 16\n").cores == 16
+    assert read_header(b"; MaxProcs: -1\n; MaxNodes: unknown\n").cores is None
+
+
+def test_allocated_processors_else_requested(write):
+    assert read(write(HEADER + line(allocated=-1, requested=8))).table["cores"].tolist() == [8]
+
+
+def test_minus_one_is_unknown_anywhere(write):
+    log = HEADER + line(
+        submit=-1, wait=-1, runtime=-1, allocated=-1, requested=-1, walltime=-1, status=-1, user=-1, queue=-1
+    )
+    job = read(write(log)).table.iloc[0]
+    assert job[["submit", "runtime", "walltime", "cores", "start", "end"]].tolist() == [-1] * 6
+    assert job[["queue", "user", "state"]].tolist() == [""] * 3
+
+
+def test_indented_lines_blank_lines_and_comments_between(write):
+    log = HEADER + "\n   " + line(1) + ";\n\t " + line(2) + "  ; a remark with words\n" + line(3) + "   \n"
+    records = read(write(log))
+    assert records.table["line"].tolist() == [8, 10, 12]
+    assert records.read == 3
+
+
+def test_the_slow_way_reads_the_same(write):
+    log = HEADER + "".join(line(i, submit=i * 10) for i in range(50))
+    fast = read(write(log))
+    slow = read(write(log + "1 2 3\n", "slow.swf"))
+    assert slow.table.equals(fast.table)
+    assert slow.dropped["reason"].tolist() == ["not a job record"]
+    assert slow.read == fast.read + 1
+
+
+def test_seconds_with_a_fraction_are_rounded(write):
+    assert read(write(HEADER + line(runtime="59.6", submit="3.2"))).table[
+        ["submit", "runtime"]
+    ].values.tolist() == [[3, 60]]
+
+
+@pytest.mark.parametrize(
+    ("bad", "reason"),
+    [
+        ("1 2 3 4", "not a job record"),
+        (line().strip() + " 19", "not a job record"),
+        (line().replace("60", "sixty").strip(), "not a job record"),
+        (line().replace("60", "nan").strip(), "not a job record"),
+        (line(runtime=2**31).strip(), "absurd value"),
+        (line(submit=10**17).strip(), "absurd value"),
+        (line(submit=10**30).strip(), "not a job record"),
+    ],
+)
+def test_dirt_is_dropped_and_counted(write, bad, reason):
+    records = read(write(HEADER + line() + bad + "\n" + line(2)))
+    assert records.dropped[["line", "reason"]].values.tolist() == [[8, reason]]
+    assert records.read == 3
+
+
+def test_a_torn_last_line(write):
+    records = read(write(HEADER + line() + line(2)[:20]))
+    assert records.dropped["reason"].tolist() == ["torn last line"]
+
+
+def test_partial_executions_are_summed_up_by_another_line(write):
+    log = HEADER + line(1, status=1) + line(1, status=2) + line(1, status=4) + line(2, status=3)
+    records = read(write(log))
+    assert records.table["job_id"].tolist() == ["1", "2"]
+    assert records.dropped["reason"].tolist() == ["partial execution"] * 2
+
+
+def test_later_files_are_moved_to_the_first_ones_start(write):
+    later = HEADER.replace("1000000000", "1000086400").replace("MaxProcs: 64", "MaxProcs: 32")
+    records = read([write(HEADER + line(), "a"), write(later + line(2), "b.gz")])
+    assert records.table["submit"].tolist() == [0, 86400]
+    assert records.table["file"].tolist() == [0, 1]
+    assert records.machine_cores == 64
+
+
+@pytest.mark.parametrize("content", [HEADER, HEADER + "1 2\n", "; nothing\n\n"])
+def test_no_job_at_all(write, content):
+    with pytest.raises(InputError, match="no line is a job"):
+        read(write(content), format="swf")
+
+
+def test_cut_off_gzip(write):
+    path = write(HEADER + "".join(line(i, submit=i * i) for i in range(3000)), "log.swf.gz")
+    path.write_bytes(path.read_bytes()[:-50])
+    with pytest.raises(InputError, match=r"log.swf.gz: the gzip stream is cut off. Copy the file again"):
+        read(path)
+
+
+def test_damaged_gzip(write):
+    path = write(HEADER + "".join(line(i, submit=i * i) for i in range(3000)), "log.swf.gz")
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 0xFF
+    path.write_bytes(bytes(data))
+    with pytest.raises(InputError, match="the gzip stream is"):
+        read(path)
+    assert gzip.decompress(write(HEADER, "x.gz").read_bytes()) == HEADER.encode()
