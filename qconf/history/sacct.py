@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta, tzinfo
-from functools import cache, partial
+from datetime import UTC, datetime, tzinfo
+from functools import lru_cache
 
 from qconf.errors import InputError
 from qconf.history.records import LIMITS, UNKNOWN, Drop, Records, SourceInfo, drop_table, job_table
@@ -27,22 +27,26 @@ NEEDED = (
     ("TimelimitRaw", "Timelimit"),
     ("AllocCPUS", "ReqCPUS", "NCPUS"),
 )
+WANTED = (
+    *("jobidraw", "jobid", "user", "partition", "state", "submit", "start", "end", "elapsedraw"),
+    *("timelimitraw", "timelimit", "alloccpus", "ncpus", "reqcpus"),
+)
 NO_TIME = {"", "unknown", "none", "n/a"}
 NO_LIMIT = {"", "unlimited", "partition_limit", "infinite", "none", "unknown", "n/a"}
 LIMIT = re.compile(r"(?:(\d{1,6})-)?(\d{1,10})(?::(\d{1,2}))?(?::(\d{1,2}))?")
 STEP = re.compile(r"[^.\s]+\.\S+")
 WAITING = {"pending", "requeued", "requeue_hold", "requeue_fed", "resv_del_hold", "special_exit"}
-Moment = Callable[[str, bool], int]  #: text, and whether it is the second time of an hour that came twice
 ALIVE = {"running", "suspended", "completing", "configuring", "resizing", "signaling", "stage_out", "stopped"}
 
 
-@dataclass
+@dataclass(slots=True)
 class _Run:
     """A row of sacct: one run of a job."""
 
     key: str
     job_id: str
     submit: int
+    queued: int  #: submit, or when it was put back into the queue
     start: int
     end: int
     runtime: int
@@ -80,36 +84,36 @@ def read_sacct(sources: Sequence[Source], timezone: str = "UTC", **_: object) ->
     InputError
         The header lacks a column that is needed.
     """
-    runs: dict[str, list[_Run]] = {}
+    runs: dict[str, _Run] = {}
     drops: list[Drop] = []
     merged: Counter[str] = Counter()
-    where = zone(timezone)
-    moment = cache(partial(_moment, where=where))
+    clock = _Clock(zone(timezone))
     for number, source in enumerate(sources):
-        columns: dict[str, int] | None = None
+        columns: _Columns | None = None
         path = str(source.path)
         for line, raw in enumerate(source.lines(), start=1):
             text = raw.decode("utf-8-sig" if line == 1 else "utf-8", "replace")
             if not text.strip():
                 continue
             if columns is None:
-                columns = _columns(text, source, line)
+                columns = _Columns(text, source, line)
                 continue
-            cells = text.rstrip("\r\n").split("|")
             try:
-                run = _read_row(cells, columns, moment)
+                run = _read_row(columns.cells(text), columns, clock)
             except ValueError as error:
                 reason = "not a sacct row" if text.endswith("\n") else "torn last line"
-                drops.append(Drop(cells[0][:40], path, line, reason, str(error)))
+                drops.append(Drop(text.split("|", 1)[0].strip()[:40], path, line, reason, str(error)))
                 continue
             if run is None:
                 merged["job steps"] += 1
                 continue
             run.file, run.line = number, line
-            others = runs.setdefault(run.key, [])
-            merged["further runs of a job, or the same row again"] += bool(others)
-            others.append(run)
-    last = [_fold(same) for same in runs.values()]
+            other = runs.get(run.key)
+            if other is not None:
+                merged["further runs of a job, or the same row again"] += 1
+                run = _fold(other, run)
+            runs[run.key] = run
+    last = list(runs.values())
     problems = [run.problem() for run in last]
     paths = [str(source.path) for source in sources]
     for run, problem in zip(last, problems, strict=True):
@@ -137,120 +141,136 @@ def read_sacct(sources: Sequence[Source], timezone: str = "UTC", **_: object) ->
         timezone=timezone,
         sources=tuple(SourceInfo(str(source.path), source.sha256) for source in sources),
         format="sacct",
-        merged={what: count for what, count in merged.items() if count},
+        merged=dict(merged),
     )
 
 
-def _columns(header: str, source: Source, line: int) -> dict[str, int]:
-    names = [name.strip() for name in header.strip().removeprefix("\ufeff").split("|")]
-    lower = [name.lower() for name in names]
-    missing = [" or ".join(group) for group in NEEDED if not any(name.lower() in lower for name in group)]
-    if missing:
-        raise InputError(
-            f"no column {', '.join(missing)} among {', '.join(filter(None, names)) or 'nothing'}",
-            file=source.path,
-            line=line,
-            fix=f"make it with {COMMAND}",
-        )
-    for name in lower:
-        if name and lower.count(name) > 1:
+class _Columns:
+    """Where the header says that each value stands; -1 where it has no such column."""
+
+    def __init__(self, header: str, source: Source, line: int) -> None:
+        names = [name.strip() for name in header.strip().removeprefix("\ufeff").split("|")]
+        lower = [name.lower() for name in names]
+        missing = [" or ".join(group) for group in NEEDED if not any(name.lower() in lower for name in group)]
+        if missing:
             raise InputError(
-                "two columns of this name",
+                f"no column {', '.join(missing)} among {', '.join(filter(None, names)) or 'nothing'}",
                 file=source.path,
                 line=line,
-                field="column",
-                value=name,
-                fix="keep one",
+                fix=f"make it with {COMMAND}",
             )
-    return {name: i for i, name in enumerate(lower) if name} | {"": len(names)}
+        for name in lower:
+            if name and lower.count(name) > 1:
+                raise InputError(
+                    "two columns of this name",
+                    file=source.path,
+                    line=line,
+                    field="column",
+                    value=name,
+                    fix="keep one",
+                )
+        self.width = len(names)
+        self.job_name = lower.index("jobname") if "jobname" in lower else -1
+        self.at = {name: lower.index(name) if name in lower else -1 for name in WANTED}
+
+    def cells(self, text: str) -> list[str]:
+        """Split a row; an empty cell follows the last one, which -1 stands for."""
+        cells = text.strip("\r\n").split("|")
+        extra = len(cells) - self.width
+        if extra == 1 and not cells[-1].strip():  # the bar that --parsable writes at the end
+            cells.pop()
+        elif extra > 0 and self.job_name >= 0:  # nothing else in sacct's output is free text
+            at = self.job_name
+            cells[at : at + extra + 1] = ["|".join(cells[at : at + extra + 1])]
+        elif extra:
+            raise ValueError(f"{len(cells)} cells where the header has {self.width}")
+        cells.append("")
+        return cells
 
 
-def _read_row(cells: list[str], columns: dict[str, int], moment: Moment) -> _Run | None:
+def _read_row(cells: list[str], columns: _Columns, clock: _Clock) -> _Run | None:
     """Read a row; None if it is a step. ValueError if it is no row of such a table."""
-    width = columns[""]
-    if len(cells) != width and not (len(cells) == width + 1 and not cells[-1].strip()):
-        cells = _mend(cells, columns, width)
-
-    def cell(*names: str) -> str:
-        """First column of these that is there and says something."""
-        found = (cells[columns[name]].strip() for name in names if name in columns)
-        return next(filter(None, found), "")
-
-    key, job_id = cell("jobidraw", "jobid"), cell("jobid", "jobidraw")
+    at = columns.at
+    raw, shown = cells[at["jobidraw"]].strip(), cells[at["jobid"]].strip()
+    key, job_id = raw or shown, shown or raw
     if not key:
         raise ValueError("no job")
     if STEP.fullmatch(key) or STEP.fullmatch(job_id):
         return None
-    submit = moment(cell("submit"), False)
-    start, end = _unfold(cell("start"), cell("end"), cell("elapsedraw"), moment)
+    submit = clock.read(cells[at["submit"]].strip())
     if submit == UNKNOWN:
         raise ValueError("no submit")
-    state = cell("state").split(" ")[0].rstrip("+").lower()
+    start, end = clock.run(
+        cells[at["start"]].strip(), cells[at["end"]].strip(), cells[at["elapsedraw"]].strip()
+    )
+    state = cells[at["state"]].strip().split(" ")[0].rstrip("+").lower()
     if state in ALIVE:
         end = UNKNOWN
-    raw = cell("timelimitraw")
-    limit = _limit(raw) if raw and raw.lower() != "partition_limit" else _limit(cell("timelimit"))
-    cores = _cores(cell("alloccpus")) or _cores(cell("ncpus")) or _cores(cell("reqcpus"))
+    limit = cells[at["timelimitraw"]].strip()
+    if not limit or limit.lower() == "partition_limit":
+        limit = cells[at["timelimit"]].strip()
+    cores = _cores(cells[at["alloccpus"]].strip()) or _cores(cells[at["ncpus"]].strip())
     return _Run(
         key=key,
         job_id=job_id,
         submit=submit,
+        queued=submit,
         start=start,
         end=end,
         runtime=end - start if UNKNOWN not in (start, end) else UNKNOWN,
-        walltime=limit or UNKNOWN,
-        cores=cores or UNKNOWN,
-        queue=cell("partition").split(",")[0],
-        user=cell("user"),
+        walltime=_limit(limit) or UNKNOWN,
+        cores=cores or _cores(cells[at["reqcpus"]].strip()) or UNKNOWN,
+        queue=cells[at["partition"]].strip().split(",")[0],
+        user=cells[at["user"]].strip(),
         state="running" if state in ALIVE else state,
         file=0,
         line=0,
     )
 
 
-def _mend(cells: list[str], columns: dict[str, int], width: int) -> list[str]:
-    """Put a job name with bars in it together again; nothing else in sacct's output holds free text."""
-    extra = len(cells) - width
-    if extra <= 0 or "jobname" not in columns:
-        raise ValueError(f"{len(cells)} cells where the header has {width}")
-    at = columns["jobname"]
-    return [*cells[:at], "|".join(cells[at : at + extra + 1]), *cells[at + extra + 1 :]]
-
-
-def _fold(same: Sequence[_Run]) -> _Run:
-    """Make one of the runs of a job: earliest submit, last run."""
-    last = max(same, key=lambda run: (run.submit, run.start, run.end))
-    last.submit = min(run.submit for run in same)
+def _fold(one: _Run, other: _Run) -> _Run:
+    """Make one of two runs of a job: earliest submit, last run."""
+    last = max(one, other, key=lambda run: (run.queued, run.start, run.end))
+    last.submit = min(one.submit, other.submit)
     return last
 
 
-def _moment(text: str, second: bool, where: tzinfo) -> int:
-    """Read a time; `second` takes the later one where clocks go back."""
-    if text.lower() in NO_TIME:
-        return UNKNOWN
-    if re.fullmatch(r"\d{1,15}", text):
-        return int(text) or UNKNOWN
-    if not re.match(r"\d{4}-\d{2}-\d{2}T", text):
-        raise ValueError(f"{text[:40]!r} is no time")
-    try:
-        found = datetime.fromisoformat(text)
-        found = found if found.tzinfo else found.replace(tzinfo=where, fold=int(second))
-        return (found - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(seconds=1)
-    except (ValueError, OverflowError) as error:
-        raise ValueError(f"{text[:40]!r} is no time") from error
+class _Clock:
+    """Reads local times; an hour that comes twice when clocks go back has two readings."""
+
+    def __init__(self, where: tzinfo) -> None:
+        self.where = where
+
+    def read(self, text: str, *, second: bool = False) -> int:
+        """Read a time; `second` takes the later reading of an hour that came twice."""
+        if text.isdigit() and text.isascii() and len(text) <= 15:
+            return int(text) or UNKNOWN
+        if text.lower() in NO_TIME:
+            return UNKNOWN
+        try:
+            if text[10:11] != "T":
+                raise ValueError  # noqa: TRY301
+            found = datetime.fromisoformat(text)
+            found = found if found.tzinfo else found.replace(tzinfo=self.where, fold=int(second))
+            return int(found.timestamp() // 1)
+        except (ValueError, OverflowError) as error:
+            raise ValueError(f"{text[:40]!r} is no time") from error
+
+    def run(self, start: str, end: str, elapsed: str) -> tuple[int, int]:
+        """Read start and end; of several readings, the one that agrees with the elapsed time."""
+        first = self.read(start), self.read(end)
+        if self.where is UTC or UNKNOWN in first:
+            return first
+        again = self.read(start, second=True), self.read(end, second=True)
+        if again == first:
+            return first
+        pairs = sorted((s, e) for s in {first[0], again[0]} for e in {first[1], again[1]})
+        if re.fullmatch(r"[0-9]{1,12}", elapsed):
+            return min(pairs, key=lambda pair: abs(pair[1] - pair[0] - int(elapsed)))
+        return next((pair for pair in pairs if pair[0] <= pair[1]), pairs[0])
 
 
-def _unfold(start_text: str, end_text: str, elapsed: str, moment: Moment) -> tuple[int, int]:
-    """Read start and end; of an hour that came twice, take the reading that agrees with the elapsed time."""
-    starts, ends = ({moment(text, False), moment(text, True)} for text in (start_text, end_text))
-    pairs = sorted((start, end) for start in starts for end in ends)
-    if len(pairs) == 1 or UNKNOWN in starts | ends:
-        return pairs[0]
-    if re.fullmatch(r"\d{1,12}", elapsed):
-        return min(pairs, key=lambda pair: abs(pair[1] - pair[0] - int(elapsed)))
-    return next((pair for pair in pairs if pair[0] <= pair[1]), pairs[0])
-
-
+@lru_cache(maxsize=65536)
 def _limit(text: str) -> int:
     """Seconds of a limit as Slurm writes it: minutes, MM:SS, HH:MM:SS, D-HH[:MM[:SS]]; 0 if there is none."""
     if text.lower() in NO_LIMIT:
@@ -266,6 +286,7 @@ def _limit(text: str) -> int:
     return int(first) * 60 + int(second or 0)
 
 
+@lru_cache(maxsize=65536)
 def _cores(text: str) -> int:
     """Cores, written like 1200 or 1.2K; 0 if there are none."""
     match = re.fullmatch(r"(\d{1,12})(\.\d{1,3})?([KM]?)", text)

@@ -196,7 +196,7 @@ def _read_slowly(data: bytes, path: str) -> tuple[NDArray[np.int64], NDArray[np.
         try:
             if len(content) != FIELDS:
                 raise ValueError(f"{len(content)} fields instead of {FIELDS}")  # noqa: TRY301
-            rows.append([_number(content[i]) for i in USED])
+            rows.append(_numbers([content[i] for i in USED]))
             numbers.append(number)
         except ValueError as error:
             torn = number == len(lines) and len(content) < FIELDS
@@ -209,6 +209,12 @@ def _read_slowly(data: bytes, path: str) -> tuple[NDArray[np.int64], NDArray[np.
         np.array(numbers, dtype=np.int64),
         drops,
     )
+
+
+def _numbers(tokens: list[bytes]) -> list[int]:
+    if b"".join(tokens).replace(b"-", b"").isdigit() and max(map(len, tokens)) <= 18:
+        return list(map(int, tokens))
+    return [_number(token) for token in tokens]
 
 
 def _number(token: bytes) -> int:

@@ -73,7 +73,8 @@ def test_inspect_of_a_month(run, tmp_path):
 @pytest.mark.parametrize("command", [("inspect",), ("import", "-o", "out.csv")])
 @pytest.mark.parametrize(
     ("content", "message"),
-    [(b"", "is empty"), (b"hello\n", "not recognised"), (CSV.replace("1800", "-7").encode(), "line 2: runtime = '-7'"),
+    [(b"", "is empty"), (b"hello\n", "not recognised"),
+     (CSV.replace("1800", "-7").encode(), "line 2: runtime = '-7'"),
      (gzip.compress(CSV.encode())[:-9], "cut off")],
 )  # fmt: skip
 def test_bad_input_is_one_line_and_exit_code_1_and_nothing_is_written(

@@ -33,7 +33,7 @@ HEADERS = {
     "swf": "; MaxProcs: 64\n; UnixStartTime: 1000\n",
     "csv": "job_id,submit,runtime,walltime,cores,queue,user,start,end,state\n",
     "pbs": "",
-    "sacct": "JobIDRaw|JobID|User|Partition|State|Submit|Start|End|TimelimitRaw|Timelimit|AllocCPUS|ReqCPUS|NNodes\n",
+    "sacct": "JobIDRaw|JobID|User|Partition|State|Submit|Start|End|TimelimitRaw|Timelimit|NCPUS|ReqCPUS|N\n",
 }
 ROWS = {"swf": ["{j} {c} 5 60 4 -1 -1 4 100 -1 1 7 1 -1 3 -1 -1 -1"], "csv": CSV, "pbs": PBS, "sacct": SACCT}
 NASTY = [

@@ -7,7 +7,7 @@ from qconf.history import clean, derive_config, read
 
 SWF = "1 0 5 60 4 -1 -1 4 100 -1 1 7 1 -1 3 -1 -1 -1\n"
 CSV = "job_id,submit,runtime,walltime,cores,queue\na,1000,60,100,4,small\n"
-PBS = "11/20/2026 14:45:12;E;9.srv;user=u queue=q ctime=10 start=20 Resource_List.ncpus=4 end=30 Exit_status=0 x=1\n"
+PBS = "11/20/2026 14:45:12;E;9.srv;user=u queue=q ctime=10 start=20 Resource_List.ncpus=4 end=30 x=1\n"
 SACCT = "JobID|Submit|Start|End|Timelimit|AllocCPUS\n5|100|200|300|01:00:00|8\n"
 
 

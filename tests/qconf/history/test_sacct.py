@@ -125,6 +125,15 @@ def test_the_same_row_twice_is_one_job(write):
     assert (len(records.table), sum(records.merged.values())) == (2, 1)
 
 
+def test_a_requeued_job_that_still_waits_is_no_job_yet(write):
+    again = row(State="PENDING", Submit=DAY + "10:00:01", Start="Unknown", End="Unknown")
+    third = row(State="PENDING", Submit=DAY + "09:59:00", Start="Unknown", End="Unknown")
+    for rows in ((row(State="REQUEUED"), again, third), (again, third, row(State="REQUEUED"))):
+        records = read(write(sacct(*rows, row(JobIDRaw="6", JobID="6"))))
+        assert records.table["job_id"].tolist() == ["6"]
+        assert records.dropped["reason"].tolist() == ["waiting at the end of the log"]
+
+
 def test_epoch_seconds_and_local_time(write):
     epoch = sacct(row(Submit="1795161600", Start="1795165200", End="1795168800"))
     assert read(write(epoch)).table[["submit", "runtime"]].values.tolist() == [[1795161600, 3600]]
