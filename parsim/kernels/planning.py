@@ -32,7 +32,9 @@ KIND, POLICY, LOWER, UPPER, LEAST, DECIDER, FAVOURITE, FULL, MAKESPAN, STANDING 
 
 # Columns of a set of running jobs, latest first.
 WHEN, WHO = 0, 1
-HEADS = 32  # more than the bits of a number of cores
+WIDTHS = 32  # powers of two up to a number of cores
+BLOCK = 16  # jobs planned between two looks at whether anybody else can start now
+NEVER = 2**62
 
 
 @njit(cache=True, nogil=True, inline="always")
@@ -68,18 +70,50 @@ def _drop(running: Ints, count: int, job: int) -> None:
         running[m, WHO] = running[m + 1, WHO]
 
 
+@njit(cache=True, nogil=True, inline="always")
+def _shortest(order: Ints, count: int, jobs: Ints, width: Ints, shortest: Ints) -> None:
+    """Fill row `k` of `shortest` with the least walltime of each width from block `k` of the order on."""
+    block = (count - 1) // BLOCK
+    shortest[block, :] = NEVER
+    for k in range(count - 1, -1, -1):
+        if k // BLOCK < block:
+            block -= 1
+            shortest[block, :] = shortest[block + 1, :]
+        job = order[k]
+        shortest[block, width[job]] = min(shortest[block, width[job]], jobs[job, WALLTIME])
+
+
+@njit(cache=True, nogil=True)
+def _anyone_now(times: Ints, free: Ints, size: int, shortest: Ints) -> bool:
+    """Say whether a job of some width, of the walltime `shortest` has for it, could begin at once."""
+    b = WIDTHS - 1
+    for i in range(size):
+        while free[i] < 1 << b:
+            if shortest[b] <= times[i] - times[0]:
+                return True
+            b -= 1
+            if b < 0:
+                return False
+    while b >= 0:
+        if shortest[b] < NEVER:
+            return True
+        b -= 1
+    return False
+
+
 @njit(cache=True, nogil=True)
 def _plan(
     order: Ints,
     count: int,
     ascending: bool,
-    narrowest: int,
     jobs: Ints,
     width: Ints,
     times: Ints,
     free: Ints,
     size: int,
     heads: Ints,
+    shortest: Ints,
+    now_only: bool,
     worth: Floats,
     most: float,
     planned: Ints,
@@ -88,15 +122,15 @@ def _plan(
 
     ``heads[b]`` is a segment before which no job of 2**b cores or more can begin. That stays true while
     segments are cut, since their numbers only grow, and while cores are taken. Where the walltimes of the
-    order are `ascending`, a job cannot begin before one that is no wider and was planned before it. Given
-    the cores of the `narrowest` job, the plan ends as soon as nobody can start now, and those not planned
-    get -1; given 0, everybody is planned.
+    order are `ascending`, a job cannot begin before one that is no wider and was planned before it. With
+    `now_only` the plan ends as soon as it sees that nobody else can start now, and those not planned get
+    -1.
     """
     score = 0.0
     now = times[0]
     heads[:] = 0
     for k in range(count):
-        if free[0] < narrowest:
+        if now_only and k % BLOCK == 0 and not _anyone_now(times, free, size, shortest[k // BLOCK]):
             for rest in range(k, count):
                 planned[order[rest]] = -1
             return True
@@ -111,7 +145,7 @@ def _plan(
         if ascending:
             if need > 1 << b:
                 b += 1
-            while b < HEADS and heads[b] < i:
+            while b < WIDTHS and heads[b] < i:
                 heads[b] = i
                 b += 1
         planned[job] = times[i]
@@ -198,7 +232,8 @@ def replan(
     base_free = np.empty(at_once + 1, np.int64)
     times = np.empty(n + 2, np.int64)
     free = np.empty(n + 2, np.int64)
-    heads = np.empty(HEADS, np.int64)
+    heads = np.empty(WIDTHS, np.int64)
+    shortest = np.empty((n // BLOCK + 1, WIDTHS), np.int64)
     planned = np.empty((3, n), np.int64)
     scores = np.empty(3, np.float64)
     width = np.zeros(n, np.int64)  # 2**width: greatest power of two within the job's cores
@@ -259,13 +294,14 @@ def replan(
                     orders[p],
                     waiting,
                     p == SJF,
-                    0,
                     jobs,
                     width,
                     times,
                     free,
                     base,
                     heads,
+                    shortest,
+                    False,
                     worth,
                     most,
                     planned[p],
@@ -296,11 +332,9 @@ def replan(
                 cases[policy, 0, chosen] += 1
                 policy = chosen
             order = orders[policy]
-            narrowest = machine
-            for k in range(waiting):
-                narrowest = min(narrowest, jobs[order[k], CORES])
-            if narrowest > idle:
+            if idle == 0:
                 continue
+            _shortest(order, waiting, jobs, width, shortest)
             times[:base] = base_times[:base]
             free[:base] = base_free[:base]
             plan = planned[policy]
@@ -308,13 +342,14 @@ def replan(
                 order,
                 waiting,
                 policy == SJF,
-                narrowest,
                 jobs,
                 width,
                 times,
                 free,
                 base,
                 heads,
+                shortest,
+                True,
                 worth,
                 np.inf,
                 plan,
