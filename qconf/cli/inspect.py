@@ -86,9 +86,10 @@ def _print(answer: dict[str, Any], console: Console) -> None:
         facts.add_row(name, value)
     console.print(facts)
     console.print(_queues(answer["queues"]))
+    where = " in the whole log" if answer["outside_period"] else ""
     for title, counts in (
-        ("dropped", answer["dropped"]),
-        ("changed", answer["changed"]),
+        ("dropped" + where, answer["dropped"]),
+        ("changed" + where, answer["changed"]),
         ("lines that only add to a job", answer["merged_lines"]),
     ):
         if counts:

@@ -13,10 +13,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from qconf.config import parse_duration
 from qconf.errors import InputError
 from qconf.history.records import LIMITS, TEXTS, UNKNOWN, Drop, Records, SourceInfo, drop_table, job_table
 from qconf.history.sources import Source
-from qconf.history.times import duration, instant, parse_column, zone
+from qconf.history.times import instant, parse_column, zone
 
 REQUIRED = ("job_id", "submit", "runtime", "walltime", "cores", "queue")
 OPTIONAL = ("user", "start", "end", "state")
@@ -194,7 +195,11 @@ def _integers(  # noqa: PLR0917
     changed: Counter[str],
 ) -> NDArray[np.int64]:
     reader = (
-        duration if name in DURATIONS else partial(instant, where=zone(timezone)) if name in TIMES else _count
+        parse_duration
+        if name in DURATIONS
+        else partial(instant, where=zone(timezone))
+        if name in TIMES
+        else _count
     )
     values, bad = parse_column(texts, reader)
 

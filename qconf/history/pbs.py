@@ -14,10 +14,10 @@ from functools import lru_cache
 
 import numpy as np
 
+from qconf.config import parse_duration
 from qconf.errors import InputError
 from qconf.history.records import LIMITS, UNKNOWN, Drop, Records, SourceInfo, drop_table, job_table
 from qconf.history.sources import Source
-from qconf.history.times import duration
 
 RECORD = re.compile(r"\d\d/\d\d/\d{4} \d\d:\d\d:\d\d;([A-Za-z]{1,2});([^;\s]*);")
 _RUN = (" user=", " queue=", " ctime=", " start=", " Resource_List.ncpus=")
@@ -31,7 +31,7 @@ KEYS = {
 #: A value, or a part of one, may stand in quotes and hold blanks then.
 PAIR = re.compile(r"""([^\s=]+)=('[^']*'(?=\s|$)|(?:[^\s"]+|"[^"]*"|")*)""")
 ORDER = re.compile(r"(\d{1,18})(?:\[(\d{1,18})\])?")
-READ_DURATION = lru_cache(maxsize=65536)(duration)
+READ_DURATION = lru_cache(maxsize=65536)(parse_duration)
 GONE = {"D": "deleted before start", "A": "aborted before start", "M": "moved to another server"}
 TIMEOUT = -29  #: Exit_status of a job that its walltime limit killed
 POOL = "_p"  #: ends the name of the queue through which a job of another one enters the common pool

@@ -1,4 +1,4 @@
-"""Seconds, durations and dates as people and logs write them."""
+"""Dates and columns of times as people and logs write them."""
 
 from __future__ import annotations
 
@@ -13,32 +13,7 @@ from numpy.typing import NDArray
 
 from qconf.errors import InputError
 
-CLOCK = re.compile(r"(?:(\d{1,6})-)?(\d{1,7}):(\d{1,2}):(\d{1,2})(?:\.\d+)?")
-UNITS = re.compile(r"(?:(\d{1,7})d)?(?:(\d{1,9})h)?(?:(\d{1,10})m)?(?:(\d{1,12})s)?", re.IGNORECASE)
 ISO = re.compile(r"\d{4}-\d{2}-\d{2}")
-
-
-def duration(text: str) -> int:
-    """Read ``[D-]HH:MM:SS``, ``2h30m`` or seconds.
-
-    Raises
-    ------
-    ValueError
-        It is none of these.
-    """
-    text = text.strip()
-    if re.fullmatch(r"\d{1,12}", text):
-        return int(text)
-    if match := CLOCK.fullmatch(text):
-        days, hours, minutes, seconds = (int(part or 0) for part in match.groups())
-        if minutes > 59 or seconds > 59:
-            raise ValueError("minutes and seconds end at 59")
-        return ((days * 24 + hours) * 60 + minutes) * 60 + seconds
-    match = UNITS.fullmatch(text.replace(" ", ""))
-    if match and any(match.groups()):
-        days, hours, minutes, seconds = (int(part or 0) for part in match.groups())
-        return ((days * 24 + hours) * 60 + minutes) * 60 + seconds
-    raise ValueError("not a duration")
 
 
 def zone(name: str) -> tzinfo:

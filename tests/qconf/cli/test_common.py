@@ -1,0 +1,75 @@
+"""From the shared options to a history and its configuration."""
+
+import click
+import pytest
+
+from qconf.cli._common import history_options, load_history
+from qconf.errors import QconfError
+
+CSV = "job_id,submit,runtime,walltime,cores,queue\n" + "".join(
+    f"{i},2016-0{i}-15,60,100,{i},{'ab'[i % 2]}\n" for i in range(1, 5)
+)
+SITE = "machine: {cores: 64}\nqueues:\n  - {name: b}\n"
+
+
+@pytest.fixture
+def log(tmp_path):
+    path = tmp_path / "h.csv"
+    path.write_text(CSV)
+    return path
+
+
+def test_without_a_configuration_one_is_derived(log):
+    history, config = load_history([log], cores=16)
+    assert (len(history), config.names, config.machine.cores) == (4, ("b", "a"), 16)
+    with pytest.raises(QconfError, match="size of the machine is unknown"):
+        load_history([log])
+
+
+def test_with_a_configuration_the_jobs_are_routed_to_its_queues(log, tmp_path):
+    site = tmp_path / "site.yaml"
+    site.write_text(SITE)
+    history, config = load_history([log], site)
+    assert set(history.jobs["queue"]) == {"b"}
+    assert config.machine.cores == 64
+    assert load_history([log], site, 64)[1] == config
+    with pytest.raises(QconfError, match="--cores = 32: the configuration says 64"):
+        load_history([log], site, 32)
+
+
+@pytest.mark.parametrize(
+    ("period", "jobs"),
+    [
+        ({"month": "2016-02"}, ["2"]),
+        ({"start": "2016-02-15"}, ["2", "3", "4"]),
+        ({"end": "2016-02-15"}, ["1"]),
+        ({"start": "2016-02-15T00:00:01", "end": "1459000000"}, ["3"]),
+    ],
+)
+def test_periods(log, period, jobs):
+    history, _ = load_history([log], cores=16, **period)
+    assert history.jobs["job_id"].tolist() == jobs
+    assert history.outside == 4 - len(jobs)
+
+
+def test_a_derived_configuration_is_that_of_the_whole_log(log):
+    assert load_history([log], cores=16, month="2016-02")[1] == load_history([log], cores=16)[1]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [{"history": []}, {"month": "2016-02", "start": "2016-02-01"}, {"month": "2016-02", "end": "2016-03-01"}],
+)
+def test_options_that_do_not_go_together(log, arguments):
+    with pytest.raises(click.UsageError):
+        load_history(**({"history": [log], "cores": 16} | arguments))
+
+
+def test_the_options_are_the_arguments():
+    @click.command()
+    @history_options
+    def command(**given):
+        assert set(given) == {"history", "config_path", "cores", "month", "start", "end", "timezone"}
+        assert given["history"] == ()
+
+    command.main([], standalone_mode=False)
