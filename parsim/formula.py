@@ -132,7 +132,10 @@ class _Compiler:
             return [*descend(node.body), *descend(node.test), *descend(node.orelse), (op.SELECT, 0)]
         if isinstance(node, ast.Call):
             return self.call(node, descend)
-        raise self.fail(node, f"is not allowed: numbers, {', '.join(NAMES)}, + - * / **, comparisons, x if c else y, {', '.join(_CALLS)}")
+        raise self.fail(
+            node,
+            f"is not allowed: numbers, {', '.join(NAMES)}, + - * / **, comparisons, x if c else y, {', '.join(_CALLS)}",
+        )
 
     def call(self, node: ast.Call, descend: object) -> Code:
         assert callable(descend)  # noqa: S101 - for the type checker
@@ -141,7 +144,9 @@ class _Compiler:
             raise self.fail(node, f"is not one of the functions {', '.join(_CALLS)}")
         code, least, most = _CALLS[name]
         if not least <= len(node.args) <= most:
-            raise self.fail(node, f"takes {least} argument{'s' if least > 1 else ''}" + (" or more" if most > 2 else ""))
+            raise self.fail(
+                node, f"takes {least} argument{'s' if least > 1 else ''}" + (" or more" if most > 2 else "")
+            )
         out: Code = list(descend(node.args[0]))
         if most == 1:
             return [*out, (code, 0)]

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
-from parsim.kernels import machine
+from parsim.kernels import layout as at
 from parsim.kernels import order as orders
 from parsim.kernels.easy import easy
+from parsim.kernels.machine import run
 from parsim.schedule import SPREAD, Schedule
-from parsim.system import ORDERS, UNLIMITED, System
+from parsim.system import ORDERS, System
 from parsim.workload import MAX_DURATION, Workload
 
-NEVER = int(machine.NEVER)
+NEVER = int(at.NEVER)
 
 
 def simulate(workload: Workload, system: System) -> Schedule:
@@ -84,10 +86,14 @@ def _check(workload: Workload, system: System) -> None:
         return
     if int(workload.queue.max()) >= len(system.queues):
         job = int(np.argmax(workload.queue))
-        raise ValueError(f"queue[{job}]: {workload.queue[job]}, but the system has {len(system.queues)} queues")
+        raise ValueError(
+            f"queue[{job}]: {workload.queue[job]}, but the system has {len(system.queues)} queues"
+        )
     if int(workload.cores.max()) > system.cores:
         job = int(np.argmax(workload.cores))
-        raise ValueError(f"cores[{job}]: {workload.cores[job]} is wider than the machine of {system.cores} cores")
+        raise ValueError(
+            f"cores[{job}]: {workload.cores[job]} is wider than the machine of {system.cores} cores"
+        )
     for i, queue in enumerate(system.queues):
         for name, limit, concerned in (
             ("max_run_cores", queue.max_run_cores, workload.queue == i),
@@ -105,7 +111,9 @@ def _check(workload: Workload, system: System) -> None:
 def _bits(workload: Workload) -> int:
     """Low bits of a key that hold a job; the high ones must hold every instant that can occur."""
     bits = max(1, (len(workload) - 1).bit_length())
-    latest = int(workload.submit[-1] - workload.submit[0]) + int(workload.effective_runtime.sum()) + MAX_DURATION
+    latest = (
+        int(workload.submit[-1] - workload.submit[0]) + int(workload.effective_runtime.sum()) + MAX_DURATION
+    )
     if latest >= 1 << (62 - bits):
         raise ValueError(f"{len(workload)} jobs of {latest} seconds in all: too long for one simulation")
     return bits
@@ -168,25 +176,16 @@ def _simulate_plain(workload: Workload, system: System) -> Outcome:
 
 
 def _simulate_machine(workload: Workload, system: System) -> Outcome:
-    n = len(workload)
     state = _pack(workload, system)
-    ranking = _pack_ranking(workload, system)
-    starves = bool(state.settings[machine.STARVES])
-    by_queue = np.argsort(workload.queue, kind="stable").astype(np.int32) if starves else np.empty(0, np.int32)
-    cursors = np.zeros((len(system.queues), 2), dtype=np.int64)
-    if starves:
-        ends = np.cumsum(np.bincount(workload.queue, minlength=len(system.queues)))
-        cursors[1:, 0], cursors[:, 1] = ends[:-1], ends
-    machine.run(state, ranking, by_queue, cursors)
-    if (state.start < 0).any():
-        stuck = np.flatnonzero(state.start < 0)
-        raise RuntimeError(f"{stuck.size} jobs never started, the first is job {stuck[0]}: a defect of the simulator")
-    spread = np.flatnonzero(state.place < 0)
-    shares = {int(job): state.shares[-1 - state.place[job]].copy() for job in spread}
-    part = np.where(state.place < 0, SPREAD, state.place).astype(np.int32)
-    if n:
-        state.start[:] += workload.submit[0]
-    return state.start, part, shares
+    run(*state)
+    start, place = state.jobs[:, at.START], state.jobs[:, at.PLACE]
+    if (start < 0).any():
+        stuck = np.flatnonzero(start < 0)
+        raise RuntimeError(
+            f"{stuck.size} jobs never started, the first is job {stuck[0]}: a defect of the simulator"
+        )
+    shares = {int(job): state.shares[-1 - place[job]].copy() for job in np.flatnonzero(place < 0)}
+    return start + workload.submit[0], np.where(place < 0, SPREAD, place).astype(np.int32), shares
 
 
 def _eligible(workload: Workload, system: System, homes: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -206,126 +205,139 @@ def _eligible(workload: Workload, system: System, homes: NDArray[np.int64]) -> N
         bound = np.minimum(workload.walltime[members], queue.walltime[1])
         distinct, inverse = np.unique(bound, return_inverse=True)
         delay = [min(-((-ratio.numerator * int(w)) // ratio.denominator), MAX_DURATION * 2) for w in distinct]
-        eligible[members] = workload.submit[members] - workload.submit[0] + np.array(delay, dtype=np.int64)[inverse]
+        eligible[members] = (
+            workload.submit[members] - workload.submit[0] + np.array(delay, dtype=np.int64)[inverse]
+        )
     return eligible
 
 
-def _pack(workload: Workload, system: System) -> machine.State:
-    """Lay out everything that the kernel reads and writes."""
+def _pack(workload: Workload, system: System) -> at.State:
+    """Lay out everything that the event loop reads and writes."""
     n = len(workload)
-    part_cores = system.part_cores
-    parts, queues = len(part_cores), len(system.queues)
+    part_cores = np.asarray(system.part_cores)
     homes = _homes(workload, system)
     eligible = _eligible(workload, system, homes)
+    settings = _pack_settings(workload, system)
+    users, user = _number_users(workload, system)
 
-    jobs = np.empty((n, 8), dtype=np.int64)
-    jobs[:, machine.SUBMIT] = workload.submit - workload.submit[0]
-    jobs[:, machine.CORES] = workload.cores
-    jobs[:, machine.RUNTIME] = workload.effective_runtime
-    jobs[:, machine.WALLTIME] = workload.walltime
-    jobs[:, machine.QUEUE] = workload.queue
-    jobs[:, machine.USER] = workload.user
-    jobs[:, machine.HOME] = homes
-    jobs[:, machine.ELIGIBLE] = eligible
+    jobs = np.zeros((n, 15), dtype=np.int64)
+    jobs[:, at.SUBMIT] = workload.submit - workload.submit[0]
+    jobs[:, at.CORES] = workload.cores
+    jobs[:, at.RUNTIME] = workload.effective_runtime
+    jobs[:, at.WALLTIME] = workload.walltime
+    jobs[:, at.QUEUE] = workload.queue
+    jobs[:, at.USER] = user
+    jobs[:, at.HOME] = homes
+    jobs[:, at.ELIGIBLE] = eligible
+    jobs[:, at.START] = jobs[:, at.CAUSE] = jobs[:, at.HELD_SINCE] = -1
 
-    formula = system.formula
-    order = orders.FORMULA if formula is not None else ORDERS.index(system.order)
-    pool = system.pool if system.mode == "hybrid" else None
-    settings = np.zeros(10, dtype=np.int64)
-    settings[machine.BACKFILL] = system.backfill
-    settings[machine.ORDER] = order
-    settings[machine.COMBINED] = pool is not None and pool.placement == "combined"
-    settings[machine.STARVING_FIRST] = pool is not None and pool.starving_first
-    settings[machine.MOVE] = pool is not None and pool.entry == "move"
-    settings[machine.LIMITS] = system.has_limits
-    settings[machine.TRACK_HELD] = system.has_limits and formula is not None and formula.uses_eligible_time
-    settings[machine.STARVES] = any(queue.starvation is not None for queue in system.queues)
-    settings[machine.BITS] = _bits(workload)
-    settings[machine.LONE] = system.mode == "shared"
+    may_enter = int((eligible < NEVER).sum())
+    entries = np.bincount(homes, minlength=part_cores.size + 1)
+    entries[-2] += may_enter  # these may stand in the pool's list as well
+    most = np.minimum(part_cores, n) + 1
+    parts = np.zeros((part_cores.size + 1, 16), dtype=np.int64)
+    parts[:-1, at.CAPACITY] = parts[:-1, at.FREE] = part_cores
+    parts[1:, at.OFFSET] = np.cumsum(entries)[:-1]
+    parts[1:, at.FIRST_RUNNING] = np.cumsum(most)
+    parts[:, at.HEAD] = -1
 
-    users = int(workload.user.max()) + 1 if system.has_limits else 0
-    if users > n:  # any numbers will do for users: count them from 0
-        present, jobs[:, machine.USER] = np.unique(workload.user, return_inverse=True)
-        jobs[:, machine.USER] -= int(present[0] < 0)
-        users = present.size
-
-    entries = np.bincount(homes, minlength=parts + 1)
-    entries[parts - 1] += int((eligible < NEVER).sum())  # these may stand in the pool's list as well
-    lists = np.zeros((parts + 1, 3), dtype=np.int64)
-    lists[1:, machine.OFFSET] = np.cumsum(entries)[:-1]
-    room = int(entries.sum())
-
-    state_parts = np.zeros((parts, 13), dtype=np.int64)
-    state_parts[:, machine.CAPACITY] = state_parts[:, machine.FREE] = part_cores
-    most = np.minimum(np.asarray(part_cores), n) + 1
-    state_parts[1:, machine.FIRST_RUNNING] = np.cumsum(most)[:-1]
-
-    spread = int((homes == parts).sum()) + (int((eligible < NEVER).sum()) if settings[machine.COMBINED] else 0)
-    if settings[machine.COMBINED]:
-        spread += int((homes == parts - 1).sum())
-    tracked = n if settings[machine.TRACK_HELD] or order == orders.FORMULA else 0
-    held = np.zeros((2, tracked), dtype=np.int64)
-    held[0] = -1
-    return machine.State(
+    spread = 1 + int(entries[-1]) + (may_enter + int(entries[-2]) if settings[at.COMBINED] else 0)
+    starves = bool(settings[at.STARVES])
+    ends = np.cumsum(np.bincount(workload.queue, minlength=len(system.queues)))
+    code, constants, columns, depth = _pack_formula(workload, system)
+    return at.State(
         jobs=jobs,
         queues=_pack_queues(system),
+        parts=parts,
         settings=settings,
-        lists=lists,
-        waiting=np.empty((3, room), dtype=np.int32),
-        value=np.empty(room, dtype=np.float64),
-        parts=state_parts,
+        waiting=np.empty((3, int(entries.sum())), dtype=np.int32),
+        value=np.empty(int(entries.sum()), dtype=np.float64),
         expected=np.empty(int(most.sum()), dtype=np.int64),
         held_cores=np.empty(int(most.sum()), dtype=np.int64),
         ends=np.empty(min(n, system.cores) + 1, dtype=np.int64),
-        wakes=np.empty(int((eligible < NEVER).sum()) + 1, dtype=np.int64),
-        counts=np.zeros(4, dtype=np.int64),
-        used=np.zeros((queues, 2), dtype=np.int64),
-        used_by=np.zeros((max(1, users * queues), 2), dtype=np.int64),
-        is_head=np.zeros(n, dtype=np.bool_),
-        heads=np.full(parts + 1, -1, dtype=np.int64),
-        held=held,
-        start=np.full(n, -1, dtype=np.int64),
-        place=np.zeros(n, dtype=np.int32),
-        shares=np.empty((spread + 1, parts), dtype=np.int64),
-        how=np.zeros(n, dtype=np.int8),
-        cause=np.full(n, -1, dtype=np.int32),
+        wakes=np.empty(may_enter + 1, dtype=np.int64),
+        used_by=np.zeros((max(1, users * len(system.queues)), 2), dtype=np.int64),
+        shares=np.empty((spread, part_cores.size), dtype=np.int64),
+        code=code,
+        constants=constants,
+        columns=columns,
+        scratch=np.empty((1 + depth, orders.CHUNK)),
+        by_queue=np.argsort(workload.queue, kind="stable").astype(np.int32)
+        if starves
+        else np.empty(0, np.int32),
+        cursors=np.stack([np.concatenate([[0], ends[:-1]]), ends], axis=1),
+        usable=np.zeros(part_cores.size, dtype=np.bool_),
+        idle=np.zeros(part_cores.size, dtype=np.int64),
     )
+
+
+def _pack_settings(workload: Workload, system: System) -> NDArray[np.int64]:
+    pool = system.pool if system.mode == "hybrid" else None
+    formula = system.formula
+    settings = np.zeros(14, dtype=np.int64)
+    settings[at.BACKFILL] = system.backfill
+    settings[at.ORDER] = orders.FORMULA if formula is not None else ORDERS.index(system.order)
+    settings[at.COMBINED] = pool is not None and pool.placement == "combined"
+    settings[at.STARVING_FIRST] = pool is not None and pool.starving_first
+    settings[at.MOVE] = pool is not None and pool.entry == "move"
+    settings[at.LIMITS] = system.has_limits
+    settings[at.TRACK_HELD] = system.has_limits and formula is not None and formula.uses_eligible_time
+    settings[at.STARVES] = any(queue.starvation is not None for queue in system.queues)
+    settings[at.BITS] = _bits(workload)
+    settings[at.LONE] = system.mode == "shared"
+    return settings
+
+
+def _number_users(workload: Workload, system: System) -> tuple[int, NDArray[np.int64]]:
+    """How many users to keep account of, and their numbers: as given, unless these leave large gaps."""
+    users = int(workload.user.max()) + 1 if system.has_limits else 0
+    if users <= len(workload):
+        return users, workload.user
+    present, user = np.unique(workload.user, return_inverse=True)
+    return present.size, user - int(present[0] < 0)
 
 
 def _pack_queues(system: System) -> NDArray[np.int64]:
     ranks = sorted({queue.priority for queue in system.queues})
-    table = np.empty((len(system.queues), 7), dtype=np.int64)
+    table = np.zeros((len(system.queues), 9), dtype=np.int64)
     for row, queue in zip(table, system.queues, strict=True):
-        row[machine.STARVATION] = NEVER if queue.starvation is None else queue.starvation
-        row[machine.RANK] = ranks.index(queue.priority)
-        row[machine.MAX_WALLTIME] = queue.walltime[1]
+        row[at.STARVATION] = NEVER if queue.starvation is None else queue.starvation
+        row[at.RANK] = ranks.index(queue.priority)
+        row[at.MAX_WALLTIME] = queue.walltime[1]
         for column, limit in (
-            (machine.MAX_RUN, queue.max_run),
-            (machine.MAX_RUN_CORES, queue.max_run_cores),
-            (machine.MAX_USER_RUN, queue.max_user_run),
-            (machine.MAX_USER_CORES, queue.max_user_cores),
+            (at.MAX_RUN, queue.max_run),
+            (at.MAX_RUN_CORES, queue.max_run_cores),
+            (at.MAX_USER_RUN, queue.max_user_run),
+            (at.MAX_USER_CORES, queue.max_user_cores),
         ):
-            row[column] = UNLIMITED * 2 if limit is None else limit
+            row[column] = NEVER if limit is None else limit
     return table
 
 
-_NOTHING = np.empty((0, 2), dtype=np.int64)
-
-
-def _pack_ranking(workload: Workload, system: System) -> machine.Ranking:
-    priority = np.array([queue.priority for queue in system.queues], dtype=np.float64)
+def _pack_formula(
+    workload: Workload, system: System
+) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64], int]:
+    """Program, constants, columns (the first has queue priorities) and depth of the stack."""
+    priority = np.array([queue.priority for queue in system.queues], dtype=np.float64)[workload.queue]
+    whole = _whole_priorities(system)[workload.queue]
     formula = system.formula
     if formula is None:
-        code, constants, columns, depth = _NOTHING, np.empty(0), np.empty((0, 0)), 1
-    else:
-        base = np.zeros((4, len(workload)))
-        base[0], base[1], base[2] = priority[workload.queue], workload.walltime, workload.cores
-        code, constants, columns, depth = formula.code, formula.constants, formula.columns(base), formula.depth
-    return machine.Ranking(
-        priority=priority,
-        code=code,
-        constants=constants,
-        columns=columns,
-        stack=np.empty((depth, orders.CHUNK)),
-        eligible=np.empty(orders.CHUNK),
+        return np.empty((0, 2), np.int64), np.empty(0), whole[np.newaxis], 0
+    base = np.stack([priority, workload.walltime, workload.cores, np.zeros(len(workload))])
+    code = formula.code.copy()
+    code[code[:, 0] == orders.COLUMN, 1] += 1
+    return (
+        code,
+        formula.constants,
+        np.concatenate([whole[np.newaxis], formula.columns(base)]),
+        formula.depth,
     )
+
+
+def _whole_priorities(system: System) -> NDArray[np.float64]:
+    """Priorities scaled to whole numbers, so that equal priority factors are equal as floats too."""
+    exact = [Fraction(repr(float(queue.priority))) for queue in system.queues]
+    scale = math.lcm(*(value.denominator for value in exact))
+    if scale * max(exact) > 2**22:  # with a wait below 2**31 their product would not be exact
+        scale = 1
+    return np.array([float(value * scale) for value in exact])

@@ -68,7 +68,10 @@ class Queue:
         if self.partition < 0:
             yield "partition", f"{self.partition} is negative"
         if self.reservation and self.partition:
-            yield "partition", f"{self.partition}: a queue with advance reservations owns no partition, only 0"
+            yield (
+                "partition",
+                f"{self.partition}: a queue with advance reservations owns no partition, only 0",
+            )
         if self.starvation is not None and self.starvation < 0:
             yield "starvation", f"{self.starvation} is negative"
         for name in ("max_run", "max_run_cores", "max_user_run", "max_user_cores"):
@@ -218,5 +221,7 @@ class System:
 
     def with_partitions(self, sizes: Sequence[int]) -> System:
         """Return the partitioned system of the same queues with these partition sizes."""
-        queues = tuple(replace(queue, partition=int(size)) for queue, size in zip(self.queues, sizes, strict=True))
+        queues = tuple(
+            replace(queue, partition=int(size)) for queue, size in zip(self.queues, sizes, strict=True)
+        )
         return replace(self, queues=queues, mode="partitioned", pool=None)

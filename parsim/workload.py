@@ -23,7 +23,9 @@ def _column(name: str, values: ArrayLike, length: int | None) -> Column:
     if array.size and array.dtype.kind not in "iu":
         as_float = array.astype(np.float64)
         if not np.isfinite(as_float).all() or (as_float != np.floor(as_float)).any():
-            raise ValueError(f"{name}: expected whole numbers, got {array.dtype} with fractions, NaN or infinity")
+            raise ValueError(
+                f"{name}: expected whole numbers, got {array.dtype} with fractions, NaN or infinity"
+            )
     if length is not None and array.size != length:
         raise ValueError(f"{name}: {array.size} values, but submit has {length}")
     column = np.array(array, dtype=np.int64)
@@ -34,7 +36,9 @@ def _column(name: str, values: ArrayLike, length: int | None) -> Column:
 def _check_range(name: str, column: Column, low: int, high: int) -> None:
     bad = np.flatnonzero((column < low) | (column > high))
     if bad.size:
-        raise ValueError(f"{name}[{bad[0]}]: {column[bad[0]]} is outside {low}..{high} ({bad.size} such jobs)")
+        raise ValueError(
+            f"{name}[{bad[0]}]: {column[bad[0]]} is outside {low}..{high} ({bad.size} such jobs)"
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +81,9 @@ class Workload:
         _check_range("queue", self.queue, 0, 2**31 - 1)
         _check_range("user", self.user, -1, 2**31 - 1)
         if n and int(self.submit.max()) - int(self.submit.min()) > MAX_SPAN:
-            raise ValueError(f"submit: spans more than {MAX_SPAN} seconds, from {self.submit.min()} to {self.submit.max()}")
+            raise ValueError(
+                f"submit: spans more than {MAX_SPAN} seconds, from {self.submit.min()} to {self.submit.max()}"
+            )
 
     def __len__(self) -> int:
         """Return the number of jobs."""

@@ -7,7 +7,19 @@ import math
 import numpy as np
 from numba import njit
 
-FCFS, SJF, LJF, LXF, WFP3, FORMULA = range(6)
+from parsim.kernels.layout import (
+    CORES,
+    HELD_FOR,
+    HELD_SINCE,
+    MAX_WALLTIME,
+    ORDER,
+    QUEUE,
+    SUBMIT,
+    WALLTIME,
+    inlined,
+)
+
+FCFS, SJF, LJF, LXF, WFP3, FORMULA = range(6)  # values of `settings[ORDER]`
 
 # Instructions of a formula: postfix, on a stack.
 (ELIGIBLE_TIME, COLUMN, CONSTANT, ADD, SUBTRACT, MULTIPLY, DIVIDE, POWER, NEGATE,
@@ -16,13 +28,13 @@ FCFS, SJF, LJF, LXF, WFP3, FORMULA = range(6)
 CHUNK = 64  # jobs that one instruction is applied to before the next
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def _defined(x):
     """Turn what is no finite number into NaN, which every later operation hands on."""
     return x if math.isfinite(x) else np.nan
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", _nrt=False)
 def interpret(code, constants, columns, jobs, eligible, stack, count):
     """Run a formula for up to `CHUNK` jobs; the values are left in ``stack[0, :count]``, NaN where undefined.
 
@@ -116,7 +128,7 @@ def interpret(code, constants, columns, jobs, eligible, stack, count):
                     a[i] = y if y > x else x
 
 
-@njit(cache=True, nogil=True, error_model="numpy", inline="always")
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True, _nrt=False)
 def _power(x, y):
     """Return x to the y; NaN is handed on even where C says that NaN to the 0 is 1."""
     if math.isnan(x) or math.isnan(y):
@@ -141,7 +153,7 @@ def evaluate(code, constants, columns, stack):
     return out
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def _times(a, b):
     """Exact product of two floats as an unevaluated sum (Dekker 1971)."""
     product = a * b
@@ -154,7 +166,7 @@ def _times(a, b):
     return product, ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def _times2(a, a_low, b):
     """Product of an unevaluated sum and a float, again such a sum."""
     high, low = _times(a, b)
@@ -163,7 +175,7 @@ def _times2(a, a_low, b):
     return total, low - (total - high)
 
 
-@njit(cache=True, nogil=True)
+@inlined
 def wfp3(wait, walltime, cores):
     """Return ``wait**3 * cores / walltime**3`` of whole numbers, rounded once, so that equal ratios compare equal."""
     n, n_low = _times(wait, wait)
@@ -176,43 +188,48 @@ def wfp3(wait, walltime, cores):
     return quotient + ((n - p) + (n_low - p_low)) / d
 
 
-@njit(cache=True, nogil=True)
-def refresh_values(s, ranking, p, at, end, now):
-    """Set ``s.value`` of the waiting jobs ``at:end`` of list p to what sorts them at this instant, largest first."""
-    order = s.settings[1]
-    if p == s.parts.shape[0] - 1 and s.settings[9] == 0:  # the pool of a hybrid machine: priority factor
+@inlined
+def refresh_values(
+    jobs, queues, settings, waiting, value, code, constants, columns, scratch, by_factor, at, end, now
+):
+    """Set `value` of the waiting jobs ``at:end`` to what sorts them at this instant, largest first.
+
+    `by_factor`: by the priority factor of the pool, whatever the order (rule 7 of docs/simulator.md).
+    """
+    order = settings[ORDER]
+    if by_factor:
         for i in range(at, end):
-            j = s.waiting[0, i]
-            q = s.jobs[j, 4]
-            wait = np.float64(now - s.jobs[j, 0])
-            s.value[i] = wait * ranking.priority[q] / np.float64(min(s.jobs[j, 3], s.queues[q, 6]))
-        return
-    if order == FORMULA:
+            j = waiting[0, i]
+            wait = np.float64(now - jobs[j, SUBMIT])
+            bound = np.float64(min(jobs[j, WALLTIME], queues[jobs[j, QUEUE], MAX_WALLTIME]))
+            value[i] = wait * columns[0, j] / bound
+    elif order == FORMULA:
+        eligible, stack = scratch[0], scratch[1:]
         for first in range(at, end, CHUNK):
             count = min(CHUNK, end - first)
             for i in range(count):
-                j = s.waiting[0, first + i]
-                held = s.held[1, j]
-                if s.held[0, j] >= 0:
-                    held += now - s.held[0, j]
-                ranking.eligible[i] = np.float64(now - s.jobs[j, 0] - held)
-            jobs = s.waiting[0, first : first + count]
-            interpret(ranking.code, ranking.constants, ranking.columns, jobs, ranking.eligible, ranking.stack, count)
+                j = waiting[0, first + i]
+                held = jobs[j, HELD_FOR]
+                if jobs[j, HELD_SINCE] >= 0:
+                    held += now - jobs[j, HELD_SINCE]
+                eligible[i] = np.float64(now - jobs[j, SUBMIT] - held)
+            members = waiting[0, first : first + count]
+            interpret(code, constants, columns, members, eligible, stack, count)
             for i in range(count):
-                value = ranking.stack[0, i]
-                s.value[first + i] = 0.0 if math.isnan(value) else value
-        return
-    for i in range(at, end):
-        j = s.waiting[0, i]
-        wait = np.float64(now - s.jobs[j, 0])
-        walltime = np.float64(s.jobs[j, 3])
-        if order == SJF:
-            s.value[i] = -walltime
-        elif order == LJF:
-            s.value[i] = walltime
-        elif order == LXF:
-            s.value[i] = (wait + walltime) / walltime
-        elif order == WFP3:
-            s.value[i] = wfp3(wait, walltime, np.float64(s.jobs[j, 1]))
-        else:
-            s.value[i] = 0.0
+                v = stack[0, i]
+                value[first + i] = 0.0 if math.isnan(v) else v
+    else:
+        for i in range(at, end):
+            j = waiting[0, i]
+            wait = np.float64(now - jobs[j, SUBMIT])
+            walltime = np.float64(jobs[j, WALLTIME])
+            if order == SJF:
+                value[i] = -walltime
+            elif order == LJF:
+                value[i] = walltime
+            elif order == LXF:
+                value[i] = (wait + walltime) / walltime
+            elif order == WFP3:
+                value[i] = wfp3(wait, walltime, np.float64(jobs[j, CORES]))
+            else:
+                value[i] = 0.0

@@ -7,12 +7,13 @@ A key is an instant in its high bits and a job in its `bits` low ones, so that k
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from parsim.kernels.layout import inlined
 
 ONE = np.uint64(1)
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def push_key(heap, size, key):
     """Add `key` to the binary min-heap ``heap[:size]``."""
     i = np.uint64(size)
@@ -25,7 +26,7 @@ def push_key(heap, size, key):
     heap[i] = key
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def pop_key(heap, size):
     """Remove the least key of the binary min-heap ``heap[:size]``."""
     last = np.uint64(size - 1)
@@ -44,7 +45,7 @@ def pop_key(heap, size):
     heap[i] = key
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def add_running(keys, held, at, size, key, cores):
     """Insert a job that starts."""
     low = np.uint64(at)
@@ -57,7 +58,7 @@ def add_running(keys, held, at, size, key, cores):
     held[i] = cores
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def remove_running(keys, held, at, size, key):
     """Take out the job with this key, which must be there."""
     low = np.uint64(at)
@@ -73,7 +74,7 @@ def remove_running(keys, held, at, size, key):
         held[i] = held[i + ONE]
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def first_instant(keys, held, at, size, free, need, now, bits):
     """First instant from `now` on at which `need` cores are idle, by the expected ends; the part must be large enough."""
     instant = now
@@ -87,7 +88,7 @@ def first_instant(keys, held, at, size, free, need, now, bits):
     return instant
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inlined
 def available(keys, held, at, size, free, instant, bits):
     """Cores idle at `instant`, counting every running job whose expected end is at or before it."""
     i = np.uint64(at)
