@@ -1,0 +1,131 @@
+"""What a strategy learns from: the jobs of one period under a base configuration, ready to be simulated."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from parsim import Schedule, Workload, simulate
+from qconf.config import SiteConfig
+from qconf.errors import QconfError
+
+EPOCHS = 3
+
+
+class UnroutableError(QconfError):
+    """A configuration that cannot take every job which the base configuration takes: invalid, whatever it promises."""
+
+
+@dataclass(frozen=True, eq=False)
+class Month:
+    """Jobs and the base configuration that routed them.
+
+    Attributes
+    ----------
+    workload : Workload
+        Ascending by submit; `queue` counts the base configuration's queues.
+    base : SiteConfig
+    """
+
+    workload: Workload
+    base: SiteConfig
+    _routed: dict[tuple[object, ...], NDArray[np.int64]] = field(default_factory=dict, repr=False)
+
+    def __len__(self) -> int:
+        """Return the number of jobs."""
+        return len(self.workload)
+
+    def routed(self, config: SiteConfig) -> Workload:
+        """Return the jobs with the queues that `config` routes them to.
+
+        A job stays in the queue of its name where that still admits it; others go to the first queue in order
+        that does, as a Route queue would send them. Sizes are compared in whole grid units.
+
+        Raises
+        ------
+        UnroutableError
+            A job fits no queue.
+        """
+        if config.queues is self.base.queues or _doors(config) == _doors(self.base):
+            return self.workload
+        key = _doors(config)
+        if key not in self._routed:
+            self._routed[key] = self._route(config)
+        w = self.workload
+        return Workload(w.submit, w.cores, w.runtime, w.walltime, queue=self._routed[key], user=w.user)
+
+    def _route(self, config: SiteConfig) -> NDArray[np.int64]:
+        w, grid = self.workload, config.grid
+        queue = np.full(len(w), -1, dtype=np.int64)
+        admitted = []
+        for q in config.queues:
+            low, high = q.cores[0], -(-q.cores[1] // grid) * grid
+            admitted.append(
+                (w.cores >= low) & (w.cores <= high) & (w.walltime > q.walltime[0]) & (w.walltime <= q.walltime[1])
+            )
+        names = {q.name: i for i, q in enumerate(config.queues)}
+        for i, old in enumerate(self.base.queues):
+            if old.name in names:
+                j = names[old.name]
+                unchanged = (old.cores, old.walltime) == (config.queues[j].cores, config.queues[j].walltime)
+                stays = (w.queue == i) if unchanged else (w.queue == i) & admitted[j]
+                queue[stays] = j
+        for j, may in enumerate(admitted):
+            queue[(queue < 0) & may] = j
+        if (queue < 0).any():
+            job = int(np.argmax(queue < 0))
+            raise UnroutableError(
+                f"{int((queue < 0).sum())} jobs fit no queue, the first has {w.cores[job]} cores, {w.walltime[job]} s"
+            )
+        return queue
+
+    def simulate(self, config: SiteConfig) -> Schedule:
+        """Simulate all jobs under `config`, from an empty machine."""
+        return simulate(self.routed(config), config.system())
+
+    @cached_property
+    def epochs(self) -> tuple[tuple[float, Month], ...]:
+        """(weight, jobs) of three equal spans of time, the most recent heaviest; spans without jobs are left out."""
+        submit = self.workload.submit
+        edges = np.linspace(int(submit[0]), int(submit[-1]) + 1, EPOCHS + 1)
+        which = np.searchsorted(edges, submit, side="right") - 1
+        return tuple(
+            ((e + 1) / EPOCHS, Month(self.workload.take(which == e), self.base))
+            for e in range(EPOCHS)
+            if (which == e).any()
+        )
+
+    def weighted_wait(self, config: SiteConfig) -> float:
+        """Return the weighted sum of the epochs' mean waits under `config`, each from an empty machine; seconds."""
+        return sum(weight * float(epoch.simulate(config).wait.mean()) for weight, epoch in self.epochs)
+
+    @cached_property
+    def core_seconds(self) -> NDArray[np.float64]:
+        """Core-seconds of each base queue, shape (Q,)."""
+        w = self.workload
+        return np.bincount(w.queue, (w.cores * w.effective_runtime).astype(np.float64), len(self.base.queues))
+
+    @cached_property
+    def widest(self) -> NDArray[np.int64]:
+        """Cores of the widest job of each base queue, 0 without jobs, shape (Q,)."""
+        out = np.zeros(len(self.base.queues), dtype=np.int64)
+        np.maximum.at(out, self.workload.queue, self.workload.cores)
+        return out
+
+    def between(self, start: int, end: int) -> Month:
+        """Return the jobs submitted in ``[start, end)``."""
+        submit = self.workload.submit
+        return Month(self.workload.take((submit >= start) & (submit < end)), self.base)
+
+
+def _doors(config: SiteConfig) -> tuple[object, ...]:
+    return tuple((q.name, q.cores, q.walltime) for q in config.queues)
+
+
+def reserved(config: SiteConfig) -> Sequence[bool]:
+    """Tell for each queue whether its jobs start by advance reservation, and so own no partition."""
+    return [queue.reservation for queue in config.queues]
