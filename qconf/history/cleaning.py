@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from parsim.workload import MAX_DURATION
+from parsim.workload import MAX_DURATION, MAX_SPAN
 from qconf.config import SiteConfig
 from qconf.errors import InputError
 from qconf.history.history import COLUMNS, History
@@ -156,11 +156,28 @@ class _Cleaning:
                 over = mine & has_user & (self.cores > queue.max_user_cores)
                 self.drop(over, "above the running-cores limit per user of its queue", "cores", self.cores)
 
+    def _check_span(self, order: Column) -> None:
+        """Refuse submits too far apart for one machine; the farthest from the middle is the culprit."""
+        if not order.size or self.submit[order[-1]] - self.submit[order[0]] <= MAX_SPAN:
+            return
+        middle = self.submit[order[order.size // 2]]
+        row = int(max(order[0], order[-1], key=lambda i: abs(self.submit[i] - middle)))
+        job = self.records.table.iloc[row]
+        raise InputError(
+            f"more than {MAX_SPAN} seconds away from other submits",
+            file=self.records.sources[job["file"]].path if self.records.sources else None,
+            line=int(job["line"]),
+            field="submit",
+            value=int(job["submit"]),
+            fix="correct or remove the line",
+        )
+
     def result(self) -> History:
         records, alive = self.records, self.alive
         names = np.array([queue.name for queue in self.config.queues], dtype=object)
         rows = np.flatnonzero(alive)
         order = rows[np.argsort(self.submit[rows], kind="stable")]
+        self._check_span(order)
         moved = int((order != rows).sum())
         if moved:
             self.changed["put in the order of submission"] += moved
@@ -184,7 +201,7 @@ class _Cleaning:
         gone = records.table[~alive]
         paths = [source.path for source in records.sources]
         drops = [
-            Drop(job, paths[file], line, self.reasons[reason], detail)
+            Drop(job, paths[file] if paths else "", line, self.reasons[reason], detail)
             for job, file, line, reason, detail in zip(
                 gone["job_id"],
                 gone["file"],

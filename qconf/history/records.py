@@ -10,11 +10,12 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from parsim.workload import MAX_CORES, MAX_DURATION, MAX_SPAN
+from parsim.workload import MAX_CORES, MAX_DURATION
 
 UNKNOWN = -1  #: in every integer column; "" in those of text
 
-MAX_TIME = MAX_SPAN  #: no time is later, so no span is longer
+MAX_TIME = 2**37  #: of a time, seconds after the log's epoch
+MAX_EPOCH = 2**36  #: of the epoch itself: together they end before the year 9999
 
 INTEGERS = ("submit", "runtime", "walltime", "cores", "start", "end")
 TEXTS = ("job_id", "queue", "user", "state")

@@ -23,7 +23,7 @@ from parsim.workload import MAX_CORES
 from qconf.errors import InputError
 from qconf.history.records import (
     LIMITS,
-    MAX_TIME,
+    MAX_EPOCH,
     UNKNOWN,
     Drop,
     Records,
@@ -63,7 +63,7 @@ class Header(NamedTuple):
 
 
 def read_swf(sources: Sequence[Source], **_: object) -> Records:
-    """Read SWF files, in order; times of later files are moved to the first one's start.
+    """Read SWF files, in order; times count from the earliest start among their headers.
 
     Raises
     ------
@@ -79,12 +79,14 @@ def read_swf(sources: Sequence[Source], **_: object) -> Records:
         infos.append(SourceInfo(str(source.path), source.sha256))
         headers.append(read_header(data))
         table, bad = _read_one(data, headers[-1], str(source.path))
-        shift = headers[-1].epoch - headers[0].epoch
-        for name in ("submit", "start", "end"):
-            table[name] = table[name].where(table[name] < 0, table[name] + shift)
         table["file"] = np.int64(number)
         tables.append(table)
         drops += bad
+    epoch = min(header.epoch for header in headers)
+    for table, header in zip(tables, headers, strict=True):
+        if header.epoch > epoch:
+            for name in ("submit", "start", "end"):
+                table[name] = table[name].where(table[name] < 0, table[name] + (header.epoch - epoch))
     table = pd.concat(tables, ignore_index=True) if len(tables) > 1 else tables[0]
     if table.empty:
         raise InputError(
@@ -98,7 +100,7 @@ def read_swf(sources: Sequence[Source], **_: object) -> Records:
         dropped=drop_table(drops),
         read=len(table) + len(drops),
         machine_cores=max(sizes, default=None),
-        epoch=headers[0].epoch,
+        epoch=epoch,
         timezone=headers[0].timezone,
         sources=tuple(infos),
         format="swf",
@@ -124,7 +126,7 @@ def read_header(data: bytes) -> Header:
     cores = _whole(fields.get("MaxProcs"), MAX_CORES) or _whole(fields.get("MaxNodes"), MAX_CORES)
     return Header(
         cores or None,
-        _whole(fields.get("UnixStartTime"), MAX_TIME) or 0,
+        _whole(fields.get("UnixStartTime"), MAX_EPOCH) or 0,
         _zone(fields.get("TimeZoneString")),
         queues,
     )

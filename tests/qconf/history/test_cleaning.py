@@ -137,6 +137,13 @@ def test_queue_names_that_no_batch_system_takes_are_known_by_their_legal_form():
     assert one({"queue": "[fque:1]"}, site(queues=queues))[1]["queue"] == "fque-1"
 
 
+def test_submits_a_lifetime_apart_are_refused():
+    with pytest.raises(
+        InputError, match=r"log, line 2: submit = 9000000000: more than 2147483647 seconds away"
+    ):
+        clean(records({}, {"submit": 9 * 10**9}, {}), site())
+
+
 jobs = st.fixed_dictionaries(
     {
         "submit": st.integers(-1, 50), "runtime": st.integers(-1, 8000), "walltime": st.integers(-1, 8000),

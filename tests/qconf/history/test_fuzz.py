@@ -1,5 +1,6 @@
 """Ten thousand mutated lines per parser: an answer that adds up, or an InputError, never anything else."""
 
+import json
 import random
 
 import pytest
@@ -8,6 +9,7 @@ from hypothesis import strategies as st
 
 from qconf.errors import InputError
 from qconf.history import clean, derive_config, read
+from qconf.history.inspect import overview
 from qconf.history.reading import READERS
 
 ASKED = "Resource_List.ncpus=24 Resource_List.walltime=02:00:00"
@@ -112,6 +114,8 @@ def check(kind, path):
         return records
     assert history.read == records.read == len(history.jobs) + len(history.dropped)
     history.workload(config)
+    json.dumps(overview(history, config), allow_nan=False)
+    assert history.periods("month")
     return records
 
 

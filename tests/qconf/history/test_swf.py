@@ -122,10 +122,12 @@ def test_partial_executions_are_summed_up_by_another_line(write):
     assert records.dropped["reason"].tolist() == ["partial execution"] * 2
 
 
-def test_later_files_are_moved_to_the_first_ones_start(write):
+def test_files_are_moved_to_the_earliest_start(write):
     later = HEADER.replace("1000000000", "1000086400").replace("MaxProcs: 64", "MaxProcs: 32")
     records = read([write(HEADER + line(), "a"), write(later + line(2), "b.gz")])
     assert records.table["submit"].tolist() == [0, 86400]
+    turned = read([write(later + line(2), "c"), write(HEADER + line(), "d")])
+    assert (turned.table["submit"].tolist(), turned.epoch) == ([86400, 0], records.epoch)
     assert records.table["file"].tolist() == [0, 1]
     assert records.machine_cores == 64
 
