@@ -214,15 +214,14 @@ def _results(title: str, rows: Sequence[Row]) -> Table:
 
 
 def _switching(rows: Sequence[Row]) -> Table:
-    columns = ("discipline", "decisions", "kept %", *(f"to {name} %" for name in ("FCFS", "SJF", "LJF")))
-    table = _table(
-        "how they switch: decisions, then jobs started and time in use under each order, %",
-        (*columns, *(f"{what} {name}" for what in ("jobs", "time") for name in ("FCFS", "SJF", "LJF"))),
-    )
+    columns = ("discipline", "decisions", "kept", "to FCFS", "to SJF", "to LJF", "jobs F/S/L", "time F/S/L")
+    title = "how they switch, %: decisions; jobs started and time in use under FCFS/SJF/LJF"
+    table = _table(title, columns)
     for row in rows:
         if row.decisions and row.switched_to is not None:
             moves = [f"{100 * n / row.decisions:.1f}" for n in (row.kept, *row.switched_to.values())]
-            table.add_row(row.name, str(row.decisions), *moves, *_shares(row.starts), *_shares(row.seconds))
+            shares = ["/".join(_shares(counts)) for counts in (row.starts, row.seconds)]
+            table.add_row(row.name, str(row.decisions), *moves, *shares)
     return table
 
 

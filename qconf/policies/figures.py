@@ -47,6 +47,8 @@ def response_figure(swept: Sweep) -> str:
             axes.plot(*zip(*points, strict=True), marker=MARKS[i % len(MARKS)], ms=4, label=row.name)
         axes.set(xlabel="utilization, %", ylabel="mean response time, hours")
         axes.set_yscale("log")
+        axes.yaxis.set_major_formatter("{x:g}")
+        axes.yaxis.set_minor_formatter("{x:g}")
         axes.legend()
 
     return _drawn(draw)
@@ -70,17 +72,22 @@ def use_figure(swept: Sweep, name: str) -> str:
     return _drawn(draw)
 
 
-def grid_figure(grid: Mapping[tuple[int, int], Row], metric: str = "art") -> str:
-    """Draw a metric over the upper bound, a line per lower bound, as SVG text."""
+def grid_figure(grid: Mapping[tuple[int, int], Row]) -> str:
+    """Draw mean response time over the upper bound, a line per lower bound, as SVG text."""
 
     def draw(axes: Any) -> None:  # noqa: ANN401
+        uppers = sorted({high for _, high in grid})
         for i, lower in enumerate(sorted({low for low, _ in grid})):
-            points = [(high, grid[low, high].metrics[metric]) for low, high in sorted(grid) if low == lower]
+            points = [
+                (uppers.index(high), grid[low, high].metrics["art"] / 3600)
+                for low, high in sorted(grid)
+                if low == lower
+            ]
             axes.plot(
                 *zip(*points, strict=True), marker=MARKS[i % len(MARKS)], ms=4, label=f"lower {lower} s"
             )
-        axes.set(xlabel="upper bound, seconds", ylabel=metric)
-        axes.set_xscale("log")
+        axes.set(xlabel="upper bound, seconds", ylabel="mean response time, hours")
+        axes.set_xticks(range(len(uppers)), [str(upper) for upper in uppers])
         axes.legend()
 
     return _drawn(draw)

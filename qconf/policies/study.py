@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -68,8 +69,9 @@ class Row:
     seconds: dict[str, int] | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """Return what ``--json`` prints."""
-        out: dict[str, Any] = {"name": self.name, "metrics": self.metrics}
+        """Return what ``--json`` prints; what is undefined, such as fairness among no users, is null."""
+        values = {key: None if math.isnan(value) else value for key, value in self.metrics.items()}
+        out: dict[str, Any] = {"name": self.name, "metrics": values}
         if self.starts is not None:
             out |= {"decisions": self.decisions, "kept": self.kept, "switched_to": self.switched_to}
             out |= {"starts": self.starts, "seconds": self.seconds}
