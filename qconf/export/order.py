@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from qconf.config import QueueConfig, SiteConfig
+from qconf.config import ConfigError, QueueConfig, SiteConfig
 
 HIGHEST = 1023  #: of PBS's queue attribute Priority
 
@@ -148,3 +148,42 @@ def _with_starvation(text: str, config: SiteConfig, values: dict[str, int], note
     by_value = sorted(starving.items())
     limit = " else ".join(f"{period} if queue_priority == {value}" for value, period in by_value)
     return f"{_STARVING} if eligible_time >= ({limit} else 1e15) else {_grouped(text)}"
+
+
+def recognise(config: SiteConfig, text: str | None) -> SiteConfig | None:
+    """Give `config` the order, and the queues the starvation periods, with which `formula` writes `text`.
+
+    Returns
+    -------
+    SiteConfig or None
+        None where `text` is none of ours. Without a text the order is fcfs.
+    """
+    if text is None:
+        return config
+    values = scale(config.queues).values
+    pool_part, found, own = text.partition(" if queue_priority < 0 else ")
+    starving = r"(?<![0-9e])([0-9]+) if queue_priority == -?([0-9]+)\b"
+    by_value = {int(value): int(length) for length, value in re.findall(starving, text)}
+    single = re.search(r"2e15 \+ eligible_time if eligible_time >= ([0-9]+) else", text)
+    queues = []
+    for queue in config.queues:
+        period = int(single[1]) if single else by_value.get(values[queue.name])
+        if config.mode != "shared" and queue.reservation:
+            period = queue.starvation
+        queues.append(queue.model_copy(update={"starvation": period}))
+    pool = config.pool
+    if pool is not None and found and "2e15" in pool_part:
+        pool = pool.model_copy(update={"starving_first": True})
+    for order in _ALONE:
+        candidate = config.replace(queues=tuple(queues), order=order, pool=pool)
+        if formula(candidate, scale(candidate.queues))[0] == text:
+            return candidate
+    if config.mode == "hybrid" and found:
+        for inner in (own, own[1:-1]):
+            try:
+                candidate = config.replace(queues=tuple(queues), order=inner, pool=pool)
+            except ConfigError:
+                continue
+            if formula(candidate, scale(candidate.queues))[0] == text:
+                return candidate
+    return None

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
 
 from parsim.workload import MAX_DURATION
@@ -43,6 +43,12 @@ queues:
   - {name: large, cores: [41, 96], walltime: [0, 48h], priority: 100, reservation: true}
 pool: {cores: 24, entry: move}
 """
+
+QUICK = settings(
+    deadline=None,
+    phases=(Phase.explicit, Phase.reuse, Phase.generate),  # shrinking such configurations takes minutes
+    suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow],
+)
 
 needs_printed = pytest.mark.skipif(not PRINTED.exists(), reason=f"{PRINTED} is not here")
 
@@ -91,9 +97,7 @@ def exported(config, **options):
         raise
 
 
-@settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow]
-)
+@settings(QUICK, max_examples=60)
 @given(exportable(), st.booleans())
 def test_any_valid_configuration_loads_and_is_undone(config, told):
     before = PbsServer(FRESH)
@@ -116,9 +120,7 @@ def test_any_valid_configuration_loads_and_is_undone(config, told):
         )
 
 
-@settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow]
-)
+@settings(QUICK, max_examples=60)
 @given(exportable())
 def test_jobs_at_every_boundary_land_where_the_simulator_routes_them(config):
     server = PbsServer(exported(config)["queues.qmgr"])

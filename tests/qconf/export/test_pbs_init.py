@@ -1,0 +1,229 @@
+
+import pytest
+from hypothesis import HealthCheck, Phase, assume, given, settings
+
+from parsim.workload import MAX_CORES, MAX_DURATION
+from qconf.config import dump, load, parse
+from qconf.errors import InputError
+from qconf.export.nodes import Node, read_nodes
+from qconf.export.pbs import export_pbs
+from qconf.export.pbs_init import init_pbs
+from qconf.export.server import Server
+from tests.qconf.export.pbs_model import PbsServer, commands
+from tests.qconf.export.test_pbs import (
+    CRAY,
+    FRESH,
+    HYBRID,
+    PRINTED,
+    exportable,
+    exported,
+    needs_printed,
+    nodes_of,
+)
+
+QUICK = settings(
+    deadline=None,
+    phases=(Phase.explicit, Phase.reuse, Phase.generate),  # shrinking such configurations takes minutes
+    suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow],
+)
+
+
+@needs_printed
+def test_the_real_server():
+    found = init_pbs(Server.read(PRINTED), cores=35232, name="cray")
+    config = found.config
+    assert [(q.name, q.cores, q.walltime, q.priority) for q in config.queues] == [
+        ("idqueue", (8, 256), (0, 7200), 100),
+        ("small", (24, 1032), (0, 86400), 50),
+        ("small72", (24, 1032), (86400, 259200), 40),
+        ("medium", (1033, 8208), (0, 86400), 50),
+        ("large", (8209, 22800), (0, 86400), 50),
+    ]
+    assert config.order == "queue_priority * (1 + eligible_time / max(walltime, 1))"
+    assert [q.max_run_cores for q in config.queues] == [432, 2400, 1920, 7200, 22800]
+    assert config.mode == "hybrid"
+    assert config.pool.cores == 480
+    assert parse(dump(config)) == config
+    text = "\n".join(found.warnings)
+    assert (
+        "medium: its running-cores limit 7200 is below its widest job 8208: such a job never starts" in text
+    )
+    assert "a job of 8 cores that names no walltime is given 24:00:00" in text
+    assert "no routing leads there: workq" in text
+    assert "sizes are a guess" in text
+
+
+@needs_printed
+def test_export_gives_the_real_servers_queues_back():
+    for cores in (None, 35232):
+        config = init_pbs(Server.read(PRINTED), cores=cores).config
+        exported_server = PbsServer(export_pbs(config)["queues.qmgr"])
+        real = PbsServer(PRINTED.read_text(encoding="utf-8"))
+        assert list(exported_server.queues) == [name for name in real.queues if name != "workq"]
+        assert exported_server.queues["route"] == real.queues["route"]
+        for name in config.names:
+            ours = dict(exported_server.queues[name])
+            assert ours.pop("backfill_depth") == "1"
+            assert ours == real.queues[name]
+
+
+@needs_printed
+def test_without_a_size_it_guesses_and_says_so():
+    found = init_pbs(Server.read(PRINTED))
+    assert found.config.machine.cores > 34752
+    assert any("machine.cores" in warning and "guess" in warning for warning in found.warnings)
+
+
+@settings(QUICK, max_examples=40)
+@given(exportable())
+def test_export_print_init_export_is_a_fixed_point(config):
+    files = exported(config, nodes=nodes_of(config))
+    server = PbsServer(FRESH)
+    server.load(files["queues.qmgr"])
+    printed = server.printed()
+    # what pbsnodes would say after nodes.qmgr
+    server.load(files.get("nodes.qmgr", ""))
+    size = config.machine.cores_per_node
+    qlists = {
+        name: attributes.get("resources_available.Qlist", "") for name, attributes in server.nodes.items()
+    }
+    nodes = [Node(node.name, size, qlists.get(node.name, "")) for node in nodes_of(config)]
+    again = init_pbs(Server.parse(printed), nodes=nodes).config
+    assert again.mode == config.mode or config.mode != "shared"
+    files_again = exported(again, nodes=nodes_of(config))
+    assert commands(files_again["queues.qmgr"]) == commands(files["queues.qmgr"])
+    assert commands(files_again.get("nodes.qmgr", "")) == commands(files.get("nodes.qmgr", ""))
+
+
+@settings(QUICK, max_examples=30)
+@given(exportable())
+def test_the_queues_come_back_even_where_the_nodes_are_not_known(config):
+    files = exported(config)
+    again = init_pbs(Server.parse(PbsServer(files["queues.qmgr"]).printed())).config
+    assume(sum(q.cores[0] for q in config.queues) <= config.machine.cores)
+    assert [(q.name, q.cores, q.walltime) for q in again.queues] == [
+        (q.name, q.cores, q.walltime) for q in config.queues
+    ]
+    second = PbsServer(exported(again)["queues.qmgr"])
+    assert second.queues == PbsServer(files["queues.qmgr"]).queues
+
+
+def test_every_order_comes_back():
+    for order in ("fcfs", "sjf", "ljf", "lxf", "wfp3", "queue_priority * eligible_time / max(walltime, 1)"):
+        for text in (HYBRID, HYBRID.replace("entry: move", "entry: move, starving_first: true")):
+            config = parse(text.replace("order: fcfs", f"order: {order}"))
+            for variant in (config, config.replace(mode="shared", pool=None)):
+                nodes = read_nodes("n[1-12]")
+                server = PbsServer(export_pbs(variant, nodes=nodes)["queues.qmgr"])
+                server.load(export_pbs(variant, nodes=nodes).get("nodes.qmgr", ""))
+                known = [
+                    Node(n.name, 8, server.nodes.get(n.name, {}).get("resources_available.Qlist", ""))
+                    for n in nodes
+                ]
+                again = init_pbs(Server.parse(server.printed()), nodes=known).config
+                assert again.order == order
+                if not order.startswith("queue_priority"):
+                    mine = [
+                        q.starvation for q in variant.queues if variant.mode == "shared" or not q.reservation
+                    ]
+                    theirs = [
+                        q.starvation for q in again.queues if variant.mode == "shared" or not q.reservation
+                    ]
+                    assert theirs == mine
+
+
+def test_cray_comes_back_but_for_what_pbs_does_not_hold():
+    config = load(CRAY)
+    again = init_pbs(Server.parse(PbsServer(export_pbs(config)["queues.qmgr"]).printed()), cores=35232).config
+    queues = [q.model_copy(update={"reservation": False}) for q in config.queues]
+    assert again.queues == tuple(queues)
+    assert again.order == "fcfs"
+
+
+ODD = """\
+create queue a
+set queue a queue_type = Execution
+set queue a Priority = -5
+set queue a resources_max.ncpus = 64
+set queue a resources_max.walltime = 24:00
+set queue a resources_max.nodect = 4
+set queue a max_running = 7
+set queue a max_user_res.ncpus = 32
+set queue a enabled = True
+set queue a started = True
+create queue b
+set queue b queue_type = e
+set queue b resources_min.ncpus = 9
+set queue b resources_max.ncpus = 8
+set queue b enabled = True
+set queue b started = False
+create queue c
+set queue c queue_type = Execution
+set queue c resources_min.ncpus = 16
+set queue c max_run = "[u:PBS_GENERIC=2],[g:staff=3]"
+set queue c max_run_res.ncpus = [o:PBS_ALL=8]
+set queue c enabled = True
+set queue c started = True
+create queue d
+set queue d queue_type = Execution
+create queue r
+set queue r queue_type = Route
+set queue r resources_max.ncpus = 32
+set queue r route_destinations = "a,b,c,d,gone"
+set queue r route_lifetime = 0
+set queue r enabled = True
+set queue r started = True
+set server default_queue = nowhere
+set server job_sort_formula = "fairshare_factor * eligible_time"
+set server backfill_depth = 0
+"""
+
+
+def test_what_contradicts_itself_is_flagged():
+    found = init_pbs(Server.parse(ODD), cores=48)
+    a, c = found.config.queues
+    assert (a.name, a.cores, a.walltime, a.max_run, a.max_user_cores) == ("a", (1, 48), (0, 1440), 7, 32)
+    assert (c.name, c.cores, c.max_user_run, c.max_run_cores) == ("c", (16, MAX_CORES), 2, None)
+    assert a.priority == 1
+    assert c.priority == 6
+    assert c.walltime == (0, MAX_DURATION)
+    assert not found.config.backfill
+    text = "\n".join(found.warnings)
+    for words in (
+        "default_queue = nowhere: there is no such queue",
+        "its destination gone does not exist",
+        "b: not started",
+        "b: left out, its minimum is above its maximum",
+        "c: its running-cores limit 8 is below its narrowest job 16",
+        "c: max_run = [g:staff=3] has no place",
+        "d: not enabled, left out",
+        "a: resources_max.walltime = 24:00 means 00:24:00",
+        "a: resources_max.nodect = 4 has no place",
+        "a: resources_max.ncpus 64 is above the machine's 48; cut",
+        "r: route_lifetime = 0",
+        "a: r's own limits turn some of its jobs away",
+        "priorities were raised by 6",
+        "job_sort_formula was left out",
+        "eligible_time_enable is not True",
+    ):
+        assert words in text, words
+
+
+def test_without_a_route_queue():
+    found = init_pbs(Server.parse(FRESH), cores=8)
+    assert found.config.names == ("workq",)
+    assert found.config.mode == "shared"
+    assert any("no Route queue" in warning for warning in found.warnings)
+
+
+@pytest.mark.parametrize(
+    "text", ["set server scheduling = True", "create queue a", "create queue r queue_type=Route"]
+)
+def test_nothing_to_begin_with(text):
+    with pytest.raises(InputError, match="no Execution queue"):
+        init_pbs(Server.parse(text))
+
+
+def test_sizes_that_contradict_each_other():
+    with pytest.raises(InputError, match="the nodes have 16 cores"):
+        init_pbs(Server.parse(FRESH), cores=8, nodes=[Node("a", 8), Node("b", 8)])
