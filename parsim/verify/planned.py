@@ -65,6 +65,9 @@ class _Idle:
             first, last = self._cut(begin), self._cut(end)
             for k in range(first, last):
                 self.cores[k] += cores
+            for k in (last, first):
+                if k > 0 and self.cores[k] == self.cores[k - 1]:
+                    del self.times[k], self.cores[k]
 
     def _cut(self, instant: int) -> int:
         k = bisect_left(self.times, instant)

@@ -25,6 +25,7 @@ from qconf.policies import (
     bounds_grid,
     compare,
     generate_job_set,
+    published,
     shrunk,
     sweep,
 )
@@ -189,3 +190,19 @@ def test_usage_errors(tmp_path: Path) -> None:
         result = CliRunner().invoke(command, arguments)
         assert result.exit_code == 2
         assert message in result.output
+
+
+# The published tables.
+
+
+def test_published_tables(workload: Workload) -> None:
+    traces = [("small", workload, 24), ("smaller", workload.take(slice(100)), 24)]
+    lines = published.beside(published.FIRST, traces).splitlines()
+    assert lines[0].startswith("|  | small, published | ours | difference | smaller, published |")
+    assert len(lines) == 2 + len(published.FIRST)
+    row = [cell.strip() for cell in lines[2].strip("|").split("|")]
+    ours = published.sld_wa(plan(workload, 24, "planned-fcfs"))
+    assert row[:4] == ["FCFS", "3.1015", f"{ours:.4f}", f"{100 * (ours / 3.1015 - 1):+.1f} %"]
+    by_metric = published.beside(published.BY_METRIC, traces).splitlines()
+    assert by_metric[4].split("|")[3::3] == by_metric[6].split("|")[3::3]  # ARTwW and SLDwA
+    assert "| simple, published | 1.619 | 43.4 | 43.2 |" in published.decisions(workload, 24)
