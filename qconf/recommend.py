@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any, Literal
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Literal, Protocol
+
+import numpy as np
 
 from parsim.metrics import Summary
 from qconf.config import SiteConfig
+from qconf.history import History
+from qconf.strategies import BASELINES, NAMES, Options, Proposal, propose
+from qconf.tuning.bounds import utilization
+from qconf.tuning.judging import Guards, Interval, Trial, touched
+from qconf.tuning.month import Month, UnroutableError
+from qconf.tuning.sizes import NotApplicableError, Room
 
-
-@dataclass(frozen=True)
-class Interval:
-    """A gain over the current configuration: 0.2 is a fifth less; `low` to `high` is its 95 % interval."""
-
-    gain: float
-    low: float
-    high: float
+LEARNED = 2 / 3  # part of the history's time that strategies learn from; they are judged on the rest
+WARMUP = 3 * 86400
+FEWEST = 20  # jobs in either part, below which nothing can be said
 
 
 @dataclass(frozen=True)
@@ -96,3 +101,218 @@ class Recommendation:
     curves: list[Curve]
     parts: dict[str, tuple[int, int, int]]
     settings: dict[str, Any]
+
+
+class Store(Protocol):
+    """Keeps what is finished, so that an interrupted run can go on."""
+
+    def get(self, key: str) -> Proposal | None:
+        """Return what was kept under `key`."""
+
+    def put(self, key: str, proposal: Proposal) -> None:
+        """Keep a finished proposal."""
+
+
+def recommend(
+    history: History,
+    base: SiteConfig,
+    *,
+    strategies: Sequence[str] = NAMES,
+    objective: str = "mean-wait",
+    options: Options | None = None,
+    guards: Guards | None = None,
+    least_gain: float = 0.02,
+    store: Store | None = None,
+    progress: Callable[[str], None] | None = None,
+) -> Recommendation:
+    """Let every strategy learn on the first two thirds of the history, judge it on the rest, answer with the best.
+
+    Parameters
+    ----------
+    history : History
+        Cleaned with `base`.
+    base : SiteConfig
+        The current configuration.
+    strategies : sequence of str
+        ``current`` and the baselines are always among those judged.
+    objective : {"mean-wait", "bounded-slowdown", "mixed"}
+    options : Options
+    guards : Guards
+        What may not get worse; a strategy that breaks one is shown, not recommended.
+    least_gain : float
+        Gain below which a change is not worth its trouble.
+    store : Store, optional
+        Finished proposals of an interrupted run.
+    progress : callable, optional
+        Told what is being done.
+    """
+    options, guards = options or Options(), guards or Guards()
+    month = Month(history.workload(base), base)
+    first, last = history.span
+    cut = first + round((last + 1 - first) * LEARNED)
+    learned = month.between(first, cut)
+    trial = Trial.of(month, cut, last + 1, WARMUP)
+    names = tuple(dict.fromkeys(("current", *BASELINES, *strategies)))
+    settings = {
+        "objective": objective,
+        "seed": options.seed,
+        "samples": options.samples,
+        "slack": options.slack,
+        "tau_util": options.utilization,
+        "guards": asdict(guards),
+        "least_gain": least_gain,
+        "warmup_seconds": WARMUP,
+        "strategies": list(names),
+    }
+    parts = {
+        name: (
+            len(part),
+            history.epoch + int(part.workload.submit[0]),
+            history.epoch + int(part.workload.submit[-1]),
+        )
+        for name, part in (("history", month), ("learned", learned), ("judged", month.between(cut, last + 1)))
+        if len(part)
+    }
+    enough = min(len(learned), int(trial.counted.sum())) >= FEWEST
+    bench = _Bench(month, learned if enough else month, trial if enough else None, objective, options, guards, store)
+    rows = []
+    for name in names:
+        if progress is not None:
+            progress(name)
+        rows.append(bench.row(name))
+    answer = Recommendation(
+        verdict="KEEP",
+        reason="",
+        winner="current",
+        config=base,
+        base=base,
+        objective=objective,
+        rows=rows,
+        curves=curves(month),
+        parts=parts,
+        settings=settings,
+    )
+    if not enough:
+        reason = (
+            f"The history is too short to learn from one part and judge on another: {len(learned)} and "
+            f"{int(trial.counted.sum())} jobs, at least {FEWEST} are needed in each. Keep what you have."
+        )
+        return replace(answer, reason=reason)
+    return _decide(answer, least_gain)
+
+
+@dataclass
+class _Bench:
+    """Runs strategies, one after the other, on the same parts of a history."""
+
+    month: Month
+    learned: Month
+    trial: Trial | None
+    objective: str
+    options: Options
+    guards: Guards
+    store: Store | None
+
+    def __post_init__(self) -> None:
+        self.whole = Trial(self.month, np.ones(len(self.month), dtype=np.bool_))
+        if self.trial is not None:
+            self.current = self.trial.run(self.month.base)
+
+    def propose(self, name: str, part: str, month: Month) -> Proposal:
+        """Ask a strategy, or the store of an interrupted run."""
+        kept = self.store.get(f"{name}-{part}") if self.store is not None else None
+        if kept is None:
+            kept = propose(name, month, self.options)
+            if self.store is not None:
+                self.store.put(f"{name}-{part}", kept)
+        return kept
+
+    def row(self, name: str) -> Row:
+        """Learn, judge, and learn again from everything."""
+        began = time.perf_counter()
+        try:
+            final = self.propose(name, "whole", self.month)
+            _, whole = self.whole.run(final.config)
+            judged = gain = None
+            barred = ""
+            if self.trial is not None:
+                early = self.propose(name, "learned", self.learned)
+                schedule, judged = self.trial.run(early.config)
+                gain = self.trial.gain(self.current[0], schedule, self.objective, self.options.seed)
+                broken = [f"changes {path}, which is fixed" for path in touched(self.month.base, final.config)]
+                broken += self.guards.broken(self.current[1], judged)
+                barred = "; ".join(broken)
+        except (NotApplicableError, UnroutableError) as error:
+            return Row(name, None, None, None, None, str(error), seconds=time.perf_counter() - began)
+        return Row(name, final.config, judged, whole, gain, barred, final.decisions, time.perf_counter() - began)
+
+
+def _decide(answer: Recommendation, least_gain: float) -> Recommendation:
+    """Choose the best row that may be recommended, and say why in one paragraph."""
+    able = [row for row in answer.rows if row.gain is not None and not row.barred and row.name != "current"]
+    best = max(able, key=_gain, default=None)
+    beaten = _beaten(answer, best)
+    if best is None or best.gain is None or best.judged is None or best.config is None or best.gain.gain <= 0:
+        reason = (
+            "On jobs that they had not learned from, no strategy that may be recommended does better than the "
+            f"current configuration. {beaten} Keep what you have."
+        )
+        return replace(answer, reason=" ".join(reason.split()))
+    what = {
+        "mean-wait": "mean wait",
+        "bounded-slowdown": "mean bounded slowdown",
+        "mixed": "the mix of wait and slowdown",
+    }[answer.objective]
+    span = f"95 % interval {100 * best.gain.low:.1f} to {100 * best.gain.high:.1f} %"
+    if best.gain.gain < least_gain or best.gain.low <= 0:
+        why = "may be chance: the interval reaches zero" if best.gain.low <= 0 else "is not worth a change"
+        reason = (
+            f"On the last third of the history, which it had not learned from, the best candidate, {best.name}, lowers "
+            f"{what} by {100 * best.gain.gain:.1f} % ({span}), which {why}. {beaten} Keep what you have."
+        )
+        return replace(answer, reason=" ".join(reason.split()))
+    plain = "It is a plain baseline: nothing tuned did better." if best.name in BASELINES else ""
+    current = answer.rows[0].judged
+    before = f"{current['mean_wait']:.0f} s" if current is not None else "unknown"
+    reason = (
+        f"On the last third of the history, which it had not learned from, {best.name} lowers {what} by "
+        f"{100 * best.gain.gain:.1f} % ({span}); mean wait goes from {before} to {best.judged['mean_wait']:.0f} s. "
+        f"{plain} {beaten}"
+    )
+    return replace(answer, verdict="CHANGE", winner=best.name, config=best.config, reason=" ".join(reason.split()))
+
+
+def _gain(row: Row) -> float:
+    return row.gain.gain if row.gain is not None else 0.0
+
+
+def _beaten(answer: Recommendation, best: Row | None) -> str:
+    """Name the strategies that promised more than the best one but may not be recommended."""
+    least = max(_gain(best), 0.0) if best is not None else 0.0
+    return " ".join(
+        f"{row.name} would gain {100 * _gain(row):.1f} %, but {row.barred}."
+        for row in answer.rows
+        if row.barred and _gain(row) > least
+    )
+
+
+def curves(month: Month) -> list[Curve]:
+    """Simulate every queue that owns a partition alone, over sizes from its widest job to the machine."""
+    base, unit = month.base, month.base.grid
+    queues = np.array([i for i, q in enumerate(base.queues) if not q.reservation and month.widest[i]], dtype=np.int64)
+    space = Room(queues, base.machine.cores // unit, -(-month.widest[queues] // unit), unit, 0)
+    out = []
+    for k, i in enumerate(queues):
+        curve = utilization(month, space, k)
+        out.append(
+            Curve(
+                queue=base.queues[i].name,
+                sizes=(curve.sizes * unit).tolist(),
+                waits=curve.waits.tolist(),
+                utilizations=curve.shares.tolist(),
+            )
+        )
+    return out
+
+
+__all__ = ["Curve", "Guards", "Interval", "Recommendation", "Row", "Store", "curves", "recommend"]

@@ -1,0 +1,1 @@
+"""Searching: what proposes configurations, asks the simulator, and keeps the best."""

@@ -107,7 +107,8 @@ class Month:
     def core_seconds(self) -> NDArray[np.float64]:
         """Core-seconds of each base queue, shape (Q,)."""
         w = self.workload
-        return np.bincount(w.queue, (w.cores * w.effective_runtime).astype(np.float64), len(self.base.queues))
+        work = (w.cores * w.effective_runtime).astype(np.float64)
+        return np.bincount(w.queue, work, len(self.base.queues)).astype(np.float64)
 
     @cached_property
     def widest(self) -> NDArray[np.int64]:

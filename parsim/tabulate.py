@@ -1,0 +1,71 @@
+"""One list on many sizes of its partition: thousands of small simulations in one call."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import ArrayLike, NDArray
+
+from parsim.kernels.easy import easy
+from parsim.simulate import plain_jobs
+from parsim.workload import Workload
+
+
+@njit(cache=True, nogil=True)
+def _tabulate(jobs, sizes, backfill, bits, waits, ends, start):  # type: ignore[no-untyped-def]
+    """Fill total waits and last ends for ascending sizes; from the first size without any wait on nothing changes."""
+    n = jobs.shape[0]
+    for k in range(sizes.shape[0]):
+        easy(jobs, sizes[k], backfill, bits, start)
+        total = 0
+        last = 0
+        for j in range(n):
+            total += start[j] - jobs[j, 0]
+            last = max(last, start[j] + jobs[j, 2])
+        waits[k] = total
+        ends[k] = last
+        if total == 0:
+            waits[k:] = 0
+            ends[k:] = last
+            return
+
+
+def waits_by_size(
+    workload: Workload, sizes: ArrayLike, *, backfill: bool = True
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Simulate a workload alone, under EASY, on each of many sizes.
+
+    Parameters
+    ----------
+    workload : Workload
+        Ascending by submit.
+    sizes : array_like of int, shape (k,)
+        Ascending; none smaller than the widest job.
+    backfill : bool
+        False is FCFS.
+
+    Returns
+    -------
+    waits : ndarray(int64), shape (k,)
+        Sum of all waits, seconds.
+    spans : ndarray(int64), shape (k,)
+        First submit to last end, seconds.
+
+    Raises
+    ------
+    ValueError
+        Sizes that are not ascending or do not hold the widest job.
+    """
+    sizes = np.ascontiguousarray(sizes, dtype=np.int64)
+    if sizes.ndim != 1 or (np.diff(sizes) < 0).any():
+        raise ValueError("sizes: expected one ascending dimension")
+    waits, spans = np.zeros(sizes.size, dtype=np.int64), np.zeros(sizes.size, dtype=np.int64)
+    if not len(workload) or not sizes.size:
+        return waits, spans
+    if sizes[0] < workload.cores.max():
+        raise ValueError(f"sizes[0]: {sizes[0]} is below the widest job of {workload.cores.max()} cores")
+    if (np.diff(workload.submit) < 0).any():
+        raise ValueError("workload: expected ascending submits")
+    bits = max(1, (len(workload) - 1).bit_length())
+    _tabulate(plain_jobs(workload), sizes, backfill, bits, waits, spans, np.empty(len(workload), dtype=np.int64))
+    return waits, spans

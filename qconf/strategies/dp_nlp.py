@@ -1,0 +1,112 @@
+"""`dp-nlp`: the paper's weighted program. The surrogate proposes, the simulator decides.
+
+References
+----------
+Kondameedi and Vadhiyar, CCGrid 2017, section IV.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from parsim import System, simulate
+from qconf.strategies import Options, Proposal
+from qconf.tuning.bounds import lower_bounds
+from qconf.tuning.month import Month
+from qconf.tuning.nlp import minimise
+from qconf.tuning.samples import feasible_samples
+from qconf.tuning.sizes import Room, Sizes, proportional, room
+from qconf.tuning.surrogate import fit
+from qconf.tuning.tables import side_by_side
+
+STARTS = 10  # best samples from which SLSQP sets out
+FEWEST = 20  # samples that a surrogate is fitted to
+CANDIDATES = 10  # divisions that the simulator has the last word on
+
+
+def propose(month: Month, options: Options) -> Proposal:
+    """Find partition sizes; queues stay as they are. Never worse than pp or the current sizes on the history."""
+    space = room(month)
+    bounds = lower_bounds(month, space, options.slack, options.utilization)
+    log = [
+        {
+            "step": "bounds",
+            "low": bounds.low.tolist(),
+            "wanted": bounds.wanted.tolist(),
+            "slack": round(bounds.slack, 4),
+            "notes": list(bounds.notes),
+        }
+    ]
+    pp = proportional(month, space)
+    known = {"pp": pp}
+    if month.base.mode == "partitioned":
+        known["current"] = np.array([month.base.queues[i].partition for i in space.queues]) // space.unit
+
+    # Step 2: samples, each simulated on each epoch.
+    drawn = feasible_samples(max(options.samples - len(known), 1), space.total, bounds, options.seed)
+    samples = np.unique(np.concatenate([drawn, *(each[np.newaxis] for each in known.values())]), axis=0)
+    waits = _waits(month, space, list(samples), options.workers)
+    weights = [weight for weight, _ in month.epochs]
+    true = waits @ weights
+
+    # Step 3: one surrogate per epoch.
+    fractions = samples / space.total
+    surrogates = [
+        (weight, fit(fractions, waits[:, e], options.seed))
+        for e, (weight, _) in enumerate(month.epochs)
+        if len(samples) >= FEWEST
+    ]
+    log += [
+        {"step": "surrogate", "epoch": e + 1, "weight": round(weight, 4), "degree": s.degree, "penalty": s.penalty,
+         "r2": round(s.r2, 4), "rmse": round(s.rmse, 1), "note": "a bad fit" if s.r2 < 0.5 else ""}
+        for e, (weight, s) in enumerate(surrogates)
+    ]  # fmt: skip
+
+    # Step 4: minimise from the best samples.
+    ranked = np.argsort(true, kind="stable")
+    allowed = [i for i in ranked if bounds.proportional(samples[i]) and (samples[i] >= bounds.low).all()]
+    answer = minimise(surrogates, bounds, space.total, [samples[i] for i in ranked[:STARTS]])
+    if not surrogates:
+        log.append({"step": "surrogate", "note": f"only {len(samples)} divisions differ: each was simulated instead"})
+    log.append({"step": "slsqp", "samples": len(samples), "starts": answer.starts, "converged": answer.converged,
+                "expected": round(answer.expected[0], 1) if answer.expected else None})  # fmt: skip
+
+    # Step 5: the simulator decides among the best of both, pp and the current sizes.
+    candidates = _distinct(
+        [*answer.divisions[:CANDIDATES], *(samples[i] for i in allowed[:CANDIDATES]), *known.values()]
+    )
+    judged = _waits(month, space, candidates, options.workers) @ weights
+    best = int(np.argmin(judged))
+    log.append(
+        {
+            "step": "decide",
+            "tried": len(candidates),
+            "units": candidates[best].tolist(),
+            "weighted_wait": round(float(judged[best]), 1),
+            **{
+                f"{name}_weighted_wait": round(float(judged[_index(candidates, each)]), 1)
+                for name, each in known.items()
+            },
+        }
+    )
+    return Proposal(month.base.with_partitions(space.cores(candidates[best], len(month.base.queues))), log)
+
+
+def _waits(month: Month, space: Room, divisions: list[Sizes], workers: int) -> NDArray[np.float64]:
+    """Mean wait of each division on each epoch, shape (divisions, epochs), seconds."""
+    systems = [month.base.with_partitions(space.cores(units, len(month.base.queues))).system() for units in divisions]
+    tasks = [(epoch, system) for system in systems for _, epoch in month.epochs]
+    return np.array(side_by_side(workers, _mean_wait, tasks)).reshape(len(divisions), len(month.epochs))
+
+
+def _mean_wait(epoch: Month, system: System) -> float:
+    return float(simulate(epoch.workload, system).wait.mean())
+
+
+def _distinct(divisions: list[Sizes]) -> list[Sizes]:
+    return [np.array(key, dtype=np.int64) for key in dict.fromkeys(tuple(each.tolist()) for each in divisions)]
+
+
+def _index(divisions: list[Sizes], wanted: Sizes) -> int:
+    return next(i for i, each in enumerate(divisions) if (each == wanted).all())

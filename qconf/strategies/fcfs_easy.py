@@ -1,0 +1,33 @@
+"""`fcfs-easy`: one machine, one list in the order of submission, under EASY."""
+
+from __future__ import annotations
+
+from qconf.config import SiteConfig
+from qconf.strategies import Options, Proposal
+from qconf.tuning.month import Month
+
+
+def propose(month: Month, options: Options) -> Proposal:
+    """Make all queues alike."""
+    del options
+    return Proposal(undistinguished(month.base, "fcfs"))
+
+
+def undistinguished(base: SiteConfig, order: str) -> SiteConfig:
+    """Return the base queues on a shared machine, with nothing that sets one before another.
+
+    The queues keep their names, who may enter them, and their limits per user, which no search may touch.
+    """
+    queues = tuple(
+        queue.model_copy(
+            update={
+                "priority": 1.0,
+                "starvation": None,
+                "max_run": None,
+                "max_run_cores": None,
+                "partition": 0,
+            }
+        )
+        for queue in base.queues
+    )
+    return base.replace(queues=queues, mode="shared", order=order, backfill=True, pool=None)

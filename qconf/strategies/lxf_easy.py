@@ -1,0 +1,13 @@
+"""`lxf-easy`: one machine, one list by largest expansion factor, under EASY."""
+
+from __future__ import annotations
+
+from qconf.strategies import Options, Proposal
+from qconf.strategies.fcfs_easy import undistinguished
+from qconf.tuning.month import Month
+
+
+def propose(month: Month, options: Options) -> Proposal:
+    """Make all queues alike and sort by expansion factor."""
+    del options
+    return Proposal(undistinguished(month.base, "lxf"))

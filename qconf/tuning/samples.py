@@ -1,0 +1,71 @@
+"""Partition sets spread evenly over what the constraints leave: where the surrogates are fitted."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import linprog
+from scipy.stats import qmc
+
+from qconf.tuning.bounds import Bounds, proportional_matrix
+from qconf.tuning.sizes import Sizes, apportion
+
+DRAWN_AT_MOST = 2**13
+
+
+def feasible_samples(count: int, total: int, bounds: Bounds, seed: int) -> NDArray[np.int64]:
+    """Return `count` divisions within the bounds that keep the proportional constraint, as far as so many are found.
+
+    The simplex above the least size that each queue has in any feasible division is sampled, and what is not
+    proportional left out; where too few remain, others of that simplex fill up.
+
+    Returns
+    -------
+    ndarray(int64), shape (count, k)
+    """
+    low = _least_feasible(total, bounds)
+    drawn = sample(min(DRAWN_AT_MOST, 64 * count), total, low, seed)
+    good = np.array([bounds.proportional(each) for each in drawn])
+    return np.concatenate([drawn[good], drawn[~good]])[:count]
+
+
+def _least_feasible(total: int, bounds: Bounds) -> Sizes:
+    """Least size of each queue over all fractions that keep the constraints."""
+    matrix, limit = proportional_matrix(bounds.share, bounds.slack)
+    low = bounds.low.copy()
+    for i in range(low.size):
+        goal = np.zeros(low.size)
+        goal[i] = 1.0
+        end = linprog(
+            goal,
+            A_ub=matrix if len(matrix) else None,
+            b_ub=limit if len(matrix) else None,
+            A_eq=np.ones((1, low.size)),
+            b_eq=[1.0],
+            bounds=[(value / total, 1.0) for value in bounds.low],
+        )
+        if end.status == 0 and end.x is not None:
+            low[i] = max(low[i], int(np.floor(end.x[i] * total)))
+    return low if low.sum() <= total else bounds.low
+
+
+def sample(count: int, total: int, least: Sizes, seed: int) -> NDArray[np.int64]:
+    """Return `count` divisions of `total` units, spread evenly over those with none below `least`.
+
+    Returns
+    -------
+    ndarray(int64), shape (count, k)
+
+    Notes
+    -----
+    The first points of a scrambled Sobol sequence in k - 1 dimensions; the gaps between their sorted coordinates
+    are uniform on the simplex (Devroye 1986, section V.2).
+    """
+    k = least.size
+    if k == 1:
+        return np.full((count, 1), total, dtype=np.int64)
+    sobol = qmc.Sobol(k - 1, scramble=True, rng=np.random.default_rng(seed))
+    points = np.sort(sobol.random_base2(max(1, (count - 1).bit_length()))[:count], axis=1)
+    gaps = np.diff(points, axis=1, prepend=0.0, append=1.0)
+    spare = total - int(least.sum())
+    return np.array([least + apportion(row, spare, np.zeros_like(least)) for row in gaps], dtype=np.int64)

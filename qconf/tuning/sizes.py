@@ -1,0 +1,102 @@
+"""Partition sizes on the grid: where they may lie, how a share becomes a size."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qconf.errors import QconfError
+from qconf.tuning.month import Month
+
+Sizes = NDArray[np.int64]
+
+
+class NotApplicableError(QconfError):
+    """A strategy has nothing to say about this history; the message says why."""
+
+
+@dataclass(frozen=True)
+class Room:
+    """The machine to be divided, in grid units (nodes, or cores), among the queues that own a partition.
+
+    Attributes
+    ----------
+    queues : ndarray(int64), shape (k,)
+        Their indices in the base configuration.
+    total : int
+        Units of the machine.
+    widest : ndarray(int64), shape (k,)
+        Least units of each: its widest job of the history, or what its narrowest may ask for.
+    unit : int
+        Cores of a unit.
+    rest : int
+        Cores that make no whole unit; the largest partition gets them.
+    """
+
+    queues: NDArray[np.int64]
+    total: int
+    widest: NDArray[np.int64]
+    unit: int
+    rest: int
+
+    def cores(self, units: Sizes, count: int) -> list[int]:
+        """Return partition sizes in cores for all `count` queues of the base configuration."""
+        sizes = np.zeros(count, dtype=np.int64)
+        sizes[self.queues] = units * self.unit
+        sizes[self.queues[int(np.argmax(units))]] += self.rest
+        return [int(size) for size in sizes]
+
+
+def room(month: Month) -> Room:
+    """Return what there is to divide.
+
+    Raises
+    ------
+    NotApplicableError
+        No queue owns a partition, or the widest jobs of the queues do not fit side by side.
+    """
+    base, unit = month.base, month.base.grid
+    queues = np.array([i for i, q in enumerate(base.queues) if not q.reservation], dtype=np.int64)
+    if not queues.size:
+        raise NotApplicableError("every queue starts by advance reservation: there is no partition to size")
+    least = np.array([month.widest[i] or base.queues[i].cores[0] for i in queues])
+    widest = -(-least // unit)
+    total = base.machine.cores // unit
+    if widest.sum() > total:
+        raise NotApplicableError(
+            f"the widest jobs of the queues need {int(widest.sum() * unit)} of {base.machine.cores} cores side by side: "
+            "no partitions can hold them"
+        )
+    return Room(queues, total, widest, unit, base.machine.cores - total * unit)
+
+
+def apportion(shares: NDArray[np.float64], total: int, least: Sizes) -> Sizes:
+    """Round shares (that need not add up to anything) to whole units that sum to `total`, none below `least`.
+
+    Those whose share is below their least get it; the others divide the rest in proportion, by largest remainders.
+    """
+    shares = np.maximum(np.asarray(shares, dtype=np.float64), 0)
+    if shares.sum() <= 0:
+        shares = np.ones_like(shares)
+    raised = np.zeros(shares.size, dtype=np.bool_)
+    while True:
+        left = total - int(least[raised].sum())
+        weight = np.where(raised, 0.0, shares)
+        ideal = np.where(raised, least, left * weight / weight.sum() if weight.sum() > 0 else 0)
+        below = ~raised & (ideal < least)
+        if not below.any():
+            break
+        raised |= below
+    sizes = np.where(raised, least, np.floor(ideal + 1e-9)).astype(np.int64)
+    spare = total - int(sizes.sum())
+    order = np.lexsort((np.arange(shares.size), -(ideal - sizes)))
+    for i in range(spare):
+        sizes[order[i % shares.size]] += 1
+    return sizes
+
+
+def proportional(month: Month, space: Room) -> Sizes:
+    """Units in proportion to each queue's core-seconds, none below its widest job (paper, equation 7)."""
+    return apportion(month.core_seconds[space.queues], space.total, space.widest)
