@@ -1,0 +1,262 @@
+"""Figures of a recommendation as SVG text, the same bytes for the same numbers.
+
+Colours are Okabe and Ito's, told apart by colour-blind readers; markers and hatches tell them apart in print.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.backends.backend_svg import FigureCanvasSVG
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+
+from qconf.config import SiteConfig
+from qconf.recommend import Curve, Recommendation
+from qconf.report.wording import hours
+from qconf.strategies import BASELINES
+
+#: Ink, faint lines and paper: the report replaces these three by the colours of its page.
+INK, FAINT, PAPER = "#1b1f24", "#c9ced6", "#fdfdfc"
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7a5195", "#8c8c8c")
+MARKERS = "os^Dv<>P"
+HATCHES = ("", "//", "..", "xx", "\\\\", "++", "--", "oo")
+PLAIN = "#9aa3ad"  #: what is there to compare with
+
+STYLE: Any = {
+    "svg.hashsalt": "qconf",
+    "svg.fonttype": "path",
+    "path.simplify": True,
+    "font.family": "DejaVu Sans",
+    "font.size": 9,
+    "text.color": INK,
+    "text.parse_math": False,
+    "axes.edgecolor": FAINT,
+    "axes.labelcolor": INK,
+    "axes.facecolor": PAPER,
+    "axes.axisbelow": True,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "figure.facecolor": PAPER,
+    "figure.constrained_layout.h_pad": 0.08,
+    "figure.constrained_layout.w_pad": 0.08,
+    "grid.color": FAINT,
+    "grid.linewidth": 0.5,
+    "hatch.linewidth": 0.6,
+    "xtick.color": FAINT,
+    "ytick.color": FAINT,
+    "xtick.labelcolor": INK,
+    "ytick.labelcolor": INK,
+    "legend.frameon": False,
+}
+WAIT_TICKS = {0: "0", 60: "1 min", 600: "10 min", 3600: "1 h", 36000: "10 h", 360000: "100 h", 3600000: "1000 h"}
+
+CUT = 6  #: a bar longer than this many times the current one is cut, its number stays
+
+
+def figures(recommendation: Recommendation) -> dict[str, str]:
+    """Draw every figure that the recommendation has the numbers for: name to SVG text."""
+    drawn = {}
+    if any(row.judged is not None and math.isfinite(row.judged["mean_wait"]) for row in recommendation.rows):
+        drawn["mean-wait"] = mean_wait_figure(recommendation)
+    if recommendation.curves:
+        for name, what in (("wait-by-size", "waits"), ("utilization-by-size", "utilizations")):
+            marks = {"current": recommendation.base, "recommended": recommendation.config}
+            drawn[name] = curves_figure(recommendation.curves, what, marks)  # type: ignore[arg-type]
+    return drawn
+
+
+def draw(paint: Callable[[Any], None], size: tuple[float, float] = (7.2, 4.0)) -> str:
+    """Let `paint` draw on fresh axes of `size` inches, and return SVG text without dates."""
+    with mpl.rc_context({**mpl.rcParamsDefault, **STYLE}):
+        figure = Figure(figsize=size, layout="constrained")
+        FigureCanvasSVG(figure)  # type: ignore[no-untyped-call, unused-ignore]
+        paint(figure.add_subplot())
+        out = io.StringIO()
+        figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None})
+    return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
+
+
+def mean_wait_figure(recommendation: Recommendation) -> str:
+    """Draw the mean wait of each strategy on the judged part; the current one is a line, baselines are grey."""
+    rows = [
+        (row, row.judged["mean_wait"])
+        for row in recommendation.rows
+        if row.judged is not None and math.isfinite(row.judged["mean_wait"])
+    ]
+    current = next((wait for row, wait in rows if row.name == "current"), None)
+    longest = max(wait for _, wait in rows)
+    edge = min(longest, CUT * current) if current else longest
+
+    def paint(axes: Any) -> None:  # noqa: ANN401 - matplotlib has no types here
+        for i, (row, wait) in enumerate(rows):
+            winner = row.name == recommendation.winner
+            colour = COLOURS[1] if winner else (PLAIN if is_baseline(row.name) else COLOURS[0])
+            bar = axes.barh(i, min(wait, edge) / 3600, 0.66, color=colour, lw=0)
+            if row.barred:
+                bar[0].set(facecolor="none", edgecolor=colour, hatch="////", lw=0.8)
+            text = hours(wait) + (" »" if wait > edge else "")
+            axes.annotate(text, (min(wait, edge) / 3600, i), (4, 0), textcoords="offset points", va="center")
+        if current is not None:
+            axes.axvline(current / 3600, color=INK, lw=1, ls=(0, (4, 3)))
+        axes.set_yticks(range(len(rows)), [row.name for row, _ in rows])
+        for label, (row, _) in zip(axes.get_yticklabels(), rows, strict=True):
+            label.set_fontweight("bold" if row.name == recommendation.winner else "normal")
+        axes.tick_params(axis="y", length=0)
+        axes.invert_yaxis()
+        axes.margins(x=0.1)
+        axes.grid(axis="x")
+        axes.set_xlabel("mean wait on the judged part, hours")
+        _legend(axes, recommendation, [row.barred for row, _ in rows], current is not None)
+
+    return draw(paint, (7.2, 1.3 + 0.3 * len(rows)))
+
+
+def is_baseline(name: str) -> bool:
+    """Tell whether a row is there to be compared with."""
+    return name == "current" or name in BASELINES or name.startswith("shared")
+
+
+def _legend(axes: Any, recommendation: Recommendation, barred: Sequence[str], line: bool) -> None:  # noqa: ANN401
+    best = "recommended" if recommendation.verdict == "CHANGE" else "kept"
+    handles: list[Any] = [Patch(color=COLOURS[1], label=best), Patch(color=PLAIN, label="baseline")]
+    handles.append(Patch(color=COLOURS[0], label="strategy"))
+    if any(barred):
+        handles.append(Patch(facecolor="none", edgecolor=COLOURS[0], hatch="////", label="may not be recommended"))
+    if line:
+        handles.append(Line2D([], [], color=INK, lw=1, ls=(0, (4, 3)), label="current"))
+    axes.figure.legend(handles=handles, loc="outside upper left", ncols=len(handles), fontsize=8, handlelength=1.6)
+
+
+def curves_figure(
+    curves: Sequence[Curve],
+    what: Literal["waits", "utilizations"],
+    marks: Mapping[str, SiteConfig] | None = None,
+) -> str:
+    """Draw mean wait or utilization of each queue alone against its partition's size.
+
+    Parameters
+    ----------
+    curves : sequence of Curve
+    what : {"waits", "utilizations"}
+    marks : dict of str to SiteConfig, optional
+        Configurations whose partition sizes are marked; those of shared machines have none.
+
+    References
+    ----------
+    Kondameedi and Vadhiyar, CCGrid 2017, figures 1 and 2.
+    """
+    waits = what == "waits"
+    shown = {name: config for name, config in (marks or {}).items() if config.mode != "shared"}
+
+    def paint(axes: Any) -> None:  # noqa: ANN401
+        longest = 0.0
+        for i, curve in enumerate(curves):
+            values = curve.waits if waits else [100 * use for use in curve.utilizations]
+            longest = max([longest, *(value for value in values if math.isfinite(value))])
+            colour, marker = COLOURS[i % len(COLOURS)], MARKERS[i % len(MARKERS)]
+            every = max(1, len(values) // 12)
+            axes.plot(
+                curve.sizes, values, color=colour, marker=marker, ms=4, lw=1.4, markevery=every, label=curve.queue
+            )
+            for j, config in enumerate(shown.values()):
+                size = next((q.partition for q in config.queues if q.name == curve.queue), 0)
+                if size:
+                    at = float(np.interp(size, curve.sizes, values))
+                    axes.plot(size, at, marker="o*"[j % 2], ms=9 + 3 * j, mfc="none" if j == 0 else colour,
+                              mec=INK, mew=1.1, ls="", zorder=5)  # fmt: skip
+        for j, name in enumerate(shown):
+            axes.plot([], [], marker="o*"[j % 2], ms=8, mfc="none" if j == 0 else PLAIN, mec=INK, ls="", label=name)
+        _size_axis(axes, curves)
+        if waits:
+            axes.set_yscale("symlog", linthresh=60, linscale=0.5)
+            ticks = [tick for tick in WAIT_TICKS if tick <= longest * 3 or tick <= 60]
+            axes.set_yticks(ticks, [WAIT_TICKS[tick] for tick in ticks])
+            axes.set_yticks([], minor=True)
+            axes.set_ylim(-5, max(60.0, 1.6 * longest))
+        else:
+            axes.set_ylim(0, max(100.0, longest))
+        axes.set_ylabel("mean wait of the queue alone" if waits else "utilization of the partition, %")
+        axes.grid(axis="both")
+        axes.figure.legend(loc="outside right upper", fontsize=8)
+
+    return draw(paint)
+
+
+def _size_axis(axes: Any, curves: Sequence[Curve]) -> None:  # noqa: ANN401
+    sizes = [size for curve in curves for size in curve.sizes if size > 0]
+    axes.set_xlabel("partition size, cores")
+    if not sizes or max(sizes) < 20 * min(sizes):
+        return
+    axes.set_xscale("log")
+    low, high = math.log10(min(sizes)), math.log10(max(sizes))
+    ticks = [m * 10**e for e in range(int(low) - 1, int(high) + 2) for m in (1, 2, 5)]
+    ticks = [tick for tick in ticks if min(sizes) * 0.99 <= tick <= max(sizes) * 1.01]
+    axes.set_xticks(ticks, [f"{tick:,.0f}".replace(",", "\N{THIN SPACE}") for tick in ticks])
+    axes.set_xticks([], minor=True)
+
+
+def grouped_bars(
+    groups: Sequence[str],
+    series: Mapping[str, Sequence[float]],
+    *,
+    label: str,
+    line: Sequence[float] | None = None,
+    line_label: str = "current",
+) -> str:
+    """Draw a bar per series in each group (a period, a queue), for instance mean waits in hours, as SVG text.
+
+    Parameters
+    ----------
+    groups : sequence of str
+        Along the axis.
+    series : dict of str to sequence of float
+        A value per group; NaN leaves a gap.
+    label : str
+        What the values are, with their unit.
+    line : sequence of float, optional
+        A reference value per group, drawn across its bars.
+
+    Raises
+    ------
+    ValueError
+        A series has not one value per group.
+    """
+    wide = max(1, len(series))
+    values = {name: np.asarray(row, dtype=np.float64) for name, row in series.items()}
+    if line is not None:
+        values[line_label] = np.asarray(line, dtype=np.float64)
+    wrong = [name for name, row in values.items() if row.shape != (len(groups),)]
+    if wrong:
+        raise ValueError(f"{wrong[0]}: {values[wrong[0]].size} values for {len(groups)} groups")
+
+    def paint(axes: Any) -> None:  # noqa: ANN401
+        step = 0.84 / wide
+        place = np.arange(len(groups), dtype=np.float64)
+        for i, name in enumerate(series):
+            axes.bar(
+                place + (i - (wide - 1) / 2) * step,
+                np.nan_to_num(values[name]),
+                0.92 * step,
+                color=COLOURS[i % len(COLOURS)],
+                hatch=HATCHES[i // len(COLOURS) % len(HATCHES)],
+                edgecolor=PAPER,
+                lw=0,
+                label=name,
+            )
+        if line is not None:
+            axes.hlines(values[line_label], place - 0.45, place + 0.45, color=INK, lw=1.4, label=line_label)
+        crowded = sum(map(len, groups)) > 70
+        axes.set_xticks(place, groups, rotation=45 if crowded else 0, ha="right" if crowded else "center")
+        axes.tick_params(axis="x", length=0)
+        axes.set_ylabel(label)
+        axes.grid(axis="y")
+        axes.figure.legend(loc="outside upper left", ncols=min(6, wide + 1), fontsize=8, handlelength=1.4)
+
+    return draw(paint, (max(7.2, min(12.0, 0.16 * len(groups) * wide + 1.5)), 3.6))

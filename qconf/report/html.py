@@ -1,0 +1,210 @@
+"""report.html: one file that opens offline, in light and dark, on paper too."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+import jinja2
+from markupsafe import Markup
+
+from qconf.config import SiteConfig
+from qconf.history import History
+from qconf.recommend import Recommendation, Row
+from qconf.report import wording
+from qconf.report.figures import FAINT, INK, PAPER, is_baseline
+
+CAPTIONS = {
+    "mean-wait": "Mean wait of each strategy on the judged part of the history.",
+    "wait-by-size": "Mean wait of each queue alone on a partition, against the partition's size.",
+    "utilization-by-size": "Utilization of the same partitions: a large one idles, a small one makes jobs wait.",
+}
+STRATEGY_COLUMNS = (
+    ("mean wait, h", "mean_wait", wording.hours),
+    ("p95 wait, h", "p95_wait", wording.hours),
+    ("max wait, h", "max_wait", wording.hours),
+    ("bounded slowdown", "mean_bounded_slowdown", wording.number),
+    ("utilization, %", "utilization", wording.percent),
+)
+QUEUE_COLUMNS = (("jobs", "jobs", wording.count), *STRATEGY_COLUMNS[:4])
+
+#: Settings that say how it was computed, not what: they change no number of the answer.
+UNSHOWN = frozenset({"workers", "resume", "out", "json", "progress"})
+
+
+def render(
+    recommendation: Recommendation,
+    figures: Mapping[str, str],
+    *,
+    history: History | None = None,
+    timezone: str | None = None,
+    warnings: Sequence[str] = (),
+    export: Mapping[str, str] | None = None,
+    refused: str = "",
+) -> str:
+    """Write the report.
+
+    Parameters
+    ----------
+    recommendation : Recommendation
+    figures : dict of str to str
+        Name to SVG text, from `qconf.report.figures.figures`.
+    history : History, optional
+        What was read: adds what was dropped and changed, and gives the time zone.
+    timezone : str, optional
+        Of the dates, where `history` does not say it.
+    warnings : sequence of str
+    export : dict of str to str, optional
+        The files of pbs/, as `qconf.export.export_pbs` gives them.
+    refused : str
+        Why there is no export.
+
+    Returns
+    -------
+    str
+        HTML without any reference to another file but pbs/PLAN.md.
+    """
+    zone = timezone or (history.timezone if history is not None else "UTC")
+    template: str = (
+        _environment()
+        .get_template("report.html.j2")
+        .render(
+            r=recommendation,
+            change=recommendation.verdict == "CHANGE",
+            figures=[
+                {"name": name, "svg": inline(svg, name), "caption": CAPTIONS.get(name, name)}
+                for name, svg in figures.items()
+            ],
+            history=history,
+            parts=[
+                {"name": name, "jobs": jobs, "first": wording.date(low, zone), "last": wording.date(high, zone)}
+                for name, (jobs, low, high) in recommendation.parts.items()
+            ],
+            zone=zone,
+            strategies=[_strategy(recommendation, row) for row in recommendation.rows],
+            columns=STRATEGY_COLUMNS,
+            flattering=[row for row in recommendation.rows if row.judged is not None and row.whole is not None],
+            queues=_queues(recommendation),
+            queue_columns=QUEUE_COLUMNS,
+            sites=_changes(wording.site_facts(recommendation.base), wording.site_facts(recommendation.config)),
+            definitions=definitions(recommendation.base, recommendation.config),
+            decisions=[(row.name, _steps(row)) for row in recommendation.rows if row.decisions],
+            settings=settings_shown(recommendation.settings),
+            objective=wording.METRIC_NAMES.get(recommendation.objective, recommendation.objective),
+            warnings=list(warnings),
+            export=export,
+            refused=refused,
+        )
+    )
+    return "\n".join(line.rstrip() for line in template.splitlines() if line.strip()) + "\n"
+
+
+def settings_shown(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings on which the answer depends, by name."""
+    return {key: settings[key] for key in sorted(settings) if key not in UNSHOWN}
+
+
+@lru_cache(maxsize=1)
+def _environment() -> jinja2.Environment:
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("qconf.report", "templates"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "hours": wording.hours,
+        "number": wording.number,
+        "percent": wording.percent,
+        "count": wording.count,
+        "gain": wording.gain_text,
+        "value": wording.value_text,
+    }
+    return environment
+
+
+def inline(svg: str, name: str) -> Markup:
+    """Make an SVG file a part of a page: no prologue, ids of its own, the page's colours.
+
+    `svg` is trusted: matplotlib draws text as outlines and escapes what it writes.
+    """
+    text = svg[svg.index("<svg") :]
+    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
+    text = re.sub(r"<!--.*?-->", "", text, flags=re.DOTALL)  # matplotlib repeats every text in a comment
+    text = re.sub(r'\s+xmlns(:\w+)?="[^"]*"', "", text)
+    text = text.replace("xlink:href=", "href=")
+    prefix = re.sub(r"[^a-z0-9]+", "-", name.lower())
+    text = re.sub(r'\bid="([^"]*)"', rf'id="{prefix}-\1"', text)
+    text = re.sub(r"url\(#", f"url(#{prefix}-", text)
+    text = re.sub(r'href="#', f'href="#{prefix}-', text)
+    for colour, variable in ((INK, "ink"), (FAINT, "faint"), (PAPER, "paper")):
+        text = re.sub(rf"(?<=[:\"] ){colour}|(?<=[:\"]){colour}", f"var(--{variable})", text)
+    # A presentation attribute knows no variable, a style does.
+    text = re.sub(r'\b(fill|stroke)="(var\(--\w+\))"', r'style="\1: \2"', text)
+    text = re.sub(r'(<svg\b[^>]*?)\s+width="[^"]*"', r"\1", text, count=1)
+    text = re.sub(r'(<svg\b[^>]*?)\s+height="[^"]*"', r"\1", text, count=1)
+    text = text.replace("<svg", '<svg role="img"', 1)
+    return Markup("\n".join(line for line in text.splitlines() if line.strip()))  # noqa: S704
+
+
+def _strategy(recommendation: Recommendation, row: Row) -> dict[str, Any]:
+    gain = row.gain
+    sense = ""
+    if gain is not None and row.name != "current":
+        sense = "better" if gain.low > 0 else ("worse" if gain.high < 0 else "")
+    return {
+        "row": row,
+        "winner": row.name == recommendation.winner,
+        "baseline": is_baseline(row.name),
+        "sense": sense,
+    }
+
+
+def _queues(recommendation: Recommendation) -> list[dict[str, Any]]:
+    """Pair the winner's numbers of each queue with the current ones."""
+    found = {row.name: row.judged for row in recommendation.rows if row.judged is not None}
+    before, after = found.get("current"), found.get(recommendation.winner)
+    names = list(dict.fromkeys([*(before.queues if before else ()), *(after.queues if after else ())]))
+    return [
+        {
+            "name": name,
+            "before": before.queues.get(name) if before else None,
+            "after": after.queues.get(name) if after and recommendation.winner != "current" else None,
+        }
+        for name in names
+    ]
+
+
+def _changes(before: Mapping[str, str], after: Mapping[str, str]) -> list[dict[str, Any]]:
+    return [
+        {"name": name, "before": before.get(name), "after": after.get(name)}
+        for name in dict.fromkeys([*before, *after])
+    ]
+
+
+def definitions(base: SiteConfig, config: SiteConfig) -> list[dict[str, Any]]:
+    """Compare the queues of two configurations: per queue its state and each property before and after."""
+    rows = []
+    for name in dict.fromkeys([*base.names, *config.names]):
+        old = wording.queue_facts(base.queue(name), base) if name in base.names else {}
+        new = wording.queue_facts(config.queue(name), config) if name in config.names else {}
+        state = "same" if old == new else ("removed" if not new else ("new" if not old else "changed"))
+        rows.append({"name": name, "state": state, "facts": _changes(old, new)})
+    return rows
+
+
+def _steps(row: Row) -> list[tuple[str, list[tuple[str, str]]]]:
+    return [
+        (
+            wording.value_text(step.get("step", "")),
+            [
+                (str(key).replace("_", " "), wording.value_text(value))
+                for key, value in step.items()
+                if key != "step" and wording.value_text(value) != wording.ABSENT
+            ],
+        )
+        for step in row.decisions
+    ]

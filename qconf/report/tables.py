@@ -1,0 +1,104 @@
+"""A recommendation as tables: for the terminal, and in long form for other programs."""
+
+from __future__ import annotations
+
+import sys
+import textwrap
+from collections.abc import Iterator
+
+import pandas as pd
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from parsim.metrics import METRICS
+from qconf.recommend import Recommendation, Row
+from qconf.report.wording import gain_text, hours, number, percent
+
+WIDTH = 110
+
+#: Title, metric and how it is written: what a person compares strategies by.
+COLUMNS = (
+    ("mean wait h", "mean_wait", hours),
+    ("p95 wait h", "p95_wait", hours),
+    ("max wait h", "max_wait", hours),
+    ("bounded sld", "mean_bounded_slowdown", number),
+    ("util %", "utilization", percent),
+)
+
+
+def console() -> Console:
+    """Return the console of tables: as wide as the terminal, or plain text `WIDTH` wide where there is none."""
+    if sys.stdout.isatty():
+        return Console(highlight=False)
+    return Console(width=WIDTH, highlight=False, color_system=None, force_terminal=False)
+
+
+def strategies_table(recommendation: Recommendation) -> Table:
+    """Every strategy on the judged part: ``>`` is what to load, ``x`` may not be recommended."""
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
+    table.add_column("")
+    table.add_column("strategy", no_wrap=True)
+    for title, *_ in COLUMNS:
+        table.add_column(title, justify="right", no_wrap=True)
+    table.add_column("gain %, 95 % interval", justify="right", no_wrap=True)
+    for row in recommendation.rows:
+        style = "bold" if row.name == recommendation.winner else ("dim" if row.barred else "")
+        cells = [] if row.judged is None else [write(row.judged[key]) for _, key, write in COLUMNS]
+        cells = cells or ["-"] * len(COLUMNS)
+        gain = "reference" if row.name == "current" else gain_text(row.gain)
+        table.add_row(_mark(recommendation, row), Text(row.name), *cells, gain, style=style)
+    return table
+
+
+def _mark(recommendation: Recommendation, row: Row) -> str:
+    if row.name == recommendation.winner:
+        return ">"
+    return "x" if row.barred else ""
+
+
+def print_recommendation(recommendation: Recommendation, to: Console | None = None) -> None:
+    """Print the verdict, its reason, the table, and why some rows may not be recommended."""
+    to = to or console()
+    verdict = textwrap.fill(f"{recommendation.verdict}: {recommendation.reason}", min(to.width, WIDTH))
+    to.print(Text(verdict), soft_wrap=True)
+    to.print()
+    to.print(strategies_table(recommendation))
+    barred = [row for row in recommendation.rows if row.barred]
+    if barred:
+        to.print()
+        to.print("x may not be recommended:")
+        widest = max(len(row.name) for row in barred)
+        for row in barred:
+            indent = " " * (widest + 4)
+            text = textwrap.fill(row.barred, min(to.width, WIDTH), initial_indent=indent, subsequent_indent=indent)
+            to.print(Text(f"  {row.name:<{widest}}  {text.lstrip()}"), soft_wrap=True)
+
+
+def comparison_frame(recommendation: Recommendation) -> pd.DataFrame:
+    """Return every metric of every strategy on the judged part, in long form.
+
+    Returns
+    -------
+    DataFrame
+        strategy, queue, metric, value. Queue ``all`` is the whole; a queue of that name is ``all (queue)``.
+        Beside parsim's `METRICS` the whole has ``gain``, ``gain_low`` and ``gain_high`` of the objective.
+        Seconds, shares in 0..1; NaN where there is no such value. Strategies without numbers have no rows.
+    """
+    return pd.DataFrame(list(_comparison(recommendation)), columns=["strategy", "queue", "metric", "value"])
+
+
+def _comparison(recommendation: Recommendation) -> Iterator[tuple[str, str, str, float]]:
+    for row in recommendation.rows:
+        if row.judged is None:
+            continue
+        for metric in METRICS:
+            yield row.name, "all", metric, row.judged.overall[metric]
+        if row.gain is not None:
+            for metric, value in zip(
+                ("gain", "gain_low", "gain_high"), (row.gain.gain, row.gain.low, row.gain.high), strict=True
+            ):
+                yield row.name, "all", metric, value
+        for queue, values in row.judged.queues.items():
+            for metric in METRICS:
+                yield row.name, "all (queue)" if queue == "all" else queue, metric, values[metric]

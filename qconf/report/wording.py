@@ -1,0 +1,134 @@
+"""Numbers, spans and times as people read them; the same everywhere in tables and reports."""
+
+from __future__ import annotations
+
+import math
+from datetime import datetime
+from typing import Any
+
+from parsim.workload import MAX_CORES, MAX_DURATION
+from qconf.config import PoolConfig, QueueConfig, SiteConfig, format_duration
+from qconf.history.times import zone
+from qconf.recommend import Interval
+
+ABSENT = "-"
+
+#: What a metric is called where a person reads.
+METRIC_NAMES = {
+    "mean-wait": "mean wait",
+    "mean_wait": "mean wait",
+    "bounded-slowdown": "mean bounded slowdown",
+}
+
+
+def hours(seconds: float) -> str:
+    """Write seconds as hours with two decimals, fewer from 1000 h on."""
+    if not math.isfinite(seconds):
+        return ABSENT
+    value = seconds / 3600
+    return f"{value:.2f}" if value < 1000 else f"{value:.0f}"
+
+
+def number(value: float) -> str:
+    """Write a number with two decimals, fewer from 1000 on."""
+    if not math.isfinite(value):
+        return ABSENT
+    return f"{value:.2f}" if abs(value) < 1000 else f"{value:.0f}"
+
+
+def percent(share: float) -> str:
+    """Write a share in 0..1 as a percentage without its sign."""
+    return f"{100 * share:.1f}" if math.isfinite(share) else ABSENT
+
+
+def count(value: float) -> str:
+    """Write a whole number with narrow groups of three digits."""
+    return f"{value:,.0f}".replace(",", " ") if math.isfinite(value) else ABSENT
+
+
+def gain_text(gain: Interval | None) -> str:
+    """Write a gain like ``+20.1 (+12.0 to +27.9)``; plus is better than the current configuration."""
+    if gain is None or not math.isfinite(gain.gain):
+        return ABSENT
+    text = f"{100 * gain.gain:+.1f}"
+    if math.isfinite(gain.low) and math.isfinite(gain.high):
+        text += f" ({100 * gain.low:+.1f} to {100 * gain.high:+.1f})"
+    return text
+
+
+def date(second: int, timezone: str) -> str:
+    """Write a Unix second as local date and time."""
+    return datetime.fromtimestamp(second, zone(timezone)).strftime("%Y-%m-%d %H:%M")
+
+
+def queue_facts(queue: QueueConfig, config: SiteConfig) -> dict[str, str]:
+    """Say what a queue of `config` is, one short text per property."""
+    if queue.reservation:
+        size = "by reservation"
+    else:
+        size = str(queue.partition) if config.mode != "shared" else "whole machine"
+    limits = [
+        f"{getattr(queue, name)} {what}"
+        for name, what in (
+            ("max_run", "jobs"),
+            ("max_run_cores", "cores"),
+            ("max_user_run", "jobs a user"),
+            ("max_user_cores", "cores a user"),
+        )
+        if getattr(queue, name) is not None
+    ]
+    return {
+        "cores": _range(*queue.cores, unlimited=MAX_CORES),
+        "walltime": _walltime(*queue.walltime),
+        "priority": f"{queue.priority:g}",
+        "runs on (cores)": size,
+        "starving after": ABSENT if queue.starvation is None else format_duration(queue.starvation),
+        "running at most": ", ".join(limits) or ABSENT,
+    }
+
+
+def site_facts(config: SiteConfig) -> dict[str, str]:
+    """Say what holds for all queues."""
+    return {
+        "mode": config.mode,
+        "order of waiting jobs": config.order,
+        "backfill": "EASY" if config.backfill else "none",
+        "common pool": _pool(config.pool, config) if config.mode == "hybrid" and config.pool else ABSENT,
+    }
+
+
+def _pool(pool: PoolConfig, config: SiteConfig) -> str:
+    first = ", starving first" if pool.starving_first else ""
+    return (
+        f"{pool.cores} cores, from priority factor {config.threshold:g}, "
+        f"placement {pool.placement}, entry {pool.entry}{first}"
+    )
+
+
+def _range(low: int, high: int, *, unlimited: int) -> str:
+    return f"{low} and more" if high == unlimited else f"{low} to {high}"
+
+
+def _walltime(above: int, upto: int) -> str:
+    if upto == MAX_DURATION:
+        return f"above {format_duration(above)}" if above else "any"
+    return f"{format_duration(above)} to {format_duration(upto)}" if above else f"up to {format_duration(upto)}"
+
+
+def value_text(value: Any) -> str:  # noqa: ANN401 - whatever a strategy noted down
+    """Write a value of a decision: numbers short, lists and dicts on one line, nothing as -."""
+    if value is None or value == "":
+        return ABSENT
+    if hasattr(value, "item") and getattr(value, "ndim", 0) == 0:
+        value = value.item()
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.6g}" if math.isfinite(value) else ABSENT
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {value_text(item)}" for key, item in value.items()) or ABSENT
+    if isinstance(value, list | tuple):
+        return ", ".join(map(value_text, value)) or ABSENT
+    return str(value)

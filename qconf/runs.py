@@ -1,0 +1,336 @@
+"""The directory of a run: all that a recommendation is, in files that are the same for the same inputs and seed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import platform
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import date, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from parsim.metrics import Summary
+from qconf import __version__
+from qconf.config import SiteConfig, dump
+from qconf.errors import InputError
+from qconf.export import ExportError, prepare_pbs
+from qconf.export.nodes import Node
+from qconf.export.server import Server
+from qconf.export.unsaid import Binding
+from qconf.files import all_or_nothing
+from qconf.history import History
+from qconf.recommend import Recommendation, Row
+from qconf.report import comparison_frame, figures, render
+from qconf.report.html import settings_shown
+
+RECORD, TIMINGS = "run.json", "timings.json"
+VERSIONS = ("matplotlib", "numba", "numpy", "pandas", "scikit-learn", "scipy")
+#: Folders that hold nothing but a run's own files, so that those of the run before are taken away.
+OWN = ("figures", "pbs")
+
+
+@dataclass(frozen=True)
+class Run:
+    """What was written.
+
+    Attributes
+    ----------
+    directory : Path
+    files : tuple of str
+        Relative to it, sorted.
+    refused : str
+        Why there are no scripts for PBS; empty if there are.
+    notes : tuple of str
+        What PBS will do otherwise than the simulator.
+    """
+
+    directory: Path
+    files: tuple[str, ...]
+    refused: str = ""
+    notes: tuple[str, ...] = ()
+
+
+def write_run(
+    directory: str | Path,
+    recommendation: Recommendation,
+    history: History,
+    *,
+    inputs: Mapping[str, str | Path] | None = None,
+    timings: Mapping[str, Any] | None = None,
+    warnings: Sequence[str] = (),
+    current: Server | str | None = None,
+    nodes: Sequence[Node] | None = None,
+    binding: Binding = "qlist",
+    route: str | None = None,
+    remove: Sequence[str] = (),
+) -> Run:
+    """Write report.html, comparison.csv, config.yaml, pbs/, figures/, dropped.csv, run.json and timings.json.
+
+    All but timings.json depend on nothing but the inputs, the seed and the versions of what computed them.
+
+    Parameters
+    ----------
+    directory : path
+        Made if missing. An earlier run in it is replaced.
+    recommendation : Recommendation
+    history : History
+        What was learned from; its sources are recorded by themselves.
+    inputs : dict of str to path, optional
+        What else was read, by what it is: ``{"configuration": path}``.
+    timings : dict, optional
+        Seconds, by what took them; those of the strategies are added.
+    warnings : sequence of str
+        For the report, beside those of the configuration.
+    current, nodes, binding, route, remove
+        As `qconf.export.export_pbs` takes them. Without `current` there is no rollback.
+
+    Raises
+    ------
+    InputError
+        The directory holds files of these names that are of no run, or one of the inputs.
+    QconfError
+        It cannot be written.
+    """
+    target = Path(directory)
+    exported, refused, notes = _export(recommendation, current, nodes, binding, route, remove)
+    drawn = figures(recommendation)
+    told = [*dict.fromkeys([*warnings, *recommendation.base.warnings(), *recommendation.config.warnings()])]
+    labels = _labels([source.path for source in history.sources])
+    dropped = history.dropped.assign(file=history.dropped["file"].map(lambda path: labels.get(path, Path(path).name)))
+    files: dict[str, str] = {
+        "report.html": render(
+            recommendation, drawn, history=history, warnings=told, export=None if refused else exported, refused=refused
+        ),
+        "comparison.csv": comparison_frame(recommendation).to_csv(index=False, lineterminator="\n"),
+        "config.yaml": dump(recommendation.config, _header(recommendation)),
+        "dropped.csv": dropped.to_csv(index=False, lineterminator="\n"),
+        **{f"figures/{name}.svg": svg for name, svg in drawn.items()},
+        **{f"pbs/{name}": text for name, text in exported.items()},
+    }
+    record = {
+        **_record(recommendation, history, labels),
+        "inputs": _inputs(history, labels, inputs or {}),
+        "warnings": told,
+        "pbs": {"refused": refused, "notes": list(notes), "rollback": "rollback.qmgr" in exported},
+        "files": {name: hashlib.sha256(text.encode()).hexdigest() for name, text in sorted(files.items())},
+    }
+    files[RECORD] = as_json(record)
+    files[TIMINGS] = as_json({**(timings or {}), "strategies": {row.name: row.seconds for row in recommendation.rows}})
+
+    before = _previous(target)
+    _refuse_overwriting(target, files, before, [*(s.path for s in history.sources), *(inputs or {}).values()])
+    with all_or_nothing(target) as scratch:
+        for name, text in files.items():
+            path = scratch / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8", newline="")
+    _take_away(target, before, files)
+    return Run(target, tuple(sorted(files)), refused, notes)
+
+
+def as_json(value: Any) -> str:  # noqa: ANN401 - whatever JSON can hold, and numpy's numbers
+    """Write JSON with sorted keys; what is not finite becomes null."""
+    return json.dumps(_plain(value), indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _plain(value: Any) -> Any:  # noqa: ANN401
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, set | frozenset):
+        return sorted(map(_plain, value), key=str)
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, Path):
+        return value.name
+    if isinstance(value, datetime | date):
+        return value.isoformat()
+    return str(value)
+
+
+def _record(recommendation: Recommendation, history: History, labels: Mapping[str, str]) -> dict[str, Any]:
+    settings = settings_shown(recommendation.settings)
+    first, last = history.span if len(history) else (0, 0)
+    return {
+        "versions": {
+            "qconf": __version__,
+            "python": platform.python_version(),
+            **{name: version(name) for name in VERSIONS},
+        },
+        "verdict": recommendation.verdict,
+        "reason": recommendation.reason,
+        "winner": recommendation.winner,
+        "objective": recommendation.objective,
+        "seed": settings.get("seed"),
+        "settings": settings,
+        "history": {
+            "read": history.read,
+            "jobs": len(history),
+            "outside_period": history.outside,
+            "dropped": dict(history.reasons),
+            "changed": dict(history.changed),
+            "epoch": history.epoch,
+            "timezone": history.timezone,
+            "first_submit": history.date(first),
+            "last_submit": history.date(last),
+            "files": [labels[source.path] for source in history.sources],
+        },
+        "parts": {
+            name: {"jobs": jobs, "first_submit": low, "last_submit": high}
+            for name, (jobs, low, high) in recommendation.parts.items()
+        },
+        "base": _site(recommendation.base),
+        "strategies": [_strategy(row) for row in recommendation.rows],
+        "curves": [asdict(curve) for curve in recommendation.curves],
+    }
+
+
+def _strategy(row: Row) -> dict[str, Any]:
+    return {
+        "name": row.name,
+        "barred": row.barred,
+        "gain": None if row.gain is None else asdict(row.gain),
+        "judged": _summary(row.judged),
+        "learned_and_judged_on_the_same_jobs": _summary(row.whole),
+        "config": None if row.config is None else _site(row.config),
+        "decisions": row.decisions,
+    }
+
+
+def _summary(found: Summary | None) -> dict[str, Any] | None:
+    return None if found is None else {"overall": found.overall, "queues": found.queues}
+
+
+def _site(config: SiteConfig) -> dict[str, Any]:
+    return config.model_dump(mode="json")
+
+
+def _inputs(history: History, labels: Mapping[str, str], others: Mapping[str, str | Path]) -> list[dict[str, str]]:
+    found = [{"what": "history", "name": labels[s.path], "sha256": s.sha256} for s in history.sources]
+    for what, path in others.items():
+        try:
+            digest = hashlib.sha256(Path(path).read_bytes()).hexdigest()
+        except OSError as error:
+            raise InputError(f"cannot be read: {error.strerror or error}", file=path) from error
+        found.append({"what": what, "name": Path(path).name, "sha256": digest})
+    return found
+
+
+def _labels(paths: Sequence[str]) -> dict[str, str]:
+    """Name each path from the folder on that holds them all: the same wherever that folder lies."""
+    if not paths:
+        return {}
+    common = os.path.commonpath([Path(path).absolute().parent for path in paths])
+    return {path: Path(path).absolute().relative_to(common).as_posix() for path in paths}
+
+
+def _header(recommendation: Recommendation) -> str:
+    if recommendation.verdict == "KEEP":
+        return "KEEP: the configuration as it stands, nothing to load.\n" + recommendation.reason
+    return f"CHANGE: what {recommendation.winner} proposes.\n{recommendation.reason}"
+
+
+def _export(
+    recommendation: Recommendation,
+    current: Server | str | None,
+    nodes: Sequence[Node] | None,
+    binding: Binding,
+    route: str | None,
+    remove: Sequence[str],
+) -> tuple[dict[str, str], str, tuple[str, ...]]:
+    """Return the files of pbs/, why there are none, and what PBS does otherwise."""
+    config = recommendation.config
+    try:
+        found = prepare_pbs(config, current=current, nodes=nodes, binding=binding, route=route, remove=remove)
+    except ExportError as error:
+        return {"PLAN.md": REFUSED.format(verdict=_nothing(recommendation), why=error)}, str(error), ()
+    files = dict(found.files)
+    plan = files["PLAN.md"]
+    if current is None:
+        files.pop("rollback.qmgr", None)
+        plan = _without_rollback(plan)
+    title, _, rest = plan.partition("\n")
+    files["PLAN.md"] = f"{title}\n{_nothing(recommendation)}{rest}"
+    return files, "", tuple(found.notes)
+
+
+def _nothing(recommendation: Recommendation) -> str:
+    return "" if recommendation.verdict == "CHANGE" else KEPT
+
+
+def _without_rollback(plan: str) -> str:
+    """Take out of a plan what it says about a rollback that nobody can know."""
+    head, undo, _ = plan.partition("\n## Undo\n")
+    head = re.sub(
+        r",\s+and\s+`rollback\.qmgr`.*?earlier\s+values\.",
+        "\nand can take nothing back: what to go back to is not known.",
+        head,
+        flags=re.DOTALL,
+    )
+    return head + (undo + "\n" + BY_HAND if undo else "")
+
+
+KEPT = """
+> **KEEP: nothing to load.** Nothing did better than the current configuration beyond doubt. This is what the
+> scripts for the configuration *as it stands* look like, for reference.
+"""
+BY_HAND = """There is no rollback script. By hand, from the files that step 1 saved:
+
+1. Move waiting jobs out of the queues that were created (those that `print_server.before` does not have), let
+   running ones end, and delete these queues.
+2. Set back what differs: `qmgr -c 'print server' | diff print_server.before -`.
+3. Copy `sched_config.before` back to sched_priv/sched_config and send pbs_sched a HUP.
+"""
+REFUSED = """# No scripts for PBS
+{verdict}
+PBS cannot be told this configuration, so no script was written, not even in part:
+
+    {why}
+
+The configuration is in `../config.yaml`. Change what the message names and run `qconf export` on it.
+"""
+
+
+def _previous(target: Path) -> dict[str, str] | None:
+    """Return the files of the run that is there, with their hashes; None if there is none."""
+    try:
+        found = json.loads((target / RECORD).read_text(encoding="utf-8"))
+        files = found["files"]
+        known = {RECORD: "", TIMINGS: ""}
+        return known | {str(name): str(digest) for name, digest in files.items()} if "verdict" in found else None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
+def _refuse_overwriting(
+    target: Path, files: Mapping[str, str], before: Mapping[str, str] | None, inputs: Sequence[str | Path]
+) -> None:
+    read = {Path(path).resolve() for path in inputs}
+    for name in sorted(files):
+        path = target / name
+        if path.resolve() in read:
+            raise InputError("is an input of this run", file=path, fix="choose another directory with --out")
+        if before is None and path.exists():
+            raise InputError(
+                "is there already and not from an earlier run", file=path, fix="choose another directory with --out"
+            )
+
+
+def _take_away(target: Path, before: Mapping[str, str] | None, files: Mapping[str, str]) -> None:
+    """Delete what an earlier run left in folders of its own, unless somebody changed it since."""
+    for name, digest in (before or {}).items():
+        path = target / name
+        mine = name.partition("/")[0] in OWN and ".." not in Path(name).parts and name not in files
+        if mine and path.is_file() and hashlib.sha256(path.read_bytes()).hexdigest() == digest:
+            path.unlink()
