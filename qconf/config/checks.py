@@ -119,9 +119,7 @@ def _pool(config: SiteConfig) -> Iterator[Finding]:
     pool: PoolConfig | None = config.pool
     if pool is None:
         if config.mode == "hybrid":
-            yield Finding(
-                "pool", "missing: mode hybrid needs one, like {cores: 4800} (0 cores at least)", ("mode",)
-            )
+            yield Finding("pool", "missing: mode hybrid needs one, like {cores: 4800} (0 cores at least)", ("mode",))
         return
     if pool.cores % config.grid:
         yield Finding(
@@ -159,11 +157,7 @@ def _sum(config: SiteConfig) -> Iterator[Finding]:
             "mode",
             "pool",
             "pool.cores",
-            *(
-                f"queues[{i}]{field}"
-                for i in range(len(config.queues))
-                for field in ("", ".partition", ".reservation")
-            ),
+            *(f"queues[{i}]{field}" for i in range(len(config.queues)) for field in ("", ".partition", ".reservation")),
         ),
     )
 
@@ -245,9 +239,7 @@ def oddities(config: SiteConfig) -> Iterator[Finding]:
                 "wider jobs wait for the pool or a reservation",
             )
         if _hidden(config.queues[:i], queue):
-            yield Finding(
-                at, f"no job is ever routed to {queue.name}: the queues before it take everything it admits"
-            )
+            yield Finding(at, f"no job is ever routed to {queue.name}: the queues before it take everything it admits")
     if config.mode == "hybrid" and config.order != "fcfs":
         yield Finding("order", "orders the partitions only: the pool goes by priority factor")
 

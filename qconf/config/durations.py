@@ -54,9 +54,7 @@ def _seconds(value: object) -> int | None:
             return None
         return days * 86400 + hours * 3600 + minutes * 60 + seconds
     if units := _WITH_UNITS.fullmatch(value):
-        return sum(
-            int(count or 0) * size for count, size in zip(units.groups(), _UNITS.values(), strict=True)
-        )
+        return sum(int(count or 0) * size for count, size in zip(units.groups(), _UNITS.values(), strict=True))
     return None
 
 

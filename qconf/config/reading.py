@@ -140,8 +140,7 @@ class _Document:
         )
         if isinstance(node, yaml.SequenceNode):
             return [
-                self._plain(reader, item, (*path, i), item.start_mark.line + 1)
-                for i, item in enumerate(node.value)
+                self._plain(reader, item, (*path, i), item.start_mark.line + 1) for i, item in enumerate(node.value)
             ]
         if not isinstance(node, yaml.MappingNode):
             try:
@@ -179,9 +178,7 @@ class _Document:
                         "(none of a queue with reservation: true)",
                     )
         for finding in mistakes(config):
-            if not any(
-                _within(path, wrong) for path in (finding.path, *finding.needs) for wrong in self.broken
-            ):
+            if not any(_within(path, wrong) for path in (finding.path, *finding.needs) for wrong in self.broken):
                 self._note(_steps(finding.path), finding.message)
         if self.problems:
             raise ConfigError(self.source, sorted(self.problems, key=lambda problem: problem.line or 0))
@@ -193,11 +190,7 @@ class _Document:
         if any(_within(name, wrong) for wrong in self.broken):
             return
         self.broken.add(name)
-        value = (
-            self.places[path][1]
-            if path in self.places and name not in ("queues", "machine", "pool")
-            else None
-        )
+        value = self.places[path][1] if path in self.places and name not in ("queues", "machine", "pool") else None
         while path and path not in self.places:
             path = path[:-1]
         self.problems.append(Problem(self.places[path][0], name, value or None, message))
@@ -208,9 +201,7 @@ def _within(path: str, wrong: str) -> bool:
 
 
 def _steps(path: str) -> Steps:
-    return tuple(
-        int(number) if number else name for number, name in re.findall(r"\[([0-9]+)\]|([^.\[\]]+)", path)
-    )
+    return tuple(int(number) if number else name for number, name in re.findall(r"\[([0-9]+)\]|([^.\[\]]+)", path))
 
 
 def _field_problems(error: ValidationError) -> Iterator[tuple[Steps, str]]:

@@ -106,8 +106,7 @@ class SiteConfig(Model):
     def with_partitions(self, sizes: Sequence[int]) -> SiteConfig:
         """Return the partitioned site of the same queues with these partition sizes, in queue order."""
         queues = tuple(
-            queue.model_copy(update={"partition": int(size)})
-            for queue, size in zip(self.queues, sizes, strict=True)
+            queue.model_copy(update={"partition": int(size)}) for queue, size in zip(self.queues, sizes, strict=True)
         )
         return self.replace(queues=queues, mode="partitioned", pool=None)
 

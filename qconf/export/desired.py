@@ -69,9 +69,7 @@ def desired(
     names = [checked_queue(queue.name, pooled=queue.name in pool_queues) for queue in config.queues]
     for name in pool_queues.values():
         if name in names:
-            raise ExportError(
-                f"queue {name} has the name of {name[:-2]}'s queue for the pool: rename one of them"
-            )
+            raise ExportError(f"queue {name} has the name of {name[:-2]}'s queue for the pool: rename one of them")
     route = _route_name(config, before, route)
     after = before.copy()
     result = Desired(after, checked_queue(route), pool_queues, scale(config.queues))
@@ -86,9 +84,7 @@ def desired(
         _put(result, before, queue.name, attributes)
         if queue.name in pool_queues:
             twin = dict(attributes)
-            twin.pop(
-                "backfill_depth", None
-            )  # the pool queues share the server's: one head for the whole pool
+            twin.pop("backfill_depth", None)  # the pool queues share the server's: one head for the whole pool
             twin["Priority"] = str(-int(twin["Priority"]))
             twin |= {"default_chunk.Qlist": pool_queues[queue.name], "from_route_only": "True"}
             _put(result, before, pool_queues[queue.name], twin)
@@ -109,12 +105,7 @@ def _refuse(config: SiteConfig, binding: Binding, pool: int) -> None:
             "hold up all the others"
         )
     for queue in config.queues:
-        if (
-            config.mode != "shared"
-            and not queue.reservation
-            and queue.partition < queue.cores[0]
-            and not pool
-        ):
+        if config.mode != "shared" and not queue.reservation and queue.partition < queue.cores[0] and not pool:
             raise ExportError(
                 f"queue {queue.name}: its partition of {queue.partition} cores is narrower than its "
                 "narrowest "
@@ -138,9 +129,7 @@ def _route_name(config: SiteConfig, before: Server, given: str | None) -> str:
     return next((name for name in names if name not in taken), "qconf_route")
 
 
-def _execution(
-    config: SiteConfig, queue: QueueConfig, priorities: Priorities, binding: Binding
-) -> Attributes:
+def _execution(config: SiteConfig, queue: QueueConfig, priorities: Priorities, binding: Binding) -> Attributes:
     attributes: Attributes = {"queue_type": "Execution", "Priority": str(priorities.values[queue.name])}
     attributes |= _ranges([queue])
     parted = config.mode != "shared"
@@ -154,9 +143,7 @@ def _execution(
         ("max_run_res.ncpus", (cores, queue.max_user_cores)),
     ):
         scopes = [
-            f"[{scope}={limit}]"
-            for scope, limit in zip(("o:PBS_ALL", "u:PBS_GENERIC"), limits, strict=True)
-            if limit
+            f"[{scope}={limit}]" for scope, limit in zip(("o:PBS_ALL", "u:PBS_GENERIC"), limits, strict=True) if limit
         ]
         if scopes:
             attributes[key] = ",".join(scopes)
@@ -189,11 +176,7 @@ def _put(result: Desired, before: Server, name: str, attributes: Attributes) -> 
         return
     if not is_type(old, "execution"):
         raise ExportError(f"queue {name} is there already and is no Execution queue")
-    kept = {
-        key: value
-        for key, value in old.items()
-        if key not in MANAGED and key.partition(".")[0] not in OLD_LIMITS
-    }
+    kept = {key: value for key, value in old.items() if key not in MANAGED and key.partition(".")[0] not in OLD_LIMITS}
     result.server.queues[name] = merged = {**kept}
     for key, value in attributes.items():
         own = [part for part in re.findall(r"\[[^\]]*\]", old.get(key, "")) if not _SCOPES.fullmatch(part)]
@@ -207,9 +190,7 @@ def _put(result: Desired, before: Server, name: str, attributes: Attributes) -> 
         if own and key not in attributes:
             merged[key] = ",".join(own)
     foreign = [
-        key
-        for key in kept
-        if key.startswith(("resources_min.", "resources_max.", "acl_")) and _turns_away(key, kept)
+        key for key in kept if key.startswith(("resources_min.", "resources_max.", "acl_")) and _turns_away(key, kept)
     ]
     if foreign:
         result.notes.append(
@@ -244,9 +225,7 @@ def _close(result: Desired, before: Server, names: Sequence[str], remove: Sequen
     reached = destinations(before.queues.get(result.route, {}))
     for name in remove:
         if name in names or name not in before.queues:
-            raise ExportError(
-                f"--remove {name}: " + ("the configuration has it" if name in names else "no such queue")
-            )
+            raise ExportError(f"--remove {name}: " + ("the configuration has it" if name in names else "no such queue"))
     twins = [
         name
         for name, attributes in before.queues.items()
@@ -281,9 +260,7 @@ def _put_route(result: Desired, before: Server, config: SiteConfig) -> None:
     same = {key: _same(old.get(key), value) for key, value in attributes.items()}
     result.server.queues[result.route] = {**kept, **same, "enabled": "True", "started": "True"}
     if old.get("route_lifetime") == "0":
-        result.notes.append(
-            f"Queue {result.route} has route_lifetime = 0: misfits stay in it for ever. Unset it."
-        )
+        result.notes.append(f"Queue {result.route} has route_lifetime = 0: misfits stay in it for ever. Unset it.")
     lost = [name for name in destinations(old) if name not in config.names and name not in result.closed]
     if lost:
         result.notes.append(f"No longer a destination of {result.route}: {', '.join(lost)}.")
@@ -319,9 +296,7 @@ def _put_server(result: Desired, before: Server, config: SiteConfig) -> None:
                 "of job finds its "
                 "queue; the simulator gave it its queue's longest."
             )
-    result.server.attributes |= {
-        key: _same(before.attributes.get(key), value) for key, value in wanted.items()
-    }
+    result.server.attributes |= {key: _same(before.attributes.get(key), value) for key, value in wanted.items()}
 
 
 def _default_walltime(config: SiteConfig) -> int | None:
@@ -329,8 +304,6 @@ def _default_walltime(config: SiteConfig) -> int | None:
     edges = {edge for queue in config.queues for edge in (queue.cores[0], queue.cores[1] + 1)}
     widths = [edge for edge in edges if any(queue.admits(edge, None) for queue in config.queues)]
     for limit in sorted({queue.walltime[1] for queue in config.queues}, reverse=True):
-        if limit < MAX_DURATION and all(
-            any(q.admits(width, limit) for q in config.queues) for width in widths
-        ):
+        if limit < MAX_DURATION and all(any(q.admits(width, limit) for q in config.queues) for width in widths):
             return limit
     return None

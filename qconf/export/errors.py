@@ -31,7 +31,5 @@ def checked_queue(name: str, *, pooled: bool = False) -> str:
 def checked_host(name: str) -> str:
     """Return a node name that may enter a script, or raise `ExportError`."""
     if not HOST_NAME.fullmatch(name):
-        raise ExportError(
-            f"node name {name!r}: 1 to 63 letters, digits, _ . and - are taken, a letter or digit first."
-        )
+        raise ExportError(f"node name {name!r}: 1 to 63 letters, digits, _ . and - are taken, a letter or digit first.")
     return name

@@ -100,18 +100,14 @@ _QUEUE: dict[str, Check] = {
     "route_lifetime": _whole(1, 2**31 - 1),
     "route_destinations": _NAME_LIST,
     "partition": _WORD_LIST,
-    **dict.fromkeys(
-        ("enabled", "started", "from_route_only", "route_held_jobs", "route_waiting_jobs"), _truth
-    ),
+    **dict.fromkeys(("enabled", "started", "from_route_only", "route_held_jobs", "route_waiting_jobs"), _truth),
     **dict.fromkeys(("acl_user_enable", "acl_group_enable", "acl_host_enable"), _truth),
     **dict.fromkeys(("acl_users", "acl_groups", "acl_hosts"), _NAME_LIST),
 }
 _SERVER: dict[str, Check] = {
     "default_queue": _matches(_OBJECT_NAME.pattern, "the name of a queue"),
     "job_sort_formula": _formula,
-    **dict.fromkeys(
-        ("scheduling", "eligible_time_enable", "query_other_jobs", "flatuid", "resv_enable"), _truth
-    ),
+    **dict.fromkeys(("scheduling", "eligible_time_enable", "query_other_jobs", "flatuid", "resv_enable"), _truth),
     **dict.fromkeys(("backfill_depth", "scheduler_iteration", "log_events", "max_array_size"), _COUNT),
 }
 _SCHED: dict[str, Check] = {

@@ -12,7 +12,7 @@ from qconf.errors import InputError
 from qconf.export.errors import ExportError, checked_host
 
 _MOST_NODES = 1_000_000
-_RANGE = re.compile(r"([^\[\]]*)\[([0-9]{1,9})-([0-9]{1,9})\]([^\[\]]*)")
+_RANGES = re.compile(r"([^\[\]]*)\[([0-9]{1,9}(?:-[0-9]{1,9})?(?:,[0-9]{1,9}(?:-[0-9]{1,9})?)*)\]([^\[\]]*)")
 _PER_STATEMENT = 24
 
 
@@ -36,10 +36,8 @@ def read_nodes(given: str) -> list[Node]:
     path = Path(given)
     if not path.is_file():
         if "[" not in given and "/" not in given and "," not in given:
-            raise InputError(
-                "no such file, and no pattern like nid[00001-01468]", field="--nodes", value=given
-            )
-        nodes = [Node(checked_host(name)) for name in _expand(given)]
+            raise InputError("no such file, and no pattern like nid[00001-01468]", field="--nodes", value=given)
+        nodes = [Node(checked_host(name)) for name in expand(given)]
     else:
         try:
             text = path.read_text(encoding="utf-8")
@@ -51,9 +49,7 @@ def read_nodes(given: str) -> list[Node]:
     seen: set[str] = set()
     for node in nodes:
         if node.name in seen:
-            raise InputError(
-                "a node is named twice", field="--nodes", value=node.name, fix="name each node once"
-            )
+            raise InputError("a node is named twice", field="--nodes", value=node.name, fix="name each node once")
         seen.add(node.name)
     return nodes
 
@@ -61,20 +57,23 @@ def read_nodes(given: str) -> list[Node]:
 def _names(text: str) -> Iterator[Node]:
     for line in text.splitlines():
         for word in line.partition("#")[0].split():
-            yield from (Node(checked_host(name)) for name in _expand(word))
+            yield from (Node(checked_host(name)) for name in expand(word))
 
 
-def _expand(text: str) -> Iterator[str]:
-    """Expand ``a[1-3],b``; numbers keep their zeros."""
+def expand(text: str) -> Iterator[str]:
+    """Expand a host list like ``a[1-3,7],b``; numbers keep their zeros. Raises InputError."""
     for part in re.findall(r"(?:[^,\[]|\[[^\]]*\])+", text):
-        match = _RANGE.fullmatch(part)
+        match = _RANGES.fullmatch(part)
         if match is None:
             yield part
             continue
-        before, first, last, after = match.groups()
-        if int(last) < int(first) or int(last) - int(first) >= _MOST_NODES:
-            raise InputError("is no range of nodes", field="--nodes", value=part)
-        yield from (f"{before}{number:0{len(first)}d}{after}" for number in range(int(first), int(last) + 1))
+        before, ranges, after = match.groups()
+        for piece in ranges.split(","):
+            first, _, last = piece.partition("-")
+            last = last or first
+            if int(last) < int(first) or int(last) - int(first) >= _MOST_NODES:
+                raise InputError("is no range of nodes", field="--nodes", value=part)
+            yield from (f"{before}{number:0{len(first)}d}{after}" for number in range(int(first), int(last) + 1))
 
 
 def _pbsnodes(text: str) -> Iterator[Node]:
@@ -112,20 +111,16 @@ def assign(config: SiteConfig, nodes: Sequence[Node]) -> dict[str, str]:
     if len(nodes) * size != config.machine.cores:
         raise ExportError(
             f"{len(nodes)} nodes of {size} cores are not the machine's {config.machine.cores}: "
-            f"give the {config.machine.cores // size} nodes that the queues may use"
+            f"give the {config.machine.cores // size} nodes that the queues may use, or set machine.cores_per_node"
         )
     odd = [node for node in nodes if node.cores not in (None, size)]
     if odd:
-        raise ExportError(
-            f"node {odd[0].name} has {odd[0].cores} cores, the configuration says {size} a node"
-        )
+        raise ExportError(f"node {odd[0].name} has {odd[0].cores} cores, the configuration says {size} a node")
     reserved = [queue.name for queue in config.queues if queue.reservation]
     pooled = [f"{queue.name}_p" for queue in config.queues if not queue.reservation] if pool else []
     both = config.pool is not None and config.pool.placement == "combined"
     lists = {
-        name: [name, *([f"{name}_p"] if both and pool else []), *reserved]
-        for name, cores in wanted.items()
-        if cores
+        name: [name, *([f"{name}_p"] if both and pool else []), *reserved] for name, cores in wanted.items() if cores
     }
     need = {name: wanted[name] // size for name in lists}
     if pool:

@@ -116,8 +116,7 @@ def _own_units(text: str, priorities: Priorities, notes: list[str]) -> str:
         return text
     if priorities.unit is None:
         notes.append(
-            "The priorities do not fit PBS's -1024..1023 in their ratios: the formula sees whole "
-            "numbers near them."
+            "The priorities do not fit PBS's -1024..1023 in their ratios: the formula sees whole numbers near them."
         )
         return text
     unit = priorities.unit

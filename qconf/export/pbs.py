@@ -68,9 +68,7 @@ def export_pbs(
     InputError
         `current` is not the output of ``print server``.
     """
-    return prepare_pbs(
-        config, current=current, nodes=nodes, binding=binding, route=route, remove=remove
-    ).files
+    return prepare_pbs(config, current=current, nodes=nodes, binding=binding, route=route, remove=remove).files
 
 
 def prepare_pbs(
@@ -93,7 +91,7 @@ def prepare_pbs(
         node_lines, node_back, counts = _nodes(config, nodes, goal, before)
     forward, back = transition(before, goal.server), transition(goal.server, before)
     files: dict[str, str] = {
-        "queues.qmgr": _script(f"Queues of {_comment(config)}. Load with: qmgr -a < queues.qmgr", forward)
+        "queues.qmgr": _script(f"Queues of {comment_name(config)}. Load with: qmgr -a < queues.qmgr", forward)
     }
     if parted:
         title = "Which nodes belong to which queue. Load with: qmgr -a < nodes.qmgr"
@@ -120,7 +118,7 @@ def prepare_pbs(
     return Export(files, goal.notes)
 
 
-def _comment(config: SiteConfig) -> str:
+def comment_name(config: SiteConfig) -> str:
     """Write the machine's name as far as a comment may hold it."""
     return "".join(c if (c.isascii() and c.isalnum()) or c in "-_." else "?" for c in config.machine.name)
 
@@ -137,9 +135,7 @@ def _script(title: str, sections: dict[str, list[str]]) -> str:
 def _lint(name: str, text: str, start: Server, before: Server) -> None:
     findings = Linter(start, trusted=before).script(text)
     if findings:
-        raise ExportError(
-            f"{name} would be refused by PBS: " + "; ".join(str(finding) for finding in findings[:5])
-        )
+        raise ExportError(f"{name} would be refused by PBS: " + "; ".join(str(finding) for finding in findings[:5]))
 
 
 def _nodes(
@@ -176,7 +172,7 @@ def _promotion(config: SiteConfig, goal: Desired) -> dict[str, str]:
         {
             "name": queue.name,
             "pool": goal.pool_queues[queue.name],
-            "priority": _exact(queue.priority),
+            "priority": exact(queue.priority),
             "partition": queue.partition,
             "longest": queue.walltime[1] if queue.walltime[1] < MAX_DURATION else None,
         }
@@ -185,7 +181,7 @@ def _promotion(config: SiteConfig, goal: Desired) -> dict[str, str]:
     ]
     script = render(
         "promote.py",
-        threshold=_exact(config.threshold),
+        threshold=exact(config.threshold),
         pool=pool.cores,
         grid=config.grid,
         wider=pool.placement == "combined",
@@ -195,7 +191,8 @@ def _promotion(config: SiteConfig, goal: Desired) -> dict[str, str]:
     return {"qconf-promote": script, **{name: render(name) for name in units}}
 
 
-def _exact(value: float) -> str:
+def exact(value: float) -> str:
+    """Write a number as the fraction that its decimal digits say."""
     return str(Fraction(repr(value)))
 
 
@@ -217,12 +214,9 @@ def _plan(
             [
                 queue.name,
                 f"{queue.cores[0]} to {most}",
-                f"above {format_duration(above)}, up to "
-                + ("-" if upto == MAX_DURATION else format_duration(upto)),
+                f"above {format_duration(above)}, up to " + ("-" if upto == MAX_DURATION else format_duration(upto)),
                 str(goal.priorities.values[queue.name]),
-                "reservation"
-                if queue.reservation
-                else (str(queue.partition) if config.mode != "shared" else "-"),
+                "reservation" if queue.reservation else (str(queue.partition) if config.mode != "shared" else "-"),
                 _example(config, queue.name),
             ]
         )
@@ -237,7 +231,7 @@ def _plan(
     undo.append("qmgr -a -c 'set server scheduling = True'")
     return render(
         "pbs_plan.md",
-        machine=_comment(config),
+        machine=comment_name(config),
         mode=config.mode,
         current=known,
         route=route,
@@ -262,9 +256,7 @@ def _example(config: SiteConfig, name: str) -> str:
     return "see the queues before it"
 
 
-def _steps(
-    goal: Desired, files: dict[str, str], counts: dict[str, int], before: Server
-) -> list[dict[str, Any]]:
+def _steps(goal: Desired, files: dict[str, str], counts: dict[str, int], before: Server) -> list[dict[str, Any]]:
     route = goal.route
     stop = ["qmgr -a -c 'set server scheduling = False'"]
     start = ["qmgr -a -c 'set server scheduling = True'"]
@@ -301,8 +293,7 @@ def _steps(
         steps.append(
             {
                 "title": "Give the nodes to their queues",
-                "text": "Jobs that run stay where they are: a partition is whole when the last of them has "
-                "ended.",
+                "text": "Jobs that run stay where they are: a partition is whole when the last of them has ended.",
                 "commands": ["qmgr -a < nodes.qmgr; echo exit $?"],
                 "check": f"`pbsnodes -av | grep 'Qlist = ' | sort | uniq -c` shows {told or 'every node'}.",
                 "undo": '"Undo" below.',
@@ -322,9 +313,7 @@ def _steps(
             {
                 "title": "Empty the closed queues",
                 "text": f"Closed, and no longer a destination of {route}: {', '.join(goal.closed)}.",
-                "commands": [
-                    f"qselect -q {name} -s QHW | xargs -r -n 1 qmove {route}" for name in goal.closed
-                ],
+                "commands": [f"qselect -q {name} -s QHW | xargs -r -n 1 qmove {route}" for name in goal.closed],
                 "check": "`qstat -q` shows running jobs only in these queues.",
                 "undo": '`qmove` the jobs back after "Undo" has opened the queues again.',
             }

@@ -98,19 +98,13 @@ class _Reader:
                     self.warnings.append(f"{self.route}: its destination {name} does not exist")
             candidates = [name for name in listed if is_type(queues.get(name, {}), "execution")]
         else:
-            candidates = [
-                q for q in self.server.of_type("execution") if not is_true(queues[q].get("from_route_only"))
-            ]
-            self.warnings.append(
-                "no Route queue: jobs are routed in the order in which the queues were created"
-            )
+            candidates = [q for q in self.server.of_type("execution") if not is_true(queues[q].get("from_route_only"))]
+            self.warnings.append("no Route queue: jobs are routed in the order in which the queues were created")
         names = []
         for name in candidates:
             for attribute in ("enabled", "started"):
                 if not is_true(queues[name].get(attribute)):
-                    self.warnings.append(
-                        f"{name}: not {attribute}" + (", left out" if attribute == "enabled" else "")
-                    )
+                    self.warnings.append(f"{name}: not {attribute}" + (", left out" if attribute == "enabled" else ""))
             if is_true(queues[name].get("enabled")):
                 names.append(name)
         others = [
@@ -186,9 +180,7 @@ class _Reader:
         own = attributes.get("Priority", "0")
         own_value = int(own) if re.fullmatch(r"-?[0-9]{1,5}", own) else lowest
         if lowest < 1 and any(value != lowest for value in values):
-            self.warnings.append(
-                f"priorities were raised by {1 - lowest}: the simulator takes positive ones only"
-            )
+            self.warnings.append(f"priorities were raised by {1 - lowest}: the simulator takes positive ones only")
         return float(own_value if lowest >= 1 else own_value - lowest + 1)
 
     def reached(self) -> list[str]:
@@ -203,9 +195,7 @@ class _Reader:
             for kind, who, text in _ENTITY.findall(attributes.get(key, "")):
                 target = {("o", "PBS_ALL"): of_all, ("u", "PBS_GENERIC"): of_user}.get((kind, who))
                 if target is None or int(text) < 1:
-                    self.warnings.append(
-                        f"{name}: {key} = [{kind}:{who}={text}] has no place in a configuration"
-                    )
+                    self.warnings.append(f"{name}: {key} = [{kind}:{who}={text}] has no place in a configuration")
                 else:
                     found[target] = int(text)
         old = (
@@ -242,9 +232,7 @@ class _Reader:
                         self.warnings.append(f"{queue.name}_p: {key} is not that of {queue.name}")
         formula = attributes.get("job_sort_formula", "")
         if "eligible_time" in formula and not is_true(attributes.get("eligible_time_enable")):
-            self.warnings.append(
-                "job_sort_formula names eligible_time, but eligible_time_enable is not True: it is 0"
-            )
+            self.warnings.append("job_sort_formula names eligible_time, but eligible_time_enable is not True: it is 0")
         if self.route is not None:
             self.warnings += self._routing(config, queues[self.route])
 
@@ -261,9 +249,7 @@ class _Reader:
             elif limits[0] < queue.cores[1] < MAX_CORES or limits[1] < queue.walltime[1] < MAX_DURATION:
                 yield f"{queue.name}: {self.route}'s own limits turn some of its jobs away"
         default = self.time("server", self.server.attributes, "resources_default.walltime", 0)
-        for width in sorted(
-            {edge for queue in config.queues for edge in (queue.cores[0], queue.cores[1] + 1)}
-        ):
+        for width in sorted({edge for queue in config.queues for edge in (queue.cores[0], queue.cores[1] + 1)}):
             takers = [queue.name for queue in config.queues if queue.admits(width, None)]
             if default and takers and not any(queue.admits(width, default) for queue in config.queues):
                 yield (
@@ -285,18 +271,14 @@ class _Parts:
     def __init__(self, server: Server, queues: Sequence[QueueConfig], warnings: list[str]) -> None:
         self.server, self.queues, self.warnings = server, queues, warnings
         self.bound = [q.name for q in queues if "default_chunk.Qlist" in server.queues[q.name]]
-        self.pooled = [
-            q.name for q in queues if is_true(server.queues.get(f"{q.name}_p", {}).get("from_route_only"))
-        ]
+        self.pooled = [q.name for q in queues if is_true(server.queues.get(f"{q.name}_p", {}).get("from_route_only"))]
 
     def machine(self, cores: int | None, nodes: Sequence[Node] | None, name: str) -> MachineConfig:
         sizes = {node.cores for node in nodes or () if node.cores}
         if nodes and sizes and all(node.cores for node in nodes):
             total = sum(node.cores or 0 for node in nodes)
             if cores is not None and cores != total:
-                raise InputError(
-                    f"the nodes have {total} cores", field="--cores", value=cores, fix="leave it out"
-                )
+                raise InputError(f"the nodes have {total} cores", field="--cores", value=cores, fix="leave it out")
             if len(sizes) == 1:
                 return MachineConfig(name=name, cores=total, cores_per_node=sizes.pop())
             self.warnings.append("machine.cores_per_node: the nodes are of different sizes, 1 was taken")
@@ -336,14 +318,11 @@ class _Parts:
             )
         pool = machine.cores - sum(sizes.values())
         parted = [
-            q.model_copy(update={"partition": sizes.get(q.name, 0), "reservation": q.name in reserved})
-            for q in queues
+            q.model_copy(update={"partition": sizes.get(q.name, 0), "reservation": q.name in reserved}) for q in queues
         ]
         if self.pooled:
             both = any(
-                {name, f"{name}_p"} <= set((n.qlist or "").split(","))
-                for n in nodes or ()
-                for name in self.pooled
+                {name, f"{name}_p"} <= set((n.qlist or "").split(",")) for n in nodes or () for name in self.pooled
             )
             placement: Literal["pool", "combined"] = "combined" if both else "pool"
             return {

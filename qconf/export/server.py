@@ -31,9 +31,7 @@ class Server:
         except OSError as error:
             raise InputError(f"cannot be read: {error.strerror or error}", file=path) from error
         except UnicodeDecodeError as error:
-            raise InputError(
-                "is not text", file=path, fix="save the output of qmgr -c 'print server'"
-            ) from error
+            raise InputError("is not text", file=path, fix="save the output of qmgr -c 'print server'") from error
         return cls.parse(text, path)
 
     @classmethod
@@ -49,9 +47,7 @@ class Server:
                 str(error), file=source, line=error.line, fix="give the output of qmgr -c 'print server'"
             ) from error
         if not statements:
-            raise InputError(
-                "holds no statement", file=source, fix="give the output of qmgr -c 'print server'"
-            )
+            raise InputError("holds no statement", file=source, fix="give the output of qmgr -c 'print server'")
         return server
 
     def apply(self, statement: qmgr.Statement) -> None:
@@ -74,9 +70,7 @@ class Server:
             elif setting.operator == "=":
                 attributes[key] = setting.value
             elif setting.operator == "+=":
-                attributes[key] = (
-                    f"{attributes[key]},{setting.value}" if attributes.get(key) else setting.value
-                )
+                attributes[key] = f"{attributes[key]},{setting.value}" if attributes.get(key) else setting.value
             else:
                 left = [item for item in attributes.get(key, "").split(",") if item != setting.value]
                 attributes[key] = ",".join(left)

@@ -36,17 +36,13 @@ def transition(before: Server, after: Server) -> dict[str, list[str]]:
     unset = set(limits)
     sections = {
         "resources": [
-            f"create resource {name} "
-            + ", ".join(f"{key}={quoted(value)}" for key, value in attributes.items())
+            f"create resource {name} " + ", ".join(f"{key}={quoted(value)}" for key, value in attributes.items())
             for name, attributes in after.resources.items()
             if name not in before.resources
         ],
         "limits of the other style": limits,
         "new queues": [
-            line
-            for name, new in after.queues.items()
-            if name not in before.queues
-            for line in _create(name, new)
+            line for name, new in after.queues.items() if name not in before.queues for line in _create(name, new)
         ],
         "changed queues": [
             line
@@ -57,9 +53,7 @@ def transition(before: Server, after: Server) -> dict[str, list[str]]:
         ],
         "server": list(_change("server", before.attributes, after.attributes)),
         "queues to delete": [f"delete queue {name}" for name in before.queues if name not in after.queues],
-        "resources to delete": [
-            f"delete resource {name}" for name in before.resources if name not in after.resources
-        ],
+        "resources to delete": [f"delete resource {name}" for name in before.resources if name not in after.resources],
     }
     return {title: lines for title, lines in sections.items() if lines}
 

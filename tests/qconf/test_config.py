@@ -372,9 +372,7 @@ def site_configs(draw):
             max_user_run=draw(st.none() | st.integers(1, 1000)),
             max_user_cores=draw(limit),
         )
-        for name, size in zip(
-            draw(st.lists(NAMES, min_size=count, max_size=count, unique=True)), sizes, strict=True
-        )
+        for name, size in zip(draw(st.lists(NAMES, min_size=count, max_size=count, unique=True)), sizes, strict=True)
     ]
     pool = PoolConfig(
         cores=machine - sum(sizes),
@@ -386,9 +384,7 @@ def site_configs(draw):
     return SiteConfig(
         machine=MachineConfig(name=draw(NAMES), cores=machine, cores_per_node=grid, whole_nodes=grid > 1),
         mode=mode,
-        order=draw(
-            st.sampled_from(["fcfs", "sjf", "lxf", "queue_priority * (1 + eligible_time / max(walltime, 1))"])
-        ),
+        order=draw(st.sampled_from(["fcfs", "sjf", "lxf", "queue_priority * (1 + eligible_time / max(walltime, 1))"])),
         backfill=draw(st.booleans()),
         queues=queues,
         pool=pool if mode == "hybrid" else None,
@@ -411,9 +407,7 @@ def test_mutilated_files_give_a_configuration_or_one_message(data):
     for _ in range(data.draw(st.integers(1, 3))):
         at = data.draw(st.integers(0, len(text)))
         upto = data.draw(st.integers(at, min(at + 12, len(text))))
-        text = (
-            text[:at] + data.draw(st.text(string.printable + "é\u2028\U0001f600", max_size=6)) + text[upto:]
-        )
+        text = text[:at] + data.draw(st.text(string.printable + "é\u2028\U0001f600", max_size=6)) + text[upto:]
     try:
         config = parse(text, "site.yaml")
     except ConfigError as error:

@@ -105,8 +105,7 @@ class PbsServer:
         if "enabled = True" in command and not kind:
             raise RefusedError(f"15030 {command}")
         if kind == "Route" and any(
-            key.partition(".")[0]
-            in ("Priority", "max_run", "max_run_res", "default_chunk", "resources_default")
+            key.partition(".")[0] in ("Priority", "max_run", "max_run_res", "default_chunk", "resources_default")
             for key in attributes
         ):
             raise RefusedError(f"15026 {command}")
@@ -136,9 +135,7 @@ class PbsServer:
     def settings(self, rest, verb, command):
         while rest:
             pattern = (
-                r"([\w.-]+)\s*()()"
-                if verb == "unset"
-                else r"([\w.-]+)\s*(\+?=)\s*(\"[^\"]*\"|'[^']*'|[^,\"'\s]+)"
+                r"([\w.-]+)\s*()()" if verb == "unset" else r"([\w.-]+)\s*(\+?=)\s*(\"[^\"]*\"|'[^']*'|[^,\"'\s]+)"
             )
             match = re.match(pattern, rest)
             if not match:

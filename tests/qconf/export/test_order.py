@@ -28,11 +28,7 @@ def site(priorities, starvations=None, *, order="fcfs", mode="shared", **pool):
 
 def value(text, *, queue_priority, eligible_time, walltime, ncpus):
     names = {"max": max, "log": math.log, "queue_priority": queue_priority, "eligible_time": eligible_time}
-    return (
-        0
-        if text is None
-        else eval(text, {"__builtins__": {}}, {**names, "walltime": walltime, "ncpus": ncpus})
-    )
+    return 0 if text is None else eval(text, {"__builtins__": {}}, {**names, "walltime": walltime, "ncpus": ncpus})
 
 
 ORDER_KEYS = {

@@ -59,11 +59,9 @@ def current():
 
 @pytest.mark.parametrize("case", ["cray-xc40", "hybrid"])
 def test_snapshot(case):
-    if case == "hybrid":
-        files = export_pbs(parse(HYBRID), nodes=read_nodes("nid[001-012]"))
-    else:
-        files = export_pbs(load(CRAY))
-    check_snapshot(f"pbs-{case}", files)
+    hybrid = case == "hybrid"
+    nodes = read_nodes("nid[001-012]") if hybrid else None
+    check_snapshot(f"pbs-{case}", export_pbs(parse(HYBRID) if hybrid else load(CRAY), nodes=nodes))
 
 
 def pbs_names(most):
@@ -77,9 +75,7 @@ def exportable(draw, mode=None):
     config = draw(site_configs())
     if mode is not None:
         assume(config.mode == mode)
-    names = draw(
-        st.lists(pbs_names(13), min_size=len(config.queues), max_size=len(config.queues), unique=True)
-    )
+    names = draw(st.lists(pbs_names(13), min_size=len(config.queues), max_size=len(config.queues), unique=True))
     queues = [q.model_copy(update={"name": n}) for q, n in zip(config.queues, names, strict=True)]
     return config.with_queues(queues, fixed=())
 
@@ -201,9 +197,7 @@ set queue a max_run = "[o:PBS_ALL=9],[u:alice=3]"
 set queue a enabled = True
 set queue a started = True
 """
-    config = SiteConfig(
-        machine=MachineConfig(cores=8), queues=[QueueConfig(name="a", max_run=4, cores=(1, 8))]
-    )
+    config = SiteConfig(machine=MachineConfig(cores=8), queues=[QueueConfig(name="a", max_run=4, cores=(1, 8))])
     export = prepare_pbs(config, current=printed)
     assert 'max_run = "[o:PBS_ALL=4],[u:alice=3]"' in export.files["queues.qmgr"]
     assert any("alice" in note for note in export.notes)
@@ -355,9 +349,7 @@ def run_promotion(tmp_path, listing, *arguments, text=HYBRID):
     files = export_pbs(parse(text))
     script = tmp_path / "qconf-promote"
     script.write_text(files["qconf-promote"])
-    (tmp_path / "jobs.json").write_text(
-        json.dumps({"Jobs": listing}) if isinstance(listing, dict) else listing
-    )
+    (tmp_path / "jobs.json").write_text(json.dumps({"Jobs": listing}) if isinstance(listing, dict) else listing)
     for name, body in (
         ("qstat", f'cat "{tmp_path}/jobs.json"'),
         ("qmove", f'echo "$@" >> "{tmp_path}/moved"'),

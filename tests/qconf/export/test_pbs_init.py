@@ -1,4 +1,3 @@
-
 import pytest
 from hypothesis import HealthCheck, Phase, assume, given, settings
 
@@ -45,9 +44,7 @@ def test_the_real_server():
     assert config.pool.cores == 480
     assert parse(dump(config)) == config
     text = "\n".join(found.warnings)
-    assert (
-        "medium: its running-cores limit 7200 is below its widest job 8208: such a job never starts" in text
-    )
+    assert "medium: its running-cores limit 7200 is below its widest job 8208: such a job never starts" in text
     assert "a job of 8 cores that names no walltime is given 24:00:00" in text
     assert "no routing leads there: workq" in text
     assert "sizes are a guess" in text
@@ -84,9 +81,7 @@ def test_export_print_init_export_is_a_fixed_point(config):
     # what pbsnodes would say after nodes.qmgr
     server.load(files.get("nodes.qmgr", ""))
     size = config.machine.cores_per_node
-    qlists = {
-        name: attributes.get("resources_available.Qlist", "") for name, attributes in server.nodes.items()
-    }
+    qlists = {name: attributes.get("resources_available.Qlist", "") for name, attributes in server.nodes.items()}
     nodes = [Node(node.name, size, qlists.get(node.name, "")) for node in nodes_of(config)]
     again = init_pbs(Server.parse(printed), nodes=nodes).config
     assert again.mode == config.mode or config.mode != "shared"
@@ -117,18 +112,13 @@ def test_every_order_comes_back():
                 server = PbsServer(export_pbs(variant, nodes=nodes)["queues.qmgr"])
                 server.load(export_pbs(variant, nodes=nodes).get("nodes.qmgr", ""))
                 known = [
-                    Node(n.name, 8, server.nodes.get(n.name, {}).get("resources_available.Qlist", ""))
-                    for n in nodes
+                    Node(n.name, 8, server.nodes.get(n.name, {}).get("resources_available.Qlist", "")) for n in nodes
                 ]
                 again = init_pbs(Server.parse(server.printed()), nodes=known).config
                 assert again.order == order
                 if not order.startswith("queue_priority"):
-                    mine = [
-                        q.starvation for q in variant.queues if variant.mode == "shared" or not q.reservation
-                    ]
-                    theirs = [
-                        q.starvation for q in again.queues if variant.mode == "shared" or not q.reservation
-                    ]
+                    mine = [q.starvation for q in variant.queues if variant.mode == "shared" or not q.reservation]
+                    theirs = [q.starvation for q in again.queues if variant.mode == "shared" or not q.reservation]
                     assert theirs == mine
 
 
@@ -216,9 +206,7 @@ def test_without_a_route_queue():
     assert any("no Route queue" in warning for warning in found.warnings)
 
 
-@pytest.mark.parametrize(
-    "text", ["set server scheduling = True", "create queue a", "create queue r queue_type=Route"]
-)
+@pytest.mark.parametrize("text", ["set server scheduling = True", "create queue a", "create queue r queue_type=Route"])
 def test_nothing_to_begin_with(text):
     with pytest.raises(InputError, match="no Execution queue"):
         init_pbs(Server.parse(text))

@@ -21,9 +21,7 @@ def test_parts_of_a_statement():
 
 
 def test_lines_are_split_as_qmgr_does():
-    text = (
-        'create queue a; create queue b # c; d\nset queue a \\\nPriority = 3\nset server x = "1;2 # 3"\n#e\n'
-    )
+    text = 'create queue a; create queue b # c; d\nset queue a \\\nPriority = 3\nset server x = "1;2 # 3"\n#e\n'
     assert list(qmgr.split(text)) == [
         (1, "create queue a"),
         (1, "create queue b"),

@@ -1,0 +1,101 @@
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from qconf.cli import qconf
+from qconf.config import load
+from qconf.errors import QconfError
+from tests.qconf.export.pbs_model import PbsServer
+from tests.qconf.export.test_pbs import CRAY, FRESH, HYBRID
+
+
+def run(*arguments):
+    return CliRunner().invoke(qconf, [str(argument) for argument in arguments])
+
+
+@pytest.fixture
+def site(tmp_path):
+    path = tmp_path / "site.yaml"
+    path.write_text(HYBRID)
+    return path
+
+
+def test_export_writes_every_file(site, tmp_path):
+    (tmp_path / "current").write_text(FRESH)
+    done = run("export", site, "--nodes", "nid[01-12]", "--current", tmp_path / "current", "-o", tmp_path / "out")
+    assert done.exit_code == 0, done.output
+    names = {path.name for path in (tmp_path / "out").iterdir()}
+    assert {"queues.qmgr", "nodes.qmgr", "rollback.qmgr", "PLAN.md", "qconf-promote"} <= names
+    assert "Left as they are" in done.stderr
+    assert str(tmp_path / "out" / "PLAN.md") in done.stdout
+
+
+def test_export_leaves_nothing_of_an_earlier_one(site, tmp_path):
+    assert run("export", site, "--nodes", "nid[01-12]", "-o", tmp_path / "out").exit_code == 0
+    (tmp_path / "out" / "mine.txt").write_text("kept")
+    assert run("export", CRAY, "-o", tmp_path / "out").exit_code == 0
+    names = {path.name for path in (tmp_path / "out").iterdir()}
+    assert names == {"queues.qmgr", "rollback.qmgr", "sched_config.changes", "PLAN.md", "mine.txt"}
+
+
+def test_export_writes_nothing_when_it_refuses(site, tmp_path):
+    site.write_text(HYBRID.replace("name: small", 'name: "small;x"'))
+    done = run("export", site, "-o", tmp_path / "out")
+    assert isinstance(done.exception, QconfError)
+    assert "small;x" in str(done.exception)
+    assert not (tmp_path / "out").exists()
+
+
+def test_export_to_slurm(site, tmp_path):
+    done = run("export", site, "--format", "slurm", "--nodes", "nid[01-12]", "-o", tmp_path / "out")
+    assert done.exit_code == 0, done.output
+    assert "PartitionName=small" in (tmp_path / "out" / "partitions.conf").read_text()
+    assert run("export", site, "--format", "slurm", "--binding", "limits").exit_code == 2
+
+
+def test_init_from_pbs_and_back(tmp_path):
+    assert run("export", CRAY, "-o", tmp_path / "out").exit_code == 0
+    printed = tmp_path / "print_server.txt"
+    printed.write_text(PbsServer((tmp_path / "out" / "queues.qmgr").read_text()).printed())
+    done = run("init", "--from-pbs", printed, "--cores", 35232, "--name", "cray", "-o", tmp_path / "site.yaml")
+    assert done.exit_code == 0, done.output
+    assert load(tmp_path / "site.yaml").names == load(CRAY).names
+    again = run("init", "--from-pbs", printed, "-o", tmp_path / "site.yaml")
+    assert "is there already" in str(again.exception)
+    assert run("init", "--from-pbs", printed, "-o", tmp_path / "site.yaml", "--force").exit_code == 0
+    text = (tmp_path / "site.yaml").read_text()
+    assert "# * machine.cores = 22800 is a guess" in text
+
+
+def test_init_from_a_history_alone(tmp_path):
+    history = tmp_path / "history.csv"
+    history.write_text("job_id,submit,runtime,walltime,cores,queue\n1,0,10,60,4,small\n2,5,10,120,8,big\n")
+    done = run("init", "--history", history, "--cores", 16)
+    assert done.exit_code == 0, done.output
+    (tmp_path / "site.yaml").write_text(done.stdout)
+    config = load(tmp_path / "site.yaml")
+    assert config.machine.cores == 16
+    assert sorted(config.names) == ["big", "small"]
+
+
+def test_init_takes_the_machine_from_a_history(tmp_path):
+    (tmp_path / "print_server.txt").write_text(FRESH)
+    history = tmp_path / "log.swf"
+    history.write_text("; MaxProcs: 64\n1 0 0 10 4 -1 -1 4 60 -1 1 1 1 -1 1 -1 -1 -1\n")
+    done = run("init", "--from-pbs", tmp_path / "print_server.txt", "--history", history)
+    assert done.exit_code == 0, done.output
+    assert "cores: 64" in done.stdout
+
+
+@pytest.mark.parametrize(
+    "arguments", [[], ["--from-pbs", "a", "--from-slurm", "b"], ["--history", "h", "--nodes", "n"]]
+)
+def test_init_usage(arguments):
+    assert run("init", *arguments).exit_code == 2
+
+
+def test_help_is_there():
+    for name in ("export", "init"):
+        assert "Usage" in run(name, "--help").output
+    assert Path(CRAY).exists()

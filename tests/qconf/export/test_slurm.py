@@ -1,0 +1,342 @@
+import getpass
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from qconf.config import dump, load, parse
+from qconf.errors import InputError
+from qconf.export.errors import ExportError
+from qconf.export.nodes import read_nodes
+from qconf.export.slurm import clock, export_slurm, hostlist
+from qconf.export.slurm_init import init_slurm
+from tests.qconf.export.snapshots import check_snapshot
+from tests.qconf.export.test_pbs import CRAY, HYBRID
+
+SHARED = Path(__file__).parents[4] / "shared" / "slurm"
+LUA = shutil.which("lua5.3") or shutil.which("lua5.4") or shutil.which("lua")
+
+needs_lua = pytest.mark.skipif(LUA is None, reason="no Lua interpreter here (Debian's lua5.3)")
+needs_controller = pytest.mark.skipif(
+    shutil.which("slurmctld") is None, reason="no slurmctld here (Debian's slurm-wlm)"
+)
+needs_shared = pytest.mark.skipif(not SHARED.exists(), reason=f"{SHARED} is not here")
+
+CONF = """\
+ClusterName=qconf
+SlurmctldHost={host}(127.0.0.1)
+AuthType=auth/none
+CredType=cred/none
+SlurmUser={user}
+SlurmdUser={user}
+SlurmctldPort={port}
+SlurmdPort={other}
+StateSaveLocation={folder}/state
+SlurmdSpoolDir={folder}/%n
+SlurmctldPidFile={folder}/slurmctld.pid
+ProctrackType=proctrack/pgid
+TaskPlugin=task/none
+SwitchType=switch/none
+MpiDefault=none
+ReturnToService=2
+SchedulerType=sched/backfill
+SelectType=select/cons_tres
+SelectTypeParameters=CR_CPU
+PriorityType=priority/basic
+AccountingStorageType=accounting_storage/none
+JobCompType=jobcomp/none
+CommunicationParameters=NoCtldInAddrAny
+NodeName={nodes} NodeAddr=127.0.0.1 CPUs={cpus} RealMemory=64000 State=IDLE
+"""
+
+
+def hybrid(text=HYBRID):
+    return export_slurm(parse(text), nodes=read_nodes("nid[001-012]"))
+
+
+@pytest.mark.parametrize("case", ["cray-xc40", "hybrid"])
+def test_snapshot(case):
+    check_snapshot(f"slurm-{case}", hybrid() if case == "hybrid" else export_slurm(load(CRAY)))
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def partitions_of_the_controller(folder, text, nodes, cpus):
+    """Ask the real controller what it makes of a file of partitions."""
+    (folder / "state").mkdir()
+    conf = folder / "slurm.conf"
+    # A QOS lives in the accounting database, which is not here.
+    text = "\n".join(" ".join(w for w in line.split() if not w.startswith("QOS=")) for line in text.splitlines())
+    values = {
+        "host": socket.gethostname().split(".")[0],
+        "user": getpass.getuser(),
+        "folder": folder,
+        "nodes": nodes,
+        "cpus": cpus,
+    }
+    conf.write_text(CONF.format(port=free_port(), other=free_port(), **values) + text + "\n")
+    environment = {**os.environ, "SLURM_CONF": str(conf)}
+    log = folder / "log"
+    with log.open("w") as out:
+        controller = subprocess.Popen(
+            ["slurmctld", "-D", "-c", "-i", "-f", conf], env=environment, stdout=out, stderr=out
+        )
+    try:
+        for _ in range(60):
+            time.sleep(0.25)
+            if controller.poll() is not None:
+                break
+            asked = subprocess.run(
+                ["scontrol", "--oneliner", "show", "partition"],
+                env=environment,
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            if asked.returncode == 0 and "PartitionName" in asked.stdout:
+                return [
+                    dict(w.split("=", 1) for w in line.split() if "=" in w)
+                    for line in asked.stdout.splitlines()
+                    if line
+                ]
+        raise AssertionError(log.read_text()[-3000:])
+    finally:
+        controller.terminate()
+        controller.wait(timeout=20)
+
+
+@needs_controller
+@pytest.mark.parametrize("case", ["cray-xc40", "hybrid"])
+def test_the_real_controller_takes_the_partitions(case, tmp_path):
+    files, nodes, cpus = (
+        (hybrid(), "nid[001-012]", 8) if case == "hybrid" else (export_slurm(load(CRAY)), "nid[00001-01468]", 24)
+    )
+    config = parse(HYBRID) if case == "hybrid" else load(CRAY)
+    found = {
+        p["PartitionName"]: p for p in partitions_of_the_controller(tmp_path, files["partitions.conf"], nodes, cpus)
+    }
+    assert list(found) == [*config.names, *(["pool"] if case == "hybrid" else [])]
+    for queue in config.queues:
+        partition = found[queue.name]
+        assert (
+            partition["MaxTime"] == clock(queue.walltime[1]).replace("0-", "", 1)
+            if queue.walltime[1] < 86400
+            else clock(queue.walltime[1])
+        )
+        assert partition["MaxNodes"] == str(-(-queue.cores[1] // cpus))
+        cores = queue.partition if config.mode != "shared" and not queue.reservation else config.machine.cores
+        assert int(partition["TotalCPUs"]) == cores
+    if case == "hybrid":
+        assert int(found["pool"]["TotalCPUs"]) == 24
+
+
+HARNESS = """
+local said = {}
+slurm = { SUCCESS = 0, ERROR = -1, log_info = function() end, log_user = function(text) said[#said + 1] = text end }
+dofile(arg[1])
+for line in io.lines(arg[2]) do
+   local job = {}
+   for key, value in line:gmatch("(%w[%w_]*)=(%S+)") do job[key] = tonumber(value) or value end
+   local rc = slurm_job_submit(job, {}, 0)
+   print(rc, job.partition or "-", job.time_limit or "-")
+end
+"""
+
+
+def submit(tmp_path, lua, jobs):
+    (tmp_path / "harness.lua").write_text(HARNESS)
+    (tmp_path / "job_submit.lua").write_text(lua)
+    (tmp_path / "jobs").write_text("\n".join(" ".join(f"{k}={v}" for k, v in job.items()) for job in jobs))
+    command = [LUA, "harness.lua", "job_submit.lua", "jobs"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return [line.split() for line in done.stdout.splitlines()]
+
+
+@needs_lua
+def test_lua_routes_every_boundary_as_the_simulator_does(tmp_path):
+    config = load(CRAY)
+    sizes = sorted({edge + d for q in config.queues for edge in q.cores for d in (-1, 0, 1)})
+    minutes = sorted({edge // 60 + d for q in config.queues for edge in q.walltime for d in (-1, 0, 1)} - {-1, 0})
+    jobs = [{"num_tasks": c, "time_limit": m} for c in sizes for m in minutes]
+    answers = submit(tmp_path, export_slurm(config)["job_submit.lua"], jobs)
+    assert len(answers) == len(jobs)
+    for job, (rc, partition, _) in zip(jobs, answers, strict=True):
+        expected = next((q.name for q in config.queues if q.admits(job["num_tasks"], job["time_limit"] * 60)), None)
+        assert (rc, partition) == (("0", expected) if expected else ("-1", "-")), job
+
+
+@needs_lua
+def test_lua_on_what_jobs_leave_out(tmp_path):
+    unset, unset16, unlimited = 4294967294, 65534, 4294967295
+    jobs = [
+        {"num_tasks": 2, "cpus_per_task": 8, "time_limit": unset},  # by cores alone, then the queue's longest
+        {"num_tasks": unset, "cpus_per_task": unset16, "min_cpus": 30, "time_limit": 60},
+        {"min_nodes": 6, "time_limit": 60},  # whole nodes of 8
+        {"num_tasks": 4, "time_limit": unlimited},
+        {"num_tasks": 4, "partition": "small", "time_limit": 60},
+        {"num_tasks": 30, "partition": "small", "time_limit": 60},
+        {"num_tasks": 4, "partition": "pool", "time_limit": 60},
+        {"num_tasks": 4, "partition": "other", "time_limit": 60},
+    ]
+    answers = submit(tmp_path, hybrid()["job_submit.lua"], jobs)
+    assert [(rc, partition) for rc, partition, _ in answers] == [
+        ("0", "small"),
+        ("0", "medium"),
+        ("0", "large"),
+        ("-1", "-"),
+        ("0", "small"),
+        ("-1", "small"),
+        ("-1", "pool"),
+        ("0", "other"),
+    ]
+    assert answers[0][2] == "1440"
+
+
+def test_promotion(tmp_path):
+    (tmp_path / "qconf-promote").write_text(hybrid()["qconf-promote"])
+
+    def line(number, queue, cores, limit, waited):
+        return f"{number}|{queue}|{cores}|{limit}|" + time.strftime(
+            "%Y-%m-%dT%H:%M:%S", time.localtime(time.time() - waited)
+        )
+
+    listing = [
+        line("1", "small", 8, "1:00:00", 3500),
+        line("2_[3-9%2]", "small", 8, "1:00:00", 3700),
+        line("3", "medium", 24, "60:00", 3700),
+        line("4", "medium", 25, "1:00:00", 99999),
+        line("5", "large", 48, "1:00:00", 99999),
+        line("6", "small", 8, "1-00:00:00", 87000),
+        line("7; reboot", "small", 8, "1:00:00", 99999),
+    ]
+    (tmp_path / "listing").write_text("\n".join(listing) + "\n")
+    for name, body in (("squeue", 'cat "$HERE/listing"'), ("scontrol", 'echo "$@" >> "$HERE/moved"')):
+        (tmp_path / name).write_text(f"#!/bin/sh\n{body}\n")
+        (tmp_path / name).chmod(0o755)
+    environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "HERE": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, tmp_path / "qconf-promote"], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    moved = (tmp_path / "moved").read_text().splitlines()
+    assert moved == ["update JobId=3 Partition=pool", "update JobId=2 Partition=pool", "update JobId=6 Partition=pool"]
+
+
+def test_limits_are_qos_lines():
+    config = parse(HYBRID.replace("max_run: 6", "max_run: 6, max_run_cores: 32, max_user_run: 2, max_user_cores: 16"))
+    text = export_slurm(config, nodes=read_nodes("n[1-12]"))["qos.sacctmgr"]
+    assert text.splitlines()[:2] == [
+        "add qos small",
+        "modify qos small set GrpJobs=6 GrpTRES=cpu=32 MaxJobsPerUser=2 MaxTRESPerUser=cpu=16",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "says"),
+    [
+        (HYBRID, {}, "name them with --nodes"),
+        (HYBRID.replace("order: fcfs", "order: lxf"), {"nodes": "n[1-12]"}, "weighted sum"),
+        (HYBRID.replace("name: small", "name: pool"), {"nodes": "n[1-12]"}, "something else"),
+        (HYBRID.replace("name: small", "name: default"), {"nodes": "n[1-12]"}, "something else"),
+        (HYBRID.replace("name: small", "name: Medium"), {"nodes": "n[1-12]"}, "differ in case only"),
+        (HYBRID.replace("name: small", "name: é"), {"nodes": "n[1-12]"}, "Rename it"),
+    ],
+)
+def test_refused(text, options, says):
+    nodes = {key: read_nodes(value) for key, value in options.items()}
+    with pytest.raises(ExportError, match=says):
+        export_slurm(parse(text), **nodes)
+
+
+def test_hostlists():
+    names = [f"nid{i:04d}" for i in (1, 2, 3, 7)] + ["login", "a9", "a10", "a11"]
+    text = hostlist(names)
+    assert text == "nid[0001-0003,0007],a9,a[10-11],login"
+    assert sorted(node.name for node in read_nodes(text)) == sorted(names)
+
+
+# A slurm.conf as a beginning
+
+
+@needs_shared
+def test_init_from_a_real_file():
+    found = init_slurm(SHARED / "slurm.conf.in")
+    config = found.config
+    assert (config.machine.cores, config.machine.cores_per_node, config.mode) == (35232, 24, "partitioned")
+    assert [(q.name, q.partition, q.cores, q.walltime[1], q.priority) for q in config.queues] == [
+        ("idqueue", 432, (1, 264), 7200, 100),
+        ("small", 2400, (1, 1032), 86400, 50),
+        ("small72", 1920, (1, 1032), 259200, 40),
+        ("medium", 7200, (1033, 8208), 86400, 50),
+        ("large", 22800, (8209, 22800), 86400, 50),
+        ("common", 480, (1, 480), 259200, 100),
+    ]
+    assert parse(dump(config)) == config
+
+
+NODES = "NodeName=DEFAULT CPUs=8 \\\n  RealMemory=1000 # comment\nNodeName=n[1-10,12],m3\n"
+
+
+def from_text(tmp_path, text):
+    (tmp_path / "slurm.conf").write_text(text)
+    return init_slurm(tmp_path / "slurm.conf")
+
+
+def test_init_shared_and_reserved(tmp_path):
+    found = from_text(
+        tmp_path,
+        NODES
+        + "PartitionName=DEFAULT MaxTime=90 Nodes=ALL\nPartitionName=a\n"
+        + "PartitionName=b QOS=x\nPartitionName=c State=DOWN\n",
+    )
+    assert found.config.mode == "shared"
+    assert found.config.names == ("a", "b")
+    assert found.config.machine.cores == 96
+    assert found.config.queues[0].walltime == (0, 5400)
+    assert len(found.warnings) == 2
+    found = from_text(
+        tmp_path, NODES + "PartitionName=a Nodes=n[1-10]\nPartitionName=b Nodes=n12,m3\nPartitionName=c Nodes=ALL\n"
+    )
+    assert found.config.mode == "partitioned"
+    assert [q.reservation for q in found.config.queues] == [False, False, True]
+    found = from_text(tmp_path, NODES + "PartitionName=a Nodes=n[1-10]\nPartitionName=b Nodes=n[9-10]\n")
+    assert found.config.mode == "shared"
+    assert "share some nodes" in found.warnings[0]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "PartitionName=a Nodes=x",
+        NODES,
+        NODES + "PartitionName=a Nodes=ALL MaxTime=soon",
+        NODES + "PartitionName=a Nodes=n[5-1]",
+        "NodeName=a CPUs=x",
+    ],
+)
+def test_init_refuses(text, tmp_path):
+    with pytest.raises(InputError, match=r"slurm\.conf"):
+        from_text(tmp_path, text)
+
+
+def test_export_init_export_gives_the_same_partitions(tmp_path):
+    nodes = read_nodes("n[1-12]")
+    config = parse(HYBRID).with_partitions([40, 56, 0])
+    first = export_slurm(config, nodes=nodes)["partitions.conf"]
+    again = from_text(tmp_path, "NodeName=n[1-12] CPUs=8\n" + first).config
+    assert again.names == config.names
+    assert [q.partition for q in again.queues] == [40, 56, 0]
+    assert [q.reservation for q in again.queues] == [False, False, True]
+    assert json.dumps([q.walltime for q in again.queues]) == json.dumps([q.walltime for q in config.queues])
