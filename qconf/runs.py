@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import os
 import platform
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from datetime import date, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -25,9 +23,11 @@ from qconf.export.server import Server
 from qconf.export.unsaid import Binding
 from qconf.files import all_or_nothing
 from qconf.history import History
+from qconf.jsons import as_json
 from qconf.recommend import Recommendation, Row
-from qconf.report import comparison_frame, figures, render
-from qconf.report.html import settings_shown
+from qconf.report.figures import figures
+from qconf.report.html import render, settings_shown
+from qconf.report.tables import comparison_frame
 
 RECORD, TIMINGS = "run.json", "timings.json"
 VERSIONS = ("matplotlib", "numba", "numpy", "pandas", "scikit-learn", "scipy")
@@ -64,6 +64,7 @@ def write_run(
     inputs: Mapping[str, str | Path] | None = None,
     timings: Mapping[str, Any] | None = None,
     warnings: Sequence[str] = (),
+    assumed_current: bool = False,
     current: Server | str | None = None,
     nodes: Sequence[Node] | None = None,
     binding: Binding = "qlist",
@@ -87,6 +88,8 @@ def write_run(
         Seconds, by what took them; those of the strategies are added.
     warnings : sequence of str
         For the report, beside those of the configuration.
+    assumed_current : bool
+        No configuration was given: nobody knows what the machine does today, so there is no rollback.
     current, nodes, binding, route, remove
         As `qconf.export.export_pbs` takes them. Without `current` there is no rollback.
 
@@ -98,9 +101,11 @@ def write_run(
         It cannot be written.
     """
     target = Path(directory)
-    exported, refused, notes = _export(recommendation, current, nodes, binding, route, remove)
+    known = None if assumed_current else current
+    exported, refused, notes = _export(recommendation, known, nodes, binding, route, remove)
     drawn = figures(recommendation)
-    told = [*dict.fromkeys([*warnings, *recommendation.base.warnings(), *recommendation.config.warnings()])]
+    told = [ASSUMED] if assumed_current else []
+    told = [*dict.fromkeys([*told, *warnings, *recommendation.base.warnings(), *recommendation.config.warnings()])]
     labels = _labels([source.path for source in history.sources])
     dropped = history.dropped.assign(file=history.dropped["file"].map(lambda path: labels.get(path, Path(path).name)))
     files: dict[str, str] = {
@@ -117,6 +122,7 @@ def write_run(
         **_record(recommendation, history, labels),
         "inputs": _inputs(history, labels, inputs or {}),
         "warnings": told,
+        "assumed_current": assumed_current,
         "pbs": {"refused": refused, "notes": list(notes), "rollback": "rollback.qmgr" in exported},
         "files": {name: hashlib.sha256(text.encode()).hexdigest() for name, text in sorted(files.items())},
     }
@@ -132,31 +138,6 @@ def write_run(
             path.write_text(text, encoding="utf-8", newline="")
     _take_away(target, before, files)
     return Run(target, tuple(sorted(files)), refused, notes)
-
-
-def as_json(value: Any) -> str:  # noqa: ANN401 - whatever JSON can hold, and numpy's numbers
-    """Write JSON with sorted keys; what is not finite becomes null."""
-    return json.dumps(_plain(value), indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n"
-
-
-def _plain(value: Any) -> Any:  # noqa: ANN401
-    if hasattr(value, "tolist"):
-        value = value.tolist()
-    if value is None or isinstance(value, bool | int | str):
-        return value
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, set | frozenset):
-        return sorted(map(_plain, value), key=str)
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    if isinstance(value, Path):
-        return value.name
-    if isinstance(value, datetime | date):
-        return value.isoformat()
-    return str(value)
 
 
 def _record(recommendation: Recommendation, history: History, labels: Mapping[str, str]) -> dict[str, Any]:
@@ -281,6 +262,10 @@ def _without_rollback(plan: str) -> str:
     return head + (undo + "\n" + BY_HAND if undo else "")
 
 
+ASSUMED = (
+    "No configuration was given: current is assumed to be fcfs-easy, one machine and one list in the order of "
+    "submission. Every gain is against that."
+)
 KEPT = """
 > **KEEP: nothing to load.** Nothing did better than the current configuration beyond doubt. This is what the
 > scripts for the configuration *as it stands* look like, for reference.

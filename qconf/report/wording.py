@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from parsim.workload import MAX_CORES, MAX_DURATION
 from qconf.config import PoolConfig, QueueConfig, SiteConfig, format_duration
 from qconf.history.times import zone
-from qconf.recommend import Interval
+
+if TYPE_CHECKING:
+    from qconf.recommend import Interval
 
 ABSENT = "-"
 
@@ -42,8 +44,8 @@ def percent(share: float) -> str:
 
 
 def count(value: float) -> str:
-    """Write a whole number with narrow groups of three digits."""
-    return f"{value:,.0f}".replace(",", " ") if math.isfinite(value) else ABSENT
+    """Write a whole number in groups of three digits that no line break tears apart."""
+    return f"{value:,.0f}".replace(",", "\N{NARROW NO-BREAK SPACE}") if math.isfinite(value) else ABSENT
 
 
 def gain_text(gain: Interval | None) -> str:

@@ -1,0 +1,222 @@
+"""``qconf simulate``: one simulation, its metrics, its schedule."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from qconf.cli._common import history_options, load_history
+from qconf.errors import InputError, QconfError
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from rich.table import Table
+
+    from parsim import Schedule, Workload
+    from parsim.metrics import Summary
+    from parsim.verify import Violation
+    from qconf.config import SiteConfig
+    from qconf.history import History
+
+DROPPED = "dropped.csv"
+SHOWN = 20  #: violations that are printed
+
+
+@click.command("simulate")
+@history_options
+@click.option(
+    "--strategy", default="current", show_default=True, help="Simulate what this strategy makes of the configuration."
+)
+@click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True, help="Of the strategy.")
+@click.option("--workers", type=click.IntRange(1), default=2, show_default=True, help="Threads of the strategy.")
+@click.option(
+    "--out",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="schedule.csv to write, or .csv.gz; dropped jobs go to dropped.csv beside it.",
+)
+@click.option(
+    "--verify", is_flag=True, help="Judge the schedule by the rules; exit 1 and write nothing if it breaks one."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of tables.")
+def command(
+    *,
+    history: tuple[Path, ...],
+    config_path: Path | None,
+    cores: int | None,
+    month: str | None,
+    start: str | None,
+    end: str | None,
+    timezone: str,
+    strategy: str,
+    seed: int,
+    workers: int,
+    out: Path | None,
+    verify: bool,
+    as_json: bool,
+) -> None:
+    """Simulate the jobs of a history once, under a configuration, and print what it was worth.
+
+    With a strategy other than `current`, the configuration is first changed as the strategy proposes after
+    learning from the same jobs: flattering, use `qconf tune` to choose one.
+    """
+    from parsim import metrics
+    from qconf.strategies import Options, propose
+    from qconf.tuning.month import Month
+
+    _check_out(out, history)
+    past, base = load_history(history, config_path, cores, month=month, start=start, end=end, timezone=timezone)
+    jobs = Month(past.workload(base), base)
+    config = propose(strategy, jobs, Options(seed=seed, workers=workers)).config
+    workload = jobs.routed(config)
+    schedule = _simulate(workload, config)
+    broken = _judge(workload, config, schedule) if verify else []
+    found = metrics.summary(workload, schedule, config.system())
+    if out is not None and not broken:
+        write_schedule(out, past, schedule_table(past, workload, config, schedule))
+    if as_json:
+        _print_json(past, config, strategy, found, verify=verify, broken=broken)
+    elif not broken:
+        _print(past, config, strategy, found, verified=verify)
+        if out is not None:
+            beside = f" and {out.parent / DROPPED}" if len(past.dropped) else ""
+            click.echo(f"\nwritten: {out}{beside}")
+    if broken:
+        _refuse(past, broken)
+
+
+def schedule_table(history: History, workload: Workload, config: SiteConfig, schedule: Schedule) -> pd.DataFrame:
+    """Return schedule.csv's columns, in the row order and the time scale of the input."""
+    import numpy as np
+    import pandas as pd
+
+    from parsim.schedule import SPREAD
+
+    parts = np.asarray(schedule.part_names, dtype=object)
+    place = parts[schedule.part] + ":" + schedule.cores.astype(str).astype(object)
+    for job in np.flatnonzero(schedule.part == SPREAD).tolist():
+        place[job] = ";".join(f"{part}:{cores}" for part, cores in schedule.placement(job).items())
+    table = pd.DataFrame(
+        {
+            "job_id": history.jobs["job_id"].to_numpy(),
+            "submit": schedule.submit,
+            "start": schedule.start,
+            "end": schedule.end,
+            "wait": schedule.wait,
+            "cores": schedule.cores,
+            "queue": np.asarray(config.names, dtype=object)[workload.queue],
+            "place": place,
+        }
+    )
+    return table.iloc[np.argsort(history.jobs["row"].to_numpy(), kind="stable")]
+
+
+def write_schedule(out: Path, history: History, table: pd.DataFrame) -> None:
+    """Write the schedule, and beside it the dropped jobs if there are any; both or none."""
+    import gzip
+
+    from qconf.files import all_or_nothing
+
+    text = table.to_csv(index=False, lineterminator="\n").encode()
+    with all_or_nothing(out.parent) as scratch:
+        (scratch / out.name).write_bytes(gzip.compress(text, mtime=0) if out.suffix == ".gz" else text)
+        if len(history.dropped):
+            dropped = history.dropped.to_csv(index=False, lineterminator="\n")
+            (scratch / DROPPED).write_text(dropped, encoding="utf-8", newline="")
+
+
+def _check_out(out: Path | None, history: tuple[Path, ...]) -> None:
+    if out is None:
+        return
+    if out.name == DROPPED:
+        raise InputError("is the name of the list of dropped jobs", file=out, fix="choose another name")
+    if out.resolve() in {path.resolve() for path in history}:
+        raise InputError("is the history", file=out, fix="choose another name")
+
+
+def _simulate(workload: Workload, config: SiteConfig) -> Schedule:
+    from parsim import simulate
+
+    try:
+        return simulate(workload, config.system())
+    except ValueError as error:
+        raise QconfError(f"the configuration cannot run these jobs: {error}") from error
+
+
+def _judge(workload: Workload, config: SiteConfig, schedule: Schedule) -> list[Violation]:
+    from parsim.verify import check_schedule
+
+    return check_schedule(workload, config.system(), schedule)
+
+
+def _refuse(history: History, broken: list[Violation]) -> None:
+    names = history.jobs["job_id"].tolist()
+    for violation in broken[:SHOWN]:
+        name = f" (job_id {names[violation.job]})" if violation.job >= 0 else ""
+        click.echo(f"{violation}{name}", err=True)
+    if len(broken) > SHOWN:
+        click.echo(f"... and {len(broken) - SHOWN} more", err=True)
+    raise QconfError(f"the schedule breaks its rules: {len(broken)} violations. Nothing was written.")
+
+
+def _print_json(
+    history: History, config: SiteConfig, strategy: str, found: Summary, *, verify: bool, broken: list[Violation]
+) -> None:
+    from qconf.jsons import as_json
+
+    answer: dict[str, Any] = {
+        "strategy": strategy,
+        "jobs": len(history),
+        "read": history.read,
+        "outside_period": history.outside,
+        "dropped": dict(history.reasons),
+        "changed": dict(history.changed),
+        "config": config.model_dump(mode="json"),
+        "overall": found.overall,
+        "queues": found.queues,
+        "violations": [str(violation) for violation in broken] if verify else None,
+    }
+    click.echo(as_json(answer), nl=False)
+
+
+def _print(history: History, config: SiteConfig, strategy: str, found: Summary, *, verified: bool) -> None:
+    from rich.console import Console
+
+    first, last = history.span
+    dropped = f", {len(history.dropped)} records dropped" if len(history.dropped) else ""
+    click.echo(
+        f"{strategy}: {len(history)} jobs from {history.date(first)} to {history.date(last)}{dropped}\n"
+        f"{config.machine.name}, {config.machine.cores} cores, {config.mode}, order {config.order}\n"
+    )
+    console = Console(highlight=False)
+    console = console if console.is_terminal else Console(width=110, highlight=False)
+    console.print(_metrics_table(found))
+    if verified:
+        click.echo("\nverified: the schedule breaks no rule")
+
+
+def _metrics_table(found: Summary) -> Table:
+    from rich.table import Table
+    from rich.text import Text
+
+    from qconf.report.wording import hours, number, percent
+
+    columns = (
+        ("jobs", "jobs", "{:.0f}".format),
+        ("mean wait h", "mean_wait", hours),
+        ("median h", "median_wait", hours),
+        ("p95 h", "p95_wait", hours),
+        ("max h", "max_wait", hours),
+        ("bounded sld", "mean_bounded_slowdown", number),
+        ("util %", "utilization", percent),
+        ("lost %", "loss_of_capacity", percent),
+    )
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
+    table.add_column("queue", no_wrap=True)
+    for title, *_ in columns:
+        table.add_column(title, justify="right", no_wrap=True)
+    for name, row in (("all", found.overall), *found.queues.items()):
+        cells = [write(row[key]) for _, key, write in columns]
+        table.add_row(Text(name), *cells, style="bold" if row is found.overall else "")
+    return table
