@@ -12,7 +12,7 @@ import numpy as np
 from parsim.metrics import Summary
 from qconf.config import SiteConfig
 from qconf.history import History
-from qconf.strategies import BASELINES, NAMES, Options, Proposal, propose
+from qconf.strategies import BASELINES, Options, Proposal, propose
 from qconf.tuning.bounds import utilization
 from qconf.tuning.judging import Guards, Interval, Trial, touched
 from qconf.tuning.month import Month, UnroutableError
@@ -20,6 +20,8 @@ from qconf.tuning.sizes import NotApplicableError, Room
 
 LEARNED = 2 / 3  # part of the history's time that strategies learn from; they are judged on the rest
 WARMUP = 3 * 86400
+#: What ``qconf tune`` judges when no strategy is named.
+DEFAULT = ("current", "fcfs-easy", "lxf-easy", "shared", "pp", "dp-nlp", "exact")
 FEWEST = 20  # jobs in either part, below which nothing can be said
 
 
@@ -117,7 +119,7 @@ def recommend(
     history: History,
     base: SiteConfig,
     *,
-    strategies: Sequence[str] = NAMES,
+    strategies: Sequence[str] = DEFAULT,
     objective: str = "mean-wait",
     options: Options | None = None,
     guards: Guards | None = None,

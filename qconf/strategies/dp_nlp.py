@@ -53,7 +53,7 @@ def propose(month: Month, options: Options) -> Proposal:
     # Step 3: one surrogate per epoch.
     fractions = samples / space.total
     surrogates = [
-        (weight, fit(fractions, waits[:, e], options.seed))
+        (weight, fit(fractions, waits[:, e]))
         for e, (weight, _) in enumerate(month.epochs)
         if len(samples) >= FEWEST
     ]

@@ -66,7 +66,7 @@ def room(month: Month) -> Room:
     total = base.machine.cores // unit
     if widest.sum() > total:
         raise NotApplicableError(
-            f"the widest jobs of the queues need {int(widest.sum() * unit)} of {base.machine.cores} cores side by side: "
+            f"the widest jobs of the queues need {int(widest.sum() * unit)} of {base.machine.cores} cores together: "
             "no partitions can hold them"
         )
     return Room(queues, total, widest, unit, base.machine.cores - total * unit)
@@ -75,7 +75,7 @@ def room(month: Month) -> Room:
 def apportion(shares: NDArray[np.float64], total: int, least: Sizes) -> Sizes:
     """Round shares (that need not add up to anything) to whole units that sum to `total`, none below `least`.
 
-    Those whose share is below their least get it; the others divide the rest in proportion, by largest remainders.
+    Those whose share is below their least get it; the others divide the rest in proportion (largest remainders).
     """
     shares = np.maximum(np.asarray(shares, dtype=np.float64), 0)
     if shares.sum() <= 0:

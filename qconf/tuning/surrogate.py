@@ -6,14 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.linear_model import Ridge
-from sklearn.model_selection import GridSearchCV, KFold
-from sklearn.pipeline import Pipeline
+from sklearn.linear_model import RidgeCV
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
 DEGREES = (1, 2, 3)
-PENALTIES = (1e-6, 1e-4, 1e-2, 1.0, 100.0)
-FOLDS = 5
+PENALTIES = (1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0, 100.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,37 +53,35 @@ class Surrogate:
         return out
 
 
-def fit(fractions: NDArray[np.float64], waits: NDArray[np.float64], seed: int) -> Surrogate:
-    """Fit a surrogate; degree and penalty by cross-validation over `FOLDS` folds.
+def fit(fractions: NDArray[np.float64], waits: NDArray[np.float64]) -> Surrogate:
+    """Fit a surrogate; degree and penalty by leave-one-out cross-validation, which ridge regression gives in closed form.
 
     Parameters
     ----------
     fractions : ndarray(float64), shape (samples, k)
     waits : ndarray(float64), shape (samples,)
-    seed : int
-        Of the folds.
     """
-    x = fractions[:, :-1]
-    model = Pipeline(
-        [("scale", StandardScaler()), ("powers", PolynomialFeatures(include_bias=False)), ("ridge", Ridge())]
-    )
-    search = GridSearchCV(
-        model,
-        {"powers__degree": DEGREES, "ridge__alpha": PENALTIES},
-        scoring=("r2", "neg_root_mean_squared_error"),
-        refit="neg_root_mean_squared_error",
-        cv=KFold(min(FOLDS, len(x)), shuffle=True, random_state=seed % 2**32),
-    ).fit(x, waits)
-    best = search.best_estimator_
-    at = search.best_index_
+    scaler = StandardScaler().fit(fractions[:, :-1])
+    z = scaler.transform(fractions[:, :-1])
+    best: tuple[float, int, RidgeCV, PolynomialFeatures] | None = None
+    for degree in DEGREES:
+        features = PolynomialFeatures(degree, include_bias=False).fit(z)
+        model = RidgeCV(PENALTIES, store_cv_results=True).fit(features.transform(z), waits)
+        error = float(model.cv_results_.mean(axis=0).min())
+        if best is None or error < best[0]:
+            best = error, degree, model, features
+    if best is None:
+        raise ValueError("no degree to fit")
+    error, degree, model, features = best
+    spread = float(np.var(waits))
     return Surrogate(
-        degree=int(search.best_params_["powers__degree"]),
-        penalty=float(search.best_params_["ridge__alpha"]),
-        r2=float(search.cv_results_["mean_test_r2"][at]),
-        rmse=float(-search.cv_results_["mean_test_neg_root_mean_squared_error"][at]),
-        mean=best["scale"].mean_,
-        scale=best["scale"].scale_,
-        powers=best["powers"].powers_,
-        coefficients=best["ridge"].coef_,
-        intercept=float(best["ridge"].intercept_),
+        degree=degree,
+        penalty=float(model.alpha_),
+        r2=1.0 - error / spread if spread > 0 else 1.0,
+        rmse=float(np.sqrt(error)),
+        mean=scaler.mean_,
+        scale=scaler.scale_,
+        powers=features.powers_,
+        coefficients=model.coef_,
+        intercept=float(model.intercept_),
     )

@@ -1,0 +1,214 @@
+"""``qconf tune``: last month's jobs in, the best queue configuration for them out, or "keep what you have"."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from qconf.cli._common import history_options, load_history
+from qconf.errors import InputError, QconfError
+
+if TYPE_CHECKING:
+    from qconf.config import SiteConfig
+    from qconf.history import History
+
+SAMPLE = Path("data", "cray-xc40-2016-02.csv.gz")
+SAMPLE_CONFIG = Path("configs", "cray-xc40.yaml")
+ASSUMED = (
+    "No --config: the queues of the log, taken as one machine under fcfs-easy, are assumed as the current setting."
+)
+
+
+@click.command("tune")
+@history_options
+@click.option(
+    "--strategy",
+    default="auto",
+    show_default=True,
+    help="The strategy whose answer is wanted; auto judges all of them. The baselines are always shown beside it.",
+)
+@click.option(
+    "--objective",
+    type=click.Choice(("mean-wait", "bounded-slowdown", "mixed")),
+    default="mean-wait",
+    show_default=True,
+    help="What is to become less.",
+)
+@click.option(
+    "--guard",
+    default=1.5,
+    show_default=True,
+    type=click.FloatRange(1.0),
+    metavar="FACTOR",
+    help="Most by which a queue's 95 % wait, and the longest wait, may grow.",
+)
+@click.option("--samples", default=100, show_default=True, type=click.IntRange(20), help="Samples of dp-nlp.")
+@click.option(
+    "--slack", default=0.3, show_default=True, type=click.FloatRange(0, 1), help="Room of the proportional constraint."
+)
+@click.option(
+    "--current",
+    type=click.Path(path_type=Path),
+    help="What the PBS server holds now (qmgr -c 'print server'); only the difference is exported, with a rollback.",
+)
+@click.option("--nodes", metavar="FILE|PATTERN", help="Nodes for the export, as qconf export takes them.")
+@click.option("--out", type=click.Path(path_type=Path), help="Run directory.  [default: reports/<history>]")
+@click.option("--seed", default=0, show_default=True, type=click.IntRange(0, 2**32 - 1))
+@click.option(
+    "--workers", default=2, show_default=True, type=click.IntRange(1), help="Threads; no effect on the answer."
+)
+@click.option("--resume", is_flag=True, help="Go on from what an interrupted run had finished.")
+@click.option("--json", "as_json", is_flag=True, help="Print run.json on stdout instead of tables.")
+def command(
+    history: tuple[Path, ...],
+    config_path: Path | None,
+    cores: int | None,
+    month: str | None,
+    start: str | None,
+    end: str | None,
+    timezone: str,
+    strategy: str,
+    objective: str,
+    guard: float,
+    samples: int,
+    slack: float,
+    current: Path | None,
+    nodes: str | None,
+    out: Path | None,
+    seed: int,
+    workers: int,
+    resume: bool,
+    as_json: bool,
+) -> None:
+    """Simulate a month of jobs under many queue configurations and write the best one as PBS definitions.
+
+    Every strategy learns from the first two thirds of the history and is judged on the last third. Without
+    --history the sample that ships with the project is used. Without --config, the queues found in the
+    history are taken as one machine under EASY backfilling.
+    """
+    from time import perf_counter
+
+    from qconf.export.nodes import read_nodes
+    from qconf.export.server import Server
+    from qconf.recommend import DEFAULT, recommend
+    from qconf.report.tables import print_recommendation
+    from qconf.resume import Workshop, question
+    from qconf.runs import write_run
+    from qconf.strategies import NAMES, Options
+    from qconf.tuning.judging import Guards
+
+    if strategy != "auto" and strategy not in NAMES:
+        raise InputError(
+            "no such strategy", field="--strategy", value=strategy, fix=f"choose among auto, {', '.join(NAMES)}"
+        )
+    server = None if current is None else Server.read(current)
+    began = perf_counter()
+    assumed = config_path is None and bool(history)
+    if not history:
+        history, config_path = _sample(config_path)
+    jobs, base = load_history(history, config_path, cores, month=month, start=start, end=end, timezone=timezone)
+    loaded = perf_counter()
+    label = _label(history, month)
+    directory = out or Path("reports", label)
+    options = Options(seed=seed, workers=workers, samples=samples, slack=slack)
+    wanted = DEFAULT if strategy == "auto" else (strategy,)
+    settings = {"objective": objective, "samples": samples, "slack": slack, "seed": seed, "span": jobs.span}
+    workshop = Workshop(directory, question([source.sha256 for source in jobs.sources], base, settings), resume=resume)
+    with _Progress(len(dict.fromkeys((*wanted, "current")))) as progress:
+        answer = recommend(
+            jobs,
+            base,
+            strategies=wanted,
+            objective=objective,
+            options=options,
+            guards=Guards(factor=guard),
+            store=workshop,
+            progress=progress.step,
+        )
+    timings = {"read": loaded - began, "tune": perf_counter() - loaded}
+    timings |= {row.name: row.seconds for row in answer.rows}
+    write_run(
+        directory,
+        answer,
+        jobs,
+        inputs={} if config_path is None else {"configuration": config_path},
+        timings=timings,
+        warnings=[ASSUMED] if assumed else [],
+        current=server,
+        nodes=None if nodes is None else read_nodes(nodes),
+    )
+    workshop.clear()
+    if as_json:
+        click.echo((directory / "run.json").read_text(), nl=False)
+        return
+    _say(jobs, base, assumed)
+    print_recommendation(answer)
+    click.echo(f"\nWritten to {directory}: report.html, config.yaml, comparison.csv, pbs/ (see pbs/PLAN.md)")
+
+
+def _sample(config_path: Path | None) -> tuple[tuple[Path, ...], Path]:
+    """Find the sample month and its configuration beside the package."""
+    import qconf
+
+    root = Path(qconf.__file__).resolve().parents[1]
+    if not (root / SAMPLE).is_file():
+        raise QconfError(f"the sample {SAMPLE} is not installed here. Give a log with --history.")
+    return (root / SAMPLE,), config_path or root / SAMPLE_CONFIG
+
+
+def _label(history: tuple[Path, ...], month: str | None) -> str:
+    """Name the run directory after the history."""
+    name = history[0].name
+    for ending in (".gz", ".csv", ".swf", ".txt", ".log"):
+        name = name.removesuffix(ending)
+    return name if month is None else f"{name}-{month}"
+
+
+def _say(jobs: History, base: SiteConfig, assumed: bool) -> None:
+    """Tell what was read, what was left out, and what had to be assumed."""
+    first, last = jobs.span
+    click.echo(
+        f"{len(jobs)} jobs from {jobs.date(first)[:10]} to {jobs.date(last)[:10]} on {base.machine.name} "
+        f"({base.machine.cores} cores, {len(base.queues)} queues)"
+    )
+    left_out = [f"{count} {reason}" for reason, count in jobs.reasons.items()]
+    if left_out:
+        click.echo(f"left out of the whole log: {', '.join(left_out)}")
+    changed = [f"{count} {what}" for what, count in jobs.changed.items() if count]
+    if changed:
+        click.echo(f"changed in the whole log: {', '.join(changed)}")
+    if assumed:
+        click.echo(ASSUMED)
+    for warning in base.warnings():
+        click.echo(f"warning: {warning}", err=True)
+    click.echo("")
+
+
+class _Progress:
+    """A bar on a terminal, nothing when piped."""
+
+    def __init__(self, total: int) -> None:
+        import sys
+
+        from rich.console import Console
+        from rich.progress import Progress
+
+        console = Console(stderr=True)
+        self.bar = Progress(console=console, transient=True, disable=not sys.stderr.isatty())
+        self.total = total
+
+    def __enter__(self) -> _Progress:
+        """Show the bar."""
+        self.bar.start()
+        self.task = self.bar.add_task("tuning", total=None)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        """Take the bar away."""
+        self.bar.stop()
+
+    def step(self, name: str) -> None:
+        """Say which strategy is at work."""
+        self.bar.update(self.task, description=f"tuning: {name}")

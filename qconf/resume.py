@@ -1,0 +1,60 @@
+"""What an interrupted run had finished: one file per strategy, good only for the same question."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+from qconf.config import SiteConfig, dump, parse
+from qconf.errors import QconfError
+from qconf.files import write_whole
+from qconf.strategies import Proposal
+
+
+class Workshop:
+    """Keeps finished proposals in a folder of the run directory until the run is complete.
+
+    Parameters
+    ----------
+    directory : Path
+        The run directory.
+    question : dict
+        Everything that the answers depend on: inputs' sha256, configuration, settings.
+    resume : bool
+        Use what is there, if it answers the same question; else begin anew.
+    """
+
+    def __init__(self, directory: Path, question: dict[str, Any], *, resume: bool) -> None:
+        text = json.dumps(question, sort_keys=True, default=str)
+        self.key = hashlib.sha256(text.encode()).hexdigest()
+        self.folder = directory / ".unfinished"
+        if not resume:
+            self.clear()
+
+    def get(self, key: str) -> Proposal | None:
+        """Return a finished proposal, or None."""
+        path = self.folder / f"{key}.json"
+        try:
+            kept = json.loads(path.read_text())
+            if kept["question"] != self.key:
+                return None
+            return Proposal(parse(kept["config"], str(path)), kept["decisions"])
+        except (OSError, ValueError, KeyError, TypeError, QconfError):
+            return None
+
+    def put(self, key: str, proposal: Proposal) -> None:
+        """Keep a finished proposal."""
+        kept = {"question": self.key, "config": dump(proposal.config), "decisions": proposal.decisions}
+        write_whole(self.folder / f"{key}.json", json.dumps(kept))
+
+    def clear(self) -> None:
+        """Forget everything: the run is complete, or begins anew."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def question(history_sha256: list[str], config: SiteConfig, settings: dict[str, Any]) -> dict[str, Any]:
+    """Say what a run is about, for `Workshop`."""
+    return {"inputs": history_sha256, "config": dump(config), "settings": settings}
