@@ -21,6 +21,7 @@ from qconf.config import (
     parse_duration,
 )
 from qconf.errors import InputError
+from qconf.history import clean, read
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 
@@ -93,6 +94,23 @@ def test_shipped_configurations_load_without_warnings(path):
     assert config.system().cores == config.machine.cores
     widest = max(config.queues, key=lambda queue: queue.cores[1])
     assert widest.reservation
+
+
+@pytest.mark.parametrize(
+    ("site", "trace", "jobs"),
+    [
+        ("sdsc-sp2", "SDSC-SP2-1998-4.2-cln", 54034),
+        ("kth-sp2", "KTH-SP2-1996-2.1-cln", 27992),
+        ("hpc2n", "HPC2N-2002-2.1-cln", 202876),
+    ],
+)
+def test_every_job_of_a_real_trace_that_survives_cleaning_has_a_queue(site, trace, jobs):
+    path = Path(__file__).parents[3] / "shared" / "traces" / f"{trace}.swf.gz"
+    if not path.exists():
+        pytest.skip(f"{path} is not here")
+    history = clean(read([path]), load(CONFIGS / f"{site}.yaml"))
+    assert len(history) == jobs
+    assert set(history.dropped.reason) <= {"no run time"}
 
 
 def test_cray_is_table_one():
