@@ -84,18 +84,22 @@ class SiteConfig(Model):
             backfill=self.backfill,
         )
 
+    @classmethod
+    def build(cls, **fields: object) -> SiteConfig:
+        """Return the checked configuration of these fields; raises `ConfigError` with every mistake."""
+        try:
+            return cls.model_validate(fields)
+        except ValidationError as error:
+            details = error.errors(include_url=False, include_context=False)
+            problems = [
+                Problem(None, dotted(detail["loc"]), None, detail["msg"].removeprefix("Value error, "))
+                for detail in details
+            ]
+            raise ConfigError(None, problems) from error
+
     def replace(self, **changes: object) -> SiteConfig:
         """Return a checked copy with these fields changed; `ConfigError` if they do not fit together."""
-        try:
-            return type(self).model_validate({**dict(self), **changes})
-        except ValidationError as error:
-            raise ConfigError(
-                None,
-                [
-                    Problem(None, dotted(detail["loc"]), None, detail["msg"].removeprefix("Value error, "))
-                    for detail in error.errors(include_url=False, include_context=False)
-                ],
-            ) from error
+        return self.build(**{**dict(self), **changes})
 
     def with_queues(self, queues: Sequence[QueueConfig], **changes: object) -> SiteConfig:
         """Return a checked copy with these queues, without the patterns of `fixed` that now match nothing."""

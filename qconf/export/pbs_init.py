@@ -65,9 +65,9 @@ def init_pbs(
     draft["backfill"] = server.attributes.get("backfill_depth") != "0"
     text = server.attributes.get("job_sort_formula")
     try:
-        config = SiteConfig(**draft)
+        config = SiteConfig.build(**draft)
         config = _ordered(config, text, reader.warnings)
-    except (ConfigError, ValueError) as error:
+    except ConfigError as error:
         raise InputError(f"cannot be made a configuration: {error}", field="print server") from error
     reader.contradictions(config)
     reader.warnings += [warning for warning in config.warnings() if warning not in reader.warnings]

@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from pydantic import ValidationError
+
 from parsim.workload import MAX_CORES, MAX_DURATION
 from qconf.config import ConfigError, MachineConfig, QueueConfig, SiteConfig
 from qconf.errors import InputError
@@ -59,7 +61,10 @@ def init_slurm(path: str | Path, *, cores: int | None = None, name: str | None =
         raise InputError("names no node", file=path, field="NodeName", fix="give --cores")
     sizes = set(nodes.values())
     size = sizes.pop() if len(sizes) == 1 and total % min(nodes.values()) == 0 else 1
-    machine = MachineConfig(name=name or cluster, cores=total, cores_per_node=size)
+    try:
+        machine = MachineConfig(name=name or cluster, cores=total, cores_per_node=size)
+    except ValueError as error:
+        raise InputError(f"no machine of {total} cores named {name or cluster!r} can be", file=path) from error
     places: dict[str, frozenset[str]] = {}
     queues = []
     for fields in partitions:
@@ -73,7 +78,7 @@ def init_slurm(path: str | Path, *, cores: int | None = None, name: str | None =
         raise InputError("holds no partition that a job can enter", file=path, field="PartitionName")
     try:
         return Found(_divided(machine, queues, places, nodes, warnings), warnings)
-    except (ConfigError, ValueError) as error:
+    except ConfigError as error:
         raise InputError(f"cannot be made a configuration: {error}", file=path) from error
 
 
@@ -136,8 +141,14 @@ def _queue(fields: dict[str, str], size: int, total: int, warnings: list[str], p
             walltime=(0, upto),
             priority=float(max(1, factor if factor > 1 else tier)),
         )
+    except ValidationError as error:
+        raise InputError(
+            f"is not understood: {error.errors()[0]['msg']}", file=path, line=line, field="PartitionName", value=name
+        ) from error
     except ValueError as error:
-        raise InputError(f"is not understood: {error}", file=path, line=line, field=f"PartitionName={name}") from error
+        raise InputError(
+            f"is not understood: {error}", file=path, line=line, field="PartitionName", value=name
+        ) from error
 
 
 def _minutes(text: str) -> int:
@@ -178,9 +189,9 @@ def _divided(
             )
             for q in queues
         ]
-        return SiteConfig(machine=machine, mode="partitioned", queues=tuple(parted))
+        return SiteConfig.build(machine=machine, mode="partitioned", queues=tuple(parted))
     if own:
         warnings.append(
             "the partitions share some nodes and not others, or leave some out: taken as one shared machine"
         )
-    return SiteConfig(machine=machine, mode="shared", queues=tuple(queues))
+    return SiteConfig.build(machine=machine, mode="shared", queues=tuple(queues))
