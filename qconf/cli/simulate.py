@@ -209,7 +209,7 @@ def _metrics_table(found: Summary) -> Table:
         ("p95 h", "p95_wait", hours),
         ("max h", "max_wait", hours),
         ("bounded sld", "mean_bounded_slowdown", number),
-        ("util %", "utilization", percent),
+        ("util %", "utilization_window", percent),
         ("lost %", "loss_of_capacity", percent),
     )
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)

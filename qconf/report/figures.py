@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import math
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
@@ -72,9 +73,10 @@ def figures(recommendation: Recommendation) -> dict[str, str]:
     return drawn
 
 
-def draw(paint: Callable[[Any], None], size: tuple[float, float] = (7.2, 4.0)) -> str:
+def draw(paint: Callable[[Any], None], size: tuple[float, float]) -> str:
     """Let `paint` draw on fresh axes of `size` inches, and return SVG text without dates."""
-    with mpl.rc_context({**mpl.rcParamsDefault, **STYLE}):
+    with mpl.rc_context({**mpl.rcParamsDefault, **STYLE}), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph")  # a name in a script that the font lacks
         figure = Figure(figsize=size, layout="constrained")
         FigureCanvasSVG(figure)  # type: ignore[no-untyped-call, unused-ignore]
         paint(figure.add_subplot())
@@ -102,7 +104,10 @@ def mean_wait_figure(recommendation: Recommendation) -> str:
             if row.barred:
                 bar[0].set(facecolor="none", edgecolor=colour, hatch="////", lw=0.8)
             text = hours(wait) + (" »" if wait > edge else "")
-            axes.annotate(text, (min(wait, edge) / 3600, i), (4, 0), textcoords="offset points", va="center")
+            box = {"facecolor": PAPER, "edgecolor": "none", "pad": 0.8}
+            axes.annotate(
+                text, (min(wait, edge) / 3600, i), (5, 0), textcoords="offset points", va="center", bbox=box, zorder=4
+            )
         if current is not None:
             axes.axvline(current / 3600, color=INK, lw=1, ls=(0, (4, 3)))
         axes.set_yticks(range(len(rows)), [row.name for row, _ in rows])
@@ -116,6 +121,11 @@ def mean_wait_figure(recommendation: Recommendation) -> str:
         _legend(axes, recommendation, [row.barred for row, _ in rows], current is not None)
 
     return draw(paint, (7.2, 1.3 + 0.3 * len(rows)))
+
+
+def _label(name: str) -> str:
+    """Return a name as a legend shows it: matplotlib hides those that begin with an underscore."""
+    return f" {name}" if name.startswith("_") else name
 
 
 def is_baseline(name: str) -> bool:
@@ -163,7 +173,14 @@ def curves_figure(
             colour, marker = COLOURS[i % len(COLOURS)], MARKERS[i % len(MARKERS)]
             every = max(1, len(values) // 12)
             axes.plot(
-                curve.sizes, values, color=colour, marker=marker, ms=4, lw=1.4, markevery=every, label=curve.queue
+                curve.sizes,
+                values,
+                color=colour,
+                marker=marker,
+                ms=4,
+                lw=1.4,
+                markevery=every,
+                label=_label(curve.queue),
             )
             for j, config in enumerate(shown.values()):
                 size = next((q.partition for q in config.queues if q.name == curve.queue), 0)
@@ -184,9 +201,12 @@ def curves_figure(
             axes.set_ylim(0, max(100.0, longest))
         axes.set_ylabel("mean wait of the queue alone" if waits else "utilization of the partition, %")
         axes.grid(axis="both")
-        axes.figure.legend(loc="outside right upper", fontsize=8)
+        wide = len(curves) + len(shown)
+        axes.figure.legend(
+            loc="outside upper left", ncols=min(wide, 6), fontsize=8, handlelength=1.8, columnspacing=1.4
+        )
 
-    return draw(paint)
+    return draw(paint, (5.8, 3.9))
 
 
 def _size_axis(axes: Any, curves: Sequence[Curve]) -> None:  # noqa: ANN401
@@ -248,7 +268,7 @@ def grouped_bars(
                 hatch=HATCHES[i // len(COLOURS) % len(HATCHES)],
                 edgecolor=PAPER,
                 lw=0,
-                label=name,
+                label=_label(name),
             )
         if line is not None:
             axes.hlines(values[line_label], place - 0.45, place + 0.45, color=INK, lw=1.4, label=line_label)

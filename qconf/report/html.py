@@ -10,7 +10,7 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from qconf.config import SiteConfig
+from qconf.config import SiteConfig, format_duration
 from qconf.history import History
 from qconf.recommend import Recommendation, Row
 from qconf.report import wording
@@ -26,7 +26,7 @@ STRATEGY_COLUMNS = (
     ("p95 wait, h", "p95_wait", wording.hours),
     ("max wait, h", "max_wait", wording.hours),
     ("bounded slowdown", "mean_bounded_slowdown", wording.number),
-    ("utilization, %", "utilization", wording.percent),
+    ("utilization, %", "utilization_window", wording.percent),
 )
 QUEUE_COLUMNS = (("jobs", "jobs", wording.count), *STRATEGY_COLUMNS[:4])
 
@@ -91,7 +91,8 @@ def render(
             sites=_changes(wording.site_facts(recommendation.base), wording.site_facts(recommendation.config)),
             definitions=definitions(recommendation.base, recommendation.config),
             decisions=[(row.name, _steps(row)) for row in recommendation.rows if row.decisions],
-            settings=settings_shown(recommendation.settings),
+            settings=[_setting(*item) for item in settings_shown(recommendation.settings).items()],
+            warmup=_setting("warmup_seconds", recommendation.settings.get("warmup_seconds", 0))[1],
             objective=wording.METRIC_NAMES.get(recommendation.objective, recommendation.objective),
             warnings=list(warnings),
             export=export,
@@ -104,6 +105,13 @@ def render(
 def settings_shown(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings on which the answer depends, by name."""
     return {key: settings[key] for key in sorted(settings) if key not in UNSHOWN}
+
+
+def _setting(name: str, value: Any) -> tuple[str, str]:  # noqa: ANN401 - whatever was asked
+    """Write a setting; what counts seconds as a duration."""
+    if name.endswith("_seconds") and isinstance(value, int):
+        return name.removesuffix("_seconds").replace("_", " "), format_duration(value) if value else "none"
+    return name.replace("_", " "), wording.value_text(value)
 
 
 @lru_cache(maxsize=1)
@@ -121,7 +129,6 @@ def _environment() -> jinja2.Environment:
         "percent": wording.percent,
         "count": wording.count,
         "gain": wording.gain_text,
-        "value": wording.value_text,
     }
     return environment
 

@@ -23,7 +23,7 @@ COLUMNS = (
     ("p95 wait h", "p95_wait", hours),
     ("max wait h", "max_wait", hours),
     ("bounded sld", "mean_bounded_slowdown", number),
-    ("util %", "utilization", percent),
+    ("util %", "utilization_window", percent),
 )
 
 

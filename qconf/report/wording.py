@@ -70,14 +70,14 @@ def queue_facts(queue: QueueConfig, config: SiteConfig) -> dict[str, str]:
     else:
         size = str(queue.partition) if config.mode != "shared" else "whole machine"
     limits = [
-        f"{getattr(queue, name)} {what}"
-        for name, what in (
-            ("max_run", "jobs"),
-            ("max_run_cores", "cores"),
-            ("max_user_run", "jobs a user"),
-            ("max_user_cores", "cores a user"),
+        f"{limit} {what}{'s' * (limit != 1)}{whose}"
+        for limit, what, whose in (
+            (queue.max_run, "job", ""),
+            (queue.max_run_cores, "core", ""),
+            (queue.max_user_run, "job", " a user"),
+            (queue.max_user_cores, "core", " a user"),
         )
-        if getattr(queue, name) is not None
+        if limit is not None
     ]
     return {
         "cores": _range(*queue.cores, unlimited=MAX_CORES),
