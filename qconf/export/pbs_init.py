@@ -320,7 +320,7 @@ class _Parts:
         parted = [
             q.model_copy(update={"partition": sizes.get(q.name, 0), "reservation": q.name in reserved}) for q in queues
         ]
-        if self.pooled:
+        if self.pooled or len(reserved) == len(queues):  # a queue with reservations alone needs a pool to run in
             both = any(
                 {name, f"{name}_p"} <= set((n.qlist or "").split(",")) for n in nodes or () for name in self.pooled
             )

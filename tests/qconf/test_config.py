@@ -410,7 +410,7 @@ def site_configs(draw):
     )
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(site_configs())
 def test_what_is_written_is_read_back(config):
     text = dump(config, "by a test")

@@ -93,7 +93,7 @@ def exported(config, **options):
         raise
 
 
-@settings(QUICK, max_examples=60)
+@settings(QUICK, max_examples=40)
 @given(exportable(), st.booleans())
 def test_any_valid_configuration_loads_and_is_undone(config, told):
     before = PbsServer(FRESH)
@@ -116,7 +116,7 @@ def test_any_valid_configuration_loads_and_is_undone(config, told):
         )
 
 
-@settings(QUICK, max_examples=60)
+@settings(QUICK, max_examples=40)
 @given(exportable())
 def test_jobs_at_every_boundary_land_where_the_simulator_routes_them(config):
     server = PbsServer(exported(config)["queues.qmgr"])

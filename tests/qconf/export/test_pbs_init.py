@@ -71,7 +71,7 @@ def test_without_a_size_it_guesses_and_says_so():
     assert any("machine.cores" in warning and "guess" in warning for warning in found.warnings)
 
 
-@settings(QUICK, max_examples=40)
+@settings(QUICK, max_examples=25)
 @given(exportable())
 def test_export_print_init_export_is_a_fixed_point(config):
     files = exported(config, nodes=nodes_of(config))
