@@ -9,12 +9,13 @@ import importlib
 from dataclasses import dataclass, field
 from typing import Any
 
+from parsim import Schedule, System, simulate
 from qconf.config import SiteConfig
 from qconf.errors import InputError
-from qconf.tuning.month import Month
+from qconf.tuning.month import Month, Runtimes
 
 #: In the order in which tables show them; each is a module of this package.
-NAMES = ("current", "fcfs-easy", "lxf-easy", "shared", "pp", "dp-nlp", "exact")
+NAMES = ("current", "fcfs-easy", "lxf-easy", "shared", "pp", "static", "dp-nlp", "dqr", "hybrid", "exact")
 BASELINES = ("fcfs-easy", "lxf-easy", "shared")
 
 
@@ -33,6 +34,18 @@ class Options:
         Room of the proportional constraint, 0 gives pp.
     utilization : float
         Share of a queue's best utilization down to which its lower bound goes (tau_util).
+    split_on : {"walltime", "runtime"}
+        What dqr splits by: the walltime that the user asked for, or (for study only) what the job really ran.
+    order : {"size", "random"}
+        In which dqr visits the queues.
+    chunk : int or None
+        Cores that hybrid moves to the pool at once; None is 5, or a node where nodes are whole.
+    degradation : float
+        Part by which a queue's mean wait, and the whole, may rise while the pool is carved (degPercent).
+    carve : {"live", "partitions"}
+        Whether hybrid judges a step with the pool in use, or by the shrunken partitions alone.
+    reference : str or None
+        Queue half of whose priority is tau; None is what the configuration says, else that with most core-seconds.
     """
 
     seed: int = 0
@@ -40,14 +53,45 @@ class Options:
     samples: int = 100
     slack: float = 0.3
     utilization: float = 0.9
+    split_on: str = "walltime"
+    order: str = "size"
+    chunk: int | None = None
+    degradation: float = 0.3
+    carve: str = "live"
+    reference: str | None = None
 
 
 @dataclass(frozen=True)
 class Proposal:
-    """A configuration, and how the strategy came to it."""
+    """A configuration, and how the strategy came to it.
+
+    Attributes
+    ----------
+    config : SiteConfig
+    decisions : list of dict
+        {"step": ..., ...}, in order.
+    why_not : str
+        Why no batch system can be told to do this; empty if it can. Such a proposal is shown, never recommended.
+    system : System or None
+        What is to be simulated where a configuration cannot say it.
+    runtimes : tuple of (int, int), optional
+        Real runtimes that each queue takes, where a study splits on them.
+    """
 
     config: SiteConfig
     decisions: list[dict[str, Any]] = field(default_factory=list)
+    why_not: str = ""
+    system: System | None = None
+    runtimes: Runtimes | None = None
+
+    @property
+    def exportable(self) -> bool:
+        """Whether `config` says it all."""
+        return not self.why_not
+
+    def simulate(self, month: Month) -> Schedule:
+        """Simulate all jobs of a month as proposed, from an empty machine."""
+        return simulate(month.routed(self.config, self.runtimes), self.system or self.config.system())
 
 
 def propose(name: str, month: Month, options: Options | None = None) -> Proposal:

@@ -27,6 +27,11 @@ CANDIDATES = 10  # divisions that the simulator has the last word on
 
 def propose(month: Month, options: Options) -> Proposal:
     """Find partition sizes; queues stay as they are. Never worse than pp or the current sizes on the history."""
+    key = ("dp-nlp", options.seed, options.samples, options.slack, options.utilization)
+    return month.remember(key, lambda: _propose(month, options))
+
+
+def _propose(month: Month, options: Options) -> Proposal:
     space = room(month)
     bounds = lower_bounds(month, space, options.slack, options.utilization)
     log = [
@@ -53,9 +58,7 @@ def propose(month: Month, options: Options) -> Proposal:
     # Step 3: one surrogate per epoch.
     fractions = samples / space.total
     surrogates = [
-        (weight, fit(fractions, waits[:, e]))
-        for e, (weight, _) in enumerate(month.epochs)
-        if len(samples) >= FEWEST
+        (weight, fit(fractions, waits[:, e])) for e, (weight, _) in enumerate(month.epochs) if len(samples) >= FEWEST
     ]
     log += [
         {"step": "surrogate", "epoch": e + 1, "weight": round(weight, 4), "degree": s.degree, "penalty": s.penalty,

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,11 @@ from qconf.config import SiteConfig
 from qconf.errors import QconfError
 
 EPOCHS = 3
+
+T = TypeVar("T")
+Runtimes = tuple[
+    tuple[int, int], ...
+]  #: for each queue, real runtimes above the first and up to the second; study only
 
 
 class UnroutableError(QconfError):
@@ -34,31 +40,39 @@ class Month:
     workload: Workload
     base: SiteConfig
     _routed: dict[tuple[object, ...], NDArray[np.int64]] = field(default_factory=dict, repr=False)
+    _memory: dict[object, object] = field(default_factory=dict, repr=False)
 
     def __len__(self) -> int:
         """Return the number of jobs."""
         return len(self.workload)
 
-    def routed(self, config: SiteConfig) -> Workload:
+    def remember(self, key: object, make: Callable[[], T]) -> T:
+        """Return what `make` gave when it was first asked for `key`: strategies build on one another's answers."""
+        if key not in self._memory:
+            self._memory[key] = make()
+        return cast("T", self._memory[key])
+
+    def routed(self, config: SiteConfig, runtimes: Runtimes | None = None) -> Workload:
         """Return the jobs with the queues that `config` routes them to.
 
         A job stays in the queue of its name where that still admits it; others go to the first queue in order
-        that does, as a Route queue would send them. Sizes are compared in whole grid units.
+        that does, as a Route queue would send them. Sizes are compared in whole grid units. With `runtimes` a queue
+        also looks at what a job really ran, which no scheduler can: for study only.
 
         Raises
         ------
         UnroutableError
             A job fits no queue.
         """
-        if config.queues is self.base.queues or _doors(config) == _doors(self.base):
+        if runtimes is None and (config.queues is self.base.queues or _doors(config) == _doors(self.base)):
             return self.workload
-        key = _doors(config)
+        key = (_doors(config), runtimes)
         if key not in self._routed:
-            self._routed[key] = self._route(config)
+            self._routed[key] = self._route(config, runtimes)
         w = self.workload
         return Workload(w.submit, w.cores, w.runtime, w.walltime, queue=self._routed[key], user=w.user)
 
-    def _route(self, config: SiteConfig) -> NDArray[np.int64]:
+    def _route(self, config: SiteConfig, runtimes: Runtimes | None) -> NDArray[np.int64]:
         w, grid = self.workload, config.grid
         queue = np.full(len(w), -1, dtype=np.int64)
         admitted = []
@@ -67,11 +81,17 @@ class Month:
             admitted.append(
                 (w.cores >= low) & (w.cores <= high) & (w.walltime > q.walltime[0]) & (w.walltime <= q.walltime[1])
             )
+        if runtimes is not None:
+            ran = w.effective_runtime
+            admitted = [
+                may & (ran > above) & (ran <= most) for may, (above, most) in zip(admitted, runtimes, strict=True)
+            ]
         names = {q.name: i for i, q in enumerate(config.queues)}
         for i, old in enumerate(self.base.queues):
             if old.name in names:
                 j = names[old.name]
                 unchanged = (old.cores, old.walltime) == (config.queues[j].cores, config.queues[j].walltime)
+                unchanged &= runtimes is None
                 stays = (w.queue == i) if unchanged else (w.queue == i) & admitted[j]
                 queue[stays] = j
         for j, may in enumerate(admitted):
@@ -90,6 +110,8 @@ class Month:
     @cached_property
     def epochs(self) -> tuple[tuple[float, Month], ...]:
         """(weight, jobs) of three equal spans of time, the most recent heaviest; spans without jobs are left out."""
+        if not len(self):
+            return ()
         submit = self.workload.submit
         edges = np.linspace(int(submit[0]), int(submit[-1]) + 1, EPOCHS + 1)
         which = np.searchsorted(edges, submit, side="right") - 1

@@ -1,0 +1,126 @@
+"""`hybrid`: dqr's queues, and a common pool carved out of their partitions for those that have waited long enough.
+
+References
+----------
+Kondameedi and Vadhiyar, CCGrid 2017, section VI.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from parsim.system import Pool
+from qconf.config import PoolConfig, SiteConfig
+from qconf.errors import InputError
+from qconf.strategies import Options, Proposal, dqr
+from qconf.tuning.meter import Meter
+from qconf.tuning.month import Month
+from qconf.tuning.pool import AHEAD, PATH, Carving, Walk, best_of_path, carve, judge
+from qconf.tuning.sizes import Sizes
+
+CARVE = ("live", "partitions")
+FEW_CORES = 5  # the paper's chunk
+
+
+def propose(month: Month, options: Options) -> Proposal:
+    """Carve a pool as the paper does; the log shows next to it what the true objective would have carved."""
+    if options.carve not in CARVE:
+        fix = f"choose among {', '.join(CARVE)}"
+        raise InputError("no such choice", field="carve", value=options.carve, fix=fix)
+    first = dqr.propose(month, options)
+    config, grid = first.config, month.base.grid
+    tau, reference = threshold(month, options.reference)
+    chunk = -(-(options.chunk or (grid if month.base.machine.whole_nodes else FEW_CORES)) // grid) * grid
+
+    meter = Meter(month, options.workers)
+    workloads = meter.workloads(config, first.runtimes)
+    system = config.system()
+    pool = Pool(threshold=tau, entry="move")
+    sizes = np.array([queue.partition for queue in config.queues], dtype=np.int64)
+    widest = np.zeros_like(sizes)
+    for jobs in workloads:
+        np.maximum.at(widest, jobs.queue, jobs.cores)
+    original = meter.simulate(workloads, system)
+    pooled = options.carve == "live"
+    real = judge(meter, workloads, system, pool)
+    judged = real if pooled else judge(meter, workloads, system, None)
+    ahead = AHEAD * options.workers
+    done = carve(Walk(sizes, widest, chunk, pooled=pooled), original, options.degradation, judged, ahead)
+
+    waits = real([done.sizes])[0]
+    coarse = max(chunk, -(-config.machine.cores // (PATH * chunk)) * chunk)
+    other, best = best_of_path(Walk(sizes, widest, coarse, pooled=True), real)
+    log = [
+        *first.decisions,
+        {"step": "threshold", "tau": tau, "reference": reference},
+        *_story(done, config, options),
+        {
+            "step": "pool",
+            "cores": config.machine.cores - int(done.sizes.sum()),
+            "partitions": _named(config, done.sizes),
+            "weighted_wait": round(waits.overall, 1),
+            "dqr_weighted_wait": round(original.overall, 1),
+        },
+        {
+            "step": "true objective instead",
+            "chunk": coarse,
+            "cores": config.machine.cores - int(other.sum()),
+            "partitions": _named(config, other),
+            "weighted_wait": round(best.overall, 1),
+        },
+    ]
+    answer = pooled_config(config, done.sizes, tau) if done.steps else config
+    return Proposal(answer, log, why_not=first.why_not, runtimes=first.runtimes)
+
+
+def threshold(month: Month, reference: str | None = None) -> tuple[float, str]:
+    """Tau, from the base configuration, and the queue half of whose priority it is (empty: the site's own number)."""
+    base = month.base
+    if reference is None and base.pool is not None:
+        if base.pool.threshold is not None:
+            return base.pool.threshold, ""
+        reference = base.pool.reference
+    if reference is None:
+        reference = base.queues[int(np.argmax(month.core_seconds))].name
+    if reference not in base.names:
+        raise InputError(
+            "no such queue", field="reference", value=reference, fix=f"choose among {', '.join(base.names)}"
+        )
+    return 0.5 * base.queue(reference).priority, reference
+
+
+def pooled_config(config: SiteConfig, sizes: Sizes, tau: float) -> SiteConfig:
+    """Return `config` with these partitions, and what they leave as a pool that a batch server can be told of."""
+    queues = tuple(
+        queue.model_copy(update={"partition": int(size)}) for queue, size in zip(config.queues, sizes, strict=True)
+    )
+    pool = PoolConfig(cores=config.machine.cores - int(sizes.sum()), threshold=tau, entry="move")
+    return config.replace(mode="hybrid", queues=queues, pool=pool)
+
+
+def _story(done: Carving, config: SiteConfig, options: Options) -> list[dict[str, Any]]:
+    """Tell how the carving went: a few of its steps, and where each queue stopped."""
+    entries: list[tuple[int, dict[str, Any]]] = [
+        (step, {"step": "carve", "chunks": step, "pool": cores, "weighted_wait": round(wait, 1)})
+        for step, cores, wait in done.trace
+    ]
+    percent = f"{100 * options.degradation:g} %"
+    for stop in done.stops:
+        whole = stop.queue is None
+        name = "all" if stop.queue is None else config.queues[stop.queue].name
+        entry = {
+            "step": "stop",
+            "chunks": stop.step - 1,
+            "queue": name,
+            "weighted_wait": round(stop.wait, 1),
+            "original": round(stop.original, 1),
+            "why": f"the next chunk would make {'all' if whole else 'its'} jobs wait more than {percent} longer",
+        }
+        entries.append((stop.step, entry))
+    return [entry for _, entry in sorted(entries, key=lambda each: each[0])]
+
+
+def _named(config: SiteConfig, sizes: Sizes) -> list[str]:
+    return [f"{queue.name} {size}" for queue, size in zip(config.queues, sizes, strict=True)]
