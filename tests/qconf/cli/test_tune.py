@@ -1,0 +1,158 @@
+"""`qconf tune` as a person meets it: what it prints, what it writes, what it says to bad input."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import yaml
+from click.testing import CliRunner, Result
+
+from qconf.cli import qconf
+from qconf.errors import InputError, QconfError
+
+ROOT = Path(__file__).resolve().parents[3]
+SAMPLE = ROOT / "data" / "cray-xc40-2016-02.csv.gz"
+QUICK = ["--samples", "20"]
+
+
+def invoke(*arguments: object) -> Result:
+    return CliRunner().invoke(qconf, ["tune", *map(str, arguments)], catch_exceptions=False)
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Every fourth job of the sample."""
+    path = tmp_path_factory.mktemp("history") / "quarter.csv"
+    pd.read_csv(SAMPLE).iloc[::4].to_csv(path, index=False)
+    return path
+
+
+@pytest.fixture(scope="module")
+def run(small: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Result]:
+    out = tmp_path_factory.mktemp("run") / "out"
+    arguments = ["--history", small, "--config", ROOT / "configs/cray-xc40.yaml", "--out", out, *QUICK]
+    return out, invoke(*arguments, "--workers", 2)
+
+
+def test_prints_verdict_table_and_place(run: tuple[Path, Result]) -> None:
+    out, result = run
+    assert result.exit_code == 0
+    assert "KEEP" in result.output or "CHANGE" in result.output
+    for name in ("current", "fcfs-easy", "lxf-easy", "shared", "pp", "dp-nlp", "exact"):
+        assert f" {name} " in result.output
+    assert str(out) in result.output
+
+
+def test_writes_the_run_directory(run: tuple[Path, Result]) -> None:
+    out, _ = run
+    written = {str(path.relative_to(out)) for path in out.rglob("*") if path.is_file()}
+    wanted = {
+        "report.html",
+        "comparison.csv",
+        "config.yaml",
+        "run.json",
+        "timings.json",
+        "pbs/queues.qmgr",
+        "pbs/PLAN.md",
+    }
+    assert wanted <= written
+    assert not any(".unfinished" in name for name in written)
+    record = json.loads((out / "run.json").read_text())
+    assert record["verdict"] in ("CHANGE", "KEEP")
+    config = yaml.safe_load((out / "config.yaml").read_text())
+    assert config["machine"]["cores"] == 35232
+    table = pd.read_csv(out / "comparison.csv")
+    assert list(table.columns) == ["strategy", "queue", "metric", "value"]
+    assert {"all", "idqueue", "large"} <= set(table["queue"])
+
+
+def test_same_bytes_whatever_the_number_of_workers(run: tuple[Path, Result], small: Path, tmp_path: Path) -> None:
+    out, _ = run
+    arguments = ["--history", small, "--config", ROOT / "configs/cray-xc40.yaml", "--out", tmp_path / "out", *QUICK]
+    assert invoke(*arguments, "--workers", 1).exit_code == 0
+
+    def digests(folder: Path) -> dict[str, str]:
+        return {
+            str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
+            for path in sorted(folder.rglob("*"))
+            if path.is_file() and path.name != "timings.json"
+        }
+
+    assert digests(tmp_path / "out") == digests(out)
+
+
+def test_resume_uses_what_was_finished(small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import qconf.recommend
+    from qconf.strategies import propose
+
+    asked: list[str] = []
+
+    def interrupted(name: str, *rest: object) -> object:
+        asked.append(name)
+        if name == "exact" and asked.count("exact") == 1:
+            raise KeyboardInterrupt
+        return propose(name, *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(qconf.recommend, "propose", interrupted)
+    arguments = ["--history", small, "--config", ROOT / "configs/cray-xc40.yaml", "--out", tmp_path / "out", *QUICK]
+    assert invoke(*arguments).exit_code == 1  # click's own "Aborted!"
+    assert not (tmp_path / "out" / "run.json").exists()
+    before = len(asked)
+    assert invoke(*arguments, "--resume").exit_code == 0
+    assert set(asked[before:]) == {"exact"}
+    assert (tmp_path / "out" / "run.json").exists()
+    assert not (tmp_path / "out" / ".unfinished").exists()
+
+
+def test_without_a_configuration_current_is_assumed(small: Path, tmp_path: Path) -> None:
+    result = invoke("--history", small, "--cores", 35232, "--out", tmp_path / "out", *QUICK)
+    assert result.exit_code == 0
+    assert "assumed" in result.output
+    assert not (tmp_path / "out" / "pbs" / "rollback.qmgr").exists()
+
+
+def test_json_is_one_document_on_stdout(small: Path, tmp_path: Path) -> None:
+    result = invoke("--history", small, "--cores", 35232, "--out", tmp_path / "out", "--json", *QUICK)
+    assert json.loads(result.stdout)["verdict"] in ("CHANGE", "KEEP")
+
+
+def refused(tmp_path: Path, *arguments: object) -> str:
+    out = tmp_path / "out"
+    with pytest.raises(QconfError) as error:
+        invoke(*arguments, "--out", out)
+    assert not out.exists()
+    return str(error.value)
+
+
+def test_bad_input_is_one_message_and_nothing_written(small: Path, tmp_path: Path) -> None:
+    config = ROOT / "configs/cray-xc40.yaml"
+    empty = tmp_path / "empty.csv"
+    empty.write_text("")
+    assert "empty.csv" in refused(tmp_path, "--history", empty, "--cores", 8)
+    torn = tmp_path / "torn.csv.gz"
+    torn.write_bytes(gzip.compress(small.read_bytes())[:2000])
+    assert "torn.csv.gz" in refused(tmp_path, "--history", torn, "--config", config)
+    wrong = tmp_path / "wrong.csv"
+    wrong.write_text("job_id,submit,runtime,walltime,cores,queue\n1,2,3,4,nan,\n")
+    message = refused(tmp_path, "--history", wrong, "--cores", 8)
+    assert "wrong.csv" in message
+    assert "line 2" in message
+    assert "cores" in message
+    assert "cores" in refused(tmp_path, "--history", small)  # neither configuration nor size of the machine
+    assert "missing.csv" in refused(tmp_path, "--history", tmp_path / "missing.csv", "--cores", 8)
+    tiny = tmp_path / "tiny.yaml"
+    tiny.write_text("machine: {cores: 4}\nqueues:\n  - {name: all}\n")
+    few = tmp_path / "few.csv"
+    few.write_text("job_id,submit,runtime,walltime,cores,queue\n1,0,10,10,8,\n")
+    assert "few.csv" in refused(tmp_path, "--history", few, "--config", tiny)
+    assert "2016-05" in refused(tmp_path, "--history", small, "--config", config, "--month", "2016-05")
+
+
+def test_unknown_strategy_is_named(small: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="magic"):
+        invoke("--history", small, "--cores", 35232, "--strategy", "magic", "--out", tmp_path / "out")
