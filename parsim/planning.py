@@ -100,9 +100,7 @@ class Policy:
             if getattr(self, name) not in allowed:
                 raise ValueError(f"{name}: {getattr(self, name)!r} is none of {', '.join(allowed)}")
         if not 0 <= self.lower <= self.upper:
-            raise ValueError(
-                f"lower, upper: {self.lower}, {self.upper} are not two ascending bounds from 0 up"
-            )
+            raise ValueError(f"lower, upper: {self.lower}, {self.upper} are not two ascending bounds from 0 up")
         if self.least < 1:
             raise ValueError(f"least: {self.least} waiting jobs, at least 1")
         if self.kind == "conservative" and self.order != "fcfs":

@@ -47,8 +47,7 @@ class NaivePlanner:
             end = begin + self.walltime[job]
             moments = [begin] + [b for b, _, _ in booked if begin < b < end]
             if all(
-                sum(c for b, e, c in booked if b <= moment < e) + self.cores[job] <= self.machine
-                for moment in moments
+                sum(c for b, e, c in booked if b <= moment < e) + self.cores[job] <= self.machine for moment in moments
             ):
                 return begin
         raise AssertionError("a job wider than the machine")
@@ -144,9 +143,7 @@ class NaivePlanner:
         before = None
         while len(self.start) < self.n or self.running:
             instants = [self.start[j] + self.length[j] for j in self.running]
-            instants += [
-                self.submit[j] for j in range(self.n) if j not in self.start and j not in self.waiting
-            ]
+            instants += [self.submit[j] for j in range(self.n) if j not in self.start and j not in self.waiting]
             instants += [self.run.promised[j] for j in self.waiting] if conservative else []
             now = min(instants)
             if before is not None:
@@ -154,11 +151,7 @@ class NaivePlanner:
             before = now
             ended = [j for j in self.running if self.start[j] + self.length[j] == now]
             self.running = [j for j in self.running if j not in ended]
-            new = [
-                j
-                for j in range(self.n)
-                if self.submit[j] == now and j not in self.waiting and j not in self.start
-            ]
+            new = [j for j in range(self.n) if self.submit[j] == now and j not in self.waiting and j not in self.start]
             self.waiting += new
             if not self.waiting:
                 continue

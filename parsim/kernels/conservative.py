@@ -12,9 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from parsim.kernels.profile import Ints, change, fit, forget
-
-NEVER = 2**62
+from parsim.kernels.profile import NEVER, Ints, change, fit, forget
 
 
 @njit(cache=True, nogil=True)
@@ -75,13 +73,13 @@ def conservative(submit: Ints, cores: Ints, walltime: Ints, length: Ints, machin
                 job = waiting[k]
                 if planned[job] > now:
                     size = change(times, free, size, planned[job], planned[job] + walltime[job], cores[job])
-                    i, _ = fit(times, free, size, 0, cores[job], walltime[job])
+                    i, _ = fit(times, free, size, 0, cores[job], walltime[job], NEVER)
                     planned[job] = times[i]
                     size = change(times, free, size, planned[job], planned[job] + walltime[job], -cores[job])
 
         while arriving < n and submit[arriving] == now:
             job = arriving
-            i, _ = fit(times, free, size, 0, cores[job], walltime[job])
+            i, _ = fit(times, free, size, 0, cores[job], walltime[job], NEVER)
             planned[job] = times[i]
             promised[job] = times[i]
             size = change(times, free, size, planned[job], planned[job] + walltime[job], -cores[job])

@@ -9,15 +9,13 @@ deciders); "Evaluation of an Unfair Decider Mechanism for the Self-Tuning dynP J
 
 # mypy: allow-untyped-decorators
 
-# ruff: noqa: PLR0917
-
 from __future__ import annotations
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from parsim.kernels.profile import Ints, fit, reserve
+from parsim.kernels.profile import NEVER, Ints, fit, reserve
 
 Floats = NDArray[np.float64]
 
@@ -34,7 +32,6 @@ KIND, POLICY, LOWER, UPPER, LEAST, DECIDER, FAVOURITE, FULL, MAKESPAN, STANDING 
 WHEN, WHO = 0, 1
 WIDTHS = 32  # powers of two up to a number of cores
 BLOCK = 16  # jobs planned between two looks at whether anybody else can start now
-NEVER = 2**62
 
 
 @njit(cache=True, nogil=True, inline="always")
@@ -84,21 +81,23 @@ def _shortest(order: Ints, count: int, jobs: Ints, width: Ints, shortest: Ints) 
 
 
 @njit(cache=True, nogil=True)
-def _anyone_now(times: Ints, free: Ints, size: int, shortest: Ints) -> bool:
-    """Say whether a job of some width, of the walltime `shortest` has for it, could begin at once."""
+def _window(times: Ints, free: Ints, size: int, shortest: Ints) -> int:
+    """Find the instant before which all must end that can still start now; now if nobody can.
+
+    It is the first at which no core idles. `shortest` has the least walltime for each width of those to plan.
+    """
+    anyone = False
     b = WIDTHS - 1
     for i in range(size):
         while free[i] < 1 << b:
-            if shortest[b] <= times[i] - times[0]:
-                return True
+            anyone = anyone or shortest[b] <= times[i] - times[0]
             b -= 1
             if b < 0:
-                return False
-    while b >= 0:
-        if shortest[b] < NEVER:
-            return True
+                return int(times[i] if anyone else times[0])
+    while b >= 0 and not anyone:
+        anyone = shortest[b] < NEVER
         b -= 1
-    return False
+    return NEVER if anyone else int(times[0])
 
 
 @njit(cache=True, nogil=True)
@@ -122,26 +121,37 @@ def _plan(
 
     ``heads[b]`` is a segment before which no job of 2**b cores or more can begin. That stays true while
     segments are cut, since their numbers only grow, and while cores are taken. Where the walltimes of the
-    order are `ascending`, a job cannot begin before one that is no wider and was planned before it. With
-    `now_only` the plan ends as soon as it sees that nobody else can start now, and those not planned get
-    -1.
+    order are `ascending`, a job cannot begin before one that is no wider and was planned before it.
+
+    With `now_only` the plan ends as soon as it sees that nobody else can start now. And once all cores are taken
+    at some instant, who begins before it ends before it, and who begins after it is of no concern. Jobs that
+    are not planned get -1.
     """
     score = 0.0
     now = times[0]
+    limit = NEVER
     heads[:] = 0
     for k in range(count):
-        if now_only and k % BLOCK == 0 and not _anyone_now(times, free, size, shortest[k // BLOCK]):
-            for rest in range(k, count):
-                planned[order[rest]] = -1
-            return True
+        if now_only and k % BLOCK == 0:
+            limit = _window(times, free, size, shortest[k // BLOCK])
+            if limit == now:
+                for rest in range(k, count):
+                    planned[order[rest]] = -1
+                return True
         job = order[k]
         need = jobs[job, CORES]
+        if jobs[job, WALLTIME] > limit - now:
+            planned[job] = -1
+            continue
         b = width[job]
         first = heads[b]
         while free[first] < 1 << b:
             first += 1
         heads[b] = first
-        i, j = fit(times, free, size, first, need, jobs[job, WALLTIME])
+        i, j = fit(times, free, size, first, need, jobs[job, WALLTIME], limit)
+        if i < 0:
+            planned[job] = -1
+            continue
         if ascending:
             if need > 1 << b:
                 b += 1
@@ -157,9 +167,7 @@ def _plan(
 
 
 @njit(cache=True, nogil=True)
-def _score(
-    order: Ints, count: int, jobs: Ints, planned: Ints, now: int, worth: Floats, makespan: bool
-) -> float:
+def _score(order: Ints, count: int, jobs: Ints, planned: Ints, now: int, worth: Floats, makespan: bool) -> float:
     """Score a plan, summed in the given order whatever the policy: equal plans score equal."""
     score = 0.0
     for k in range(count):

@@ -6,8 +6,6 @@ one lasts for ever with every core idle, since every expected end lies before it
 
 # mypy: allow-untyped-decorators
 
-# ruff: noqa: PLR0917
-
 from __future__ import annotations
 
 import numpy as np
@@ -16,20 +14,24 @@ from numpy.typing import NDArray
 
 Ints = NDArray[np.int64]
 
+NEVER = 2**62  #: after every instant
+
 
 @njit(cache=True, nogil=True, inline="always")
-def fit(times: Ints, free: Ints, size: int, first: int, need: int, length: int) -> tuple[int, int]:
+def fit(times: Ints, free: Ints, size: int, first: int, need: int, length: int, limit: int) -> tuple[int, int]:
     """Find the first segment, from `first` on, at whose begin `need` cores idle for `length` seconds.
 
     Returns
     -------
     i, j : int
-        The job begins with segment `i` and uses those before `j`.
+        The job begins with segment `i` and uses those before `j`; -1 where it cannot begin before `limit`.
     """
     i = first
     while True:
         while free[i] < need:
             i += 1
+        if times[i] >= limit:
+            return -1, -1
         end = times[i] + length
         j = i + 1
         while j < size and times[j] < end and free[j] >= need:

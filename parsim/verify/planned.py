@@ -115,9 +115,7 @@ class _Judge:
     def violations(self) -> list[Violation]:
         keeps = self.policy.kind == "conservative"
         jobs = range(len(self.submit))
-        submitted, started, ended = (
-            _by_instant(jobs, column) for column in (self.submit, self.start, self.end)
-        )
+        submitted, started, ended = (_by_instant(jobs, column) for column in (self.submit, self.start, self.end))
         passes = set(submitted) | set(ended) | (set(started) if keeps else set())
         for now in sorted(passes | set(started)):
             due = set(started.get(now, ()))

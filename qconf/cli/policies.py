@@ -53,15 +53,9 @@ class Factor(click.ParamType):  # type: ignore[type-arg, unused-ignore]
     help="Instead of a history: a generated set of 96 nodes with the means of Streit's two.",
 )
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of --job-set.")
-@click.option(
-    "--shrink", type=Factor(), help="Multiply the times between submissions: 0.75 is a third more load."
-)
-@click.option(
-    "--sweep", "sweeps", is_flag=True, help="Response time against load, factors 0.75 to 0.25: two figures."
-)
-@click.option(
-    "--grid", "grids", is_flag=True, help="dynP over its grid of lower and upper bounds: a table, a figure."
-)
+@click.option("--shrink", type=Factor(), help="Multiply the times between submissions: 0.75 is a third more load.")
+@click.option("--sweep", "sweeps", is_flag=True, help="Response time against load, factors 0.75 to 0.25: two figures.")
+@click.option("--grid", "grids", is_flag=True, help="dynP over its grid of lower and upper bounds: a table, a figure.")
 @click.option(
     "-o",
     "--out",
@@ -70,9 +64,7 @@ class Factor(click.ParamType):  # type: ignore[type-arg, unused-ignore]
     show_default=True,
     help="Directory of the figures.",
 )
-@click.option(
-    "--workers", type=click.IntRange(1), default=1, show_default=True, help="Simulations at a time."
-)
+@click.option("--workers", type=click.IntRange(1), default=1, show_default=True, help="Simulations at a time.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of tables.")
 def command(
     *,
@@ -100,9 +92,7 @@ def command(
     from qconf import policies
 
     if job_set is None:
-        found, config = load_history(
-            history, config_path, cores, month=month, start=start, end=end, timezone=timezone
-        )
+        found, config = load_history(history, config_path, cores, month=month, start=start, end=end, timezone=timezone)
         workload, machine = found.workload(config), config.machine.cores
         source = ", ".join(path.name for path in history)
     else:
@@ -180,18 +170,13 @@ def _grid(workload: Workload, machine: int, out: Path, workers: int, answer: dic
     path = out / "bounds.svg"
     write_whole(path, grid_figure(grid))
     answer.setdefault("figures", []).append(str(path))
-    title = (
-        "dynP with bounds: mean response time in hours (SLDwA); lower bounds down, upper across, in seconds"
-    )
+    title = "dynP with bounds: mean response time in hours (SLDwA); lower bounds down, upper across, in seconds"
     table = _table(title, ("lower", *map(str, policies.GRID_UPPER)))
     for low in policies.GRID_LOWER:
         found = [grid.get((low, high)) for high in policies.GRID_UPPER]
         table.add_row(
             str(low),
-            *(
-                "" if row is None else f"{row.metrics['art'] / 3600:.2f} ({row.metrics['sld_wa']:.2f})"
-                for row in found
-            ),
+            *("" if row is None else f"{row.metrics['art'] / 3600:.2f} ({row.metrics['sld_wa']:.2f})" for row in found),
         )
     return table
 

@@ -41,9 +41,7 @@ def response_figure(swept: Sweep) -> str:
 
     def draw(axes: Any) -> None:  # noqa: ANN401 - matplotlib has no types here
         for i, row in enumerate(swept[0][1]):
-            points = [
-                (100 * rows[i].metrics["utilization"], rows[i].metrics["art"] / 3600) for _, rows in swept
-            ]
+            points = [(100 * rows[i].metrics["utilization"], rows[i].metrics["art"] / 3600) for _, rows in swept]
             axes.plot(*zip(*points, strict=True), marker=MARKS[i % len(MARKS)], ms=4, label=row.name)
         axes.set(xlabel="utilization, %", ylabel="mean response time, hours")
         axes.set_yscale("log")
@@ -83,9 +81,7 @@ def grid_figure(grid: Mapping[tuple[int, int], Row]) -> str:
                 for low, high in sorted(grid)
                 if low == lower
             ]
-            axes.plot(
-                *zip(*points, strict=True), marker=MARKS[i % len(MARKS)], ms=4, label=f"lower {lower} s"
-            )
+            axes.plot(*zip(*points, strict=True), marker=MARKS[i % len(MARKS)], ms=4, label=f"lower {lower} s")
         axes.set(xlabel="upper bound, seconds", ylabel="mean response time, hours")
         axes.set_xticks(range(len(uppers)), [str(upper) for upper in uppers])
         axes.legend()

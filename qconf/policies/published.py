@@ -65,9 +65,7 @@ def markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join(f"| {line} |" if "---" not in line else f"|{line}|" for line in lines) + "\n"
 
 
-def beside(
-    table: Sequence[tuple[str, Policy, tuple[str, str]]], traces: Sequence[tuple[str, Workload, int]]
-) -> str:
+def beside(table: Sequence[tuple[str, Policy, tuple[str, str]]], traces: Sequence[tuple[str, Workload, int]]) -> str:
     """Return published SLDwA and ours, row by row."""
     head = [""]
     for name, _, _ in traces:

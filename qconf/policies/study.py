@@ -102,8 +102,7 @@ def shrunk(workload: Workload, factor: Decimal) -> Workload:
 def measure(workload: Workload, cores: int, run: PlannedRun) -> Row:
     """Return the row of a run."""
     moves, starts, seconds = (
-        dict(zip(ORDERS, column.tolist(), strict=True))
-        for column in (run.switched_to, run.starts, run.seconds)
+        dict(zip(ORDERS, column.tolist(), strict=True)) for column in (run.switched_to, run.starts, run.seconds)
     )
     values = _measured(workload, cores, run.schedule)
     return Row(run.policy.name, values, run.decisions, run.kept, moves, starts, seconds)

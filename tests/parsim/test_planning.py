@@ -177,9 +177,7 @@ def test_deciders_by_hand() -> None:
 
 def test_half_decides_on_submissions_only() -> None:
     workload = Workload(submit=[0, 1, 2], cores=[1, 1, 1], runtime=[5, 5, 5], walltime=[5, 6, 7])
-    assert (
-        plan(workload, 1, self_tuning(when="full")).decisions == 5
-    )  # 3 submissions, 2 ends with waiting jobs
+    assert plan(workload, 1, self_tuning(when="full")).decisions == 5  # 3 submissions, 2 ends with waiting jobs
     assert plan(workload, 1, self_tuning(when="half")).decisions == 3
 
 

@@ -116,9 +116,7 @@ def test_sweep_and_grid(workload: Workload) -> None:
     swept = sweep(workload, 24, [named("planned-fcfs"), named("dynp-bounds")], factors)
     assert [factor for factor, _ in swept] == list(factors)
     assert swept[1][1][0].metrics["art"] > swept[0][1][0].metrics["art"]
-    assert swept[0][1] == compare(
-        shrunk(workload, factors[0]), 24, [named("planned-fcfs"), bounds()], reference=False
-    )
+    assert swept[0][1] == compare(shrunk(workload, factors[0]), 24, [named("planned-fcfs"), bounds()], reference=False)
     grid = bounds_grid(workload, 24, (600, 1200), (900, 1800))
     assert list(grid) == [(600, 900), (600, 1800), (1200, 1800)]
     for figure in (response_figure(swept), use_figure(swept, bounds().name), grid_figure(grid)):
