@@ -60,19 +60,26 @@ def _mark(recommendation: Recommendation, row: Row) -> str:
 def print_recommendation(recommendation: Recommendation, to: Console | None = None) -> None:
     """Print the verdict, its reason, the table, and why some rows may not be recommended."""
     to = to or console()
-    verdict = textwrap.fill(f"{recommendation.verdict}: {recommendation.reason}", min(to.width, WIDTH))
+    verdict = textwrap.fill(
+        f"{recommendation.verdict}: {recommendation.reason}", min(to.width, WIDTH), break_on_hyphens=False
+    )
     to.print(Text(verdict), soft_wrap=True)
     to.print()
     to.print(strategies_table(recommendation))
-    barred = [row for row in recommendation.rows if row.barred]
-    if barred:
-        to.print()
-        to.print("x may not be recommended:")
-        widest = max(len(row.name) for row in barred)
-        for row in barred:
-            indent = " " * (widest + 4)
-            text = textwrap.fill(row.barred, min(to.width, WIDTH), initial_indent=indent, subsequent_indent=indent)
-            to.print(Text(f"  {row.name:<{widest}}  {text.lstrip()}"), soft_wrap=True)
+    reasons: dict[str, list[str]] = {}
+    for row in recommendation.rows:
+        if row.barred:
+            reasons.setdefault(row.barred, []).append(row.name)
+    if not reasons:
+        return
+    to.print()
+    to.print("x may not be recommended:")
+    named = {", ".join(names): reason for reason, names in reasons.items()}
+    indent = " " * (min(24, max(map(len, named))) + 4)
+    for names, reason in named.items():
+        head = f"  {names}".ljust(len(indent) - 2) + "  "
+        text = textwrap.fill(head + reason, min(to.width, WIDTH), subsequent_indent=indent, break_on_hyphens=False)
+        to.print(Text(text), soft_wrap=True)
 
 
 def comparison_frame(recommendation: Recommendation) -> pd.DataFrame:

@@ -119,12 +119,10 @@ def _walltime(above: int, upto: int) -> str:
 
 def value_text(value: Any) -> str:  # noqa: ANN401 - whatever a strategy noted down
     """Write a value of a decision: numbers short, lists and dicts on one line, nothing as -."""
-    if value is None or value == "":
-        return ABSENT
-    if hasattr(value, "item") and getattr(value, "ndim", 0) == 0:
-        value = value.item()
     if hasattr(value, "tolist"):
         value = value.tolist()
+    if value is None or value == "":
+        return ABSENT
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):

@@ -1,0 +1,124 @@
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from qconf.report.figures import figures
+from qconf.report.html import definitions, render
+from tests.qconf.report import example, small
+from tests.qconf.report.page import Page
+from tests.qconf.report.snapshots import check_snapshot
+
+HOSTILE = ("<script>alert(1)</script>", "\"'><img/src=x/onerror=alert(2)>&amp;{{7*7}}")
+
+
+@pytest.fixture(scope="module")
+def page():
+    found = example.recommendation()
+    export = {"PLAN.md": "", "queues.qmgr": ""}
+    return render(found, figures(found), history=example.history(), warnings=["watch out"], export=export)
+
+
+def test_opens_offline(page):
+    parsed = Page(page)
+    assert parsed.wrong == []
+    assert not set(parsed.tags) & {"script", "link", "img", "iframe", "object", "base"}
+    assert parsed.sources == []
+    assert parsed.handlers == []
+    assert {link for link in parsed.links if not link.startswith("#")} == {"pbs/PLAN.md"}
+    assert not re.search(r"https?:|//\w+\.|src=|@import|data:", page)
+    assert set(re.findall(r"url\((.)", page)) == {"#"}
+
+
+def test_ids_are_unique_and_every_reference_has_its_target(page):
+    parsed = Page(page)
+    assert len(parsed.ids) == len(set(parsed.ids))
+    references = {link[1:] for link in parsed.links if link.startswith("#")} | set(re.findall(r"url\(#([^)]*)\)", page))
+    assert references <= set(parsed.ids)
+
+
+def test_figures_take_the_colours_of_the_page(page):
+    svgs = "".join(re.findall(r"<svg.*?</svg>", page, flags=re.DOTALL))
+    assert svgs.count("var(--ink)") > 20
+    assert not re.search("#1b1f24|#c9ced6|#fdfdfc", svgs)
+    assert page.count("<svg") == page.count('role="img"') == 3
+
+
+def test_says_first_what_to_do(page):
+    text = " ".join(Page(page).texts)
+    order = ["CHANGE", "load what", "On the last ten days", "watch out", "Strategies", "Queue definitions", "Decisions"]
+    assert [text.index(word) for word in order] == sorted(text.index(word) for word in order)
+    assert "7\N{NARROW NO-BREAK SPACE}282" in text
+
+
+def test_nothing_that_was_given_becomes_markup():
+    found = small.recommendation("CHANGE", HOSTILE, "</style><b>m</b>", "<i>x</i>")
+    text = render(
+        found,
+        figures(found),
+        warnings=["<u>w</u>"],
+        export={"<s>": "", "PLAN.md": ""},
+        refused="<kbd>r</kbd>",
+    )
+    parsed = Page(text)
+    assert parsed.wrong == []
+    assert parsed.sources == parsed.handlers == []
+    assert not set(parsed.tags) & {"script", "img", "b", "i", "u", "s", "kbd"}
+    shown = "".join(parsed.texts)
+    for given in (*HOSTILE, "</style><b>m</b>", "<i>x</i>", "<u>w</u>", "<kbd>r</kbd>"):
+        assert given in shown
+
+
+@pytest.mark.parametrize("verdict", ["CHANGE", "KEEP"])
+def test_as_it_was_reviewed(verdict):
+    text = render(small.recommendation(verdict), {}, timezone="Europe/Stockholm", export={"PLAN.md": ""})
+    body = text[text.index("<body>") :]
+    check_snapshot(f"report-{verdict.lower()}.html", body)
+
+
+def test_a_refused_export_is_said():
+    text = render(small.recommendation(), {}, refused="PBS has no such word")
+    assert "PBS cannot be told this configuration: PBS has no such word" in text
+    assert "pbs/PLAN.md" not in text
+
+
+def test_definitions_before_and_after():
+    base = small.site()
+    other = base.with_queues(
+        [base.queues[0].model_copy(update={"priority": 3.0}), base.queues[1].model_copy(update={"name": "longer"})]
+    )
+    states = {row["name"]: row["state"] for row in definitions(base, other)}
+    assert states == {"short": "changed", "long": "removed", "longer": "new"}
+    assert {row["state"] for row in definitions(base, base)} == {"same"}
+    priority = next(fact for fact in definitions(base, other)[0]["facts"] if fact["name"] == "priority")
+    assert (priority["before"], priority["after"]) == ("10", "3")
+
+
+@pytest.mark.skipif(shutil.which("chromium") is None, reason="no chromium here")
+@pytest.mark.parametrize("verdict", ["CHANGE", "KEEP"])
+def test_a_browser_shows_it(tmp_path, verdict):
+    found = small.recommendation(verdict, HOSTILE)
+    (tmp_path / "report.html").write_text(render(found, figures(found)), encoding="utf-8")
+    flags = [
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-background-networking",
+        "--window-size=1200,3000",
+    ]
+    picture = tmp_path / "page.png"
+    target = (tmp_path / "report.html").as_uri()
+    for job in (["--dump-dom"], [f"--screenshot={picture}"]):
+        done = subprocess.run(
+            ["chromium", *flags, f"--user-data-dir={tmp_path / 'profile'}", *job, target],
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=True,
+        )
+        if job == ["--dump-dom"]:
+            assert f'<span class="verdict">{verdict}</span>' in done.stdout
+            assert Page(done.stdout).sources == []
+            assert done.stdout.count("<svg") == 3
+    assert picture.stat().st_size > 50_000

@@ -1,0 +1,62 @@
+import math
+
+import numpy as np
+import pytest
+
+from qconf.recommend import Interval
+from qconf.report import wording
+from tests.qconf.report import small
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(0, "0.00"), (5400, "1.50"), (3_599_999, "1000.00"), (36e6, "10000"), (math.nan, "-")]
+)
+def test_hours(seconds, text):
+    assert wording.hours(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("gain", "text"),
+    [
+        (None, "-"),
+        (Interval(math.nan, 0, 0), "-"),
+        (Interval(0.2, math.nan, math.nan), "+20.0"),
+        (Interval(-0.051, -0.1, 0.02), "-5.1 (-10.0 to +2.0)"),
+    ],
+)
+def test_gain(gain, text):
+    assert wording.gain_text(gain) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (None, "-"),
+        ("", "-"),
+        ([], "-"),
+        (True, "yes"),
+        (np.bool_(False), "no"),
+        (np.float64(0.123456789), "0.123457"),
+        (math.inf, "-"),
+        (np.array([1, 2]), "1, 2"),
+        ({"a": [1, {"b": 2.0}]}, "a 1, b 2"),
+        (28354, "28354"),
+    ],
+)
+def test_values_of_decisions(value, text):
+    assert wording.value_text(value) == text
+
+
+def test_facts():
+    base = small.site()
+    short = wording.queue_facts(base.queues[0], base)
+    assert short["running at most"] == "40 jobs, 1 job a user"
+    assert short["runs on (cores)"] == "whole machine"
+    assert wording.queue_facts(base.queues[1], base)["cores"] == "1 and more"
+    pooled = wording.site_facts(small.hybrid(base))["common pool"]
+    assert pooled == "32 cores, from priority factor 2.5, placement pool, entry either"
+
+
+def test_dates_are_local():
+    assert wording.date(1454284800, "UTC") == "2016-02-01 00:00"
+    assert wording.date(1454284800, "Europe/Stockholm") == "2016-02-01 01:00"
