@@ -15,6 +15,7 @@ from qconf.strategies import Options, Proposal
 from qconf.tuning.bounds import lower_bounds
 from qconf.tuning.month import Month
 from qconf.tuning.nlp import minimise
+from qconf.tuning.regret import cheap, regret
 from qconf.tuning.samples import feasible_samples
 from qconf.tuning.sizes import Room, Sizes, proportional, room
 from qconf.tuning.surrogate import fit
@@ -93,6 +94,8 @@ def _propose(month: Month, options: Options) -> Proposal:
             },
         }
     )
+    if cheap(month, space):
+        log.append(regret(month, space, bounds, candidates[best], options.workers).decision())
     return Proposal(month.base.with_partitions(space.cores(candidates[best], len(month.base.queues))), log)
 
 

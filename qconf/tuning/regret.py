@@ -1,0 +1,203 @@
+"""How far a division of the machine is from the best one: the exact search as a measure of the others.
+
+Queues on partitions of their own do not interact, so the weighted mean wait is a sum over queues of what each waits on
+its size: tabulate every size, then divide the machine by dynamic programming. Where jobs are reserved, or limits or
+another order than fcfs play a part, the table is an estimate and a local search on the simulator goes on from it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from qconf.config import SiteConfig
+from qconf.tuning.bounds import Bounds
+from qconf.tuning.divide import best_division, best_proportional_division
+from qconf.tuning.meter import Meter
+from qconf.tuning.month import Month
+from qconf.tuning.sizes import Room, Sizes
+from qconf.tuning.tables import WaitTable, tabulate
+
+LONGEST_SEARCH = 60  # simulations that a local search may take
+CHEAP = 2e7  # jobs times sizes that a table may have to simulate to be made by the way
+
+
+@dataclass(frozen=True, eq=False)
+class Optimum:
+    """The best division: by the table, and what the simulator makes of it.
+
+    Attributes
+    ----------
+    units : ndarray(int64), shape (k,)
+    wait : float
+        Weighted mean wait by the simulator, seconds.
+    tabulated_units : ndarray(int64), shape (k,)
+        Where the table alone has its least.
+    tabulated : float
+        What the table says there; ``wait`` where there are no doubts.
+    doubts : str
+        Why the table is not the simulator's own sum, and `units` only the best that was found; empty if proven.
+    simulations : int
+        That the local search took.
+    """
+
+    units: Sizes
+    wait: float
+    tabulated_units: Sizes
+    tabulated: float
+    doubts: str
+    simulations: int
+
+
+@dataclass(frozen=True)
+class Regret:
+    """Weighted mean wait of a division (seconds), and by what part it is above the best ones.
+
+    Attributes
+    ----------
+    wait : float
+    constrained, free : float
+        Of the best divisions with and without dp-nlp's constraints.
+    proven : bool
+        Whether these are optima, or the best that was found.
+    """
+
+    wait: float
+    constrained: float
+    free: float
+    proven: bool
+
+    @property
+    def to_constrained(self) -> float:
+        """0.05 is 5 % above the constrained optimum; below 0 only for divisions outside the constraints."""
+        return _above(self.wait, self.constrained)
+
+    @property
+    def to_free(self) -> float:
+        """0.05 is 5 % above the free optimum."""
+        return _above(self.wait, self.free)
+
+    def decision(self) -> dict[str, Any]:
+        """Return the entry of a strategy's log."""
+        return {
+            "step": "regret",
+            "weighted_wait": round(self.wait, 1),
+            "constrained_optimum": round(self.constrained, 1),
+            "above_constrained_percent": round(100 * self.to_constrained, 2),
+            "free_optimum": round(self.free, 1),
+            "above_free_percent": round(100 * self.to_free, 2),
+            "proven": self.proven,
+        }
+
+
+def _above(wait: float, best: float) -> float:
+    return wait / best - 1 if best > 0 else 0.0 if wait <= 0 else np.inf
+
+
+def regret(month: Month, space: Room, bounds: Bounds, units: Sizes, workers: int = 1) -> Regret:
+    """Set a division beside the best ones for the same history.
+
+    Parameters
+    ----------
+    month : Month
+    space : Room
+    bounds : Bounds
+        dp-nlp's constraints.
+    units : ndarray(int64), shape (k,)
+    workers : int
+    """
+    meter = Meter(month, workers)
+    wait = meter.measure(_config(month, space, units)).overall
+    free = optimum(month, space, None, workers)
+    best = optimum(month, space, bounds, workers)
+    constrained = min(best.wait, wait) if allowed(units, bounds) else best.wait
+    return Regret(wait, constrained, min(free.wait, constrained, wait), proven=not best.doubts)
+
+
+def cheap(month: Month, space: Room) -> bool:
+    """Tell whether the table costs little beside what a strategy simulates anyway."""
+    spare = space.total - int(space.widest.sum())
+    return len(month) * (spare + 1) <= CHEAP
+
+
+def optimum(month: Month, space: Room, bounds: Bounds | None, workers: int = 1) -> Optimum:
+    """Return the best division, free or under dp-nlp's bounds; a month remembers it."""
+    limits = None if bounds is None else (tuple(bounds.low.tolist()), bounds.slack)
+    return month.remember(("optimum", limits), lambda: _optimum(month, space, bounds, workers))
+
+
+def _optimum(month: Month, space: Room, bounds: Bounds | None, workers: int) -> Optimum:
+    table = month.remember("table", lambda: tabulate(month, space, workers))
+    tabulated, least = solve(table, space, bounds)
+    doubts = estimated(month)
+    if not doubts:
+        return Optimum(tabulated, least, tabulated, least, "", 0)
+    units, wait, tried = _descend(month, space, tabulated, bounds, workers)
+    return Optimum(units, wait, tabulated, least, doubts, tried)
+
+
+def solve(table: WaitTable, space: Room, bounds: Bounds | None = None) -> tuple[Sizes, float]:
+    """Return the best division by the table, free or under dp-nlp's bounds, and its weighted mean wait."""
+    if bounds is None:
+        units, least = best_division(table.cost, space.widest, np.full_like(space.widest, space.total), space.total)
+    else:
+        units, least = best_proportional_division(table.cost, bounds.low, space.total, bounds.share, bounds.slack)
+        if units is None:  # no whole sizes keep what fractions can: let each be a unit off
+            slack = min(1.0, bounds.slack + 0.01)
+            units, least = best_proportional_division(table.cost, bounds.low, space.total, bounds.share, slack)
+    if units is None:
+        return solve(table, space)
+    return units, least
+
+
+def estimated(month: Month) -> str:
+    """Say why the table is not the simulator's own sum; empty if it is."""
+    reasons = []
+    if any(month.base.queues[q].reservation for q in np.unique(month.workload.queue)):
+        reasons.append("jobs start by advance reservation")
+    if month.base.system().has_limits:
+        reasons.append("limits hold jobs")
+    if month.base.order != "fcfs":
+        reasons.append(f"the order is {month.base.order}")
+    return ", ".join(reasons)
+
+
+def allowed(units: Sizes, bounds: Bounds | None) -> bool:
+    """Tell whether a division keeps dp-nlp's constraints, to a unit."""
+    return bounds is None or (bool((units >= bounds.low).all()) and bounds.proportional(units))
+
+
+def _config(month: Month, space: Room, units: Sizes) -> SiteConfig:
+    return month.base.with_partitions(space.cores(units, len(month.base.queues)))
+
+
+def _descend(month: Month, space: Room, units: Sizes, bounds: Bounds | None, workers: int) -> tuple[Sizes, float, int]:
+    """Move cores between two queues as long as the simulator says that it helps, by ever smaller steps."""
+    meter = Meter(month, workers)
+    seen: dict[tuple[int, ...], float] = {}
+
+    def wait(division: Sizes) -> float:
+        key = tuple(division.tolist())
+        if key not in seen:
+            seen[key] = meter.measure(_config(month, space, division)).overall
+        return seen[key]
+
+    best, step = wait(units), max(1, space.total // 16)
+    while len(seen) < LONGEST_SEARCH:
+        moved = False
+        for i in range(units.size):
+            for j in range(units.size):
+                other = units.copy()
+                other[i] -= step
+                other[j] += step
+                if i == j or other[i] < space.widest[i] or len(seen) >= LONGEST_SEARCH or not allowed(other, bounds):
+                    continue
+                if wait(other) < best:
+                    best, units, moved = wait(other), other, True
+        if not moved:
+            if step == 1:
+                break
+            step //= 2
+    return units, best, len(seen)
