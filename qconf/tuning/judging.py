@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from parsim import Schedule, metrics
 from parsim.metrics import Summary
-from qconf.config import SiteConfig
+from qconf.config import QueueConfig, SiteConfig
 from qconf.tuning.month import Month
 
 DAY = 86400
@@ -125,12 +125,20 @@ class Guards:
 
 
 def touched(base: SiteConfig, other: SiteConfig) -> list[str]:
-    """List the paths that `other` changes although the base configuration marks them ``fixed``."""
+    """List the paths that `other` changes although the base configuration marks them ``fixed``.
+
+    Of a queue that is gone, a field counts as kept where every queue that takes its jobs has the same.
+    """
     found = [name for name in ("mode", "order", "backfill", "pool") if getattr(base, name) != getattr(other, name)]
     later = {queue.name: queue for queue in other.queues}
     for queue in base.queues:
         if queue.name not in later:
-            found += [f"queues.{queue.name}.{name}" for name in type(queue).model_fields]
+            heirs = [heir for heir in other.queues if _meet(queue, heir)]
+            found += [
+                f"queues.{queue.name}.{name}"
+                for name in type(queue).model_fields
+                if not heirs or any(getattr(heir, name) != getattr(queue, name) for heir in heirs)
+            ]
             continue
         found += [
             f"queues.{queue.name}.{name}"
@@ -138,3 +146,9 @@ def touched(base: SiteConfig, other: SiteConfig) -> list[str]:
             if getattr(queue, name) != getattr(later[queue.name], name)
         ]
     return [path for path in found if base.is_fixed(path)]
+
+
+def _meet(a: QueueConfig, b: QueueConfig) -> bool:
+    """Tell whether a job could enter both."""
+    cores = max(a.cores[0], b.cores[0]) <= min(a.cores[1], b.cores[1])
+    return cores and max(a.walltime[0], b.walltime[0]) < min(a.walltime[1], b.walltime[1])

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parsim import Schedule, Workload, simulate
-from qconf.config import SiteConfig
+from qconf.config import QueueConfig, SiteConfig
 from qconf.errors import QconfError
 
 EPOCHS = 3
@@ -55,9 +55,9 @@ class Month:
     def routed(self, config: SiteConfig, runtimes: Runtimes | None = None) -> Workload:
         """Return the jobs with the queues that `config` routes them to.
 
-        A job stays in the queue of its name where that still admits it; others go to the first queue in order
-        that does, as a Route queue would send them. Sizes are compared in whole grid units. With `runtimes` a queue
-        also looks at what a job really ran, which no scheduler can: for study only.
+        A job stays in the queue of its name where that still admits it; others go to the first queue in order that
+        does and whose limits let it start, as a Route queue would send them. Sizes are compared in whole grid units.
+        With `runtimes` a queue also looks at what a job really ran, which no scheduler can: for study only.
 
         Raises
         ------
@@ -78,9 +78,12 @@ class Month:
         admitted = []
         for q in config.queues:
             low, high = q.cores[0], -(-q.cores[1] // grid) * grid
-            admitted.append(
-                (w.cores >= low) & (w.cores <= high) & (w.walltime > q.walltime[0]) & (w.walltime <= q.walltime[1])
-            )
+            may = (w.cores >= low) & (w.cores <= high) & (w.walltime > q.walltime[0]) & (w.walltime <= q.walltime[1])
+            if q.max_run_cores is not None:
+                may &= w.cores <= q.max_run_cores
+            if q.max_user_cores is not None:
+                may &= (w.cores <= q.max_user_cores) | (w.user < 0)
+            admitted.append(may)
         if runtimes is not None:
             ran = w.effective_runtime
             admitted = [
@@ -90,8 +93,7 @@ class Month:
         for i, old in enumerate(self.base.queues):
             if old.name in names:
                 j = names[old.name]
-                unchanged = (old.cores, old.walltime) == (config.queues[j].cores, config.queues[j].walltime)
-                unchanged &= runtimes is None
+                unchanged = runtimes is None and _door(old) == _door(config.queues[j])
                 stays = (w.queue == i) if unchanged else (w.queue == i) & admitted[j]
                 queue[stays] = j
         for j, may in enumerate(admitted):
@@ -146,7 +148,11 @@ class Month:
 
 
 def _doors(config: SiteConfig) -> tuple[object, ...]:
-    return tuple((q.name, q.cores, q.walltime) for q in config.queues)
+    return tuple(_door(queue) for queue in config.queues)
+
+
+def _door(queue: QueueConfig) -> tuple[object, ...]:
+    return queue.name, queue.cores, queue.walltime, queue.max_run_cores, queue.max_user_cores
 
 
 def reserved(config: SiteConfig) -> Sequence[bool]:
