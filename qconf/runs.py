@@ -7,7 +7,7 @@ import json
 import os
 import platform
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -31,6 +31,8 @@ from qconf.report.tables import comparison_frame
 
 RECORD, TIMINGS = "run.json", "timings.json"
 VERSIONS = ("matplotlib", "numba", "numpy", "pandas", "scikit-learn", "scipy")
+#: Files that every run has.
+NAMES = ("report.html", "comparison.csv", "config.yaml", "dropped.csv", "pbs/PLAN.md", RECORD, TIMINGS)
 #: Folders that hold nothing but a run's own files, so that those of the run before are taken away.
 OWN = ("figures", "pbs")
 
@@ -130,7 +132,7 @@ def write_run(
     files[TIMINGS] = as_json({**(timings or {}), "strategies": {row.name: row.seconds for row in recommendation.rows}})
 
     before = _previous(target)
-    _refuse_overwriting(target, files, before, [*(s.path for s in history.sources), *(inputs or {}).values()])
+    check_target(target, [*(s.path for s in history.sources), *(inputs or {}).values()], names=files)
     with all_or_nothing(target) as scratch:
         for name, text in files.items():
             path = scratch / name
@@ -138,6 +140,27 @@ def write_run(
             path.write_text(text, encoding="utf-8", newline="")
     _take_away(target, before, files)
     return Run(target, tuple(sorted(files)), refused, notes)
+
+
+def check_target(directory: str | Path, inputs: Iterable[str | Path] = (), *, names: Iterable[str] = NAMES) -> None:
+    """Refuse a directory in which a run would destroy something; worth asking before a long computation.
+
+    Raises
+    ------
+    InputError
+        A file of these names is there that is of no run, or is one of the inputs.
+    """
+    target = Path(directory)
+    before = _previous(target)
+    read = {Path(path).resolve() for path in inputs}
+    for name in sorted(names):
+        path = target / name
+        if path.resolve() in read:
+            raise InputError("is an input of this run", file=path, fix="choose another directory with --out")
+        if before is None and path.exists():
+            raise InputError(
+                "is there already and not from an earlier run", file=path, fix="choose another directory with --out"
+            )
 
 
 def _record(recommendation: Recommendation, history: History, labels: Mapping[str, str]) -> dict[str, Any]:
@@ -296,20 +319,6 @@ def _previous(target: Path) -> dict[str, str] | None:
         return known | {str(name): str(digest) for name, digest in files.items()} if "verdict" in found else None
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
-
-
-def _refuse_overwriting(
-    target: Path, files: Mapping[str, str], before: Mapping[str, str] | None, inputs: Sequence[str | Path]
-) -> None:
-    read = {Path(path).resolve() for path in inputs}
-    for name in sorted(files):
-        path = target / name
-        if path.resolve() in read:
-            raise InputError("is an input of this run", file=path, fix="choose another directory with --out")
-        if before is None and path.exists():
-            raise InputError(
-                "is there already and not from an earlier run", file=path, fix="choose another directory with --out"
-            )
 
 
 def _take_away(target: Path, before: Mapping[str, str] | None, files: Mapping[str, str]) -> None:

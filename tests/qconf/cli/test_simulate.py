@@ -1,0 +1,147 @@
+import gzip
+import json
+
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+import parsim
+from parsim.verify import Violation
+from qconf.cli import main, qconf
+from qconf.cli import simulate as command
+from qconf.config import parse
+from qconf.errors import QconfError
+from tests.qconf.report.example import SAMPLE, SITE
+
+HEADER = "job_id,submit,start,end,wait,cores,queue,place"
+LOG = """job_id,submit,runtime,walltime,cores,queue
+c,1000,50,60,4,a
+a,900,100,200,6,a
+bad,950,-1,60,1,a
+b,950,30,40,3,b
+"""
+MACHINE = "machine: {cores: 8}\n"
+SHARED = MACHINE + "queues:\n  - {name: a, priority: 2}\n  - {name: b}\n"
+SPREAD = """mode: hybrid
+queues: [{name: a, partition: 6}]
+pool: {cores: 2, threshold: 0, placement: combined}
+"""
+
+
+@pytest.fixture
+def run(tmp_path, capsys):
+    (tmp_path / "log.csv").write_text(LOG)
+
+    def go(site=SHARED, *options, code=0):
+        (tmp_path / "site.yaml").write_text(site)
+        arguments = ["simulate", "--history", tmp_path / "log.csv", "--config", tmp_path / "site.yaml", *options]
+        with pytest.raises(SystemExit) as end:
+            main([str(each) for each in arguments])
+        out = capsys.readouterr()
+        assert end.value.code == code, out.err
+        return out
+
+    return go
+
+
+def test_schedule_csv_is_in_the_order_and_time_of_the_input(run, tmp_path):
+    out = run(SHARED, "--out", tmp_path / "out" / "schedule.csv", "--verify")
+    assert (tmp_path / "out" / "schedule.csv").read_text().splitlines() == [
+        HEADER,
+        "c,1000,1000,1050,0,4,a,machine:4",
+        "a,900,900,1000,0,6,a,machine:6",
+        "b,950,1000,1030,50,3,b,machine:3",
+    ]
+    assert (tmp_path / "out" / "dropped.csv").read_text().splitlines()[1].startswith("bad,")
+    assert "verified: the schedule breaks no rule" in out.out
+    assert "current: 3 jobs from 1970-01-01T00:15:00+00:00" in out.out
+    assert out.out.isascii()
+
+
+def test_without_drops_there_is_no_list_of_them(run, tmp_path):
+    (tmp_path / "log.csv").write_text(LOG.replace("bad,950,-1", "good,950,1"))
+    run(SHARED, "--out", tmp_path / "out" / "s.csv.gz")
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["s.csv.gz"]
+    assert gzip.decompress((tmp_path / "out" / "s.csv.gz").read_bytes()).decode().startswith(HEADER + "\nc,1000,")
+
+
+def test_a_job_on_several_parts_names_them_all(run, tmp_path):
+    (tmp_path / "log.csv").write_text(LOG.replace("6,a", "4,a").replace("40,3,b", "40,4,a"))
+    run(MACHINE + SPREAD, "--out", tmp_path / "s.csv", "--verify")
+    assert pd.read_csv(tmp_path / "s.csv").set_index("job_id")["place"].to_dict() == {
+        "c": "a:4",
+        "a": "a:4",
+        "b": "a:2;pool:2",
+    }
+
+
+@pytest.mark.parametrize("name", ["fcfs-easy", "lxf-easy", "shared", "pp"])
+def test_strategies(run, tmp_path, name):
+    (tmp_path / "log.csv").write_text(LOG.replace("6,a", "5,a"))
+    answer = json.loads(run(SHARED, "--strategy", name, "--json", "--verify").out)
+    assert answer["strategy"] == name
+    assert answer["jobs"] == 3
+    assert answer["dropped"] == {"no run time": 1}
+    assert answer["violations"] == []
+    assert list(answer["queues"]) == ["a", "b"]
+    assert answer["config"]["mode"] == ("partitioned" if name == "pp" else "shared")
+
+
+def test_json_is_one_document_without_nan(run):
+    text = run(SHARED.replace("{name: b}", "{name: b}\n  - {name: empty, cores: [8, 8]}"), "--json").out
+    answer = json.loads(text, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
+    assert answer["queues"]["empty"]["mean_wait"] is None
+    assert answer["overall"]["mean_wait"] == pytest.approx(50 / 3)
+
+
+@pytest.mark.parametrize("as_json", [(), ("--json",)])
+def test_a_schedule_that_breaks_a_rule_is_exit_1_and_not_written(run, tmp_path, monkeypatch, as_json):
+    monkeypatch.setattr(command, "_judge", lambda *_: [Violation("head", 0, 950, "delayed")] * 30)
+    out = run(SHARED, "--verify", "--out", tmp_path / "s.csv", *as_json, code=1)
+    assert "[head] job 0 at 950: delayed (job_id a)" in out.err
+    assert "... and 10 more" in out.err
+    assert "30 violations. Nothing was written." in out.err
+    assert not (tmp_path / "s.csv").exists()
+    if as_json:
+        assert len(json.loads(out.out)["violations"]) == 30
+
+
+@pytest.mark.parametrize(
+    ("site", "options", "message"),
+    [
+        (SHARED, ("--strategy", "best"), "no such strategy"),
+        (SHARED, ("--out", "dropped.csv"), "is the name of the list of dropped jobs"),
+        (SHARED, ("--strategy", "pp"), "no partitions can hold them"),
+    ],
+)
+def test_mistakes_are_one_message(run, site, options, message):
+    out = run(site, *options, code=1)
+    assert message in out.err
+    assert "Traceback" not in out.err
+    assert out.out == ""
+
+
+def test_jobs_that_a_strategys_queues_can_never_run_are_a_message():
+    workload = parsim.Workload(submit=[0], cores=[8], runtime=[1], walltime=[1])
+    config = parse(MACHINE + "queues: [{name: a, max_run_cores: 4}]\n")
+    with pytest.raises(QconfError, match=r"the configuration cannot run these jobs: cores\[0\]: 8 is above"):
+        command._simulate(workload, config)
+
+
+def test_the_history_is_not_overwritten(run, tmp_path):
+    out = run(SHARED, "--out", tmp_path / "log.csv", code=1)
+    assert "is the history" in out.err
+    assert (tmp_path / "log.csv").read_text() == LOG
+
+
+def test_the_sample(tmp_path):
+    out = tmp_path / "schedule.csv"
+    arguments = ["simulate", "--history", str(SAMPLE), "--config", str(SITE), "--out", str(out), "--verify"]
+    done = CliRunner().invoke(qconf, arguments)
+    assert done.exit_code == 0, done.output
+    table = pd.read_csv(out, dtype={"job_id": str})
+    raw = pd.read_csv(SAMPLE, dtype={"job_id": str})
+    assert table["job_id"].tolist() == raw["job_id"].tolist()
+    assert (table["wait"] == table["start"] - table["submit"]).all()
+    assert (table["submit"] == raw["submit"]).all()
+    assert all(line == line.rstrip() or line.startswith("queue") for line in done.output.splitlines())
