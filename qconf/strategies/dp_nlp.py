@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from parsim import System, simulate
 from qconf.strategies import Options, Proposal
 from qconf.tuning.bounds import lower_bounds
-from qconf.tuning.month import Month
+from qconf.tuning.month import EPOCHS, Month
 from qconf.tuning.nlp import minimise
 from qconf.tuning.regret import cheap, regret
 from qconf.tuning.samples import feasible_samples
@@ -41,13 +41,15 @@ def _propose(month: Month, options: Options) -> Proposal:
             "low": bounds.low.tolist(),
             "wanted": bounds.wanted.tolist(),
             "slack": round(bounds.slack, 4),
-            "notes": list(bounds.notes),
+            "notes": [*bounds.notes, *_poverty(month, space)],
         }
     ]
-    pp = proportional(month, space)
-    known = {"pp": pp}
+    known = {}
     if month.base.mode == "partitioned":
-        known["current"] = np.array([month.base.queues[i].partition for i in space.queues]) // space.unit
+        units = np.array([month.base.queues[i].partition for i in space.queues]) // space.unit
+        if (units >= space.widest).all():
+            known["current"] = units
+    known["pp"] = proportional(month, space)
 
     # Step 2: samples, each simulated on each epoch.
     drawn = feasible_samples(max(options.samples - len(known), 1), space.total, bounds, options.seed)
@@ -74,11 +76,12 @@ def _propose(month: Month, options: Options) -> Proposal:
     if not surrogates:
         log.append({"step": "surrogate", "note": f"only {len(samples)} divisions differ: each was simulated instead"})
     log.append({"step": "slsqp", "samples": len(samples), "starts": answer.starts, "converged": answer.converged,
-                "expected": round(answer.expected[0], 1) if answer.expected else None})  # fmt: skip
+                "expected": round(answer.expected[0], 1) if answer.expected else None,
+                "note": "no search ended well" if answer.starts and not answer.divisions else ""})  # fmt: skip
 
-    # Step 5: the simulator decides among the best of both, pp and the current sizes.
+    # Step 5: the simulator decides among the best of both, pp and the current sizes; these win ties.
     candidates = _distinct(
-        [*answer.divisions[:CANDIDATES], *(samples[i] for i in allowed[:CANDIDATES]), *known.values()]
+        [*known.values(), *answer.divisions[:CANDIDATES], *(samples[i] for i in allowed[:CANDIDATES])]
     )
     judged = _waits(month, space, candidates, options.workers) @ weights
     best = int(np.argmin(judged))
@@ -92,11 +95,30 @@ def _propose(month: Month, options: Options) -> Proposal:
                 f"{name}_weighted_wait": round(float(judged[_index(candidates, each)]), 1)
                 for name, each in known.items()
             },
+            "current_weighted_wait": round(current_wait(month), 1),
         }
     )
     if cheap(month, space):
         log.append(regret(month, space, bounds, candidates[best], options.workers).decision())
     return Proposal(month.base.with_partitions(space.cores(candidates[best], len(month.base.queues))), log)
+
+
+def _poverty(month: Month, space: Room) -> list[str]:
+    """Say what the history is too poor for."""
+    notes = []
+    if len(month.epochs) < EPOCHS:
+        notes.append(f"only {len(month.epochs)} of {EPOCHS} epochs have jobs: the others say nothing")
+    idle = [month.base.queues[q].name for q in space.queues if not (month.workload.queue == q).any()]
+    if idle:
+        notes.append(f"no job in {', '.join(idle)}: room for one of the narrowest is kept")
+    if space.queues.size == 1:
+        notes.append("one queue owns a partition: it gets the whole machine")
+    return notes
+
+
+def current_wait(month: Month) -> float:
+    """Weighted mean wait under the base configuration as it stands, seconds."""
+    return month.remember("current", lambda: month.weighted_wait(month.base))
 
 
 def _waits(month: Month, space: Room, divisions: list[Sizes], workers: int) -> NDArray[np.float64]:

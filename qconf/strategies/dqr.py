@@ -50,6 +50,7 @@ def _propose(month: Month, options: Options) -> Proposal:
             "before": len(month.base.queues),
             "weighted_wait": round(search.waits.overall, 1),
             "dp-nlp_weighted_wait": round(search.start.overall, 1),
+            "current_weighted_wait": round(dp_nlp.current_wait(month), 1),
         }
     )
     why_not = (

@@ -14,7 +14,7 @@ import numpy as np
 from parsim.system import Pool
 from qconf.config import PoolConfig, SiteConfig
 from qconf.errors import InputError
-from qconf.strategies import Options, Proposal, dqr
+from qconf.strategies import Options, Proposal, dp_nlp, dqr
 from qconf.tuning.meter import Meter
 from qconf.tuning.month import Month
 from qconf.tuning.pool import AHEAD, PATH, Carving, Walk, best_of_path, carve, judge
@@ -25,7 +25,10 @@ FEW_CORES = 5  # the paper's chunk
 
 
 def propose(month: Month, options: Options) -> Proposal:
-    """Carve a pool as the paper does; the log shows next to it what the true objective would have carved."""
+    """Carve a pool as the paper does; the log shows next to it what the true objective would have carved.
+
+    Where the pool would make jobs wait longer than they do now, and dqr does not, the answer is dqr's.
+    """
     if options.carve not in CARVE:
         fix = f"choose among {', '.join(CARVE)}"
         raise InputError("no such choice", field="carve", value=options.carve, fix=fix)
@@ -49,7 +52,7 @@ def propose(month: Month, options: Options) -> Proposal:
     ahead = AHEAD * options.workers
     done = carve(Walk(sizes, widest, chunk, pooled=pooled), original, options.degradation, judged, ahead)
 
-    waits = real([done.sizes])[0]
+    waits, current = real([done.sizes])[0], dp_nlp.current_wait(month)
     coarse = max(chunk, -(-config.machine.cores // (PATH * chunk)) * chunk)
     other, best = best_of_path(Walk(sizes, widest, coarse, pooled=True), real)
     log = [
@@ -62,6 +65,7 @@ def propose(month: Month, options: Options) -> Proposal:
             "partitions": _named(config, done.sizes),
             "weighted_wait": round(waits.overall, 1),
             "dqr_weighted_wait": round(original.overall, 1),
+            "current_weighted_wait": round(current, 1),
         },
         {
             "step": "true objective instead",
@@ -72,6 +76,9 @@ def propose(month: Month, options: Options) -> Proposal:
         },
     ]
     answer = pooled_config(config, done.sizes, tau) if done.steps else config
+    if original.overall <= current < waits.overall:
+        answer = config
+        log.append({"step": "no pool", "why": "with it jobs wait longer than now, with dqr's partitions they do not"})
     return Proposal(answer, log, why_not=first.why_not, runtimes=first.runtimes)
 
 

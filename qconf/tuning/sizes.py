@@ -55,8 +55,10 @@ def room(month: Month) -> Room:
     Raises
     ------
     NotApplicableError
-        No queue owns a partition, or the widest jobs of the queues do not fit side by side.
+        There is no job, no queue owns a partition, or the widest jobs of the queues do not fit side by side.
     """
+    if not len(month):
+        raise NotApplicableError("there is no job to learn from")
     base, unit = month.base, month.base.grid
     queues = np.array([i for i, q in enumerate(base.queues) if not q.reservation], dtype=np.int64)
     if not queues.size:

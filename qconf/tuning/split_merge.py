@@ -21,7 +21,6 @@ from qconf.tuning.judging import touched
 from qconf.tuning.month import Month, Runtimes, UnroutableError
 from qconf.tuning.sizes import apportion
 
-KINDS = ("runtime", "cpu-hours", "jobs")
 LIMITS = ("max_run", "max_run_cores", "max_user_run", "max_user_cores")
 LONGEST_NAME = 13
 ANY_RUNTIME = (0, MAX_DURATION)
@@ -104,11 +103,11 @@ def splits(month: Month, layout: Layout, index: int, split_on: str, number: int)
     """
     jobs = month.routed(layout.config, layout.runtimes)
     own = jobs.take(jobs.queue == index)
-    for kind in KINDS:
+    for kind in (split_on, "cpu-hours", "jobs"):
         if not len(own):
             yield Candidate(kind, None, "no job is in it")
             continue
-        if kind != "runtime":
+        if kind != split_on:
             load = own.cores * own.effective_runtime if kind == "cpu-hours" else np.ones_like(own.cores)
             parts: list[tuple[QueueConfig, tuple[int, int]]] | str = _by_cores(layout, index, own.cores, load)
         else:
