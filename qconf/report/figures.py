@@ -117,7 +117,8 @@ def mean_wait_figure(recommendation: Recommendation) -> str:
         axes.invert_yaxis()
         axes.margins(x=0.1)
         axes.grid(axis="x")
-        axes.set_xlabel("mean wait on the judged part, hours")
+        cut = "; » a bar that is cut" if longest > edge else ""
+        axes.set_xlabel(f"mean wait on the judged part, hours{cut}")
         _legend(axes, recommendation, [row.barred for row, _ in rows], current is not None)
 
     return draw(paint, (7.2, 1.3 + 0.3 * len(rows)))
@@ -165,48 +166,59 @@ def curves_figure(
     waits = what == "waits"
     shown = {name: config for name, config in (marks or {}).items() if config.mode != "shared"}
 
+    drawn = [curve.waits if waits else [100 * use for use in curve.utilizations] for curve in curves]
+    largest = max((value for values in drawn for value in values if math.isfinite(value)), default=0.0)
+
     def paint(axes: Any) -> None:  # noqa: ANN401
-        longest = 0.0
-        for i, curve in enumerate(curves):
-            values = curve.waits if waits else [100 * use for use in curve.utilizations]
-            longest = max([longest, *(value for value in values if math.isfinite(value))])
-            colour, marker = COLOURS[i % len(COLOURS)], MARKERS[i % len(MARKERS)]
-            every = max(1, len(values) // 12)
-            axes.plot(
-                curve.sizes,
-                values,
-                color=colour,
-                marker=marker,
-                ms=4,
-                lw=1.4,
-                markevery=every,
-                label=_label(curve.queue),
-            )
-            for j, config in enumerate(shown.values()):
-                size = next((q.partition for q in config.queues if q.name == curve.queue), 0)
-                if size:
-                    at = float(np.interp(size, curve.sizes, values))
-                    axes.plot(size, at, marker="o*"[j % 2], ms=9 + 3 * j, mfc="none" if j == 0 else colour,
-                              mec=INK, mew=1.1, ls="", zorder=5)  # fmt: skip
-        for j, name in enumerate(shown):
-            axes.plot([], [], marker="o*"[j % 2], ms=8, mfc="none" if j == 0 else PLAIN, mec=INK, ls="", label=name)
         _size_axis(axes, curves)
         if waits:
             axes.set_yscale("symlog", linthresh=60, linscale=0.5)
-            ticks = [tick for tick in WAIT_TICKS if tick <= longest * 3 or tick <= 60]
+            ticks = [tick for tick in WAIT_TICKS if tick <= max(60.0, 3 * largest)]
             axes.set_yticks(ticks, [WAIT_TICKS[tick] for tick in ticks])
             axes.set_yticks([], minor=True)
-            axes.set_ylim(-5, max(60.0, 1.6 * longest))
+            axes.set_ylim(-5, max(60.0, 1.6 * largest))
         else:
-            axes.set_ylim(0, max(100.0, longest))
+            axes.set_ylim(0, max(100.0, largest))
         axes.set_ylabel("mean wait of the queue alone" if waits else "utilization of the partition, %")
         axes.grid(axis="both")
-        wide = len(curves) + len(shown)
-        axes.figure.legend(
-            loc="outside upper left", ncols=min(wide, 6), fontsize=8, handlelength=1.8, columnspacing=1.4
-        )
+        for i, (curve, values) in enumerate(zip(curves, drawn, strict=True)):
+            look = {"color": COLOURS[i % len(COLOURS)], "marker": MARKERS[i % len(MARKERS)]}
+            every = max(1, len(values) // 12)
+            axes.plot(curve.sizes, values, **look, ms=4, lw=1.4, markevery=every, label=_label(curve.queue))
+            for name, config in shown.items():
+                size = next((queue.partition for queue in config.queues if queue.name == curve.queue), 0)
+                at = _on_the_line(axes, curve.sizes, values, size)
+                if at is not None:
+                    axes.plot(size, at, ls="", zorder=5, mec=INK, mew=1.1, **_mark(name, look["color"]))
+        for name in shown:
+            axes.plot([], [], ls="", mec=INK, label=name, **_mark(name, PLAIN))
+        _legend_above(axes, [*(curve.queue for curve in curves), *shown])
 
     return draw(paint, (5.8, 3.9))
+
+
+def _mark(name: str, colour: str) -> dict[str, Any]:
+    """Look of a configuration's partition size: a ring for what is there, a star for what is proposed."""
+    if name == "current":
+        return {"marker": "o", "ms": 9, "mfc": "none"}
+    return {"marker": "*", "ms": 13, "mfc": colour}
+
+
+def _on_the_line(axes: Any, sizes: Sequence[int], values: Sequence[float], size: int) -> float | None:  # noqa: ANN401
+    """Value at `size` on the line as it is drawn, whatever the scales; None beside its ends."""
+    points = np.array([(x, y) for x, y in zip(sizes, values, strict=True) if math.isfinite(y)], dtype=np.float64)
+    if not len(points) or not points[0, 0] <= size <= points[-1, 0]:
+        return None
+    scaled = axes.transScale.transform(points)
+    x = axes.transScale.transform((size, 1.0))[0]
+    y = np.interp(x, scaled[:, 0], scaled[:, 1])
+    return float(axes.transScale.inverted().transform((x, y))[1])
+
+
+def _legend_above(axes: Any, names: Sequence[str]) -> None:  # noqa: ANN401
+    """Put the legend over the axes, in as many columns as the longest of `names` allows."""
+    columns = max(1, min(6, len(names), int(axes.figure.get_figwidth() * 17 / (6 + max(map(len, names), default=0)))))
+    axes.figure.legend(loc="outside upper left", ncols=columns, fontsize=8, handlelength=1.8, columnspacing=1.4)
 
 
 def _size_axis(axes: Any, curves: Sequence[Curve]) -> None:  # noqa: ANN401
@@ -277,6 +289,6 @@ def grouped_bars(
         axes.tick_params(axis="x", length=0)
         axes.set_ylabel(label)
         axes.grid(axis="y")
-        axes.figure.legend(loc="outside upper left", ncols=min(6, wide + 1), fontsize=8, handlelength=1.4)
+        _legend_above(axes, [*series, *([line_label] if line is not None else [])])
 
     return draw(paint, (max(7.2, min(12.0, 0.16 * len(groups) * wide + 1.5)), 3.6))
