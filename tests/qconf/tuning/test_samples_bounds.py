@@ -1,0 +1,89 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from qconf.tuning.bounds import Bounds, least_slack, lower_bounds, proportional_matrix, utilization
+from qconf.tuning.samples import feasible_samples, sample
+from qconf.tuning.sizes import room
+from tests.qconf.tuning.small import DAY, LONG, SHORT, month, site, two
+
+
+@given(st.lists(st.integers(0, 30), min_size=1, max_size=5), st.integers(0, 200), st.integers(0, 3))
+@settings(max_examples=50, deadline=None)
+def test_samples_are_divisions_within_the_least(least, spare, seed):
+    least = np.array(least, dtype=np.int64)
+    drawn = sample(17, int(least.sum()) + spare, least, seed)
+    assert drawn.shape == (17, least.size)
+    assert (drawn.sum(axis=1) == least.sum() + spare).all()
+    assert (drawn >= least).all()
+
+
+def test_samples_spread_evenly_over_the_simplex():
+    drawn = sample(1024, 3000, np.zeros(3, dtype=np.int64), 1)
+    assert np.abs(drawn.mean(axis=0) - 1000).max() < 30
+    assert np.abs((drawn < 500).mean(axis=0) - (1 - (5 / 6) ** 2)).max() < 0.03
+
+
+def test_the_same_seed_gives_the_same_samples_and_another_gives_others():
+    least = np.array([1, 2, 3])
+    assert (sample(8, 100, least, 5) == sample(8, 100, least, 5)).all()
+    assert (sample(8, 100, least, 5) != sample(8, 100, least, 6)).any()
+
+
+def test_feasible_samples_keep_the_proportional_constraint():
+    share = np.array([0.2, 0.3, 0.5])
+    bounds = Bounds(np.array([5, 5, 5]), np.array([5, 5, 5]), 0.4, share, ())
+    drawn = feasible_samples(50, 200, bounds, 0)
+    assert drawn.shape == (50, 3)
+    assert all(bounds.proportional(each) for each in drawn)
+
+
+def test_the_proportional_constraint_binds_every_pair_that_has_a_share():
+    matrix, limit = proportional_matrix(np.array([0.5, 0.5, 0.0]), 0.3)
+    assert matrix.shape == (2, 3)
+    assert not limit.any()
+    assert (matrix @ np.array([0.5, 0.4, 0.1]) <= 0).all()
+    assert (matrix @ np.array([0.6, 0.3, 0.1]) > 0).any()
+
+
+def test_the_least_slack_is_where_bounds_and_proportions_just_meet():
+    share, low = np.array([0.5, 0.5]), np.array([75, 0])
+    assert least_slack(low, share, 100) == pytest.approx(1 - 25 / 75, abs=1e-4)
+    assert least_slack(np.array([50, 0]), share, 100) == 0
+    assert least_slack(low, np.array([1.0, 0.0]), 100) == 0
+
+
+def test_a_queue_uses_less_of_a_larger_partition_in_the_end():
+    here = month(two(), jobs=800, span=4 * DAY)
+    curve = utilization(here, room(here), 1)
+    assert curve.shares[-1] < curve.shares.max()
+    assert (curve.shares <= 1 + 1e-9).all()
+    assert curve.waits[-1] <= curve.waits[0]
+
+
+def test_bounds_fit_the_machine_and_hold_the_widest_jobs():
+    here = month(two(), jobs=3000, span=5 * DAY)  # overload: both queues would like to have all
+    space = room(here)
+    bounds = lower_bounds(here, space, 0.3, 0.9)
+    assert bounds.low.sum() <= space.total
+    assert (bounds.low >= space.widest).all()
+    assert least_slack(bounds.low, bounds.share, space.total) <= bounds.slack + 1e-6
+    if bounds.wanted.sum() > space.total:
+        assert "drawn" in bounds.notes[0]
+
+
+def test_bounds_that_contradict_the_proportions_raise_the_slack_and_say_so():
+    base = site({**SHORT, "cores": (8, 8), "walltime": (0, 600)}, LONG)
+    here = month(base, jobs=400)
+    bounds = lower_bounds(here, room(here), 0.0, 0.9)
+    assert bounds.slack > 0
+    assert "slack raised" in bounds.notes[-1]
+
+
+def test_a_queue_without_jobs_is_bound_by_nothing_but_its_narrowest():
+    here = month(two(), only=[1])
+    bounds = lower_bounds(here, room(here), 0.3, 0.9)
+    assert bounds.low[0] == 1
+    assert bounds.share[0] == 0
+    assert bounds.proportional(np.array([1, 63]))
