@@ -21,7 +21,7 @@ from qconf.tuning.sizes import NotApplicableError, Room
 LEARNED = 2 / 3  # part of the history's time that strategies learn from; they are judged on the rest
 WARMUP = 3 * 86400
 #: What ``qconf tune`` judges when no strategy is named.
-DEFAULT = ("current", "fcfs-easy", "lxf-easy", "shared", "pp", "dp-nlp", "exact")
+DEFAULT = ("current", "fcfs-easy", "lxf-easy", "shared", "pp", "dp-nlp", "exact", "auto")
 FEWEST = 20  # jobs in either part, below which nothing can be said
 
 
@@ -148,7 +148,7 @@ def recommend(
     progress : callable, optional
         Told what is being done.
     """
-    options, guards = options or Options(), guards or Guards()
+    options, guards = replace(options or Options(), objective=objective), guards or Guards()
     month = Month(history.workload(base), base)
     first, last = history.span
     cut = first + round((last + 1 - first) * LEARNED)
@@ -218,7 +218,7 @@ class _Bench:
     def __post_init__(self) -> None:
         self.whole = Trial(self.month, np.ones(len(self.month), dtype=np.bool_))
         if self.trial is not None:
-            self.current = self.trial.run(self.month.base)
+            self.current = self.trial.run(Proposal(self.month.base))
 
     def propose(self, name: str, part: str, month: Month) -> Proposal:
         """Ask a strategy, or the store of an interrupted run."""
@@ -234,14 +234,15 @@ class _Bench:
         began = time.perf_counter()
         try:
             final = self.propose(name, "whole", self.month)
-            _, whole = self.whole.run(final.config)
+            _, whole = self.whole.run(final)
             judged = gain = None
             barred = ""
             if self.trial is not None:
                 early = self.propose(name, "learned", self.learned)
-                schedule, judged = self.trial.run(early.config)
+                schedule, judged = self.trial.run(early)
                 gain = self.trial.gain(self.current[0], schedule, self.objective, self.options.seed)
-                broken = [f"changes {path}, which is fixed" for path in touched(self.month.base, final.config)]
+                broken = [final.why_not] if final.why_not else []
+                broken += [f"changes {path}, which is fixed" for path in touched(self.month.base, final.config)]
                 broken += self.guards.broken(self.current[1], judged)
                 barred = "; ".join(broken)
         except (NotApplicableError, UnroutableError) as error:

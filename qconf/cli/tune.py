@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 SAMPLE = Path("data", "cray-xc40-2016-02.csv.gz")
 SAMPLE_CONFIG = Path("configs", "cray-xc40.yaml")
-ASSUMED = (
     "No --config: the queues of the log, taken as one machine under fcfs-easy, are assumed as the current setting."
 )
 
@@ -95,7 +94,7 @@ def command(
     from qconf.recommend import DEFAULT, recommend
     from qconf.report.tables import print_recommendation
     from qconf.resume import Workshop, question
-    from qconf.runs import write_run
+    from qconf.runs import check_target, write_run
     from qconf.strategies import NAMES, Options
     from qconf.tuning.judging import Guards
 
@@ -112,6 +111,9 @@ def command(
     loaded = perf_counter()
     label = _label(history, month)
     directory = out or Path("reports", label)
+    given = {"configuration": config_path, "print server": current, "nodes": Path(nodes) if nodes else None}
+    inputs = {what: path for what, path in given.items() if path is not None and path.is_file()}
+    check_target(directory, [*history, *inputs.values()])
     options = Options(seed=seed, workers=workers, samples=samples, slack=slack)
     wanted = DEFAULT if strategy == "auto" else (strategy,)
     settings = {"objective": objective, "samples": samples, "slack": slack, "seed": seed, "span": jobs.span}
@@ -133,9 +135,9 @@ def command(
         directory,
         answer,
         jobs,
-        inputs={} if config_path is None else {"configuration": config_path},
+        inputs=inputs,
         timings=timings,
-        warnings=[ASSUMED] if assumed else [],
+        assumed_current=assumed,
         current=server,
         nodes=None if nodes is None else read_nodes(nodes),
     )
@@ -168,6 +170,8 @@ def _label(history: tuple[Path, ...], month: str | None) -> str:
 
 def _say(jobs: History, base: SiteConfig, assumed: bool) -> None:
     """Tell what was read, what was left out, and what had to be assumed."""
+    from qconf.runs import ASSUMED
+
     first, last = jobs.span
     click.echo(
         f"{len(jobs)} jobs from {jobs.date(first)[:10]} to {jobs.date(last)[:10]} on {base.machine.name} "

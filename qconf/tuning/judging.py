@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +28,13 @@ class Interval:
     high: float
 
 
+class Simulated(Protocol):
+    """Whatever can say when the jobs of a month would have started, such as a proposal of a strategy."""
+
+    def simulate(self, month: Month) -> Schedule:
+        """Simulate all jobs, from an empty machine."""
+
+
 @dataclass(frozen=True, eq=False)
 class Trial:
     """Jobs to be judged on, and jobs from before that fill the machine and are not counted.
@@ -47,9 +55,9 @@ class Trial:
         around = month.between(start - warmup, end)
         return cls(around, around.workload.submit >= start)
 
-    def run(self, config: SiteConfig) -> tuple[Schedule, Summary]:
-        """Simulate `config`; the summary counts the judged jobs, by the base configuration's queues."""
-        schedule = self.month.simulate(config)
+    def run(self, subject: Simulated) -> tuple[Schedule, Summary]:
+        """Simulate what is proposed; the summary counts the judged jobs, by the base configuration's queues."""
+        schedule = subject.simulate(self.month)
         base = self.month.base.system()
         return schedule, metrics.summary(self.month.workload, schedule, base, counted=self.counted)
 
