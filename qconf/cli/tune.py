@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
 SAMPLE = Path("data", "cray-xc40-2016-02.csv.gz")
 SAMPLE_CONFIG = Path("configs", "cray-xc40.yaml")
-    "No --config: the queues of the log, taken as one machine under fcfs-easy, are assumed as the current setting."
-)
 
 
 @click.command("tune")
