@@ -39,7 +39,7 @@ def minimise(
 ) -> Answer:
     """Minimise ``sum(weight * surrogate(P / total))`` from every start.
 
-    A search that fails, or that ends in NaN, is left out; what is found is rounded to whole units.
+    A search that breaks off, or that ends in NaN, is left out; what is found is rounded to whole units.
 
     References
     ----------
@@ -62,15 +62,18 @@ def minimise(
     converged = 0
     unit = max(1.0, abs(objective(np.asarray(starts[0]) / total)))  # SLSQP's tolerances are absolute
     for start in starts:
-        end = minimize(  # type: ignore[call-overload]
-            lambda f: objective(f) / unit,
-            np.asarray(start, dtype=np.float64) / total,
-            jac=lambda f: slope(f) / unit,
-            method="SLSQP",
-            bounds=[(low / total, 1.0) for low in bounds.low],
-            constraints=constraints,
-            options={"maxiter": 200, "ftol": 1e-9},
-        )
+        try:
+            end = minimize(  # type: ignore[call-overload]
+                lambda f: objective(f) / unit,
+                np.asarray(start, dtype=np.float64) / total,
+                jac=lambda f: slope(f) / unit,
+                method="SLSQP",
+                bounds=[(low / total, 1.0) for low in bounds.low],
+                constraints=constraints,
+                options={"maxiter": 200, "ftol": 1e-9},
+            )
+        except (ValueError, np.linalg.LinAlgError):  # what LAPACK says of NaN
+            continue
         converged += bool(end.success)
         if np.isfinite(end.x).all() and np.isfinite(end.fun) and end.x.sum() > 0:
             division = apportion(np.clip(end.x, 0, 1), total, bounds.low)
