@@ -24,9 +24,28 @@ def feasible_samples(count: int, total: int, bounds: Bounds, seed: int) -> NDArr
     ndarray(int64), shape (count, k)
     """
     low = _least_feasible(total, bounds)
-    drawn = sample(min(DRAWN_AT_MOST, 64 * count), total, low, seed)
-    good = np.array([bounds.proportional(each) for each in drawn])
-    return np.concatenate([drawn[good], drawn[~good]])[:count]
+    spare = total - int(low.sum())
+    gaps = _gaps(min(DRAWN_AT_MOST, 64 * count), low.size, seed)
+    hopeful = _nearly_proportional(low + gaps * spare, bounds)
+    good: list[Sizes] = []
+    others: list[Sizes] = []
+    for row, hope in zip(gaps, hopeful, strict=True):
+        if len(good) == count:
+            break
+        if hope or len(others) < count:
+            units = low + apportion(row, spare, np.zeros_like(low))
+            (good if bounds.proportional(units) else others).append(units)
+    return np.array([*good, *others][:count], dtype=np.int64)
+
+
+def _nearly_proportional(sizes: NDArray[np.float64], bounds: Bounds) -> NDArray[np.bool_]:
+    """Tell, before they are rounded to whole units, which divisions may turn out proportional."""
+    bound = bounds.share > 0
+    if bound.sum() < 2:
+        return np.ones(len(sizes), dtype=np.bool_)
+    least = ((sizes[:, bound] - 2) / bounds.share[bound]).max(axis=1)
+    most = ((sizes[:, bound] + 2) / bounds.share[bound]).min(axis=1)
+    return np.asarray(most >= (1 - bounds.slack) * least)
 
 
 def _least_feasible(total: int, bounds: Bounds) -> Sizes:
@@ -61,11 +80,15 @@ def sample(count: int, total: int, least: Sizes, seed: int) -> NDArray[np.int64]
     The first points of a scrambled Sobol sequence in k - 1 dimensions; the gaps between their sorted coordinates
     are uniform on the simplex (Devroye 1986, section V.2).
     """
-    k = least.size
+    spare = total - int(least.sum())
+    rows = [least + apportion(row, spare, np.zeros_like(least)) for row in _gaps(count, least.size, seed)]
+    return np.array(rows, dtype=np.int64)
+
+
+def _gaps(count: int, k: int, seed: int) -> NDArray[np.float64]:
+    """Return `count` divisions of 1 into k parts, uniform on the simplex."""
     if k == 1:
-        return np.full((count, 1), total, dtype=np.int64)
+        return np.ones((count, 1))
     sobol = qmc.Sobol(k - 1, scramble=True, rng=np.random.default_rng(seed))
     points = np.sort(sobol.random_base2(max(1, (count - 1).bit_length()))[:count], axis=1)
-    gaps = np.diff(points, axis=1, prepend=0.0, append=1.0)
-    spare = total - int(least.sum())
-    return np.array([least + apportion(row, spare, np.zeros_like(least)) for row in gaps], dtype=np.int64)
+    return np.diff(points, axis=1, prepend=0.0, append=1.0)
