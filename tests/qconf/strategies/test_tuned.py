@@ -1,0 +1,239 @@
+"""pp, static, dp-nlp, exact, dqr and hybrid on small months: what they promise, and what becomes of bad input."""
+
+import numpy as np
+import pytest
+
+from qconf.errors import InputError
+from qconf.strategies import NAMES, Options, propose
+from qconf.strategies.hybrid import threshold
+from qconf.tuning.sizes import NotApplicableError
+from qconf.tuning.split_merge import uncovered
+from tests.qconf.tuning.small import DAY, LONG, SHORT, WIDE, month, site, three, two
+
+FEW = Options(samples=30)
+ROOMY = Options(samples=30, slack=0.95, utilization=1.0)  # constraints that leave many divisions
+TUNED = ("pp", "static", "dp-nlp", "exact", "dqr", "hybrid")
+CASES = {
+    "plain": lambda: month(two(), jobs=300),
+    "reserved": lambda: month(three(), jobs=200),
+    "shared base": lambda: month(three(mode="shared"), jobs=200),
+    "another order": lambda: month(two(order="lxf"), jobs=200),
+    "limits": lambda: month(site({**SHORT, "max_run": 2}, {**LONG, "max_user_run": 2}), jobs=200),
+    "overload": lambda: month(two(), jobs=800, span=DAY),
+    "one job": lambda: month(two(), jobs=1),
+    "one second": lambda: month(two(), jobs=40, span=0),
+    "two epochs": lambda: month(two(), jobs=2),
+    "one queue": lambda: month(site({**LONG, "partition": 64}), jobs=200, span=3 * DAY),
+    "a queue without jobs": lambda: month(two(), jobs=200, only=[1]),
+    "hybrid base": lambda: month(
+        site(SHORT, {**LONG, "partition": 24}, mode="hybrid", pool={"cores": 16, "threshold": 0.25}), jobs=200
+    ),
+    "whole nodes": lambda: month(
+        three().replace(machine={"cores": 64, "cores_per_node": 8, "whole_nodes": True}), jobs=200
+    ),
+}
+
+
+def machine_of(config):
+    return sum(queue.partition for queue in config.queues) + (config.pool.cores if config.pool else 0)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_every_strategy_copes(case):
+    """Sizes sum to the machine, every job is routed, and where partitions were current nothing gets worse."""
+    here = CASES[case]()
+    waits = {}
+    for name in TUNED:
+        proposal = propose(name, here, FEW)
+        config = proposal.config
+        assert proposal.exportable
+        assert machine_of(config) == 64
+        assert all(queue.partition % config.grid == 0 for queue in config.queues)
+        assert uncovered(here.base, config) is None
+        assert len(proposal.simulate(here)) == len(here)
+        assert proposal.decisions
+        waits[name] = here.weighted_wait(config)
+    assert waits["static"] == waits["pp"]
+    assert waits["dp-nlp"] <= waits["pp"]
+    assert waits["dqr"] <= waits["dp-nlp"]
+    assert waits["exact"] <= waits["dp-nlp"] + 1e-6
+    if here.base.mode == "partitioned":
+        current = here.weighted_wait(here.base)
+        assert all(waits[name] <= current + 1e-9 for name in ("dp-nlp", "dqr", "hybrid"))
+
+
+@pytest.mark.parametrize("name", ["dp-nlp", "dqr", "hybrid"])
+@pytest.mark.parametrize("case", ["plain", "reserved"])
+def test_the_number_of_workers_does_not_matter(name, case):
+    one, two_ = (propose(name, CASES[case](), Options(samples=30, workers=workers)) for workers in (1, 2))
+    assert one == two_
+
+
+@pytest.mark.parametrize("name", TUNED)
+def test_nothing_to_learn_from(name):
+    with pytest.raises(NotApplicableError, match="no job to learn from"):
+        propose(name, month(two(), jobs=0), FEW)
+
+
+@pytest.mark.parametrize("name", TUNED)
+def test_widest_jobs_that_no_partitions_hold(name):
+    base = site({**SHORT, "cores": (33, 40)}, {**LONG, "cores": (33, 40)})
+    with pytest.raises(NotApplicableError, match="no partitions can hold them"):
+        propose(name, month(base, jobs=50), FEW)
+
+
+def steps(proposal, step):
+    return [each for each in proposal.decisions if each["step"] == step]
+
+
+def test_dp_nlp_says_what_the_history_is_too_poor_for():
+    (bounds,) = steps(propose("dp-nlp", month(two(), jobs=40, span=0, only=[1]), FEW), "bounds")
+    assert "only 1 of 3 epochs have jobs: the others say nothing" in bounds["notes"]
+    assert "no job in short: room for one of the narrowest is kept" in bounds["notes"]
+
+
+@pytest.mark.parametrize("answer", [np.nan, -1e9])
+def test_dp_nlp_survives_surrogates_that_lie(monkeypatch, answer):
+    class Liar:
+        degree, penalty, r2, rmse = 1, 1.0, -9.0, 0.0
+
+        def __call__(self, fractions):
+            return answer
+
+        def gradient(self, fractions):
+            return np.full(fractions.size, answer)
+
+    monkeypatch.setattr("qconf.strategies.dp_nlp.fit", lambda *_: Liar())
+    here = month(two(), jobs=300)
+    proposal = propose("dp-nlp", here, ROOMY)
+    assert here.weighted_wait(proposal.config) <= here.weighted_wait(here.base)
+    if np.isnan(answer):
+        assert steps(proposal, "slsqp")[0]["note"] == "no search ended well"
+    assert steps(proposal, "surrogate")[0]["note"] == "a bad fit"
+
+
+def test_dp_nlp_survives_a_search_that_raises(monkeypatch):
+    def broken(*_, **__):
+        raise ValueError("array must not contain infs or NaNs")
+
+    monkeypatch.setattr("qconf.tuning.nlp.minimize", broken)
+    here = month(two(), jobs=300)
+    proposal = propose("dp-nlp", here, ROOMY)
+    assert here.weighted_wait(proposal.config) <= here.weighted_wait(here.base)
+    assert steps(proposal, "slsqp")[0]["note"] == "no search ended well"
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_dp_nlp_comes_near_the_constrained_optimum(seed):
+    (regret,) = steps(propose("dp-nlp", month(two(), jobs=400, seed=seed), Options()), "regret")
+    assert regret["above_constrained_percent"] <= 10
+    assert regret["above_free_percent"] >= 0
+    assert regret["proven"]
+
+
+def uneven():
+    """Two kinds of jobs in one queue beside a queue that is nearly empty: something to split and to merge."""
+    base = site({**LONG, "cores": (1, 16), "partition": 48}, {**WIDE, "cores": (17, 40)}, {**SHORT, "partition": 16})
+    return month(base, jobs=500, seed=3, span=8 * DAY)
+
+
+def test_dqr_tells_every_step():
+    here = uneven()
+    proposal = propose("dqr", here, FEW)
+    tried = [*steps(proposal, "split"), *steps(proposal, "merge")]
+    assert {each["by"] for each in steps(proposal, "split")} == {"walltime", "cpu-hours", "jobs"}
+    wait = steps(proposal, "decide")[0]["weighted_wait"]
+    for each in tried:
+        assert each["why"]
+        if "weighted_wait" in each:
+            assert each["before"] == wait or each["before"] == pytest.approx(wait, abs=0.2)
+        if each["kept"]:
+            assert each["weighted_wait"] < each["before"]
+            kept = each["weighted_wait"]
+        if each is tried[-1] or (each["kept"] is False and "weighted_wait" not in each):
+            continue
+        later = tried[tried.index(each) + 1]
+        if later.get("before", wait) != wait:
+            wait = kept
+    (end,) = steps(proposal, "queues")
+    assert end["weighted_wait"] == round(here.weighted_wait(proposal.config), 1)
+    assert end["queues"] == len(proposal.config.queues)
+
+
+def test_dqr_leaves_reserved_and_fixed_queues_alone():
+    base = three(fixed=("queues.short", "queues.long"))
+    proposal = propose("dqr", month(base, jobs=300), FEW)
+    assert proposal.config.names == base.names
+    assert [(q.cores, q.walltime) for q in proposal.config.queues] == [(q.cores, q.walltime) for q in base.queues]
+    free = propose("dqr", month(three(), jobs=300), FEW).config
+    assert free.queue("wide") == three().queue("wide")
+
+
+def test_dqr_visits_in_the_order_asked_for():
+    def visited(**options):
+        found = steps(propose("dqr", uneven(), Options(samples=30, **options)), "split")
+        return list(dict.fromkeys(each["queue"] for each in found))
+
+    assert visited() == ["short", "long"]
+    orders = {tuple(visited(order="random", seed=seed)) for seed in range(4)}
+    assert orders == {("short", "long"), ("long", "short")}
+
+
+def test_dqr_splits_by_real_runtime_for_study_only():
+    base = site({**LONG, "cores": (1, 4), "partition": 48}, {**SHORT, "cores": (1, 2), "partition": 16})
+    found = []
+    for seed in range(6):
+        here = month(base, jobs=700, seed=seed, span=4 * DAY)
+        proposal = propose("dqr", here, Options(samples=30, split_on="runtime"))
+        assert proposal.exportable == (proposal.runtimes is None)
+        assert len(proposal.simulate(here)) == len(here)
+        found.append(proposal.runtimes)
+
+
+@pytest.mark.parametrize(
+    "options", [{"split_on": "phase"}, {"order": "alphabet"}, {"carve": "up"}, {"reference": "no"}]
+)
+def test_what_is_no_choice_is_refused(options):
+    with pytest.raises(InputError, match="Choose among"):
+        propose("hybrid", month(two(), jobs=50), Options(samples=30, **options))
+
+
+@pytest.mark.parametrize("carve", ["live", "partitions"])
+def test_hybrid_carves_within_its_limits(carve):
+    here = uneven()
+    dqr = here.weighted_wait(propose("dqr", here, FEW).config)
+    proposal = propose("hybrid", here, Options(samples=30, carve=carve))
+    (end,) = steps(proposal, "pool")
+    assert end["dqr_weighted_wait"] == round(dqr, 1)
+    config = proposal.config
+    if config.mode == "hybrid":
+        assert (config.pool.cores, config.pool.entry) == (end["cores"], "move")
+        assert here.weighted_wait(config) == pytest.approx(end["weighted_wait"], abs=0.1)
+        if carve == "live":
+            assert end["weighted_wait"] <= 1.3 * dqr + 0.1
+    (other,) = steps(proposal, "true objective instead")
+    assert other["weighted_wait"] <= round(dqr, 1)
+
+
+def test_a_wider_margin_carves_no_less():
+    pools = [
+        steps(propose("hybrid", uneven(), Options(samples=30, degradation=margin)), "pool")[0]["cores"]
+        for margin in (0.0, 0.3, 1e9)
+    ]
+    assert pools == sorted(pools)
+    assert pools[-1] == 64
+
+
+def test_tau_is_half_the_priority_of_the_reference_queue():
+    here = month(site({**SHORT, "priority": 10.0}, {**LONG, "priority": 40.0}), jobs=100)
+    assert threshold(here) == (20.0, "long")
+    assert threshold(here, "short") == (5.0, "short")
+    pooled = site(SHORT, {**LONG, "partition": 24}, mode="hybrid", pool={"cores": 16, "threshold": 0.25})
+    assert threshold(month(pooled)) == (0.25, "")
+
+
+def test_the_names_are_modules():
+    here = month(two(), jobs=60)
+    assert NAMES[0] == "current"
+    with pytest.raises(InputError, match="no such strategy"):
+        propose("none", here)

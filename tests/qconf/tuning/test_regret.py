@@ -1,0 +1,87 @@
+from itertools import product
+
+import numpy as np
+import pytest
+
+from qconf.tuning.bounds import lower_bounds
+from qconf.tuning.regret import Regret, allowed, cheap, estimated, optimum, regret
+from qconf.tuning.sizes import room
+from tests.qconf.tuning.small import month, site, three
+
+TINY = (
+    {"name": "a", "cores": (1, 3), "walltime": (0, 3600), "partition": 6},
+    {"name": "b", "cores": (1, 4), "walltime": (0, 7200), "partition": 10},
+    {"name": "c", "cores": (2, 5), "walltime": (0, 9000), "partition": 8},
+)
+
+
+def every(here, space):
+    k = space.queues.size
+    for sizes in product(range(1, space.total + 1), repeat=k - 1):
+        units = np.array([*sizes, space.total - sum(sizes)])
+        if (units >= space.widest).all():
+            yield units, here.weighted_wait(here.base.with_partitions(units.tolist()))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_free_optimum_is_the_best_division_of_all(seed):
+    here = month(site(*TINY, cores=24), jobs=250, seed=seed, span=3 * 86400)
+    space = room(here)
+    found = optimum(here, space, None)
+    assert not found.doubts
+    assert found.wait == pytest.approx(min(wait for _, wait in every(here, space)))
+    assert here.weighted_wait(here.base.with_partitions(found.units.tolist())) == pytest.approx(found.wait)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_constrained_optimum_is_the_best_of_those_allowed(seed):
+    here = month(site(*TINY, cores=24), jobs=250, seed=seed, span=3 * 86400)
+    space = room(here)
+    bounds = lower_bounds(here, space, 0.5, 0.9)
+    found = optimum(here, space, bounds)
+    assert allowed(found.units, bounds)
+    strict = [wait for units, wait in every(here, space) if _keeps(units, bounds)]
+    if strict:
+        assert found.wait == pytest.approx(min(strict))
+
+
+def _keeps(units, bounds):
+    ratio = units / bounds.share
+    return (units >= bounds.low).all() and ratio.min() >= (1 - bounds.slack) * ratio.max() - 1e-9
+
+
+def test_with_reservations_a_local_search_goes_on_from_the_table():
+    here = month(three(), jobs=200)
+    found = optimum(here, room(here), None)
+    assert found.doubts == "jobs start by advance reservation"
+    tabulated = here.weighted_wait(here.base.with_partitions([*found.tabulated_units.tolist(), 0]))
+    assert found.wait <= tabulated
+    assert 0 < found.simulations <= 60
+
+
+def test_doubts_are_named():
+    limited = site(*({**queue, "max_run": 2} for queue in TINY), cores=24, order="lxf")
+    assert estimated(month(limited, jobs=20)) == "limits hold jobs, the order is lxf"
+    assert estimated(month(site(*TINY, cores=24), jobs=20)) == ""
+
+
+@pytest.mark.parametrize("make", [lambda: site(*TINY, cores=24), three])
+def test_a_regret_is_the_distance_to_the_best(make):
+    here = month(make(), jobs=200)
+    space = room(here)
+    bounds = lower_bounds(here, space, 0.3, 0.9)
+    tight = optimum(here, space, bounds)
+    at_best = regret(here, space, bounds, tight.units)
+    assert at_best.to_constrained == pytest.approx(0)
+    assert at_best.free <= at_best.constrained + 1e-9
+    worse = space.widest.copy()
+    worse[0] += space.total - worse.sum()
+    assert regret(here, space, bounds, worse).to_free >= 0
+    assert cheap(here, space)
+
+
+def test_a_regret_in_figures():
+    entry = Regret(120.0, 100.0, 80.0, proven=True).decision()
+    assert (entry["above_constrained_percent"], entry["above_free_percent"]) == (20.0, 50.0)
+    assert Regret(0.0, 0.0, 0.0, proven=True).to_free == 0
+    assert Regret(1.0, 0.0, 0.0, proven=True).to_free == np.inf
