@@ -3,6 +3,7 @@ import pytest
 
 from parsim import metrics
 from parsim.metrics import bounded_slowdown
+from qconf.strategies import Proposal
 from qconf.strategies.fcfs_easy import undistinguished
 from qconf.tuning.judging import Guards, Trial, touched
 from qconf.tuning.month import Month
@@ -19,14 +20,14 @@ def test_the_warm_up_fills_the_machine_and_is_not_counted():
     submit = here.month.workload.submit
     assert submit.min() >= 4 * DAY
     assert (here.counted == (submit >= 6 * DAY)).all()
-    schedule, summary = here.run(here.month.base)
+    schedule, summary = here.run(Proposal(here.month.base))
     assert summary["mean_wait"] == pytest.approx(schedule.wait[here.counted].mean())
 
 
 def test_a_gain_is_the_share_by_which_the_mean_falls():
     here = trial()
-    before, _ = here.run(here.month.base.with_partitions([8, 56]))
-    after, _ = here.run(undistinguished(here.month.base, "fcfs"))
+    before, _ = here.run(Proposal(here.month.base.with_partitions([8, 56])))
+    after, _ = here.run(Proposal(undistinguished(here.month.base, "fcfs")))
     gain = here.gain(before, after, "mean-wait", 0)
     means = [schedule.wait[here.counted].mean() for schedule in (before, after)]
     assert gain.gain == pytest.approx(1 - means[1] / means[0])
@@ -40,29 +41,29 @@ def test_a_gain_is_the_share_by_which_the_mean_falls():
 
 def test_against_itself_nothing_is_gained():
     here = trial()
-    schedule, _ = here.run(here.month.base)
+    schedule, _ = here.run(Proposal(here.month.base))
     gain = here.gain(schedule, schedule, "mean-wait", 3)
     assert (gain.gain, gain.low, gain.high) == (0, 0, 0)
 
 
 def test_the_interval_depends_on_the_seed_only():
     here = trial()
-    a, _ = here.run(here.month.base)
-    b, _ = here.run(here.month.base.with_partitions([10, 54]))
+    a, _ = here.run(Proposal(here.month.base))
+    b, _ = here.run(Proposal(here.month.base.with_partitions([10, 54])))
     assert here.gain(a, b, "mean-wait", 1) == here.gain(a, b, "mean-wait", 1)
 
 
 def test_where_there_was_nothing_to_wait_for_a_wait_is_a_loss():
     here = trial(jobs=20)
-    none, _ = here.run(undistinguished(here.month.base, "fcfs"))
+    none, _ = here.run(Proposal(undistinguished(here.month.base, "fcfs")))
     if none.wait[here.counted].sum() == 0:
         assert here.gain(none, none, "mean-wait", 0).gain == 0
 
 
 def summaries():
     here = trial()
-    _, good = here.run(here.month.base.with_partitions([16, 48]))
-    _, bad = here.run(here.month.base.with_partitions([48, 16]))
+    _, good = here.run(Proposal(here.month.base.with_partitions([16, 48])))
+    _, bad = here.run(Proposal(here.month.base.with_partitions([48, 16])))
     return good, bad
 
 
@@ -105,7 +106,7 @@ def test_a_queue_that_is_gone_keeps_what_its_heirs_have():
 
 def test_queues_of_the_base_are_what_is_summed_up():
     here = trial(base=three())
-    _, summary = here.run(undistinguished(here.month.base, "lxf"))
+    _, summary = here.run(Proposal(undistinguished(here.month.base, "lxf")))
     assert set(summary.queues) == {"short", "long", "wide"}
     assert isinstance(summary, metrics.Summary)
 
@@ -114,7 +115,7 @@ def test_a_month_of_other_queues_is_judged_by_the_base():
     here = trial()
     base = here.month.base
     one = base.with_queues([base.queues[1].model_copy(update={"partition": 64})])
-    _, summary = here.run(one)
+    _, summary = here.run(Proposal(one))
     assert set(summary.queues) == {"short", "long"}
     assert isinstance(here.month, Month)
     assert np.isfinite(summary["mean_wait"])

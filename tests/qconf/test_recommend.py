@@ -1,0 +1,130 @@
+"""The verdict: CHANGE where something is clearly better, KEEP where the base is best or too little is known."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from qconf.history import History
+from qconf.recommend import Guards, recommend
+from qconf.strategies import Options
+from tests.qconf.tuning.small import DAY, LONG, SHORT, month, site, three, two
+
+FEW = Options(samples=20)
+
+
+def history(base, **about):
+    """The jobs of a small month as a cleaned history."""
+    w = month(base, **about).workload
+    n = len(w)
+    jobs = pd.DataFrame(
+        {
+            "job_id": [str(i) for i in range(n)],
+            "submit": w.submit,
+            "runtime": w.runtime,
+            "walltime": w.walltime,
+            "cores": w.cores,
+            "queue": [base.names[q] for q in w.queue],
+            "user": [f"u{u}" for u in w.user],
+            "start": np.full(n, -1),
+            "end": np.full(n, -1),
+            "state": [""] * n,
+            "row": np.arange(n),
+        }
+    )
+    return History(jobs=jobs, dropped=pd.DataFrame({"reason": []}), changed={}, read=n)
+
+
+def answer(base, strategies=("pp", "dp-nlp"), guards=None, least_gain=0.02, **about):
+    return recommend(
+        history(base, **about), base, strategies=strategies, options=FEW, guards=guards, least_gain=least_gain
+    )
+
+
+STARVED = site(
+    {**SHORT, "partition": 48}, {**LONG, "partition": 16}
+)  # nine tenths of the work on a quarter of the cores
+
+
+def test_change_where_something_is_clearly_better():
+    found = answer(STARVED, jobs=600)
+    assert found.verdict == "CHANGE"
+    row = next(row for row in found.rows if row.name == found.winner)
+    assert not row.barred
+    assert row.gain.low > 0
+    assert found.config == row.config
+    able = [r.gain.gain for r in found.rows if r.gain is not None and not r.barred]
+    assert row.gain.gain == max(able)
+    assert found.winner in found.reason
+
+
+def test_keep_where_the_base_is_the_best():
+    base = two(mode="shared")  # one list for all, that every partition can only lose against
+    found = answer(base, jobs=600)
+    assert (found.verdict, found.winner) == ("KEEP", "current")
+    assert found.config == base
+    assert "Keep what you have." in found.reason
+
+
+@pytest.mark.parametrize("jobs", [25, 40])
+def test_keep_where_the_history_is_too_short(jobs):
+    found = answer(STARVED, jobs=jobs)
+    assert found.verdict == "KEEP"
+    assert "too short" in found.reason
+    assert all(row.judged is None for row in found.rows)
+
+
+def test_keep_where_all_that_is_better_breaks_a_guard():
+    found = answer(STARVED, jobs=600, guards=Guards(utilization=-1.0))
+    assert found.verdict == "KEEP"
+    assert "but utilization falls" in found.reason
+    assert all(row.barred for row in found.rows if row.name != "current")
+
+
+def test_keep_where_the_gain_is_not_worth_it():
+    found = answer(STARVED, jobs=600, least_gain=1.0)
+    assert found.verdict == "KEEP"
+    assert "is not worth a change" in found.reason
+
+
+def test_keep_where_everything_better_is_fixed():
+    base = STARVED.replace(fixed=("mode", "queues.*.partition"))
+    found = answer(base, jobs=600)
+    assert found.verdict == "KEEP"
+    assert {row.name for row in found.rows if "which is fixed" in row.barred} >= {"fcfs-easy", "pp", "dp-nlp"}
+
+
+def test_a_strategy_that_does_not_apply_says_why_and_stops_nobody():
+    base = site({**SHORT, "cores": (1, 40)}, {**LONG, "cores": (33, 40)}, mode="shared")
+    found = answer(base, jobs=300)
+    row = next(row for row in found.rows if row.name == "dp-nlp")
+    assert row.config is None
+    assert "no partitions can hold them" in row.barred
+
+
+def test_it_is_judged_on_jobs_that_it_has_not_learned_from():
+    found = answer(STARVED, jobs=600)
+    (_, _, learned), (jobs, judged, last) = found.parts["learned"], found.parts["judged"]
+    assert learned < judged < last
+    assert jobs + found.parts["learned"][0] == found.parts["history"][0] == 600
+
+
+@pytest.mark.parametrize("make", [two, three])
+def test_the_same_seed_gives_the_same_answer_with_any_number_of_workers(make):
+    base = make()
+    answers = [
+        recommend(
+            history(base, jobs=200), base, strategies=("dp-nlp", "dqr"), options=Options(samples=20, workers=workers)
+        )
+        for workers in (1, 2)
+    ]
+    assert answers[0].reason == answers[1].reason
+    for a, b in zip(answers[0].rows, answers[1].rows, strict=True):
+        assert (a.name, a.config, a.gain, a.barred, a.decisions) == (b.name, b.config, b.gain, b.barred, b.decisions)
+
+
+def test_curves_fall_with_size_in_the_end():
+    (short, long) = answer(STARVED, jobs=300, span=4 * DAY).curves
+    assert (short.queue, long.queue) == ("short", "long")
+    assert long.waits[-1] <= long.waits[0]
+    assert long.sizes[0] >= 1
+    assert long.sizes[-1] == 64
