@@ -18,7 +18,7 @@ from qconf.strategies import Options, Proposal, dp_nlp, dqr
 from qconf.tuning.meter import Meter
 from qconf.tuning.month import Month
 from qconf.tuning.pool import AHEAD, PATH, Carving, Walk, best_of_path, carve, judge
-from qconf.tuning.sizes import Sizes
+from qconf.tuning.sizes import Sizes, fixed_partition
 
 CARVE = ("live", "partitions")
 FEW_CORES = 5  # the paper's chunk
@@ -50,11 +50,13 @@ def propose(month: Month, options: Options) -> Proposal:
     real = judge(meter, workloads, system, pool)
     judged = real if pooled else judge(meter, workloads, system, None)
     ahead = AHEAD * options.workers
-    done = carve(Walk(sizes, widest, chunk, pooled=pooled), original, options.degradation, judged, ahead)
+    fixed = [name for i, name in enumerate(month.base.names) if fixed_partition(month.base, i)]
+    movable = np.array([name not in fixed for name in config.names])
+    done = carve(Walk(sizes, widest, chunk, movable, pooled=pooled), original, options.degradation, judged, ahead)
 
     waits, current = real([done.sizes])[0], dp_nlp.current_wait(month)
     coarse = max(chunk, -(-config.machine.cores // (PATH * chunk)) * chunk)
-    other, best = best_of_path(Walk(sizes, widest, coarse, pooled=True), real)
+    other, best = best_of_path(Walk(sizes, widest, coarse, movable, pooled=True), real)
     log = [
         *first.decisions,
         {"step": "threshold", "tau": tau, "reference": reference},

@@ -64,9 +64,11 @@ class Walk:
     A queue is passed over while its widest job would fit neither what is left to it nor the pool.
     """
 
-    def __init__(self, sizes: Sizes, widest: Sizes, chunk: int, *, pooled: bool) -> None:
+    def __init__(
+        self, sizes: Sizes, widest: Sizes, chunk: int, movable: NDArray[np.bool_] | None = None, *, pooled: bool
+    ) -> None:
         self.sizes = sizes.copy()
-        self.active: NDArray[np.bool_] = sizes > 0
+        self.active: NDArray[np.bool_] = (sizes > 0) & (True if movable is None else movable)
         self.total = int(sizes.sum())
         self._widest = widest
         self._chunk = chunk

@@ -17,7 +17,7 @@ from qconf.tuning.bounds import Bounds
 from qconf.tuning.divide import best_division, best_proportional_division
 from qconf.tuning.meter import Meter
 from qconf.tuning.month import Month
-from qconf.tuning.sizes import Room, Sizes
+from qconf.tuning.sizes import Room, Sizes, fixed_partition
 from qconf.tuning.tables import WaitTable, tabulate
 
 LONGEST_SEARCH = 60  # simulations that a local search may take
@@ -159,6 +159,8 @@ def estimated(month: Month) -> str:
         reasons.append("jobs start by advance reservation")
     if month.base.system().has_limits:
         reasons.append("limits hold jobs")
+    if any(fixed_partition(month.base, i) for i, q in enumerate(month.base.queues) if not q.reservation):
+        reasons.append("some partitions are fixed")
     if month.base.order != "fcfs":
         reasons.append(f"the order is {month.base.order}")
     return ", ".join(reasons)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from qconf.config import SiteConfig
 from qconf.errors import QconfError
 from qconf.tuning.month import Month
 
@@ -33,6 +34,8 @@ class Room:
         Cores of a unit.
     rest : int
         Cores that make no whole unit; the largest partition gets them.
+    kept : tuple of (int, int)
+        Queues whose partition the configuration marks as fixed, and its cores: not divided.
     """
 
     queues: NDArray[np.int64]
@@ -40,10 +43,13 @@ class Room:
     widest: NDArray[np.int64]
     unit: int
     rest: int
+    kept: tuple[tuple[int, int], ...] = ()
 
     def cores(self, units: Sizes, count: int) -> list[int]:
         """Return partition sizes in cores for all `count` queues of the base configuration."""
         sizes = np.zeros(count, dtype=np.int64)
+        for queue, size in self.kept:
+            sizes[queue] = size
         sizes[self.queues] = units * self.unit
         sizes[self.queues[int(np.argmax(units))]] += self.rest
         return [int(size) for size in sizes]
@@ -60,18 +66,28 @@ def room(month: Month) -> Room:
     if not len(month):
         raise NotApplicableError("there is no job to learn from")
     base, unit = month.base, month.base.grid
-    queues = np.array([i for i, q in enumerate(base.queues) if not q.reservation], dtype=np.int64)
-    if not queues.size:
+    owning = [i for i, q in enumerate(base.queues) if not q.reservation]
+    kept = tuple((i, base.queues[i].partition) for i in owning if fixed_partition(base, i))
+    queues = np.array([i for i in owning if i not in dict(kept)], dtype=np.int64)
+    if not owning:
         raise NotApplicableError("every queue starts by advance reservation: there is no partition to size")
+    if not queues.size:
+        raise NotApplicableError("every partition is marked as fixed: there is none to size")
     least = np.array([month.widest[i] or base.queues[i].cores[0] for i in queues])
     widest = -(-least // unit)
-    total = base.machine.cores // unit
+    free = base.machine.cores - sum(size for _, size in kept)
+    total = free // unit
     if widest.sum() > total:
         raise NotApplicableError(
-            f"the widest jobs of the queues need {int(widest.sum() * unit)} of {base.machine.cores} cores together: "
+            f"the widest jobs of the queues need {int(widest.sum() * unit)} of {free} cores together: "
             "no partitions can hold them"
         )
-    return Room(queues, total, widest, unit, base.machine.cores - total * unit)
+    return Room(queues, total, widest, unit, free - total * unit, kept)
+
+
+def fixed_partition(base: SiteConfig, index: int) -> bool:
+    """Tell whether a queue has a partition that the configuration marks as fixed."""
+    return base.mode != "shared" and base.is_fixed(f"queues[{index}].partition")
 
 
 def apportion(shares: NDArray[np.float64], total: int, least: Sizes) -> Sizes:

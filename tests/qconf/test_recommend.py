@@ -90,7 +90,9 @@ def test_keep_where_everything_better_is_fixed():
     base = STARVED.replace(fixed=("mode", "queues.*.partition"))
     found = answer(base, jobs=600)
     assert found.verdict == "KEEP"
-    assert {row.name for row in found.rows if "which is fixed" in row.barred} >= {"fcfs-easy", "pp", "dp-nlp"}
+    barred = {row.name: row.barred for row in found.rows}
+    assert "changes mode, which is fixed" in barred["fcfs-easy"]
+    assert barred["pp"] == barred["dp-nlp"] == "every partition is marked as fixed: there is none to size"
 
 
 def test_a_strategy_that_does_not_apply_says_why_and_stops_nobody():

@@ -6,6 +6,7 @@ import pytest
 from qconf.errors import InputError
 from qconf.strategies import NAMES, Options, propose
 from qconf.strategies.hybrid import threshold
+from qconf.tuning.judging import touched
 from qconf.tuning.sizes import NotApplicableError
 from qconf.tuning.split_merge import uncovered
 from tests.qconf.tuning.small import DAY, LONG, SHORT, WIDE, month, site, three, two
@@ -161,7 +162,7 @@ def test_dqr_tells_every_step():
 
 
 def test_dqr_leaves_reserved_and_fixed_queues_alone():
-    base = three(fixed=("queues.short", "queues.long"))
+    base = three(fixed=("queues.*.cores", "queues.*.walltime"))
     proposal = propose("dqr", month(base, jobs=300), FEW)
     assert proposal.config.names == base.names
     assert [(q.cores, q.walltime) for q in proposal.config.queues] == [(q.cores, q.walltime) for q in base.queues]
@@ -237,3 +238,17 @@ def test_the_names_are_modules():
     assert NAMES[0] == "current"
     with pytest.raises(InputError, match="no such strategy"):
         propose("none", here)
+
+
+@pytest.mark.parametrize("name", TUNED)
+def test_a_fixed_partition_stays_as_it_is(name):
+    base = site(
+        {**SHORT, "partition": 16}, LONG, {"name": "more", "cores": (1, 4), "walltime": (0, 7200), "partition": 8}
+    )
+    here = month(base.replace(fixed=("queues.short.partition",)), jobs=300)
+    config = propose(name, here, FEW).config
+    assert config.queue("short").partition == 16
+    assert machine_of(config) == 64
+    assert touched(here.base, config) == []
+    with pytest.raises(NotApplicableError, match="every partition is marked as fixed"):
+        propose(name, month(base.replace(fixed=("queues.*.partition",)), jobs=30), FEW)
