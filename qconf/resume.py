@@ -41,13 +41,22 @@ class Workshop:
             kept = json.loads(path.read_text())
             if kept["question"] != self.key:
                 return None
-            return Proposal(parse(kept["config"], str(path)), kept["decisions"])
+            runtimes = kept["runtimes"] and tuple((above, most) for above, most in kept["runtimes"])
+            return Proposal(parse(kept["config"], str(path)), kept["decisions"], kept["why_not"], runtimes=runtimes)
         except (OSError, ValueError, KeyError, TypeError, QconfError):
             return None
 
     def put(self, key: str, proposal: Proposal) -> None:
-        """Keep a finished proposal."""
-        kept = {"question": self.key, "config": dump(proposal.config), "decisions": proposal.decisions}
+        """Keep a finished proposal; not one that its configuration does not say, which takes no time to make again."""
+        if proposal.system is not None or type(proposal) is not Proposal:
+            return
+        kept = {
+            "question": self.key,
+            "config": dump(proposal.config),
+            "decisions": proposal.decisions,
+            "why_not": proposal.why_not,
+            "runtimes": proposal.runtimes,
+        }
         write_whole(self.folder / f"{key}.json", json.dumps(kept))
 
     def clear(self) -> None:

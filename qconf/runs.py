@@ -108,7 +108,7 @@ def write_run(
     drawn = figures(recommendation)
     told = [ASSUMED] if assumed_current else []
     told = [*dict.fromkeys([*told, *warnings, *recommendation.base.warnings(), *recommendation.config.warnings()])]
-    labels = _labels([source.path for source in history.sources])
+    labels = labels_of([source.path for source in history.sources])
     dropped = history.dropped.assign(file=history.dropped["file"].map(lambda path: labels.get(path, Path(path).name)))
     files: dict[str, str] = {
         "report.html": render(
@@ -122,7 +122,7 @@ def write_run(
     }
     record = {
         **_record(recommendation, history, labels),
-        "inputs": _inputs(history, labels, inputs or {}),
+        "inputs": inputs_record(history, labels, inputs or {}),
         "warnings": told,
         "assumed_current": assumed_current,
         "pbs": {"refused": refused, "notes": list(notes), "rollback": "rollback.qmgr" in exported},
@@ -131,15 +131,26 @@ def write_run(
     files[RECORD] = as_json(record)
     files[TIMINGS] = as_json({**(timings or {}), "strategies": {row.name: row.seconds for row in recommendation.rows}})
 
+    write_files(target, files, [*(s.path for s in history.sources), *(inputs or {}).values()])
+    return Run(target, tuple(sorted(files)), refused, notes)
+
+
+def write_files(target: Path, files: Mapping[str, str], inputs: Iterable[str | Path]) -> None:
+    """Write the files of a run, by their names relative to `target`, all or none; an earlier run's are replaced.
+
+    Raises
+    ------
+    InputError
+        As `check_target`.
+    """
     before = _previous(target)
-    check_target(target, [*(s.path for s in history.sources), *(inputs or {}).values()], names=files)
+    check_target(target, inputs, names=files)
     with all_or_nothing(target) as scratch:
         for name, text in files.items():
             path = scratch / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8", newline="")
     _take_away(target, before, files)
-    return Run(target, tuple(sorted(files)), refused, notes)
 
 
 def check_target(directory: str | Path, inputs: Iterable[str | Path] = (), *, names: Iterable[str] = NAMES) -> None:
@@ -165,38 +176,45 @@ def check_target(directory: str | Path, inputs: Iterable[str | Path] = (), *, na
 
 def _record(recommendation: Recommendation, history: History, labels: Mapping[str, str]) -> dict[str, Any]:
     settings = settings_shown(recommendation.settings)
-    first, last = history.span if len(history) else (0, 0)
     return {
-        "versions": {
-            "qconf": __version__,
-            "python": platform.python_version(),
-            **{name: version(name) for name in VERSIONS},
-        },
+        "versions": versions(),
         "verdict": recommendation.verdict,
         "reason": recommendation.reason,
         "winner": recommendation.winner,
         "objective": recommendation.objective,
         "seed": settings.get("seed"),
         "settings": settings,
-        "history": {
-            "read": history.read,
-            "jobs": len(history),
-            "outside_period": history.outside,
-            "dropped": dict(history.reasons),
-            "changed": dict(history.changed),
-            "epoch": history.epoch,
-            "timezone": history.timezone,
-            "first_submit": history.date(first),
-            "last_submit": history.date(last),
-            "files": [labels[source.path] for source in history.sources],
-        },
+        "history": history_record(history, labels),
         "parts": {
             name: {"jobs": jobs, "first_submit": low, "last_submit": high}
             for name, (jobs, low, high) in recommendation.parts.items()
         },
-        "base": _site(recommendation.base),
+        "base": site_record(recommendation.base),
         "strategies": [_strategy(row) for row in recommendation.rows],
         "curves": [asdict(curve) for curve in recommendation.curves],
+    }
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of what computed a run."""
+    found = {name: version(name) for name in VERSIONS}
+    return {"qconf": __version__, "python": platform.python_version(), **found}
+
+
+def history_record(history: History, labels: Mapping[str, str]) -> dict[str, Any]:
+    """Say what was read and what became of it, for run.json."""
+    first, last = history.span if len(history) else (0, 0)
+    return {
+        "read": history.read,
+        "jobs": len(history),
+        "outside_period": history.outside,
+        "dropped": dict(history.reasons),
+        "changed": dict(history.changed),
+        "epoch": history.epoch,
+        "timezone": history.timezone,
+        "first_submit": history.date(first),
+        "last_submit": history.date(last),
+        "files": [labels[source.path] for source in history.sources],
     }
 
 
@@ -205,22 +223,27 @@ def _strategy(row: Row) -> dict[str, Any]:
         "name": row.name,
         "barred": row.barred,
         "gain": None if row.gain is None else asdict(row.gain),
-        "judged": _summary(row.judged),
-        "learned_and_judged_on_the_same_jobs": _summary(row.whole),
-        "config": None if row.config is None else _site(row.config),
+        "judged": summary_record(row.judged),
+        "learned_and_judged_on_the_same_jobs": summary_record(row.whole),
+        "config": None if row.config is None else site_record(row.config),
         "decisions": row.decisions,
     }
 
 
-def _summary(found: Summary | None) -> dict[str, Any] | None:
+def summary_record(found: Summary | None) -> dict[str, Any] | None:
+    """Write metrics as JSON holds them."""
     return None if found is None else {"overall": found.overall, "queues": found.queues}
 
 
-def _site(config: SiteConfig) -> dict[str, Any]:
+def site_record(config: SiteConfig) -> dict[str, Any]:
+    """Write a configuration as JSON holds it."""
     return config.model_dump(mode="json")
 
 
-def _inputs(history: History, labels: Mapping[str, str], others: Mapping[str, str | Path]) -> list[dict[str, str]]:
+def inputs_record(
+    history: History, labels: Mapping[str, str], others: Mapping[str, str | Path]
+) -> list[dict[str, str]]:
+    """List what was read, with its hash."""
     found = [{"what": "history", "name": labels[s.path], "sha256": s.sha256} for s in history.sources]
     for what, path in others.items():
         try:
@@ -231,7 +254,7 @@ def _inputs(history: History, labels: Mapping[str, str], others: Mapping[str, st
     return found
 
 
-def _labels(paths: Sequence[str]) -> dict[str, str]:
+def labels_of(paths: Sequence[str]) -> dict[str, str]:
     """Name each path from the folder on that holds them all: the same wherever that folder lies."""
     if not paths:
         return {}
@@ -316,7 +339,11 @@ def _previous(target: Path) -> dict[str, str] | None:
         found = json.loads((target / RECORD).read_text(encoding="utf-8"))
         files = found["files"]
         known = {RECORD: "", TIMINGS: ""}
-        return known | {str(name): str(digest) for name, digest in files.items()} if "verdict" in found else None
+        return (
+            known | {str(name): str(digest) for name, digest in files.items()}
+            if {"verdict", "averages"} & set(found)
+            else None
+        )
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
 

@@ -23,6 +23,7 @@ LAYERS = (
     ("qconf.export",),
     ("qconf.report",),
     ("qconf.runs",),
+    ("qconf.walks",),
     ("qconf.cli",),
 )
 LEVEL = {room: level for level, rooms in enumerate(LAYERS) for room in rooms}

@@ -18,15 +18,11 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 _PERIOD = (
     click.option("--month", metavar="YYYY-MM", help="Only the jobs submitted in this calendar month."),
-    click.option(
-        "--from", "start", metavar="TIME", help="Only jobs submitted from this date or epoch second on."
-    ),
+    click.option("--from", "start", metavar="TIME", help="Only jobs submitted from this date or epoch second on."),
     click.option("--to", "end", metavar="TIME", help="Only jobs submitted before this date or epoch second."),
 )
 _MACHINE = (
-    click.option(
-        "--config", "config_path", type=click.Path(path_type=Path), help="Configuration of the site (YAML)."
-    ),
+    click.option("--config", "config_path", type=click.Path(path_type=Path), help="Configuration of the site (YAML)."),
     click.option(
         "--cores",
         type=click.IntRange(1, 2**31 - 1),
@@ -53,6 +49,11 @@ def _apply(options: Sequence[Callable[[F], F]], function: F) -> F:
 def period_options(function: F) -> F:
     """Add ``--month``, ``--from`` (start) and ``--to`` (end)."""
     return _apply(_PERIOD, function)
+
+
+def span_options(function: F) -> F:
+    """Add ``--from`` (start) and ``--to`` (end)."""
+    return _apply(_PERIOD[1:], function)
 
 
 def machine_options(function: F) -> F:
@@ -144,8 +145,7 @@ def cut(history: History, month: str | None, start: str | None, end: str | None)
     if start is None and end is None:
         return history
     bounds = [
-        None if text is None else _second(name, text, history)
-        for name, text in (("--from", start), ("--to", end))
+        None if text is None else _second(name, text, history) for name, text in (("--from", start), ("--to", end))
     ]
     return history.between(*bounds)
 

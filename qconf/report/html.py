@@ -67,44 +67,52 @@ def render(
         HTML without any reference to another file but pbs/PLAN.md.
     """
     zone = timezone or (history.timezone if history is not None else "UTC")
-    template: str = (
-        _environment()
-        .get_template("report.html.j2")
-        .render(
-            r=recommendation,
-            change=recommendation.verdict == "CHANGE",
-            figures=[
-                {"name": name, "svg": inline(svg, name), "caption": CAPTIONS.get(name, name)}
-                for name, svg in figures.items()
-            ],
-            history=history,
-            parts=[
-                {"name": name, "jobs": jobs, "first": wording.date(low, zone), "last": wording.date(high, zone)}
-                for name, (jobs, low, high) in recommendation.parts.items()
-            ],
-            zone=zone,
-            strategies=[_strategy(recommendation, row) for row in recommendation.rows],
-            columns=STRATEGY_COLUMNS,
-            flattering=[row for row in recommendation.rows if row.judged is not None and row.whole is not None],
-            queues=_queues(recommendation),
-            queue_columns=QUEUE_COLUMNS,
-            sites=_changes(wording.site_facts(recommendation.base), wording.site_facts(recommendation.config)),
-            definitions=definitions(recommendation.base, recommendation.config),
-            decisions=[(row.name, _steps(row)) for row in recommendation.rows if row.decisions],
-            settings=[_setting(*item) for item in settings_shown(recommendation.settings).items()],
-            warmup=_setting("warmup_seconds", recommendation.settings.get("warmup_seconds", 0))[1],
-            objective=wording.METRIC_NAMES.get(recommendation.objective, recommendation.objective),
-            warnings=list(warnings),
-            export=export,
-            refused=refused,
-        )
+    return page(
+        "report.html.j2",
+        figures,
+        CAPTIONS,
+        r=recommendation,
+        change=recommendation.verdict == "CHANGE",
+        history=history,
+        parts=[
+            {"name": name, "jobs": jobs, "first": wording.date(low, zone), "last": wording.date(high, zone)}
+            for name, (jobs, low, high) in recommendation.parts.items()
+        ],
+        zone=zone,
+        strategies=[_strategy(recommendation, row) for row in recommendation.rows],
+        columns=STRATEGY_COLUMNS,
+        flattering=[row for row in recommendation.rows if row.judged is not None and row.whole is not None],
+        queues=_queues(recommendation),
+        queue_columns=QUEUE_COLUMNS,
+        sites=_changes(wording.site_facts(recommendation.base), wording.site_facts(recommendation.config)),
+        definitions=definitions(recommendation.base, recommendation.config),
+        decisions=[(row.name, _steps(row)) for row in recommendation.rows if row.decisions],
+        settings=settings_rows(recommendation.settings),
+        warmup=_setting("warmup_seconds", recommendation.settings.get("warmup_seconds", 0))[1],
+        objective=wording.METRIC_NAMES.get(recommendation.objective, recommendation.objective),
+        warnings=list(warnings),
+        export=export,
+        refused=refused,
     )
-    return "\n".join(line.rstrip() for line in template.splitlines() if line.strip()) + "\n"
+
+
+def page(template: str, figures: Mapping[str, str], captions: Mapping[str, str], **context: Any) -> str:  # noqa: ANN401
+    """Fill in one of the templates; it gets `figures` with name, svg to embed and caption, and the `context`."""
+    drawn = [
+        {"name": name, "svg": inline(svg, name), "caption": captions.get(name, name)} for name, svg in figures.items()
+    ]
+    text = _environment().get_template(template).render(figures=drawn, **context)
+    return "\n".join(line.rstrip() for line in text.splitlines() if line.strip()) + "\n"
 
 
 def settings_shown(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings on which the answer depends, by name."""
     return {key: settings[key] for key in sorted(settings) if key not in UNSHOWN}
+
+
+def settings_rows(settings: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Write the settings on which the answer depends."""
+    return [_setting(*item) for item in settings_shown(settings).items()]
 
 
 def _setting(name: str, value: Any) -> tuple[str, str]:  # noqa: ANN401 - whatever was asked

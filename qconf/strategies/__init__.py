@@ -10,13 +10,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from parsim import Schedule, System, simulate
+from parsim.planning import NAMED
 from qconf.config import SiteConfig
 from qconf.errors import InputError
 from qconf.tuning.month import Month, Runtimes
 
 #: In the order in which tables show them; each is a module of this package.
-NAMES = ("current", "fcfs-easy", "lxf-easy", "shared", "pp", "static", "dp-nlp", "dqr", "hybrid", "exact")
+NAMES = ("current", "fcfs-easy", "lxf-easy", "shared", "pp", "static", "dp-nlp", "dqr", "hybrid", "exact", "auto")
 BASELINES = ("fcfs-easy", "lxf-easy", "shared")
+#: Planning disciplines, that no configuration can say: shown where they are named, never recommended.
+PLANNED = tuple(NAMED)
 
 
 @dataclass(frozen=True)
@@ -28,6 +31,8 @@ class Options:
     seed : int
     workers : int
         Threads; the answer does not depend on it.
+    objective : {"mean-wait", "bounded-slowdown", "mixed"}
+        What `auto` looks at; the paper's strategies know mean wait only.
     samples : int
         Partition sets that dp-nlp simulates.
     slack : float
@@ -50,6 +55,7 @@ class Options:
 
     seed: int = 0
     workers: int = 1
+    objective: str = "mean-wait"
     samples: int = 100
     slack: float = 0.3
     utilization: float = 0.9
@@ -95,7 +101,7 @@ class Proposal:
 
 
 def propose(name: str, month: Month, options: Options | None = None) -> Proposal:
-    """Run the strategy called `name`.
+    """Run the strategy, or the planning discipline, called `name`.
 
     Raises
     ------
@@ -104,8 +110,17 @@ def propose(name: str, month: Month, options: Options | None = None) -> Proposal
     NotApplicableError
         It has nothing to say about this history.
     """
-    if name not in NAMES:
-        raise InputError("no such strategy", field="strategy", value=name, fix=f"choose among {', '.join(NAMES)}")
+    check_name(name)
+    if name in PLANNED:
+        discipline: Proposal = importlib.import_module(f"{__name__}.planned").discipline(name, month)
+        return discipline
     module = importlib.import_module(f"{__name__}.{name.replace('-', '_')}")
     answer: Proposal = module.propose(month, options or Options())
     return answer
+
+
+def check_name(name: str) -> None:
+    """Raise InputError if there is no strategy of this name."""
+    known = (*NAMES, *PLANNED)
+    if name not in known:
+        raise InputError("no such strategy", field="strategy", value=name, fix=f"choose among {', '.join(known)}")

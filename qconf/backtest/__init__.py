@@ -1,0 +1,35 @@
+"""The walk-forward: every strategy learns from one period and is judged on the next."""
+
+from qconf.backtest.averaging import (
+    AVERAGED,
+    COMPARED,
+    REFERENCES,
+    Against,
+    Average,
+    Backtest,
+    Stage,
+    Verdict,
+    averages,
+    reduction,
+)
+from qconf.backtest.walk import FEWEST, WARMUP_DAYS, Store, backtest, compare, join, judge
+
+__all__ = [
+    "AVERAGED",
+    "COMPARED",
+    "FEWEST",
+    "REFERENCES",
+    "WARMUP_DAYS",
+    "Against",
+    "Average",
+    "Backtest",
+    "Stage",
+    "Store",
+    "Verdict",
+    "averages",
+    "backtest",
+    "compare",
+    "join",
+    "judge",
+    "reduction",
+]

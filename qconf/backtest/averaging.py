@@ -1,0 +1,197 @@
+"""What a walk-forward gave: per period and strategy, and on average beside the references."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from parsim.metrics import Summary
+from qconf.config import SiteConfig
+
+#: What every strategy is compared with; always among those judged.
+REFERENCES = ("fcfs-easy", "shared", "static")
+#: Metrics whose mean over the periods is compared.
+COMPARED = ("mean_wait", "mean_bounded_slowdown", "max_wait")
+AVERAGED = (*COMPARED, "p95_wait", "utilization_window", "utilization")
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A judged period, and the one before it that was learned from; times are seconds after the history's epoch."""
+
+    label: str
+    start: int
+    end: int
+    jobs: int
+    warmup_jobs: int
+    learned: str
+    learned_jobs: int
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What became of one strategy in one period.
+
+    Attributes
+    ----------
+    period, strategy : str
+    summary : Summary
+        Of the period's jobs, by the base configuration's queues.
+    config : SiteConfig
+        What was simulated; the base as it stands where the strategy did not apply.
+    instead : str
+        Why the current configuration was used instead; empty if the strategy had an answer.
+    why_not : str
+        Why no batch system can be told to do this; empty if it can.
+    decisions : list of dict
+    seconds : float
+        Wall time of proposing and judging.
+    """
+
+    period: str
+    strategy: str
+    summary: Summary
+    config: SiteConfig
+    instead: str = ""
+    why_not: str = ""
+    decisions: list[dict[str, Any]] = field(default_factory=list)
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Against:
+    """A strategy beside a reference, over all periods.
+
+    Attributes
+    ----------
+    ratios : dict of str to float
+        Of the `COMPARED` metrics: mean over the periods, as part of the reference's mean.
+    reduction : float
+        Mean over the periods of the share by which the objective is less.
+    best, worst : (str, float)
+        The period with the greatest and the least reduction.
+    worse : float
+        Share of the periods in which the objective is more.
+    """
+
+    ratios: dict[str, float]
+    reduction: float
+    best: tuple[str, float]
+    worst: tuple[str, float]
+    worse: float
+
+
+@dataclass(frozen=True)
+class Average:
+    """One strategy over all periods: mean of each metric of `AVERAGED`, and it beside each reference."""
+
+    strategy: str
+    periods: int
+    means: dict[str, float]
+    against: dict[str, Against]
+    fell_back: int
+
+
+@dataclass(frozen=True)
+class Backtest:
+    """The answer of ``qconf backtest``, and of ``qconf compare`` with its one period.
+
+    Attributes
+    ----------
+    stages : list of Stage
+        The judged periods.
+    skipped : list of (str, str)
+        Other periods, and why.
+    verdicts : list of Verdict
+        By period, then strategy.
+    averages : list of Average
+        In the order of the strategies.
+    base : SiteConfig
+    objective : str
+    notes : list of str
+        What a reader has to know.
+    settings : dict
+    """
+
+    stages: list[Stage]
+    skipped: list[tuple[str, str]]
+    verdicts: list[Verdict]
+    averages: list[Average]
+    base: SiteConfig
+    objective: str
+    notes: list[str]
+    settings: dict[str, Any]
+
+    @property
+    def strategies(self) -> tuple[str, ...]:
+        """Their names, in the order of the tables."""
+        return tuple(average.strategy for average in self.averages)
+
+
+def averages(verdicts: Iterable[Verdict], objective: str, *, without: Sequence[str] = ()) -> list[Average]:
+    """Compare the strategies over all periods but those named `without`.
+
+    Returns
+    -------
+    list of Average
+        In the order of the first period.
+    """
+    table: dict[str, dict[str, Verdict]] = {}
+    for verdict in verdicts:
+        if verdict.period not in without:
+            table.setdefault(verdict.strategy, {})[verdict.period] = verdict
+    return [
+        Average(
+            strategy=name,
+            periods=len(row),
+            means=_means(row),
+            against={other: _against(row, table[other], objective) for other in REFERENCES if other in table},
+            fell_back=sum(bool(verdict.instead) for verdict in row.values()),
+        )
+        for name, row in table.items()
+    ]
+
+
+def _means(row: dict[str, Verdict]) -> dict[str, float]:
+    return {name: float(np.mean([verdict.summary[name] for verdict in row.values()])) for name in AVERAGED}
+
+
+def _against(row: dict[str, Verdict], other: dict[str, Verdict], objective: str) -> Against:
+    mine, theirs = _means(row), _means(other)
+    reductions = {label: reduction(row[label].summary, other[label].summary, objective) for label in row}
+    best, worst = max(reductions, key=reductions.__getitem__), min(reductions, key=reductions.__getitem__)
+    return Against(
+        ratios={name: _ratio(mine[name], theirs[name]) for name in COMPARED},
+        reduction=float(np.mean(list(reductions.values()))),
+        best=(best, reductions[best]),
+        worst=(worst, reductions[worst]),
+        worse=float(np.mean([value < 0 for value in reductions.values()])),
+    )
+
+
+def reduction(mine: Summary, theirs: Summary, objective: str) -> float:
+    """Return the share by which the objective is less than the reference's; -1 where that had nothing to lose."""
+    parts = {"mean-wait": ("mean_wait",), "bounded-slowdown": ("mean_bounded_slowdown",)}
+    names = parts.get(objective, ("mean_wait", "mean_bounded_slowdown"))
+    return 1.0 - float(np.mean([_ratio(mine[name], theirs[name]) for name in names]))
+
+
+def _ratio(mine: float, theirs: float) -> float:
+    if theirs > 0:
+        return mine / theirs
+    return 2.0 if mine > 0 else 1.0
+
+
+def notes(verdicts: Sequence[Verdict]) -> list[str]:
+    """Say where the current configuration stood in for a strategy."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for verdict in verdicts:
+        if verdict.instead:
+            found.setdefault((verdict.strategy, verdict.instead), []).append(verdict.period)
+    return [
+        f"{name}: the current configuration instead in {', '.join(labels)}: {why}"
+        for (name, why), labels in found.items()
+    ]

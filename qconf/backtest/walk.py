@@ -1,0 +1,299 @@
+"""Walk-forward: every strategy learns from one period and is judged on the next, for all periods of a history.
+
+Nothing from a judged period reaches the tuning: a proposal is made of the jobs of the period before and of the base
+configuration, and of nothing else.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, replace
+from itertools import pairwise
+from typing import Any, Protocol
+
+import numpy as np
+import pandas as pd
+
+from parsim import metrics
+from qconf.backtest.averaging import REFERENCES, Backtest, Stage, Verdict, averages, notes
+from qconf.config import SiteConfig
+from qconf.errors import InputError
+from qconf.history import History
+from qconf.history.history import Period
+from qconf.strategies import NAMES, Options, Proposal, check_name, propose
+from qconf.tuning.judging import OBJECTIVES
+from qconf.tuning.month import Month, UnroutableError
+from qconf.tuning.sizes import NotApplicableError
+
+DAY = 86400
+WARMUP_DAYS = 3
+FEWEST = 100  # jobs of a period, below which it is neither learned from nor judged
+
+
+class Store(Protocol):
+    """Keeps finished proposals, so that an interrupted run can go on."""
+
+    def get(self, key: str) -> Proposal | None:
+        """Return what was kept under `key`."""
+
+    def put(self, key: str, proposal: Proposal) -> None:
+        """Keep a finished proposal."""
+
+
+Progress = Callable[[str, float], None]  #: told what is being done and which share of all is done
+
+
+def backtest(
+    history: History,
+    base: SiteConfig,
+    *,
+    period: str = "month",
+    strategies: Sequence[str] = NAMES,
+    objective: str = "mean-wait",
+    options: Options | None = None,
+    warmup_days: int = WARMUP_DAYS,
+    fewest: int = FEWEST,
+    store: Store | None = None,
+    progress: Progress | None = None,
+) -> Backtest:
+    """Walk through the periods of a history: learn from one, judge on the next.
+
+    Parameters
+    ----------
+    history : History
+        Cleaned with `base`.
+    base : SiteConfig
+        The current configuration.
+    period : str
+        ``month``, or days such as ``30d`` from the first submit on.
+    strategies : sequence of str
+        The `REFERENCES` are always among those judged. ``static`` learns from the first period alone.
+    objective : {"mean-wait", "bounded-slowdown", "mixed"}
+        Of which reductions, the best and the worst period are told, and which `auto` looks at.
+    options : Options
+    warmup_days : int
+        Jobs of so many days before a period fill the machine and are not counted.
+    fewest : int
+        Periods with fewer jobs are neither learned from nor judged; the one before them is learned from instead.
+    store : Store, optional
+        Finished proposals of an interrupted run.
+    progress : callable, optional
+
+    Raises
+    ------
+    InputError
+        An unknown strategy or objective, or fewer than two periods with enough jobs.
+    """
+    return walk(
+        history,
+        base,
+        history.periods(period),
+        strategies=strategies,
+        objective=objective,
+        options=options,
+        warmup_days=warmup_days,
+        fewest=fewest,
+        store=store,
+        progress=progress,
+        settings={"period": period},
+    )
+
+
+def compare(
+    history: History,
+    later: History,
+    base: SiteConfig,
+    *,
+    strategies: Sequence[str] = NAMES,
+    objective: str = "mean-wait",
+    options: Options | None = None,
+    warmup_days: int = WARMUP_DAYS,
+    store: Store | None = None,
+    progress: Progress | None = None,
+) -> Backtest:
+    """Learn from one history, judge on another that begins after it; both cleaned with `base`.
+
+    Raises
+    ------
+    InputError
+        The second does not begin after the first ends, or either has too few jobs.
+    """
+    both = join(history, later)
+    boundary = later.span[0] + later.epoch - history.epoch
+    periods = [("history", history.span[0], boundary), ("next", boundary, both.span[1] + 1)]
+    few = min(len(history), len(later))
+    if few < 2:
+        raise InputError("too few jobs to learn from or to judge on", value=few, fix="give longer logs")
+    return walk(
+        both,
+        base,
+        periods,
+        strategies=strategies,
+        objective=objective,
+        options=options,
+        warmup_days=warmup_days,
+        fewest=2,
+        store=store,
+        progress=progress,
+        settings={},
+    )
+
+
+def join(history: History, later: History) -> History:
+    """Append a history that begins after the other ends; times count from the first one's epoch.
+
+    Raises
+    ------
+    InputError
+        They overlap: jobs would be judged that were learned from.
+    """
+    shift = later.epoch - history.epoch
+    if later.span[0] + shift <= history.span[1]:
+        raise InputError(
+            f"begins at {later.date(later.span[0])}, before the history ends at {history.date(history.span[1])}",
+            file=later.sources[0].path if later.sources else None,
+            fix="give a log that begins after the one that is learned from",
+        )
+    moved = later.jobs.copy()
+    moved["submit"] += shift
+    for name in ("start", "end"):
+        moved[name] = moved[name].where(moved[name] < 0, moved[name] + shift)
+    moved["row"] += history.read
+    counts = {
+        name: history.changed.get(name, 0) + later.changed.get(name, 0)
+        for name in dict.fromkeys([*history.changed, *later.changed])
+    }
+    return replace(
+        history,
+        jobs=pd.concat([history.jobs, moved], ignore_index=True),
+        dropped=pd.concat([history.dropped, later.dropped], ignore_index=True),
+        changed=counts,
+        read=history.read + later.read,
+        sources=(*history.sources, *later.sources),
+        outside=history.outside + later.outside,
+    )
+
+
+def walk(
+    history: History,
+    base: SiteConfig,
+    periods: Sequence[Period],
+    *,
+    strategies: Sequence[str],
+    objective: str,
+    options: Options | None,
+    warmup_days: int,
+    fewest: int,
+    store: Store | None,
+    progress: Progress | None,
+    settings: dict[str, Any],
+) -> Backtest:
+    """Judge every strategy on each of the periods (label, start, end) but the first; see `backtest`."""
+    if objective not in OBJECTIVES:
+        fix = f"choose among {', '.join(OBJECTIVES)}"
+        raise InputError("no such objective", field="objective", value=objective, fix=fix)
+    names = tuple(dict.fromkeys((*REFERENCES, *strategies)))
+    for name in names:
+        check_name(name)
+    names = tuple(sorted(names, key=lambda name: NAMES.index(name) if name in NAMES else len(NAMES)))
+    options = replace(options or Options(), objective=objective)
+    stages, skipped = plan_stages(history, periods, fewest, warmup_days)
+    by_label = {label: (start, end) for label, start, end in periods}
+    first = stages[0].learned
+    verdicts: list[Verdict] = []
+    kept: dict[str, Proposal | str] = {}
+    for i, stage in enumerate(stages):
+        learned = _month(history, base, *by_label[stage.learned])
+        around = _month(history, base, stage.start - warmup_days * DAY, stage.end)
+        for j, name in enumerate(names):
+            if progress is not None:
+                progress(f"{stage.label} {name}", (i + j / len(names)) / len(stages))
+            began = time.perf_counter()
+            if name == "static" and stage.learned != first:
+                answer = kept[name]
+            else:
+                answer = _ask(name, learned, options, store, f"{name}-{stage.learned}")
+            kept[name] = answer
+            verdict = judge(stage, name, around, answer)
+            verdicts.append(replace(verdict, seconds=time.perf_counter() - began))
+    told = asdict(options) | settings | {"warmup_days": warmup_days, "fewest_jobs": fewest, "strategies": list(names)}
+    return Backtest(
+        stages=stages,
+        skipped=skipped,
+        verdicts=verdicts,
+        averages=averages(verdicts, objective),
+        base=base,
+        objective=objective,
+        notes=notes(verdicts),
+        settings=told,
+    )
+
+
+def plan_stages(
+    history: History, periods: Sequence[Period], fewest: int, warmup_days: int
+) -> tuple[list[Stage], list[tuple[str, str]]]:
+    """Pair each period with the one before it that has enough jobs; tell which were left out and why.
+
+    Raises
+    ------
+    InputError
+        Fewer than two periods have enough jobs.
+    """
+    submit = history.jobs["submit"].to_numpy()
+
+    def count(start: int, end: int) -> int:
+        return int(np.searchsorted(submit, end) - np.searchsorted(submit, start))
+
+    skipped, enough = [], []
+    for label, start, end in periods:
+        jobs = count(start, end)
+        if jobs < fewest:
+            skipped.append((label, f"{jobs} jobs, at least {fewest} are needed"))
+        else:
+            enough.append((label, start, end, jobs))
+    if len(enough) < 2:
+        raise InputError(
+            f"{len(enough)} of {len(periods)} periods have at least {fewest} jobs, two are needed",
+            file=history.sources[0].path if history.sources else None,
+            fix="give a longer history, or shorter periods such as --period 7d",
+        )
+    stages = [
+        Stage(label, start, end, jobs, count(start - warmup_days * DAY, start), before[0], before[3])
+        for before, (label, start, end, jobs) in pairwise(enough)
+    ]
+    return stages, skipped
+
+
+def _month(history: History, base: SiteConfig, start: int, end: int) -> Month:
+    """Return the jobs of a span of time, as if no other had ever been read: users are numbered among themselves."""
+    return Month(history.between(start, end).workload(base), base)
+
+
+def _ask(name: str, learned: Month, options: Options, store: Store | None, key: str) -> Proposal | str:
+    """Return a strategy's proposal, or why it has none."""
+    found = store.get(key) if store is not None else None
+    if found is not None:
+        return found
+    try:
+        found = propose(name, learned, options)
+    except (NotApplicableError, UnroutableError) as error:
+        return str(error)
+    if store is not None:
+        store.put(key, found)
+    return found
+
+
+def judge(stage: Stage, name: str, around: Month, answer: Proposal | str) -> Verdict:
+    """Simulate a proposal on a period and its warm-up; the current configuration where there is none or it fails."""
+    base = around.base
+    instead = answer if isinstance(answer, str) else ""
+    proposal = Proposal(base) if isinstance(answer, str) else answer
+    try:
+        schedule = proposal.simulate(around)
+    except UnroutableError as error:
+        instead, proposal = str(error), Proposal(base)
+        schedule = proposal.simulate(around)
+    counted = around.workload.submit >= stage.start
+    summary = metrics.summary(around.workload, schedule, base.system(), counted=counted)
+    return Verdict(stage.label, name, summary, proposal.config, instead, proposal.why_not, proposal.decisions)

@@ -1,0 +1,176 @@
+"""What ``qconf backtest`` and ``qconf compare`` share: options, the base configuration, progress, the end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from qconf.backtest import Backtest
+    from qconf.config import SiteConfig
+    from qconf.history import History, Records
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+ASSUMED = (
+    "No --config: the queues that the log names, on one machine under fcfs-easy, are assumed as the current setting. "
+    "They are taken to have no limits, since what the log says of them is not known beforehand."
+)
+_OPTIONS = (
+    click.option(
+        "--strategies",
+        metavar="A,B,...",
+        help="Which to judge; fcfs-easy, shared and static always are. Planning disciplines, such as planned-sjf and "
+        "dynp, may be named too.  [default: all]",
+    ),
+    click.option(
+        "--objective",
+        type=click.Choice(("mean-wait", "bounded-slowdown", "mixed")),
+        default="mean-wait",
+        show_default=True,
+        help="What is to become less.",
+    ),
+    click.option("--samples", default=100, show_default=True, type=click.IntRange(20), help="Samples of dp-nlp."),
+    click.option(
+        "--warmup-days",
+        default=3,
+        show_default=True,
+        type=click.IntRange(0, 365),
+        help="Days of jobs before what is judged that fill the machine and are not counted.",
+    ),
+    click.option("--out", type=click.Path(path_type=Path), help="Run directory.  [default: reports/<history>-COMMAND]"),
+    click.option("--seed", default=0, show_default=True, type=click.IntRange(0, 2**32 - 1)),
+    click.option(
+        "--workers", default=2, show_default=True, type=click.IntRange(1), help="Threads; no effect on the answer."
+    ),
+    click.option("--resume", is_flag=True, help="Go on from what an interrupted run had finished."),
+    click.option("--json", "as_json", is_flag=True, help="Print run.json on stdout instead of the table."),
+)
+
+
+def walk_options(function: F) -> F:
+    """Add what both commands may be told about strategies, output and computation."""
+    for option in reversed(_OPTIONS):
+        function = option(function)
+    return function
+
+
+def names(strategies: str | None) -> tuple[str, ...]:
+    """Split and check ``--strategies``; all where it is not given."""
+    from qconf.strategies import NAMES, check_name
+
+    if strategies is None:
+        return NAMES
+    found = tuple(name.strip() for name in strategies.split(",") if name.strip())
+    if not found:
+        raise click.UsageError("--strategies names none")
+    for name in found:
+        check_name(name)
+    return found
+
+
+def base_of(config_path: Path | None, records: Records, cores: int | None) -> SiteConfig:
+    """Read the configuration; without one, the queues that the records name, on one machine, without limits.
+
+    The ranges of sizes and walltimes that `derive_config` finds are those of jobs yet to come: nobody had them when the
+    first periods were learned from.
+    """
+    from parsim.workload import MAX_DURATION
+    from qconf.cli._common import load_config
+
+    base = load_config(config_path, records, cores)
+    if config_path is not None:
+        return base
+    open_to_all = {"cores": (1, base.machine.cores), "walltime": (0, MAX_DURATION)}
+    queues = sorted(base.queues, key=lambda queue: queue.name)
+    return base.replace(queues=tuple(queue.model_copy(update=open_to_all) for queue in queues))
+
+
+def stem(path: Path) -> str:
+    """Name the run directory after a history."""
+    name = path.name
+    for ending in (".gz", ".csv", ".swf", ".txt", ".log"):
+        name = name.removesuffix(ending)
+    return name
+
+
+def finish(
+    directory: Path,
+    found: Backtest,
+    history: History,
+    *,
+    config_path: Path | None,
+    timings: dict[str, float],
+    as_json: bool,
+) -> None:
+    """Write the run directory, then print the table, or run.json."""
+    from qconf.report.walk import print_backtest
+    from qconf.walks import table_name, write_walk
+
+    assumed = config_path is None
+    write_walk(
+        directory,
+        found,
+        history,
+        inputs={} if config_path is None else {"configuration": config_path},
+        timings=timings,
+        warnings=[ASSUMED] if assumed else [],
+        assumed_current=assumed,
+    )
+    if as_json:
+        click.echo((directory / "run.json").read_text(encoding="utf-8"), nl=False)
+        return
+    _say(history, found.base, assumed=assumed)
+    print_backtest(found)
+    click.echo(f"\nWritten to {directory}: report.html, {table_name(one=len(found.stages) == 1)}, figures/, run.json")
+
+
+def _say(history: History, base: SiteConfig, *, assumed: bool) -> None:
+    first, last = history.span
+    click.echo(
+        f"{len(history)} jobs from {history.date(first)[:10]} to {history.date(last)[:10]} on {base.machine.name} "
+        f"({base.machine.cores} cores, {len(base.queues)} queues)"
+    )
+    for what, counts in (("left out", history.reasons), ("changed", history.changed)):
+        told = [f"{count} {reason}" for reason, count in counts.items() if count]
+        if told:
+            click.echo(f"{what}: {', '.join(told)}")
+    if assumed:
+        click.echo(ASSUMED)
+    for warning in base.warnings():
+        click.echo(f"warning: {warning}", err=True)
+    click.echo("")
+
+
+def paths(history: Sequence[Path], config_path: Path | None) -> list[Path]:
+    """List what a run reads, and so may not overwrite."""
+    return [*history, *([] if config_path is None else [config_path])]
+
+
+class Progress:
+    """A bar on a terminal, nothing when piped."""
+
+    def __init__(self) -> None:
+        import sys
+
+        from rich.console import Console
+        from rich.progress import Progress as Bar
+
+        self.bar = Bar(console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty())
+
+    def __enter__(self) -> Progress:
+        """Show the bar."""
+        self.bar.start()
+        self.task = self.bar.add_task("reading", total=1.0)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        """Take the bar away."""
+        self.bar.stop()
+
+    def step(self, what: str, share: float) -> None:
+        """Say what is being done and how much of all is done."""
+        self.bar.update(self.task, description=what, completed=share)

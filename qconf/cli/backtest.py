@@ -1,0 +1,92 @@
+"""``qconf backtest``: what would have come of it, had each month been tuned on the one before."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from qconf.cli._common import log_options, machine_options, span_options
+from qconf.cli._walking import walk_options
+
+
+@click.command("backtest")
+@click.option(
+    "--history",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="Log of many months: CSV, SWF, PBS accounting or sacct; several times for several files.",
+)
+@machine_options
+@click.option(
+    "--period",
+    default="month",
+    show_default=True,
+    metavar="month|30d",
+    help="Calendar months, or so many days each from the first job on.",
+)
+@span_options
+@log_options
+@walk_options
+def command(
+    *,
+    history: tuple[Path, ...],
+    config_path: Path | None,
+    cores: int | None,
+    period: str,
+    start: str | None,
+    end: str | None,
+    timezone: str,
+    strategies: str | None,
+    objective: str,
+    samples: int,
+    warmup_days: int,
+    out: Path | None,
+    seed: int,
+    workers: int,
+    resume: bool,
+    as_json: bool,
+) -> None:
+    """Tune every strategy on each period of a long log and judge it on the next.
+
+    Nothing of a judged period reaches the tuning. `static` learns from the first period and never again. A strategy
+    that has no answer for a period is judged with the current configuration, which is said and counted.
+    """
+    from time import perf_counter
+
+    from qconf.backtest import backtest
+    from qconf.cli._common import cut
+    from qconf.cli._walking import Progress, base_of, finish, names, paths, stem
+    from qconf.history import clean, read
+    from qconf.resume import Workshop, question
+    from qconf.strategies import Options
+    from qconf.walks import check_walk_target
+
+    if not history:
+        raise click.UsageError("Missing option '--history'.")
+    wanted = names(strategies)
+    directory = out or Path("reports", f"{stem(history[0])}-backtest")
+    check_walk_target(directory, paths(history, config_path), one=False)
+    began = perf_counter()
+    records = read(history, timezone=timezone)
+    base = base_of(config_path, records, cores)
+    jobs = cut(clean(records, base), None, start, end)
+    loaded = perf_counter()
+    options = Options(seed=seed, workers=workers, samples=samples, objective=objective)
+    settings = {"objective": objective, "samples": samples, "seed": seed, "period": period, "span": jobs.span}
+    workshop = Workshop(directory, question([source.sha256 for source in jobs.sources], base, settings), resume=resume)
+    with Progress() as progress:
+        found = backtest(
+            jobs,
+            base,
+            period=period,
+            strategies=wanted,
+            objective=objective,
+            options=options,
+            warmup_days=warmup_days,
+            store=workshop,
+            progress=progress.step,
+        )
+    timings = {"read": loaded - began, "backtest": perf_counter() - loaded}
+    finish(directory, found, jobs, config_path=config_path, timings=timings, as_json=as_json)
+    workshop.clear()

@@ -1,0 +1,90 @@
+"""``qconf compare``: learn from one log, judge on the next."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from qconf.cli._common import log_options, machine_options
+from qconf.cli._walking import walk_options
+
+
+@click.command("compare")
+@click.option(
+    "--history",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="Log that is learned from: CSV, SWF, PBS accounting or sacct; several times for several files.",
+)
+@click.option(
+    "--next",
+    "later",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="Log that is judged on; it begins after the other ends. Several times for several files.",
+)
+@machine_options
+@log_options
+@walk_options
+def command(
+    *,
+    history: tuple[Path, ...],
+    later: tuple[Path, ...],
+    config_path: Path | None,
+    cores: int | None,
+    timezone: str,
+    strategies: str | None,
+    objective: str,
+    samples: int,
+    warmup_days: int,
+    out: Path | None,
+    seed: int,
+    workers: int,
+    resume: bool,
+    as_json: bool,
+) -> None:
+    """Tune every strategy on one log and judge it on the jobs of another, later one.
+
+    The last days of the first log fill the machine and are not counted.
+    """
+    from time import perf_counter
+
+    from qconf.backtest import compare, join
+    from qconf.cli._walking import Progress, base_of, finish, names, paths, stem
+    from qconf.history import clean, read
+    from qconf.resume import Workshop, question
+    from qconf.strategies import Options
+    from qconf.walks import check_walk_target
+
+    for option, given in (("--history", history), ("--next", later)):
+        if not given:
+            raise click.UsageError(f"Missing option '{option}'.")
+    wanted = names(strategies)
+    directory = out or Path("reports", f"{stem(history[0])}-compare")
+    check_walk_target(directory, paths([*history, *later], config_path), one=True)
+    began = perf_counter()
+    records = read(history, timezone=timezone), read(later, timezone=timezone)
+    known = records[0] if config_path is not None else read([*history, *later], timezone=timezone)
+    base = base_of(config_path, known, cores)
+    jobs, judged = (clean(each, base) for each in records)
+    both = join(jobs, judged)
+    loaded = perf_counter()
+    options = Options(seed=seed, workers=workers, samples=samples, objective=objective)
+    settings = {"objective": objective, "samples": samples, "seed": seed}
+    workshop = Workshop(directory, question([source.sha256 for source in both.sources], base, settings), resume=resume)
+    with Progress() as progress:
+        found = compare(
+            jobs,
+            judged,
+            base,
+            strategies=wanted,
+            objective=objective,
+            options=options,
+            warmup_days=warmup_days,
+            store=workshop,
+            progress=progress.step,
+        )
+    timings = {"read": loaded - began, "compare": perf_counter() - loaded}
+    finish(directory, found, both, config_path=config_path, timings=timings, as_json=as_json)
+    workshop.clear()

@@ -1,0 +1,32 @@
+"""Planning disciplines: schedulers that plan their whole waiting list, which no configuration can be told to do.
+
+They are named like strategies so that a site sees what one would give on its own log.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from parsim import Schedule
+from parsim.planning import simulate_planned
+from qconf.strategies import Proposal
+from qconf.strategies.fcfs_easy import undistinguished
+from qconf.tuning.month import Month
+
+WHY_NOT = "no batch system plans its whole waiting list like this"
+
+
+@dataclass(frozen=True)
+class Planned(Proposal):
+    """One machine without queues and limits under the planning discipline of this name."""
+
+    discipline: str = "planned-fcfs"
+
+    def simulate(self, month: Month) -> Schedule:
+        """Plan all jobs of a month, from an empty machine."""
+        return simulate_planned(month.workload, month.base.machine.cores, self.discipline)
+
+
+def discipline(name: str, month: Month) -> Planned:
+    """Return the discipline called `name`; it learns nothing."""
+    return Planned(undistinguished(month.base, "fcfs"), why_not=WHY_NOT, discipline=name)

@@ -1,0 +1,158 @@
+"""`qconf backtest` as a person meets it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from click.testing import CliRunner, Result
+
+from qconf.cli import qconf
+from qconf.errors import InputError, QconfError
+from tests.qconf import walking
+from tests.qconf.report.page import Page
+
+QUICK = ["--samples", "20", "--period", "10d", "--strategies", "current,lxf-easy,pp,dp-nlp,dynp"]
+
+
+def invoke(*arguments: object) -> Result:
+    return CliRunner().invoke(qconf, ["backtest", *map(str, arguments)], catch_exceptions=False)
+
+
+def digests(folder: Path) -> dict[str, str]:
+    return {
+        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and path.name != "timings.json"
+    }
+
+
+@pytest.fixture(scope="module")
+def inputs(tmp_path_factory: pytest.TempPathFactory) -> list[object]:
+    folder = tmp_path_factory.mktemp("history")
+    (folder / "site.yaml").write_text(walking.CONFIG)
+    return ["--history", walking.write(folder / "log.csv", walking.table()), "--config", folder / "site.yaml"]
+
+
+@pytest.fixture(scope="module")
+def run(inputs: list[object], tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Result]:
+    out = tmp_path_factory.mktemp("run") / "out"
+    return out, invoke(*inputs, *QUICK, "--out", out, "--workers", 2)
+
+
+def test_prints_a_row_per_strategy_and_where_it_is(run: tuple[Path, Result]) -> None:
+    out, result = run
+    assert result.exit_code == 0
+    for name in ("current", "fcfs-easy", "lxf-easy", "shared", "static", "pp", "dp-nlp", "dynp*"):
+        assert f"\n{name} " in result.output
+    assert "2 judged periods, 2016-01-11 to 2016-01-21" in result.output
+    assert str(out) in result.output
+    assert max(map(len, result.output.split("\n\n")[1].splitlines())) <= 110
+
+
+def test_writes_the_run_directory(run: tuple[Path, Result]) -> None:
+    out, _ = run
+    assert set(digests(out)) == {
+        "backtest.csv",
+        "dropped.csv",
+        "report.html",
+        "run.json",
+        "figures/mean-wait.svg",
+        "figures/ratio.svg",
+    }
+    table = pd.read_csv(out / "backtest.csv")
+    assert list(table.columns) == ["period", "strategy", "queue", "metric", "value"]
+    assert set(table["queue"]) == {"all", "short", "long", "wide"}
+    assert set(table["period"]) == {"2016-01-11", "2016-01-21"}
+    record = json.loads((out / "run.json").read_text())
+    assert record["settings"]["warmup_days"] == 3
+    assert [stage["jobs"] for stage in record["periods"]] == [240, 240]
+    wait = table[(table["strategy"] == "pp") & (table["queue"] == "all") & (table["metric"] == "mean_wait")]["value"]
+    mean = next(row["means"]["mean_wait"] for row in record["averages"] if row["strategy"] == "pp")
+    assert mean == pytest.approx(wait.mean())
+
+
+def test_the_report_opens_offline(run: tuple[Path, Result]) -> None:
+    page = Page((run[0] / "report.html").read_text())
+    assert page.wrong == []
+    assert not page.sources
+    assert all(link.startswith("#") for link in page.links)
+    assert len(page.ids) == len(set(page.ids))
+    assert "fcfs-easy" in page.texts
+
+
+def test_same_bytes_whatever_the_number_of_workers(
+    run: tuple[Path, Result], inputs: list[object], tmp_path: Path
+) -> None:
+    assert invoke(*inputs, *QUICK, "--out", tmp_path / "out", "--workers", 1).exit_code == 0
+    assert digests(tmp_path / "out") == digests(run[0])
+
+
+def test_an_interrupted_run_goes_on_and_gives_the_same(
+    run: tuple[Path, Result], inputs: list[object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import qconf.backtest.walk
+    from qconf.strategies import propose
+
+    asked: list[str] = []
+
+    def interrupted(name: str, *rest: object) -> object:
+        asked.append(name)
+        if name == "dp-nlp" and asked.count(name) == 2:
+            raise KeyboardInterrupt
+        return propose(name, *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(qconf.backtest.walk, "propose", interrupted)
+    arguments = [*inputs, *QUICK, "--out", tmp_path / "out"]
+    assert invoke(*arguments).exit_code == 1  # click's own "Aborted!"
+    assert not (tmp_path / "out" / "run.json").exists()
+    before = len(asked)
+    assert invoke(*arguments, "--resume").exit_code == 0
+    assert set(asked[before:]) == {"dp-nlp", "dynp"}
+    assert digests(tmp_path / "out") == digests(run[0])
+
+
+def test_without_a_configuration_nothing_of_the_log_but_its_queue_names_is_used(
+    inputs: list[object], tmp_path: Path
+) -> None:
+    result = invoke(*inputs[:2], *QUICK, "--cores", 48, "--out", tmp_path / "out")
+    assert result.exit_code == 0
+    assert "No --config" in result.output
+    record = json.loads((tmp_path / "out" / "run.json").read_text())
+    assert record["assumed_current"]
+    assert record["base"]["queues"][0]["cores"] == [1, 48]
+    rows = {row["strategy"]: row["means"] for row in record["averages"]}
+    assert rows["current"] == rows["fcfs-easy"]
+
+
+def test_json_is_one_document_on_stdout(inputs: list[object], tmp_path: Path) -> None:
+    result = invoke(*inputs, "--period", "10d", "--strategies", "pp", "--out", tmp_path / "out", "--json")
+    assert json.loads(result.stdout)["averages"][0]["strategy"] == "fcfs-easy"
+
+
+def refused(tmp_path: Path, *arguments: object) -> str:
+    out = tmp_path / "out"
+    with pytest.raises(QconfError) as error:
+        invoke(*arguments, "--out", out)
+    assert not out.exists()
+    return str(error.value)
+
+
+def test_bad_input_is_one_message_and_nothing_written(inputs: list[object], tmp_path: Path) -> None:
+    assert "1 of 1 periods" in refused(tmp_path, *inputs)  # one calendar month
+    assert "fortnight" in refused(tmp_path, *inputs, "--period", "fortnight")
+    assert "missing.csv" in refused(tmp_path, "--history", tmp_path / "missing.csv", "--cores", 8)
+    assert "size of the machine" in refused(tmp_path, *inputs[:2])
+    assert invoke().exit_code == 2
+    with pytest.raises(InputError, match="magic"):
+        invoke(*inputs, "--strategies", "pp,magic")
+
+
+def test_overwrites_nothing_that_is_of_no_run(inputs: list[object], tmp_path: Path) -> None:
+    (tmp_path / "backtest.csv").write_text("mine")
+    with pytest.raises(InputError, match="not from an earlier run"):
+        invoke(*inputs, *QUICK, "--out", tmp_path)
+    assert (tmp_path / "backtest.csv").read_text() == "mine"

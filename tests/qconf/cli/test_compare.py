@@ -1,0 +1,64 @@
+"""`qconf compare` as a person meets it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from click.testing import CliRunner, Result
+
+from qconf.cli import qconf
+from qconf.errors import InputError
+from tests.qconf import walking
+
+QUICK = ["--samples", "20", "--strategies", "pp,dp-nlp,planned-sjf"]
+
+
+def invoke(*arguments: object) -> Result:
+    return CliRunner().invoke(qconf, ["compare", *map(str, arguments)], catch_exceptions=False)
+
+
+@pytest.fixture(scope="module")
+def logs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, Path]:
+    folder = tmp_path_factory.mktemp("history")
+    (folder / "site.yaml").write_text(walking.CONFIG)
+    january = walking.write(folder / "january.csv", walking.table(periods=1))
+    february = walking.write(folder / "february.csv", walking.table(periods=1, first=1))
+    return january, february, folder / "site.yaml"
+
+
+def test_learns_from_one_log_and_judges_on_the_next(logs: tuple[Path, Path, Path], tmp_path: Path) -> None:
+    first, then, config = logs
+    result = invoke("--history", first, "--next", then, "--config", config, *QUICK, "--out", tmp_path / "out")
+    assert result.exit_code == 0
+    assert "240 jobs learned from, 240 judged" in result.output
+    assert "\nplanned-sjf* " in result.output
+    table = pd.read_csv(tmp_path / "out" / "comparison.csv")
+    assert list(table.columns) == ["strategy", "queue", "metric", "value"]
+    jobs = table[(table["metric"] == "jobs") & (table["queue"] == "all")]
+    assert set(jobs["value"]) == {240}
+    record = json.loads((tmp_path / "out" / "run.json").read_text())
+    assert [each["name"] for each in record["inputs"]] == ["january.csv", "february.csv", "site.yaml"]
+    assert record["periods"][0]["warmup_jobs"] > 0
+
+
+def test_without_a_configuration_the_queues_of_both_logs_are_known(
+    logs: tuple[Path, Path, Path], tmp_path: Path
+) -> None:
+    table = walking.table(periods=1, first=1).assign(queue="later")
+    then = walking.write(tmp_path / "then.csv", table)
+    result = invoke("--history", logs[0], "--next", then, "--cores", 48, *QUICK, "--out", tmp_path / "out", "--json")
+    assert result.exit_code == 0
+    record = json.loads(result.stdout)
+    assert "later" in {queue["name"] for queue in record["base"]["queues"]}
+    assert record["history"]["dropped"] == {}
+
+
+def test_refuses_logs_that_overlap(logs: tuple[Path, Path, Path], tmp_path: Path) -> None:
+    first, then, config = logs
+    with pytest.raises(InputError, match=r"january\.csv.*begins at"):
+        invoke("--history", then, "--next", first, "--config", config, *QUICK, "--out", tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+    assert invoke("--history", first).exit_code == 2
