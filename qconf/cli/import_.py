@@ -55,9 +55,7 @@ def command(paths: tuple[Path, ...], output: Path, kind: str, timezone: str, as_
     text = history_csv(records.table, records.epoch).encode()
     with all_or_nothing(output.parent) as scratch:
         (scratch / output.name).write_bytes(gzip.compress(text, mtime=0) if output.suffix == ".gz" else text)
-        (scratch / DROPPED).write_text(
-            records.dropped.to_csv(index=False, lineterminator="\n"), encoding="utf-8"
-        )
+        (scratch / DROPPED).write_text(records.dropped.to_csv(index=False, lineterminator="\n"), encoding="utf-8")
     running = int((records.table["state"] == "running").sum())
     summary = {
         "format": records.format,

@@ -93,9 +93,7 @@ def _print(answer: dict[str, Any], console: Console) -> None:
         ("lines that only add to a job", answer["merged_lines"]),
     ):
         if counts:
-            table = Table(
-                title=title, title_justify="left", show_header=False, box=None, padding=(0, 2, 0, 0)
-            )
+            table = Table(title=title, title_justify="left", show_header=False, box=None, padding=(0, 2, 0, 0))
             for reason, count in counts.items():
                 table.add_row(f"{count:>8}", reason)
             console.print(table)

@@ -16,14 +16,10 @@ import click
 )
 @click.option("--jobs", type=click.IntRange(1), help="stable: how many.")
 @click.option("--cores", type=click.IntRange(1), help="stable: size of the machine.")
-@click.option(
-    "--load", type=float, help="Offered load; cray-xc40: of every month instead of its own; stable: 0.8."
-)
+@click.option("--load", type=float, help="Offered load; cray-xc40: of every month instead of its own; stable: 0.8.")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
 @click.option("--table", is_flag=True, help="cray-xc40: print jobs, load and CPU-hour shares per month.")
-@click.option(
-    "-o", "--output", type=click.Path(file_okay=False, path_type=Path), help="Directory of the files."
-)
+@click.option("-o", "--output", type=click.Path(file_okay=False, path_type=Path), help="Directory of the files.")
 def command(
     *,
     preset: str,
@@ -40,9 +36,7 @@ def command(
     One gzipped CSV per month, or one for the whole stream; the same seed gives the same bytes.
     """
     if output is None and not (table and preset == "cray-xc40"):
-        raise click.UsageError(
-            "give a directory with -o" + (" or ask for --table" if preset == "cray-xc40" else "")
-        )
+        raise click.UsageError("give a directory with -o" + (" or ask for --table" if preset == "cray-xc40" else ""))
     if preset == "stable" and (jobs is None or cores is None):
         raise click.UsageError("--preset stable needs --jobs and --cores")
     if preset == "stable" and (table or months is not None):
