@@ -17,13 +17,13 @@ from parsim import System, Workload, metrics, simulate
 from qconf.config import PoolConfig, SiteConfig
 from qconf.errors import QconfError
 from qconf.strategies import Options, Proposal
-from qconf.strategies.fcfs_easy import undistinguished
 from qconf.tuning.formulas import DISTANCE, GENERAL, family, remoteness, smooth
 from qconf.tuning.month import Month
 from qconf.tuning.sizes import NotApplicableError, proportional, room
 from qconf.tuning.tables import side_by_side
 
 GROWTH = 1.4  # of the longest wait, and of a queue's 95 % wait, over the base: beyond it they count against a candidate
+QUEUE_TAILS = 0.1  # weight of one queue's 95 % wait beside the longest wait of all: few jobs stand behind it
 MARGIN = 0.02  # by which what is more complicated must be better, in log score
 POOLS = (0.25, 0.5, 0.75)  # shares of the machine in the common pool
 #: Weights of the logarithms of mean wait and of bounded slowdown: each steadies the other.
@@ -51,9 +51,8 @@ class _Measure:
 def propose(month: Month, options: Options) -> Proposal:
     """Search orders, partitions and pools; keep the simplest that is best, or the base."""
     base = month.base
-    plain = undistinguished(base, "fcfs")
     orders = family(priorities=len({queue.priority for queue in base.queues}) > 1)
-    others = {"current": base, "fcfs-easy": plain, "lxf-easy": undistinguished(base, "lxf"), **_pooled(month)}
+    others = {"current": base, **_pooled(month)}
     ordered = _ordered(base, GENERAL.formula()).system()
     systems = [config.system() for config in others.values()]
     systems += [replace(ordered, order=order.formula()) for order in orders]
@@ -158,7 +157,7 @@ class _Rate:
     def score(self, logarithms: NDArray[np.float64]) -> float:
         """Weigh the aims, and what the tails grow beyond `GROWTH`."""
         beyond = np.maximum(logarithms[2:] - np.log(GROWTH), 0.0)
-        return float(self.weights @ logarithms[:2] + beyond.sum())
+        return float(self.weights @ logarithms[:2] + beyond[0] + QUEUE_TAILS * beyond[1:].sum())
 
     def halves(self, measure: _Measure) -> NDArray[np.float64]:
         """Weigh the aims in the earlier and in the later half, shape (2,)."""
