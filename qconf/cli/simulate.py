@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from parsim.verify import Violation
     from qconf.config import SiteConfig
     from qconf.history import History
+    from qconf.strategies import Proposal
+    from qconf.tuning.month import Month
 
 DROPPED = "dropped.csv"
 SHOWN = 20  #: violations that are printed
@@ -68,10 +70,11 @@ def command(
     _check_out(out, history)
     past, base = load_history(history, config_path, cores, month=month, start=start, end=end, timezone=timezone)
     jobs = Month(past.workload(base), base)
-    config = propose(strategy, jobs, Options(seed=seed, workers=workers)).config
-    workload = jobs.routed(config)
-    schedule = _simulate(workload, config)
-    broken = _judge(workload, config, schedule) if verify else []
+    proposal = propose(strategy, jobs, Options(seed=seed, workers=workers))
+    config = proposal.config
+    workload = jobs.routed(config, proposal.runtimes)
+    schedule = _simulate(jobs, proposal)
+    broken = proposal.verify(jobs, schedule) if verify else []
     found = metrics.summary(workload, schedule, config.system())
     if out is not None and not broken:
         write_schedule(out, past, schedule_table(past, workload, config, schedule))
@@ -135,19 +138,11 @@ def _check_out(out: Path | None, history: tuple[Path, ...]) -> None:
         raise InputError("is the history", file=out, fix="choose another name")
 
 
-def _simulate(workload: Workload, config: SiteConfig) -> Schedule:
-    from parsim import simulate
-
+def _simulate(jobs: Month, proposal: Proposal) -> Schedule:
     try:
-        return simulate(workload, config.system())
+        return proposal.simulate(jobs)
     except ValueError as error:
         raise QconfError(f"the configuration cannot run these jobs: {error}") from error
-
-
-def _judge(workload: Workload, config: SiteConfig, schedule: Schedule) -> list[Violation]:
-    from parsim.verify import check_schedule
-
-    return check_schedule(workload, config.system(), schedule)
 
 
 def _refuse(history: History, broken: list[Violation]) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 from parsim import Schedule, System, simulate
 from parsim.planning import NAMED
+from parsim.verify import Violation, check_schedule
 from qconf.config import SiteConfig
 from qconf.errors import InputError
 from qconf.tuning.month import Month, Runtimes
@@ -98,6 +99,10 @@ class Proposal:
     def simulate(self, month: Month) -> Schedule:
         """Simulate all jobs of a month as proposed, from an empty machine."""
         return simulate(month.routed(self.config, self.runtimes), self.system or self.config.system())
+
+    def verify(self, month: Month, schedule: Schedule) -> list[Violation]:
+        """Judge what `simulate` returned by the rules alone."""
+        return check_schedule(month.routed(self.config, self.runtimes), self.system or self.config.system(), schedule)
 
 
 def propose(name: str, month: Month, options: Options | None = None) -> Proposal:

@@ -8,7 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from parsim import Schedule
-from parsim.planning import simulate_planned
+from parsim.planning import named, simulate_planned
+from parsim.verify import Violation
+from parsim.verify.planned import check_planned
 from qconf.strategies import Proposal
 from qconf.strategies.fcfs_easy import undistinguished
 from qconf.tuning.month import Month
@@ -25,6 +27,10 @@ class Planned(Proposal):
     def simulate(self, month: Month) -> Schedule:
         """Plan all jobs of a month, from an empty machine."""
         return simulate_planned(month.workload, month.base.machine.cores, self.discipline)
+
+    def verify(self, month: Month, schedule: Schedule) -> list[Violation]:
+        """Judge what `simulate` returned by the rules of the discipline."""
+        return check_planned(month.workload, month.base.machine.cores, named(self.discipline), schedule)
 
 
 def discipline(name: str, month: Month) -> Planned:
