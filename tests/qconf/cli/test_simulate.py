@@ -11,6 +11,8 @@ from qconf.cli import main, qconf
 from qconf.cli import simulate as command
 from qconf.config import parse
 from qconf.errors import QconfError
+from qconf.strategies import Proposal
+from qconf.tuning.month import Month
 from tests.qconf.report.example import SAMPLE, SITE
 
 HEADER = "job_id,submit,start,end,wait,cores,queue,place"
@@ -96,7 +98,7 @@ def test_json_is_one_document_without_nan(run):
 
 @pytest.mark.parametrize("as_json", [(), ("--json",)])
 def test_a_schedule_that_breaks_a_rule_is_exit_1_and_not_written(run, tmp_path, monkeypatch, as_json):
-    monkeypatch.setattr(command, "_judge", lambda *_: [Violation("head", 0, 950, "delayed")] * 30)
+    monkeypatch.setattr(Proposal, "verify", lambda *_: [Violation("head", 0, 950, "delayed")] * 30)
     out = run(SHARED, "--verify", "--out", tmp_path / "s.csv", *as_json, code=1)
     assert "[head] job 0 at 950: delayed (job_id a)" in out.err
     assert "... and 10 more" in out.err
@@ -125,7 +127,7 @@ def test_jobs_that_a_strategys_queues_can_never_run_are_a_message():
     workload = parsim.Workload(submit=[0], cores=[8], runtime=[1], walltime=[1])
     config = parse(MACHINE + "queues: [{name: a, max_run_cores: 4}]\n")
     with pytest.raises(QconfError, match=r"the configuration cannot run these jobs: cores\[0\]: 8 is above"):
-        command._simulate(workload, config)
+        command._simulate(Month(workload, config), Proposal(config))
 
 
 def test_the_history_is_not_overwritten(run, tmp_path):
