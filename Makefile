@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 WORKERS ?= 2
 
-.PHONY: tune test lint bench lock clean
+.PHONY: tune test lint bench study lock clean
 
 tune: $(VENV)/ready
 	$(BIN)/qconf tune
@@ -19,6 +19,9 @@ lint: $(VENV)/ready
 
 bench: $(VENV)/ready
 	$(BIN)/python -m tests.benchmarks.speed
+
+study: $(VENV)/ready  # writes docs/study.md in about an hour; make study QUICK=1 in minutes
+	$(BIN)/python -m qconf.study $(if $(QUICK),--quick) --workers $(WORKERS)
 
 $(VENV)/ready: requirements.lock pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.12 ...")'

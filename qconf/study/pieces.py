@@ -1,0 +1,176 @@
+"""The study's pieces: one walk-forward each, kept when finished, so that an interrupted study goes on."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import parsim
+from parsim.metrics import Summary
+from qconf.backtest import FEWEST, Average, Verdict, averages, backtest
+from qconf.config import SiteConfig, load
+from qconf.files import write_whole
+from qconf.history import History, clean, read
+from qconf.jsons import as_json
+from qconf.resume import Workshop, question
+from qconf.strategies import NAMES, Options
+from qconf.synth import generate, write_history
+
+ROOT = Path(__file__).resolve().parents[2]
+GENERATED = "generated"
+#: ``current`` is ``shared`` in all of the study's configurations.
+STRATEGIES = tuple(name for name in NAMES if name != "current")
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A walk-forward of the study.
+
+    Attributes
+    ----------
+    name : str
+        As a file name.
+    source : str
+        `GENERATED`, or the name of a log in the folder of traces.
+    config : str
+        The file in configs/.
+    periods : int or None
+        Only the first so many months, the first of which is only learned from.
+    strategies : tuple of str
+    options : Options
+    what : str
+        What distinguishes it, for a table.
+    """
+
+    name: str
+    source: str
+    config: str
+    periods: int | None = None
+    strategies: tuple[str, ...] = STRATEGIES
+    options: Options = field(default_factory=Options)
+    what: str = ""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a piece gave."""
+
+    piece: Piece
+    verdicts: list[Verdict]
+    skipped: list[tuple[str, str]]
+    jobs: int
+
+    @property
+    def periods(self) -> list[str]:
+        """Labels of the judged months."""
+        return list(dict.fromkeys(verdict.period for verdict in self.verdicts))
+
+    def averages(self, without: tuple[str, ...] = ()) -> dict[str, Average]:
+        """Compare the strategies over the months, by name."""
+        return {each.strategy: each for each in averages(self.verdicts, "mean-wait", without=without)}
+
+
+def run(piece: Piece, traces: Path, work: Path, tell: Callable[[str], None]) -> Outcome | None:
+    """Return what a piece gives, from `work` if it was finished there with the same code; None without its log."""
+    base = load(ROOT / "configs" / piece.config)
+    if piece.source == GENERATED:
+        path = write_history(generate(months=piece.periods or 9), work / f"generated-{piece.periods or 9}.csv.gz")
+    else:
+        path = traces / piece.source
+    if not path.is_file():
+        tell(f"{piece.name}: {path} is not there, left out")
+        return None
+    history = _first(clean(read([path]), base), piece.periods)
+    asked = {
+        **question([source.sha256 for source in history.sources], base, asdict(piece.options) | {"workers": None}),
+        "periods": piece.periods,
+        "code": _code(),
+    }
+    kept = work / f"{piece.name}.json"
+    key = hashlib.sha256(json.dumps(asked | {"strategies": piece.strategies}, sort_keys=True).encode()).hexdigest()
+    found = _load(kept, key, base)
+    if found is None:
+        tell(f"{piece.name}: {len(history)} jobs")
+        # The name of the folder is not part of the question: pieces that ask the same share their answers.
+        workshop = Workshop(work / hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:12], asked,
+                            resume=True)  # fmt: skip
+        answer = backtest(
+            history,
+            base,
+            strategies=piece.strategies,
+            options=piece.options,
+            store=workshop,
+            progress=lambda what, share: tell(f"{piece.name}: {100 * share:.0f} % {what}"),
+        )
+        text = as_json(
+            {
+                "key": key,
+                "jobs": sum(stage.jobs for stage in answer.stages),
+                "skipped": answer.skipped,
+                "verdicts": [_keep(verdict) for verdict in answer.verdicts],
+            }
+        )
+        write_whole(kept, text)
+        found = _load(kept, key, base)
+    if found is None:
+        raise RuntimeError(f"{kept} cannot be read back")
+    verdicts, skipped, jobs = found
+    return Outcome(piece, verdicts, skipped, jobs)
+
+
+def _first(history: History, periods: int | None) -> History:
+    """Cut a history after its first months with enough jobs."""
+    if periods is None:
+        return history
+    submit = history.jobs["submit"]
+    enough = [end for _, start, end in history.periods("month") if submit.between(start, end - 1).sum() >= FEWEST]
+    return history.between(None, enough[: periods or None][-1])
+
+
+def _keep(verdict: Verdict) -> dict[str, Any]:
+    return {
+        "period": verdict.period,
+        "strategy": verdict.strategy,
+        "overall": verdict.summary.overall,
+        "instead": verdict.instead,
+        "decisions": verdict.decisions if verdict.strategy == "dp-nlp" else [],
+        "seconds": verdict.seconds,
+    }
+
+
+def _load(path: Path, key: str, base: SiteConfig) -> tuple[list[Verdict], list[tuple[str, str]], int] | None:
+    try:
+        kept = json.loads(path.read_text(encoding="utf-8"))
+        if kept["key"] != key:
+            return None
+        verdicts = [
+            Verdict(
+                each["period"],
+                each["strategy"],
+                Summary(
+                    {name: float("nan") if value is None else value for name, value in each["overall"].items()}, {}
+                ),
+                base,
+                each["instead"],
+                decisions=each["decisions"],
+                seconds=each["seconds"],
+            )
+            for each in kept["verdicts"]
+        ]
+        return verdicts, [(label, why) for label, why in kept["skipped"]], int(kept["jobs"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _code() -> str:
+    """Hash of what computes: a piece is good for the code that it was made with."""
+    digest = hashlib.sha256()
+    rooms = [Path(parsim.__file__).parent, *(ROOT / "qconf" / name for name in ("tuning", "strategies", "backtest"))]
+    for folder in rooms:
+        for path in sorted(folder.rglob("*.py")):
+            digest.update(path.read_bytes())
+    return digest.hexdigest()

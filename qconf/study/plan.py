@@ -1,0 +1,99 @@
+"""What the study measures: its walk-forwards, the paper's claims, the settings whose effect is shown."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from qconf.strategies import Options
+from qconf.study.pieces import GENERATED, Piece
+
+CRAY = "cray-xc40.yaml"
+TRACES = (
+    ("KTH SP2", "KTH-SP2-1996-2.1-cln.swf.gz", "kth-sp2.yaml"),
+    ("SDSC SP2", "SDSC-SP2-1998-4.2-cln.swf.gz", "sdsc-sp2.yaml"),
+    ("HPC2N", "HPC2N-2002-2.1-cln.swf.gz", "hpc2n.yaml"),
+)
+QUICK_MONTHS = 4  # of generated months and of each log
+QUICK_SENSITIVITY = 2
+SENSITIVITY = 5
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What the paper says of a strategy beside another, per cent; plus is more.
+
+    Attributes
+    ----------
+    strategy, reference, metric : str
+    average, best : float or None
+        As published; None where nothing is said.
+    without : tuple of str
+        Months left out.
+    text : str
+        Published in other words than a number.
+    """
+
+    strategy: str
+    reference: str
+    metric: str
+    average: float | None = None
+    best: float | None = None
+    without: tuple[str, ...] = ()
+    text: str = ""
+
+
+#: Kondameedi and Vadhiyar, CCGrid 2017, section VII.
+CLAIMS = (
+    Claim("dp-nlp", "pp", "mean_wait", -12, -26),
+    Claim("dp-nlp", "static", "mean_wait", -16, -44, without=("2016-01",)),
+    Claim("dqr", "dp-nlp", "mean_wait", -12, -59),
+    Claim("dqr", "static", "mean_wait", -24),
+    Claim("hybrid", "static", "mean_wait", -46, -74),
+    Claim("hybrid", "shared", "mean_wait", -55, -83),
+    Claim("dp-nlp", "mqb", "mean_wait", -50),
+    Claim("hybrid", "static", "mean_bounded_slowdown", -39),
+    Claim("hybrid", "shared", "mean_bounded_slowdown", -35),
+    Claim("hybrid", "static", "utilization_window", 12),
+    Claim("hybrid", "dqr", "utilization_window", text="+3 to +4"),
+    Claim("hybrid", "mqb", "utilization_window", text="up to +8"),
+)
+
+
+def generated(options: Options, *, quick: bool) -> Piece:
+    """Every strategy on the generated months."""
+    return Piece("generated", GENERATED, CRAY, QUICK_MONTHS if quick else None, options=options)
+
+
+def logs(options: Options, *, quick: bool) -> list[Piece]:
+    """Every strategy on the public logs."""
+    return [
+        Piece(config.removesuffix(".yaml"), name, config, QUICK_MONTHS if quick else None, options=options, what=title)
+        for title, name, config in TRACES
+    ]
+
+
+def sensitivity(options: Options, *, quick: bool) -> list[Piece]:
+    """dp-nlp and hybrid on generated months, one setting changed at a time."""
+    changes: list[tuple[str, dict[str, object]]] = [("as it is", {})]
+    changes += [(f"chunkSize {chunk} cores", {"chunk": chunk}) for chunk in (240, 1200)]
+    changes += [(f"degPercent {100 * part:.0f} %", {"degradation": part}) for part in (0.1, 1.0)]
+    changes += [(f"tau by {name}", {"reference": name}) for name in ("idqueue", "large")]
+    changes += [(f"{samples} samples", {"samples": samples}) for samples in (30, 300)]
+    changes += [(f"slack {slack:g}", {"slack": slack}) for slack in (0.0, 0.6)]
+    changes += [("tau_util 0.8", {"utilization": 0.8})]
+    changes += [("split on what jobs ran, not on walltime", {"split_on": "runtime"})]
+    changes += [("dqr visits queues at random", {"order": "random"})]
+    changes += [("carving judged by partitions", {"carve": "partitions"})]
+    months = QUICK_SENSITIVITY if quick else SENSITIVITY
+    return [
+        Piece(
+            f"sensitivity-{i}",
+            GENERATED,
+            CRAY,
+            months,
+            ("dp-nlp", "dqr", "hybrid"),
+            replace(options, **change),  # type: ignore[arg-type]
+            what,
+        )
+        for i, (what, change) in enumerate(changes)
+    ]
