@@ -150,7 +150,16 @@ def _surrogates(found: Outcome) -> str:
         for step in steps
         if _finite(step.get("above_constrained_percent")) and _finite(step.get("above_free_percent"))
     ]
+    slacks = [step["slack"] for step in steps if step.get("step") == "bounds"]
+    poor = sum(step.get("step") == "surrogate" and step.get("r2") is None for step in steps)
     out = []
+    if poor:
+        text = (
+            f"In {poor} of {len(slacks)} months the lower bounds and the proportional constraint leave so few divisions "
+            f"(slack had to be {min(slacks):.2f} to {max(slacks):.2f} for any to be left) that each was simulated, and "
+            "dp-nlp needed no surrogate: neither its samples nor its slack up to that value matter then."
+        )
+        out += [text]
     if fits:
         degrees = Counter(int(step["degree"]) for step in fits)
         shown = ", ".join(f"{degrees[degree]} of degree {degree}" for degree in sorted(degrees))
@@ -213,7 +222,7 @@ def _plainly(logs: Sequence[Outcome]) -> str:
         if parts[kindest] > 1:
             text += (
                 f"Partitioning is a bad idea: the best of the partitioned strategies, {kindest}, makes jobs wait "
-                f"{parts[kindest]:.1f} times as long as one shared machine without any queue, strict `pp` "
+                f"{parts[kindest]:.2f} times as long as one shared machine without any queue, strict `pp` "
                 f"{parts['pp']:.1f} times."
             )
         else:

@@ -85,7 +85,7 @@ def test_says_plainly_when_partitioning_is_a_bad_idea():
     bad = outcome(dict(zip(names, ([10], [9], [50], [40], [8]), strict=True)))
     text = page._plainly([bad])
     assert "the least mean wait has lxf-easy, 0.800" in text
-    assert "Partitioning is a bad idea: the best of the partitioned strategies, pp, makes jobs wait 4.0 times" in text
+    assert "Partitioning is a bad idea: the best of the partitioned strategies, pp, makes jobs wait 4.00 times" in text
     good = outcome(dict(zip(names, ([10], [9], [5], [4], [8]), strict=True)))
     assert "bad idea" not in page._plainly([good])
 
