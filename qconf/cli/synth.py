@@ -8,7 +8,13 @@ import click
 
 
 @click.command("synth")
-@click.option("--preset", type=click.Choice(["cray-xc40", "stable"]), default="cray-xc40", show_default=True)
+@click.option(
+    "--preset",
+    type=click.Choice(["cray-xc40", "stable"]),
+    default="cray-xc40",
+    show_default=True,
+    help="The paper's machine month by month, or one stream at a constant load.",
+)
 @click.option(
     "--months",
     type=click.IntRange(1),

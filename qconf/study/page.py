@@ -156,8 +156,8 @@ def _surrogates(found: Outcome) -> str:
     if poor:
         text = (
             f"In {poor} of {len(slacks)} months the lower bounds and the proportional constraint leave so few "
-            f"divisions (slack had to be {min(slacks):.2f} to {max(slacks):.2f} for any to be left) that each was simulated, and "
-            "dp-nlp needed no surrogate: neither its samples nor its slack up to that value matter then."
+            f"divisions (slack had to be {min(slacks):.2f} to {max(slacks):.2f} for any to be left) that each was "
+            "simulated, and dp-nlp needed no surrogate: neither its samples nor its slack up to that value matter then."
         )
         out += [text]
     if fits:
