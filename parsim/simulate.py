@@ -86,14 +86,10 @@ def _check(workload: Workload, system: System) -> None:
         return
     if int(workload.queue.max()) >= len(system.queues):
         job = int(np.argmax(workload.queue))
-        raise ValueError(
-            f"queue[{job}]: {workload.queue[job]}, but the system has {len(system.queues)} queues"
-        )
+        raise ValueError(f"queue[{job}]: {workload.queue[job]}, but the system has {len(system.queues)} queues")
     if int(workload.cores.max()) > system.cores:
         job = int(np.argmax(workload.cores))
-        raise ValueError(
-            f"cores[{job}]: {workload.cores[job]} is wider than the machine of {system.cores} cores"
-        )
+        raise ValueError(f"cores[{job}]: {workload.cores[job]} is wider than the machine of {system.cores} cores")
     for i, queue in enumerate(system.queues):
         for name, limit, concerned in (
             ("max_run_cores", queue.max_run_cores, workload.queue == i),
@@ -111,9 +107,7 @@ def _check(workload: Workload, system: System) -> None:
 def _bits(workload: Workload) -> int:
     """Low bits of a key that hold a job; the high ones must hold every instant that can occur."""
     bits = max(1, (len(workload) - 1).bit_length())
-    latest = (
-        int(workload.submit[-1] - workload.submit[0]) + int(workload.effective_runtime.sum()) + MAX_DURATION
-    )
+    latest = int(workload.submit[-1] - workload.submit[0]) + int(workload.effective_runtime.sum()) + MAX_DURATION
     if latest >= 1 << (62 - bits):
         raise ValueError(f"{len(workload)} jobs of {latest} seconds in all: too long for one simulation")
     return bits
@@ -178,22 +172,23 @@ def _simulate_plain(workload: Workload, system: System) -> Outcome:
 def _simulate_machine(workload: Workload, system: System) -> Outcome:
     state = _pack(workload, system)
     run(*state)
-    start, place = state.jobs[:, at.START], state.jobs[:, at.PLACE]
-    if (start < 0).any():
+    start, place = state.start, state.fate[:, at.PLACE]
+    if start.min() < 0:
         stuck = np.flatnonzero(start < 0)
-        raise RuntimeError(
-            f"{stuck.size} jobs never started, the first is job {stuck[0]}: a defect of the simulator"
-        )
+        raise RuntimeError(f"{stuck.size} jobs never started, the first is job {stuck[0]}: a defect of the simulator")
+    start += workload.submit[0]
+    if not state.settings[at.SPREAD]:
+        return start, place.copy(), {}
     shares = {int(job): state.shares[-1 - place[job]].copy() for job in np.flatnonzero(place < 0)}
-    return start + workload.submit[0], np.where(place < 0, SPREAD, place).astype(np.int32), shares
+    return start, np.maximum(place, SPREAD), shares
 
 
 def _eligible(workload: Workload, system: System, homes: NDArray[np.int64]) -> NDArray[np.int64]:
     """Instant from which each job may enter the pool, from the first submit on; exact, rule 15."""
-    eligible = np.full(len(workload), NEVER, dtype=np.int64)
     pool = system.pool
     if pool is None or not system.pool_cores:
-        return eligible
+        return np.empty(0, dtype=np.int64)
+    eligible = np.full(len(workload), NEVER, dtype=np.int64)
     may = homes < len(system.queues)
     if pool.placement == "pool":
         may &= workload.cores <= pool.cores
@@ -203,12 +198,17 @@ def _eligible(workload: Workload, system: System, homes: NDArray[np.int64]) -> N
             continue
         ratio = Fraction(repr(float(pool.threshold))) / Fraction(repr(float(queue.priority)))
         bound = np.minimum(workload.walltime[members], queue.walltime[1])
-        distinct, inverse = np.unique(bound, return_inverse=True)
-        delay = [min(-((-ratio.numerator * int(w)) // ratio.denominator), MAX_DURATION * 2) for w in distinct]
-        eligible[members] = (
-            workload.submit[members] - workload.submit[0] + np.array(delay, dtype=np.int64)[inverse]
-        )
+        eligible[members] = workload.submit[members] - workload.submit[0] + _ceil_times(ratio, bound)
     return eligible
+
+
+def _ceil_times(ratio: Fraction, seconds: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Round ``ratio * seconds`` up, exactly; beyond any instant that can occur it is cut off."""
+    if ratio.numerator <= 2**31 and ratio.denominator <= 2**62:
+        return np.minimum(-(-(seconds * ratio.numerator) // ratio.denominator), 2 * MAX_DURATION)
+    distinct, inverse = np.unique(seconds, return_inverse=True)
+    products = [-(-(ratio.numerator * int(second)) // ratio.denominator) for second in distinct]
+    return np.array([min(product, 2 * MAX_DURATION) for product in products], dtype=np.int64)[inverse]
 
 
 def _pack(workload: Workload, system: System) -> at.State:
@@ -220,38 +220,52 @@ def _pack(workload: Workload, system: System) -> at.State:
     settings = _pack_settings(workload, system)
     users, user = _number_users(workload, system)
 
-    jobs = np.zeros((n, 15), dtype=np.int64)
-    jobs[:, at.SUBMIT] = workload.submit - workload.submit[0]
-    jobs[:, at.CORES] = workload.cores
-    jobs[:, at.RUNTIME] = workload.effective_runtime
-    jobs[:, at.WALLTIME] = workload.walltime
-    jobs[:, at.QUEUE] = workload.queue
-    jobs[:, at.USER] = user
-    jobs[:, at.HOME] = homes
-    jobs[:, at.ELIGIBLE] = eligible
-    jobs[:, at.START] = jobs[:, at.CAUSE] = jobs[:, at.HELD_SINCE] = -1
-
+    jobs = np.empty((n, 8), dtype=np.int32)
+    at.fill_jobs(
+        jobs,
+        workload.submit,
+        workload.cores,
+        workload.effective_runtime,
+        workload.walltime,
+        workload.queue,
+        user,
+        homes,
+    )
     may_enter = int((eligible < NEVER).sum())
     entries = np.bincount(homes, minlength=part_cores.size + 1)
     entries[-2] += may_enter  # these may stand in the pool's list as well
+    total = int(entries.sum()) + at.BLOCK
     most = np.minimum(part_cores, n) + 1
-    parts = np.zeros((part_cores.size + 1, 16), dtype=np.int64)
+    parts = np.zeros((part_cores.size + 1, 20), dtype=np.int64)
     parts[:-1, at.CAPACITY] = parts[:-1, at.FREE] = part_cores
     parts[1:, at.OFFSET] = np.cumsum(entries)[:-1]
     parts[1:, at.FIRST_RUNNING] = np.cumsum(most)
     parts[:, at.HEAD] = -1
+    parts[:, at.FIRST_STARVING] = NEVER
 
     spread = 1 + int(entries[-1]) + (may_enter + int(entries[-2]) if settings[at.COMBINED] else 0)
     starves = bool(settings[at.STARVES])
     ends = np.cumsum(np.bincount(workload.queue, minlength=len(system.queues)))
     code, constants, columns, depth = _pack_formula(workload, system)
+    held = np.zeros((n if settings[at.TRACK_HELD] else 0, 2), dtype=np.int64)
+    held[:, at.HELD_SINCE] = -1
     return at.State(
         jobs=jobs,
+        start=np.full(n, -1, dtype=np.int64),
+        fate=np.empty((n, 3), dtype=np.int32),
+        eligible=eligible,
+        held=held,
         queues=_pack_queues(system),
         parts=parts,
         settings=settings,
-        waiting=np.empty((3, int(entries.sum())), dtype=np.int32),
-        value=np.empty(int(entries.sum()), dtype=np.float64),
+        w_job=np.zeros(total, dtype=np.int32),
+        w_cores=np.zeros(total, dtype=np.int32),
+        w_time=np.zeros(total, dtype=np.int32),
+        w_group=np.zeros(total, dtype=np.int32),
+        value=np.empty(total, dtype=np.float64),
+        origin=np.empty(total, dtype=np.float64),
+        slope=np.empty(total, dtype=np.float64),
+        pick=np.empty(int(entries.max()), dtype=np.int32),
         expected=np.empty(int(most.sum()), dtype=np.int64),
         held_cores=np.empty(int(most.sum()), dtype=np.int64),
         ends=np.empty(min(n, system.cores) + 1, dtype=np.int64),
@@ -262,9 +276,7 @@ def _pack(workload: Workload, system: System) -> at.State:
         constants=constants,
         columns=columns,
         scratch=np.empty((1 + depth, orders.CHUNK)),
-        by_queue=np.argsort(workload.queue, kind="stable").astype(np.int32)
-        if starves
-        else np.empty(0, np.int32),
+        by_queue=np.argsort(workload.queue, kind="stable").astype(np.int32) if starves else np.empty(0, np.int32),
         cursors=np.stack([np.concatenate([[0], ends[:-1]]), ends], axis=1),
         usable=np.zeros(part_cores.size, dtype=np.bool_),
         idle=np.zeros(part_cores.size, dtype=np.int64),
@@ -274,13 +286,14 @@ def _pack(workload: Workload, system: System) -> at.State:
 def _pack_settings(workload: Workload, system: System) -> NDArray[np.int64]:
     pool = system.pool if system.mode == "hybrid" else None
     formula = system.formula
-    settings = np.zeros(14, dtype=np.int64)
+    settings = np.zeros(17, dtype=np.int64)
     settings[at.BACKFILL] = system.backfill
     settings[at.ORDER] = orders.FORMULA if formula is not None else ORDERS.index(system.order)
     settings[at.COMBINED] = pool is not None and pool.placement == "combined"
     settings[at.STARVING_FIRST] = pool is not None and pool.starving_first
     settings[at.MOVE] = pool is not None and pool.entry == "move"
     settings[at.LIMITS] = system.has_limits
+    settings[at.USER_LIMITS] = any(queue.max_user_run or queue.max_user_cores for queue in system.queues)
     settings[at.TRACK_HELD] = system.has_limits and formula is not None and formula.uses_eligible_time
     settings[at.STARVES] = any(queue.starvation is not None for queue in system.queues)
     settings[at.BITS] = _bits(workload)
@@ -299,11 +312,12 @@ def _number_users(workload: Workload, system: System) -> tuple[int, NDArray[np.i
 
 def _pack_queues(system: System) -> NDArray[np.int64]:
     ranks = sorted({queue.priority for queue in system.queues})
-    table = np.zeros((len(system.queues), 9), dtype=np.int64)
-    for row, queue in zip(table, system.queues, strict=True):
+    table = np.zeros((len(system.queues), 10), dtype=np.int64)
+    for row, queue, weight in zip(table, system.queues, _whole_priorities(system), strict=True):
         row[at.STARVATION] = NEVER if queue.starvation is None else queue.starvation
         row[at.RANK] = ranks.index(queue.priority)
         row[at.MAX_WALLTIME] = queue.walltime[1]
+        row[at.WEIGHT] = weight
         for column, limit in (
             (at.MAX_RUN, queue.max_run),
             (at.MAX_RUN_CORES, queue.max_run_cores),
@@ -317,27 +331,22 @@ def _pack_queues(system: System) -> NDArray[np.int64]:
 def _pack_formula(
     workload: Workload, system: System
 ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64], int]:
-    """Program, constants, columns (the first has queue priorities) and depth of the stack."""
-    priority = np.array([queue.priority for queue in system.queues], dtype=np.float64)[workload.queue]
-    whole = _whole_priorities(system)[workload.queue]
+    """Program, constants, columns and depth of the stack."""
     formula = system.formula
     if formula is None:
-        return np.empty((0, 2), np.int64), np.empty(0), whole[np.newaxis], 0
+        return np.empty((0, 2), np.int64), np.empty(0), np.empty((0, 0)), 0
+    priority = np.array([queue.priority for queue in system.queues], dtype=np.float64)[workload.queue]
     base = np.stack([priority, workload.walltime, workload.cores, np.zeros(len(workload))])
-    code = formula.code.copy()
-    code[code[:, 0] == orders.COLUMN, 1] += 1
-    return (
-        code,
-        formula.constants,
-        np.concatenate([whole[np.newaxis], formula.columns(base)]),
-        formula.depth,
-    )
+    return formula.code, formula.constants, formula.columns(base), formula.depth
 
 
-def _whole_priorities(system: System) -> NDArray[np.float64]:
-    """Priorities scaled to whole numbers, so that equal priority factors are equal as floats too."""
+def _whole_priorities(system: System) -> list[int]:
+    """Priorities as whole numbers in proportion; rounded where the exact ones would leave 62 bits."""
     exact = [Fraction(repr(float(queue.priority))) for queue in system.queues]
     scale = math.lcm(*(value.denominator for value in exact))
-    if scale * max(exact) > 2**22:  # with a wait below 2**31 their product would not be exact
-        scale = 1
-    return np.array([float(value * scale) for value in exact])
+    whole = [int(value * scale) for value in exact]
+    common = math.gcd(*whole)
+    whole = [value // common for value in whole]
+    if max(whole) >= 2**62:
+        whole = [max(1, int(value * 2**61 / max(exact))) for value in exact]
+    return whole

@@ -1,6 +1,8 @@
-"""Where the event loop of `parsim.kernels.machine` keeps what: the columns of its few arrays.
+"""Where the event loop of `parsim.kernels.machine` keeps what: the arrays of its state and their columns.
 
-P parts, of which the last is the pool (a shared machine is a pool that all call home), Q queues, n jobs. All are int64 but where said.
+P parts, of which the last is the pool (a shared machine is a pool that all call home), Q queues, n jobs. A waiting list is a stretch
+of the arrays `w_job`, `w_cores`, ...: in its order if that is constant, else by number, and then who goes first is selected, not sorted:
+a pass asks for the first job and, behind a head, for the few that fit.
 """
 
 from __future__ import annotations
@@ -13,10 +15,15 @@ from numpy.typing import NDArray
 
 NEVER = np.int64(2**62)
 STARVING = np.int32(2**30)  #: group of the starving, above every rank of a queue
+PASSED = np.int32(-(2**31))  #: sign of a group: the visit has passed this entry, or its limits hold it
+GROUP = np.int32(2**31 - 1)  #: mask that takes that sign away
 
-#: Columns of `jobs`: what was submitted, where the job may wait, what became of it, what its limits do to it.
-(SUBMIT, CORES, RUNTIME, WALLTIME, QUEUE, USER, HOME, ELIGIBLE,
- START, PLACE, HOW, CAUSE, IS_HEAD, HELD_SINCE, HELD_FOR) = range(15)  # fmt: skip
+#: Columns of `jobs`.
+(SUBMIT, CORES, RUNTIME, WALLTIME, QUEUE, USER, HOME, IS_HEAD) = range(8)
+#: Columns of `fate`: what became of a job.
+(PLACE, HOW, CAUSE) = range(3)
+#: Columns of `held`: since when its limits hold a job, or -1; for how long they did before.
+(HELD_SINCE, HELD_FOR) = range(2)
 #: Columns of `queues`; what runs counts the heads of the present pass.
 (
     STARVATION,
@@ -26,49 +33,76 @@ STARVING = np.int32(2**30)  #: group of the starving, above every rank of a queu
     MAX_USER_RUN,
     MAX_USER_CORES,
     MAX_WALLTIME,
+    WEIGHT,
     USED_JOBS,
     USED_CORES,
-) = range(9)
-#: Columns of `parts`: its cores, its waiting list and its running jobs; from T_RESERVED on, the plan of the present pass. One row more,
-#: the last, has the reserved list.
-(CAPACITY, FREE, OFFSET, LAST, DIRTY, FIRST_RUNNING, RUNNING,
- T_RESERVED, T_RELEASED, SHARE, HEAD, INSTANT, EXTRA, SLACK, SLACK_ALONE, PLANNED) = range(16)  # fmt: skip
-#: Entries of `settings`, the last four of which count.
-(BACKFILL, ORDER, COMBINED, STARVING_FIRST, MOVE, LIMITS, TRACK_HELD, STARVES, BITS, LONE,
- RUNNING_JOBS, WAKES, WAITING, SPREAD) = range(14)  # fmt: skip
+) = range(10)
+#: Columns of `parts`: its cores, its waiting list and its running jobs; whether the last plan of its head still stands, from which
+#: job on it has not seen who waits, and whether anybody came since; from T_RESERVED on, the plan of the present pass. One row more, the last, has the reserved list.
+(CAPACITY, FREE, OFFSET, LAST, FIRST_STARVING, FIRST_RUNNING, RUNNING, STANDS, KEPT_HEAD, SEEN, FRESH,
+ T_RESERVED, T_RELEASED, SHARE, HEAD, INSTANT, EXTRA, SLACK, SLACK_ALONE, PLANNED) = range(20)  # fmt: skip
+#: Entries of `settings`; from RUNNING_JOBS on they count.
+(BACKFILL, ORDER, COMBINED, STARVING_FIRST, MOVE, LIMITS, USER_LIMITS, TRACK_HELD, STARVES, BITS, LONE,
+ RUNNING_JOBS, WAKES, WAITING, SPREAD, NEXT_STARVING, SUBMITTED) = range(17)  # fmt: skip
 #: How a job came to start: before any head in its list, behind one, by a reservation, on its partition and the pool together.
 IN_TURN, BACKFILLED, RESERVED, SPANNING = range(4)
+BLOCK = 32  #: entries of a list examined at once; the lists are padded by as many
+UNKNOWN = np.int64(-1)  #: `FIRST_STARVING`, before somebody asks
 
 #: The event loop allocates nothing, so it needs no reference counts: they took two thirds of its time.
-kernel = njit(cache=True, nogil=True, _nrt=False)
+kernel = njit(cache=True, nogil=True, _nrt=False, no_cfunc_wrapper=True)
 #: Helpers become part of the event loop: they are many, small, and called for every job.
 inlined = njit(cache=True, nogil=True, forceinline=True, _nrt=False)
+#: Those that take the `State` have no entry from Python, which would take longer to compile than they do.
+inlined_in_loop = njit(
+    cache=True, nogil=True, forceinline=True, _nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True
+)
 
 
 class State(NamedTuple):
     """Everything that the event loop reads and writes."""
 
-    jobs: NDArray[np.int64]  # (n, 15), ascending by submit, from 0
-    queues: NDArray[np.int64]  # (Q, 9)
-    parts: NDArray[np.int64]  # (P + 1, 16)
-    settings: NDArray[np.int64]  # (14,)
-    waiting: NDArray[np.int32]  # (3, ...): job, cores and group of each waiting job, list after list
-    value: NDArray[np.float64]  # (...), beside `waiting`: sorts within a group, largest first
+    jobs: NDArray[np.int32]  # (n, 8), ascending by submit, from 0
+    start: NDArray[np.int64]  # (n,), -1 before
+    fate: NDArray[np.int32]  # (n, 3)
+    eligible: NDArray[np.int64]  # (n,): instant from which a job may enter the pool
+    held: NDArray[np.int64]  # (n, 2), or empty where nobody asks
+    queues: NDArray[np.int64]  # (Q, 10)
+    parts: NDArray[np.int64]  # (P + 1, 20)
+    settings: NDArray[np.int64]  # (17,)
+    w_job: NDArray[np.int32]  # (...): waiting jobs, list after list, each ascending
+    w_cores: NDArray[np.int32]  # (...), beside `w_job`, as all that follow
+    w_time: NDArray[np.int32]  # walltime
+    w_group: NDArray[np.int32]  # the largest goes first; negative: see `PASSED`
+    value: NDArray[np.float64]  # sorts within a group, largest first
+    origin: NDArray[np.float64]  # submit, and
+    slope: NDArray[np.float64]  # what the wait (or its cube) is multiplied by in the orders that are ratios
+    pick: NDArray[np.int32]  # entries that may be backfilled, a heap
     expected: NDArray[np.int64]  # (...): keys of the running jobs of each part, ascending by expected end
     held_cores: NDArray[np.int64]  # (...), beside `expected`
-    ends: NDArray[np.int64]  # (...): heap of real ends
-    wakes: NDArray[np.int64]  # (...): heap of eligibility instants
+    ends: NDArray[np.int64]  # heap of real ends
+    wakes: NDArray[np.int64]  # heap of eligibility instants
     used_by: NDArray[np.int64]  # (users * Q, 2): running jobs and cores of each user in each queue
     shares: NDArray[np.int64]  # (..., P): cores on each part of the jobs that are spread; PLACE is -1 - row
     code: NDArray[np.int64]  # (k, 2): a formula's operations and operands
-    constants: NDArray[np.float64]  # (...)
-    columns: NDArray[
-        np.float64
-    ]  # (1 + m, n): the priority of each job's queue, then what a formula computes from a job alone
+    constants: NDArray[np.float64]
+    columns: NDArray[np.float64]  # (m, n): what a formula computes from a job alone
     scratch: NDArray[np.float64]  # (1 + depth, CHUNK): eligible times, then the formula's stack
-    by_queue: NDArray[
-        np.int32
-    ]  # (n,): jobs grouped by queue, in order within it; empty where nothing starves
+    by_queue: NDArray[np.int32]  # (n,): jobs grouped by queue, in order; empty where nothing starves
     cursors: NDArray[np.int64]  # (Q, 2): begin and end of each queue's group
     usable: NDArray[np.bool_]  # (P,): parts that a reservation may use
     idle: NDArray[np.int64]  # (P,): their idle cores at its instant
+
+
+@njit(cache=True, nogil=True)
+def fill_jobs(jobs, submit, cores, runtime, walltime, queue, user, homes):
+    """Gather the columns of all jobs, each column of shape (n,), in the rows of `jobs`; submits count from the first."""
+    for j in range(jobs.shape[0]):
+        jobs[j, SUBMIT] = submit[j] - submit[0]
+        jobs[j, CORES] = cores[j]
+        jobs[j, RUNTIME] = runtime[j]
+        jobs[j, WALLTIME] = walltime[j]
+        jobs[j, QUEUE] = queue[j]
+        jobs[j, USER] = user[j]
+        jobs[j, HOME] = homes[j]
+        jobs[j, IS_HEAD] = 0

@@ -16,225 +16,155 @@ import numpy as np
 from parsim.kernels.layout import (
     BITS,
     CAPACITY,
-    COMBINED,
     CORES,
-    DIRTY,
-    ELIGIBLE,
-    FREE,
+    FIRST_STARVING,
     HEAD,
     HOME,
-    INSTANT,
     LAST,
-    LIMITS,
-    LONE,
     MOVE,
     NEVER,
-    OFFSET,
-    ORDER,
+    NEXT_STARVING,
     PLANNED,
     RUNNING_JOBS,
-    START,
     STARVATION,
     STARVES,
-    STARVING,
     SUBMIT,
+    SUBMITTED,
     T_RESERVED,
-    TRACK_HELD,
+    UNKNOWN,
     WAITING,
     WAKES,
-    WALLTIME,
-    inlined,
+    State,
+    inlined_in_loop,
     kernel,
 )
-from parsim.kernels.order import LJF, SJF
 from parsim.kernels.reserved import visit_reserved
 from parsim.kernels.running import pop_key, push_key
 from parsim.kernels.starts import drop_head, end_job
-from parsim.kernels.waiting import group_of, insert_waiting, sort_waiting, visit_list
+from parsim.kernels.waiting import add_waiting, begin_starving, leave_list, visit_list
 
 
-@inlined
-def next_starving(jobs, queues, by_queue, cursors, q, now):
-    """Instant at which the next waiting job of queue q begins to starve, or NEVER."""
-    period = queues[q, STARVATION]
-    if period == NEVER:
-        return NEVER
-    while cursors[q, 0] < cursors[q, 1]:
-        j = by_queue[cursors[q, 0]]
-        instant = jobs[j, SUBMIT] + period
-        if jobs[j, START] < 0 and instant > now:
-            return instant
-        cursors[q, 0] += 1
-    return NEVER
+@inlined_in_loop
+def advance_starving(s, now):
+    """Let those starve whose time has come; `NEXT_STARVING` becomes the instant of the next one that still waits, or NEVER."""
+    queues, cursors = s.queues, s.cursors
+    soonest = NEVER
+    for q in range(queues.shape[0]):
+        period = queues[q, STARVATION]
+        if period == NEVER:
+            continue
+        while cursors[q, 0] < cursors[q, 1]:
+            j = np.int64(s.by_queue[cursors[q, 0]])
+            if s.start[j] < 0:
+                instant = s.jobs[j, SUBMIT] + period
+                if instant > now:
+                    soonest = min(soonest, instant)
+                    break
+                begin_starving(s, j, now)
+            cursors[q, 0] += 1
+    s.settings[NEXT_STARVING] = soonest
+
+
+@inlined_in_loop
+def next_event(s, submit, now):
+    """Return the next instant at which anything happens, or NEVER; `submit` is the next submission."""
+    wakes = s.wakes
+    settings = s.settings
+    bits = settings[BITS]
+    low = (np.int64(1) << bits) - 1
+    t = submit
+    if settings[RUNNING_JOBS] > 0:
+        t = min(t, s.ends[0] >> bits)
+    if settings[WAITING] > 0:
+        if settings[STARVES] and settings[NEXT_STARVING] <= t:
+            advance_starving(s, now)
+            t = min(t, settings[NEXT_STARVING])
+        while settings[WAKES] > 0 and s.start[wakes[0] & low] >= 0:
+            pop_key(wakes, settings[WAKES])
+            settings[WAKES] -= 1
+        if settings[WAKES] > 0:
+            t = min(t, wakes[0] >> bits)
+    return t
+
+
+@inlined_in_loop
+def submit_job(s, j, now):
+    """Job j enters its home list."""
+    settings, eligible = s.settings, s.eligible
+    home = s.jobs[j, HOME]
+    settings[WAITING] += 1
+    add_waiting(s, home, j, now)
+    if home < s.parts.shape[0] - 2 and eligible.size > 0 and eligible[j] < NEVER:
+        push_key(s.wakes, settings[WAKES], (eligible[j] << settings[BITS]) | j)
+        settings[WAKES] += 1
+
+
+@inlined_in_loop
+def enter_pool(s, j, now):
+    """Job j has become eligible: it enters the pool's list and, with entry `move`, leaves its partition's (rule 16)."""
+    parts, jobs = s.parts, s.jobs
+    pool = parts.shape[0] - 2
+    if s.settings[MOVE] and jobs[j, CORES] <= parts[pool, CAPACITY]:
+        leave_list(s, jobs[j, HOME], j)
+        jobs[j, HOME] = pool
+        parts[pool, FIRST_STARVING] = UNKNOWN
+    add_waiting(s, pool, j, now)
+
+
+@inlined_in_loop
+def one_pass(s, now):
+    """Visit every list that anybody waits in."""
+    parts = s.parts
+    count = parts.shape[0] - 1
+    for p in range(count):
+        parts[p, T_RESERVED] = NEVER
+    if parts[count, LAST] > 0:
+        visit_reserved(s, now)
+    for p in range(count):
+        if parts[p, LAST] > 0 and parts[p, CAPACITY] > 0:
+            visit_list(s, p, now)
+    for p in range(count + 1):
+        parts[p, PLANNED] = 0
+        if parts[p, HEAD] >= 0:
+            drop_head(s, p)
 
 
 @kernel
 def run(
-    jobs,
-    queues,
-    parts,
-    settings,
-    waiting,
-    value,
-    expected,
-    held_cores,
-    ends,
-    wakes,
-    used_by,
-    shares,
-    code,
-    constants,
-    columns,
-    scratch,
-    by_queue,
-    cursors,
-    usable,
-    idle,
-):
-    """Simulate all jobs; fills the columns START, PLACE, HOW and CAUSE of `jobs`, and `shares`.
-
-    The arrays are those of `parsim.kernels.layout.State`, in its order.
-    """
-    n = jobs.shape[0]
-    classes = queues.shape[0]
-    count = parts.shape[0] - 1
-    pool = count - 1
+    jobs, start, fate, eligible, held, queues, parts, settings, w_job, w_cores, w_time, w_group, value, origin, slope, pick,
+    expected, held_cores, ends, wakes, used_by, shares, code, constants, columns, scratch, by_queue, cursors, usable, idle,
+):  # fmt: skip
+    """Simulate all jobs; fills `start`, `fate` and `shares`. The arrays are those of `parsim.kernels.layout.State`, in its order."""
+    s = State(
+        jobs, start, fate, eligible, held, queues, parts, settings, w_job, w_cores, w_time, w_group, value, origin, slope, pick,
+        expected, held_cores, ends, wakes, used_by, shares, code, constants, columns, scratch, by_queue, cursors, usable, idle,
+    )  # fmt: skip
+    n = s.jobs.shape[0]
     bits = settings[BITS]
     low = (np.int64(1) << bits) - 1
-    varying = settings[ORDER] > LJF  # the order changes as time passes
-    lone = settings[LONE] != 0
-    moves = settings[MOVE] != 0
-    combined = settings[COMBINED] != 0
-    may_skip = (
-        not combined
-        and settings[TRACK_HELD] == 0
-        and (settings[LIMITS] == 0 or parts[pool, CAPACITY] == 0 or lone)
-    )
-    nxt = 0
+    nxt = np.int64(0)
     now = np.int64(-1)
     while True:
-        t = NEVER
-        if nxt < n:
-            t = jobs[nxt, SUBMIT]
-        if settings[RUNNING_JOBS] > 0:
-            t = min(t, ends[0] >> bits)
-        if settings[WAITING] > 0:
-            if settings[STARVES]:
-                for q in range(classes):
-                    t = min(t, next_starving(jobs, queues, by_queue, cursors, q, now))
-            while settings[WAKES] > 0 and jobs[wakes[0] & low, START] >= 0:
-                pop_key(wakes, settings[WAKES])
-                settings[WAKES] -= 1
-            if settings[WAKES] > 0:
-                t = min(t, wakes[0] >> bits)
-        if t == NEVER:
+        now = next_event(s, np.int64(s.jobs[nxt, SUBMIT]) if nxt < n else NEVER, now)
+        if now == NEVER:
             break
-        now = t
-
-        while settings[RUNNING_JOBS] > 0 and (ends[0] >> bits) == now:
-            j = ends[0] & low
-            pop_key(ends, settings[RUNNING_JOBS])
+        while settings[RUNNING_JOBS] > 0 and (s.ends[0] >> bits) == now:
+            j = s.ends[0] & low
+            pop_key(s.ends, settings[RUNNING_JOBS])
             settings[RUNNING_JOBS] -= 1
-            end_job(jobs, queues, parts, settings, expected, held_cores, used_by, shares, j)
-
-        while nxt < n and jobs[nxt, SUBMIT] == now:
-            home = jobs[nxt, HOME]
-            settings[WAITING] += 1
-            if (varying and home <= pool) or (home == pool and not lone):
-                parts[home, DIRTY] = 1
-                i = parts[home, OFFSET] + parts[home, LAST]
-                waiting[0, i] = nxt
-                waiting[1, i] = jobs[nxt, CORES]
-                parts[home, LAST] += 1
-            else:
-                v = 0.0
-                if home <= pool and settings[ORDER] == SJF:
-                    v = -float(jobs[nxt, WALLTIME])
-                elif home <= pool and settings[ORDER] == LJF:
-                    v = float(jobs[nxt, WALLTIME])
-                group = group_of(jobs, queues, parts, settings, home, nxt, now)
-                insert_waiting(jobs, parts, waiting, value, home, nxt, group, 0.0 if group == STARVING else v)
-            if home < pool and jobs[nxt, ELIGIBLE] < NEVER:
-                push_key(wakes, settings[WAKES], (jobs[nxt, ELIGIBLE] << bits) | nxt)
-                settings[WAKES] += 1
+            end_job(s, j)
+        while nxt < n and s.jobs[nxt, SUBMIT] == now:
+            submit_job(s, nxt, now)
             nxt += 1
-
+        settings[SUBMITTED] = nxt
         if settings[WAITING] == 0:
             continue
-        while settings[WAKES] > 0 and (wakes[0] >> bits) <= now:
-            j = wakes[0] & low
-            pop_key(wakes, settings[WAKES])
+        while settings[WAKES] > 0 and (s.wakes[0] >> bits) <= now:
+            j = s.wakes[0] & low
+            pop_key(s.wakes, settings[WAKES])
             settings[WAKES] -= 1
-            if jobs[j, START] >= 0:
-                continue
-            i = parts[pool, OFFSET] + parts[pool, LAST]
-            waiting[0, i] = j
-            waiting[1, i] = jobs[j, CORES]
-            parts[pool, LAST] += 1
-            if moves and jobs[j, CORES] <= parts[pool, CAPACITY]:
-                parts[jobs[j, HOME], DIRTY] = 1
-                jobs[j, HOME] = pool
-        if settings[STARVES]:
-            for q in range(classes):
-                # jobs that began to starve at this very instant stand before the cursor's next one
-                k = cursors[q, 0]
-                if k < cursors[q, 1] and queues[q, STARVATION] < NEVER:
-                    j = by_queue[k]
-                    if jobs[j, START] < 0 and jobs[j, SUBMIT] + queues[q, STARVATION] <= now:
-                        for p in range(count):
-                            parts[p, DIRTY] = 1
-
-        for p in range(count):
-            parts[p, T_RESERVED] = NEVER
-            parts[p, HEAD] = -1
-            parts[p, INSTANT] = NEVER
-            parts[p, PLANNED] = 0
-        if parts[count, LAST] > 0:
-            visit_reserved(
-                jobs,
-                queues,
-                parts,
-                settings,
-                waiting,
-                expected,
-                held_cores,
-                ends,
-                used_by,
-                shares,
-                now,
-                usable,
-                idle,
-            )
-        for p in range(count):
-            size = parts[p, LAST]
-            if size == 0 or parts[p, CAPACITY] == 0:
-                continue
-            if may_skip:
-                at = parts[p, OFFSET]
-                free = parts[p, FREE]
-                found = False
-                for i in range(at, at + size):
-                    found |= waiting[1, i] <= free
-                if not found:
-                    continue
-            if varying or parts[p, DIRTY] or (p == pool and not lone):
-                sort_waiting(
-                    jobs, queues, parts, settings, waiting, value, code, constants, columns, scratch, p, now
-                )
-            visit_list(
-                jobs,
-                queues,
-                parts,
-                settings,
-                waiting,
-                value,
-                expected,
-                held_cores,
-                ends,
-                used_by,
-                shares,
-                p,
-                now,
-            )
-        for p in range(count + 1):
-            drop_head(jobs, queues, parts, settings, used_by, p)
+            if s.start[j] < 0:
+                enter_pool(s, j, now)
+        if settings[STARVES] and settings[NEXT_STARVING] <= now:
+            advance_starving(s, now)
+        one_pass(s, now)

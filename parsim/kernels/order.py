@@ -1,4 +1,4 @@
-"""The order of a waiting list that changes as time passes: ratios, priority factor, and interpreted formulas."""
+"""Who goes first in a waiting list: constant orders, ratios that change as time passes, and interpreted formulas."""
 
 from __future__ import annotations
 
@@ -12,14 +12,18 @@ from parsim.kernels.layout import (
     HELD_FOR,
     HELD_SINCE,
     MAX_WALLTIME,
-    ORDER,
     QUEUE,
+    STARVING,
     SUBMIT,
     WALLTIME,
+    WEIGHT,
     inlined,
+    inlined_in_loop,
 )
 
 FCFS, SJF, LJF, LXF, WFP3, FORMULA = range(6)  # values of `settings[ORDER]`
+FACTOR = 6  # the pool's list, by priority factor, whatever the order (rule 7 of docs/simulator.md)
+NEAR = 1e-14  # relative difference from which values that are not exact decide
 
 # Instructions of a formula: postfix, on a stack.
 (ELIGIBLE_TIME, COLUMN, CONSTANT, ADD, SUBTRACT, MULTIPLY, DIVIDE, POWER, NEGATE,
@@ -188,48 +192,131 @@ def wfp3(wait, walltime, cores):
     return quotient + ((n - p) + (n_low - p_low)) / d
 
 
-@inlined
-def refresh_values(
-    jobs, queues, settings, waiting, value, code, constants, columns, scratch, by_factor, at, end, now
-):
-    """Set `value` of the waiting jobs ``at:end`` to what sorts them at this instant, largest first.
-
-    `by_factor`: by the priority factor of the pool, whatever the order (rule 7 of docs/simulator.md).
-    """
-    order = settings[ORDER]
-    if by_factor:
-        for i in range(at, end):
-            j = waiting[0, i]
-            wait = np.float64(now - jobs[j, SUBMIT])
-            bound = np.float64(min(jobs[j, WALLTIME], queues[jobs[j, QUEUE], MAX_WALLTIME]))
-            value[i] = wait * columns[0, j] / bound
-    elif order == FORMULA:
-        eligible, stack = scratch[0], scratch[1:]
-        for first in range(at, end, CHUNK):
-            count = min(CHUNK, end - first)
-            for i in range(count):
-                j = waiting[0, first + i]
-                held = jobs[j, HELD_FOR]
-                if jobs[j, HELD_SINCE] >= 0:
-                    held += now - jobs[j, HELD_SINCE]
-                eligible[i] = np.float64(now - jobs[j, SUBMIT] - held)
-            members = waiting[0, first : first + count]
-            interpret(code, constants, columns, members, eligible, stack, count)
-            for i in range(count):
-                v = stack[0, i]
-                value[first + i] = 0.0 if math.isnan(v) else v
+@inlined_in_loop
+def refresh_values(s, kind, at, last, now):
+    """Set `value` of the waiting entries ``at:last`` to what sorts them at this instant, largest first."""
+    if kind <= LJF:
+        return
+    if kind == FORMULA:
+        _refresh_formula(s, at, last, now)
+        return
+    value, origin, slope = s.value[at:last], s.origin[at:last], s.slope[at:last]
+    instant = np.float64(now)
+    if kind != WFP3:
+        for k in range(value.size):
+            value[k] = (instant - origin[k]) * slope[k]
     else:
-        for i in range(at, end):
-            j = waiting[0, i]
-            wait = np.float64(now - jobs[j, SUBMIT])
-            walltime = np.float64(jobs[j, WALLTIME])
-            if order == SJF:
-                value[i] = -walltime
-            elif order == LJF:
-                value[i] = walltime
-            elif order == LXF:
-                value[i] = (wait + walltime) / walltime
-            elif order == WFP3:
-                value[i] = wfp3(wait, walltime, np.float64(jobs[j, CORES]))
-            else:
-                value[i] = 0.0
+        for k in range(value.size):
+            wait = instant - origin[k]
+            value[k] = wait * wait * wait * slope[k]
+
+
+@inlined_in_loop
+def _refresh_formula(s, at, last, now):
+    scratch, w_job = s.scratch, s.w_job
+    eligible, stack = scratch[0], scratch[1:]
+    tracked = s.held.shape[0] > 0
+    for begin in range(at, last, CHUNK):
+        count = min(CHUNK, last - begin)
+        for i in range(count):
+            eligible[i] = np.float64(now) - s.origin[begin + i]
+            if tracked:
+                j = w_job[begin + i]
+                held = s.held[j, HELD_FOR]
+                if s.held[j, HELD_SINCE] >= 0:
+                    held += now - s.held[j, HELD_SINCE]
+                eligible[i] -= np.float64(held)
+        members = w_job[begin : begin + count]
+        interpret(s.code, s.constants, s.columns, members, eligible, stack, count)
+        for i in range(count):
+            v = stack[0, i]
+            s.value[begin + i] = 0.0 if math.isnan(v) else v
+
+
+@inlined_in_loop
+def before(s, kind, i, k, now):
+    """Whether entry i goes before entry k of the same list; where their ratios are equal but for rounding, by exact ones."""
+    w_group, value, w_job = s.w_group, s.value, s.w_job
+    if w_group[i] != w_group[k]:
+        return w_group[i] > w_group[k]
+    a, b = value[i], value[k]
+    if a != b and (kind <= LJF or kind == FORMULA or abs(a - b) > NEAR * max(a, b)):
+        return a > b
+    if kind > LJF and kind != FORMULA and w_group[i] != STARVING:
+        exact = compare_ratios(s, kind, w_job[i], w_job[k], now)
+        if exact != 0:
+            return exact > 0
+    return w_job[i] < w_job[k]
+
+
+@inlined_in_loop
+def first(s, kind, at, last, now):
+    """Return the entry that goes first among ``at:last``, passed ones left out; -1 if none is left."""
+    value = s.value
+    margin = 1.0 if kind <= LJF or kind == FORMULA else 1.0 - 2.0 * NEAR
+    best = np.int64(-1)
+    group = np.int32(-1)
+    bound = 0.0
+    for i in range(at, last):
+        g = s.w_group[i]
+        if g < group or g < 0 or (g == group and value[i] <= bound):
+            continue
+        if g > group or before(s, kind, i, best, now):
+            best = i
+            group = g
+            bound = value[i] * margin
+    return best
+
+
+@inlined_in_loop
+def sift(s, kind, root, size, now):
+    """Restore the heap ``pick[:size]``, whose top goes first, below `root`."""
+    pick = s.pick
+    if root >= size:
+        return
+    top = pick[root]
+    child = 2 * root + 1
+    while child < size:
+        if child + 1 < size and before(s, kind, pick[child + 1], pick[child], now):
+            child += 1
+        if not before(s, kind, pick[child], top, now):
+            break
+        pick[root] = pick[child]
+        root = child
+        child = 2 * root + 1
+    pick[root] = top
+
+
+@inlined
+def _product(a, b):
+    """Both halves of the 128 bits of ``a * b``."""
+    half, mask = np.uint64(32), np.uint64(0xFFFFFFFF)
+    a_high, a_low, b_high, b_low = a >> half, a & mask, b >> half, b & mask
+    low = a_low * b_low
+    left = a_high * b_low + (low >> half)
+    right = a_low * b_high + (left & mask)
+    return a_high * b_high + (left >> half) + (right >> half), (right << half) | (low & mask)
+
+
+@njit(cache=True, nogil=True, _nrt=False)
+def compare_ratios(s, kind, j, k, now):
+    """Compare the exact ratios of two jobs: 1, 0 or -1."""
+    jobs, queues = s.jobs, s.queues
+    if kind == WFP3:
+        a = wfp3(np.float64(now - jobs[j, SUBMIT]), np.float64(jobs[j, WALLTIME]), np.float64(jobs[j, CORES]))
+        b = wfp3(np.float64(now - jobs[k, SUBMIT]), np.float64(jobs[k, WALLTIME]), np.float64(jobs[k, CORES]))
+        return np.int64(a > b) - np.int64(a < b)
+    wait_j, wait_k = now - jobs[j, SUBMIT], now - jobs[k, SUBMIT]
+    bound_j, bound_k = np.int64(jobs[j, WALLTIME]), np.int64(jobs[k, WALLTIME])
+    weight_j = weight_k = np.int64(1)
+    if kind == FACTOR:
+        q, r = jobs[j, QUEUE], jobs[k, QUEUE]
+        weight_j, weight_k = queues[q, WEIGHT], queues[r, WEIGHT]
+        bound_j, bound_k = min(bound_j, queues[q, MAX_WALLTIME]), min(bound_k, queues[r, MAX_WALLTIME])
+    if max(wait_j, wait_k) >= 2**31:  # beyond 68 years of waiting the products could leave 128 bits
+        return np.int64(0)
+    high_j, low_j = _product(np.uint64(wait_j * bound_k), np.uint64(weight_j))
+    high_k, low_k = _product(np.uint64(wait_k * bound_j), np.uint64(weight_k))
+    if high_j != high_k:
+        return np.int64(1) if high_j > high_k else np.int64(-1)
+    return np.int64(low_j > low_k) - np.int64(low_j < low_k)

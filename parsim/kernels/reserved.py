@@ -16,6 +16,7 @@ from parsim.kernels.layout import (
     CAPACITY,
     CORES,
     FIRST_RUNNING,
+    FIRST_STARVING,
     FREE,
     HOME,
     LAST,
@@ -30,72 +31,82 @@ from parsim.kernels.layout import (
     SLACK,
     SLACK_ALONE,
     SPREAD,
-    START,
+    STANDS,
     STARVATION,
     SUBMIT,
     T_RELEASED,
     T_RESERVED,
     TRACK_HELD,
+    UNKNOWN,
     WALLTIME,
     inlined,
+    inlined_in_loop,
 )
 from parsim.kernels.running import available
 from parsim.kernels.starts import is_held, make_head, occupy, start_job
-from parsim.kernels.waiting import note_held
+from parsim.kernels.waiting import GONE, drop_started, note_held
 
 
-@inlined
-def starves_before(jobs, queues, parts, waiting, p, g, now):
-    """Whether a job that calls part p home starves and was submitted before job g (rule 10)."""
-    at = parts[p, OFFSET]
-    for i in range(at, at + parts[p, LAST]):
-        j = waiting[0, i]
-        period = queues[jobs[j, QUEUE], STARVATION]
-        if (
-            j < g
-            and jobs[j, START] < 0
-            and jobs[j, HOME] == p
-            and period < NEVER
-            and jobs[j, SUBMIT] + period <= now
-        ):
-            return True
-    return False
+@inlined_in_loop
+def first_starving(s, p, now):
+    """Return the first submitted of the starving jobs that call part p home (rule 10), or NEVER."""
+    parts, jobs = s.parts, s.jobs
+    if parts[p, FIRST_STARVING] == UNKNOWN:
+        parts[p, FIRST_STARVING] = NEVER
+        at = parts[p, OFFSET]
+        for i in range(at, at + parts[p, LAST]):
+            j = s.w_job[i]
+            period = s.queues[jobs[j, QUEUE], STARVATION]
+            if jobs[j, HOME] == p and period < NEVER and jobs[j, SUBMIT] + period <= now:
+                parts[p, FIRST_STARVING] = j
+                break
+    return parts[p, FIRST_STARVING]
 
 
-@inlined
-def visit_reserved(
-    jobs, queues, parts, settings, waiting, expected, held_cores, ends, used_by, shares, now, usable, idle
-):
+@inlined_in_loop
+def visit_reserved(s, now):
     """Start reserved jobs, or let the first that must wait reserve its shares (section 5 of the semantics, rules 9 to 14)."""
+    parts, settings, w_job, jobs, usable, idle, shares = (  # fmt: skip
+        s.parts,
+        s.settings,
+        s.w_job,
+        s.jobs,
+        s.usable,
+        s.idle,
+        s.shares,
+    )
     count = parts.shape[0] - 1
     bits = settings[BITS]
+    if settings[LIMITS]:  # the head here may hold queue mates elsewhere
+        for p in range(count):
+            parts[p, STANDS] = 0
     at = parts[count, OFFSET]
     last = at + parts[count, LAST]
-    gone = False
+    gone = last
     i = at
     while i < last:
-        g = np.int64(waiting[0, i])
+        g = np.int64(w_job[i])
         i += 1
-        held = settings[LIMITS] != 0 and is_held(jobs, queues, settings, used_by, g)
+        held = settings[LIMITS] != 0 and is_held(s, g)
         if settings[TRACK_HELD]:
-            note_held(jobs, g, now, held)
+            note_held(s, g, now, held)
         if held:
             continue
         c = jobs[g, CORES]
         reach = np.int64(0)
         for p in range(count):
-            usable[p] = parts[p, CAPACITY] > 0 and not starves_before(jobs, queues, parts, waiting, p, g, now)
+            usable[p] = parts[p, CAPACITY] > 0 and first_starving(s, p, now) >= g
             if usable[p]:
                 reach += parts[p, CAPACITY]
         if reach < c:
             break
-        t = earliest(parts, settings, expected, held_cores, c, usable, idle, now)
+        t = earliest(s, c, now)
         total = np.int64(0)
         for p in range(count):
             idle[p] = 0
             if usable[p]:
                 idle[p] = available(
-                    expected, held_cores, parts[p, FIRST_RUNNING], parts[p, RUNNING], parts[p, FREE], t, bits
+                    s.expected, s.held_cores, parts[p, FIRST_RUNNING], parts[p, RUNNING], parts[p, FREE], t, bits
                 )
             total += idle[p]
         row = settings[SPREAD]
@@ -108,32 +119,31 @@ def visit_reserved(
                     parts[p, SHARE] = shares[row, p]
                     parts[p, SLACK_ALONE] = idle[p] - shares[row, p]
                     parts[p, SLACK] = parts[p, SLACK_ALONE]
-            make_head(jobs, queues, parts, settings, used_by, g, count)
+            make_head(s, g, count)
             break
         settings[SPREAD] += 1
-        jobs[g, PLACE] = -1 - row
+        s.fate[g, PLACE] = -1 - row
         for p in range(count):
             if shares[row, p] > 0:
-                occupy(jobs, parts, settings, expected, held_cores, g, p, shares[row, p], now)
-        start_job(jobs, queues, parts, settings, ends, used_by, g, now, RESERVED, -1)
-        gone = True
+                parts[p, STANDS] = 0
+                occupy(s, g, p, shares[row, p], now)
+        start_job(s, g, now, RESERVED, -1)
+        w_job[i - 1] = GONE
+        gone = min(gone, i - 1)
     if settings[TRACK_HELD]:
         for k in range(i, last):
-            note_held(jobs, waiting[0, k], now, False)
-    if gone:
-        kept = at
-        for k in range(at, last):
-            if jobs[waiting[0, k], START] < 0:
-                waiting[0, kept] = waiting[0, k]
-                kept += 1
-        parts[count, LAST] = kept - at
+            note_held(s, w_job[k], now, False)
+    if gone < last:
+        drop_started(s, count, gone)
 
 
-@inlined
-def earliest(parts, settings, expected, held_cores, need, usable, cursor, now):
+@inlined_in_loop
+def earliest(s, need, now):
     """First instant at which the usable parts together have `need` cores idle, by expected ends."""
+    parts, usable, expected = s.parts, s.usable, s.expected
+    cursor = s.idle
     count = parts.shape[0] - 1
-    bits = settings[BITS]
+    bits = s.settings[BITS]
     total = np.int64(0)
     for p in range(count):
         cursor[p] = parts[p, FIRST_RUNNING]
@@ -147,7 +157,7 @@ def earliest(parts, settings, expected, held_cores, need, usable, cursor, now):
                 if best < 0 or expected[cursor[p]] < expected[cursor[best]]:
                     best = p
         t = expected[cursor[best]] >> bits
-        total += held_cores[cursor[best]]
+        total += s.held_cores[cursor[best]]
         cursor[best] += 1
     return t
 

@@ -5,6 +5,8 @@ Numbers ("rule 12") refer to docs/simulator.md.
 
 from __future__ import annotations
 
+import numpy as np
+
 from parsim.kernels.layout import (
     BITS,
     CAPACITY,
@@ -14,10 +16,12 @@ from parsim.kernels.layout import (
     FIRST_RUNNING,
     FREE,
     HEAD,
+    HOME,
     HOW,
     INSTANT,
     IS_HEAD,
     LIMITS,
+    LONE,
     MAX_RUN,
     MAX_RUN_CORES,
     MAX_USER_CORES,
@@ -34,22 +38,24 @@ from parsim.kernels.layout import (
     SLACK_ALONE,
     SPANNING,
     SPREAD,
-    START,
+    STANDS,
     T_RELEASED,
     T_RESERVED,
     USED_CORES,
     USED_JOBS,
     USER,
+    USER_LIMITS,
     WAITING,
     WALLTIME,
-    inlined,
+    inlined_in_loop,
 )
 from parsim.kernels.running import add_running, available, first_instant, push_key, remove_running
 
 
-@inlined
-def count_use(jobs, queues, settings, used_by, j, sign):
+@inlined_in_loop
+def count_use(s, j, sign):
     """Add job j to, or take it from, what its queue and its user use."""
+    settings, jobs, queues, used_by = s.settings, s.jobs, s.queues, s.used_by
     if settings[LIMITS] == 0:
         return
     q = jobs[j, QUEUE]
@@ -57,60 +63,61 @@ def count_use(jobs, queues, settings, used_by, j, sign):
     queues[q, USED_JOBS] += sign
     queues[q, USED_CORES] += sign * c
     u = jobs[j, USER]
-    if u >= 0:
+    if u >= 0 and settings[USER_LIMITS]:
         row = u * queues.shape[0] + q
         used_by[row, 0] += sign
         used_by[row, 1] += sign * c
 
 
-@inlined
-def is_held(jobs, queues, settings, used_by, j):
+@inlined_in_loop
+def is_held(s, j):
     """Whether a limit forbids job j to start now (rule 4)."""
-    if settings[LIMITS] == 0:
-        return False
-    head = jobs[j, IS_HEAD]
-    if head:
-        count_use(jobs, queues, settings, used_by, j, -1)
+    jobs, queues, used_by = s.jobs, s.queues, s.used_by
+    others = 1 - np.int64(jobs[j, IS_HEAD])  # what it counts itself already is no other job's
     q = jobs[j, QUEUE]
     c = jobs[j, CORES]
+    if (
+        queues[q, USED_JOBS] + others > queues[q, MAX_RUN]
+        or queues[q, USED_CORES] + others * c > queues[q, MAX_RUN_CORES]
+    ):
+        return True
     u = jobs[j, USER]
-    found = (
-        queues[q, USED_JOBS] + 1 > queues[q, MAX_RUN] or queues[q, USED_CORES] + c > queues[q, MAX_RUN_CORES]
+    if s.settings[USER_LIMITS] == 0 or u < 0:
+        return False
+    row = u * queues.shape[0] + q
+    return (
+        used_by[row, 0] + others > queues[q, MAX_USER_RUN] or used_by[row, 1] + others * c > queues[q, MAX_USER_CORES]
     )
-    if u >= 0 and not found:
-        row = u * queues.shape[0] + q
-        found = (
-            used_by[row, 0] + 1 > queues[q, MAX_USER_RUN] or used_by[row, 1] + c > queues[q, MAX_USER_CORES]
-        )
-    if head:
-        count_use(jobs, queues, settings, used_by, j, 1)
-    return found
 
 
-@inlined
-def make_head(jobs, queues, parts, settings, used_by, j, p):
-    """Job j waits at the head of list p: from here on its limits count it."""
-    parts[p, HEAD] = j
-    jobs[j, IS_HEAD] = True
-    count_use(jobs, queues, settings, used_by, j, 1)
+@inlined_in_loop
+def make_head(s, j, p):
+    """Job j waits at the head of list p: from here on its limits count it, once even if it heads two lists."""
+    jobs = s.jobs
+    s.parts[p, HEAD] = j
+    if not jobs[j, IS_HEAD]:
+        jobs[j, IS_HEAD] = 1
+        count_use(s, j, 1)
 
 
-@inlined
-def drop_head(jobs, queues, parts, settings, used_by, p):
+@inlined_in_loop
+def drop_head(s, p):
     """List p has no head any more."""
+    parts, jobs = s.parts, s.jobs
     j = parts[p, HEAD]
-    if j >= 0:
-        parts[p, HEAD] = -1
-        jobs[j, IS_HEAD] = False
-        count_use(jobs, queues, settings, used_by, j, -1)
+    parts[p, HEAD] = -1
+    if j >= 0 and jobs[j, IS_HEAD]:
+        jobs[j, IS_HEAD] = 0
+        count_use(s, j, -1)
 
 
-@inlined
-def occupy(jobs, parts, settings, expected, held_cores, j, p, cores, now):
+@inlined_in_loop
+def occupy(s, j, p, cores, now):
     """Job j takes cores of part p until its end, and with them what the plan of this pass has left."""
-    until = now + jobs[j, WALLTIME]
+    parts = s.parts
+    until = now + s.jobs[j, WALLTIME]
     at = parts[p, FIRST_RUNNING]
-    add_running(expected, held_cores, at, parts[p, RUNNING], (until << settings[BITS]) | j, cores)
+    add_running(s.expected, s.held_cores, at, parts[p, RUNNING], (until << s.settings[BITS]) | j, cores)
     parts[p, RUNNING] += 1
     parts[p, FREE] -= cores
     if until > parts[p, T_RESERVED]:
@@ -120,59 +127,58 @@ def occupy(jobs, parts, settings, expected, held_cores, j, p, cores, now):
         parts[p, EXTRA] -= cores
 
 
-@inlined
-def start_job(jobs, queues, parts, settings, ends, used_by, j, now, how, cause):
+@inlined_in_loop
+def start_job(s, j, now, how, cause):
     """Job j, whose cores are taken already, starts: it leaves the waiting and will end."""
-    for p in range(parts.shape[0]):
-        if parts[p, HEAD] == j:
-            drop_head(jobs, queues, parts, settings, used_by, p)
-            if p < parts.shape[0] - 1:
-                parts[p, HEAD] = -1
-                parts[p, INSTANT] = NEVER
-    jobs[j, START] = now
-    jobs[j, HOW] = how
-    jobs[j, CAUSE] = cause
+    jobs, fate, settings = s.jobs, s.fate, s.settings
+    if jobs[j, IS_HEAD]:  # of its partition, and starts through the pool
+        p = jobs[j, HOME]
+        drop_head(s, p)
+        s.parts[p, INSTANT] = NEVER
+    s.start[j] = now
+    fate[j, HOW] = how
+    fate[j, CAUSE] = cause
     settings[WAITING] -= 1
-    push_key(ends, settings[RUNNING_JOBS], ((now + jobs[j, RUNTIME]) << settings[BITS]) | j)
+    push_key(s.ends, settings[RUNNING_JOBS], ((now + jobs[j, RUNTIME]) << settings[BITS]) | j)
     settings[RUNNING_JOBS] += 1
-    count_use(jobs, queues, settings, used_by, j, 1)
+    count_use(s, j, 1)
 
 
-@inlined
-def end_job(jobs, queues, parts, settings, expected, held_cores, used_by, shares, j):
+@inlined_in_loop
+def end_job(s, j):
     """Job j has ended: its cores are idle again, on every part that it ran on."""
-    key = ((jobs[j, START] + jobs[j, WALLTIME]) << settings[BITS]) | j
-    low = jobs[j, PLACE]
+    jobs, settings, fate, parts = s.jobs, s.settings, s.fate, s.parts
+    key = ((s.start[j] + jobs[j, WALLTIME]) << settings[BITS]) | j
+    low = fate[j, PLACE]
     high = low + 1
     if low < 0:
         low, high = 0, parts.shape[0] - 1
     for p in range(low, high):
-        cores = jobs[j, CORES] if jobs[j, PLACE] >= 0 else shares[-1 - jobs[j, PLACE], p]
+        cores = jobs[j, CORES] if fate[j, PLACE] >= 0 else s.shares[-1 - fate[j, PLACE], p]
         if cores > 0:
-            remove_running(expected, held_cores, parts[p, FIRST_RUNNING], parts[p, RUNNING], key)
+            remove_running(s.expected, s.held_cores, parts[p, FIRST_RUNNING], parts[p, RUNNING], key)
             parts[p, RUNNING] -= 1
             parts[p, FREE] += cores
-    count_use(jobs, queues, settings, used_by, j, -1)
+            parts[p, STANDS] = 0
+    count_use(s, j, -1)
+    if settings[LIMITS]:  # its queue mates may have been held by it
+        parts[0 if settings[LONE] else jobs[j, QUEUE], STANDS] = 0
 
 
-@inlined
-def plan_head(jobs, parts, settings, expected, held_cores, p, now):
+@inlined_in_loop
+def plan_head(s, p, now):
     """When the head of part p fits, and what it leaves to others then (rule 12)."""
+    parts, jobs, expected, held_cores = s.parts, s.jobs, s.expected, s.held_cores
     parts[p, PLANNED] = 1
     h = parts[p, HEAD]
     c = jobs[h, CORES]
     w = jobs[h, WALLTIME]
-    bits = settings[BITS]
+    bits = s.settings[BITS]
     at, size = parts[p, FIRST_RUNNING], parts[p, RUNNING]
     instant = first_instant(expected, held_cores, at, size, parts[p, FREE], c, now, bits)
     reserved = parts[p, T_RESERVED]
     share = parts[p, SHARE]
-    if (
-        reserved < NEVER
-        and instant + w > reserved
-        and parts[p, SLACK_ALONE] < c
-        and instant < parts[p, T_RELEASED]
-    ):
+    if reserved < NEVER and instant + w > reserved and parts[p, SLACK_ALONE] < c and instant < parts[p, T_RELEASED]:
         both = NEVER
         if c + share <= parts[p, CAPACITY]:
             both = first_instant(expected, held_cores, at, size, parts[p, FREE], c + share, now, bits)
@@ -185,9 +191,10 @@ def plan_head(jobs, parts, settings, expected, held_cores, p, now):
         parts[p, SLACK] -= c
 
 
-@inlined
-def room(parts, p, until):
+@inlined_in_loop
+def room(s, p, until):
     """Cores of a part that a job ending by `until` may take now, beside the reservation and the head (rules 11, 12)."""
+    parts = s.parts
     room = parts[p, FREE]
     if until > parts[p, T_RESERVED]:
         room = min(room, parts[p, SLACK])
@@ -196,9 +203,10 @@ def room(parts, p, until):
     return room
 
 
-@inlined
-def start_combined(jobs, queues, parts, settings, expected, held_cores, ends, used_by, shares, j, now, cause):
+@inlined_in_loop
+def start_combined(s, j, now, cause):
     """Start job j on its partition and the pool together, if that delays nobody (rule 17)."""
+    parts, jobs, settings, shares = s.parts, s.jobs, s.settings, s.shares
     pool = parts.shape[0] - 2
     q = jobs[j, QUEUE]
     c = jobs[j, CORES]
@@ -206,20 +214,21 @@ def start_combined(jobs, queues, parts, settings, expected, held_cores, ends, us
     n = min(parts[q, FREE], c - 1)
     alone = parts[q, HEAD] < 0 or parts[q, HEAD] == j
     if not alone and parts[q, PLANNED] == 0:
-        plan_head(jobs, parts, settings, expected, held_cores, q, now)
+        plan_head(s, q, now)
     if until > parts[q, T_RESERVED]:
         n = min(n, parts[q, SLACK_ALONE] if alone else parts[q, SLACK])
     if not alone and until > parts[q, INSTANT]:
         n = min(n, parts[q, EXTRA])
-    if n < 1 or c - n > room(parts, pool, until):
+    if n < 1 or c - n > room(s, pool, until):
         return False
     row = settings[SPREAD]
     settings[SPREAD] += 1
-    jobs[j, PLACE] = -1 - row
+    s.fate[j, PLACE] = -1 - row
     shares[row, :] = 0
     shares[row, q] = n
     shares[row, pool] = c - n
-    occupy(jobs, parts, settings, expected, held_cores, j, q, n, now)
-    occupy(jobs, parts, settings, expected, held_cores, j, pool, c - n, now)
-    start_job(jobs, queues, parts, settings, ends, used_by, j, now, SPANNING, cause)
+    parts[q, STANDS] = 0
+    occupy(s, j, q, n, now)
+    occupy(s, j, pool, c - n, now)
+    start_job(s, j, now, SPANNING, cause)
     return True
