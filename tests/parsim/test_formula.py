@@ -1,0 +1,118 @@
+"""Formulas: what they may say, what they are worth, and that nothing of them is executed."""
+
+from __future__ import annotations
+
+import math
+from random import Random
+
+import numpy as np
+import pytest
+
+from parsim import Queue, System, Workload, simulate
+from parsim.formula import parse
+from parsim.kernels import order as op
+from tests import generate, naive
+
+
+def value(text: str, *, eligible: float = 0.0, priority: float = 1, walltime: float = 1, cores: float = 1) -> float:
+    """Evaluate a formula the way the event loop does, for one job."""
+    formula = parse(text)
+    columns = formula.columns(np.array([[priority], [walltime], [cores], [0.0]]))
+    stack = np.empty((formula.depth, op.CHUNK))
+    jobs = np.zeros(1, dtype=np.int32)
+    op.interpret(formula.code, formula.constants, columns, jobs, np.array([eligible]), stack, 1)
+    answer = float(stack[0, 0])
+    return 0.0 if math.isnan(answer) else answer
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("queue_priority * (1 + eligible_time / max(walltime, 1))", 40 * (1 + 30 / 60)),
+        ("(eligible_time + walltime) / walltime ** 1.3 * ncpus ** -0.3", 90 / 60**1.3 * 8**-0.3),
+        ("5 if eligible_time > 20 else 7", 5),
+        ("5 if eligible_time >= 31 else 7", 7),
+        ("min(ncpus, walltime, eligible_time)", 8),
+        ("pow(2, 3) - -ncpus", 16),
+        ("sqrt(abs(-16)) + log(1)", 4),
+        ("job_priority", 0),
+        ("(eligible_time == 30) + (ncpus != 8)", 1),
+        ("1 / 0", 0),
+        ("1 / (eligible_time - 30)", 0),
+        ("log(eligible_time - 30) + 5", 0),
+        ("sqrt(-1)", 0),
+        ("10 ** 400", 0),
+        ("5 if 1 / 0 > 1 else 7", 0),
+        ("5 if eligible_time > 1 else 1 / 0", 5),
+        ("(-8) ** 0.5", 0),
+    ],
+)
+def test_values(text: str, expected: float) -> None:
+    assert value(text, eligible=30, priority=40, walltime=60, cores=8) == pytest.approx(expected, rel=1e-15)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "queue_priority *",
+        "bogus",
+        "eligible_time.real",
+        "__import__('os')",
+        "(lambda: 1)()",
+        "[1][0]",
+        "'a'",
+        "True",
+        "ncpus % 2",
+        "1 < ncpus < 3",
+        "ncpus and 1",
+        "max(ncpus)",
+        "log(1, 2)",
+        "max(ncpus, key=1)",
+        "x := 1",
+        "1e999",
+        "eval('1')",
+        "(" * 300 + "1" + ")" * 300,
+        "1+" * 1500 + "1",
+    ],
+)
+def test_what_is_not_understood_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="formula"):
+        parse(text)
+
+
+def test_random_formulas_are_worth_what_the_obvious_evaluation_says() -> None:
+    rng = Random(1)
+    for _ in range(2000):
+        text = generate.formula(rng)
+        names = {"eligible": rng.randrange(20), "walltime": rng.randrange(1, 20), "cores": rng.randrange(1, 9)}
+        slow = naive.formula_value(
+            text,
+            eligible_time=float(names["eligible"]),
+            walltime=float(names["walltime"]),
+            ncpus=float(names["cores"]),
+            queue_priority=2.5,
+            job_priority=0.0,
+        )
+        assert value(text, priority=2.5, **names) == slow, text
+
+
+def test_only_what_time_changes_is_left_to_the_event_loop() -> None:
+    formula = parse("(eligible_time + 3 * walltime) / walltime ** 1.3 * ncpus ** -0.3")
+    assert len(formula.column_codes) == 3
+    assert formula.uses_eligible_time
+    assert not parse("queue_priority / walltime").uses_eligible_time
+
+
+def test_other_constants_are_other_numbers_of_the_same_program() -> None:
+    one, other = parse("eligible_time / walltime ** 1.3"), parse("eligible_time / walltime ** 2")
+    assert one.code.tolist() == other.code.tolist()
+    assert one.constants.tolist() != other.constants.tolist()
+
+
+def test_eligible_time_stands_still_while_limits_hold_a_job() -> None:
+    # Jobs 1 and 2 arrive together behind job 0, which has all cores until 10. The limit of queue a (one running job)
+    # holds job 1 meanwhile, so its eligible time is 0 at second 10, when job 2 has waited 10 and starts first.
+    workload = Workload([0, 0, 0], [4, 4, 4], [10, 5, 5], [10, 5, 5], queue=[0, 0, 1])
+    system = System(4, [Queue(name="a", max_run=1), Queue(name="b")], order="eligible_time")
+    assert simulate(workload, system).start.tolist() == [0, 15, 10]

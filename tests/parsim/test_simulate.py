@@ -1,0 +1,232 @@
+"""The fast simulator against the slow one, the independent references, and transformations that must not matter."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from parsim import Pool, Queue, Schedule, System, Workload, simulate
+from parsim.verify import check_schedule
+from tests import generate, naive
+
+SHARED = Path(__file__).resolve().parents[3] / "shared"
+DISCIPLINES = generate.disciplines()
+
+
+def placements(schedule: Schedule) -> list[dict[str, int]]:
+    return [schedule.placement(job) for job in range(len(schedule))]
+
+
+def assert_equals_naive(workload: Workload, system: System) -> Schedule:
+    fast, slow = simulate(workload, system), naive.simulate(workload, system)
+    assert fast.start.tolist() == slow.start
+    assert placements(fast) == slow.placement
+    return fast
+
+
+@pytest.mark.parametrize("discipline", DISCIPLINES)
+def test_equals_the_obvious_simulator(discipline: str) -> None:
+    for seed in range(500):
+        assert_equals_naive(*DISCIPLINES[discipline](Random(seed)))
+
+
+@pytest.mark.parametrize("discipline", DISCIPLINES)
+def test_the_judge_finds_nothing_wrong(discipline: str) -> None:
+    for seed in range(1000, 1040):
+        workload, system = DISCIPLINES[discipline](Random(seed))
+        assert check_schedule(workload, system, simulate(workload, system)) == []
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_equals_the_obvious_simulator_where_hypothesis_looks(data: st.DataObject) -> None:
+    discipline = data.draw(st.sampled_from(sorted(DISCIPLINES)))
+    assert_equals_naive(*data.draw(generate.cases(discipline)))
+
+
+REFERENCES = {
+    "KTH-SP2_easy": System.single(100),
+    "KTH-SP2_fcfs": System.single(100, backfill=False),
+    "SDSC-SP2_easy": System.single(128),
+    "SDSC-SP2_fcfs": System.single(128, backfill=False),
+    "HPC2N_easy": System.single(240),
+    "SDSC-SP2_partitioned": System(
+        128,
+        [Queue(name="a", partition=24), Queue(name="b", partition=32), Queue(name="c", partition=72)],
+        "partitioned",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFERENCES)
+def test_every_start_equals_the_independent_reference(name: str) -> None:
+    path = SHARED / "reference" / f"{name}.csv.gz"
+    if not path.exists():
+        pytest.skip(f"no reference schedules beside the project: {path.name}")
+    table = pd.read_csv(path)
+    queue = table["partition"] if "partition" in table else np.zeros(len(table))
+    workload = Workload(table["submit"], table["cores"], table["runtime"], table["walltime"], queue=queue)
+    schedule = simulate(workload, REFERENCES[name])
+    assert (schedule.start == table["start"].to_numpy()).all()
+    # The general event loop gives the same: a starvation period that nobody reaches keeps it from the fast path.
+    queues = [dataclasses.replace(queue, max_run=10**9) for queue in REFERENCES[name].queues]
+    general = simulate(workload, dataclasses.replace(REFERENCES[name], queues=queues))
+    assert (general.start == schedule.start).all()
+
+
+def shifted(workload: Workload, system: System) -> tuple[Workload, System]:
+    w = workload
+    return Workload(w.submit + 12345, w.cores, w.runtime, w.walltime, w.queue, w.user), system
+
+
+def scaled(workload: Workload, system: System) -> tuple[Workload, System]:
+    w = workload
+    queues = [
+        dataclasses.replace(
+            q,
+            walltime=(q.walltime[0] * 7, min(q.walltime[1] * 7, 2**31 - 1)),
+            starvation=None if q.starvation is None else q.starvation * 7,
+        )
+        for q in system.queues
+    ]
+    times = (w.submit * 7, w.cores, w.runtime * 7, w.walltime * 7, w.queue, w.user)
+    return Workload(*times), dataclasses.replace(system, queues=queues)
+
+
+def renamed(workload: Workload, system: System) -> tuple[Workload, System]:
+    queues = [dataclasses.replace(q, name=f"other{i}") for i, q in enumerate(system.queues)]
+    return workload, dataclasses.replace(system, queues=queues)
+
+
+def with_unused_queue(workload: Workload, system: System) -> tuple[Workload, System]:
+    return workload, dataclasses.replace(system, queues=[*system.queues, Queue(name="unused", starvation=5)])
+
+
+Change = Callable[[Workload, System], tuple[Workload, System]]
+
+
+@pytest.mark.parametrize("discipline", DISCIPLINES)
+@pytest.mark.parametrize("change", [shifted, scaled, renamed, with_unused_queue], ids=lambda f: f.__name__)
+def test_what_must_not_matter_does_not(discipline: str, change: Change) -> None:
+    for seed in range(2000, 2030):
+        workload, system = DISCIPLINES[discipline](Random(seed))
+        if change is scaled and (system.formula is not None or system.pool is not None):
+            continue  # numbers of seconds stand in formulas, and an eligibility instant is rounded up
+        other = simulate(*change(workload, system))
+        factor = 7 if change is scaled else 1
+        assert (other.wait == simulate(workload, system).wait * factor).all(), seed
+
+
+@pytest.mark.parametrize("discipline", DISCIPLINES)
+def test_order_of_lines_of_different_submits_does_not_matter(discipline: str) -> None:
+    for seed in range(3000, 3030):
+        workload, system = DISCIPLINES[discipline](Random(seed))
+        ties = np.random.default_rng(seed).random(int(workload.submit.max() - workload.submit.min()) + 1)
+        order = np.argsort(ties[workload.submit - workload.submit.min()], kind="stable")
+        assert (simulate(workload.take(order), system).start == simulate(workload, system).start[order]).all()
+
+
+def test_pool_of_nothing_is_the_partitioned_machine() -> None:
+    for seed in range(300):
+        workload, system = DISCIPLINES["reservations-all"](Random(seed))
+        hybrid = dataclasses.replace(system, mode="hybrid", pool=Pool(cores=0))
+        assert (simulate(workload, hybrid).start == simulate(workload, system).start).all()
+
+
+def test_pool_of_everything_is_the_shared_machine_by_priority_factor() -> None:
+    for seed in range(300):
+        workload, system = DISCIPLINES["shared"](Random(seed))
+        queues = [dataclasses.replace(q, priority=1 + i, partition=0) for i, q in enumerate(system.queues)]
+        hybrid = System(system.cores, queues, mode="hybrid", pool=Pool(cores=system.cores, threshold=0.0))
+        shared = System(system.cores, queues, order="queue_priority * eligible_time / walltime")
+        one, other = simulate(workload, hybrid), simulate(workload, shared)
+        if all(w <= q.walltime[1] for w, q in zip(workload.walltime, [queues[i] for i in workload.queue], strict=True)):
+            assert (one.start == other.start).all(), seed
+
+
+def test_one_list_on_the_whole_machine_whatever_it_is_called() -> None:
+    for seed in range(300):
+        workload, system = DISCIPLINES["easy"](Random(seed))
+        partition = System(system.cores, [Queue(partition=system.cores)], mode="partitioned")
+        limits = System(system.cores, [Queue(max_run=10**6)])
+        starts = simulate(workload, System.single(system.cores)).start
+        assert (simulate(workload, partition).start == starts).all()
+        assert (simulate(workload, limits).start == starts).all()
+
+
+def small(**changes: object) -> Workload:
+    columns: dict[str, object] = {"submit": [0, 1], "cores": [2, 1], "runtime": [5, 5], "walltime": [5, 9]} | changes
+    return Workload(**columns)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"cores": [0, 1]}, "cores"),
+        ({"runtime": [5, -1]}, "runtime"),
+        ({"walltime": [0, 1]}, "walltime"),
+        ({"submit": [0.5, 1]}, "submit"),
+        ({"submit": [float("nan"), 1]}, "submit"),
+        ({"submit": [0, 2**40]}, "submit"),
+        ({"cores": [1]}, "cores"),
+        ({"queue": [0, -1]}, "queue"),
+        ({"user": [0, -2]}, "user"),
+        ({"submit": [[0, 1]]}, "submit"),
+    ],
+)
+def test_a_workload_that_cannot_be_is_refused(changes: dict[str, object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        small(**changes)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"cores": 0}, "cores"),
+        ({"cores": 4, "queues": []}, "queues"),
+        ({"cores": 4, "mode": "other"}, "mode"),
+        ({"cores": 4, "queues": [Queue(partition=3)], "mode": "partitioned"}, "add up"),
+        ({"cores": 4, "queues": [Queue(partition=3)], "mode": "hybrid", "pool": Pool(2)}, "add up"),
+        ({"cores": 4, "queues": [Queue(partition=4)], "mode": "hybrid"}, "pool"),
+        ({"cores": 4, "queues": [Queue(cores=(3, 2))]}, r"queues\[0\].cores"),
+        ({"cores": 4, "queues": [Queue(priority=float("nan"))]}, r"queues\[0\].priority"),
+        ({"cores": 4, "queues": [Queue(priority=0)]}, r"queues\[0\].priority"),
+        ({"cores": 4, "queues": [Queue(max_run=0)]}, r"queues\[0\].max_run"),
+        ({"cores": 4, "queues": [Queue(partition=2)], "mode": "hybrid", "pool": Pool(2, float("inf"))}, "threshold"),
+        ({"cores": 4, "order": "eligible_time / bogus"}, "bogus"),
+        ({"cores": 4, "order": "__import__('os').system('true')"}, "order"),
+    ],
+)
+def test_a_system_that_cannot_be_is_refused(arguments: dict[str, object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        System(**arguments)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("workload", "system", "message"),
+    [
+        (small(cores=[5, 1]), System.single(4), "wider than the machine"),
+        (small(queue=[0, 1]), System.single(4), "queue"),
+        (small(), System(4, [Queue(max_run_cores=1)]), "max_run_cores"),
+        (small(user=[0, 0]), System(4, [Queue(max_user_cores=1)]), "max_user_cores"),
+    ],
+)
+def test_a_job_that_could_never_start_is_refused_before_the_kernel_runs(
+    workload: Workload, system: System, message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        simulate(workload, system)
+
+
+def test_no_jobs() -> None:
+    empty = Workload([], [], [], [])
+    assert len(simulate(empty, System.single(4))) == 0
+    assert len(simulate(empty, System(4, [Queue(partition=2)], mode="hybrid", pool=Pool(2)))) == 0
