@@ -1,4 +1,4 @@
-"""parsim answers one question fast: had these jobs met this machine and these queues, when would each have started?
+"""parsim: had these jobs met this machine and these queues, when would each have started.
 
 >>> import parsim
 >>> workload = parsim.Workload(submit=[0, 1, 2], cores=[4, 4, 1], runtime=[50, 50, 9], walltime=[60, 60, 10])

@@ -1,9 +1,9 @@
 """Formulas of PBS's ``job_sort_formula``: parsed safely, run as a postfix program by the kernels.
 
-What depends on the job alone, such as ``walltime ** 1.3``, is computed once per job; the kernel interprets the rest. Nothing is
-compiled for a formula, so a search over exponents costs only simulations. All arithmetic is float64. An operation that is undefined
-(division by zero, logarithm or root of what has none, overflow) makes the value of the formula 0 for that job, unless it lies
-in the branch of a conditional that is not taken.
+What depends on the job alone, such as ``walltime ** 1.3``, is computed once per job; the kernel interprets the rest.
+Nothing is compiled for a formula, so a search over exponents costs only simulations. All arithmetic is float64. An
+operation that is undefined (division by zero, logarithm or root of what has none, overflow) makes the value of the
+formula 0 for that job, unless it lies in the branch of a conditional that is not taken.
 
 References
 ----------

@@ -218,9 +218,7 @@ def summary(
     n = len(workload)
     counted = np.ones(n, dtype=np.bool_) if counted is None else np.asarray(counted, dtype=np.bool_)
     if len(schedule) != n or counted.shape != (n,):
-        raise ValueError(
-            f"{n} jobs, but the schedule has {len(schedule)} and counted has shape {counted.shape}"
-        )
+        raise ValueError(f"{n} jobs, but the schedule has {len(schedule)} and counted has shape {counted.shape}")
     everyone = np.ones(n, dtype=np.bool_)
     overall = _row(
         workload, schedule, system.cores, counted=counted, rows=counted, members=everyone, threshold=threshold
@@ -309,9 +307,7 @@ def _jain_users(user: Column, values: Floats) -> float:
     return jain(np.bincount(index, weights=values[known]) / np.maximum(np.bincount(index), 1))
 
 
-def _core_seconds(
-    schedule: Schedule, window: tuple[int, int] | None = None, members: Mask | None = None
-) -> float:
+def _core_seconds(schedule: Schedule, window: tuple[int, int] | None = None, members: Mask | None = None) -> float:
     """Core-seconds used, within `window` and by `members`."""
     start, end = schedule.start, schedule.end
     if window is not None:

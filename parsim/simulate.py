@@ -50,7 +50,8 @@ def simulate(workload: Workload, system: System) -> Schedule:
         rows = np.argsort(submit, kind="stable")
         workload = workload.take(rows)
     if n == 0:
-        start, part, shares = np.empty(0, np.int64), np.empty(0, np.int32), {}
+        start, part = np.empty(0, np.int64), np.empty(0, np.int32)
+        shares: dict[int, NDArray[np.int64]] = {}
     elif _plain(workload, system):
         start, part, shares = _simulate_plain(workload, system)
     else:

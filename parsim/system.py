@@ -168,8 +168,7 @@ class System:
             if partitions + self.pool_cores != self.cores:
                 yield (
                     "queues",
-                    f"partitions of {partitions} and a pool of {self.pool_cores} cores do not add up to "
-                    f"the machine's {self.cores}",
+                    f"partitions of {partitions} and a pool of {self.pool_cores} cores do not add up to {self.cores}",
                 )
 
     def _pool_problems(self) -> Iterator[tuple[str, str]]:
@@ -221,7 +220,5 @@ class System:
 
     def with_partitions(self, sizes: Sequence[int]) -> System:
         """Return the partitioned system of the same queues with these partition sizes."""
-        queues = tuple(
-            replace(queue, partition=int(size)) for queue, size in zip(self.queues, sizes, strict=True)
-        )
+        queues = tuple(replace(queue, partition=int(size)) for queue, size in zip(self.queues, sizes, strict=True))
         return replace(self, queues=queues, mode="partitioned", pool=None)

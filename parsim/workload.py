@@ -23,9 +23,7 @@ def _column(name: str, values: ArrayLike, length: int | None) -> Column:
     if array.size and array.dtype.kind not in "iu":
         as_float = array.astype(np.float64)
         if not np.isfinite(as_float).all() or (as_float != np.floor(as_float)).any():
-            raise ValueError(
-                f"{name}: expected whole numbers, got {array.dtype} with fractions, NaN or infinity"
-            )
+            raise ValueError(f"{name}: expected whole numbers, got {array.dtype} with fractions, NaN or infinity")
     if length is not None and array.size != length:
         raise ValueError(f"{name}: {array.size} values, but submit has {length}")
     column = np.array(array, dtype=np.int64)
@@ -36,9 +34,7 @@ def _column(name: str, values: ArrayLike, length: int | None) -> Column:
 def _check_range(name: str, column: Column, low: int, high: int) -> None:
     bad = np.flatnonzero((column < low) | (column > high))
     if bad.size:
-        raise ValueError(
-            f"{name}[{bad[0]}]: {column[bad[0]]} is outside {low}..{high} ({bad.size} such jobs)"
-        )
+        raise ValueError(f"{name}[{bad[0]}]: {column[bad[0]]} is outside {low}..{high} ({bad.size} such jobs)")
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +42,7 @@ class Workload:
     """The jobs of a history; every column is int64 of shape (n,).
 
     Jobs may come in any order: ties of `submit` go by position. `queue` indexes ``System.queues``; `user` is any
-    non-negative number per user, -1 for a job without one (exempt from per-user limits). Both default to one value for all.
+    non-negative number per user, -1 for a job without one (exempt from per-user limits). Both default to one for all.
 
     Parameters
     ----------
@@ -65,8 +61,8 @@ class Workload:
     cores: Column
     runtime: Column
     walltime: Column
-    queue: Column = field(default=None)  # type: ignore[assignment]
-    user: Column = field(default=None)  # type: ignore[assignment]
+    queue: Column = field(default=None)  # type: ignore[arg-type]
+    user: Column = field(default=None)  # type: ignore[arg-type]
 
     def __post_init__(self) -> None:
         n = np.asarray(self.submit).size

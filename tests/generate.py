@@ -79,9 +79,7 @@ def sizes(rng: Random, total: int, count: int, least: int = 0) -> list[int]:
     return [least + high - low for low, high in zip([0, *cuts], [*cuts, spare], strict=True)]
 
 
-def queue(
-    rng: Random, index: int, cores: int, *, limits: bool, starvation: bool, priorities: bool = True
-) -> Queue:
+def queue(rng: Random, index: int, cores: int, *, limits: bool, starvation: bool, priorities: bool = True) -> Queue:
     """Return a queue without a partition, on a machine of ``cores``."""
 
     def sometimes(value: int, chance: float) -> int | None:
@@ -95,9 +93,7 @@ def queue(
         max_run=sometimes(rng.randint(1, 3), 0.4) if limits else None,
         max_run_cores=sometimes(rng.randint(rng.choice((1, cores // 2 + 1)), cores), 0.3) if limits else None,
         max_user_run=sometimes(rng.randint(1, 2), 0.3) if limits else None,
-        max_user_cores=sometimes(rng.randint(rng.choice((1, cores // 2 + 1)), cores), 0.3)
-        if limits
-        else None,
+        max_user_cores=sometimes(rng.randint(rng.choice((1, cores // 2 + 1)), cores), 0.3) if limits else None,
     )
 
 
@@ -143,15 +139,12 @@ def system(
     for i, part in enumerate(parts):
         wide = reservation and part == 0 and mode != "shared" and rng.random() < 0.7
         queues[i] = Queue(
-            **{name: getattr(queues[i], name) for name in Queue.__slots__}
-            | {"partition": part, "reservation": wide}
+            **{name: getattr(queues[i], name) for name in Queue.__slots__} | {"partition": part, "reservation": wide}
         )
     return System(cores=cores, queues=queues, mode=mode, order=order, pool=pool, backfill=backfill)
 
 
-def workload(
-    rng: Random, machine: System, *, jobs: int | None = None, fit_partition: bool = False
-) -> Workload:
+def workload(rng: Random, machine: System, *, jobs: int | None = None, fit_partition: bool = False) -> Workload:
     """Return 1 to 40 jobs that ``machine`` can run, many of them at the same instants.
 
     With `fit_partition`, no job is wider than the partition of its queue, so none has to be reserved.
@@ -176,9 +169,7 @@ def workload(
             widest = min(widest, here.partition)
         cores = rng.choice(edges) if rng.random() < 0.6 else rng.randint(1, machine.cores)
         walltime = step * rng.randint(1, longest)
-        runtime = rng.choice(
-            (walltime, walltime, 1, rng.randint(1, walltime), rng.randint(1, walltime), walltime + 3)
-        )
+        runtime = rng.choice((walltime, walltime, 1, rng.randint(1, walltime), rng.randint(1, walltime), walltime + 3))
         submit = origin + step * rng.randint(0, latest)
         rows.append((submit, max(1, min(cores, widest)), runtime, walltime, q, user))
     if rng.random() < 0.8:

@@ -234,10 +234,7 @@ class _Simulation:
         mates = [k for k in others if self.queue_index[k] == self.queue_index[j]]
         if queue.max_run is not None and len(mates) + 1 > queue.max_run:
             return True
-        if (
-            queue.max_run_cores is not None
-            and sum(self.cores[k] for k in mates) + self.cores[j] > queue.max_run_cores
-        ):
+        if queue.max_run_cores is not None and sum(self.cores[k] for k in mates) + self.cores[j] > queue.max_run_cores:
             return True
         if self.user[j] == -1:
             return False
@@ -245,8 +242,7 @@ class _Simulation:
         if queue.max_user_run is not None and len(own) + 1 > queue.max_user_run:
             return True
         return (
-            queue.max_user_cores is not None
-            and sum(self.cores[k] for k in own) + self.cores[j] > queue.max_user_cores
+            queue.max_user_cores is not None and sum(self.cores[k] for k in own) + self.cores[j] > queue.max_user_cores
         )
 
     # --- orders
@@ -379,15 +375,11 @@ class _Simulation:
     # --- reservations
 
     def visit_reserved(self) -> None:
-        for g in sorted(
-            (j for j in self.waiting if self.home(j) == RESERVED), key=lambda j: (self.submit[j], j)
-        ):
+        for g in sorted((j for j in self.waiting if self.home(j) == RESERVED), key=lambda j: (self.submit[j], j)):
             if self.held(g):
                 self.held_in_last_pass.add(g)
                 continue
-            blockers = [
-                j for j in self.waiting if self.starves(j) and (self.submit[j], j) < (self.submit[g], g)
-            ]
+            blockers = [j for j in self.waiting if self.starves(j) and (self.submit[j], j) < (self.submit[g], g)]
             closed = {self.home(j) for j in blockers}
             usable = [part for part in range(len(self.capacity)) if part not in closed]  # rule 10
             if sum(self.capacity[part] for part in usable) < self.cores[g]:

@@ -193,9 +193,7 @@ def test_formula_value(formula: str, value: float) -> None:
     assert formula_value(formula, **names) == value
 
 
-@pytest.mark.parametrize(
-    "formula", ["__import__('os')", "ncpus.real", "[ncpus]", "True", "'a'", "max(ncpus, *[1])"]
-)
+@pytest.mark.parametrize("formula", ["__import__('os')", "ncpus.real", "[ncpus]", "True", "'a'", "max(ncpus, *[1])"])
 def test_formula_refuses_what_is_none(formula: str) -> None:
     with pytest.raises((ValueError, KeyError)):
         formula_value(formula, ncpus=4)
@@ -403,9 +401,7 @@ def test_a_job_wider_than_the_pool_is_eligible_if_combined_and_never_its_head() 
 
 
 def test_reservations_span_the_pool() -> None:
-    schedule = run(
-        half_pool(), (0, 2, 10, 10), (0, 1, 4, 4, 1), (1, 8, 5, 5), (2, 2, 9, 9, 1), (3, 1, 7, 7, 1)
-    )
+    schedule = run(half_pool(), (0, 2, 10, 10), (0, 1, 4, 4, 1), (1, 8, 5, 5), (2, 2, 9, 9, 1), (3, 1, 7, 7, 1))
     # T = 10 takes the whole machine: a guest may start only if its walltime ends by then.
     assert schedule.start == [0, 0, 10, 15, 3]
     assert schedule.placement[2] == {"own": 4, "pool": 4}
@@ -439,9 +435,7 @@ def test_pivots_are_protected_and_others_go_shortest_class_first() -> None:
 def test_one_class_is_easy() -> None:
     for seed in range(60):
         workload, cores, _ = multiqueue(Random(seed))
-        assert (
-            simulate_multiqueue(workload, cores, ()).start == simulate(workload, System.single(cores)).start
-        )
+        assert simulate_multiqueue(workload, cores, ()).start == simulate(workload, System.single(cores)).start
 
 
 # --- what must be equal, and what is always true
@@ -500,9 +494,7 @@ def test_the_clock_has_no_origin(discipline: str) -> None:
 )
 def test_the_beginning_of_a_reference_schedule(trace: str, cores: int, backfill: bool) -> None:
     n = 1000
-    rows = np.genfromtxt(
-        REFERENCE / f"{trace}.csv.gz", delimiter=",", names=True, dtype=np.int64, max_rows=n + 1
-    )
+    rows = np.genfromtxt(REFERENCE / f"{trace}.csv.gz", delimiter=",", names=True, dtype=np.int64, max_rows=n + 1)
     # Under EASY a later job can change the starts that follow its submission; under FCFS it cannot.
     comparable = (rows["start"] < rows["submit"][n])[:n] | (not backfill)
     rows = rows[:n]

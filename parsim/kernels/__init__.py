@@ -1,0 +1,1 @@
+"""Numba kernels: arrays in, arrays out, no objects, no allocation in the event loops."""

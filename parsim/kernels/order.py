@@ -127,9 +127,9 @@ def interpret(code, constants, columns, jobs, eligible, stack, count):
                 elif op == NOT_EQUAL:
                     a[i] = 1.0 if x != y else 0.0
                 elif op == MINIMUM:
-                    a[i] = y if y < x else x
+                    a[i] = min(x, y)
                 else:
-                    a[i] = y if y > x else x
+                    a[i] = max(x, y)
 
 
 @njit(cache=True, nogil=True, error_model="numpy", forceinline=True, _nrt=False)

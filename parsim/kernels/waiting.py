@@ -76,7 +76,7 @@ def group_of(s, p, j, now):
     pool = s.parts.shape[0] - 2
     q = jobs[j, QUEUE]
     by_factor = p == pool and settings[LONE] == 0
-    if p > pool or settings[ORDER] == FORMULA and not by_factor:
+    if p > pool or (settings[ORDER] == FORMULA and not by_factor):
         return np.int32(0)
     starving = queues[q, STARVATION] < NEVER and jobs[j, SUBMIT] + queues[q, STARVATION] <= now
     if by_factor:

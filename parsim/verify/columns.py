@@ -135,9 +135,7 @@ def _limit(queue: Queue, name: str) -> int:
     return UNLIMITED if value is None else int(value)
 
 
-def _first_excess(
-    group: Column, amount: Column, start: Column, end: Column, cap: Column
-) -> list[tuple[int, int]]:
+def _first_excess(group: Column, amount: Column, start: Column, end: Column, cap: Column) -> list[tuple[int, int]]:
     """Return (row, amount in use) of the first start that brings its group above its cap, for each group."""
     rows = np.tile(np.arange(group.size), 2)
     change = np.concatenate((amount, -amount))

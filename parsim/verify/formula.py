@@ -103,9 +103,7 @@ def _build(node: ast.expr, text: str) -> Node:
         case ast.Compare(ops=ops) if all(type(op) in _COMPARE for op in ops):
             sides = [_build(inner, text) for inner in (node.left, *node.comparators)]
             tests = [_COMPARE[type(op)] for op in ops]
-            return lambda v: float(
-                all(t(a(v), b(v)) for t, a, b in zip(tests, sides, sides[1:], strict=False))
-            )
+            return lambda v: float(all(t(a(v), b(v)) for t, a, b in zip(tests, sides, sides[1:], strict=False)))
         case ast.Call(func=ast.Name(id=name), keywords=[]) if name in _FUNCTIONS:
             function, least, most = _FUNCTIONS[name]
             arguments = [_build(inner, text) for inner in node.args]

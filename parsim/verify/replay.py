@@ -45,9 +45,7 @@ class Replay:
         queues = self.system.queues
         self.limits = [(q.max_run, q.max_run_cores, q.max_user_run, q.max_user_cores) for q in queues]
         self.limited = [any(limit is not None for limit in limits) for limits in self.limits]
-        self.used: dict[
-            tuple[int, int], list[int]
-        ] = {}  #: running jobs and cores by (queue, user); user -1: all
+        self.used: dict[tuple[int, int], list[int]] = {}  #: running jobs and cores by (queue, user); user -1: all
 
     def _set_lines(self) -> None:
         jobs, order = self.jobs, self.system.order
@@ -104,9 +102,7 @@ class Replay:
             if now in happens:
                 found += self._judge()
             else:
-                found += [
-                    self._violation("event", job, "starts where no event is") for job in sorted(self.due)
-                ]
+                found += [self._violation("event", job, "starts where no event is") for job in sorted(self.due)]
             for job in sorted(self.due):
                 self._start(job, self.jobs.place[job])
             self.before = now
@@ -211,9 +207,7 @@ class Replay:
             for head in self.heads:
                 if head != job and jobs.queue[head] == queue and (who < 0 or jobs.user[head] == who):
                     running, cores = running + 1, cores + jobs.cores[head]
-            if (most_jobs is not None and running > most_jobs) or (
-                most_cores is not None and cores > most_cores
-            ):
+            if (most_jobs is not None and running > most_jobs) or (most_cores is not None and cores > most_cores):
                 return True
         return False
 
@@ -330,9 +324,7 @@ class Replay:
                 self._pass_over(job, range(len(self.parts)))
                 continue
             cores = jobs.cores[job]
-            usable = [
-                index for index, waits in enumerate(self.lines) if min(waits.starving[:1], default=job) >= job
-            ]
+            usable = [index for index, waits in enumerate(self.lines) if min(waits.starving[:1], default=job) >= job]
             time = self._first_time(usable, cores)
             if time is None or time > self.now:
                 if job in self.due:

@@ -53,9 +53,7 @@ class Jobs:
         self.start: list[int] = schedule.start[order].tolist()
         self.end: list[int] = schedule.end[order].tolist()
         most = [queue.walltime[1] for queue in system.queues]
-        self.short_walltime: list[int] = [
-            min(w, most[q]) for w, q in zip(self.walltime, self.queue, strict=True)
-        ]
+        self.short_walltime: list[int] = [min(w, most[q]) for w, q in zip(self.walltime, self.queue, strict=True)]
         scale = lcm(*(decimal(queue.priority).denominator for queue in system.queues))
         self.weight = [int(decimal(queue.priority) * scale) for queue in system.queues]
         periods = [queue.starvation for queue in system.queues]
@@ -94,10 +92,7 @@ class Jobs:
         """Whether `job` leaves its partition's list at its eligibility instant, for good (rule 16)."""
         pool = self.system.pool
         return (
-            pool is not None
-            and pool.entry == "move"
-            and self.eligible[job] < NEVER
-            and self.cores[job] <= pool.cores
+            pool is not None and pool.entry == "move" and self.eligible[job] < NEVER and self.cores[job] <= pool.cores
         )
 
     def misplaced(self) -> Iterator[Violation]:

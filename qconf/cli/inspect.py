@@ -29,7 +29,7 @@ FORMATS = ("auto", "swf", "csv", "pbs", "sacct")
     help="Format of the log.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of tables.")
-def command(  # noqa: PLR0917 - click passes them by name
+def command(
     paths: tuple[Path, ...],
     config_path: Path | None,
     cores: int | None,

@@ -24,9 +24,7 @@ OPTIONAL = ("user", "start", "end", "state")
 TIMES = ("submit", "start", "end")
 DURATIONS = ("runtime", "walltime")
 FORMS = {
-    **dict.fromkeys(
-        TIMES, "write epoch seconds or ISO 8601 such as 2016-02-01T08:00:00, nothing where unknown"
-    ),
+    **dict.fromkeys(TIMES, "write epoch seconds or ISO 8601 such as 2016-02-01T08:00:00, nothing where unknown"),
     **dict.fromkeys(DURATIONS, "write seconds, [D-]HH:MM:SS or 2h30m, nothing where unknown"),
     "cores": "write a whole number, nothing where unknown",
 }
@@ -78,9 +76,7 @@ def _read_one(source: Source, timezone: str, drops: list[Drop], changed: Counter
         ) from error
     if "\0" in text:
         line = text.count("\n", 0, text.index("\0")) + 1
-        raise InputError(
-            "holds a zero byte", file=source.path, line=line, fix="save the table as CSV in UTF-8"
-        )
+        raise InputError("holds a zero byte", file=source.path, line=line, fix="save the table as CSV in UTF-8")
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     header = text.split("\n", 1)[0]
     delimiter = max(",;\t", key=header.count)
@@ -159,9 +155,7 @@ def _whole_lines(
                     rows.append((start, len(cells), cells[0]))
                 start = reader.line_num + 1
         except csv.Error as error:
-            raise InputError(
-                f"is no table ({error})", file=source.path, line=start, fix="check the quotes"
-            ) from error
+            raise InputError(f"is no table ({error})", file=source.path, line=start, fix="check the quotes") from error
     else:
         rows = [
             (number, line.count(delimiter) + 1, line.split(delimiter, 1)[0])
@@ -171,9 +165,7 @@ def _whole_lines(
     body = rows[1:]
     if body and body[-1][1] < width and not text.endswith("\n"):
         number, filled, first = body.pop()
-        drops.append(
-            Drop(first[:40], str(source.path), number, "torn last line", f"{filled} of {width} cells")
-        )
+        drops.append(Drop(first[:40], str(source.path), number, "torn last line", f"{filled} of {width} cells"))
         text = "\n".join(text.split("\n")[: number - 1]) + "\n"
     for number, filled, _ in body:
         if filled != width:
@@ -186,7 +178,7 @@ def _whole_lines(
     return text, np.array([number for number, _, _ in body], dtype=np.int64)
 
 
-def _integers(  # noqa: PLR0917
+def _integers(
     texts: pd.Series,
     name: str,
     source: Source,
@@ -195,11 +187,7 @@ def _integers(  # noqa: PLR0917
     changed: Counter[str],
 ) -> NDArray[np.int64]:
     reader = (
-        parse_duration
-        if name in DURATIONS
-        else partial(instant, where=zone(timezone))
-        if name in TIMES
-        else _count
+        parse_duration if name in DURATIONS else partial(instant, where=zone(timezone)) if name in TIMES else _count
     )
     values, bad = parse_column(texts, reader)
 
@@ -224,9 +212,7 @@ def _integers(  # noqa: PLR0917
     if name == "cores":
         refuse(fractions, "is not a whole number")
     elif fractions.any():
-        changed[f"{name}: fraction of a second {'cut' if name in TIMES else 'rounded up'}"] += int(
-            fractions.sum()
-        )
+        changed[f"{name}: fraction of a second {'cut' if name in TIMES else 'rounded up'}"] += int(fractions.sum())
     return whole.astype(np.int64)
 
 

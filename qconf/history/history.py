@@ -76,9 +76,7 @@ class History:
                 f"{self.read} records read, but {len(self.jobs)} jobs, {len(self.dropped)} dropped, "
                 f"{self.outside} outside the period"
             )
-        object.__setattr__(
-            self, "reasons", {str(k): int(v) for k, v in self.dropped["reason"].value_counts().items()}
-        )
+        object.__setattr__(self, "reasons", {str(k): int(v) for k, v in self.dropped["reason"].value_counts().items()})
 
     def __len__(self) -> int:
         """Return the number of jobs."""
@@ -177,9 +175,7 @@ class History:
                 label = _next_month(label)
         days = re.fullmatch(r"([1-9]\d{0,4})d", kind)
         if not days:
-            raise InputError(
-                "no such period", field="period", value=kind, fix="write month, or days such as 30d"
-            )
+            raise InputError("no such period", field="period", value=kind, fix="write month, or days such as 30d")
         step = int(days.group(1)) * DAY
         return [(self.date(start)[:10], start, start + step) for start in range(first, last + 1, step)]
 
@@ -212,11 +208,7 @@ def month_bounds(label: str, epoch: int = 0, where: tzinfo | None = None) -> tup
     InputError
         The label is not YYYY-MM.
     """
-    if (
-        not re.fullmatch(r"\d{4}-(0[1-9]|1[0-2])", label)
-        or label in ("0000-00", "9999-12")
-        or label < "0001-01"
-    ):
+    if not re.fullmatch(r"\d{4}-(0[1-9]|1[0-2])", label) or label in ("0000-00", "9999-12") or label < "0001-01":
         raise InputError("no month", field="month", value=label, fix="write it like 2016-02")
     where = where or zone("UTC")
 

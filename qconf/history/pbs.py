@@ -235,9 +235,7 @@ def _records(log: _Log, sources: Sequence[Source]) -> Records:
             log.merged["further records of a job"] += 1
         else:
             drops.append(
-                Drop(
-                    name, paths[file], line, "array parent" if "[]" in name else GONE[kind], "no other record"
-                )
+                Drop(name, paths[file], line, "array parent" if "[]" in name else GONE[kind], "no other record")
             )
     rows.sort(key=lambda job: job.order)
     columns: dict[str, object] = {

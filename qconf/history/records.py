@@ -103,9 +103,7 @@ class Records:
 
     def __post_init__(self) -> None:
         if self.read != len(self.table) + len(self.dropped):
-            raise RuntimeError(
-                f"{self.read} records read, but {len(self.table)} jobs + {len(self.dropped)} dropped"
-            )
+            raise RuntimeError(f"{self.read} records read, but {len(self.table)} jobs + {len(self.dropped)} dropped")
 
     @cached_property
     def queue_names(self) -> list[str]:

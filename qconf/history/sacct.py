@@ -200,9 +200,7 @@ def _read_row(cells: list[str], columns: _Columns, clock: _Clock) -> _Run | None
     submit = clock.read(cells[at["submit"]].strip())
     if submit == UNKNOWN:
         raise ValueError("no submit")
-    start, end = clock.run(
-        cells[at["start"]].strip(), cells[at["end"]].strip(), cells[at["elapsedraw"]].strip()
-    )
+    start, end = clock.run(cells[at["start"]].strip(), cells[at["end"]].strip(), cells[at["elapsedraw"]].strip())
     state = cells[at["state"]].strip().split(" ")[0].rstrip("+").lower()
     if state in ALIVE:
         end = UNKNOWN

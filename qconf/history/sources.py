@@ -109,6 +109,4 @@ def _refuse_twins(found: Sequence[Source]) -> None:
         except OSError as error:
             raise InputError(f"cannot be read: {error.strerror or error}", file=source.path) from error
         if twin is not source:
-            raise InputError(
-                f"has the same content as {twin.path}", file=source.path, fix="give each log once"
-            )
+            raise InputError(f"has the same content as {twin.path}", file=source.path, fix="give each log once")

@@ -203,9 +203,7 @@ def _read_slowly(data: bytes, path: str) -> tuple[NDArray[np.int64], NDArray[np.
         except ValueError as error:
             torn = number == len(lines) and len(content) < FIELDS
             job = content[0].decode("utf-8", "replace")[:40]
-            drops.append(
-                Drop(job, path, number, "torn last line" if torn else "not a job record", str(error))
-            )
+            drops.append(Drop(job, path, number, "torn last line" if torn else "not a job record", str(error)))
     return (
         np.array(rows, dtype=np.int64).reshape(len(rows), len(USED)),
         np.array(numbers, dtype=np.int64),
@@ -236,8 +234,7 @@ def _judge(
 
     def drop(rows: NDArray[np.bool_], reason: str, detail: str) -> None:
         drops.extend(
-            Drop(str(values[JOB][i]), path, int(numbers[i]), reason, detail)
-            for i in np.flatnonzero(rows & keep)
+            Drop(str(values[JOB][i]), path, int(numbers[i]), reason, detail) for i in np.flatnonzero(rows & keep)
         )
         keep[rows] = False
 
@@ -257,9 +254,7 @@ def _judge(
     return keep
 
 
-def _to_table(
-    values: dict[int, NDArray[np.int64]], numbers: NDArray[np.int64], header: Header
-) -> pd.DataFrame:
+def _to_table(values: dict[int, NDArray[np.int64]], numbers: NDArray[np.int64], header: Header) -> pd.DataFrame:
     submit, wait, runtime = values[SUBMIT], values[WAIT], values[RUNTIME]
     start = np.where((submit >= 0) & (wait >= 0), submit + wait, UNKNOWN)
     end = np.where((start >= 0) & (runtime >= 0), start + runtime, UNKNOWN)

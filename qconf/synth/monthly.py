@@ -25,18 +25,14 @@ Floats = NDArray[np.float64]
 COLUMNS = ("job_id", "submit", "runtime", "walltime", "cores", "queue", "user")
 
 # Relative rates of submission by hour of the day (the machine's clock is UTC) and by weekday from Monday.
-BY_HOUR = np.array(
-    [5, 4, 3, 2, 2, 2, 3, 4, 7, 11, 14, 15, 13, 12, 14, 15, 15, 14, 12, 10, 9, 9, 8, 6], dtype=float
-)
+BY_HOUR = np.array([5, 4, 3, 2, 2, 2, 3, 4, 7, 11, 14, 15, 13, 12, 14, 15, 15, 14, 12, 10, 9, 9, 8, 6], dtype=float)
 BY_WEEKDAY = np.array([1.05, 1.10, 1.10, 1.05, 1.00, 0.55, 0.45])
 DAY_SPREAD = 0.25  # sigma of the lognormal that makes one Tuesday busier than the next
 BURST_GAP = 240.0  # mean seconds between two submissions of a burst
 
 FAIL_MEDIAN, FAIL_MOST = 60.0, 600.0  # seconds until a failing job fails
 SIGMA = 1.3  # of the runtimes' lognormal
-SIGMA_SHARED = (
-    0.8  # part of a standard normal that the jobs of a burst have in common (the rest is their own)
-)
+SIGMA_SHARED = 0.8  # part of a standard normal that the jobs of a burst have in common (the rest is their own)
 
 ZIPF = 1.0  # exponent of the users' popularity
 _USERS, _ACTIVITY, _QUEUE = 0, 1, 2  # which stream of random numbers
@@ -170,9 +166,7 @@ def _queue_month(
 def generate_month(preset: str, index: int, seed: int = 0, offered_load: float | None = None) -> pd.DataFrame:
     """Generate month `index` (0 is the preset's first) of the workload; see `generate`."""
     if index < 0 or seed < 0:
-        raise InputError(
-            "must not be negative", field="month" if index < 0 else "seed", value=min(index, seed)
-        )
+        raise InputError("must not be negative", field="month" if index < 0 else "seed", value=min(index, seed))
     if offered_load is not None and not 0 < offered_load <= 2:
         raise InputError("must be above 0 and at most 2", field="load", value=offered_load)
     model = preset_named(preset)

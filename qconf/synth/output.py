@@ -27,9 +27,7 @@ def write_history(frame: pd.DataFrame, path: Path) -> Path:
     return path
 
 
-def write_months(
-    preset: str, months: int, seed: int, directory: Path, offered_load: float | None = None
-) -> list[Path]:
+def write_months(preset: str, months: int, seed: int, directory: Path, offered_load: float | None = None) -> list[Path]:
     """Write a file per month (``cray-xc40-2016-02.csv.gz``), all or none, and return the paths."""
     model = preset_named(preset)
     names = []
@@ -41,9 +39,7 @@ def write_months(
     return [directory / name for name in names]
 
 
-def month_table(
-    preset: str, months: int = 9, seed: int = 0, offered_load: float | None = None
-) -> pd.DataFrame:
+def month_table(preset: str, months: int = 9, seed: int = 0, offered_load: float | None = None) -> pd.DataFrame:
     """Tabulate what is generated, a row per month.
 
     Returns
@@ -62,9 +58,7 @@ def month_table(
         row = {name: float(jobs[name]) for name in names} | {"jobs": len(frame)}
         row["Mcore-h"] = float(area.sum()) / 3600e6
         row["load"] = float(area.sum()) / (model.cores * length)
-        rows[f"{year}-{month:02d}"] = row | {
-            f"{name} %": 100 * float(area[name] / area.sum()) for name in names
-        }
+        rows[f"{year}-{month:02d}"] = row | {f"{name} %": 100 * float(area[name] / area.sum()) for name in names}
     return pd.DataFrame.from_dict(rows, orient="index")
 
 

@@ -93,8 +93,8 @@ def lower_bounds(month: Month, space: Room, slack: float, share_of_best: float) 
         part = spare / float((wanted - space.widest).sum())
         low = space.widest + np.floor(part * (wanted - space.widest)).astype(np.int64)
         notes.append(
-            f"the lower bounds need {int(wanted.sum())} of {space.total} units; drawn {100 * (1 - part):.0f} % of the way to "
-            "the widest jobs"
+            f"the lower bounds need {int(wanted.sum())} of {space.total} units: "
+            f"drawn {100 * (1 - part):.0f} % of the way to the widest jobs"
         )
     share = month.core_seconds[space.queues]
     share = share / share.sum() if share.sum() > 0 else share

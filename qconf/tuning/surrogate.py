@@ -54,7 +54,7 @@ class Surrogate:
 
 
 def fit(fractions: NDArray[np.float64], waits: NDArray[np.float64]) -> Surrogate:
-    """Fit a surrogate; degree and penalty by leave-one-out cross-validation, which ridge regression gives in closed form.
+    """Fit a surrogate; degree and penalty by leave-one-out cross-validation (of a ridge regression: in closed form).
 
     Parameters
     ----------

@@ -172,9 +172,7 @@ def test_against_counting_every_second(seed):
     assert metrics.loss_of_capacity(schedule, cores) == pytest.approx(lost / total)
     tight = int(max(schedule.cores[(schedule.start <= t) & (t < schedule.end)].sum() for t in schedule.start))
     lost = by_the_second(workload, schedule, tight)[1]
-    assert metrics.loss_of_capacity(schedule, tight) == pytest.approx(
-        lost / (tight * metrics.makespan(schedule))
-    )
+    assert metrics.loss_of_capacity(schedule, tight) == pytest.approx(lost / (tight * metrics.makespan(schedule)))
     means = [
         np.mean([max(1, (w + max(r, 10)) / max(r, 10)) for w, r, u in rows if u == user])
         for user in range(3)

@@ -203,9 +203,7 @@ def test_eligible_time_stops_while_a_limit_holds():
     assert judge(workload, system, [0, 6, 11])[0] == ("order", 2, 6)
 
 
-SPLIT = System(
-    6, [Queue("a", partition=4), Queue("b", partition=2), Queue("wide", reservation=True)], "partitioned"
-)
+SPLIT = System(6, [Queue("a", partition=4), Queue("b", partition=2), Queue("wide", reservation=True)], "partitioned")
 
 
 def test_illegal_placement():
@@ -232,9 +230,7 @@ def test_partition_over_capacity():
 
 
 def test_reserved_shares():
-    workload = jobs(
-        (0, 5, 5, 5, 2)
-    )  # floor(5 * 4 / 6) = 3, floor(5 * 2 / 6) = 1, one more where most is free
+    workload = jobs((0, 5, 5, 5, 2))  # floor(5 * 4 / 6) = 3, floor(5 * 2 / 6) = 1, one more where most is free
     assert judge(workload, SPLIT, [0], [{"a": 4, "b": 1}]) == []
     assert judge(workload, SPLIT, [0], [{"a": 3, "b": 2}]) == [("shares", 0, 0)]
 
@@ -290,9 +286,7 @@ def test_combined_takes_the_partition_first():
 
 
 def test_pool_goes_by_priority_factor():
-    workload = jobs(
-        (0, 2, 40, 40, 0), (0, 2, 40, 40, 1), (0, 2, 10, 10, 0), (0, 2, 12, 12, 0), (0, 2, 4, 4, 1)
-    )
+    workload = jobs((0, 2, 40, 40, 0), (0, 2, 40, 40, 1), (0, 2, 10, 10, 0), (0, 2, 12, 12, 0), (0, 2, 4, 4, 1))
     where = parts("a", "b", "pool", "pool", "pool")
     where = [{name: 2} for place in where for name in place]
     assert judge(workload, hybrid(), [0, 0, 6, 16, 2], where) == []

@@ -27,9 +27,7 @@ def run(capsys, tmp_path, monkeypatch):
 
 
 def swf(*jobs):
-    return SWF + "".join(
-        f"{i} {s} 0 60 {c} -1 -1 4 100 -1 1 7 1 -1 -1 -1 -1 -1\n" for i, (s, c) in enumerate(jobs)
-    )
+    return SWF + "".join(f"{i} {s} 0 60 {c} -1 -1 4 100 -1 1 7 1 -1 -1 -1 -1 -1\n" for i, (s, c) in enumerate(jobs))
 
 
 def test_inspect_says_what_is_in_a_history(run, tmp_path):
@@ -62,9 +60,7 @@ def test_inspect_of_a_month(run, tmp_path):
     (tmp_path / "h.swf").write_text(swf((0, 4), (86400 * 40, 4), (86400 * 41, 4)))
     answer = json.loads(run("inspect", "h.swf", "--month", "2016-03", "--json")[1])
     assert (answer["jobs"], answer["outside_period"], answer["read"]) == (2, 1, 3)
-    answer = json.loads(
-        run("inspect", "h.swf", "--from", "2016-02-02", "--to", 1454284800 + 86400 * 41, "--json")[1]
-    )
+    answer = json.loads(run("inspect", "h.swf", "--from", "2016-02-02", "--to", 1454284800 + 86400 * 41, "--json")[1])
     assert answer["jobs"] == 1
     assert run("inspect", "h.swf", "--month", "2016-03", "--from", "2016-02-02")[0] == 2
     assert run("inspect", "h.swf", "--from", "noon")[0] == 1
@@ -77,9 +73,7 @@ def test_inspect_of_a_month(run, tmp_path):
      (CSV.replace("1800", "-7").encode(), "line 2: runtime = '-7'"),
      (gzip.compress(CSV.encode())[:-9], "cut off")],
 )  # fmt: skip
-def test_bad_input_is_one_line_and_exit_code_1_and_nothing_is_written(
-    run, tmp_path, command, content, message
-):
+def test_bad_input_is_one_line_and_exit_code_1_and_nothing_is_written(run, tmp_path, command, content, message):
     (tmp_path / "h").write_bytes(content)
     code, out, err = run(*command, "h")
     assert (code, out) == (1, "")
@@ -101,9 +95,7 @@ def test_import_writes_a_history_and_what_was_dropped(run, tmp_path):
     )
     listed = list(csv.reader((tmp_path / "new/dropped.csv").read_text().splitlines()))
     assert listed[1] == ["rubbish", "h.swf", "5", "not a job record", "2 fields instead of 18"]
-    before, after = (
-        json.loads(run("inspect", p, "--cores", 64, "--json")[1]) for p in ("h.swf", "new/history.csv")
-    )
+    before, after = (json.loads(run("inspect", p, "--cores", 64, "--json")[1]) for p in ("h.swf", "new/history.csv"))
     same = ("jobs", "cpu_hours", "first_submit", "offered_load", "queues", "walltime_accuracy")
     assert [before[key] for key in same] == [after[key] for key in same]
 

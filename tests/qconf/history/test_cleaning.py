@@ -138,9 +138,7 @@ def test_queue_names_that_no_batch_system_takes_are_known_by_their_legal_form():
 
 
 def test_submits_a_lifetime_apart_are_refused():
-    with pytest.raises(
-        InputError, match=r"log, line 2: submit = 9000000000: more than 2147483647 seconds away"
-    ):
+    with pytest.raises(InputError, match=r"log, line 2: submit = 9000000000: more than 2147483647 seconds away"):
         clean(records({}, {"submit": 9 * 10**9}, {}), site())
 
 

@@ -38,9 +38,9 @@ def test_order_of_columns_is_free_and_others_stay_out(write):
      ("2h30m", 9000),      ("90m", 5400), ("1d12h", 129600), ("45s", 45), ("", -1), ("-1", -1), ("59.2", 60)],
 )  # fmt: skip
 def test_durations(write, text, seconds):
-    assert read(write(table(f"a,0,{text},{text},4,q,u,,,"))).table[
-        ["runtime", "walltime"]
-    ].values.tolist() == [[seconds] * 2]
+    assert read(write(table(f"a,0,{text},{text},4,q,u,,,"))).table[["runtime", "walltime"]].values.tolist() == [
+        [seconds] * 2
+    ]
 
 
 @pytest.mark.parametrize(
@@ -116,9 +116,7 @@ def test_wrong_columns(write, header, message):
 
 @pytest.mark.parametrize("delimiter", [";", "\t"])
 def test_tables_of_other_programs(write, delimiter):
-    text = "JobID,Submit_Time,Elapsed,TimeLimit,NCPUS,Partition\n7,2016-02-01,60,100,4,small\n".replace(
-        ",", delimiter
-    )
+    text = "JobID,Submit_Time,Elapsed,TimeLimit,NCPUS,Partition\n7,2016-02-01,60,100,4,small\n".replace(",", delimiter)
     records = read(write("\ufeff" + text.replace("\n", "\r\n")))
     assert records.table.iloc[0][["job_id", "submit", "runtime", "cores", "queue"]].tolist() == [
         "7",

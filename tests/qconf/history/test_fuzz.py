@@ -137,9 +137,7 @@ def test_mutated_files_are_read_or_refused(kind, write):
     dice = random.Random(f"files of {kind}")
     header = HEADERS[kind]
     for i in range(120):
-        text = (
-            header + "\n".join(mutate(line, dice) for line in lines(kind, dice, 3)) + dice.choice(("", "\n"))
-        )
+        text = header + "\n".join(mutate(line, dice) for line in lines(kind, dice, 3)) + dice.choice(("", "\n"))
         check(kind, write(mutate(text, dice) if i % 3 else text, f"{i}"))
         check("auto", write(text, f"{i}"))
 
@@ -149,9 +147,7 @@ def test_mutated_rows_of_a_csv(write, count):
     dice = random.Random("rows of csv")
     good = HEADERS["csv"] + "\n".join(lines("csv", dice, 3)) + "\n"
     outcomes = [check("csv", write(good + mutate(line, dice) + "\n")) for line in lines("csv", dice, count)]
-    refused = outcomes.count(
-        None
-    )  # one bad value refuses the file, so each mutated row gets a file of its own
+    refused = outcomes.count(None)  # one bad value refuses the file, so each mutated row gets a file of its own
     assert count / 10 < refused < count
 
 

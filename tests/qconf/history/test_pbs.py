@@ -131,18 +131,14 @@ def test_the_last_of_several_queues_counts_without_its_pool_ending(write):
 
 
 def test_quoted_values_are_values(write):
-    log = record(
-        "E", start=1100, end=1200, account='"proj queue=evil start=1 7"', jobname="O'Brien", Exit_status=0
-    )
+    log = record("E", start=1100, end=1200, account='"proj queue=evil start=1 7"', jobname="O'Brien", Exit_status=0)
     job = only(read(write(log)))
     assert (job["queue"], job["start"], job["user"]) == ("small", 1100, "ann")
 
 
 def test_an_exclusive_job_holds_what_was_assigned_to_it(write):
     wide = {"Resource_List__place": "scatter:excl", "resource_assigned__ncpus": 48}
-    log = record("S", start=1100, **wide) + record(
-        "E", start=1100, end=1200, Resource_List__place="scatter:excl"
-    )
+    log = record("S", start=1100, **wide) + record("E", start=1100, end=1200, Resource_List__place="scatter:excl")
     assert only(read(write(log)))["cores"] == 48
     shared_node = record("S", start=1100, Resource_List__place="free", resource_assigned__ncpus=48)
     assert only(read(write(shared_node)))["cores"] == 24
@@ -180,11 +176,7 @@ def test_a_whole_last_line_without_its_line_end_counts(write):
 
 
 def test_records_about_other_things_are_counted_too(write):
-    log = (
-        "11/01/2026 00:00:01;L;license;floating license hour:3\n"
-        + record("E", start=1100, end=1200)
-        + "\nrubbish\n"
-    )
+    log = "11/01/2026 00:00:01;L;license;floating license hour:3\n" + record("E", start=1100, end=1200) + "\nrubbish\n"
     records = read(write(log))
     assert (records.read, len(records.table), sum(records.merged.values())) == (2, 1, 1)
     assert records.dropped["line"].tolist() == [4]

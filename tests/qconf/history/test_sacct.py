@@ -52,9 +52,7 @@ def test_output_without_submit_is_refused_with_the_command_to_use(shared):
         read(shared("slurm/sacct_steps.txt"))
 
 
-HEADER = (
-    "JobIDRaw|JobID|User|Partition|State|Submit|Start|End|TimelimitRaw|Timelimit|AllocCPUS|ReqCPUS|NNodes"
-)
+HEADER = "JobIDRaw|JobID|User|Partition|State|Submit|Start|End|TimelimitRaw|Timelimit|AllocCPUS|ReqCPUS|NNodes"
 DAY = "2026-11-20T"
 
 
@@ -90,9 +88,7 @@ def test_steps_are_no_jobs_but_array_tasks_are(write):
     records = read(write(sacct(row(), *steps, *tasks)))
     assert records.table["job_id"].tolist() == ["5", "4_3"]
     assert records.merged == {"job steps": 3}
-    assert records.dropped[["job_id", "reason"]].values.tolist() == [
-        ["12_[1,3-4]", "waiting at the end of the log"]
-    ]
+    assert records.dropped[["job_id", "reason"]].values.tolist() == [["12_[1,3-4]", "waiting at the end of the log"]]
 
 
 @pytest.mark.parametrize(
@@ -137,9 +133,7 @@ def test_a_requeued_job_that_still_waits_is_no_job_yet(write):
 def test_epoch_seconds_and_local_time(write):
     epoch = sacct(row(Submit="1795161600", Start="1795165200", End="1795168800"))
     assert read(write(epoch)).table[["submit", "runtime"]].values.tolist() == [[1795161600, 3600]]
-    assert read(write(sacct(row())), timezone="Europe/Stockholm").table["submit"].tolist() == [
-        1795161600 - 3600
-    ]
+    assert read(write(sacct(row())), timezone="Europe/Stockholm").table["submit"].tolist() == [1795161600 - 3600]
 
 
 def test_the_hour_that_comes_twice(write):

@@ -17,9 +17,7 @@ HEADER = """; Version: 2.2
 """
 
 
-def line(  # noqa: PLR0917
-    job=1, submit=0, wait=5, runtime=60, allocated=4, requested=4, walltime=100, status=1, user=7, queue=3
-):
+def line(job=1, submit=0, wait=5, runtime=60, allocated=4, requested=4, walltime=100, status=1, user=7, queue=3):
     fields = [
         job,
         submit,
@@ -87,9 +85,9 @@ def test_the_slow_way_reads_the_same(write):
 
 
 def test_seconds_with_a_fraction_are_rounded(write):
-    assert read(write(HEADER + line(runtime="59.6", submit="3.2"))).table[
-        ["submit", "runtime"]
-    ].values.tolist() == [[3, 60]]
+    assert read(write(HEADER + line(runtime="59.6", submit="3.2"))).table[["submit", "runtime"]].values.tolist() == [
+        [3, 60]
+    ]
 
 
 @pytest.mark.parametrize(

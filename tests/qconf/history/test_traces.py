@@ -15,7 +15,7 @@ TRACES = [
 
 
 @pytest.mark.parametrize(("trace", "reference", "cores", "lines", "jobs", "first"), TRACES)
-def test_cleaned_jobs_equal_the_reference(shared, trace, reference, cores, lines, jobs, first):  # noqa: PLR0917
+def test_cleaned_jobs_equal_the_reference(shared, trace, reference, cores, lines, jobs, first):
     records = read(shared(f"traces/{trace}.swf.gz"))
     expected = pd.read_csv(shared(f"reference/{reference}_easy.csv.gz"), dtype={"job_id": "str"})
     history = clean(records, derive_config(records, cores))
