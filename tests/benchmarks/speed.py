@@ -1,0 +1,118 @@
+"""How fast the simulator is: jobs a second of every discipline, beside the slow simulator and the C++ reference.
+
+``python -m tests.benchmarks.speed`` (or ``make bench``). All is measured in one run on one core, since machines are
+shared and noisy; ratios say more than seconds. Traces and the C++ reference are used where they lie beside the project; else
+only generated jobs.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from parsim import Pool, Queue, System, Workload, simulate
+from parsim.kernels.easy import easy
+from parsim.simulate import plain_jobs
+from qconf.synth.stable import stable_workload
+from tests import naive
+
+SHARED = Path(__file__).resolve().parents[3] / "shared"
+REPEATS = 9
+MACHINES = {"KTH-SP2": 100, "SDSC-SP2": 128}
+
+
+def best(run: Callable[[], object]) -> float:
+    """Least seconds of several runs, the first of which compiles and does not count."""
+    run()
+    taken = []
+    for _ in range(REPEATS):
+        began = time.perf_counter()
+        run()
+        taken.append(time.perf_counter() - began)
+    return min(taken)
+
+
+def trace(name: str) -> Workload | None:
+    path = SHARED / "reference" / f"{name}_easy.csv.gz"
+    if not path.exists():
+        return None
+    table = pd.read_csv(path)
+    queue = np.digitize(table["cores"], [2, 9, 33])
+    return Workload(table["submit"], table["cores"], table["runtime"], table["walltime"], queue=queue)
+
+
+def reference(workload: Workload, cores: int) -> float | None:
+    """Seconds that the C++ reference takes for the same jobs, without parsing."""
+    source = SHARED / "reference" / "ref_easy.cpp"
+    if not source.exists():
+        return None
+    with tempfile.TemporaryDirectory() as folder:
+        program, jobs = Path(folder, "ref_easy"), Path(folder, "jobs.csv")
+        built = subprocess.run(
+            ["g++", "-O3", "-march=native", "-std=c++17", "-o", str(program), str(source)],
+            check=False,
+            capture_output=True,
+        )
+        if built.returncode:
+            return None
+        w = workload
+        rows = zip(range(len(w)), w.submit, w.cores, w.effective_runtime, w.walltime, strict=True)
+        jobs.write_text("job_id,submit,procs,runtime,estimate\n" + "".join(",".join(map(str, r)) + "\n" for r in rows))
+        command = [str(program), "--csv", str(jobs), "--procs", str(cores), "--batch", "--reps", "25"]
+        said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    return float(said.split("sim_ms_min=")[1].split()[0]) / 1000
+
+
+def disciplines(cores: int) -> dict[str, System]:
+    queues = [Queue(name=name, priority=1 + i, starvation=86400) for i, name in enumerate("abcd")]
+    alike = [Queue(name=queue.name) for queue in queues]
+    parts = [cores // 10, cores // 5, cores // 5, 0]
+    hybrid = [replace(queue, partition=part) for queue, part in zip(queues, parts, strict=True)]
+    return {
+        "EASY": System(cores, alike),
+        "FCFS": System(cores, alike, backfill=False),
+        "shared, priorities": System(cores, [replace(queue, starvation=None) for queue in queues]),
+        "shared, priorities, starvation": System(cores, queues),
+        "shared, running limits": System(cores, [replace(queue, max_run=20) for queue in queues]),
+        "shared, lxf": System(cores, alike, order="lxf"),
+        "shared, formula": System(cores, queues, order="(eligible_time + walltime) / walltime ** 1.3"),
+        "hybrid, pool, reservations": System(
+            cores, hybrid, mode="hybrid", pool=Pool(cores - sum(parts), threshold=1.5, entry="move")
+        ),
+    }
+
+
+def main() -> None:
+    """Print the table."""
+    print(f"{'jobs':10} {'discipline':32} {'jobs/s':>12}  beside")
+    for name, cores in MACHINES.items():
+        workload = trace(name)
+        if workload is None:
+            name, workload = "generated", stable_workload(30_000, cores, 0.8, 0)  # noqa: PLW2901
+        n = len(workload)
+        jobs, start = plain_jobs(workload), np.empty(n, dtype=np.int64)
+        bits = max(1, (n - 1).bit_length())
+        kernel = best(lambda jobs=jobs, cores=cores, bits=bits, start=start: easy(jobs, cores, True, bits, start))  # type: ignore[misc]
+        peer = reference(workload, cores)
+        beside = f"{peer / kernel:.2f} of ref_easy.cpp" if peer else "no ref_easy.cpp or no g++ here"
+        print(f"{name:10} {'EASY, the kernel alone':32} {n / kernel:12,.0f}  {beside}")
+        few = workload.take(slice(0, 1000))
+        for label, system in disciplines(cores).items():
+            seconds = best(lambda workload=workload, system=system: simulate(workload, system))  # type: ignore[misc]
+            began = time.perf_counter()
+            naive.simulate(few, system)
+            slow = (time.perf_counter() - began) / len(few)
+            print(f"{name:10} {label:32} {n / seconds:12,.0f}  {slow * n / seconds:,.0f} times naive.py")
+            sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()
