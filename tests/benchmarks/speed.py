@@ -1,8 +1,8 @@
 """How fast the simulator is: jobs a second of every discipline, beside the slow simulator and the C++ reference.
 
 ``python -m tests.benchmarks.speed`` (or ``make bench``). All is measured in one run on one core, since machines are
-shared and noisy; ratios say more than seconds. Traces and the C++ reference are used where they lie beside the project; else
-only generated jobs.
+shared and noisy; ratios say more than seconds. Traces and the C++ reference are used where they lie beside the
+project; else only generated jobs.
 """
 
 from __future__ import annotations
