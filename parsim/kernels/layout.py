@@ -95,14 +95,32 @@ class State(NamedTuple):
 
 
 @njit(cache=True, nogil=True)
-def fill_jobs(jobs, submit, cores, runtime, walltime, queue, user, homes):
-    """Gather the columns of all jobs, each column of shape (n,), in the rows of `jobs`; submits count from the first."""
+def find_homes(jobs, part_cores, lone, entries):
+    """Set the part that each job calls home (rule 9 of docs/simulator.md), and count the jobs of each in `entries`."""
+    pool = part_cores.size - 1
     for j in range(jobs.shape[0]):
-        jobs[j, SUBMIT] = submit[j] - submit[0]
-        jobs[j, CORES] = cores[j]
-        jobs[j, RUNTIME] = runtime[j]
-        jobs[j, WALLTIME] = walltime[j]
-        jobs[j, QUEUE] = queue[j]
-        jobs[j, USER] = user[j]
-        jobs[j, HOME] = homes[j]
-        jobs[j, IS_HEAD] = 0
+        home = 0
+        if not lone:
+            home = jobs[j, QUEUE]
+            if jobs[j, CORES] > part_cores[home]:
+                home = pool if jobs[j, CORES] <= part_cores[pool] else pool + 1
+        jobs[j, HOME] = home
+        entries[home] += 1
+
+
+@njit(cache=True, nogil=True)
+def find_eligible(jobs, bounds, fractions, pool, widest, latest, eligible):
+    """Set the instants from which jobs of the partitions may enter the pool (rule 15); how many ever may.
+
+    `fractions`, shape (Q, 2), has threshold over priority of each queue; where the denominator is 0 the delay is left out.
+    """
+    count = 0
+    for j in range(jobs.shape[0]):
+        if jobs[j, HOME] < pool and jobs[j, CORES] <= widest:
+            q = jobs[j, QUEUE]
+            count += 1
+            eligible[j] = jobs[j, SUBMIT]
+            if fractions[q, 1] > 0:
+                seconds = min(np.int64(jobs[j, WALLTIME]), bounds[q])
+                eligible[j] += min(-(-(seconds * fractions[q, 0]) // fractions[q, 1]), latest)
+    return count
