@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from parsim.kernels import layout as at
 from parsim.kernels.easy import easy
 from parsim.kernels.machine import run
+from parsim.kernels.multiqueue import multiqueue
 from parsim.packing import Prepared, pack, prepare
 from parsim.schedule import SPREAD, Schedule
 from parsim.system import System
@@ -35,13 +36,17 @@ def simulate(workload: Workload, system: System) -> Schedule:
 
     References
     ----------
-    Mu'alem and Feitelson, IEEE TPDS 12(6), 2001; Kondameedi and Vadhiyar, CCGrid 2017, section III.
+    Mu'alem and Feitelson, IEEE TPDS 12(6), 2001; Kondameedi and Vadhiyar, CCGrid 2017, section III; Lawson and
+    Smirni, JSSPP 2002.
     """
     prepared = prepare(workload)
     _check(prepared, system)
     start, part = np.empty(0, np.int64), np.empty(0, np.int32)
     shares: dict[int, NDArray[np.int64]] = {}
-    if len(workload) and _plain(prepared, system):
+    if len(workload) and system.mode == "multiqueue":
+        start = _simulate_multiqueue(prepared, system)
+        part = np.zeros(len(workload), dtype=np.int32)
+    elif len(workload) and _plain(prepared, system):
         start, part, shares = _simulate_plain(prepared, system)
     elif len(workload):
         start, part, shares = _simulate_machine(prepared, system)
@@ -75,7 +80,7 @@ def _check(prepared: Prepared, system: System) -> None:
     if count.size and widest.max() > system.cores:
         job = int(np.argmax(prepared.workload.cores))
         raise ValueError(f"{_named('cores', job, prepared)} is wider than the machine of {system.cores} cores")
-    for i, queue in enumerate(system.queues[: count.size]):
+    for i, queue in enumerate(() if system.mode == "multiqueue" else system.queues[: count.size]):
         for name, limit, most in (
             ("max_run_cores", queue.max_run_cores, widest[i]),
             ("max_user_cores", queue.max_user_cores, widest_of_users[i]),
@@ -134,6 +139,17 @@ def _simulate_plain(prepared: Prepared, system: System) -> Outcome:
                 start[members] = own
     start += prepared.workload.submit[0]
     return start, part, {}
+
+
+def _simulate_multiqueue(prepared: Prepared, system: System) -> NDArray[np.int64]:
+    workload = prepared.workload
+    start = np.empty(len(workload), dtype=np.int64)
+    job_class = np.searchsorted(np.array(system.class_limits, dtype=np.int64), workload.walltime)
+    before = np.bincount(job_class, minlength=len(system.class_limits) + 1).cumsum()
+    begin = np.concatenate([[0], before[:-1]])
+    multiqueue(prepared.plain, system.cores, job_class, np.stack([begin, begin], axis=1), prepared.bits, start)
+    start += workload.submit[0]
+    return start
 
 
 def _simulate_machine(prepared: Prepared, system: System) -> Outcome:

@@ -14,7 +14,7 @@ from parsim.workload import MAX_CORES, MAX_DURATION
 
 parse_formula = lru_cache(maxsize=256)(_parse_formula)
 
-Mode = Literal["shared", "partitioned", "hybrid"]
+Mode = Literal["shared", "partitioned", "hybrid", "multiqueue"]
 Placement = Literal["pool", "combined"]
 Entry = Literal["either", "move"]
 
@@ -112,14 +112,17 @@ class System:
     cores : int
     queues : sequence of Queue
         At least one; ``Workload.queue`` counts them from 0.
-    mode : {"shared", "partitioned", "hybrid"}
-        One machine for all (`partition` is ignored), a partition per queue, or partitions and a common pool.
+    mode : {"shared", "partitioned", "hybrid", "multiqueue"}
+        One machine for all (`partition` is ignored), a partition per queue, partitions and a common pool, or
+        multiple-queue backfilling: classes by walltime, for which the queues, the order and `backfill` play no part.
     order : str
         ``fcfs``, ``sjf``, ``ljf``, ``lxf``, ``wfp3``, or a formula of the names PBS's job_sort_formula knows.
     pool : Pool or None
         Required by ``hybrid``, ignored elsewhere.
     backfill : bool
         False is plain FCFS: nobody passes the head of the list.
+    class_limits : sequence of int
+        Seconds at which the classes of ``multiqueue`` meet, ascending; a class goes from above one up to the next.
 
     Raises
     ------
@@ -133,9 +136,11 @@ class System:
     order: str = "fcfs"
     pool: Pool | None = None
     backfill: bool = True
+    class_limits: Sequence[int] = (100, 1000, 10_000)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "queues", tuple(self.queues))
+        object.__setattr__(self, "class_limits", tuple(self.class_limits))
         found = [f"{path}: {message}" for path, message in self.problems()]
         if found:
             raise ValueError("; ".join(found))
@@ -154,8 +159,10 @@ class System:
         for i, queue in enumerate(self.queues):
             for path, message in queue.problems():
                 yield f"queues[{i}].{path}", message
-        if self.mode not in ("shared", "partitioned", "hybrid"):
-            yield "mode", f"{self.mode!r} is none of shared, partitioned, hybrid"
+        if self.mode not in ("shared", "partitioned", "hybrid", "multiqueue"):
+            yield "mode", f"{self.mode!r} is none of shared, partitioned, hybrid, multiqueue"
+        if not all(low < high for low, high in zip((0, *self.class_limits), self.class_limits, strict=False)):
+            yield "class_limits", f"{tuple(self.class_limits)} do not ascend from above 0"
         if self.order not in ORDERS:
             try:
                 parse_formula(self.order)
@@ -163,7 +170,7 @@ class System:
                 yield "order", f"none of {', '.join(ORDERS)}, and {error}"
         if self.mode == "hybrid":
             yield from self._pool_problems()
-        if self.mode != "shared":
+        if not self.is_whole:
             partitions = sum(queue.partition for queue in self.queues)
             if partitions + self.pool_cores != self.cores:
                 yield (
@@ -190,6 +197,11 @@ class System:
         return None if self.order in ORDERS else parse_formula(self.order)
 
     @property
+    def is_whole(self) -> bool:
+        """Whether all cores are one part."""
+        return self.mode in ("shared", "multiqueue")
+
+    @property
     def has_limits(self) -> bool:
         """Whether any queue limits what runs."""
         return any(
@@ -206,7 +218,7 @@ class System:
     @property
     def part_names(self) -> tuple[str, ...]:
         """Names of the parts a job can run on: a partition per queue and the pool, or the whole machine."""
-        if self.mode == "shared":
+        if self.is_whole:
             return ("machine",)
         names = tuple(queue.name for queue in self.queues)
         return (*names, "pool")
@@ -214,7 +226,7 @@ class System:
     @property
     def part_cores(self) -> tuple[int, ...]:
         """Cores of each part, in the order of `part_names`."""
-        if self.mode == "shared":
+        if self.is_whole:
             return (self.cores,)
         return (*(queue.partition for queue in self.queues), self.pool_cores)
 
