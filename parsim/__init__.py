@@ -7,9 +7,10 @@
 """
 
 from parsim import metrics, verify
+from parsim.explain import Reason, explain
 from parsim.schedule import Schedule
 from parsim.simulate import simulate
 from parsim.system import Pool, Queue, System
 from parsim.workload import Workload
 
-__all__ = ["Pool", "Queue", "Schedule", "System", "Workload", "metrics", "simulate", "verify"]
+__all__ = ["Pool", "Queue", "Reason", "Schedule", "System", "Workload", "explain", "metrics", "simulate", "verify"]

@@ -19,7 +19,7 @@ AGES = (0.3, 1.0, 3.0)  # a: how much of its walltime a job has waited when it c
 LENGTHS = (1.0, 1.3, 1.6, 2.0)  # b: how much shorter jobs are preferred; 1 is the expansion factor
 WIDTHS = (0.0, 0.15, 0.3, 0.5)  # g: how much narrower jobs are preferred
 PATIENCE = (None, 96, 48)  # hours of waiting after which a job goes before all that waited less
-PRIORITIES = (0, 1, 2)  # p: how much the queues' priorities count
+PRIORITIES = (0, 1)  # p: whether the queues' priorities count
 DISTANCE = 0.02  # what a standard deviation away from `GENERAL` costs, squared, in log score
 RIDGE = 1e-3
 
@@ -41,7 +41,7 @@ class Order:
         if self.width:
             text += f" * ncpus ** -{self.width:g}"
         if self.priority:
-            text = f"queue_priority{' ** 2' if self.priority == 2 else ''} * {text}"
+            text = f"queue_priority * {text}"
         if self.patience is not None:
             text = f"(1e12 + eligible_time) if eligible_time > {self.patience * 3600} else {text}"
         return text
