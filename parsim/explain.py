@@ -1,0 +1,181 @@
+"""Why a job started when it did, in words.
+
+The judge of `parsim.verify` goes through the passes of the job's wait once more, with a witness that writes down what
+became of the job in each: held by a limit, head of a list, behind a head, started.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from parsim.schedule import Schedule
+from parsim.system import System
+from parsim.verify.replay import Replay
+from parsim.verify.rules import RESERVED, Jobs, Placement
+from parsim.verify.violation import Violation
+from parsim.workload import Workload
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """What kept a job waiting from `begin` to `end`, or, where both are its start, how it came to start."""
+
+    begin: int
+    end: int
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.begin}: {self.text}" if self.begin == self.end else f"{self.begin} to {self.end}: {self.text}"
+
+
+def explain(workload: Workload, system: System, schedule: Schedule, job: int) -> tuple[Reason, ...]:
+    """Tell why `job` started when it did.
+
+    Parameters
+    ----------
+    workload : Workload
+    system : System
+        Shared, partitioned or hybrid.
+    schedule : Schedule
+        What `parsim.simulate` made of them.
+    job : int
+        Row of the workload.
+
+    Returns
+    -------
+    tuple of Reason
+        In order of time; the last is its start. Jobs are named by their rows.
+
+    Raises
+    ------
+    ValueError
+        No such job, or a mode whose passes are not replayed.
+
+    Examples
+    --------
+    >>> import parsim
+    >>> workload = parsim.Workload(submit=[0, 1, 2], cores=[4, 4, 1], runtime=[50, 50, 9], walltime=[60, 60, 10])
+    >>> system = parsim.System.single(cores=5)
+    >>> schedule = parsim.simulate(workload, system)
+    >>> print(*parsim.explain(workload, system, schedule, 1), sep="; ")
+    1 to 50: heads the list of machine, waits for 4 cores; 50: starts on machine, in turn
+    >>> print(*parsim.explain(workload, system, schedule, 2), sep="; ")
+    2: starts on machine as soon as it is submitted, backfilled before job 1, which it does not delay
+    """
+    if not 0 <= job < len(workload):
+        raise ValueError(f"job: {job} is not one of {len(workload)} jobs")
+    if system.mode == "multiqueue":
+        raise ValueError("mode: multiqueue has no lists whose passes could be told")
+    rows = np.arange(len(workload))
+    if system.formula is None or not system.has_limits:  # else the time that limits held the others counts, too
+        present = (schedule.end > workload.submit[job]) & (workload.submit <= schedule.start[job])
+        rows = np.flatnonzero(present)
+    place = {int(row): i for i, row in enumerate(rows)}
+    part = replace(
+        schedule,
+        submit=schedule.submit[rows],
+        start=schedule.start[rows],
+        end=schedule.end[rows],
+        cores=schedule.cores[rows],
+        part=schedule.part[rows],
+        shares={place[row]: shares for row, shares in schedule.shares.items() if row in place},
+    )
+    jobs = Jobs(workload.take(rows), system, part)
+    witness = _Witness(jobs, system, [int(rows[row]) for row in jobs.row], jobs.row.index(place[job]))
+    witness.run()
+    return tuple(witness.reasons)
+
+
+class _Witness(Replay):
+    """A replay that follows one job; `names` are the rows by which jobs are called."""
+
+    def __init__(self, jobs: Jobs, system: System, names: list[int], watched: int) -> None:
+        super().__init__(jobs, system)
+        self.names, self.watched = names, watched
+        self.reasons: list[Reason] = []
+        self.held = ""
+
+    def _judge(self) -> list[Violation]:
+        self.held = ""
+        found = super()._judge()
+        if self.watched in self.waiting and self.watched not in self.due:
+            self._note(self._why_it_waits())
+        return found
+
+    def _note(self, text: str) -> None:
+        """Write down what holds from this pass until the job starts, unless a later pass finds something else."""
+        begin, start = self.now, self.jobs.start[self.watched]
+        if self.reasons:
+            last = self.reasons[-1]
+            if last.text == text:
+                return
+            self.reasons[-1] = replace(last, end=begin)
+        self.reasons.append(Reason(begin, start, text))
+
+    def _why_it_waits(self) -> str:
+        job, home = self.watched, self.at_home[self.watched]
+        if self.held:
+            return f"held by {self.held}"
+        if home == RESERVED:
+            first = next((other for other in self.reserved if other in self.heads), -1)
+            if first == job:
+                return f"holds a reservation of {self.jobs.cores[job]} cores over several parts"
+            ahead = first if first >= 0 else self.reserved[0]
+            if ahead == job:
+                return "no reservation: starving jobs submitted before keep the parts it needs"
+            return f"behind job {self.names[ahead]} in the list of advance reservations"
+        part = self.parts[home]
+        if part.head == job:
+            return f"heads the list of {part.name}, waits for {self.jobs.cores[job]} cores"
+        if part.head >= 0:
+            return f"behind job {self.names[part.head]}, the head of {part.name}"
+        return f"no idle core on {part.name}"
+
+    def _pass_over(self, job: int, parts: object) -> None:
+        if job == self.watched and not self.held:
+            self.held = self._limit()
+        super()._pass_over(job, parts)  # type: ignore[arg-type]
+
+    def _limit(self) -> str:
+        """Name the first limit that holds the job."""
+        job = self.watched
+        queue = self.jobs.queue[job]
+        mates = [other for other in self.heads if other != job and self.jobs.queue[other] == queue]
+        limits = dict(
+            zip(("max_run", "max_run_cores", "max_user_run", "max_user_cores"), self.limits[queue], strict=True)
+        )
+        for name, limit in limits.items():
+            who = self.jobs.user[job] if "user" in name else -1
+            counted = [other for other in mates if who < 0 or self.jobs.user[other] == who]
+            running, cores = self.used.get((queue, who), (0, 0))
+            if "cores" in name:
+                used = cores + self.jobs.cores[job] + sum(self.jobs.cores[other] for other in counted)
+            else:
+                used = running + 1 + len(counted)
+            if limit is not None and used > limit:
+                return f"{name} = {limit} of queue {self.system.queues[queue].name}"
+        raise AssertionError
+
+    def _start(self, job: int, place: Placement) -> None:
+        if job == self.watched:
+            self.reasons.append(Reason(self.now, self.now, self._how(place)))
+        super()._start(job, place)
+
+    def _how(self, place: Placement) -> str:
+        job, jobs = self.watched, self.jobs
+        home = self.at_home[job]
+        text = "starts on " + " and ".join(self.parts[part].name for part, _ in place)
+        if self.now == jobs.submit[job]:
+            text += " as soon as it is submitted"
+        if self.pool >= 0 and any(part == self.pool for part, _ in place) and home != RESERVED:
+            factor = (self.now - jobs.submit[job]) * self.system.queues[jobs.queue[job]].priority
+            text += f", from the pool's list with priority factor {factor / jobs.short_walltime[job]:.6g}"
+        if home == RESERVED:
+            return text + ", by advance reservation"
+        for part, _ in place:
+            head = self.parts[part].head
+            if head not in (-1, job):
+                return f"{text}, backfilled before job {self.names[head]}, which it does not delay"
+        return text + ", in turn"
