@@ -1,4 +1,4 @@
-"""``python -m tests.fuzz --count 5000``: the fast simulator against the slow one and the judge, many seeds per discipline.
+"""Many seeds per discipline, by command: ``python -m tests.fuzz --count 5000`` asks the slow simulator and the judge.
 
 ``--traces`` judges whole traces instead, where they lie beside the project, under a sensible system of each discipline.
 """
