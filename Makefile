@@ -36,3 +36,4 @@ lock:  # needs uv; pins every dependency, for every Python from 3.11 on, with ha
 
 clean:
 	rm -rf $(VENV) build *.egg-info
+	find parsim qconf -name '*.nb[ic]' -delete  # compiled kernels: numba does not see changes in what it inlined
