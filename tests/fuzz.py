@@ -42,13 +42,14 @@ def differs(discipline: str, seed: int) -> bool:
 def systems(cores: int) -> Iterator[tuple[str, System]]:
     """Yield a sensible system of each discipline, for queues that `trace` routes to."""
     queues = [Queue(name=name, priority=1 + i, starvation=86400) for i, name in enumerate("abcd")]
+    alike = [Queue(name=queue.name) for queue in queues]
     limited = [replace(queue, max_run=cores // 4, max_user_cores=cores) for queue in queues]
     sizes = [cores // 10, cores // 5, cores // 5, 0]
     parts = [replace(queue, partition=size) for queue, size in zip(queues, sizes, strict=True)]
     whole = [replace(queue, partition=size) for queue, size in zip(queues, [0, 0, cores, 0], strict=True)]
     pool = Pool(cores - sum(sizes), threshold=1.5)
-    yield "easy", System.single(cores)
-    yield "fcfs", System.single(cores, backfill=False)
+    yield "easy", System(cores, alike)
+    yield "fcfs", System(cores, alike, backfill=False)
     for order in ("fcfs", "sjf", "ljf", "lxf", "wfp3"):
         yield f"shared {order}", System(cores, queues, order=order)
     yield "shared limits", System(cores, limited)
@@ -63,7 +64,7 @@ def systems(cores: int) -> Iterator[tuple[str, System]]:
         for entry in ("either", "move"):
             chosen = replace(pool, placement=placement, entry=entry)
             yield f"hybrid {placement} {entry}", System(cores, parts, "hybrid", pool=chosen)
-    yield "multiqueue", System(cores, mode="multiqueue")
+    yield "multiqueue", System(cores, alike, "multiqueue")
 
 
 def trace(name: str) -> Workload:
