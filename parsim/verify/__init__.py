@@ -8,6 +8,7 @@ from __future__ import annotations
 from parsim.schedule import Schedule
 from parsim.system import System
 from parsim.verify.columns import check_capacity, check_limits, check_times
+from parsim.verify.multiqueue import ClassReplay
 from parsim.verify.replay import check_passes
 from parsim.verify.rules import Jobs
 from parsim.verify.violation import RULES, VerificationError, Violation
@@ -23,9 +24,6 @@ __all__ = [
     "check_schedule",
     "check_times",
 ]
-
-#: Modes whose passes are judged; schedules of others are checked for what every discipline respects.
-REPLAYED = ("shared", "partitioned", "hybrid")
 
 
 def check_schedule(workload: Workload, system: System, schedule: Schedule) -> list[Violation]:
@@ -55,8 +53,8 @@ def check_schedule(workload: Workload, system: System, schedule: Schedule) -> li
     if found:
         return found
     found = check_capacity(schedule, system.part_cores)
-    if system.mode not in REPLAYED:
-        return found
+    if system.mode == "multiqueue":
+        return found or ClassReplay(workload, system, schedule).run()
     found += check_limits(workload, system, schedule)
     if found:
         return found

@@ -6,7 +6,7 @@ by bisection, a search goes once over them with one candidate, and scores are ex
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right, insort
+from bisect import insort
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
@@ -14,6 +14,7 @@ from parsim.planning import Policy
 from parsim.schedule import Schedule
 from parsim.system import Queue, System
 from parsim.verify.columns import check_capacity, check_times
+from parsim.verify.idle import Idle
 from parsim.verify.violation import VerificationError, Violation
 from parsim.workload import Workload
 
@@ -52,50 +53,6 @@ def assert_planned(workload: Workload, cores: int, policy: Policy, schedule: Sch
         raise VerificationError(found)
 
 
-class _Idle:
-    """Idle cores from each instant of `times` to the next."""
-
-    def __init__(self, now: int, cores: int) -> None:
-        self.times, self.cores = [now], [cores]
-
-    def add(self, begin: int, end: int, cores: int) -> None:
-        """Change the idle cores by `cores` throughout [begin, end)."""
-        begin = max(begin, self.times[0])
-        if begin < end:
-            first, last = self._cut(begin), self._cut(end)
-            for k in range(first, last):
-                self.cores[k] += cores
-            for k in (last, first):
-                if k > 0 and self.cores[k] == self.cores[k - 1]:
-                    del self.times[k], self.cores[k]
-
-    def _cut(self, instant: int) -> int:
-        k = bisect_left(self.times, instant)
-        if k == len(self.times) or self.times[k] != instant:
-            self.times.insert(k, instant)
-            self.cores.insert(k, self.cores[k - 1])
-        return k
-
-    def earliest(self, cores: int, length: int) -> int:
-        """Find the first instant from which `cores` cores idle for `length` seconds."""
-        candidate = None
-        for k, idle in enumerate(self.cores):
-            if idle < cores:
-                candidate = None
-                continue
-            if candidate is None:
-                candidate = self.times[k]
-            if k + 1 < len(self.times) and self.times[k + 1] < candidate + length:
-                continue
-            return candidate
-        raise AssertionError("the last instant has every core idle")
-
-    def forget(self, now: int) -> None:
-        """Drop what lies before `now`."""
-        k = bisect_right(self.times, now) - 1
-        self.times[: k + 1], self.cores[:k] = [now], []
-
-
 class _Judge:
     """Who runs and who waits, from the schedule alone; the policy in use and the promises, from the rules."""
 
@@ -110,7 +67,7 @@ class _Judge:
         self.waiting: list[tuple[int, int]] = []  # (submit, job), ascending
         self.running: set[int] = set()
         self.promise: dict[int, int] = {}
-        self.idle = _Idle(min(self.submit, default=0), cores)
+        self.idle = Idle(min(self.submit, default=0), cores)
 
     def violations(self) -> list[Violation]:
         keeps = self.policy.kind == "conservative"
@@ -150,7 +107,7 @@ class _Judge:
 
     def _plan(self, now: int, order: str) -> dict[int, int]:
         """Plan the waiting jobs in an order."""
-        idle = _Idle(now, self.machine)
+        idle = Idle(now, self.machine)
         for job in self.running:
             idle.add(now, self.start[job] + self.walltime[job], -self.cores[job])
         jobs = [job for _, job in self.waiting]

@@ -14,13 +14,7 @@ from parsim.verify.formula import compile_formula
 from parsim.verify.orders import STATIC, Line, Ratio, Value, by_ratio
 from parsim.verify.part import Part
 from parsim.verify.rules import RESERVED, Jobs, Placement
-from parsim.verify.violation import Violation
-
-
-class _Discrepancy(Exception):  # noqa: N818 - carries a finding out of the pass, is no error
-    def __init__(self, rule: str, job: int, message: str) -> None:
-        super().__init__(message)
-        self.rule, self.job, self.message = rule, job, message
+from parsim.verify.violation import Discrepancy, Violation
 
 
 class Replay:
@@ -181,7 +175,7 @@ class Replay:
                 if index != self.pool:
                     self._visit_line(index)
             self._visit_pool()
-        except _Discrepancy as wrong:
+        except Discrepancy as wrong:
             return [self._violation(wrong.rule, wrong.job, wrong.message)]
         return [
             self._violation("order", job, "starts though its turn does not come in this pass")
@@ -214,7 +208,7 @@ class Replay:
     def _pass_over(self, job: int, parts: Iterable[int]) -> None:
         """`job` is held by its limits: it must not start on `parts` in this visit."""
         if job in self.due and any(part in parts for part, _ in self.jobs.place[job]):
-            raise _Discrepancy("limit", job, "starts though its limits hold it, counting the heads that wait")
+            raise Discrepancy("limit", job, "starts though its limits hold it, counting the heads that wait")
 
     def _demand(self, job: int, place: Placement, rest: Iterable[int]) -> None:
         """`job` has to start now, on `place`; `rest` are the jobs that come after it in its list."""
@@ -222,14 +216,14 @@ class Replay:
             if sorted(self.jobs.place[job]) != sorted(place):
                 there, here = self._describe(self.jobs.place[job]), self._describe(place)
                 rule = "shares" if len(place) > 1 else "placement"
-                raise _Discrepancy(rule, job, f"starts on {there}, but its turn comes on {here}")
+                raise Discrepancy(rule, job, f"starts on {there}, but its turn comes on {here}")
             self._start(job, place)
             return
         others = [other for other in rest if other in self.due]
         if others:
             rows = [self.jobs.row[other] for other in others]
-            raise _Discrepancy("order", job, f"must start on {self._describe(place)} before {rows}")
-        raise _Discrepancy("waiting", job, f"must start on {self._describe(place)}, and waits")
+            raise Discrepancy("order", job, f"must start on {self._describe(place)} before {rows}")
+        raise Discrepancy("waiting", job, f"must start on {self._describe(place)}, and waits")
 
     def _describe(self, place: Placement) -> str:
         return " and ".join(f"{cores} cores of {self.parts[part].name}" for part, cores in place)
@@ -256,7 +250,7 @@ class Replay:
                 self._demand(job, ((index, cores),), line[at + 1 :])
                 continue
             if job in self.due and jobs.place[job] == ((index, cores),):
-                raise _Discrepancy(part.obstacle(end, cores), job, f"may not start on {part.name} now")
+                raise Discrepancy(part.obstacle(end, cores), job, f"may not start on {part.name} now")
             if not has_head:
                 self.heads.add(job)
                 part.promise(job, cores, jobs.walltime[job], self.now)
@@ -281,7 +275,7 @@ class Replay:
                 self._demand(job, place, line[at + 1 :])
                 continue
             if job in self.due:
-                raise _Discrepancy(pool.obstacle(end, cores), job, "may not start in the pool now")
+                raise Discrepancy(pool.obstacle(end, cores), job, "may not start in the pool now")
             if pool.head < 0 and cores <= pool.cores:
                 self.heads.add(job)
                 pool.promise(job, cores, jobs.walltime[job], self.now)
@@ -329,7 +323,7 @@ class Replay:
             if time is None or time > self.now:
                 if job in self.due:
                     when = "at no time" if time is None else f"at {time}"
-                    raise _Discrepancy("reservation", job, f"starts, but the usable parts hold it {when}")
+                    raise Discrepancy("reservation", job, f"starts, but the usable parts hold it {when}")
                 if time is not None:
                     self.heads.add(job)
                     for index, share in self._shares(usable, cores, time):

@@ -47,6 +47,14 @@ class Violation:
         return f"[{self.rule}] job {self.job} at {self.time}: {self.message}"
 
 
+class Discrepancy(Exception):  # noqa: N818 - carries a finding out of the pass, is no error
+    """The first thing that is wrong in a pass."""
+
+    def __init__(self, rule: str, job: int, message: str) -> None:
+        super().__init__(message)
+        self.rule, self.job, self.message = rule, job, message
+
+
 class VerificationError(AssertionError):
     """A schedule that breaks the rules of its discipline; `violations` lists how."""
 
