@@ -17,7 +17,20 @@ from qconf.errors import InputError
 from qconf.tuning.month import Month, Runtimes
 
 #: In the order in which tables show them; each is a module of this package.
-NAMES = ("current", "fcfs-easy", "lxf-easy", "shared", "pp", "static", "dp-nlp", "dqr", "hybrid", "exact", "auto")
+NAMES = (
+    "current",
+    "fcfs-easy",
+    "lxf-easy",
+    "shared",
+    "pp",
+    "static",
+    "dp-nlp",
+    "dqr",
+    "hybrid",
+    "mqb",
+    "exact",
+    "auto",
+)
 BASELINES = ("fcfs-easy", "lxf-easy", "shared")
 #: Planning disciplines, that no configuration can say: shown where they are named, never recommended.
 PLANNED = tuple(NAMED)
