@@ -124,6 +124,7 @@ def _verdict(verdict: Verdict) -> dict[str, Any]:
         "strategy": verdict.strategy,
         "instead": verdict.instead,
         "why_not": verdict.why_not,
+        "changes_fixed": verdict.fixed,
         "judged": summary_record(verdict.summary),
         "config": site_record(verdict.config),
         "decisions": verdict.decisions,

@@ -49,6 +49,8 @@ class Verdict:
     decisions : list of dict
     seconds : float
         Wall time of proposing and judging.
+    fixed : tuple of str
+        What it changes although the base configuration marks it ``fixed``.
     """
 
     period: str
@@ -59,6 +61,7 @@ class Verdict:
     why_not: str = ""
     decisions: list[dict[str, Any]] = field(default_factory=list)
     seconds: float = 0.0
+    fixed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from qconf.errors import InputError
 from qconf.history import History
 from qconf.history.history import Period
 from qconf.strategies import NAMES, Options, Proposal, check_name, propose
-from qconf.tuning.judging import OBJECTIVES
+from qconf.tuning.judging import OBJECTIVES, touched
 from qconf.tuning.month import Month, UnroutableError
 from qconf.tuning.sizes import NotApplicableError
 
@@ -296,4 +296,7 @@ def judge(stage: Stage, name: str, around: Month, answer: Proposal | str) -> Ver
         schedule = proposal.simulate(around)
     counted = around.workload.submit >= stage.start
     summary = metrics.summary(around.workload, schedule, base.system(), counted=counted)
-    return Verdict(stage.label, name, summary, proposal.config, instead, proposal.why_not, proposal.decisions)
+    fixed = tuple(touched(base, proposal.config))
+    return Verdict(
+        stage.label, name, summary, proposal.config, instead, proposal.why_not, proposal.decisions, fixed=fixed
+    )

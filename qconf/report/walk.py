@@ -96,9 +96,10 @@ def summary_table(found: Backtest) -> Table:
 
 
 def mark(found: Backtest, average: Average) -> str:
-    """Name a strategy, with a star where no batch system can be told what it does."""
-    told = any(verdict.why_not for verdict in found.verdicts if verdict.strategy == average.strategy)
-    return f"{average.strategy}*" if told else average.strategy
+    """Name a strategy: * where no batch system can be told what it does, # where it changes what is fixed."""
+    own = [verdict for verdict in found.verdicts if verdict.strategy == average.strategy]
+    star = "*" if any(verdict.why_not for verdict in own) else ""
+    return average.strategy + star + ("#" if any(verdict.fixed for verdict in own) else "")
 
 
 def sentences(found: Backtest) -> list[str]:
@@ -122,9 +123,24 @@ def sentences(found: Backtest) -> list[str]:
     out += found.notes
     starred = {verdict.why_not: verdict.strategy for verdict in found.verdicts if verdict.why_not}
     out += [f"* {why}" for why in starred]
+    out += list(_fixed(found))
     if all(stage.warmup_jobs == 0 for stage in stages) and found.settings["warmup_days"]:
         out += ["No job was submitted shortly before what is judged: the machine is empty at its beginning."]
     return out
+
+
+def _fixed(found: Backtest) -> Iterator[str]:
+    """Say of each strategy what it changes that is fixed; several that change the same together."""
+    paths: dict[str, dict[str, None]] = {}
+    for verdict in found.verdicts:
+        if verdict.fixed:
+            paths.setdefault(verdict.strategy, {}).update(dict.fromkeys(verdict.fixed))
+    names: dict[tuple[str, ...], list[str]] = {}
+    for name, changed in paths.items():
+        names.setdefault(tuple(sorted(changed)), []).append(name)
+    for fixed, who in names.items():
+        verb = "changes" if len(who) == 1 else "change"
+        yield f"# {', '.join(who)} {verb} what is fixed, and may not be recommended: {', '.join(fixed)}"
 
 
 def _best(found: Backtest) -> str:

@@ -14,6 +14,7 @@ from qconf.backtest import averages, backtest, compare, join
 from qconf.config import dump, parse
 from qconf.errors import InputError
 from qconf.history import clean, read
+from qconf.report.walk import mark, sentences
 from qconf.resume import Workshop
 from qconf.strategies import Options
 from tests.qconf import walking
@@ -152,6 +153,29 @@ def test_planning_disciplines_may_be_named(history):
     assert got.summary["mean_wait"] == schedule.wait[around.submit >= stage.start].mean()
     assert got.why_not
     assert not next(v for v in found.verdicts if v.strategy == "shared").why_not
+
+
+def test_what_changes_something_fixed_is_marked_and_said(tmp_path, history):
+    base = walking.site().replace(fixed=("mode", "queues.wide.priority"))
+    found = backtest(history, base, period="10d", strategies=("current", "pp", "planned-sjf"), options=QUICK)
+    fixed = {v.strategy: v.fixed for v in found.verdicts}
+    assert fixed == {
+        "current": (),
+        "shared": (),
+        "pp": ("mode",),
+        "static": ("mode",),
+        **dict.fromkeys(("fcfs-easy", "planned-sjf"), ("queues.wide.priority",)),
+    }
+    marks = {average.strategy: mark(found, average) for average in found.averages}
+    assert marks["current"] == "current"
+    assert (marks["pp"], marks["fcfs-easy"], marks["planned-sjf"]) == ("pp#", "fcfs-easy#", "planned-sjf*#")
+    said = [text for text in sentences(found) if text.startswith("#")]
+    assert said == [
+        "# fcfs-easy, planned-sjf change what is fixed, and may not be recommended: queues.wide.priority",
+        "# pp, static change what is fixed, and may not be recommended: mode",
+    ]
+    free = backtest(history, walking.site(), period="10d", strategies=("pp",), options=QUICK)
+    assert not any("#" in text for text in [*sentences(free), *(mark(free, each) for each in free.averages)])
 
 
 def test_a_strategy_without_an_answer_falls_back_and_says_so(tmp_path):
