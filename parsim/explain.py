@@ -6,12 +6,15 @@ became of the job in each: held by a limit, head of a list, behind a head, start
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from parsim.schedule import Schedule
 from parsim.system import System
+from parsim.verify.columns import check_capacity, check_times
+from parsim.verify.multiqueue import ClassReplay
 from parsim.verify.replay import Replay
 from parsim.verify.rules import RESERVED, Jobs, Placement
 from parsim.verify.violation import Violation
@@ -30,28 +33,32 @@ class Reason:
         return f"{self.begin}: {self.text}" if self.begin == self.end else f"{self.begin} to {self.end}: {self.text}"
 
 
-def explain(workload: Workload, system: System, schedule: Schedule, job: int) -> tuple[Reason, ...]:
+def explain(
+    workload: Workload, system: System, schedule: Schedule, job: int, *, names: Sequence[str] | None = None
+) -> tuple[Reason, ...]:
     """Tell why `job` started when it did.
 
     Parameters
     ----------
     workload : Workload
     system : System
-        Shared, partitioned or hybrid.
     schedule : Schedule
         What `parsim.simulate` made of them.
     job : int
         Row of the workload.
+    names : sequence of str, optional
+        What to call the jobs, by row; by default they are called by their rows.
 
     Returns
     -------
     tuple of Reason
-        In order of time; the last is its start. Jobs are named by their rows.
+        In order of time; the last is its start.
 
     Raises
     ------
     ValueError
-        No such job, or a mode whose passes are not replayed.
+        No such job, or a schedule that breaks the rules of the system while the job waits: that of another system, or
+        of a planning discipline, which no system describes.
 
     Examples
     --------
@@ -61,13 +68,12 @@ def explain(workload: Workload, system: System, schedule: Schedule, job: int) ->
     >>> schedule = parsim.simulate(workload, system)
     >>> print(*parsim.explain(workload, system, schedule, 1), sep="; ")
     1 to 50: heads the list of machine, waits for 4 cores; 50: starts on machine, in turn
-    >>> print(*parsim.explain(workload, system, schedule, 2), sep="; ")
+    >>> print(*schedule.explain(workload, system, 2), sep="; ")
     2: starts on machine as soon as it is submitted, backfilled before job 1, which it does not delay
     """
     if not 0 <= job < len(workload):
         raise ValueError(f"job: {job} is not one of {len(workload)} jobs")
-    if system.mode == "multiqueue":
-        raise ValueError("mode: multiqueue has no lists whose passes could be told")
+    _refuse(check_times(workload, system, schedule) or check_capacity(schedule, system.part_cores))
     rows = np.arange(len(workload))
     if system.formula is None or not system.has_limits:  # else the time that limits held the others counts, too
         present = (schedule.end > workload.submit[job]) & (workload.submit <= schedule.start[job])
@@ -82,37 +88,66 @@ def explain(workload: Workload, system: System, schedule: Schedule, job: int) ->
         part=schedule.part[rows],
         shares={place[row]: shares for row, shares in schedule.shares.items() if row in place},
     )
-    jobs = Jobs(workload.take(rows), system, part)
-    witness = _Witness(jobs, system, [int(rows[row]) for row in jobs.row], jobs.row.index(place[job]))
-    witness.run()
+    jobs = workload.take(rows)
+    called = [str(row) if names is None else names[row] for row in rows.tolist()]
+    watch = _ClassWitness if system.mode == "multiqueue" else _Witness
+    witness = watch(jobs, system, part, called, place[job])
+    # Before its submission others are missing, and after its start: only between is every job there that matters.
+    begin, end = workload.submit[job], schedule.start[job]
+    _refuse([wrong for wrong in witness.run() if begin <= wrong.time <= end])
     return tuple(witness.reasons)
 
 
-class _Witness(Replay):
-    """A replay that follows one job; `names` are the rows by which jobs are called."""
+def _refuse(found: list[Violation]) -> None:
+    if found:
+        raise ValueError(f"schedule: not one of this workload and system, {found[0].message} at {found[0].time}")
 
-    def __init__(self, jobs: Jobs, system: System, names: list[int], watched: int) -> None:
-        super().__init__(jobs, system)
-        self.names, self.watched = names, watched
-        self.reasons: list[Reason] = []
-        self.held = ""
 
-    def _judge(self) -> list[Violation]:
-        self.held = ""
-        found = super()._judge()
-        if self.watched in self.waiting and self.watched not in self.due:
-            self._note(self._why_it_waits())
-        return found
+def _cores(count: int) -> str:
+    return f"{count} core" if count == 1 else f"{count} cores"
 
-    def _note(self, text: str) -> None:
+
+class _Story:
+    """What became of the job that is watched; `names` are what jobs are called."""
+
+    names: list[str]
+    watched: int
+    reasons: list[Reason]
+
+    def note(self, begin: int, start: int, text: str) -> None:
         """Write down what holds from this pass until the job starts, unless a later pass finds something else."""
-        begin, start = self.now, self.jobs.start[self.watched]
         if self.reasons:
             last = self.reasons[-1]
             if last.text == text:
                 return
             self.reasons[-1] = replace(last, end=begin)
         self.reasons.append(Reason(begin, start, text))
+
+    def passing(self, text: str, heads: Sequence[int]) -> str:
+        """Add to how the job starts which heads it goes before."""
+        if not heads:
+            return text + ", in turn"
+        called = " and ".join(self.names[head] for head in heads)
+        return f"{text}, backfilled before job{'s' * (len(heads) > 1)} {called}, which it does not delay"
+
+
+class _Witness(_Story, Replay):
+    """A replay of lists that follows one job."""
+
+    def __init__(self, workload: Workload, system: System, schedule: Schedule, names: list[str], row: int) -> None:
+        jobs = Jobs(workload, system, schedule)
+        _refuse(list(jobs.misplaced()))
+        super().__init__(jobs, system)
+        self.names, self.watched = [names[each] for each in jobs.row], jobs.row.index(row)
+        self.reasons = []
+        self.held = ""
+
+    def _judge(self) -> list[Violation]:
+        self.held = ""
+        found = super()._judge()
+        if not found and self.watched in self.waiting and self.watched not in self.due:
+            self.note(self.now, self.jobs.start[self.watched], self._why_it_waits())
+        return found
 
     def _why_it_waits(self) -> str:
         job, home = self.watched, self.at_home[self.watched]
@@ -128,7 +163,7 @@ class _Witness(Replay):
             return f"behind job {self.names[ahead]} in the list of advance reservations"
         part = self.parts[home]
         if part.head == job:
-            return f"heads the list of {part.name}, waits for {self.jobs.cores[job]} cores"
+            return f"heads the list of {part.name}, waits for {_cores(self.jobs.cores[job])}"
         if part.head >= 0:
             return f"behind job {self.names[part.head]}, the head of {part.name}"
         return f"no idle core on {part.name}"
@@ -174,8 +209,53 @@ class _Witness(Replay):
             text += f", from the pool's list with priority factor {factor / jobs.short_walltime[job]:.6g}"
         if home == RESERVED:
             return text + ", by advance reservation"
-        for part, _ in place:
-            head = self.parts[part].head
-            if head not in (-1, job):
-                return f"{text}, backfilled before job {self.names[head]}, which it does not delay"
-        return text + ", in turn"
+        heads = [self.parts[part].head for part, _ in place]
+        return self.passing(text, [head for head in heads if head not in (-1, job)][:1])
+
+
+class _ClassWitness(_Story, ClassReplay):
+    """A replay of multiple-queue backfilling that follows one job."""
+
+    def __init__(self, workload: Workload, system: System, schedule: Schedule, names: list[str], row: int) -> None:
+        super().__init__(workload, system, schedule)
+        self.names, self.watched = [names[each] for each in self.row], self.row.index(row)
+        self.reasons = []
+
+    def _judge(self) -> list[Violation]:
+        found = super()._judge()
+        if not found and self.watched in self.lines[self.job_class[self.watched]]:
+            self.note(self.now, self.start[self.watched], self._why_it_waits())
+        return found
+
+    def _why_it_waits(self) -> str:
+        job, cores = self.watched, self.cores[self.watched]
+        first = self.lines[self.job_class[job]][0]
+        text = f"behind job {self.names[first]}, the first of {self._class_of(job)}"
+        if job == first:
+            text = f"the first of {self._class_of(job)}"
+        if cores > self.idle.cores[0]:
+            return f"{text}, waits for {_cores(cores)}"
+        beside = self.idle.copy()
+        for pivot, instant in self.pivots:
+            beside.add(instant, instant + self.walltime[pivot], -self.cores[pivot])
+            if not beside.fits(cores, self.walltime[job]):
+                if pivot == first:
+                    return f"{text}, which it would delay"
+                return f"{text}, would delay job {self.names[pivot]}, the first of {self._class_of(pivot)}"
+        raise AssertionError("it had to start")
+
+    def _class_of(self, job: int) -> str:
+        index, limits = self.job_class[job], self.class_limits
+        bounds = [f"above {limits[index - 1]}"] if index else []
+        bounds += [f"up to {limits[index]}"] if index < len(limits) else []
+        return f"class {index + 1}" + (f" ({' '.join(bounds)} s)" if bounds else "")
+
+    def _start(self, job: int) -> None:
+        if job == self.watched:
+            text = "starts on machine"
+            if self.now == self.submit[job]:
+                text += " as soon as it is submitted"
+            heads = sorted(line[0] for line in self.lines if line and line[0] < job)
+            text = self.passing(f"{text}, of {self._class_of(job)}", heads)
+            self.reasons.append(Reason(self.now, self.now, text))
+        super()._start(job)

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from parsim.workload import Column
+from parsim.workload import Column, Workload
+
+if TYPE_CHECKING:
+    from parsim.explain import Reason
+    from parsim.system import System
 
 SPREAD = -1  #: value of `Schedule.part` for a job that runs on several parts at once
 
@@ -51,3 +56,9 @@ class Schedule:
         if self.part[job] != SPREAD:
             return {self.part_names[self.part[job]]: int(self.cores[job])}
         return {name: int(n) for name, n in zip(self.part_names, self.shares[job], strict=True) if n}
+
+    def explain(self, workload: Workload, system: System, job: int) -> tuple[Reason, ...]:
+        """Tell why `job` started when it did: see `parsim.explain`."""
+        from parsim.explain import explain  # noqa: PLC0415 - it is built on schedules
+
+        return explain(workload, system, self, job)

@@ -8,6 +8,7 @@ from random import Random
 import pytest
 
 from parsim import Pool, Queue, System, Workload, explain, simulate
+from parsim.planning import simulate_planned
 from tests import generate
 
 
@@ -76,22 +77,100 @@ def test_an_advance_reservation() -> None:
     assert told(workload, system, 1)[-1] == "1: starts on a and b as soon as it is submitted, by advance reservation"
 
 
+def covers_the_wait(workload: Workload, system: System) -> None:
+    schedule = simulate(workload, system)
+    for job in range(len(workload)):
+        *waits, start = explain(workload, system, schedule, job)
+        assert start.begin == start.end == schedule.start[job]
+        assert bool(waits) == (schedule.wait[job] > 0)
+        if waits:
+            assert (waits[0].begin, waits[-1].end) == (workload.submit[job], schedule.start[job])
+            assert all(one.end == other.begin for one, other in pairwise(waits))
+
+
 @pytest.mark.parametrize("discipline", generate.disciplines())
 def test_reasons_cover_the_wait(discipline: str) -> None:
     for seed in range(25):
-        workload, system = generate.disciplines()[discipline](Random(seed))
-        schedule = simulate(workload, system)
-        for job in range(len(workload)):
-            *waits, start = explain(workload, system, schedule, job)
-            assert start.begin == start.end == schedule.start[job]
-            assert bool(waits) == (schedule.wait[job] > 0)
-            if waits:
-                assert (waits[0].begin, waits[-1].end) == (workload.submit[job], schedule.start[job])
-                assert all(one.end == other.begin for one, other in pairwise(waits))
+        covers_the_wait(*generate.disciplines()[discipline](Random(seed)))
+
+
+# Job 0 leaves one core of four until 10. Job 1 is the first of the long class, job 2 of the short one.
+CLASSES = Workload([0, 1, 2, 3, 3], [3, 4, 4, 1, 1], [10, 10, 5, 8, 4], [10, 10, 5, 8, 4])
+BY_CLASS = System(4, mode="multiqueue", class_limits=(5,))
+
+
+def test_classes() -> None:
+    at_once = " as soon as it is submitted, of class"
+    assert told(CLASSES, BY_CLASS, 0) == [f"0: starts on machine{at_once} 2 (above 5 s), in turn"]
+    assert told(CLASSES, BY_CLASS, 1) == [
+        "1 to 10: the first of class 2 (above 5 s), waits for 4 cores",
+        "10: starts on machine, of class 2 (above 5 s), in turn",
+    ]
+    assert told(CLASSES, BY_CLASS, 3) == [
+        "3 to 7: behind job 1, the first of class 2 (above 5 s), waits for 1 core",
+        "7 to 10: behind job 1, the first of class 2 (above 5 s), which it would delay",
+        "10 to 25: the first of class 2 (above 5 s), waits for 1 core",
+        "25: starts on machine, of class 2 (above 5 s), in turn",
+    ]
+    assert told(CLASSES, BY_CLASS, 4) == [
+        f"3: starts on machine{at_once} 1 (up to 5 s), backfilled before jobs 1 and 2, which it does not delay"
+    ]
+
+
+def test_classes_and_what_a_start_would_delay() -> None:
+    ahead = ([0, 1], [3, 4], [10, 10], [10, 10])
+    own, other = (
+        Workload(*(a + b for a, b in zip(ahead, more, strict=True)))
+        for more in (([3], [1], [8], [8]), ([8], [1], [4], [4]))
+    )
+    assert told(own, BY_CLASS, 2)[0] == "3 to 10: behind job 1, the first of class 2 (above 5 s), which it would delay"
+    assert told(other, BY_CLASS, 2)[0] == (
+        "8 to 10: the first of class 1 (up to 5 s), would delay job 1, the first of class 2 (above 5 s)"
+    )
+    four = System(4, mode="multiqueue", class_limits=(3, 6, 9))
+    assert "of class 2 (above 3 up to 6 s)" in told(other, four, 2)[0]
+
+
+def test_reasons_by_class_cover_the_wait() -> None:
+    for seed in range(150):
+        workload, cores, limits = generate.multiqueue(Random(seed))
+        covers_the_wait(workload, System(cores, mode="multiqueue", class_limits=limits))
+
+
+def test_jobs_are_called_what_they_are_called() -> None:
+    workload = Workload([0, 1, 2], [3, 4, 1], [10, 10, 5], [10, 10, 5])
+    system = System.single(4)
+    *_, start = explain(workload, system, simulate(workload, system), 2, names=["a.pbs", "b.pbs", "c.pbs"])
+    assert "before job b.pbs," in start.text
+    *_, start = explain(CLASSES, BY_CLASS, simulate(CLASSES, BY_CLASS), 4, names=list("abcde"))
+    assert "before jobs b and c," in start.text
+
+
+def test_a_schedule_can_be_asked() -> None:
+    workload, system = Workload([0, 1], [3, 4], [10, 10], [10, 10]), System.single(4)
+    schedule = simulate(workload, system)
+    assert schedule.explain(workload, system, 1) == explain(workload, system, schedule, 1)
 
 
 def test_there_is_no_such_job() -> None:
-    with pytest.raises(ValueError, match="job"):
-        told(Workload([5], [2], [9], [9]), System.single(4), 1)
-    with pytest.raises(ValueError, match="mode"):
-        told(Workload([5], [2], [9], [9]), System(4, mode="multiqueue"), 0)
+    for job in (-1, 1):
+        with pytest.raises(ValueError, match="job"):
+            told(Workload([5], [2], [9], [9]), System.single(4), job)
+
+
+def test_a_schedule_of_another_system_is_refused() -> None:
+    workload = Workload([0, 1, 2, 3], [3, 4, 2, 1], [10, 10, 3, 2], [10, 10, 3, 2])
+    right = System.single(4)
+    for other, job in (
+        (simulate(workload, System.single(5)), 1),
+        (simulate(workload, System.single(4, backfill=False)), 3),
+        (simulate_planned(workload, 4, "planned-sjf"), 2),
+    ):
+        with pytest.raises(ValueError, match="schedule: not one of this workload and system"):
+            explain(workload, right, other, job)
+    both = Workload([0, 1, 2, 2], [3, 4, 1, 1], [20, 20, 6, 5], [20, 20, 6, 5])
+    with pytest.raises(ValueError, match="schedule: not one of this"):
+        explain(both, BY_CLASS, simulate(both, right), 2)
+    split = System(4, [Queue("a", partition=4), Queue("b", partition=0)], "partitioned")
+    with pytest.raises(ValueError, match="schedule: not one of this"):
+        explain(workload, split, simulate(workload, right), 1)
