@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from rich.table import Table
 
-    from parsim import Schedule, Workload
+    from parsim import Reason, Schedule, Workload
     from parsim.metrics import Summary
     from parsim.verify import Violation
     from qconf.config import SiteConfig
@@ -41,6 +41,7 @@ SHOWN = 20  #: violations that are printed
 @click.option(
     "--verify", is_flag=True, help="Judge the schedule by the rules; exit 1 and write nothing if it breaks one."
 )
+@click.option("--explain", "job_id", metavar="JOB_ID", help="Tell why this job started when it did.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of tables.")
 def command(
     *,
@@ -56,6 +57,7 @@ def command(
     workers: int,
     out: Path | None,
     verify: bool,
+    job_id: str | None,
     as_json: bool,
 ) -> None:
     """Simulate the jobs of a history once, under a configuration, and print what it was worth.
@@ -73,15 +75,20 @@ def command(
     proposal = propose(strategy, jobs, Options(seed=seed, workers=workers))
     config = proposal.config
     workload = jobs.routed(config, proposal.runtimes)
+    asked = [] if job_id is None else _rows(past, job_id)
     schedule = _simulate(jobs, proposal)
     broken = proposal.verify(jobs, schedule) if verify else []
+    names = past.jobs["job_id"].tolist()
+    told = [] if broken else [proposal.explain(jobs, schedule, job, names) for job in asked]
     found = metrics.summary(workload, schedule, config.system())
     if out is not None and not broken:
         write_schedule(out, past, schedule_table(past, workload, config, schedule))
     if as_json:
-        _print_json(past, config, strategy, found, verify=verify, broken=broken)
+        _print_json(past, config, strategy, found, told=told, verify=verify, broken=broken)
     elif not broken:
         _print(past, config, strategy, found, verified=verify)
+        for reasons in told:
+            _tell(past, f"{job_id}", reasons)
         if out is not None:
             beside = f" and {out.parent / DROPPED}" if len(past.dropped) else ""
             click.echo(f"\nwritten: {out}{beside}")
@@ -145,6 +152,24 @@ def _simulate(jobs: Month, proposal: Proposal) -> Schedule:
         raise QconfError(f"the configuration cannot run these jobs: {error}") from error
 
 
+def _rows(history: History, job_id: str) -> list[int]:
+    """Find the simulated jobs of this name; a log may have several."""
+    rows = [row for row, name in enumerate(history.jobs["job_id"].tolist()) if name == job_id]
+    if not rows:
+        dropped = history.dropped[history.dropped["job_id"] == job_id]
+        why = f"was dropped: {dropped['reason'].iloc[0]}" if len(dropped) else "no simulated job has this name"
+        raise InputError(why, field="--explain", value=job_id, fix="choose a job_id of the log and the period")
+    return rows
+
+
+def _tell(history: History, job_id: str, reasons: tuple[Reason, ...]) -> None:
+    submit = reasons[0].begin
+    click.echo(f"\njob {job_id}, submitted {history.date(submit)}, waited {reasons[-1].end - submit} s")
+    for reason in reasons:
+        until = "" if reason.begin == reason.end else f" to {history.date(reason.end)}"
+        click.echo(f"  {history.date(reason.begin)}{until}: {reason.text}")
+
+
 def _refuse(history: History, broken: list[Violation]) -> None:
     names = history.jobs["job_id"].tolist()
     for violation in broken[:SHOWN]:
@@ -156,8 +181,17 @@ def _refuse(history: History, broken: list[Violation]) -> None:
 
 
 def _print_json(
-    history: History, config: SiteConfig, strategy: str, found: Summary, *, verify: bool, broken: list[Violation]
+    history: History,
+    config: SiteConfig,
+    strategy: str,
+    found: Summary,
+    *,
+    told: list[tuple[Reason, ...]],
+    verify: bool,
+    broken: list[Violation],
 ) -> None:
+    from dataclasses import asdict
+
     from qconf.jsons import as_json
 
     answer: dict[str, Any] = {
@@ -170,6 +204,7 @@ def _print_json(
         "config": config.model_dump(mode="json"),
         "overall": found.overall,
         "queues": found.queues,
+        "explained": [[asdict(reason) for reason in reasons] for reasons in told] or None,
         "violations": [str(violation) for violation in broken] if verify else None,
     }
     click.echo(as_json(answer), nl=False)

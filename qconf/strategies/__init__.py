@@ -6,10 +6,11 @@ Every module of this package with a `propose` function is a strategy; its name o
 from __future__ import annotations
 
 import importlib
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from parsim import Schedule, System, simulate
+from parsim import Reason, Schedule, System, explain, simulate
 from parsim.planning import NAMED
 from parsim.verify import Violation, check_schedule
 from qconf.config import SiteConfig
@@ -116,6 +117,17 @@ class Proposal:
     def verify(self, month: Month, schedule: Schedule) -> list[Violation]:
         """Judge what `simulate` returned by the rules alone."""
         return check_schedule(month.routed(self.config, self.runtimes), self.system or self.config.system(), schedule)
+
+    def explain(self, month: Month, schedule: Schedule, job: int, names: Sequence[str]) -> tuple[Reason, ...]:
+        """Tell why `job` started when it did in what `simulate` returned; `names` are what jobs are called.
+
+        Raises
+        ------
+        InputError
+            A discipline that has no such story.
+        """
+        workload, system = month.routed(self.config, self.runtimes), self.system or self.config.system()
+        return explain(workload, system, schedule, job, names=names)
 
 
 def propose(name: str, month: Month, options: Options | None = None) -> Proposal:

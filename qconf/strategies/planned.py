@@ -5,12 +5,14 @@ They are named like strategies so that a site sees what one would give on its ow
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from parsim import Schedule
+from parsim import Reason, Schedule
 from parsim.planning import named, simulate_planned
 from parsim.verify import Violation
 from parsim.verify.planned import check_planned
+from qconf.errors import InputError
 from qconf.strategies import Proposal
 from qconf.strategies.fcfs_easy import undistinguished
 from qconf.tuning.month import Month
@@ -31,6 +33,16 @@ class Planned(Proposal):
     def verify(self, month: Month, schedule: Schedule) -> list[Violation]:
         """Judge what `simulate` returned by the rules of the discipline."""
         return check_planned(month.workload, month.base.machine.cores, named(self.discipline), schedule)
+
+    def explain(self, month: Month, schedule: Schedule, job: int, names: Sequence[str]) -> tuple[Reason, ...]:
+        """Refuse: each pass plans everybody anew, and no one job is what another waits for."""
+        del month, schedule, job, names
+        raise InputError(
+            "the start of a job under a planning discipline cannot be explained",
+            field="strategy",
+            value=self.discipline,
+            fix="explain it under another strategy",
+        )
 
 
 def discipline(name: str, month: Month) -> Planned:

@@ -108,9 +108,36 @@ def test_a_schedule_that_breaks_a_rule_is_exit_1_and_not_written(run, tmp_path, 
         assert len(json.loads(out.out)["violations"]) == 30
 
 
+def test_why_a_job_started_when_it_did(run, tmp_path):
+    out = run(SHARED, "--explain", "b").out
+    assert out.endswith(
+        "job b, submitted 1970-01-01T00:15:50+00:00, waited 50 s\n"
+        "  1970-01-01T00:15:50+00:00 to 1970-01-01T00:16:40+00:00: heads the list of machine, waits for 3 cores\n"
+        "  1970-01-01T00:16:40+00:00: starts on machine, in turn\n"
+    )
+    answer = json.loads(run(SHARED, "--explain", "b", "--json").out)
+    assert answer["explained"][0][-1] == {"begin": 1000, "end": 1000, "text": "starts on machine, in turn"}
+    assert json.loads(run(SHARED, "--json").out)["explained"] is None
+    (tmp_path / "log.csv").write_text(LOG.replace("c,1000", "b,1000"))
+    assert run(SHARED, "--explain", "b").out.count("job b, submitted") == 2
+
+
+def test_jobs_are_explained_by_their_names_under_every_strategy(run, tmp_path):
+    (tmp_path / "log.csv").write_text(
+        "job_id,submit,runtime,walltime,cores,queue\nx,0,9,9,5,a\ny,1,9,9,8,a\nz,2,5,5,1,a\n"
+    )
+    for name in ("current", "mqb"):
+        assert (
+            "backfilled before job y, which it does not delay" in run(SHARED, "--explain", "z", "--strategy", name).out
+        )
+
+
 @pytest.mark.parametrize(
     ("site", "options", "message"),
     [
+        (SHARED, ("--explain", "x"), "--explain = 'x': no simulated job has this name"),
+        (SHARED, ("--explain", "bad"), "--explain = 'bad': was dropped: no run time"),
+        (SHARED, ("--explain", "b", "--strategy", "dynp"), "under a planning discipline cannot be explained"),
         (SHARED, ("--strategy", "best"), "no such strategy"),
         (SHARED, ("--out", "dropped.csv"), "is the name of the list of dropped jobs"),
         (SHARED, ("--strategy", "pp"), "no partitions can hold them"),
