@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 from parsim import System, simulate
 from qconf.strategies import Options, Proposal
 from qconf.tuning.bounds import lower_bounds
+from qconf.tuning.descent import descend
 from qconf.tuning.month import EPOCHS, Month
 from qconf.tuning.nlp import minimise
-from qconf.tuning.regret import cheap, regret
+from qconf.tuning.regret import allowed, cheap, regret
 from qconf.tuning.samples import feasible_samples
 from qconf.tuning.sizes import Room, Sizes, proportional, room
 from qconf.tuning.surrogate import fit
@@ -24,6 +25,8 @@ from qconf.tuning.tables import side_by_side
 STARTS = 10  # best samples from which SLSQP sets out
 FEWEST = 20  # samples that a surrogate is fitted to
 CANDIDATES = 10  # divisions that the simulator has the last word on
+NEIGHBOURS = 60  # divisions around the best of them that are simulated
+FIRST_STEP = 32  # of so many parts of the machine, one moves first
 
 
 def propose(month: Month, options: Options) -> Proposal:
@@ -71,7 +74,7 @@ def _propose(month: Month, options: Options) -> Proposal:
 
     # Step 4: minimise from the best samples.
     ranked = np.argsort(true, kind="stable")
-    allowed = [i for i in ranked if bounds.proportional(samples[i]) and (samples[i] >= bounds.low).all()]
+    within = [i for i in ranked if allowed(samples[i], bounds)]
     answer = minimise(surrogates, bounds, space.total, [samples[i] for i in ranked[:STARTS]])
     if not surrogates:
         log.append({"step": "surrogate", "note": f"only {len(samples)} divisions differ: each was simulated instead"})
@@ -80,17 +83,17 @@ def _propose(month: Month, options: Options) -> Proposal:
                 "note": "no search ended well" if answer.starts and not answer.divisions else ""})  # fmt: skip
 
     # Step 5: the simulator decides among the best of both, pp and the current sizes; these win ties.
-    candidates = _distinct(
-        [*known.values(), *answer.divisions[:CANDIDATES], *(samples[i] for i in allowed[:CANDIDATES])]
-    )
+    proposed = [each for each in answer.divisions if allowed(each, bounds)][:CANDIDATES]
+    candidates = _distinct([*known.values(), *proposed, *(samples[i] for i in within[:CANDIDATES])])
     judged = _waits(month, space, candidates, options.workers) @ weights
     best = int(np.argmin(judged))
+    units, wait = candidates[best], float(judged[best])
     log.append(
         {
             "step": "decide",
             "tried": len(candidates),
-            "units": candidates[best].tolist(),
-            "weighted_wait": round(float(judged[best]), 1),
+            "units": units.tolist(),
+            "weighted_wait": round(wait, 1),
             **{
                 f"{name}_weighted_wait": round(float(judged[_index(candidates, each)]), 1)
                 for name, each in known.items()
@@ -98,9 +101,26 @@ def _propose(month: Month, options: Options) -> Proposal:
             "current_weighted_wait": round(current_wait(month), 1),
         }
     )
+
+    # The surrogates are smooth and the simulator is not: look around the best that keeps the constraints.
+    inside = [i for i, each in enumerate(candidates) if allowed(each, bounds)]
+    if inside:
+        begin = candidates[min(inside, key=lambda i: judged[i])]
+        near, least, tried = descend(
+            lambda each: float((_waits(month, space, [each], options.workers) @ weights)[0]),
+            begin,
+            lambda each: allowed(each, bounds),
+            step=max(1, space.total // FIRST_STEP),
+            most=NEIGHBOURS,
+        )
+        better = least < wait
+        log.append({"step": "neighbours", "of": begin.tolist(), "tried": tried, "units": near.tolist(),
+                    "weighted_wait": round(least, 1), "kept": better,
+                    "why": "less than before" if better else "no less than before"})  # fmt: skip
+        units = near if better else units
     if cheap(month, space):
-        log.append(regret(month, space, bounds, candidates[best], options.workers).decision())
-    return Proposal(month.base.with_partitions(space.cores(candidates[best], len(month.base.queues))), log)
+        log.append(regret(month, space, bounds, units, options.workers).decision())
+    return Proposal(month.base.with_partitions(space.cores(units, len(month.base.queues))), log)
 
 
 def _poverty(month: Month, space: Room) -> list[str]:

@@ -134,14 +134,21 @@ def _feasible(low: Sizes, share: NDArray[np.float64], total: int, slack: float) 
     return bool(answer.status == 0)
 
 
-def proportional_matrix(share: NDArray[np.float64], slack: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return A and b of ``A @ fractions <= b``: the proportional constraint of every ordered pair with a share."""
+def proportional_matrix(
+    share: NDArray[np.float64], slack: float, tolerance: float = 0.0
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return A and b of ``A @ fractions <= b``: the proportional constraint of every ordered pair with a share.
+
+    `tolerance` is the part of the machine by which each size may miss it, since sizes are whole units.
+    """
     bound = np.flatnonzero(share > 0)
-    rows = []
+    rows, limits = [], []
     for i in bound:
         for j in bound:
             if i != j:
+                ratio = (1 - slack) * share[i] / share[j]
                 row = np.zeros(share.size)
-                row[i], row[j] = -1.0, (1 - slack) * share[i] / share[j]
-                rows.append(row / max(1.0, abs(row[j])))
-    return np.array(rows).reshape(-1, share.size), np.zeros(len(rows))
+                row[i], row[j] = -1.0, ratio
+                rows.append(row / max(1.0, ratio))
+                limits.append(tolerance * (1 + ratio) / max(1.0, ratio))
+    return np.array(rows).reshape(-1, share.size), np.array(limits)

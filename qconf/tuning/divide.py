@@ -64,11 +64,14 @@ def best_proportional_division(
     total: int,
     share: NDArray[np.float64],
     slack: float,
+    *,
+    tolerance: int = 0,
 ) -> tuple[NDArray[np.int64] | None, float]:
     """Return the best sizes with ``P_i / P_j >= (1 - slack) * share_i / share_j`` for every pair.
 
     That is: the sizes per share all lie in some ``[m, m / (1 - slack)]``. Only sizes per share that occur need be tried
-    as m, and only those for which the sizes can sum to `total`. Queues with no share are bound by `low` alone.
+    as m, and only those for which the sizes can sum to `total`. Queues with no share are bound by `low` alone. With
+    a `tolerance` it is enough if sizes that many units larger (of i) and smaller (of j) keep it.
     """
     bound = share > 0
     best: NDArray[np.int64] | None = None
@@ -76,9 +79,9 @@ def best_proportional_division(
     high = np.full(low.size, total, dtype=np.int64)
     if slack >= 1 or bound.sum() < 2:
         return best_division(cost, low, high, total)
-    for m in _least_ratios(share[bound], low[bound], total, slack):
-        from_ratio = np.where(bound, np.ceil(m * share - 1e-9), low).astype(np.int64)
-        to_ratio = np.where(bound, np.floor(m * share / (1 - slack) + 1e-9), total).astype(np.int64)
+    for m in _least_ratios(share[bound], low[bound], total, slack, tolerance):
+        from_ratio = np.where(bound, np.ceil(m * share - 1e-9) - tolerance, low).astype(np.int64)
+        to_ratio = np.where(bound, np.floor(m * share / (1 - slack) + 1e-9) + tolerance, total).astype(np.int64)
         bottom, top = np.maximum(low, from_ratio), np.minimum(high, to_ratio)
         if (bottom > top).any() or bottom.sum() > total or top.sum() < total:
             continue
@@ -88,11 +91,14 @@ def best_proportional_division(
     return best, least
 
 
-def _least_ratios(share: NDArray[np.float64], low: NDArray[np.int64], total: int, slack: float) -> NDArray[np.float64]:
+def _least_ratios(
+    share: NDArray[np.float64], low: NDArray[np.int64], total: int, slack: float, tolerance: int
+) -> NDArray[np.float64]:
     """Sizes per share that can be the least of a division, ascending."""
-    even = total / share.sum()
+    even = (total + tolerance * share.size) / share.sum()
+    least = (1 - slack) * (total - tolerance * share.size) / share.sum()
     found = [
-        np.arange(max(int(low_i), int((1 - slack) * even * s)), int(np.ceil(even * s)) + 1) / s
+        np.arange(max(int(low_i) + tolerance, int(least * s)), int(np.ceil(even * s)) + 1) / s
         for s, low_i in zip(share, low, strict=True)
     ]
     return np.unique(np.concatenate(found))

@@ -47,7 +47,7 @@ def minimise(
     """
     if not surrogates:
         return Answer([], [], 0, 0)
-    matrix, _ = proportional_matrix(bounds.share, bounds.slack)
+    matrix, limit = proportional_matrix(bounds.share, bounds.slack, 1 / total)
 
     def objective(fractions: NDArray[np.float64]) -> float:
         return sum(weight * surrogate(fractions) for weight, surrogate in surrogates)
@@ -57,7 +57,7 @@ def minimise(
 
     constraints = [{"type": "eq", "fun": lambda f: f.sum() - 1.0, "jac": lambda f: np.ones(f.size)}]
     if len(matrix):
-        constraints.append({"type": "ineq", "fun": lambda f: -(matrix @ f), "jac": lambda _: -matrix})
+        constraints.append({"type": "ineq", "fun": lambda f: limit - matrix @ f, "jac": lambda _: -matrix})
     found: dict[tuple[int, ...], float] = {}
     converged = 0
     unit = max(1.0, abs(objective(np.asarray(starts[0]) / total)))  # SLSQP's tolerances are absolute

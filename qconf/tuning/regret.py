@@ -14,6 +14,7 @@ import numpy as np
 
 from qconf.config import SiteConfig
 from qconf.tuning.bounds import Bounds
+from qconf.tuning.descent import descend
 from qconf.tuning.divide import best_division, best_proportional_division
 from qconf.tuning.meter import Meter
 from qconf.tuning.month import Month
@@ -143,10 +144,9 @@ def solve(table: WaitTable, space: Room, bounds: Bounds | None = None) -> tuple[
     if bounds is None:
         units, least = best_division(table.cost, space.widest, np.full_like(space.widest, space.total), space.total)
     else:
-        units, least = best_proportional_division(table.cost, bounds.low, space.total, bounds.share, bounds.slack)
-        if units is None:  # no whole sizes keep what fractions can: let each be a unit off
-            slack = min(1.0, bounds.slack + 0.01)
-            units, least = best_proportional_division(table.cost, bounds.low, space.total, bounds.share, slack)
+        units, least = best_proportional_division(
+            table.cost, bounds.low, space.total, bounds.share, bounds.slack, tolerance=1
+        )
     if units is None:
         return solve(table, space)
     return units, least
@@ -176,30 +176,12 @@ def _config(month: Month, space: Room, units: Sizes) -> SiteConfig:
 
 
 def _descend(month: Month, space: Room, units: Sizes, bounds: Bounds | None, workers: int) -> tuple[Sizes, float, int]:
-    """Move cores between two queues as long as the simulator says that it helps, by ever smaller steps."""
+    """Go on from the table's division on the simulator."""
     meter = Meter(month, workers)
-    seen: dict[tuple[int, ...], float] = {}
-
-    def wait(division: Sizes) -> float:
-        key = tuple(division.tolist())
-        if key not in seen:
-            seen[key] = meter.measure(_config(month, space, division)).overall
-        return seen[key]
-
-    best, step = wait(units), max(1, space.total // 16)
-    while len(seen) < LONGEST_SEARCH:
-        moved = False
-        for i in range(units.size):
-            for j in range(units.size):
-                other = units.copy()
-                other[i] -= step
-                other[j] += step
-                if i == j or other[i] < space.widest[i] or len(seen) >= LONGEST_SEARCH or not allowed(other, bounds):
-                    continue
-                if wait(other) < best:
-                    best, units, moved = wait(other), other, True
-        if not moved:
-            if step == 1:
-                break
-            step //= 2
-    return units, best, len(seen)
+    return descend(
+        lambda division: meter.measure(_config(month, space, division)).overall,
+        units,
+        lambda division: bool((division >= space.widest).all()) and allowed(division, bounds),
+        step=max(1, space.total // 16),
+        most=LONGEST_SEARCH,
+    )

@@ -17,13 +17,16 @@ def feasible_samples(count: int, total: int, bounds: Bounds, seed: int) -> NDArr
     """Return `count` divisions within the bounds that keep the proportional constraint, as far as so many are found.
 
     The simplex above the least size that each queue has in any feasible division is sampled, and what is not
-    proportional left out; where too few remain, others of that simplex fill up.
+    proportional left out. Where that hardly ever hits, because a queue's size is as good as given, mixtures of the
+    outermost feasible divisions fill up, and at last others of that simplex.
 
     Returns
     -------
     ndarray(int64), shape (count, k)
     """
-    low = _least_feasible(total, bounds)
+    corners = _corners(total, bounds)
+    low = np.maximum(bounds.low, np.floor(corners.min(axis=0) + 1e-6).astype(np.int64)) if len(corners) else bounds.low
+    low = low if low.sum() <= total else bounds.low
     spare = total - int(low.sum())
     gaps = _gaps(min(DRAWN_AT_MOST, 64 * count), low.size, seed)
     hopeful = _nearly_proportional(low + gaps * spare, bounds)
@@ -35,6 +38,11 @@ def feasible_samples(count: int, total: int, bounds: Bounds, seed: int) -> NDArr
         if hope or len(others) < count:
             units = low + apportion(row, spare, np.zeros_like(low))
             (good if bounds.proportional(units) else others).append(units)
+    if len(corners) and len(good) < count:
+        weights = _gaps(4 * count, len(corners), seed) ** 2  # squared: less in the middle, more toward the corners
+        mixed = (weights / weights.sum(axis=1, keepdims=True)) @ corners
+        divisions = [apportion(row, total, bounds.low) for row in mixed]
+        good += [units for units in divisions if bounds.proportional(units)]
     return np.array([*good, *others][:count], dtype=np.int64)
 
 
@@ -48,24 +56,25 @@ def _nearly_proportional(sizes: NDArray[np.float64], bounds: Bounds) -> NDArray[
     return np.asarray(most >= (1 - bounds.slack) * least)
 
 
-def _least_feasible(total: int, bounds: Bounds) -> Sizes:
-    """Least size of each queue over all fractions that keep the constraints."""
-    matrix, limit = proportional_matrix(bounds.share, bounds.slack)
-    low = bounds.low.copy()
-    for i in range(low.size):
-        goal = np.zeros(low.size)
-        goal[i] = 1.0
+def _corners(total: int, bounds: Bounds) -> NDArray[np.float64]:
+    """Divisions, in fractions of units, in which a queue has its least or its most: shape (0 to 2k, k).
+
+    The proportional constraint holds to half a unit, so that it does to one when sizes are rounded.
+    """
+    matrix, limit = proportional_matrix(bounds.share, bounds.slack, 0.5 / total)
+    found = []
+    for goal in (*np.eye(bounds.low.size), *-np.eye(bounds.low.size)):
         end = linprog(
             goal,
             A_ub=matrix if len(matrix) else None,
             b_ub=limit if len(matrix) else None,
-            A_eq=np.ones((1, low.size)),
+            A_eq=np.ones((1, bounds.low.size)),
             b_eq=[1.0],
             bounds=[(value / total, 1.0) for value in bounds.low],
         )
         if end.status == 0 and end.x is not None:
-            low[i] = max(low[i], int(np.floor(end.x[i] * total)))
-    return low if low.sum() <= total else bounds.low
+            found.append(end.x * total)
+    return np.array(found).reshape(-1, bounds.low.size)
 
 
 def sample(count: int, total: int, least: Sizes, seed: int) -> NDArray[np.int64]:

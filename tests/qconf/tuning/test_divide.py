@@ -35,8 +35,9 @@ def test_the_division_is_the_best_of_all(seed):
         assert sizes is None
 
 
+@pytest.mark.parametrize("tolerance", [0, 1])
 @pytest.mark.parametrize("seed", range(40))
-def test_the_proportional_division_is_the_best_of_all_that_are(seed):
+def test_the_proportional_division_is_the_best_of_all_that_are(seed, tolerance):
     rng = np.random.default_rng(100 + seed)
     k, total = int(rng.integers(2, 5)), int(rng.integers(6, 16))
     cost = [np.round(rng.random(total + 1), 2) for _ in range(k)]
@@ -47,12 +48,14 @@ def test_the_proportional_division_is_the_best_of_all_that_are(seed):
 
     def keeps(sizes):
         return all(
-            i == j or sizes[i] / share[i] >= (1 - slack) * sizes[j] / share[j] - 1e-9 for i in bound for j in bound
+            i == j or (sizes[i] + tolerance) / share[i] >= (1 - slack) * (sizes[j] - tolerance) / share[j] - 1e-9
+            for i in bound
+            for j in bound
         )
 
     able = [each for each in every(total, low, [total] * k) if keeps(each)]
     least = min((cost_of(cost, each) for each in able), default=np.inf)
-    sizes, value = best_proportional_division(cost, low, total, share, slack)
+    sizes, value = best_proportional_division(cost, low, total, share, slack, tolerance=tolerance)
     assert value == pytest.approx(least)
     assert (sizes is None) == (not able)
     if able:

@@ -39,6 +39,28 @@ def test_feasible_samples_keep_the_proportional_constraint():
     assert all(bounds.proportional(each) for each in drawn)
 
 
+def test_a_narrow_constraint_is_sampled_to_a_unit():
+    share = np.array([0.005, 0.495, 0.5])  # the first asks for 10 of 1000: half as much again as its part
+    low = np.array([10, 0, 0])
+    bounds = Bounds(low, low, least_slack(low, share, 1000), share, ())
+    drawn = feasible_samples(50, 1000, bounds, 0)
+    assert all(bounds.proportional(each) for each in drawn)
+    assert len(np.unique(drawn, axis=0)) > 30
+
+
+def test_the_tolerance_is_that_of_whole_units():
+    rng = np.random.default_rng(0)
+    share = np.array([0.02, 0.38, 0.6])
+    bounds = Bounds(np.zeros(3, dtype=np.int64), np.zeros(3, dtype=np.int64), 0.2, share, ())
+    matrix, limit = proportional_matrix(share, 0.2, 1 / 100)
+    told = []
+    for _ in range(300):
+        units = rng.multinomial(100, share)
+        told.append(bounds.proportional(units))
+        assert told[-1] == bool((matrix @ (units / 100) <= limit + 1e-12).all())
+    assert 0 < sum(told) < 300
+
+
 def test_the_proportional_constraint_binds_every_pair_that_has_a_share():
     matrix, limit = proportional_matrix(np.array([0.5, 0.5, 0.0]), 0.3)
     assert matrix.shape == (2, 3)
