@@ -1,13 +1,14 @@
 """Many seeds per discipline, by command: ``python -m tests.fuzz --count 5000`` asks the slow simulator and the judge.
 
-``--traces`` judges whole traces instead, where they lie beside the project, under a sensible system of each discipline.
+``--traces`` judges whole traces instead, where they lie beside the project, under a sensible system of each discipline;
+``python -m tests.fuzz --traces multiqueue "hybrid combined"`` only those whose names begin so.
 """
 
 from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -16,15 +17,25 @@ import numpy as np
 import pandas as pd
 
 from parsim import Pool, Queue, System, Workload, simulate
-from parsim.verify import check_schedule
+from parsim.planning import NAMED, plan
+from parsim.verify import Violation, check_schedule
+from parsim.verify.planned import check_planned
 from tests import generate, naive
+from tests.naive_planning import naive_plan
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "reference"
-TRACES = {"KTH-SP2": 100, "SDSC-SP2": 128}
+TRACES = {"KTH-SP2": 100, "SDSC-SP2": 128, "HPC2N": 240}  #: of HPC2N, its first 60 000 jobs
+DISCIPLINES = (*generate.disciplines(), "multiqueue", "planned")
 
 
 def differs(discipline: str, seed: int) -> bool:
     """Whether a random case has another schedule than the slow simulator gives, or one that the judge objects to."""
+    if discipline == "planned":
+        workload, cores, policy = generate.planned(Random(seed))
+        planned = plan(workload, cores, policy).schedule
+        return planned.start.tolist() != naive_plan(workload, cores, policy).start or bool(
+            check_planned(workload, cores, policy, planned)
+        )
     if discipline == "multiqueue":
         workload, cores, limits = generate.multiqueue(Random(seed))
         system = System(cores, mode="multiqueue", class_limits=limits)
@@ -75,6 +86,18 @@ def trace(name: str) -> Workload:
     return Workload(table["submit"], table["cores"], table["runtime"], table["walltime"], queue, users)
 
 
+def judgements(name: str) -> Iterator[tuple[str, Callable[[], list[Violation]]]]:
+    """Yield what simulates a trace and judges the schedule, for each discipline."""
+    workload, cores = trace(name), TRACES[name]
+    for label, system in systems(cores):
+        yield label, lambda system=system: check_schedule(workload, system, simulate(workload, system))
+    for label, policy in NAMED.items():
+        yield (
+            label,
+            lambda policy=policy: check_planned(workload, cores, policy, plan(workload, cores, policy).schedule),
+        )
+
+
 def main() -> None:
     """Print a line per discipline."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -84,14 +107,14 @@ def main() -> None:
     chosen = parser.parse_args()
     if chosen.traces:
         for name in (name for name in TRACES if (SHARED / f"{name}_easy.csv.gz").exists()):
-            workload = trace(name)
-            for label, system in systems(TRACES[name]):
-                began = time.perf_counter()
-                found = check_schedule(workload, system, simulate(workload, system))
-                seconds = time.perf_counter() - began
-                print(f"{name} {label}: {len(found)} violations, {seconds:.0f} s", *found[:1], flush=True)
+            for label, judge in judgements(name):
+                if label.startswith(tuple(chosen.disciplines or ("",))):
+                    began = time.perf_counter()
+                    found = judge()
+                    seconds = time.perf_counter() - began
+                    print(f"{name} {label}: {len(found)} violations, {seconds:.0f} s", *found[:1], flush=True)
         return
-    for discipline in chosen.disciplines or (*generate.disciplines(), "multiqueue"):
+    for discipline in chosen.disciplines or DISCIPLINES:
         began = time.perf_counter()
         wrong = [seed for seed in range(chosen.count) if differs(discipline, seed)]
         seconds = time.perf_counter() - began

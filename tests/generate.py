@@ -11,6 +11,8 @@ from random import Random
 
 from hypothesis import strategies as st
 
+from parsim import planning
+from parsim.planning import Policy
 from parsim.system import UNLIMITED, Pool, Queue, System
 from parsim.workload import MAX_DURATION, Workload
 
@@ -250,6 +252,39 @@ def multiqueue(rng: Random) -> tuple[Workload, int, tuple[int, ...]]:
     """Return (workload, cores, inner class boundaries) for multiple-queue backfilling."""
     machine = System.single(rng.choice((1, 2, 4, 8, 12, 16)))
     return workload(rng, machine), machine.cores, rng.choice(((), (3,), (5, 10), (2, 5, 20)))
+
+
+def planned(rng: Random) -> tuple[Workload, int, Policy]:
+    """Return (workload, cores, policy) for a planning discipline: few cores and instants, rows in any order."""
+    cores = rng.choice((1, 2, 3, 5, 8, 16, 20))
+    gap, limit = rng.choice((1, 3, 10)), rng.choice((4, 12, 60))
+    submit, width, walltime, runtime = [], [], [], []
+    now = rng.choice((0, 7, 10**9))
+    for _ in range(rng.randint(1, 25)):
+        now += rng.randint(0, gap)
+        submit.append(now)
+        width.append(rng.randint(1, cores) if rng.random() < 0.7 else 1)
+        walltime.append(rng.randint(1, limit))
+        runtime.append(walltime[-1] if rng.random() < 0.3 else rng.randint(1, limit + 3))
+    rng.shuffle(submit)
+    return Workload(submit, width, runtime, walltime), cores, _policy(rng)
+
+
+def _policy(rng: Random) -> Policy:
+    kind = rng.choice(("fixed", "conservative", "bounds", "self-tuning", "self-tuning", "self-tuning"))
+    lower = rng.randint(0, 10)
+    return Policy(
+        kind,
+        "fcfs" if kind == "conservative" else rng.choice(planning.ORDERS),
+        lower,
+        lower + rng.randint(0, 6),
+        rng.choice((1, 1, 2, 5)),
+        rng.choice(planning.DECIDERS),
+        rng.choice(planning.ORDERS),
+        rng.choice(("half", "full")),
+        rng.choice(planning.METRICS),
+        rng.choice(("each", "each", "standing")),
+    )
 
 
 def cases(discipline: str) -> st.SearchStrategy[Case]:

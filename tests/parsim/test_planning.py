@@ -12,7 +12,6 @@ import pytest
 
 from parsim import Workload
 from parsim.planning import (
-    DECIDERS,
     METRICS,
     NAMED,
     ORDERS,
@@ -26,49 +25,15 @@ from parsim.planning import (
 )
 from parsim.schedule import Schedule
 from parsim.verify.planned import assert_planned, check_planned
+from tests import generate
 from tests.naive_planning import naive_plan
 
 SHARED = Path(__file__).parents[2].parent / "shared"
 TRACES = {"KTH": ("KTH-SP2", 100), "SDSC": ("SDSC-SP2", 128)}
 
 
-def random_workload(rng: Random) -> tuple[Workload, int]:
-    """Few cores and few instants, so that everything collides; rows in any order."""
-    cores = rng.choice((1, 2, 3, 5, 8, 16, 20))
-    gap, limit = rng.choice((1, 3, 10)), rng.choice((4, 12, 60))
-    submit, width, walltime, runtime = [], [], [], []
-    now = rng.choice((0, 7, 10**9))
-    for _ in range(rng.randint(1, 25)):
-        now += rng.randint(0, gap)
-        submit.append(now)
-        width.append(rng.randint(1, cores) if rng.random() < 0.7 else 1)
-        walltime.append(rng.randint(1, limit))
-        runtime.append(walltime[-1] if rng.random() < 0.3 else rng.randint(1, limit + 3))
-    rng.shuffle(submit)
-    return Workload(submit, width, runtime, walltime), cores
-
-
-def random_policy(rng: Random) -> Policy:
-    kind = rng.choice(("fixed", "conservative", "bounds", "self-tuning", "self-tuning", "self-tuning"))
-    lower = rng.randint(0, 10)
-    return Policy(
-        kind,
-        "fcfs" if kind == "conservative" else rng.choice(ORDERS),
-        lower,
-        lower + rng.randint(0, 6),
-        rng.choice((1, 1, 2, 5)),
-        rng.choice(DECIDERS),
-        rng.choice(ORDERS),
-        rng.choice(("half", "full")),
-        rng.choice(METRICS),
-        rng.choice(("each", "each", "standing")),
-    )
-
-
 def same_as_naive(seed: int) -> None:
-    rng = Random(seed)
-    workload, cores = random_workload(rng)
-    policy = random_policy(rng)
+    workload, cores, policy = generate.planned(Random(seed))
     fast, slow = plan(workload, cores, policy), naive_plan(workload, cores, policy)
     assert fast.schedule.start.tolist() == slow.start, (seed, policy)
     cases = np.zeros((3, 8, 3), dtype=np.int64)
@@ -138,7 +103,7 @@ def test_conservative_keeps_a_promise_that_replanning_breaks() -> None:
 def test_a_promise_at_an_instant_without_another_event() -> None:
     # Found among random workloads: compression leaves a promise whose neighbour has come nearer since.
     for seed in range(4000):
-        workload, cores = random_workload(Random(seed))
+        workload, cores, _ = generate.planned(Random(seed))
         start = plan(workload, cores, "conservative").schedule.start
         ends = start + workload.effective_runtime
         alone = ~np.isin(start, workload.submit) & ~np.isin(start, ends)
@@ -183,7 +148,7 @@ def test_half_decides_on_submissions_only() -> None:
 
 def test_art_ww_and_sld_wa_choose_the_same() -> None:
     for seed in range(60):
-        workload, cores = random_workload(Random(seed))
+        workload, cores, _ = generate.planned(Random(seed))
         runs = [plan(workload, cores, self_tuning(metric=metric)) for metric in ("art_ww", "sld_wa")]
         assert (runs[0].schedule.start == runs[1].schedule.start).all()
         assert (runs[0].cases == runs[1].cases).all()
@@ -194,7 +159,7 @@ def test_art_ww_and_sld_wa_choose_the_same() -> None:
 
 def test_conservative_never_breaks_a_promise() -> None:
     for seed in range(400):
-        workload, cores = random_workload(Random(seed))
+        workload, cores, _ = generate.planned(Random(seed))
         run = plan(workload, cores, "conservative")
         told = naive_plan(workload, cores, named("conservative")).told if seed < 100 else []
         assert (run.schedule.start <= run.promised).all()
@@ -204,7 +169,7 @@ def test_conservative_never_breaks_a_promise() -> None:
 
 def test_exact_estimates_make_conservative_planned_fcfs() -> None:
     for seed in range(200):
-        workload, cores = random_workload(Random(seed))
+        workload, cores, _ = generate.planned(Random(seed))
         exact = Workload(workload.submit, workload.cores, workload.walltime, workload.walltime)
         fcfs, kept = plan(exact, cores, "planned-fcfs"), plan(exact, cores, "conservative")
         assert (fcfs.schedule.start == kept.schedule.start).all()
@@ -214,7 +179,7 @@ def test_exact_estimates_make_conservative_planned_fcfs() -> None:
 @pytest.mark.parametrize("name", NAMED)
 def test_row_order_and_clock_do_not_matter(name: str) -> None:
     for seed in range(40):
-        workload, cores = random_workload(Random(seed))
+        workload, cores, _ = generate.planned(Random(seed))
         rows = np.lexsort((np.arange(len(workload)), workload.submit))
         shifted = Workload(
             workload.submit[rows] + 12345,
