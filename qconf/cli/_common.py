@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
@@ -38,6 +40,102 @@ _LOG = (
         help="Zone of local times in CSV and sacct files.",
     ),
 )
+
+
+class _Weights(click.ParamType):  # type: ignore[type-arg]
+    """Positive numbers with commas between them."""
+
+    name = "numbers"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[float, ...]:  # noqa: ANN401
+        """Return them as a tuple."""
+        if isinstance(value, tuple):
+            return value
+        try:
+            numbers = tuple(float(text) for text in value.split(","))
+        except ValueError:
+            numbers = ()
+        if not numbers or not all(math.isfinite(number) and number > 0 for number in numbers):
+            self.fail(f"{value!r} is not like 1,2,3: a positive number for each epoch, the oldest first", param, ctx)
+        return numbers
+
+
+_SEARCH = {
+    "samples": click.option(
+        "--samples", default=100, show_default=True, type=click.IntRange(20), help="Samples of dp-nlp."
+    ),
+    "slack": click.option(
+        "--slack",
+        default=0.3,
+        show_default=True,
+        type=click.FloatRange(0, 1),
+        help="Room of dp-nlp's proportional constraint.",
+    ),
+    "utilization": click.option(
+        "--tau-util",
+        "utilization",
+        default=0.9,
+        show_default=True,
+        type=click.FloatRange(0, 1, min_open=True),
+        help="Share of a queue's best utilization down to which dp-nlp's lower bound goes.",
+    ),
+    "degree": click.option(
+        "--degree", type=click.IntRange(1, 3), help="Degree of dp-nlp's surrogates.  [default: by cross-validation]"
+    ),
+    "weights": click.option(
+        "--weights",
+        type=_Weights(),
+        default=(1 / 3, 2 / 3, 1.0),
+        metavar="A,B,...",
+        help="Weights of the epochs that the log is cut into, the oldest first.  [default: 1/3, 2/3, 1]",
+    ),
+    "split_on": click.option(
+        "--split-on",
+        type=click.Choice(("walltime", "runtime")),
+        default="walltime",
+        show_default=True,
+        help="What dqr splits queues by; real runtimes are for study only, no scheduler knows them.",
+    ),
+    "order": click.option(
+        "--order",
+        type=click.Choice(("size", "random")),
+        default="size",
+        show_default=True,
+        help="In which dqr visits the queues.",
+    ),
+    "chunk": click.option(
+        "--chunk", type=click.IntRange(1), help="Cores that hybrid moves to the pool at once.  [default: 5, or a node]"
+    ),
+    "degradation": click.option(
+        "--degradation",
+        default=0.3,
+        show_default=True,
+        type=click.FloatRange(0),
+        help="Part by which waits may grow while hybrid carves the pool: 0.3 is 30 %.",
+    ),
+    "carve": click.option(
+        "--carve",
+        type=click.Choice(("live", "partitions")),
+        default="live",
+        show_default=True,
+        help="Whether hybrid judges a chunk with the pool in use, or by the partitions alone.",
+    ),
+    "reference": click.option(
+        "--reference",
+        metavar="QUEUE",
+        help="Queue half of whose priority is tau.  [default: that with most core-seconds]",
+    ),
+}
+
+
+def search_options(function: F) -> F:
+    """Add the settings of the searches; the command gets them as `search`, by their names in `Options`."""
+
+    @wraps(function)
+    def collected(*args: Any, **given: Any) -> Any:  # noqa: ANN401
+        return function(*args, search={name: given.pop(name) for name in _SEARCH}, **given)
+
+    return _apply(tuple(_SEARCH.values()), cast("F", collected))
 
 
 def _apply(options: Sequence[Callable[[F], F]], function: F) -> F:

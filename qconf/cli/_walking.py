@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from qconf.cli._common import search_options
+
 if TYPE_CHECKING:
     from qconf.backtest import Backtest
     from qconf.config import SiteConfig
@@ -33,7 +35,6 @@ _OPTIONS = (
         show_default=True,
         help="What is to become less.",
     ),
-    click.option("--samples", default=100, show_default=True, type=click.IntRange(20), help="Samples of dp-nlp."),
     click.option(
         "--warmup-days",
         default=3,
@@ -55,7 +56,7 @@ def walk_options(function: F) -> F:
     """Add what both commands may be told about strategies, output and computation."""
     for option in reversed(_OPTIONS):
         function = option(function)
-    return function
+    return search_options(function)
 
 
 def names(strategies: str | None) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -39,7 +40,7 @@ def command(
     timezone: str,
     strategies: str | None,
     objective: str,
-    samples: int,
+    search: dict[str, Any],
     warmup_days: int,
     out: Path | None,
     seed: int,
@@ -72,8 +73,8 @@ def command(
     base = base_of(config_path, records, cores)
     jobs = cut(clean(records, base), None, start, end)
     loaded = perf_counter()
-    options = Options(seed=seed, workers=workers, samples=samples, objective=objective)
-    settings = {"objective": objective, "samples": samples, "seed": seed, "period": period, "span": jobs.span}
+    options = Options(seed=seed, workers=workers, objective=objective, **search)
+    settings = {"objective": objective, "seed": seed, **search, "period": period, "span": jobs.span}
     workshop = Workshop(directory, question([source.sha256 for source in jobs.sources], base, settings), resume=resume)
     with Progress() as progress:
         found = backtest(

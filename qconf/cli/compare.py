@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -36,7 +37,7 @@ def command(
     timezone: str,
     strategies: str | None,
     objective: str,
-    samples: int,
+    search: dict[str, Any],
     warmup_days: int,
     out: Path | None,
     seed: int,
@@ -70,8 +71,8 @@ def command(
     jobs, judged = (clean(each, base) for each in records)
     both = join(jobs, judged)
     loaded = perf_counter()
-    options = Options(seed=seed, workers=workers, samples=samples, objective=objective)
-    settings = {"objective": objective, "samples": samples, "seed": seed}
+    options = Options(seed=seed, workers=workers, objective=objective, **search)
+    settings = {"objective": objective, "seed": seed, **search}
     workshop = Workshop(directory, question([source.sha256 for source in both.sources], base, settings), resume=resume)
     with Progress() as progress:
         found = compare(

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from qconf.cli._common import history_options, load_history
+from qconf.cli._common import history_options, load_history, search_options
 from qconf.errors import InputError, QconfError
 
 if TYPE_CHECKING:
@@ -41,10 +41,6 @@ SAMPLE_CONFIG = Path("configs", "cray-xc40.yaml")
     metavar="FACTOR",
     help="Most by which a queue's 95 % wait, and the longest wait, may grow.",
 )
-@click.option("--samples", default=100, show_default=True, type=click.IntRange(20), help="Samples of dp-nlp.")
-@click.option(
-    "--slack", default=0.3, show_default=True, type=click.FloatRange(0, 1), help="Room of the proportional constraint."
-)
 @click.option(
     "--current",
     type=click.Path(path_type=Path),
@@ -58,6 +54,7 @@ SAMPLE_CONFIG = Path("configs", "cray-xc40.yaml")
 )
 @click.option("--resume", is_flag=True, help="Go on from what an interrupted run had finished.")
 @click.option("--json", "as_json", is_flag=True, help="Print run.json on stdout instead of tables.")
+@search_options
 def command(
     history: tuple[Path, ...],
     config_path: Path | None,
@@ -69,8 +66,7 @@ def command(
     strategy: str,
     objective: str,
     guard: float,
-    samples: int,
-    slack: float,
+    search: dict[str, Any],
     current: Path | None,
     nodes: str | None,
     out: Path | None,
@@ -85,6 +81,7 @@ def command(
     --history the sample that ships with the project is used. Without --config, the queues found in the
     history are taken as one machine under EASY backfilling.
     """
+    from dataclasses import replace
     from time import perf_counter
 
     from qconf.export.nodes import read_nodes
@@ -112,9 +109,9 @@ def command(
     given = {"configuration": config_path, "print server": current, "nodes": Path(nodes) if nodes else None}
     inputs = {what: path for what, path in given.items() if path is not None and path.is_file()}
     check_target(directory, [*history, *inputs.values()])
-    options = Options(seed=seed, workers=workers, samples=samples, slack=slack)
+    options = Options(seed=seed, workers=workers, **search)
     wanted = DEFAULT if strategy == "auto" else (strategy,)
-    settings = {"objective": objective, "samples": samples, "slack": slack, "seed": seed, "span": jobs.span}
+    settings = {"objective": objective, "seed": seed, "span": jobs.span, **search}
     workshop = Workshop(directory, question([source.sha256 for source in jobs.sources], base, settings), resume=resume)
     with _Progress(len(dict.fromkeys((*wanted, "current")))) as progress:
         answer = recommend(
@@ -127,6 +124,8 @@ def command(
             store=workshop,
             progress=progress.step,
         )
+    shown = {name: value for name, value in search.items() if name != "utilization"}  # there as tau_util
+    answer = replace(answer, settings=answer.settings | shown)
     timings = {"read": loaded - began, "tune": perf_counter() - loaded}
     timings |= {row.name: row.seconds for row in answer.rows}
     write_run(

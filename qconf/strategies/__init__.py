@@ -6,6 +6,7 @@ Every module of this package with a `propose` function is a strategy; its name o
 from __future__ import annotations
 
 import importlib
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,7 +16,7 @@ from parsim.planning import NAMED
 from parsim.verify import Violation, check_schedule
 from qconf.config import SiteConfig
 from qconf.errors import InputError
-from qconf.tuning.month import Month, Runtimes
+from qconf.tuning.month import WEIGHTS, Month, Runtimes
 
 #: In the order in which tables show them; each is a module of this package.
 NAMES = (
@@ -54,6 +55,10 @@ class Options:
         Room of the proportional constraint, 0 gives pp.
     utilization : float
         Share of a queue's best utilization down to which its lower bound goes (tau_util).
+    degree : int or None
+        Of dp-nlp's surrogates, 1 to 3; None chooses by cross-validation.
+    weights : tuple of float
+        Of the epochs that the history is cut into, the oldest first.
     split_on : {"walltime", "runtime"}
         What dqr splits by: the walltime that the user asked for, or (for study only) what the job really ran.
     order : {"size", "random"}
@@ -74,6 +79,8 @@ class Options:
     samples: int = 100
     slack: float = 0.3
     utilization: float = 0.9
+    degree: int | None = None
+    weights: tuple[float, ...] = WEIGHTS
     split_on: str = "walltime"
     order: str = "size"
     chunk: int | None = None
@@ -136,7 +143,7 @@ def propose(name: str, month: Month, options: Options | None = None) -> Proposal
     Raises
     ------
     InputError
-        There is no such strategy.
+        There is no such strategy, or an option makes no sense.
     NotApplicableError
         It has nothing to say about this history.
     """
@@ -144,8 +151,12 @@ def propose(name: str, month: Month, options: Options | None = None) -> Proposal
     if name in PLANNED:
         discipline: Proposal = importlib.import_module(f"{__name__}.planned").discipline(name, month)
         return discipline
+    options = options or Options()
+    if not options.weights or not all(math.isfinite(weight) and weight > 0 for weight in options.weights):
+        fix = "give a positive number for each epoch, the oldest first"
+        raise InputError("no weights of epochs", field="weights", value=list(options.weights), fix=fix)
     module = importlib.import_module(f"{__name__}.{name.replace('-', '_')}")
-    answer: Proposal = module.propose(month, options or Options())
+    answer: Proposal = module.propose(month.weighing(tuple(options.weights)), options)
     return answer
 
 

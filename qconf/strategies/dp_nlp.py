@@ -11,15 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parsim import System, simulate
+from qconf.errors import InputError
 from qconf.strategies import Options, Proposal
 from qconf.tuning.bounds import lower_bounds
 from qconf.tuning.descent import descend
-from qconf.tuning.month import EPOCHS, Month
+from qconf.tuning.month import Month
 from qconf.tuning.nlp import minimise
 from qconf.tuning.regret import allowed, cheap, regret
 from qconf.tuning.samples import feasible_samples
 from qconf.tuning.sizes import Room, Sizes, proportional, room
-from qconf.tuning.surrogate import fit
+from qconf.tuning.surrogate import DEGREES, fit
 from qconf.tuning.tables import side_by_side
 
 STARTS = 10  # best samples from which SLSQP sets out
@@ -31,7 +32,10 @@ FIRST_STEP = 32  # of so many parts of the machine, one moves first
 
 def propose(month: Month, options: Options) -> Proposal:
     """Find partition sizes; queues stay as they are. Never worse than pp or the current sizes on the history."""
-    key = ("dp-nlp", options.seed, options.samples, options.slack, options.utilization)
+    if options.degree is not None and options.degree not in DEGREES:
+        fix = f"choose among {', '.join(map(str, DEGREES))}"
+        raise InputError("no such degree of a surrogate", field="degree", value=options.degree, fix=fix)
+    key = ("dp-nlp", options.seed, options.samples, options.slack, options.utilization, options.degree)
     return month.remember(key, lambda: _propose(month, options))
 
 
@@ -63,8 +67,11 @@ def _propose(month: Month, options: Options) -> Proposal:
 
     # Step 3: one surrogate per epoch.
     fractions = samples / space.total
+    degrees = DEGREES if options.degree is None else (options.degree,)
     surrogates = [
-        (weight, fit(fractions, waits[:, e])) for e, (weight, _) in enumerate(month.epochs) if len(samples) >= FEWEST
+        (weight, fit(fractions, waits[:, e], degrees))
+        for e, (weight, _) in enumerate(month.epochs)
+        if len(samples) >= FEWEST
     ]
     log += [
         {"step": "surrogate", "epoch": e + 1, "weight": round(weight, 4), "degree": s.degree, "penalty": s.penalty,
@@ -126,8 +133,8 @@ def _propose(month: Month, options: Options) -> Proposal:
 def _poverty(month: Month, space: Room) -> list[str]:
     """Say what the history is too poor for."""
     notes = []
-    if len(month.epochs) < EPOCHS:
-        notes.append(f"only {len(month.epochs)} of {EPOCHS} epochs have jobs: the others say nothing")
+    if len(month.epochs) < len(month.weights):
+        notes.append(f"only {len(month.epochs)} of {len(month.weights)} epochs have jobs: the others say nothing")
     idle = [month.base.queues[q].name for q in space.queues if not (month.workload.queue == q).any()]
     if idle:
         notes.append(f"no job in {', '.join(idle)}: room for one of the narrowest is kept")

@@ -16,6 +16,8 @@ TRACES = (
 QUICK_MONTHS = 4  # of generated months and of each log
 QUICK_SENSITIVITY = 2
 SENSITIVITY = 5
+#: A slack that leaves many divisions, so that what is asked of the surrogates shows.
+WIDE = 0.8
 
 
 @dataclass(frozen=True)
@@ -78,12 +80,20 @@ def sensitivity(options: Options, *, quick: bool) -> list[Piece]:
     changes += [(f"chunkSize {chunk} cores", {"chunk": chunk}) for chunk in (240, 1200)]
     changes += [(f"degPercent {100 * part:.0f} %", {"degradation": part}) for part in (0.1, 1.0)]
     changes += [(f"tau by {name}", {"reference": name}) for name in ("idqueue", "large")]
-    changes += [(f"{samples} samples", {"samples": samples}) for samples in (30, 300)]
-    changes += [(f"slack {slack:g}", {"slack": slack}) for slack in (0.0, 0.6)]
     changes += [("tau_util 0.8", {"utilization": 0.8})]
     changes += [("split on what jobs ran, not on walltime", {"split_on": "runtime"})]
     changes += [("dqr visits queues at random", {"order": "random"})]
     changes += [("carving judged by partitions", {"carve": "partitions"})]
+    changes += [("slack 0", {"slack": 0.0})]
+    for slack in (Options.slack, WIDE):
+        at = "" if slack == Options.slack else f"slack {slack:g}, "
+        changes += [(f"slack {slack:g}", {"slack": slack})] if at else []
+        changes += [(f"{at}{samples} samples", {"slack": slack, "samples": samples}) for samples in (30, 300)]
+        changes += [(f"{at}degree {degree}", {"slack": slack, "degree": degree}) for degree in (1, 2, 3)]
+        changes += [
+            (f"{at}{what}", {"slack": slack, "weights": weights})
+            for what, weights in (("weights 1, 1, 1", (1.0, 1.0, 1.0)), ("one epoch", (1.0,)))
+        ]
     months = QUICK_SENSITIVITY if quick else SENSITIVITY
     return [
         Piece(

@@ -14,7 +14,8 @@ from parsim import Schedule, Workload, simulate
 from qconf.config import QueueConfig, SiteConfig
 from qconf.errors import QconfError
 
-EPOCHS = 3
+#: Of the epochs that a month is cut into, the oldest first (Kondameedi and Vadhiyar, CCGrid 2017, section IV).
+WEIGHTS = (1 / 3, 2 / 3, 1.0)
 
 T = TypeVar("T")
 Runtimes = tuple[
@@ -35,10 +36,13 @@ class Month:
     workload : Workload
         Ascending by submit; `queue` counts the base configuration's queues.
     base : SiteConfig
+    weights : tuple of float
+        Of its epochs, equal spans of time, the oldest first.
     """
 
     workload: Workload
     base: SiteConfig
+    weights: tuple[float, ...] = WEIGHTS
     _routed: dict[tuple[object, ...], NDArray[np.int64]] = field(default_factory=dict, repr=False)
     _memory: dict[object, object] = field(default_factory=dict, repr=False)
 
@@ -111,15 +115,15 @@ class Month:
 
     @cached_property
     def epochs(self) -> tuple[tuple[float, Month], ...]:
-        """(weight, jobs) of three equal spans of time, the most recent heaviest; spans without jobs are left out."""
+        """(weight, jobs) of equal spans of time, one for each of `weights`; spans without jobs are left out."""
         if not len(self):
             return ()
         submit = self.workload.submit
-        edges = np.linspace(int(submit[0]), int(submit[-1]) + 1, EPOCHS + 1)
+        edges = np.linspace(int(submit[0]), int(submit[-1]) + 1, len(self.weights) + 1)
         which = np.searchsorted(edges, submit, side="right") - 1
         return tuple(
-            ((e + 1) / EPOCHS, Month(self.workload.take(which == e), self.base))
-            for e in range(EPOCHS)
+            (weight, Month(self.workload.take(which == e), self.base))
+            for e, weight in enumerate(self.weights)
             if (which == e).any()
         )
 
@@ -144,7 +148,13 @@ class Month:
     def between(self, start: int, end: int) -> Month:
         """Return the jobs submitted in ``[start, end)``."""
         submit = self.workload.submit
-        return Month(self.workload.take((submit >= start) & (submit < end)), self.base)
+        return Month(self.workload.take((submit >= start) & (submit < end)), self.base, self.weights)
+
+    def weighing(self, weights: tuple[float, ...]) -> Month:
+        """Return the same jobs, cut into epochs of these weights."""
+        if weights == self.weights:
+            return self
+        return self.remember(("weights", weights), lambda: Month(self.workload, self.base, weights))
 
 
 def _doors(config: SiteConfig) -> tuple[object, ...]:

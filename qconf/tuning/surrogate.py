@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -53,18 +54,20 @@ class Surrogate:
         return out
 
 
-def fit(fractions: NDArray[np.float64], waits: NDArray[np.float64]) -> Surrogate:
+def fit(fractions: NDArray[np.float64], waits: NDArray[np.float64], degrees: Sequence[int] = DEGREES) -> Surrogate:
     """Fit a surrogate; degree and penalty by leave-one-out cross-validation (of a ridge regression: in closed form).
 
     Parameters
     ----------
     fractions : ndarray(float64), shape (samples, k)
     waits : ndarray(float64), shape (samples,)
+    degrees : sequence of int
+        Among which the degree is chosen.
     """
     scaler = StandardScaler().fit(fractions[:, :-1])
     z = scaler.transform(fractions[:, :-1])
     best: tuple[float, int, RidgeCV, PolynomialFeatures] | None = None
-    for degree in DEGREES:
+    for degree in degrees:
         features = PolynomialFeatures(degree, include_bias=False).fit(z)
         model = RidgeCV(PENALTIES, store_cv_results=True).fit(features.transform(z), waits)
         error = float(model.cv_results_.mean(axis=0).min())

@@ -156,3 +156,30 @@ def test_overwrites_nothing_that_is_of_no_run(inputs: list[object], tmp_path: Pa
     with pytest.raises(InputError, match="not from an earlier run"):
         invoke(*inputs, *QUICK, "--out", tmp_path)
     assert (tmp_path / "backtest.csv").read_text() == "mine"
+
+
+def test_settings_of_the_searches_reach_them(inputs: list[object], tmp_path: Path) -> None:
+    settings = ["--degree", 2, "--weights", "1,1", "--slack", 0.9, "--tau-util", 1, "--carve", "partitions"]
+    wanted = ["--samples", "30", "--period", "10d", "--strategies", "dp-nlp", *settings, "--out", tmp_path / "out"]
+    assert invoke(*inputs, *wanted).exit_code == 0
+    record = json.loads((tmp_path / "out" / "run.json").read_text())
+    shown = {key: record["settings"][key] for key in ("degree", "weights", "slack", "utilization", "carve", "samples")}
+    assert shown == {
+        "degree": 2,
+        "weights": [1.0, 1.0],
+        "slack": 0.9,
+        "utilization": 1.0,
+        "carve": "partitions",
+        "samples": 30,
+    }
+    for verdict in record["verdicts"]:
+        fits = [step for step in verdict["decisions"] if step["step"] == "surrogate"]
+        if verdict["strategy"] == "dp-nlp":
+            assert [(step["weight"], step["degree"]) for step in fits] == [(1.0, 2), (1.0, 2)]
+
+
+@pytest.mark.parametrize("weights", ["", "1,-1", "nan", "1;2"])
+def test_weights_that_are_none_are_a_usage_error(inputs: list[object], weights: str) -> None:
+    result = invoke(*inputs, "--weights", weights)
+    assert result.exit_code == 2
+    assert "not like 1,2,3" in result.output

@@ -148,6 +148,30 @@ def test_dp_nlp_looks_around_its_best_and_says_what_that_gave():
     assert any(gained)
 
 
+@pytest.mark.parametrize("degree", [1, 2, 3])
+def test_the_degree_of_the_surrogates_may_be_given(degree):
+    proposal = propose("dp-nlp", month(two(), jobs=400), Options(samples=40, slack=0.95, degree=degree))
+    assert [each["degree"] for each in steps(proposal, "surrogate")] == [degree] * 3
+
+
+def test_the_weights_of_the_epochs_count():
+    here = month(two(), jobs=300)
+    usual = propose("dp-nlp", here, ROOMY)
+    assert [each["weight"] for each in steps(usual, "surrogate")] == [0.3333, 0.6667, 1.0]
+    even = propose("exact", here, Options(samples=30, weights=(1.0, 1.0)))
+    cut = here.weighing((1.0, 1.0))
+    assert len(cut.epochs) == 2
+    assert steps(even, "table")[0]["weighted_wait"] == round(cut.weighted_wait(even.config), 1)
+    assert steps(even, "table")[0]["weighted_wait"] != steps(propose("exact", here, FEW), "table")[0]["weighted_wait"]
+    assert propose("dp-nlp", here, ROOMY) == usual
+
+
+@pytest.mark.parametrize("wrong", [{"degree": 4}, {"weights": ()}, {"weights": (1.0, -1.0)}, {"weights": (np.nan,)}])
+def test_degrees_and_weights_that_make_no_sense_are_refused(wrong):
+    with pytest.raises(InputError, match=r"no such degree|no weights"):
+        propose("dqr", month(two(), jobs=50), Options(samples=30, **wrong))
+
+
 @pytest.mark.parametrize("slack", [0.0, 0.3])
 def test_dp_nlp_keeps_its_constraints_unless_pp_or_the_present_is_better(slack):
     for seed in range(3):
