@@ -19,7 +19,7 @@ from qconf.tuning.month import Month
 from qconf.tuning.nlp import minimise
 from qconf.tuning.regret import allowed, cheap, regret
 from qconf.tuning.samples import feasible_samples
-from qconf.tuning.sizes import Room, Sizes, proportional, room
+from qconf.tuning.sizes import Room, Sizes, poverty, proportional, room
 from qconf.tuning.surrogate import DEGREES, fit
 from qconf.tuning.tables import side_by_side
 
@@ -48,7 +48,7 @@ def _propose(month: Month, options: Options) -> Proposal:
             "low": bounds.low.tolist(),
             "wanted": bounds.wanted.tolist(),
             "slack": round(bounds.slack, 4),
-            "notes": [*bounds.notes, *_poverty(month, space)],
+            "notes": [*bounds.notes, *poverty(month, space)],
         }
     ]
     known = {}
@@ -124,23 +124,15 @@ def _propose(month: Month, options: Options) -> Proposal:
         log.append({"step": "neighbours", "of": begin.tolist(), "tried": tried, "units": near.tolist(),
                     "weighted_wait": round(least, 1), "kept": better,
                     "why": "less than before" if better else "no less than before"})  # fmt: skip
-        units = near if better else units
-    if cheap(month, space):
+        if better:
+            units, wait = near, least
+    config = month.base.with_partitions(space.cores(units, len(month.base.queues)))
+    if month.base.mode == "partitioned" and current_wait(month) < wait * (1 - 1e-9):
+        config = month.base
+        log.append({"step": "keep", "why": "the present partitions, narrower than their widest jobs, do better"})
+    elif cheap(month, space):
         log.append(regret(month, space, bounds, units, options.workers).decision())
-    return Proposal(month.base.with_partitions(space.cores(units, len(month.base.queues))), log)
-
-
-def _poverty(month: Month, space: Room) -> list[str]:
-    """Say what the history is too poor for."""
-    notes = []
-    if len(month.epochs) < len(month.weights):
-        notes.append(f"only {len(month.epochs)} of {len(month.weights)} epochs have jobs: the others say nothing")
-    idle = [month.base.queues[q].name for q in space.queues if not (month.workload.queue == q).any()]
-    if idle:
-        notes.append(f"no job in {', '.join(idle)}: room for one of the narrowest is kept")
-    if space.queues.size == 1:
-        notes.append("one queue owns a partition: it gets the whole machine")
-    return notes
+    return Proposal(config, log)
 
 
 def current_wait(month: Month) -> float:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from qconf.strategies import Options, Proposal
+from qconf.strategies import Options, Proposal, dp_nlp
 from qconf.tuning.bounds import lower_bounds
 from qconf.tuning.month import Month
 from qconf.tuning.regret import optimum
-from qconf.tuning.sizes import room
+from qconf.tuning.sizes import poverty, room
 
 
 def propose(month: Month, options: Options) -> Proposal:
@@ -24,8 +24,10 @@ def propose(month: Month, options: Options) -> Proposal:
             "constrained_weighted_wait": round(tight.tabulated, 1),
             "proven": not free.doubts,
             "why_not": free.doubts,
+            "notes": poverty(month, space),
         }
     ]
+    answer = month.base.with_partitions(space.cores(free.units, len(month.base.queues)))
     if free.doubts:
         log.append(
             {
@@ -37,4 +39,10 @@ def propose(month: Month, options: Options) -> Proposal:
                 "constrained_weighted_wait": round(tight.wait, 1),
             }
         )
-    return Proposal(month.base.with_partitions(space.cores(free.units, len(month.base.queues))), log)
+        other = dp_nlp.propose(month, options).config
+        wait = month.weighted_wait(other)
+        if wait < free.wait:
+            answer = other
+        log.append({"step": "beside dp-nlp", "dp-nlp_weighted_wait": round(wait, 1), "taken": wait < free.wait,
+                    "why": "a search from another begin ended lower" if wait < free.wait else "no less"})  # fmt: skip
+    return Proposal(answer, log)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from qconf.strategies import Options, Proposal
 from qconf.tuning.month import Month
-from qconf.tuning.sizes import proportional, room
+from qconf.tuning.sizes import poverty, proportional, room
 
 
 def propose(month: Month, options: Options) -> Proposal:
@@ -14,5 +14,13 @@ def propose(month: Month, options: Options) -> Proposal:
     units = proportional(month, space)
     return Proposal(
         month.base.with_partitions(space.cores(units, len(month.base.queues))),
-        [{"step": "proportional", "units": units.tolist(), "widest": space.widest.tolist()}],
+        [
+            {
+                "step": "proportional",
+                "core_hours": [round(float(work) / 3600, 1) for work in month.core_seconds[space.queues]],
+                "widest": space.widest.tolist(),
+                "units": units.tolist(),
+                "notes": poverty(month, space),
+            }
+        ],
     )

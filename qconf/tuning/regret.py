@@ -18,7 +18,7 @@ from qconf.tuning.descent import descend
 from qconf.tuning.divide import best_division, best_proportional_division
 from qconf.tuning.meter import Meter
 from qconf.tuning.month import Month
-from qconf.tuning.sizes import Room, Sizes, fixed_partition
+from qconf.tuning.sizes import Room, Sizes, fixed_partition, proportional
 from qconf.tuning.tables import WaitTable, tabulate
 
 LONGEST_SEARCH = 60  # simulations that a local search may take
@@ -135,7 +135,9 @@ def _optimum(month: Month, space: Room, bounds: Bounds | None, workers: int) -> 
     doubts = estimated(month)
     if not doubts:
         return Optimum(tabulated, least, tabulated, least, "", 0)
-    units, wait, tried = _descend(month, space, tabulated, bounds, workers)
+    pp = proportional(month, space)
+    begins = [tabulated, pp] if allowed(pp, bounds) else [tabulated]
+    units, wait, tried = _descend(month, space, begins, bounds, workers)
     return Optimum(units, wait, tabulated, least, doubts, tried)
 
 
@@ -175,12 +177,18 @@ def _config(month: Month, space: Room, units: Sizes) -> SiteConfig:
     return month.base.with_partitions(space.cores(units, len(month.base.queues)))
 
 
-def _descend(month: Month, space: Room, units: Sizes, bounds: Bounds | None, workers: int) -> tuple[Sizes, float, int]:
-    """Go on from the table's division on the simulator."""
+def _descend(
+    month: Month, space: Room, begins: list[Sizes], bounds: Bounds | None, workers: int
+) -> tuple[Sizes, float, int]:
+    """Go on from the best of some divisions on the simulator."""
     meter = Meter(month, workers)
+
+    def wait(division: Sizes) -> float:
+        return meter.measure(_config(month, space, division)).overall
+
     return descend(
-        lambda division: meter.measure(_config(month, space, division)).overall,
-        units,
+        wait,
+        min(begins, key=wait),
         lambda division: bool((division >= space.widest).all()) and allowed(division, bounds),
         step=max(1, space.total // 16),
         most=LONGEST_SEARCH,

@@ -85,6 +85,19 @@ def room(month: Month) -> Room:
     return Room(queues, total, widest, unit, free - total * unit, kept)
 
 
+def poverty(month: Month, space: Room) -> list[str]:
+    """Say what the history is too poor for."""
+    notes = []
+    if len(month.epochs) < len(month.weights):
+        notes.append(f"only {len(month.epochs)} of {len(month.weights)} epochs have jobs: the others say nothing")
+    idle = [month.base.queues[q].name for q in space.queues if not (month.workload.queue == q).any()]
+    if idle:
+        notes.append(f"no job in {', '.join(idle)}: room for one of the narrowest is kept")
+    if space.queues.size == 1:
+        notes.append("one queue owns a partition: it gets the whole machine")
+    return notes
+
+
 def fixed_partition(base: SiteConfig, index: int) -> bool:
     """Tell whether a queue has a partition that the configuration marks as fixed."""
     return base.mode != "shared" and base.is_fixed(f"queues[{index}].partition")

@@ -28,6 +28,11 @@ CASES = {
     "two epochs": lambda: month(two(), jobs=2),
     "one queue": lambda: month(site({**LONG, "partition": 64}), jobs=200, span=3 * DAY),
     "a queue without jobs": lambda: month(two(), jobs=200, only=[1]),
+    "jobs in the reserved queue alone": lambda: month(three(), jobs=60, only=[2]),
+    "a partition narrower than its jobs": lambda: month(
+        site({**SHORT, "partition": 60}, {**LONG, "partition": 4}, WIDE), jobs=60, seed=3, span=3 * DAY
+    ),
+    "no backfilling": lambda: month(two(backfill=False), jobs=200),
     "hybrid base": lambda: month(
         site(SHORT, {**LONG, "partition": 24}, mode="hybrid", pool={"cores": 16, "threshold": 0.25}), jobs=200
     ),
@@ -51,7 +56,7 @@ def test_every_strategy_copes(case):
         config = proposal.config
         assert proposal.exportable
         assert machine_of(config) == 64
-        assert all(queue.partition % config.grid == 0 for queue in config.queues)
+        assert config == here.base or all(queue.partition % config.grid == 0 for queue in config.queues)
         assert uncovered(here.base, config) is None
         assert len(proposal.simulate(here)) == len(here)
         assert proposal.decisions
@@ -95,6 +100,45 @@ def test_dp_nlp_says_what_the_history_is_too_poor_for():
     assert "no job in short: room for one of the narrowest is kept" in bounds["notes"]
 
 
+@pytest.mark.parametrize("name", ["pp", "dp-nlp", "dqr", "hybrid", "exact"])
+def test_what_the_history_is_too_poor_for_is_said(name):
+    here = month(site({**LONG, "partition": 64}), jobs=2, span=0)
+    notes = propose(name, here, FEW).decisions[0]["notes"]
+    assert "only 1 of 3 epochs have jobs: the others say nothing" in notes
+    assert "one queue owns a partition: it gets the whole machine" in notes
+
+
+@pytest.mark.parametrize("name", ["dp-nlp", "dqr", "hybrid"])
+def test_bounds_that_no_machine_meets_are_drawn_in_and_said(name):
+    here = month(two(), jobs=2000, span=DAY)
+    proposal = propose(name, here, Options(samples=30, utilization=0.01))
+    (bounds,) = steps(proposal, "bounds")
+    assert sum(bounds["wanted"]) > 64 >= sum(bounds["low"])
+    assert "drawn" in bounds["notes"][0]
+    assert here.weighted_wait(proposal.config) <= here.weighted_wait(here.base)
+
+
+def test_partitions_that_no_division_beats_are_kept_and_that_is_said():
+    here = month(
+        site({**SHORT, "cores": (8, 8), "partition": 63}, {**LONG, "partition": 1}, WIDE), jobs=40, only=[0, 1]
+    )
+    kept = []
+    for seed in range(8):
+        here = month(base, jobs=40, seed=seed, span=2 * DAY)
+        proposal = propose("dp-nlp", here, FEW)
+        current = here.weighted_wait(here.base)
+        assert here.weighted_wait(proposal.config) <= current + 1e-9
+        kept.append(bool(steps(proposal, "keep")))
+        assert kept[-1] == (proposal.config == base)
+    assert any(kept)
+
+
+@pytest.mark.parametrize("name", ["current", "fcfs-easy", "lxf-easy", "shared", "mqb"])
+def test_what_learns_nothing_needs_no_job(name):
+    here = month(two(), jobs=0)
+    assert len(propose(name, here, FEW).simulate(here)) == 0
+
+
 @pytest.mark.parametrize("answer", [np.nan, -1e9])
 def test_dp_nlp_survives_surrogates_that_lie(monkeypatch, answer):
     class Liar:
@@ -113,6 +157,22 @@ def test_dp_nlp_survives_surrogates_that_lie(monkeypatch, answer):
     if np.isnan(answer):
         assert steps(proposal, "slsqp")[0]["note"] == "no search ended well"
     assert steps(proposal, "surrogate")[0]["note"] == "a bad fit"
+
+
+@pytest.mark.parametrize("end", [np.nan, np.inf, -1.0])
+def test_dp_nlp_survives_a_search_that_ends_nowhere(monkeypatch, end):
+    class End:
+        success, fun = False, end
+
+        def __init__(self, size):
+            self.x = np.full(size, end)
+
+    monkeypatch.setattr("qconf.tuning.nlp.minimize", lambda _, start, **__: End(start.size))
+    here = month(two(), jobs=300)
+    proposal = propose("dp-nlp", here, ROOMY)
+    assert here.weighted_wait(proposal.config) <= here.weighted_wait(here.base)
+    (slsqp,) = steps(proposal, "slsqp")
+    assert (slsqp["converged"], slsqp["note"]) == (0, "no search ended well")
 
 
 def test_dp_nlp_survives_a_search_that_raises(monkeypatch):
