@@ -45,6 +45,7 @@ def _propose(month: Month, options: Options) -> Proposal:
     log = [
         {
             "step": "bounds",
+            "queues": [month.base.queues[i].name for i in space.queues],
             "low": bounds.low.tolist(),
             "wanted": bounds.wanted.tolist(),
             "slack": round(bounds.slack, 4),

@@ -18,6 +18,7 @@ def propose(month: Month, options: Options) -> Proposal:
     log = [
         {
             "step": "table",
+            "queues": [month.base.queues[i].name for i in space.queues],
             "units": free.tabulated_units.tolist(),
             "weighted_wait": round(free.tabulated, 1),
             "constrained_units": tight.tabulated_units.tolist(),

@@ -17,6 +17,7 @@ def propose(month: Month, options: Options) -> Proposal:
         [
             {
                 "step": "proportional",
+                "queues": [month.base.queues[i].name for i in space.queues],
                 "core_hours": [round(float(work) / 3600, 1) for work in month.core_seconds[space.queues]],
                 "widest": space.widest.tolist(),
                 "units": units.tolist(),
