@@ -19,10 +19,10 @@ LAYERS = (
     ("qconf.synth",),
     ("qconf.tuning",),
     ("qconf.strategies", "qconf.policies"),
-    ("qconf.recommend", "qconf.resume", "qconf.backtest", "qconf.study"),
+    ("qconf.recommend", "qconf.resume", "qconf.backtest"),
     ("qconf.export",),
     ("qconf.report",),
-    ("qconf.runs",),
+    ("qconf.runs", "qconf.study"),
     ("qconf.walks",),
     ("qconf.cli",),
 )

@@ -10,7 +10,7 @@ import click
 from qconf.errors import QconfError
 from qconf.files import write_whole
 from qconf.strategies import Options
-from qconf.study import page, plan
+from qconf.study import monthly, page, plan
 from qconf.study.pieces import ROOT, run
 
 
@@ -47,6 +47,9 @@ def command(*, quick: bool, out: Path, traces: Path, work: Path | None, workers:
     scope = page.QUICK.format(months=plan.QUICK_MONTHS, sensitivity=plan.QUICK_SENSITIVITY) if quick else page.WHOLE
     asked = "python -m qconf.study" + (" --quick" if quick else "")
     text = page.write(generated, settings, logs, command=asked, scope=scope, options=options)
+    if generated is not None:
+        for name, drawn in monthly.figures(generated).items():
+            write_whole(out / "figures" / name, drawn)
     write_whole(out / "study.md", text)
     click.echo(f"written: {out / 'study.md'}")
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from qconf.backtest import Average
 from qconf.strategies import Options
+from qconf.study import monthly
 from qconf.study.pieces import Outcome
 from qconf.study.plan import CLAIMS, WIDE, Claim
 
@@ -64,14 +65,9 @@ def write(generated: Outcome | None, settings: Sequence[Outcome], logs: Sequence
 
 
 def _generated(found: Outcome, options: Options) -> str:
-    told = (
-        f"Settings: {options.samples} samples, weights 1/3, 2/3, 3/3, degree up to 3 by cross-validation, tau_util "
-        f"{options.utilization:g}, slack {options.slack:g}, chunkSize a node of 24 cores (nodes are whole), degPercent "
-        f"{100 * options.degradation:.0f} %, tau half the priority of the queue with most core-seconds.\n"
-    )
     lines = [
         f"## Generated months: {found.periods[0]} to {found.periods[-1]}, {found.jobs} jobs judged\n",
-        told,
+        monthly.parameters(options),
         "### The paper's claims beside ours\n",
         "Change in per cent, as the mean of the monthly changes; minus is less.\n",
         "| | of | paper: average | best month | ours: average | best month | worst month |",
@@ -81,9 +77,9 @@ def _generated(found: Outcome, options: Options) -> str:
         DIFFERENT,
         "### All strategies\n",
         _strategies(found),
-        "### Month by month: mean wait, hours\n",
-        _months(found),
         _surrogates(found),
+        monthly.pairs(found, _changes),
+        monthly.tables(found),
     ]
     return "\n".join(lines)
 
@@ -132,14 +128,6 @@ def _strategies(found: Outcome) -> str:
 
 def _ratio(average: Average, reference: str, metric: str) -> str:
     return f"{average.against[reference].ratios[metric]:.3f}"
-
-
-def _months(found: Outcome) -> str:
-    names = list(dict.fromkeys(verdict.strategy for verdict in found.verdicts))
-    table = {(v.period, v.strategy): v.summary["mean_wait"] / 3600 for v in found.verdicts}
-    lines = [f"| month | {' | '.join(names)} |", "|---|" + "---:|" * len(names)]
-    lines += [f"| {label} | {' | '.join(f'{table[label, name]:.2f}' for name in names)} |" for label in found.periods]
-    return "\n".join(lines) + "\n"
 
 
 def _surrogates(found: Outcome) -> str:

@@ -12,7 +12,7 @@ from parsim.metrics import Summary
 from qconf.backtest import AVERAGED, Verdict
 from qconf.config import load
 from qconf.strategies import Options
-from qconf.study import page, pieces, plan
+from qconf.study import monthly, page, pieces, plan
 from qconf.study.__main__ import command
 from qconf.study.pieces import ROOT, Outcome, Piece, run
 from qconf.study.plan import Claim
@@ -78,6 +78,23 @@ def test_claims_are_means_of_monthly_changes_with_the_best_and_the_worst():
     row = page._claim(Claim("dqr", "static", "utilization_window", 12), more)
     assert row.endswith("| +10 | +50 (2016-03) | -50 (2016-01) |")
     assert "not measured" in page._claim(Claim("hybrid", "mqb", "mean_wait", -50), found)
+
+
+def test_every_pair_of_the_paper_is_shown_month_by_month():
+    names = ("fcfs-easy", "shared", "static", "pp", "dp-nlp", "dqr", "hybrid", "mqb")
+    found = outcome({name: [100 + i, 100, 200] for i, name in enumerate(names)})
+    text = monthly.pairs(found, page._changes)
+    assert all(f"| {claim.strategy} against {claim.reference} |" in text for claim in plan.CLAIMS)
+    assert "| dqr against static | mean wait | +3 | +0 | +0 |" in text
+    assert "| dp-nlp against static | mean wait |  | +0 | +0 |" in text  # the paper leaves 2016-01 out
+    assert text.count("\n|") == 2 + len(plan.CLAIMS)
+    shown = monthly.tables(found)
+    for measure in monthly.MEASURES:
+        assert f"### Month by month: {measure.title}" in shown
+    assert "| 2016-03 | 0.06 |" in shown
+    drawn = monthly.figures(found)
+    assert all(f"(figures/{name})" in shown and svg.startswith("<?xml") for name, svg in drawn.items())
+    assert "| degPercent | 30 % | 10 % |" in monthly.parameters(Options(degradation=0.1))
 
 
 def test_says_plainly_when_partitioning_is_a_bad_idea():

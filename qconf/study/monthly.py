@@ -1,0 +1,106 @@
+"""Month by month: what the paper's Figures 7 to 13 show, as tables and figures, and its Table III."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from qconf.report.figures import grouped_bars
+from qconf.strategies import Options
+from qconf.study.pieces import Outcome
+from qconf.study.plan import CLAIMS, Claim
+
+#: What the figures show of all the strategies: those that the paper compares, and ours.
+DRAWN = ("shared", "mqb", "static", "pp", "dp-nlp", "dqr", "hybrid", "auto")
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A metric that is shown month by month."""
+
+    metric: str
+    title: str
+    scale: float
+    digits: int
+
+    def write(self, value: float) -> str:
+        """Write a value as a table shows it."""
+        return f"{value * self.scale:.{self.digits}f}"
+
+
+MEASURES = (
+    Measure("mean_wait", "mean wait, hours", 1 / 3600, 2),
+    Measure("mean_bounded_slowdown", "mean bounded slowdown", 1.0, 1),
+    Measure("utilization_window", "utilization, %", 100.0, 1),
+)
+
+
+def tables(found: Outcome) -> str:
+    """Write a table per metric, a column per strategy."""
+    names = list(dict.fromkeys(verdict.strategy for verdict in found.verdicts))
+    out = []
+    for measure in MEASURES:
+        table = {(v.period, v.strategy): measure.write(v.summary[measure.metric]) for v in found.verdicts}
+        out += [
+            f"### Month by month: {measure.title}\n",
+            f"| month | {' | '.join(names)} |",
+            "|---|" + "---:|" * len(names),
+        ]
+        out += [f"| {label} | {' | '.join(table[label, name] for name in names)} |" for label in found.periods]
+        out += ["", f"![{measure.title}, month by month](figures/study-{_file(measure)}.svg)\n"]
+    return "\n".join(out)
+
+
+def figures(found: Outcome) -> dict[str, str]:
+    """Draw a figure per metric: file name to SVG text."""
+    out = {}
+    for measure in MEASURES:
+        table = {(v.period, v.strategy): measure.scale * v.summary[measure.metric] for v in found.verdicts}
+        rows = {
+            name: [table[label, name] for label in found.periods] for name in DRAWN if (found.periods[0], name) in table
+        }
+        line = [table[label, "fcfs-easy"] for label in found.periods]
+        out[f"study-{_file(measure)}.svg"] = grouped_bars(
+            found.periods, rows, label=measure.title, line=line, line_label="fcfs-easy"
+        )
+    return out
+
+
+def _file(measure: Measure) -> str:
+    return measure.metric.replace("_", "-")
+
+
+def pairs(found: Outcome, changes: Callable[[Claim, Outcome], dict[str, float]]) -> str:
+    """Write the change that each of the paper's pairs of strategies makes in each month, per cent."""
+    lines = [
+        "### The paper's pairs, month by month\n",
+        "Change in per cent; minus is less. The paper's Figures 7 to 13 draw these pairs.\n",
+        f"| | of | {' | '.join(found.periods)} |",
+        "|---|---|" + "---:|" * len(found.periods),
+    ]
+    for claim in CLAIMS:
+        row = changes(claim, found)
+        cells = [f"{row[label]:+.0f}" if label in row else "" for label in found.periods]
+        if row:
+            metric = claim.metric.removeprefix("mean_").removesuffix("_window").replace("_", " ")
+            lines.append(f"| {claim.strategy} against {claim.reference} | {metric} | {' | '.join(cells)} |")
+    return "\n".join([*lines, ""])
+
+
+def parameters(options: Options) -> str:
+    """Write the parameters as the paper's Table III does, with ours where the paper has none."""
+    reference = options.reference or "the queue with most core-seconds"
+    split_on = {"walltime": "walltime, which a scheduler can enforce", "runtime": "real run time"}[options.split_on]
+    rows = (
+        ("samples of partition sets", "100", str(options.samples)),
+        ("epochs and their weights", "3 of 10 days: 1/3, 2/3, 3/3", ", ".join(f"{w:.3g}" for w in options.weights)),
+        ("degree of the polynomials", "at most 3", str(options.degree or "1 to 3, by cross-validation")),
+        ("tau_util of the lower bounds", "not given", f"{options.utilization:g}"),
+        ("slack of proportions", "0, which nothing satisfies", f"{options.slack:g}, or the least with a solution"),
+        ("chunkSize", "5 cores", str(options.chunk or "a node of 24 cores: nodes are given whole")),
+        ("degPercent", "30 %", f"{100 * options.degradation:g} %"),
+        ("tau", "half the priority of `medium`", f"half the priority of {reference}"),
+        ("dqr splits by", "run time", split_on),
+    )
+    lines = ["### Parameters (the paper's Table III)\n", "| parameter | paper | here |", "|---|---|---|"]
+    return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows), ""])
