@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -98,13 +99,14 @@ def judgements(name: str) -> Iterator[tuple[str, Callable[[], list[Violation]]]]
         )
 
 
-def main() -> None:
-    """Print a line per discipline."""
+def main() -> int:
+    """Print a line per discipline; return how many went wrong."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=5000, help="seeds per discipline")
     parser.add_argument("--traces", action="store_true")
     parser.add_argument("disciplines", nargs="*", metavar="DISCIPLINE")
     chosen = parser.parse_args()
+    bad = 0
     if chosen.traces:
         for name in (name for name in TRACES if (SHARED / f"{name}_easy.csv.gz").exists()):
             for label, judge in judgements(name):
@@ -113,13 +115,16 @@ def main() -> None:
                     found = judge()
                     seconds = time.perf_counter() - began
                     print(f"{name} {label}: {len(found)} violations, {seconds:.0f} s", *found[:1], flush=True)
-        return
+                    bad += bool(found)
+        return bad
     for discipline in chosen.disciplines or DISCIPLINES:
         began = time.perf_counter()
         wrong = [seed for seed in range(chosen.count) if differs(discipline, seed)]
         seconds = time.perf_counter() - began
         print(f"{discipline}: {len(wrong)} of {chosen.count} differ, {seconds:.0f} s", *wrong[:5], flush=True)
+        bad += bool(wrong)
+    return bad
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
