@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from numbers import Integral, Real
 from typing import Literal
 
 from parsim.formula import Formula
@@ -22,6 +23,20 @@ Entry = Literal["either", "move"]
 ORDERS = ("fcfs", "sjf", "ljf", "lxf", "wfp3")
 
 UNLIMITED = MAX_CORES  #: no job count and no core count reaches it
+
+LARGEST = 2**62  #: no instant and no number of cores reaches it
+NOT_WHOLE = "not a whole number below 2**62"
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, Integral) and abs(int(value)) < LARGEST
+
+
+def _is_finite(value: object) -> bool:
+    try:
+        return isinstance(value, Real) and math.isfinite(value)
+    except OverflowError:  # an integer beyond every float
+        return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,23 +75,33 @@ class Queue:
 
     def problems(self) -> Iterator[tuple[str, str]]:
         """Yield (field, what is wrong with it) for everything that cannot be simulated."""
-        for name, (low, high), least in (("cores", self.cores, 1), ("walltime", self.walltime, 0)):
-            if not least <= low <= high or high < 1:
+        for name, bounds, least in (("cores", self.cores, 1), ("walltime", self.walltime, 0)):
+            low, high = bounds
+            wrong = [bound for bound in bounds if not _is_whole(bound)]
+            if wrong:
+                yield name, f"{wrong[0]!r} is {NOT_WHOLE}"
+            elif not (least <= low <= high and high >= 1 and (name == "cores" or low < high)):
                 yield name, f"no job can enter: {low}..{high} is not a range from {least} up"
-        if not (math.isfinite(self.priority) and self.priority > 0):
-            yield "priority", f"{self.priority} is not a positive number"
-        if self.partition < 0:
+        if not (_is_finite(self.priority) and self.priority > 0):
+            yield "priority", f"{self.priority!r} is not a positive number"
+        if not _is_whole(self.partition):
+            yield "partition", f"{self.partition!r} is {NOT_WHOLE}"
+        elif self.partition < 0:
             yield "partition", f"{self.partition} is negative"
         if self.reservation and self.partition:
             yield (
                 "partition",
                 f"{self.partition}: a queue with advance reservations owns no partition, only 0",
             )
-        if self.starvation is not None and self.starvation < 0:
+        if self.starvation is not None and not _is_whole(self.starvation):
+            yield "starvation", f"{self.starvation!r} is {NOT_WHOLE}"
+        elif self.starvation is not None and self.starvation < 0:
             yield "starvation", f"{self.starvation} is negative"
         for name in ("max_run", "max_run_cores", "max_user_run", "max_user_cores"):
             limit = getattr(self, name)
-            if limit is not None and limit < 1:
+            if limit is not None and not _is_whole(limit):
+                yield name, f"{limit!r} is {NOT_WHOLE}"
+            elif limit is not None and limit < 1:
                 yield name, f"{limit}: no job could ever start, at least 1 or no limit"
 
 
@@ -152,16 +177,21 @@ class System:
 
     def problems(self) -> Iterator[tuple[str, str]]:
         """Yield (path of the field, what is wrong with it) for everything that cannot be simulated."""
-        if not 1 <= self.cores <= MAX_CORES:
-            yield "cores", f"{self.cores} is outside 1..{MAX_CORES}"
+        if not (_is_whole(self.cores) and 1 <= self.cores <= MAX_CORES):
+            yield "cores", f"{self.cores!r} is not a whole number in 1..{MAX_CORES}"
         if not self.queues:
             yield "queues", "at least one queue is needed"
         for i, queue in enumerate(self.queues):
             for path, message in queue.problems():
                 yield f"queues[{i}].{path}", message
+            if _is_whole(self.cores) and queue.cores[0] > self.cores:
+                yield f"queues[{i}].cores", f"no job can enter: from {queue.cores[0]} up, of {self.cores}"
         if self.mode not in ("shared", "partitioned", "hybrid", "multiqueue"):
             yield "mode", f"{self.mode!r} is none of shared, partitioned, hybrid, multiqueue"
-        if not all(low < high for low, high in zip((0, *self.class_limits), self.class_limits, strict=False)):
+        wrong = [limit for limit in self.class_limits if not _is_whole(limit)]
+        if wrong:
+            yield "class_limits", f"{tuple(self.class_limits)} has {NOT_WHOLE}"
+        elif not all(low < high for low, high in zip((0, *self.class_limits), self.class_limits, strict=False)):
             yield "class_limits", f"{tuple(self.class_limits)} do not ascend from above 0"
         if self.order not in ORDERS:
             try:
@@ -170,7 +200,8 @@ class System:
                 yield "order", f"none of {', '.join(ORDERS)}, and {error}"
         if self.mode == "hybrid":
             yield from self._pool_problems()
-        if not self.is_whole:
+        sizes = [queue.partition for queue in self.queues] + [self.pool_cores]
+        if not self.is_whole and all(map(_is_whole, sizes)):
             partitions = sum(queue.partition for queue in self.queues)
             if partitions + self.pool_cores != self.cores:
                 yield (
@@ -182,10 +213,12 @@ class System:
         if self.pool is None:
             yield "pool", "a hybrid machine needs one (of 0 cores at least)"
             return
-        if self.pool.cores < 0:
+        if not _is_whole(self.pool.cores):
+            yield "pool.cores", f"{self.pool.cores!r} is {NOT_WHOLE}"
+        elif self.pool.cores < 0:
             yield "pool.cores", f"{self.pool.cores} is negative"
-        if not (math.isfinite(self.pool.threshold) and self.pool.threshold >= 0):
-            yield "pool.threshold", f"{self.pool.threshold} is not a number from 0 up"
+        if not (_is_finite(self.pool.threshold) and self.pool.threshold >= 0):
+            yield "pool.threshold", f"{self.pool.threshold!r} is not a number from 0 up"
         if self.pool.placement not in ("pool", "combined"):
             yield "pool.placement", f"{self.pool.placement!r} is neither pool nor combined"
         if self.pool.entry not in ("either", "move"):

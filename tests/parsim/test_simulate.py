@@ -203,6 +203,25 @@ def test_a_workload_that_cannot_be_is_refused(changes: dict[str, object], messag
         ({"cores": 4, "queues": [Queue(partition=2)], "mode": "hybrid", "pool": Pool(2, float("inf"))}, "threshold"),
         ({"cores": 4, "order": "eligible_time / bogus"}, "bogus"),
         ({"cores": 4, "order": "__import__('os').system('true')"}, "order"),
+        ({"cores": 4, "order": "eligible_time * 1e999"}, "order"),
+        ({"cores": 4, "order": "nan * walltime"}, "order: .*'nan' is unknown"),
+        ({"cores": 4, "queues": [Queue(walltime=(5, 5))]}, r"queues\[0\].walltime: no job can enter"),
+        (
+            {"cores": 4, "queues": [Queue(), Queue(cores=(5, 9))]},
+            r"queues\[1\].cores: no job can enter: from 5 up, of 4",
+        ),
+        ({"cores": 4, "queues": [Queue(priority=float("inf"))]}, r"queues\[0\].priority"),
+        ({"cores": 4, "queues": [Queue(priority=10**400)]}, r"queues\[0\].priority"),
+        ({"cores": 4, "queues": [Queue(priority=-1)]}, r"queues\[0\].priority"),
+        ({"cores": 4, "queues": [Queue(priority="high")]}, r"queues\[0\].priority"),
+        ({"cores": 4, "queues": [Queue(partition=-1)]}, r"queues\[0\].partition"),
+        ({"cores": 4, "queues": [Queue(partition=2, reservation=True)]}, r"queues\[0\].partition"),
+        ({"cores": 4, "queues": [Queue(starvation=-1)]}, r"queues\[0\].starvation"),
+        ({"cores": 4, "queues": [Queue(partition=2)], "mode": "hybrid", "pool": Pool(2, float("nan"))}, "threshold"),
+        ({"cores": 4, "queues": [Queue(partition=2)], "mode": "hybrid", "pool": Pool(2, -1)}, "threshold"),
+        ({"cores": 4, "queues": [Queue(partition=6)], "mode": "hybrid", "pool": Pool(-2)}, "pool.cores"),
+        ({"cores": 4, "queues": [Queue(partition=2)], "mode": "hybrid", "pool": Pool(2, placement="x")}, "placement"),
+        ({"cores": 4, "queues": [Queue(partition=2)], "mode": "hybrid", "pool": Pool(2, entry="x")}, "pool.entry"),
     ],
 )
 def test_a_system_that_cannot_be_is_refused(arguments: dict[str, object], message: str) -> None:
@@ -210,11 +229,37 @@ def test_a_system_that_cannot_be_is_refused(arguments: dict[str, object], messag
         System(**arguments)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("mode", ["shared", "partitioned", "hybrid", "multiqueue"])
+@pytest.mark.parametrize("value", [1.5, float("nan"), float("inf"), 2**62, "1"])
+@pytest.mark.parametrize(
+    "name",
+    ["partition", "starvation", "max_run", "max_run_cores", "max_user_run", "max_user_cores", "walltime", "cores"],
+)
+def test_what_is_no_whole_number_is_refused_in_every_mode(name: str, value: object, mode: str) -> None:
+    queue = Queue(**{name: (1, value) if name in {"cores", "walltime"} else value})  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=rf"queues\[1\].{name}: .* is not a whole number"):
+        System(4, [Queue(partition=4), queue], mode, pool=Pool(0))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("value", [1.5, float("nan"), float("inf"), 2**62, "1"])
+def test_what_is_no_whole_number_is_refused_of_the_machine(value: object) -> None:
+    with pytest.raises(ValueError, match=r"^cores: .* whole number"):
+        System(value)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"^pool.cores: .* whole number"):
+        System(4, [Queue(partition=4)], "hybrid", pool=Pool(value))  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"^class_limits: .* whole number"):
+        System(4, mode="multiqueue", class_limits=(value,))  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize(
     ("workload", "system", "message"),
     [
         (small(cores=[5, 1]), System.single(4), "wider than the machine"),
+        (small(cores=[5, 1]), System(4, mode="multiqueue"), r"cores\[0\]: 5 is wider than the machine"),
+        (small(cores=[1, 5]), System(4, [Queue(partition=4)], "partitioned"), r"cores\[1\]: 5 is wider"),
+        (small(cores=[5, 1]), System(4, [Queue(partition=2)], "hybrid", pool=Pool(2)), r"cores\[0\]: 5 is wider"),
         (small(queue=[0, 1]), System.single(4), "queue"),
+        (small(queue=[0, 1]), System(4, mode="multiqueue"), r"queue\[1\]: 1, but the system has 1 queues"),
         (small(), System(4, [Queue(max_run_cores=1)]), "max_run_cores"),
         (small(user=[0, 0]), System(4, [Queue(max_user_cores=1)]), "max_user_cores"),
     ],
@@ -226,7 +271,17 @@ def test_a_job_that_could_never_start_is_refused_before_the_kernel_runs(
         simulate(workload, system)
 
 
+@pytest.mark.parametrize(
+    "formula", ["1 / 0", "eligible_time / 0", "log(-ncpus)", "walltime ** 999", "1e308 * 10 - 1e308 * 10", "10 ** 400"]
+)
+def test_a_formula_without_a_value_goes_by_submission(formula: str) -> None:
+    """Rule 8: its value is 0 for all, neither NaN nor infinity reaches a comparison."""
+    workload = small(submit=[0, 1, 1], cores=[4, 4, 4], runtime=[5, 5, 5], walltime=[5, 9, 6])
+    assert simulate(workload, System.single(4, formula)).start.tolist() == [0, 5, 10]
+
+
 def test_no_jobs() -> None:
     empty = Workload([], [], [], [])
     assert len(simulate(empty, System.single(4))) == 0
     assert len(simulate(empty, System(4, [Queue(partition=2)], mode="hybrid", pool=Pool(2)))) == 0
+    assert len(simulate(empty, System(4, mode="multiqueue"))) == 0
