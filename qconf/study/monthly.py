@@ -82,7 +82,7 @@ def pairs(found: Outcome, changes: Callable[[Claim, Outcome], dict[str, float]])
         row = changes(claim, found)
         cells = [f"{row[label]:+.0f}" if label in row else "" for label in found.periods]
         if row:
-            metric = claim.metric.removeprefix("mean_").removesuffix("_window").replace("_", " ")
+            metric = claim.metric.removesuffix("_window").replace("_", " ")
             lines.append(f"| {claim.strategy} against {claim.reference} | {metric} | {' | '.join(cells)} |")
     return "\n".join([*lines, ""])
 
