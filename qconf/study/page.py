@@ -189,8 +189,8 @@ def _sensitivity(found: Sequence[Outcome]) -> str:
     told = (
         f"Generated months, judged {span}; one setting changed at a time. Ratios of means: waits, one of slowdowns. "
         "R^2 is the median of dp-nlp's surrogates; regret is how far, in per cent, dp-nlp's weighted wait is above the "
-        "best under its constraints on the months that it learned from. The default slack leaves few divisions, "
-        f"so samples, degree and weights are shown at slack {WIDE:g} too, which leaves many.\n"
+        "best under its constraints on the months that it learned from. The default slack leaves a narrow "
+        f"range of divisions, so samples, degree and weights are shown at slack {WIDE:g} too, which leaves many.\n"
     )
     titles = ("setting", "dp-nlp / static", "dqr / static", "hybrid / static", "hybrid / shared",
               "hybrid / shared, slowdown", "R^2", "regret %")  # fmt: skip

@@ -14,8 +14,7 @@ TRACES = (
     ("HPC2N", "HPC2N-2002-2.1-cln.swf.gz", "hpc2n.yaml"),
 )
 QUICK_MONTHS = 4  # of generated months and of each log
-QUICK_SENSITIVITY = 2
-SENSITIVITY = 5
+QUICK_SENSITIVITY = 3
 #: A slack that leaves many divisions, so that what is asked of the surrogates shows.
 WIDE = 0.8
 
@@ -94,7 +93,7 @@ def sensitivity(options: Options, *, quick: bool) -> list[Piece]:
             (f"{at}{what}", {"slack": slack, "weights": weights})
             for what, weights in (("weights 1, 1, 1", (1.0, 1.0, 1.0)), ("one epoch", (1.0,)))
         ]
-    months = QUICK_SENSITIVITY if quick else SENSITIVITY
+    months = QUICK_SENSITIVITY if quick else None
     return [
         Piece(
             f"sensitivity-{i}",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import html
 import json
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from click.testing import CliRunner, Result
 
 from qconf.cli import qconf
 from qconf.errors import InputError, QconfError
+from qconf.report.wording import value_text
 
 ROOT = Path(__file__).resolve().parents[3]
 SAMPLE = ROOT / "data" / "cray-xc40-2016-02.csv.gz"
@@ -69,6 +71,30 @@ def test_writes_the_run_directory(run: tuple[Path, Result]) -> None:
     table = pd.read_csv(out / "comparison.csv")
     assert list(table.columns) == ["strategy", "queue", "metric", "value"]
     assert {"all", "idqueue", "large"} <= set(table["queue"])
+
+
+def test_what_hybrid_and_mqb_did_can_be_followed(small: Path, tmp_path: Path) -> None:
+    for name, steps in (
+        ("hybrid", {"bounds", "slsqp", "decide", "split", "merge", "queues", "threshold", "pool"}),
+        ("mqb", {"class", "no search"}),
+    ):
+        out = tmp_path / name
+        chosen = ["--config", ROOT / "configs/cray-xc40.yaml", "--strategy", name, "--out", out, *QUICK]
+        assert invoke("--history", small, *chosen).exit_code == 0
+        rows = json.loads((out / "run.json").read_text())["strategies"]
+        (row,) = (row for row in rows if row["name"] == name)
+        decisions = row["decisions"]
+        assert steps <= {step["step"] for step in decisions}
+        assert bool(row["barred"]) or name != "mqb"
+        page = html.unescape((out / "report.html").read_text())
+        listed = page[page.index('id="decisions"') :].split("<li>")
+        for step in decisions:
+            told = [value_text(value) for value in step.values() if value_text(value) != "-"]
+            assert any(all(text in line for text in told) for line in listed), step
+        for step in decisions:
+            if step["step"] in ("split", "merge"):
+                assert step["why"]
+                assert ("weighted_wait" in step) == ("into" in step)
 
 
 def test_same_bytes_whatever_the_number_of_workers(run: tuple[Path, Result], small: Path, tmp_path: Path) -> None:
