@@ -7,6 +7,7 @@ the same jobs on thousands of systems.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass
 from fractions import Fraction
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 
 from parsim.kernels import layout as at
 from parsim.kernels import order as orders
-from parsim.system import ORDERS, System
+from parsim.system import ORDERS, Queue, System
 from parsim.workload import MAX_DURATION, Workload
 
 NEVER = int(at.NEVER)
@@ -122,6 +123,39 @@ def prepare(workload: Workload) -> Prepared:
             ordered = workload.take(rows)
         found = _prepared[workload] = Prepared(ordered, rows)
     return found
+
+
+Ranks = tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]]
+
+
+def rank(jobs: NDArray[np.int32], queue: NDArray[np.int64], queues: Sequence[Queue], order: str, bits: int) -> Ranks:
+    """Rank the jobs of one list by the priority of their queues, a constant order and their submission (rule 6).
+
+    Returns the `rank`, `ranked` and `wakes` of `parsim.kernels.easy`.
+    """
+    n = len(jobs)
+    numbers = np.arange(n, dtype=np.int32)
+    ranked = numbers
+    if order != "fcfs":
+        walltime = jobs[:, at.WALLTIME]
+        ranked = np.argsort(walltime if order == "sjf" else -walltime, kind="stable").astype(np.int32)
+    greatest = sorted({queue.priority for queue in queues}, reverse=True)
+    if len(greatest) > 1:
+        group = np.array([greatest.index(queue.priority) for queue in queues], dtype=np.int16)
+        ranked = ranked[np.argsort(group[queue[ranked]], kind="stable")]
+    places = numbers
+    if ranked is not numbers:
+        places = np.empty_like(ranked)
+        places[ranked] = numbers
+    periods = [NEVER if queue.starvation is None else queue.starvation for queue in queues]
+    if min(periods) == NEVER or (ranked is numbers and len(set(periods)) == 1):  # the starving go first already
+        return places, ranked, np.empty(0, dtype=np.int64)
+    latest = 1 << (62 - bits)  # so long no job waits
+    period = np.minimum(np.array(periods, dtype=np.int64), latest)[queue]
+    instant = jobs[:, at.SUBMIT] + period
+    wakes = ((instant << bits) | numbers)[(period > 0) & (instant < latest)]
+    wakes.sort()
+    return np.where(period == 0, numbers - np.int32(n), places), ranked, wakes
 
 
 def pack(prepared: Prepared, system: System) -> at.State:

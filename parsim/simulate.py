@@ -9,7 +9,7 @@ from parsim.kernels import layout as at
 from parsim.kernels.easy import easy
 from parsim.kernels.machine import run
 from parsim.kernels.multiqueue import multiqueue
-from parsim.packing import Prepared, pack, prepare
+from parsim.packing import Prepared, pack, prepare, rank
 from parsim.schedule import SPREAD, Schedule
 from parsim.system import System
 from parsim.workload import Workload
@@ -101,23 +101,13 @@ def _named(column: str, job: int, prepared: Prepared) -> str:
 
 
 def _plain(prepared: Prepared, system: System) -> bool:
-    """Whether every list is alone on its cores and keeps the order of submission: the fast kernel's case.
-
-    Starvation changes nothing then: the starving are those submitted first.
-    """
-    if system.order != "fcfs" or system.pool_cores or system.has_limits:
+    """Whether every list is alone on its cores and its order is constant: the fast kernel's case."""
+    if system.order not in ("fcfs", "sjf", "ljf") or system.pool_cores or system.has_limits:
         return False
     if system.mode == "shared":
-        return len({queue.priority for queue in system.queues}) == 1 and (
-            len({queue.starvation for queue in system.queues}) == 1
-        )
+        return True
     widest = prepared.per_queue[1]
     return bool((widest <= np.array(system.part_cores[: widest.size])).all())
-
-
-def plain_jobs(workload: Workload) -> NDArray[np.int32]:
-    """Submit (from 0), cores, runtime and walltime of jobs in order of submission, shape (n, 4)."""
-    return prepare(workload).plain
 
 
 Outcome = tuple[NDArray[np.int64], NDArray[np.int32], dict[int, NDArray[np.int64]]]
@@ -127,7 +117,8 @@ def _simulate_plain(prepared: Prepared, system: System) -> Outcome:
     workload, bits, jobs = prepared.workload, prepared.bits, prepared.plain
     start = np.empty(len(workload), dtype=np.int64)
     if system.mode == "shared":
-        easy(jobs, system.cores, system.backfill, bits, start)
+        ranks = rank(jobs, workload.queue, system.queues, system.order, bits)
+        easy(jobs, system.cores, system.backfill, bits, *ranks, start)
         part = np.zeros(len(workload), dtype=np.int32)
     else:
         part = workload.queue.astype(np.int32)
@@ -135,9 +126,11 @@ def _simulate_plain(prepared: Prepared, system: System) -> Outcome:
             members = np.flatnonzero(workload.queue == q)
             if members.size:
                 own = np.empty(members.size, dtype=np.int64)
-                easy(jobs[members], queue.partition, system.backfill, bits, own)
+                mine = jobs[members]
+                ranks = rank(mine, np.zeros_like(members), [queue], system.order, bits)
+                easy(mine, queue.partition, system.backfill, bits, *ranks, own)
                 start[members] = own
-    start += prepared.workload.submit[0]
+    start += workload.submit[0]
     return start, part, {}
 
 

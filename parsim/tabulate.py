@@ -7,16 +7,16 @@ from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from parsim.kernels.easy import easy
-from parsim.simulate import plain_jobs
+from parsim.packing import prepare
 from parsim.workload import Workload
 
 
 @njit(cache=True, nogil=True)
-def _tabulate(jobs, sizes, backfill, bits, waits, ends, start):  # type: ignore[no-untyped-def]
+def _tabulate(jobs, sizes, backfill, bits, numbers, waits, ends, start):  # type: ignore[no-untyped-def]
     """Fill total waits and last ends for ascending sizes; from the first size without any wait on nothing changes."""
     n = jobs.shape[0]
     for k in range(sizes.shape[0]):
-        easy(jobs, sizes[k], backfill, bits, start)
+        easy(jobs, sizes[k], backfill, bits, numbers, numbers, waits[:0], start)
         total = 0
         last = 0
         for j in range(n):
@@ -67,5 +67,7 @@ def waits_by_size(
     if (np.diff(workload.submit) < 0).any():
         raise ValueError("workload: expected ascending submits")
     bits = max(1, (len(workload) - 1).bit_length())
-    _tabulate(plain_jobs(workload), sizes, backfill, bits, waits, spans, np.empty(len(workload), dtype=np.int64))
+    jobs = prepare(workload).plain
+    numbers = np.arange(len(workload), dtype=np.int32)
+    _tabulate(jobs, sizes, backfill, bits, numbers, waits, spans, np.empty(len(workload), dtype=np.int64))
     return waits, spans

@@ -1,9 +1,8 @@
-"""EASY and FCFS on one list that is alone on its cores and keeps the order of submission.
+"""EASY and FCFS on one list that is alone on its cores and whose order is constant but for who begins to starve.
 
-This is the event loop of every partition without priorities, starvation, limits or reservations, and the inner loop of the
-exact search. It is a loop of its own, beside the one of `parsim.kernels.machine`, because it was measured to be several times as
-fast: it looks at a waiting job again only when something ended or the head changed, and scans the list in blocks that
-the compiler turns into vector instructions.
+This is the event loop of every list without limits, reservations or a pool, and the inner loop of the exact search. It is a loop of
+its own, beside the one of `parsim.kernels.machine`, because it was measured to be several times as fast: it looks at a waiting job
+again only when something ended or the head changed, and scans the list in blocks that the compiler turns into vector instructions.
 
 References
 ----------
@@ -15,15 +14,17 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from parsim.kernels.layout import inlined
 from parsim.kernels.running import add_running, available, first_instant, pop_key, push_key, remove_running
 
 SUBMIT, CORES, RUNTIME, WALLTIME = 0, 1, 2, 3
 BLOCK = 32  # list entries examined at once; the lists are padded by as many
 NEVER = np.int64(2**62)
+STARTED = np.int32(0)  # in place of the cores of an entry whose job has left
 
 
 @njit(cache=True, nogil=True)
-def easy(jobs, machine, backfill, bits, start):
+def easy(jobs, machine, backfill, bits, rank, ranked, wakes, start):
     """Schedule `jobs` on `machine` cores.
 
     Parameters
@@ -36,6 +37,12 @@ def easy(jobs, machine, backfill, bits, start):
         EASY; False is FCFS.
     bits : int
         Low bits of a key that hold a job.
+    rank : ndarray(int32), shape (n,)
+        Place of each job in the order, from 0; of job j that starves on arrival, j - n.
+    ranked : ndarray(int32), shape (n,)
+        The job at each place.
+    wakes : ndarray(int64), shape (m,)
+        Keys of the instants at which jobs begin to starve, ascending.
     start : ndarray(int64), shape (n,)
         Filled with each job's start.
     """
@@ -47,7 +54,7 @@ def easy(jobs, machine, backfill, bits, start):
     held = np.empty(running + 1, np.int32)  # cores, beside `ends`
     wait_cores = np.empty(n + BLOCK, np.int32)
     wait_time = np.empty(n + BLOCK, np.int32)
-    wait_job = np.empty(n + BLOCK, np.int32)
+    wait_rank = np.empty(n + BLOCK, np.int32)  # ascending
     free = np.int64(machine)
     size = 0  # running jobs
     first = np.uint64(0)  # the waiting list is [first, last)
@@ -58,65 +65,83 @@ def easy(jobs, machine, backfill, bits, start):
     extra = np.int64(0)
     nxt = np.uint64(0)
     count = np.uint64(n)
+    wake = np.uint64(0)
+    wakings = np.uint64(wakes.size)
+    if wakings:
+        start[:] = -1
 
     while nxt < count or size > 0:
         now = np.int64(jobs[nxt, SUBMIT]) if nxt < count else NEVER
-        ended = False
-        if size > 0 and (heap[0] >> bits) <= now:
-            now = heap[0] >> bits
-            ended = True
-            planned = False
-            while size > 0 and (heap[0] >> bits) == now:
-                j = np.uint64(heap[0] & low)
-                pop_key(heap, size)
-                remove_running(ends, held, 0, size, ((start[j] + jobs[j, WALLTIME]) << bits) | np.int64(j))
-                free += jobs[j, CORES]
-                size -= 1
+        if size > 0:
+            now = min(now, heap[0] >> bits)
+        while wake < wakings and (wakes[wake] >> bits) <= now:
+            if start[wakes[wake] & low] < 0:
+                now = wakes[wake] >> bits
+                break
+            wake += one
 
-        if not ended:  # whoever waited before could not start and still cannot
-            while nxt < count and jobs[nxt, SUBMIT] == now:
-                j = nxt
-                nxt += one
-                c = jobs[j, CORES]
-                w = jobs[j, WALLTIME]
-                starts = False
-                if c <= free:
-                    if first == last:
-                        starts = True
-                    elif backfill:
-                        if not planned:
-                            need = np.int64(wait_cores[first])
-                            shadow, extra = _shadow(ends, held, size, free, need, now, bits)
-                            planned = True
-                        if now + w <= shadow:
-                            starts = True
-                        elif c <= extra:
-                            starts = True
-                            extra -= c
-                if starts:
-                    start[j] = now
-                    free -= c
-                    push_key(heap, size, ((now + jobs[j, RUNTIME]) << bits) | np.int64(j))
-                    add_running(ends, held, 0, size, ((now + w) << bits) | np.int64(j), c)
-                    size += 1
-                else:
-                    if first == last:
-                        planned = False
-                    wait_cores[last] = c
-                    wait_time[last] = w
-                    wait_job[last] = np.int32(j)
-                    last += one
+        anew = False  # else who waited before could not start and still cannot
+        while size > 0 and (heap[0] >> bits) == now:
+            j = np.uint64(heap[0] & low)
+            pop_key(heap, size)
+            remove_running(ends, held, 0, size, ((start[j] + jobs[j, WALLTIME]) << bits) | np.int64(j))
+            free += jobs[j, CORES]
+            size -= 1
+            anew = True
+        while wake < wakings and (wakes[wake] >> bits) == now:
+            j = np.uint64(wakes[wake] & low)
+            if start[j] < 0:
+                i = first
+                while wait_rank[i] != rank[j]:
+                    i += one
+                r = np.int32(np.int64(j) - n)
+                anew |= place(wait_cores, wait_time, wait_rank, first, i, wait_cores[i], wait_time[i], r)
+            wake += one
+        stop = nxt
+        while stop < count and jobs[stop, SUBMIT] == now:
+            if stop > nxt and rank[stop] < rank[stop - one]:
+                anew = True
+            stop += one
+
+        while nxt < stop and not anew:
+            j = nxt
+            c = jobs[j, CORES]
+            w = jobs[j, WALLTIME]
+            starts = False
+            if first == last:
+                planned = False
+                starts = c <= free
+            elif rank[j] < wait_rank[first]:
+                anew = True  # it will be the head
+                break
+            elif c <= free and backfill:
+                if not planned:
+                    shadow, extra = _shadow(ends, held, size, free, np.int64(wait_cores[first]), now, bits)
+                    planned = True
+                starts = now + w <= shadow
+                if not starts and c <= extra:
+                    starts = True
+                    extra -= c
+            if starts:
+                start[j] = now
+                free -= c
+                push_key(heap, size, ((now + jobs[j, RUNTIME]) << bits) | np.int64(j))
+                add_running(ends, held, 0, size, ((now + w) << bits) | np.int64(j), c)
+                size += 1
+            else:
+                place(wait_cores, wait_time, wait_rank, first, last, c, w, rank[j])
+                last += one
+            nxt += one
+        if not anew:
             continue
 
-        while nxt < count and jobs[nxt, SUBMIT] == now:
-            wait_cores[last] = jobs[nxt, CORES]
-            wait_time[last] = jobs[nxt, WALLTIME]
-            wait_job[last] = np.int32(nxt)
+        planned = False
+        while nxt < stop:
+            place(wait_cores, wait_time, wait_rank, first, last, jobs[nxt, CORES], jobs[nxt, WALLTIME], rank[nxt])
             last += one
             nxt += one
-
         while first < last and wait_cores[first] <= free:
-            j = np.uint64(wait_job[first])
+            j = job_of(wait_rank[first], ranked)
             c = wait_cores[first]
             first += one
             start[j] = now
@@ -151,7 +176,7 @@ def easy(jobs, machine, backfill, bits, start):
                     c = wait_cores[k]
                     w = wait_time[k]
                     if c <= free and (w <= slack or c <= extra):
-                        j = np.uint64(wait_job[k])
+                        j = job_of(wait_rank[k], ranked)
                         if w > slack:
                             extra -= c
                         start[j] = now
@@ -159,16 +184,16 @@ def easy(jobs, machine, backfill, bits, start):
                         push_key(heap, size, ((now + jobs[j, RUNTIME]) << bits) | np.int64(j))
                         add_running(ends, held, 0, size, ((now + w) << bits) | np.int64(j), c)
                         size += 1
-                        wait_job[k] = -1
+                        wait_cores[k] = STARTED
                         if kept == last:
                             kept = k
             i += block
         if kept < last:
             for k in range(kept, last):
-                if wait_job[k] >= 0:
+                if wait_cores[k] != STARTED:
                     wait_cores[kept] = wait_cores[k]
                     wait_time[kept] = wait_time[k]
-                    wait_job[kept] = wait_job[k]
+                    wait_rank[kept] = wait_rank[k]
                     kept += one
             last = kept
 
@@ -178,3 +203,25 @@ def _shadow(ends, held, size, free, need, now, bits):
     """Return the shadow time of a head that needs more than is free, and the extra cores at it."""
     shadow = first_instant(ends, held, 0, size, free, need, now, bits)
     return shadow, available(ends, held, 0, size, free, shadow, bits) - need
+
+
+@inlined
+def place(wait_cores, wait_time, wait_rank, first, i, c, w, r):
+    """Put an entry where its rank belongs among ``first:i``, of which those behind make room; whether there were any."""
+    end = i
+    one = np.uint64(1)
+    while i > first and wait_rank[i - one] > r:
+        wait_cores[i] = wait_cores[i - one]
+        wait_time[i] = wait_time[i - one]
+        wait_rank[i] = wait_rank[i - one]
+        i -= one
+    wait_cores[i] = c
+    wait_time[i] = w
+    wait_rank[i] = r
+    return i < end
+
+
+@inlined
+def job_of(r, ranked):
+    """Return the job of a rank; below 0 are the starving."""
+    return np.uint64(r + ranked.size if r < 0 else ranked[r])
