@@ -1,0 +1,167 @@
+"""Speed where it is needed: months of a hybrid machine, millions of jobs, threads side by side, many small simulations.
+
+``python -m tests.benchmarks.scaling month | jobs [N ...] | threads | calls``. Seconds are those that the thread
+computes, but for ``threads``, where they are those of the clock on the wall.
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from parsim import Pool, Queue, System, Workload, simulate
+from parsim.kernels.easy import easy
+from parsim.kernels.machine import run
+from parsim.packing import pack, prepare, rank
+from qconf.config import load
+from qconf.history import clean, read
+from qconf.synth.stable import stable_workload
+from tests.benchmarks.speed import best
+
+ROOT = Path(__file__).parents[2]
+PARTITIONS = (1440, 8400, 6240, 10560, 0)  # of the Cray's queues; the pool has the rest of 35 232 cores
+SIZES = (10_000, 100_000, 1_000_000, 10_000_000)
+
+
+def cray_month() -> tuple[Workload, dict[str, System]]:
+    """Return the month that ships as a sample, on partitions with a pool of a quarter and of half the machine."""
+    config = load(ROOT / "configs" / "cray-xc40.yaml")
+    history = clean(read([ROOT / "data" / "cray-xc40-2016-02.csv.gz"]), config)
+    shared = config.system()
+    free = [replace(queue, max_run=None) for queue in shared.queues]
+
+    def hybrid(shrink: float = 1, **pool: str) -> System:
+        parts = [int(cores * shrink) // 24 * 24 for cores in PARTITIONS]
+        queues = [replace(queue, partition=cores) for queue, cores in zip(free, parts, strict=True)]
+        return System(shared.cores, queues, mode="hybrid", pool=Pool(shared.cores - sum(parts), 40, **pool))  # type: ignore[arg-type]
+
+    return history.workload(config), {
+        "shared, as configured": shared,
+        "hybrid, entry either": hybrid(),
+        "hybrid, entry move": hybrid(entry="move"),
+        "hybrid, entry move, half the cores in the pool": hybrid(2 / 3, entry="move"),
+        "hybrid, placement combined": hybrid(placement="combined"),
+        "hybrid, placement combined, entry move": hybrid(placement="combined", entry="move"),
+    }
+
+
+def month() -> None:
+    """Print jobs a second on the Cray's month."""
+    workload, systems = cray_month()
+    for label, system in systems.items():
+        seconds = best(partial(simulate, workload, system))
+        print(f"{label:48} {len(workload) / seconds:12,.0f} jobs/s")
+
+
+def scaled(cores: int) -> dict[str, System]:
+    """One list; priorities by size and running limits; partitions and a pool, whose load stays below 1."""
+    queues = [Queue(name=str(i), priority=1 + i, starvation=86400, max_run=cores >> i) for i in range(4)]
+    parts = [cores * share // 100 for share in (3, 8, 25, 0)]
+    hybrid = [replace(queue, max_run=None, partition=part) for queue, part in zip(queues, parts, strict=True)]
+    return {
+        "EASY": System(cores, [Queue(name=str(i)) for i in range(4)]),
+        "shared, priorities, limits": System(cores, queues),
+        "hybrid": System(cores, hybrid, mode="hybrid", pool=Pool(cores - sum(parts), 1, entry="move")),
+    }
+
+
+def stable(jobs: int, cores: int = 512) -> Workload:
+    """Return generated jobs at a load of 0.6 in four queues by size."""
+    workload = stable_workload(jobs, cores, 0.6)
+    return replace(workload, queue=np.digitize(workload.cores, [4, 16, 64]))
+
+
+def one(jobs: int, label: str) -> None:
+    """Simulate once, kernels compiled, and print seconds and the peak memory of this process, its jobs included."""
+    system = scaled(512)[label]
+    simulate(stable(1000), system)
+    workload = stable(jobs)
+    loaded = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    began = time.thread_time()
+    schedule = simulate(workload, system)
+    seconds = time.thread_time() - began
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    row = f"{jobs:12,} {label:28} {seconds:9.3f} s {jobs / seconds:12,.0f} jobs/s"
+    print(
+        f"{row}  mean wait {schedule.wait.mean():6.0f} s  peak {peak / 2**20:5.2f} GiB, {loaded / 2**20:5.2f} before",
+        flush=True,
+    )
+
+
+def jobs(sizes: list[int]) -> None:
+    """Print a row per size and system, each from a process of its own."""
+    for size in sizes or SIZES:
+        for label in scaled(512):
+            subprocess.run([sys.executable, "-m", "tests.benchmarks.scaling", "one", str(size), label], check=True)
+
+
+def threads() -> None:
+    """Print how long eight simulations take on two threads, beside one after another."""
+    workload = stable(200_000)
+    for label, system in scaled(512).items():
+        work = partial(simulate, workload, system)
+        work()
+        ratios = []
+        for _ in range(5):
+            began = time.perf_counter()
+            for _ in range(8):
+                work()
+            serial = time.perf_counter() - began
+            began = time.perf_counter()
+            with ThreadPoolExecutor(2) as pool:
+                for done in [pool.submit(work) for _ in range(8)]:
+                    done.result()
+            ratios.append((time.perf_counter() - began) / serial)
+        rounds = ", ".join(f"{ratio:.2f}" for ratio in ratios)
+        print(f"{label:28} two threads take {min(ratios):.2f} of the time of one (rounds: {rounds})", flush=True)
+
+
+def calls() -> None:
+    """Print what a simulation of 1500 jobs takes in all, and beside its kernel."""
+    workload, systems = cray_month()
+    workload = workload.take(slice(0, 1500))
+    prepared = prepare(workload)
+    systems["EASY"] = System(35_232, [Queue(name=str(i)) for i in range(5)])
+    for label, system in systems.items():
+        whole = best(partial(simulate, workload, system))
+        if label == "EASY":
+            ranks = rank(prepared.plain, workload.queue, system.queues, system.order, prepared.bits)
+            start = np.empty(len(workload), dtype=np.int64)
+            kernel = best(partial(easy, prepared.plain, system.cores, True, prepared.bits, *ranks, start))
+        else:
+            taken = []
+            for _ in range(50):
+                state = pack(prepared, system)
+                began = time.thread_time()
+                run(*state)
+                taken.append(time.thread_time() - began)
+            kernel = min(taken)
+        whole, kernel = 1e6 * whole, 1e6 * kernel
+        print(f"{label:48} {whole:7.0f} us, of which the kernel {kernel:7.0f} us, the rest {whole - kernel:6.0f} us")
+
+
+def main() -> None:
+    """Run what is asked for."""
+    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.scaling", description=__doc__)
+    parser.add_argument("what", choices=["month", "jobs", "threads", "calls", "one"])
+    parser.add_argument("rest", nargs="*")
+    arguments = parser.parse_args()
+    if arguments.what == "one":
+        one(int(arguments.rest[0]), arguments.rest[1])
+    elif arguments.what == "jobs":
+        jobs([int(size) for size in arguments.rest])
+    else:
+        {"month": month, "threads": threads, "calls": calls}[arguments.what]()
+
+
+if __name__ == "__main__":
+    main()
