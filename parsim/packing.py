@@ -172,7 +172,7 @@ def pack(prepared: Prepared, system: System) -> at.State:
     entries[-2] += may_enter  # these may stand in the pool's list as well
     total = int(entries.sum()) + at.BLOCK
     most = np.minimum(part_cores, n) + 1
-    parts = np.zeros((part_cores.size + 1, 20), dtype=np.int64)
+    parts = np.zeros((part_cores.size + 1, 21), dtype=np.int64)
     parts[:-1, at.CAPACITY] = parts[:-1, at.FREE] = part_cores
     parts[1:, at.OFFSET] = np.cumsum(entries)[:-1]
     parts[1:, at.FIRST_RUNNING] = np.cumsum(most)
@@ -191,7 +191,7 @@ def pack(prepared: Prepared, system: System) -> at.State:
     return at.State(
         jobs=jobs,
         start=np.full(n, -1, dtype=np.int64),
-        fate=np.empty((n, 3), dtype=np.int32),
+        place=np.empty(n, dtype=np.int32),
         eligible=eligible,
         held=held,
         queues=_pack_queues(system),

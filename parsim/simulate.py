@@ -148,12 +148,13 @@ def _simulate_multiqueue(prepared: Prepared, system: System) -> NDArray[np.int64
 def _simulate_machine(prepared: Prepared, system: System) -> Outcome:
     state = pack(prepared, system)
     run(*state)
-    start, place = state.start, state.fate[:, at.PLACE]
+    start, place = state.start, state.place
     if start.min() < 0:
         stuck = np.flatnonzero(start < 0)
         raise RuntimeError(f"{stuck.size} jobs never started, the first is job {stuck[0]}: a defect of the simulator")
     start += prepared.workload.submit[0]
     if not state.settings[at.SPREAD]:
-        return start, place.copy(), {}
-    shares = {int(job): state.shares[-1 - place[job]].copy() for job in np.flatnonzero(place < 0)}
+        return start, place, {}
+    spread = np.flatnonzero(place < 0)
+    shares = dict(zip(spread.tolist(), state.shares[-1 - place[spread]], strict=True))
     return start, np.maximum(place, SPREAD), shares

@@ -20,8 +20,6 @@ GROUP = np.int32(2**31 - 1)  #: mask that takes that sign away
 
 #: Columns of `jobs`.
 (SUBMIT, CORES, RUNTIME, WALLTIME, QUEUE, USER, HOME, IS_HEAD) = range(8)
-#: Columns of `fate`: what became of a job.
-(PLACE, HOW, CAUSE) = range(3)
 #: Columns of `held`: since when its limits hold a job, or -1; for how long they did before.
 (HELD_SINCE, HELD_FOR) = range(2)
 #: Columns of `queues`; what runs counts the heads of the present pass.
@@ -37,15 +35,14 @@ GROUP = np.int32(2**31 - 1)  #: mask that takes that sign away
     USED_JOBS,
     USED_CORES,
 ) = range(10)
-#: Columns of `parts`: its cores, its waiting list and its running jobs; whether the last plan of its head still stands, from which
-#: job on it has not seen who waits, and whether anybody came since; from T_RESERVED on, the plan of the present pass. One row more, the last, has the reserved list.
-(CAPACITY, FREE, OFFSET, LAST, FIRST_STARVING, FIRST_RUNNING, RUNNING, STANDS, KEPT_HEAD, SEEN, FRESH,
- T_RESERVED, T_RELEASED, SHARE, HEAD, INSTANT, EXTRA, SLACK, SLACK_ALONE, PLANNED) = range(20)  # fmt: skip
+#: Columns of `parts`: its cores, its waiting list, of which no job is narrower than LEAST, and its running jobs; whether the last plan of its
+#: head still stands, from which job on it has not seen who waits, and whether anybody came since; from T_RESERVED on, the plan of the present
+#: pass. One row more, the last, has the reserved list.
+(CAPACITY, FREE, OFFSET, LAST, LEAST, FIRST_STARVING, FIRST_RUNNING, RUNNING, STANDS, KEPT_HEAD, SEEN, FRESH,
+ T_RESERVED, T_RELEASED, SHARE, HEAD, INSTANT, EXTRA, SLACK, SLACK_ALONE, PLANNED) = range(21)  # fmt: skip
 #: Entries of `settings`; from RUNNING_JOBS on they count.
 (BACKFILL, ORDER, COMBINED, STARVING_FIRST, MOVE, LIMITS, USER_LIMITS, TRACK_HELD, STARVES, BITS, LONE,
  RUNNING_JOBS, WAKES, WAITING, SPREAD, NEXT_STARVING, SUBMITTED) = range(17)  # fmt: skip
-#: How a job came to start: before any head in its list, behind one, by a reservation, on its partition and the pool together.
-IN_TURN, BACKFILLED, RESERVED, SPANNING = range(4)
 BLOCK = 32  #: entries of a list examined at once; the lists are padded by as many
 UNKNOWN = np.int64(-1)  #: `FIRST_STARVING`, before somebody asks
 
@@ -64,11 +61,11 @@ class State(NamedTuple):
 
     jobs: NDArray[np.int32]  # (n, 8), ascending by submit, from 0
     start: NDArray[np.int64]  # (n,), -1 before
-    fate: NDArray[np.int32]  # (n, 3)
+    place: NDArray[np.int32]  # (n,): part that a job runs on, or -1 - its row in `shares`
     eligible: NDArray[np.int64]  # (n,): instant from which a job may enter the pool
     held: NDArray[np.int64]  # (n, 2), or empty where nobody asks
     queues: NDArray[np.int64]  # (Q, 10)
-    parts: NDArray[np.int64]  # (P + 1, 20)
+    parts: NDArray[np.int64]  # (P + 1, 21)
     settings: NDArray[np.int64]  # (17,)
     w_job: NDArray[np.int32]  # (...): waiting jobs, list after list, each ascending
     w_cores: NDArray[np.int32]  # (...), beside `w_job`, as all that follow
@@ -83,7 +80,7 @@ class State(NamedTuple):
     ends: NDArray[np.int64]  # heap of real ends
     wakes: NDArray[np.int64]  # heap of eligibility instants
     used_by: NDArray[np.int64]  # (users * Q, 2): running jobs and cores of each user in each queue
-    shares: NDArray[np.int64]  # (..., P): cores on each part of the jobs that are spread; PLACE is -1 - row
+    shares: NDArray[np.int64]  # (..., P): cores on each part of the jobs that are spread
     code: NDArray[np.int64]  # (k, 2): a formula's operations and operands
     constants: NDArray[np.float64]
     columns: NDArray[np.float64]  # (m, n): what a formula computes from a job alone

@@ -23,9 +23,7 @@ from parsim.kernels.layout import (
     LIMITS,
     NEVER,
     OFFSET,
-    PLACE,
     QUEUE,
-    RESERVED,
     RUNNING,
     SHARE,
     SLACK,
@@ -122,12 +120,12 @@ def visit_reserved(s, now):
             make_head(s, g, count)
             break
         settings[SPREAD] += 1
-        s.fate[g, PLACE] = -1 - row
+        s.place[g] = -1 - row
         for p in range(count):
             if shares[row, p] > 0:
                 parts[p, STANDS] = 0
                 occupy(s, g, p, shares[row, p], now)
-        start_job(s, g, now, RESERVED, -1)
+        start_job(s, g, now)
         w_job[i - 1] = GONE
         gone = min(gone, i - 1)
     if settings[TRACK_HELD]:

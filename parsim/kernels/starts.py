@@ -10,14 +10,12 @@ import numpy as np
 from parsim.kernels.layout import (
     BITS,
     CAPACITY,
-    CAUSE,
     CORES,
     EXTRA,
     FIRST_RUNNING,
     FREE,
     HEAD,
     HOME,
-    HOW,
     INSTANT,
     IS_HEAD,
     LIMITS,
@@ -27,7 +25,6 @@ from parsim.kernels.layout import (
     MAX_USER_CORES,
     MAX_USER_RUN,
     NEVER,
-    PLACE,
     PLANNED,
     QUEUE,
     RUNNING,
@@ -36,7 +33,6 @@ from parsim.kernels.layout import (
     SHARE,
     SLACK,
     SLACK_ALONE,
-    SPANNING,
     SPREAD,
     STANDS,
     T_RELEASED,
@@ -128,16 +124,14 @@ def occupy(s, j, p, cores, now):
 
 
 @inlined_in_loop
-def start_job(s, j, now, how, cause):
+def start_job(s, j, now):
     """Job j, whose cores are taken already, starts: it leaves the waiting and will end."""
-    jobs, fate, settings = s.jobs, s.fate, s.settings
+    jobs, settings = s.jobs, s.settings
     if jobs[j, IS_HEAD]:  # of its partition, and starts through the pool
         p = jobs[j, HOME]
         drop_head(s, p)
         s.parts[p, INSTANT] = NEVER
     s.start[j] = now
-    fate[j, HOW] = how
-    fate[j, CAUSE] = cause
     settings[WAITING] -= 1
     push_key(s.ends, settings[RUNNING_JOBS], ((now + jobs[j, RUNTIME]) << settings[BITS]) | j)
     settings[RUNNING_JOBS] += 1
@@ -147,14 +141,14 @@ def start_job(s, j, now, how, cause):
 @inlined_in_loop
 def end_job(s, j):
     """Job j has ended: its cores are idle again, on every part that it ran on."""
-    jobs, settings, fate, parts = s.jobs, s.settings, s.fate, s.parts
+    jobs, settings, parts = s.jobs, s.settings, s.parts
     key = ((s.start[j] + jobs[j, WALLTIME]) << settings[BITS]) | j
-    low = fate[j, PLACE]
+    low = np.int64(s.place[j])
     high = low + 1
     if low < 0:
         low, high = 0, parts.shape[0] - 1
     for p in range(low, high):
-        cores = jobs[j, CORES] if fate[j, PLACE] >= 0 else s.shares[-1 - fate[j, PLACE], p]
+        cores = jobs[j, CORES] if s.place[j] >= 0 else s.shares[-1 - s.place[j], p]
         if cores > 0:
             remove_running(s.expected, s.held_cores, parts[p, FIRST_RUNNING], parts[p, RUNNING], key)
             parts[p, RUNNING] -= 1
@@ -204,7 +198,7 @@ def room(s, p, until):
 
 
 @inlined_in_loop
-def start_combined(s, j, now, cause):
+def start_combined(s, j, now):
     """Start job j on its partition and the pool together, if that delays nobody (rule 17)."""
     parts, jobs, settings, shares = s.parts, s.jobs, s.settings, s.shares
     pool = parts.shape[0] - 2
@@ -223,12 +217,12 @@ def start_combined(s, j, now, cause):
         return False
     row = settings[SPREAD]
     settings[SPREAD] += 1
-    s.fate[j, PLACE] = -1 - row
+    s.place[j] = -1 - row
     shares[row, :] = 0
     shares[row, q] = n
     shares[row, pool] = c - n
     parts[q, STANDS] = 0
     occupy(s, j, q, n, now)
     occupy(s, j, pool, c - n, now)
-    start_job(s, j, now, SPANNING, cause)
+    start_job(s, j, now)
     return True

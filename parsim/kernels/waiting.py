@@ -9,7 +9,6 @@ import numpy as np
 
 from parsim.kernels.layout import (
     BACKFILL,
-    BACKFILLED,
     BLOCK,
     CAPACITY,
     COMBINED,
@@ -22,10 +21,10 @@ from parsim.kernels.layout import (
     HELD_FOR,
     HELD_SINCE,
     HOME,
-    IN_TURN,
     INSTANT,
     KEPT_HEAD,
     LAST,
+    LEAST,
     LIMITS,
     LONE,
     MAX_WALLTIME,
@@ -33,7 +32,6 @@ from parsim.kernels.layout import (
     OFFSET,
     ORDER,
     PASSED,
-    PLACE,
     PLANNED,
     QUEUE,
     RANK,
@@ -135,6 +133,7 @@ def add_waiting(s, p, j, now):
     at = parts[p, OFFSET]
     i = at + parts[p, LAST]
     parts[p, LAST] += 1
+    parts[p, LEAST] = min(parts[p, LEAST], np.int64(jobs[j, CORES]))
     parts[p, FRESH] = 1
     if j < parts[p, SEEN]:
         parts[p, STANDS] = 0
@@ -245,22 +244,23 @@ def reach_of(s, p):
 
 
 @inlined_in_loop
-def anyone_fits(s, at, last, reach, passed):
-    """Whether any entry is that narrow; `passed`: some may have been passed, and do not count."""
-    w_cores = s.w_cores
-    most = np.int32(reach)
-    for begin in range(at, last, BLOCK):
-        cores = w_cores[begin : begin + BLOCK]
-        hits = np.int32(0)
-        for k in range(BLOCK):
-            hits += np.int32(cores[k] <= most)
-        if hits:
-            if not passed and begin + BLOCK <= last:
-                return True
-            for i in range(begin, min(begin + BLOCK, last)):
-                if w_cores[i] <= most and (not passed or s.w_group[i] >= 0):
-                    return True
-    return False
+def least_waiting(s, at, last, passed):
+    """Cores of the narrowest entry; `passed`: some may have been passed, and do not count."""
+    w_cores, w_group = s.w_cores, s.w_group
+    least = np.int32(LONGEST)
+    for i in range(at, last):
+        if not passed or w_group[i] >= 0:
+            least = min(least, w_cores[i])
+    return np.int64(least)
+
+
+@inlined_in_loop
+def nobody_fits(s, p, at, last, reach):
+    """Whether everybody in list p is wider than `reach`, for which one need not look at them each time."""
+    parts = s.parts
+    if parts[p, LEAST] <= reach:
+        parts[p, LEAST] = least_waiting(s, at, last, False)
+    return parts[p, LEAST] > reach
 
 
 @inlined_in_loop
@@ -268,9 +268,15 @@ def pick_backfill(s, p, at, last, head, fresh, now, everyone, reach):
     """Collect in `pick` the entries that may start behind the head, of jobs from number `fresh` on; how many."""
     w_group, w_job, w_cores, parts, w_time = s.w_group, s.w_job, s.w_cores, s.parts, s.w_time
     m = 0
-    if everyone:
+    if everyone:  # by what start_combined may add to the cores of the pool
+        track = s.settings[TRACK_HELD] != 0
         for i in range(at, last):
-            if w_group[i] >= 0 and w_job[i] != head and w_cores[i] <= reach:
+            c = np.int64(w_cores[i])
+            if w_group[i] < 0 or w_job[i] == head or c > reach:
+                continue
+            if not track:
+                c -= min(parts[s.jobs[w_job[i], QUEUE], FREE], c - 1)
+            if track or c <= room(s, p, now + w_time[i]):
                 s.pick[m] = i
                 m += 1
         return m
@@ -304,18 +310,16 @@ def pick_backfill(s, p, at, last, head, fresh, now, everyone, reach):
 
 
 @inlined_in_loop
-def start_here(s, p, i, now, head):
+def start_here(s, p, i, now):
     """Start entry i of list p if it may start now, wholly on part p or, combined, on its partition and the pool."""
     w_job, settings, parts = s.w_job, s.settings, s.parts
     j = np.int64(w_job[i])
     c = np.int64(s.w_cores[i])
     if c <= room(s, p, now + s.w_time[i]):
-        s.fate[j, PLACE] = p
+        s.place[j] = p
         occupy(s, j, p, c, now)
-        start_job(s, j, now, IN_TURN if head < 0 else BACKFILLED, head)
-    elif (
-        settings[COMBINED] == 0 or p != parts.shape[0] - 2 or parts[p, FREE] <= 0 or not start_combined(s, j, now, head)
-    ):
+        start_job(s, j, now)
+    elif settings[COMBINED] == 0 or p != parts.shape[0] - 2 or parts[p, FREE] <= 0 or not start_combined(s, j, now):
         return False
     if settings[LONE] == 0:
         leave_others(s, p, j)
@@ -397,12 +401,12 @@ def visit_list(s, p, now):
     if not track:
         if nothing_new(s, p, ordered, head_counts, now):
             return
-        if not head_counts and not anyone_fits(s, at, last, reach, False):
+        if not head_counts and nobody_fits(s, p, at, last, reach):
             return
     if not ordered:
         if limits and (backfill or not track):
             pass_held(s, p, at, last, now)
-            if not track and not head_counts and not anyone_fits(s, at, last, reach, True):
+            if not track and not head_counts and least_waiting(s, at, last, True) > reach:
                 return
         else:
             for i in range(at, last):
@@ -423,7 +427,7 @@ def visit_list(s, p, now):
         if track and jobs[j, HOME] == p:
             note_held(s, j, now, held)
         if not held:
-            if start_here(s, p, i, now, head):
+            if start_here(s, p, i, now):
                 gone = min(gone, i)
                 stands = False
             elif s.w_cores[i] <= parts[p, CAPACITY]:
@@ -458,7 +462,7 @@ def visit_list(s, p, now):
             held = limits and is_held(s, j)
             if track and jobs[j, HOME] == p:
                 note_held(s, j, now, held)
-            if not held and start_here(s, p, i, now, head):
+            if not held and start_here(s, p, i, now):
                 gone = min(gone, i)
     elif track:  # behind the point where the visit ended nobody is held
         for k in range(i + 1 if ordered else at, last):
