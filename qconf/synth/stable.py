@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 
 import parsim
+from parsim.workload import MAX_SPAN
 from qconf.errors import InputError
 
 #: Epoch second of the first submission: 2020-01-01 UTC.
@@ -16,7 +17,9 @@ MEAN_LOG, SIGMA = 7.5, 1.5  # of the runtimes' lognormal: median half an hour
 USERS = 500
 
 
-def stable_workload(n: int, cores: int, load: float = 0.8, seed: int = 0) -> parsim.Workload:
+def stable_workload(
+    n: int, cores: int, load: float = 0.8, seed: int = 0, mean_log: float = MEAN_LOG
+) -> parsim.Workload:
     """Generate jobs whose queue neither empties nor grows over the years.
 
     Sizes are powers of two up to a quarter of the machine, runtimes lognormal and cut off at a day,
@@ -32,6 +35,8 @@ def stable_workload(n: int, cores: int, load: float = 0.8, seed: int = 0) -> par
     load : float
         Offered load: core-seconds / (cores * span of the submissions).
     seed : int
+    mean_log : float
+        Mean logarithm of the runtimes in seconds: less, where so many jobs would else span more than parsim's 68 years.
 
     Returns
     -------
@@ -41,7 +46,7 @@ def stable_workload(n: int, cores: int, load: float = 0.8, seed: int = 0) -> par
     Raises
     ------
     InputError
-        If a number is out of range.
+        If a number is out of range, or the submissions span more seconds than parsim takes.
     """
     if n < 1 or cores < 1:
         raise InputError("must be at least 1", field="jobs" if n < 1 else "cores", value=min(n, cores))
@@ -52,11 +57,15 @@ def stable_workload(n: int, cores: int, load: float = 0.8, seed: int = 0) -> par
     rng = np.random.default_rng(seed)
     steps = max(int(np.log2(max(cores * WIDEST, 1))), 0)
     size = np.left_shift(np.int64(1), rng.integers(0, steps + 1, n))
-    runtime = np.clip(np.exp(MEAN_LOG + SIGMA * rng.standard_normal(n)), 1, WALLTIMES[-1]).astype(np.int64)
+    runtime = np.clip(np.exp(mean_log + SIGMA * rng.standard_normal(n)), 1, WALLTIMES[-1]).astype(np.int64)
     step = np.searchsorted(WALLTIMES, runtime) + rng.integers(0, 3, n)
     walltime = WALLTIMES[np.minimum(step, WALLTIMES.size - 1)]
     submit = np.cumsum(rng.standard_exponential(n))
-    submit *= float(size @ runtime) / (cores * load) / submit[-1]
+    span = float(size @ runtime) / (cores * load)
+    if span > MAX_SPAN:
+        message = f"at load {load:g} these jobs span {span:.2g} s, more than the {MAX_SPAN} s that can be simulated"
+        raise InputError(message, field="jobs", value=n)
+    submit *= span / submit[-1]
     user = (USERS * rng.random(n) ** 3).astype(np.int64)
     return parsim.Workload(START + submit.astype(np.int64), size, runtime, walltime, user=user)
 

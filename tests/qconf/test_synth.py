@@ -279,7 +279,9 @@ def test_stable_stream_is_deterministic_and_has_a_history(tmp_path: Path) -> Non
     pd.testing.assert_frame_equal(frame, as_history(first), check_dtype=False)
 
 
-@pytest.mark.parametrize("wrong", [{"n": 0}, {"cores": 0}, {"load": 0.0}, {"load": float("nan")}, {"seed": -1}])
+@pytest.mark.parametrize(
+    "wrong", [{"n": 0}, {"cores": 0}, {"load": 0.0}, {"load": float("nan")}, {"load": 1e-9}, {"seed": -1}]
+)
 def test_stable_stream_refuses_nonsense(wrong: dict[str, float]) -> None:
     from qconf.synth.stable import stable_workload
 
