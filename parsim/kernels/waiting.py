@@ -244,23 +244,34 @@ def reach_of(s, p):
 
 
 @inlined_in_loop
-def least_waiting(s, at, last, passed):
-    """Cores of the narrowest entry; `passed`: some may have been passed, and do not count."""
-    w_cores, w_group = s.w_cores, s.w_group
-    least = np.int32(LONGEST)
-    for i in range(at, last):
-        if not passed or w_group[i] >= 0:
-            least = min(least, w_cores[i])
-    return np.int64(least)
+def anyone_fits(s, at, last, reach, passed):
+    """Whether any entry is that narrow; `passed`: some may have been passed, and do not count."""
+    w_cores = s.w_cores
+    most = np.int32(reach)
+    for begin in range(at, last, BLOCK):
+        cores = w_cores[begin : begin + BLOCK]
+        hits = np.int32(0)
+        for k in range(BLOCK):
+            hits += np.int32(cores[k] <= most)
+        if hits:
+            if not passed and begin + BLOCK <= last:
+                return True
+            for i in range(begin, min(begin + BLOCK, last)):
+                if w_cores[i] <= most and (not passed or s.w_group[i] >= 0):
+                    return True
+    return False
 
 
 @inlined_in_loop
 def nobody_fits(s, p, at, last, reach):
-    """Whether everybody in list p is wider than `reach`, for which one need not look at them each time."""
+    """Whether everybody in list p is wider than `reach`; who was found to be so is not looked at again until more is free."""
     parts = s.parts
-    if parts[p, LEAST] <= reach:
-        parts[p, LEAST] = least_waiting(s, at, last, False)
-    return parts[p, LEAST] > reach
+    if parts[p, LEAST] > reach:
+        return True
+    if anyone_fits(s, at, last, reach, False):
+        return False
+    parts[p, LEAST] = reach + 1
+    return True
 
 
 @inlined_in_loop
@@ -406,7 +417,7 @@ def visit_list(s, p, now):
     if not ordered:
         if limits and (backfill or not track):
             pass_held(s, p, at, last, now)
-            if not track and not head_counts and least_waiting(s, at, last, True) > reach:
+            if not track and not head_counts and not anyone_fits(s, at, last, reach, True):
                 return
         else:
             for i in range(at, last):
