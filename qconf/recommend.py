@@ -21,7 +21,7 @@ from qconf.tuning.sizes import NotApplicableError, Room
 LEARNED = 2 / 3  # part of the history's time that strategies learn from; they are judged on the rest
 WARMUP = 3 * 86400
 #: What ``qconf tune`` judges when no strategy is named.
-DEFAULT = ("current", "fcfs-easy", "lxf-easy", "shared", "pp", "dp-nlp", "exact", "auto")
+DEFAULT = ("current", "fcfs-easy", "lxf-easy", "shared", "pp", "dp-nlp", "exact", "auto", "auto-guarded")
 FEWEST = 20  # jobs in either part, below which nothing can be said
 
 

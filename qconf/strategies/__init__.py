@@ -32,6 +32,7 @@ NAMES = (
     "mqb",
     "exact",
     "auto",
+    "auto-guarded",
 )
 BASELINES = ("fcfs-easy", "lxf-easy", "shared")
 #: Planning disciplines, that no configuration can say: shown where they are named, never recommended.

@@ -1,35 +1,44 @@
 """`auto`: what an administrator would want; the best order of the waiting list that travels, or the base as it stands.
 
-Every member of a small family of formulas is simulated on the shared machine, beside the base, the baselines and
-machines with partitions and a pool. What is chosen is the least of a smoothed, regularised score that counts what the
-guard rails forbid; anything more complicated must beat it in both halves of the history, and the base stays unless it
-is beaten.
+Every member of a small family of orders is simulated on the shared machine, and rated by the logarithms of mean wait,
+bounded slowdown and longest wait: smoothed over the family and regularised, since a month is noisy. Anything more
+complicated (running limits, other boundaries, partitions, a common pool) must beat the best order by a margin in both
+halves of the history, and the base stays unless it is beaten. Asked to guard, it gives priority to queues whose longest
+waits would grow too much, until they do not.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from parsim import System, Workload, metrics, simulate
-from qconf.config import PoolConfig, SiteConfig
+from qconf.config import PoolConfig, QueueConfig, SiteConfig
 from qconf.errors import QconfError
 from qconf.strategies import Options, Proposal
-from qconf.tuning.formulas import DISTANCE, GENERAL, family, remoteness, smooth
+from qconf.tuning.formulas import DISTANCE, GENERAL, Order, family, remoteness, smooth
+from qconf.tuning.judging import touched
 from qconf.tuning.month import Month
 from qconf.tuning.sizes import NotApplicableError, proportional, room
+from qconf.tuning.split_merge import free_name
 from qconf.tuning.tables import side_by_side
 
-GROWTH = 1.4  # of the longest wait, and of a queue's 95 % wait, over the base: beyond it they count against a candidate
-QUEUE_TAILS = 0.1  # weight of one queue's 95 % wait beside the longest wait of all: few jobs stand behind it
-MARGIN = 0.02  # by which what is more complicated must be better, in log score
-POOLS = (0.25, 0.5, 0.75)  # shares of the machine in the common pool
+LONGEST = 0.3  # weight of the logarithm of the longest wait: a tenth less of it is worth three per cent of the mean
+ALLOWED = 1.4  # growth of the longest wait, and of a queue's 95 % wait, from which a queue is guarded by priority
+MARGIN = 0.1  # by which what is more complicated must be better, in log score
 #: Weights of the logarithms of mean wait and of bounded slowdown: each steadies the other.
-WEIGHTS = {"mean-wait": (1.0, 1.0), "bounded-slowdown": (0.3, 2.0), "mixed": (1.0, 1.0)}
+WEIGHTS = {"mean-wait": (1.0, 0.3), "bounded-slowdown": (0.3, 2.0), "mixed": (1.0, 1.0)}
 FLOOR = 60.0  # seconds (and a slowdown of 1) added before logarithms are taken
 GRACE = 3600.0  # seconds that the longest waits may grow in any case
+TRIED = 8  # best orders that are tried with priorities
+ROUNDS = 6  # of raising priorities
+RAISE = 3.0  # what a queue's priority is multiplied by when its tails are too long
+POOLS = (0.0, 0.25, 0.5, 0.75, 0.9)  # shares of the machine in the common pool; 0 is partitions alone
+CAPS = (0.6, 0.8)  # shares of the machine that one queue's running jobs may have
+DEMANDING = 0.1  # share of all core-seconds from which a queue is worth a limit or a split
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,72 +49,257 @@ class _Measure:
     ----------
     aims : ndarray(float64), shape (3, 2)
         Of all jobs, of the earlier and of the later half.
-    tails : ndarray(float64), shape (1 + Q,)
-        Longest wait of all, and the 95th percentile of each base queue that has jobs.
+    longest, late : ndarray(float64), shape (Q,)
+        Longest wait, and 95th percentile of the waits, of each base queue; 0 without jobs.
     """
 
     aims: NDArray[np.float64]
-    tails: NDArray[np.float64]
+    longest: NDArray[np.float64]
+    late: NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class _Candidate:
+    """A configuration, what it gives, and its score: 0 is as good as the base, -0.1 about a tenth better."""
+
+    what: str
+    config: SiteConfig
+    measure: _Measure
+    score: float
+    halves: NDArray[np.float64]  # its score by the aims alone, in the earlier and in the later half
+    broken: NDArray[np.bool_]  # (Q,): queues with longer tails than the guard rails allow
 
 
 def propose(month: Month, options: Options) -> Proposal:
-    """Search orders, partitions and pools; keep the simplest that is best, or the base."""
-    base = month.base
-    orders = family(priorities=len({queue.priority for queue in base.queues}) > 1)
-    others = {"current": base, **_pooled(month)}
-    ordered = _ordered(base, GENERAL.formula()).system()
-    systems = [config.system() for config in others.values()]
-    systems += [replace(ordered, order=order.formula()) for order in orders]
-    measured = side_by_side(options.workers, _measure, [(month.workload, system) for system in systems])
-    rate = _Rate(measured[0], np.array(WEIGHTS[options.objective]))
+    """Search orders, limits, boundaries, partitions and pools; keep the simplest that is best, or the base."""
+    return search(month, options)
 
-    members = measured[len(others) :]
-    smoothed = smooth(orders, np.array([rate.logarithms(each) for each in members]))
-    scores = np.array([rate.score(each) for each in smoothed]) + DISTANCE * remoteness(orders)
-    best = int(np.argmin(scores))
-    found = members[best].aims[0] / np.maximum(measured[0].aims[0], [1.0, 1.0])
-    log: list[dict[str, object]] = [
-        {
-            "step": "orders",
-            "tried": len(orders),
-            "best": orders[best].formula(),
-            "score": round(float(scores[best]), 4),
-            "general_score": round(float(scores[orders.index(GENERAL)]), 4),
-            "wait_ratio": round(float(found[0]), 4),
-            "slowdown_ratio": round(float(found[1]), 4),
+
+def search(month: Month, options: Options, *, guard: bool = False) -> Proposal:
+    """Do what `propose` says; with `guard`, no queue's tails may grow beyond what is allowed, whatever that costs."""
+    if not len(month):
+        raise NotApplicableError("there are no jobs to learn from")
+    return _Search(month, options, guard).run()
+
+
+class _Search:
+    """One history under search."""
+
+    def __init__(self, month: Month, options: Options, guard: bool) -> None:
+        self.month, self.base, self.workers, self.guard = month, month.base, options.workers, guard
+        self.weights = np.array(WEIGHTS[options.objective])
+        self.log: list[dict[str, object]] = []
+        self.smoothed = np.zeros(3)
+        self.before = _measure(month, month.workload, month.base.system())
+        self.current = self.judge("current", month.base, self.before)
+
+    def run(self) -> Proposal:
+        """Go through the steps; `log` tells what each gave."""
+        chosen = best = self.orders()
+        divided = self.month.remember(("divided", *self.weights), lambda: self.simulate(_divided(self.month)))
+        for candidate in [*self.simulate(_variants(self.month, chosen.config)), *divided]:
+            better = candidate.score < chosen.score - MARGIN and bool((candidate.halves < chosen.halves - MARGIN).all())
+            kept = better and not (candidate.broken & ~chosen.broken).any()
+            self.note(candidate, "better by more than the margin, in both halves of the history" if kept else "")
+            if kept:
+                chosen = candidate
+        aims = self.smoothed if chosen is best else self.logarithms(chosen.measure)
+        simpler = (
+            float(self.weights @ aims[:2]) >= 0
+        )  # one month's longest wait says too little to keep the base for it
+        self.note(self.current, "simpler and no worse" if simpler else "")
+        return Proposal(self.base if simpler else chosen.config, self.log)
+
+    def orders(self) -> _Candidate:
+        """Return the best order of the waiting list, with the priorities that keep the tails in bounds."""
+        orders = family()
+        plain = _ordered(self.base, GENERAL, np.ones(len(self.base.queues)))
+        if touched(self.base, plain):
+            self.log.append({"step": "orders", "note": "the order of the waiting list is fixed"})
+            return self.current
+        system = plain.system()
+        jobs = [(self.month, self.month.workload, replace(system, order=order.formula())) for order in orders]
+        measured = self.month.remember("orders", lambda: side_by_side(self.workers, _measure, jobs))
+        smoothed = smooth(orders, np.array([self.logarithms(each) for each in measured]))
+        scores = np.array([self.rate(each) for each in smoothed]) + DISTANCE * remoteness(orders)
+        ranking = np.argsort(scores, kind="stable")[:TRIED]
+        first = orders[ranking[0]]
+        self.smoothed = smoothed[ranking[0]]
+        found = measured[ranking[0]].aims[0] / np.maximum(self.before.aims[0], 1.0)
+        self.log.append(
+            {
+                "step": "orders",
+                "tried": len(orders),
+                "best": first.formula(),
+                "score": round(float(scores[ranking[0]]), 4),
+                "general_score": round(float(scores[orders.index(GENERAL)]), 4),
+                "wait_ratio": round(float(found[0]), 4),
+                "slowdown_ratio": round(float(found[1]), 4),
+            }
+        )
+        config = _ordered(self.base, first, np.ones(len(self.base.queues)))
+        best = self.judge("best order", config, measured[ranking[0]])
+        stuck = any(self.base.is_fixed(f"queues.{name}.priority") for name in self.base.names)
+        if not self.guard or stuck or not best.broken.any():
+            return best
+        return self.guarded([orders[i] for i in ranking], best)
+
+    def guarded(self, orders: list[Order], best: _Candidate) -> _Candidate:
+        """Raise the priorities of queues whose tails are too long; return `best` if that never helps."""
+        weights = [np.ones(len(self.base.queues)) for _ in orders]
+        kept: list[_Candidate] = []
+        for _ in range(ROUNDS):
+            configs = [
+                (order.formula(), _ordered(self.base, order, w)) for order, w in zip(orders, weights, strict=True)
+            ]
+            found = self.simulate(iter(configs))
+            kept += [candidate for candidate in found if not candidate.broken.any()]
+            going = [i for i, candidate in enumerate(found) if candidate.broken.any() and not candidate.broken.all()]
+            weights = [np.where(found[i].broken, weights[i] * RAISE, weights[i]) for i in going]
+            orders = [orders[i] for i in going]
+            if not orders:
+                break
+        entry: dict[str, object] = {
+            "step": "guard rails",
+            "queues": [name for name, broken in zip(self.base.names, best.broken, strict=True) if broken],
+            "kept_by": len(kept),
         }
-    ]
-    chosen, level = _ordered(base, orders[best].formula()), rate.score(rate.logarithms(members[best]))
-    halves = rate.halves(members[best])
-    for (name, config), measure in zip(others.items(), measured, strict=False):
-        whole = rate.score(rate.logarithms(measure))
-        log.append({"step": "compare", "with": name, "score": round(whole, 4)})
-        if name.startswith("pool"):
-            if whole < level - MARGIN and (rate.halves(measure) < halves).all():
-                chosen, level = config, whole
-                log[-1]["note"] = "better by more than the margin, in both halves of the history"
-        elif whole <= level:
-            chosen, level = config, whole
-            log[-1]["note"] = "simpler and no worse"
-    return Proposal(chosen, log)
+        self.log.append(entry)
+        answer = min(kept, key=lambda candidate: candidate.score, default=None)
+        if answer is None or answer.score >= self.current.score:
+            entry["note"] = "no priorities keep the tails of these queues short and gain anything: the best order stays"
+            return best
+        entry |= {
+            "best": answer.config.order,
+            "score": round(answer.score, 4),
+        }
+        if "queue_priority" in answer.config.order:
+            entry["priorities"] = {queue.name: queue.priority for queue in answer.config.queues}
+        self.smoothed = self.logarithms(answer.measure)
+        return answer
+
+    def simulate(self, configs: Iterator[tuple[str, SiteConfig]]) -> list[_Candidate]:
+        """Judge configurations, side by side; those that cannot be had or touch something fixed are left out."""
+        able = [(what, config) for what, config in configs if not touched(self.base, config)]
+        arguments = [(self.month, self.month.routed(config), config.system()) for _, config in able]
+        measured = side_by_side(self.workers, _measure, arguments)
+        return [self.judge(what, config, measure) for (what, config), measure in zip(able, measured, strict=True)]
+
+    def judge(self, what: str, config: SiteConfig, measure: _Measure) -> _Candidate:
+        """Compare with the base."""
+        floors = np.array([FLOOR, 1.0])
+        halves = np.log((measure.aims[1:] + floors) / (self.before.aims[1:] + floors)) @ self.weights
+        late = _beyond(measure.late, self.before.late)
+        longest = _beyond(measure.longest, self.before.longest.max())
+        return _Candidate(what, config, measure, self.rate(self.logarithms(measure)), halves, late | longest)
+
+    def logarithms(self, measure: _Measure) -> NDArray[np.float64]:
+        """Log ratios to the base: mean wait, slowdown, longest wait; shape (3,)."""
+        floors = np.array([FLOOR, 1.0, GRACE])
+        now, then = (np.array([*each.aims[0], each.longest.max()]) for each in (measure, self.before))
+        ratios: NDArray[np.float64] = np.log((now + floors) / (then + floors))
+        return ratios
+
+    def rate(self, logarithms: NDArray[np.float64]) -> float:
+        """Weigh them: which of two candidates is better does not depend on the base."""
+        return float(np.append(self.weights, LONGEST) @ logarithms)
+
+    def note(self, candidate: _Candidate, text: str) -> None:
+        """Log a comparison."""
+        self.log.append({"step": "compare", "with": candidate.what, "score": round(candidate.score, 4)})
+        if text:
+            self.log[-1]["note"] = text
 
 
-def _ordered(base: SiteConfig, formula: str) -> SiteConfig:
-    """Return the base queues on the shared machine, ordered by a formula alone; priorities stay, it may use them."""
-    queues = tuple(
-        queue.model_copy(update={"starvation": None, "max_run": None, "max_run_cores": None, "partition": 0})
-        for queue in base.queues
+def _beyond(after: NDArray[np.float64], before: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Tell which tails are longer than the guard rails allow."""
+    return np.asarray(after > np.maximum(ALLOWED * before, before + GRACE))
+
+
+def _measure(month: Month, routed: Workload, system: System) -> _Measure:
+    """Simulate a candidate, whose queues the jobs of `routed` have; tails are those of the base's queues."""
+    schedule = simulate(routed, system)
+    slowdown = metrics.bounded_slowdown(schedule)
+    middle = max(len(schedule) // 2, 1)
+    parts = (slice(None), slice(None, middle), slice(min(middle, len(schedule) - 1), None))
+    waits = [schedule.wait[month.workload.queue == q] for q in range(len(month.base.queues))]
+    return _Measure(
+        aims=np.array([[schedule.wait[part].mean(), slowdown[part].mean()] for part in parts]),
+        longest=np.array([wait.max(initial=0) for wait in waits], dtype=np.float64),
+        late=np.array([np.percentile(wait, 95) if wait.size else 0.0 for wait in waits]),
     )
-    return base.replace(queues=queues, mode="shared", order=formula, backfill=True, pool=None)
 
 
-def _pooled(month: Month) -> dict[str, SiteConfig]:
-    """Machines with a pool that jobs move to by priority factor; what is not in it is divided in proportion."""
+def _ordered(base: SiteConfig, order: Order, weights: NDArray[np.float64]) -> SiteConfig:
+    """Return the base queues on the shared machine, ordered by a formula that weighs queues; fixed marks are kept."""
+    weighted = bool((weights != 1).any())
+    queues = []
+    for queue, weight in zip(base.queues, weights, strict=True):
+        update: dict[str, float | None] = {"starvation": None, "max_run": None, "max_run_cores": None, "partition": 0}
+        if weighted:
+            update["priority"] = float(weight)
+        free = {field: value for field, value in update.items() if not base.is_fixed(f"queues.{queue.name}.{field}")}
+        queues.append(queue.model_copy(update=free))
+    return base.replace(
+        queues=tuple(queues), mode="shared", order=order.formula(weighted=weighted), backfill=True, pool=None
+    )
+
+
+def _variants(month: Month, chosen: SiteConfig) -> Iterator[tuple[str, SiteConfig]]:
+    """Yield what is more complicated than an order of the waiting list, each with a name."""
+    base = month.base
+    kept = tuple(
+        queue.model_copy(update={name: getattr(old, name) for name in ("starvation", "max_run", "max_run_cores")})
+        for queue, old in zip(chosen.queues, base.queues, strict=True)
+    )
+    if kept != chosen.queues:
+        yield "the present running limits and starvation", chosen.replace(queues=kept)
+    demanding = np.flatnonzero(month.core_seconds > DEMANDING * month.core_seconds.sum())
+    for q in demanding:
+        for cap in CAPS:
+            yield from _capped(month, chosen, int(q), cap)
+        yield from _split(month, chosen, int(q))
+
+
+def _with(chosen: SiteConfig, q: int, *queues: QueueConfig) -> SiteConfig:
+    return chosen.with_queues((*chosen.queues[:q], *queues, *chosen.queues[q + 1 :]))
+
+
+def _capped(month: Month, chosen: SiteConfig, q: int, cap: float) -> Iterator[tuple[str, SiteConfig]]:
+    """Limit the cores that the running jobs of one queue may have."""
+    queue, cores = chosen.queues[q], int(cap * chosen.machine.cores) // chosen.grid * chosen.grid
+    if cores >= month.widest[q]:
+        yield (
+            f"{queue.name} on at most {100 * cap:.0f} % of the cores",
+            _with(chosen, q, queue.model_copy(update={"max_run_cores": cores})),
+        )
+
+
+def _split(month: Month, chosen: SiteConfig, q: int) -> Iterator[tuple[str, SiteConfig]]:
+    """Split one queue at half its longest walltime, and limit the cores of the longer jobs."""
+    queue, w = chosen.queues[q], month.workload
+    low, high = queue.walltime[0], min(queue.walltime[1], int(w.walltime[w.queue == q].max()))
+    middle = (low + high) // 2
+    long = (w.queue == q) & (w.walltime > middle)
+    if not low < middle < high or long.all() or not long.any():
+        return
+    shorter = queue.model_copy(
+        update={"name": free_name(queue.name, chosen.names), "walltime": (low, middle), "partition": 0}
+    )
+    for cap in CAPS:
+        cores = int(cap * chosen.machine.cores) // chosen.grid * chosen.grid
+        if cores >= w.cores[long].max():
+            longer = queue.model_copy(update={"walltime": (middle, queue.walltime[1]), "max_run_cores": cores})
+            above = f"jobs of {queue.name} above {middle / 3600:g} h in a queue of their own"
+            yield f"{above} on at most {100 * cap:.0f} % of the cores", _with(chosen, q, shorter, longer)
+
+
+def _divided(month: Month) -> Iterator[tuple[str, SiteConfig]]:
+    """Divide the machine in proportion to work, with a pool from none to most of it, entered late or at once."""
     try:
         space = room(month)
     except NotApplicableError:
-        return {}
-    out: dict[str, SiteConfig] = {}
+        return
     shares = proportional(month, space)
     for share in POOLS:
         sizes = np.zeros(len(month.base.queues), dtype=np.int64)
@@ -114,53 +308,27 @@ def _pooled(month: Month) -> dict[str, SiteConfig]:
             queue.model_copy(update={"partition": int(size)})
             for queue, size in zip(month.base.queues, sizes, strict=True)
         )
-        pool = PoolConfig(cores=month.base.machine.cores - int(sizes.sum()), entry="move", placement="pool")
-        try:
-            out[f"pool {100 * share:.0f} %"] = month.base.replace(
-                queues=queues, mode="hybrid", order="fcfs", pool=pool, backfill=True
+        if not share:
+            yield from _had(
+                "partitions in proportion to work", month.base, queues=queues, mode="partitioned", pool=None
             )
-        except QconfError:  # the base's queues cannot be had with a pool
             continue
-    return out
+        cores = month.base.machine.cores - int(sizes.sum())
+        for threshold, when in ((None, ""), (0.0, ", entered at once")):
+            pool = PoolConfig(cores=cores, entry="move", placement="pool", threshold=threshold)
+            yield from _had(
+                f"a pool of {100 * share:.0f} %{when}",
+                month.base,
+                queues=queues,
+                mode="hybrid",
+                order="fcfs",
+                pool=pool,
+            )
 
 
-def _measure(workload: Workload, system: System) -> _Measure:
-    """Simulate a candidate; none of them changes who may enter which queue."""
-    schedule = simulate(workload, system)
-    slowdown = metrics.bounded_slowdown(schedule)
-    middle = max(len(schedule) // 2, 1)
-    parts = (slice(None), slice(None, middle), slice(min(middle, len(schedule) - 1), None))
-    queue = workload.queue
-    return _Measure(
-        aims=np.array([[schedule.wait[p].mean(), slowdown[p].mean()] for p in parts]),
-        tails=np.array(
-            [schedule.wait.max(), *(np.percentile(schedule.wait[queue == q], 95) for q in np.unique(queue))],
-            dtype=np.float64,
-        ),
-    )
-
-
-@dataclass(frozen=True, eq=False)
-class _Rate:
-    """Turns measures into scores against the base: 0 is as good, -0.1 about a tenth better."""
-
-    base: _Measure
-    weights: NDArray[np.float64]
-
-    def logarithms(self, measure: _Measure) -> NDArray[np.float64]:
-        """Log ratios to the base: two aims, then the tails."""
-        floors = np.array([FLOOR, 1.0])
-        aims = np.log((measure.aims[0] + floors) / (self.base.aims[0] + floors))
-        tails = np.log((measure.tails + GRACE) / (self.base.tails + GRACE))
-        return np.concatenate([aims, tails])
-
-    def score(self, logarithms: NDArray[np.float64]) -> float:
-        """Weigh the aims, and what the tails grow beyond `GROWTH`."""
-        beyond = np.maximum(logarithms[2:] - np.log(GROWTH), 0.0)
-        return float(self.weights @ logarithms[:2] + beyond[0] + QUEUE_TAILS * beyond[1:].sum())
-
-    def halves(self, measure: _Measure) -> NDArray[np.float64]:
-        """Weigh the aims in the earlier and in the later half, shape (2,)."""
-        floors = np.array([FLOOR, 1.0])
-        halves: NDArray[np.float64] = np.log((measure.aims[1:] + floors) / (self.base.aims[1:] + floors)) @ self.weights
-        return halves
+def _had(what: str, base: SiteConfig, **changes: object) -> Iterator[tuple[str, SiteConfig]]:
+    """Yield a variant of the base if its queues can be had so."""
+    try:
+        yield what, base.replace(backfill=True, **changes)
+    except QconfError:
+        return

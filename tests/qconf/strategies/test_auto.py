@@ -1,0 +1,111 @@
+"""auto and auto-guarded: what they promise, and what becomes of bad input."""
+
+import numpy as np
+import pytest
+
+from qconf.export.order import formula, scale
+from qconf.strategies import Options, propose
+from qconf.tuning.judging import touched
+from qconf.tuning.month import Month
+from qconf.tuning.sizes import NotApplicableError
+from qconf.tuning.split_merge import uncovered
+from tests.qconf.strategies.test_tuned import CASES
+from tests.qconf.tuning.small import DAY, LONG, SHORT, WIDE, month, site, three, two
+
+BOTH = ("auto", "auto-guarded")
+
+
+def first_come(**changes):
+    """The wide ones before all others, as sites have it."""
+    queues = ({**SHORT, "partition": 0}, {**LONG, "partition": 0}, {**WIDE, "priority": 100, "reservation": False})
+    return site(*queues, mode="shared", **changes)
+
+
+def busy(base, seed=1):
+    """Many short jobs, few wide ones."""
+    return month(base, jobs=1500, seed=seed, span=12 * DAY, only=[0] * 8 + [1] * 4 + [2])
+
+
+def tails(here, config):
+    wait = here.simulate(config).wait
+    return np.array([np.percentile(wait[here.workload.queue == q], 95) for q in range(3)]), wait.max()
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("name", BOTH)
+def test_copes(case, name):
+    here = CASES[case]()
+    proposal = propose(name, here)
+    assert proposal.exportable
+    assert uncovered(here.base, proposal.config) is None
+    schedule = proposal.simulate(here)
+    assert not proposal.verify(here, schedule)
+    assert proposal.decisions[-1]["with"] == "current"
+
+
+@pytest.mark.parametrize("name", BOTH)
+def test_says_that_there_is_nothing_to_learn_from(name):
+    with pytest.raises(NotApplicableError, match="no jobs"):
+        propose(name, month(two(), jobs=0))
+
+
+def test_gains_and_says_how():
+    here = busy(first_come())
+    proposal = propose("auto", here)
+    assert here.simulate(proposal.config).wait.mean() < 0.8 * here.simulate(here.base).wait.mean()
+    found = proposal.decisions[0]
+    assert (found["step"], found["tried"]) == ("orders", 240)
+    assert proposal.config.order == found["best"]
+    assert formula(proposal.config, scale(proposal.config.queues))[0]
+    assert "long on at most 60 % of the cores" in {d.get("with") for d in proposal.decisions}
+    divided = propose("auto", month(three(mode="shared"), jobs=500)).decisions
+    assert {"partitions in proportion to work", "a pool of 50 %"} <= {d.get("with") for d in divided}
+
+
+def test_which_order_is_best_does_not_depend_on_the_base():
+    """Else every month would gain something over what was found in the month before, only by waiting longer."""
+    here = busy(first_come())
+    found = propose("auto", here).config
+    assert propose("auto", Month(here.workload, first_come(order="ljf"))).config.order == found.order
+    assert propose("auto", Month(here.workload, found)).config.order == found.order
+
+
+@pytest.mark.parametrize("seed", range(1, 4))
+def test_guarded_keeps_every_queue_from_waiting_much_longer(seed):
+    here = busy(first_come(), seed)
+    before, longest = tails(here, here.base)
+    free, _ = tails(here, propose("auto", here).config)
+    assert (free > np.maximum(1.4 * before, before + 3600)).any()
+    guarded = propose("auto-guarded", here)
+    late, most = tails(here, guarded.config)
+    assert (late <= np.maximum(1.4 * before, before + 3600)).all()
+    assert most <= max(1.4 * longest, longest + 3600)
+    assert guarded.config != here.base
+    entry = next(d for d in guarded.decisions if d["step"] == "guard rails")
+    assert entry["queues"]
+    assert entry["kept_by"] >= 1
+
+
+@pytest.mark.parametrize("name", BOTH)
+@pytest.mark.parametrize(
+    "fixed", [("order",), ("mode",), ("queues.wide.priority",), ("queues.long",), ("queues.*",), ("order", "pool")]
+)
+def test_what_is_fixed_stays(name, fixed):
+    here = busy(first_come(fixed=fixed))
+    assert touched(here.base, propose(name, here).config) == []
+
+
+def test_limits_and_starvation_that_are_fixed_stay_and_others_go():
+    queues = ({**SHORT, "partition": 0, "max_run": 9}, {**LONG, "partition": 0, "max_run": 8})
+    here = month(site(*queues, mode="shared", fixed=("queues.short.max_run",)), jobs=700)
+    proposal = propose("auto", here)
+    assert [queue.max_run for queue in proposal.config.queues] == [9, None]
+
+
+@pytest.mark.parametrize("objective", ["mean-wait", "bounded-slowdown", "mixed"])
+def test_workers_and_repetition_change_nothing(objective):
+    here = month(three(mode="shared"), jobs=500)
+    one = propose("auto", here, Options(objective=objective))
+    two_workers = propose("auto", Month(here.workload, here.base), Options(objective=objective, workers=2))
+    assert one.config == two_workers.config
+    assert one.decisions == two_workers.decisions

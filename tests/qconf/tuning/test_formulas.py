@@ -1,0 +1,55 @@
+"""The family of orders: what its members say, and how a noisy month is smoothed."""
+
+import numpy as np
+import pytest
+
+from parsim import System, Workload, simulate
+from qconf.tuning.formulas import GENERAL, Order, family, remoteness, smooth
+
+
+def test_members_differ_and_the_general_one_is_among_them():
+    orders = family()
+    assert len({order.formula() for order in orders}) == len(orders) == 240
+    assert GENERAL in orders
+    assert remoteness(orders)[orders.index(GENERAL)] == 0
+    assert (np.delete(remoteness(orders), orders.index(GENERAL)) > 0).all()
+
+
+@pytest.mark.parametrize(
+    ("order", "text"),
+    [
+        (Order(1, 1.3, 0, None), "(eligible_time + walltime) / max(walltime, 1) ** 1.3"),
+        (
+            Order(3, 2, 0.5, 36),
+            "(eligible_time + 3 * walltime) / max(walltime, 1) ** 2 * ncpus ** -0.5"
+            " * (1 + (eligible_time / 129600) ** 2)",
+        ),
+    ],
+)
+def test_formulas_read_as_written(order, text):
+    assert order.formula() == text
+    assert order.formula(weighted=True) == f"queue_priority * {text}"
+
+
+def test_parameters_do_what_they_are_called():
+    """Three jobs wait for one that has the whole machine: short, narrow and long waiting ones are preferred."""
+    submit, cores, walltime = [0, 10, 10, 10], [8, 8, 8, 4], [1000, 5000, 500, 5000]
+    jobs = Workload(submit, cores, walltime, walltime)
+
+    def turns(order):
+        return np.argsort(simulate(jobs, System.single(8, order=order.formula())).start, kind="stable").tolist()
+
+    assert turns(Order(1, 2, 0, None)) == [0, 2, 1, 3]
+    assert turns(Order(1, 2, 0.5, None)) == [0, 2, 3, 1]
+    late = Workload([0, 10, 400_000], [8, 8, 8], [400_100, 50_000, 500], [400_100, 50_000, 500])
+    for order, first in ((Order(1, 2, 0, None), 2), (Order(1, 2, 0, 1), 1)):
+        start = simulate(late, System.single(8, order=order.formula())).start
+        assert start[first] < start[3 - first]
+
+
+def test_smoothing_keeps_a_surface_and_takes_noise_away():
+    orders = family()
+    truth = np.array([[order.length**2 - order.width, np.log(order.age) * order.length] for order in orders])
+    np.testing.assert_allclose(smooth(orders, truth), truth, atol=1e-3)
+    noise = np.random.default_rng(0).normal(0, 0.1, truth.shape)
+    assert np.abs(smooth(orders, truth + noise) - truth).std() < 0.5 * np.abs(noise).std()
