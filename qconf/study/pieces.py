@@ -88,7 +88,7 @@ def run(piece: Piece, traces: Path, work: Path, tell: Callable[[str], None]) -> 
     asked = {
         **question([source.sha256 for source in history.sources], base, asdict(piece.options) | {"workers": None}),
         "periods": piece.periods,
-        "code": _code(),
+        "code": code(),
     }
     kept = work / f"{piece.name}.json"
     key = hashlib.sha256(json.dumps(asked | {"strategies": piece.strategies}, sort_keys=True).encode()).hexdigest()
@@ -166,7 +166,7 @@ def _load(path: Path, key: str, base: SiteConfig) -> tuple[list[Verdict], list[t
         return None
 
 
-def _code() -> str:
+def code() -> str:
     """Hash of what computes: a piece is good for the code that it was made with."""
     digest = hashlib.sha256()
     rooms = [Path(parsim.__file__).parent, *(ROOT / "qconf" / name for name in ("tuning", "strategies", "backtest"))]

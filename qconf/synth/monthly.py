@@ -163,13 +163,13 @@ def _queue_month(
     )
 
 
-def generate_month(preset: str, index: int, seed: int = 0, offered_load: float | None = None) -> pd.DataFrame:
+def generate_month(preset: str | Preset, index: int, seed: int = 0, offered_load: float | None = None) -> pd.DataFrame:
     """Generate month `index` (0 is the preset's first) of the workload; see `generate`."""
     if index < 0 or seed < 0:
         raise InputError("must not be negative", field="month" if index < 0 else "seed", value=min(index, seed))
     if offered_load is not None and not 0 < offered_load <= 2:
         raise InputError("must be above 0 and at most 2", field="load", value=offered_load)
-    model = preset_named(preset)
+    model = preset_named(preset) if isinstance(preset, str) else preset
     load = model.profile(index).load if offered_load is None else offered_load
     popularity = _popularity(model, index, seed)
     parts = [

@@ -53,7 +53,7 @@ def test_a_finished_piece_is_not_made_again(traces, tmp_path, monkeypatch):
     )
     with pytest.raises(pytest.fail.Exception):
         run(replace(SMALL, options=Options(samples=21)), traces, tmp_path / "work", told.append)
-    monkeypatch.setattr(pieces, "_code", lambda: "changed")
+    monkeypatch.setattr(pieces, "code", lambda: "changed")
     with pytest.raises(pytest.fail.Exception):
         run(SMALL, traces, tmp_path / "work", told.append)
 

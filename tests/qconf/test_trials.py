@@ -1,0 +1,66 @@
+"""Trials of KEEP and CHANGE: the histories are busy and fresh, the base is worse by what is said, answers are kept."""
+
+import pytest
+from click.testing import CliRunner
+
+from qconf.config import load
+from qconf.study import trials
+from qconf.study.plan import CRAY
+from qconf.study.trials import ROOT, Tally, Trials, busy, history, page, worsened
+from qconf.synth import preset_named
+from qconf.tuning.month import Month
+
+
+@pytest.fixture(scope="module")
+def start():
+    return load(ROOT / "configs" / CRAY)
+
+
+@pytest.fixture(scope="module")
+def preset():
+    return busy(preset_named(trials.PRESET))
+
+
+def test_histories_are_busy_and_fresh(preset, start):
+    assert all(month.load >= trials.LEAST_LOAD for month in preset.months)
+    one, again, other = (history(preset, seed, range(1, 2), start) for seed in (1, 1, 2))
+    assert one.jobs.equals(again.jobs)
+    assert not one.jobs.equals(other.jobs)
+    work = (one.jobs["cores"] * one.jobs["runtime"]).sum() / start.machine.cores
+    assert work / (one.span[1] - one.span[0]) > 0.8
+
+
+def test_the_base_is_worse_by_what_is_said(preset, start):
+    here = history(preset, 2, range(1), start)
+    months = [Month(here.workload(start), start)]
+    best = start.replace(order="(eligible_time + walltime) / max(walltime, 1) ** 2 * ncpus ** -0.5")
+    assert worsened(best, 0.0, months, 1) == best
+    bad = worsened(best, 0.2, months, 1)
+    before, after = (months[0].simulate(config).wait.mean() for config in (bad, best))
+    assert 0.15 < 1 - after / before < 0.3
+
+
+def test_answers_are_counted_and_kept(tmp_path, monkeypatch, start):
+    asked = []
+
+    def answer(trial, *_):
+        asked.append(trial)
+        return Tally(trial, "fcfs", ["current"] * (trial.count - 1) + ["auto"], 1)
+
+    monkeypatch.setattr(trials, "_tally", answer)
+    monkeypatch.setattr(trials, "recommend", lambda *_, **__: type("Answer", (), {"config": start}))
+    options = ["--count", "4", "--learned", "1", "--out", str(tmp_path), "--work", str(tmp_path / "work")]
+    for _ in range(2):
+        assert CliRunner().invoke(trials.command, options, catch_exceptions=False).exit_code == 0
+    assert len(asked) == len(trials.ALL)
+    text = (tmp_path / "trials.md").read_text()
+    assert "    python -m qconf.study.trials --count 4 --learned 1\n" in text
+    assert "| 3 | 20 % | 1 of 4 | 3 of 4 | 1 |" in text
+    monkeypatch.setattr(trials, "code", lambda: "changed")
+    assert CliRunner().invoke(trials.command, options, catch_exceptions=False).exit_code == 0
+    assert len(asked) == 2 * len(trials.ALL)
+
+
+def test_the_page_reads_as_a_table():
+    text = page([Tally(Trials(0.0, 1, 3), "fcfs", ["current"] * 3, 0)], 24, "command")
+    assert "| 1 | 0 % | 0 of 3 | 3 of 3 | 0 |" in text
