@@ -15,17 +15,11 @@ def test_members_differ_and_the_general_one_is_among_them():
     assert (np.delete(remoteness(orders), orders.index(GENERAL)) > 0).all()
 
 
-@pytest.mark.parametrize(
-    ("order", "text"),
-    [
-        (Order(1, 1.3, 0, None), "(eligible_time + walltime) / max(walltime, 1) ** 1.3"),
-        (
-            Order(3, 2, 0.5, 36),
-            "(eligible_time + 3 * walltime) / max(walltime, 1) ** 2 * ncpus ** -0.5"
-            " * (1 + (eligible_time / 129600) ** 2)",
-        ),
-    ],
-)
+PATIENT = "(eligible_time + walltime) / max(walltime, 1) ** 1.3"
+HASTY = "(eligible_time + 3 * walltime) / max(walltime, 1) ** 2 * ncpus ** -0.5 * (1 + (eligible_time / 129600) ** 2)"
+
+
+@pytest.mark.parametrize(("order", "text"), [(Order(1, 1.3, 0, None), PATIENT), (Order(3, 2, 0.5, 36), HASTY)])
 def test_formulas_read_as_written(order, text):
     assert order.formula() == text
     assert order.formula(weighted=True) == f"queue_priority * {text}"
