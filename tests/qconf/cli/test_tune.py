@@ -130,7 +130,8 @@ def test_resume_uses_what_was_finished(small: Path, tmp_path: Path, monkeypatch:
     assert not (tmp_path / "out" / "run.json").exists()
     before = len(asked)
     assert invoke(*arguments, "--resume").exit_code == 0
-    assert set(asked[before:]) == {"exact", "auto", "auto-guarded"}  # what came before the interruption is not asked again
+    # What came before the interruption is not asked again.
+    assert set(asked[before:]) == {"exact", "auto", "auto-guarded"}
     assert (tmp_path / "out" / "run.json").exists()
     assert not (tmp_path / "out" / ".unfinished").exists()
 
