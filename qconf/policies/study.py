@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, TypeVar
+from typing import Any
 
 from parsim import System, Workload, metrics, simulate
 from parsim.planning import METRICS, ORDERS, PlannedRun, Policy, When, bounds, named, plan, self_tuning
 from parsim.schedule import Schedule
 from qconf.errors import InputError
-
-T = TypeVar("T")
+from qconf.workers import side_by_side
 
 DECIDERS = ("simple", "advanced", *(f"{order}-preferred" for order in ORDERS))
 WHEN: tuple[When, ...] = ("half", "full")
@@ -122,14 +120,6 @@ def _check(workload: Workload, cores: int) -> Workload:
     return Workload(workload.submit, workload.cores, workload.runtime, workload.walltime, user=workload.user)
 
 
-def _side_by_side(tasks: Sequence[Callable[[], T]], workers: int) -> list[T]:
-    """Run the tasks, in the sequence of their results; kernels release the GIL."""
-    if workers == 1:
-        return [task() for task in tasks]
-    with ThreadPoolExecutor(workers) as pool:
-        return list(pool.map(lambda task: task(), tasks))
-
-
 def compare(
     workload: Workload,
     cores: int,
@@ -157,10 +147,10 @@ def compare(
     """
     workload = _check(workload, cores)
 
-    def task(policy: Policy) -> Callable[[], Row]:
-        return lambda: measure(workload, cores, plan(workload, cores, policy))
+    def task(policy: Policy) -> Row:
+        return measure(workload, cores, plan(workload, cores, policy))
 
-    rows = _side_by_side([task(policy) for policy in policies], workers)
+    rows = side_by_side(workers, task, [(policy,) for policy in policies])
     if reference:
         easy = simulate(workload, System.single(cores))
         rows.insert(0, Row("fcfs-easy", _measured(workload, cores, easy)))
@@ -183,10 +173,10 @@ def sweep(
     """
     workload = _check(workload, cores)
 
-    def task(factor: Decimal) -> Callable[[], list[Row]]:
-        return lambda: compare(shrunk(workload, factor), cores, policies, reference=False)
+    def task(factor: Decimal) -> list[Row]:
+        return compare(shrunk(workload, factor), cores, policies, reference=False)
 
-    rows = _side_by_side([task(factor) for factor in factors], workers)
+    rows = side_by_side(workers, task, [(factor,) for factor in factors])
     return list(zip(factors, rows, strict=True))
 
 

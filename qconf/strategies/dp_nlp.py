@@ -21,7 +21,7 @@ from qconf.tuning.regret import allowed, cheap, regret
 from qconf.tuning.samples import feasible_samples
 from qconf.tuning.sizes import Room, Sizes, poverty, proportional, room
 from qconf.tuning.surrogate import DEGREES, fit
-from qconf.tuning.tables import side_by_side
+from qconf.workers import side_by_side
 
 STARTS = 10  # best samples from which SLSQP sets out
 FEWEST = 20  # samples that a surrogate is fitted to

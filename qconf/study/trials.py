@@ -16,7 +16,6 @@ from pathlib import Path
 
 import click
 import pandas as pd
-from joblib import Parallel, delayed
 
 from qconf.config import SiteConfig, load
 from qconf.files import write_whole
@@ -29,6 +28,7 @@ from qconf.study.plan import CRAY
 from qconf.synth import generate_month, preset_named, write_history
 from qconf.synth.presets import Preset
 from qconf.tuning.month import Month
+from qconf.workers import side_by_side
 
 PRESET = "cray-xc40"
 LEAST_LOAD = 0.8  # offered load of every month
@@ -124,10 +124,7 @@ def worsened(best: SiteConfig, gain: float, months: Sequence[Month], workers: in
     """Let wide jobs go first, more and more, until `best` gains that much over it on these months together."""
 
     def total(config: SiteConfig) -> float:
-        found = Parallel(n_jobs=workers, prefer="threads")(
-            delayed(lambda month: float(month.simulate(config).wait.sum()))(month) for month in months
-        )
-        return float(sum(found))
+        return float(sum(side_by_side(workers, _waited, [(month, config) for month in months])))
 
     if not gain:
         return best
@@ -141,16 +138,21 @@ def worsened(best: SiteConfig, gain: float, months: Sequence[Month], workers: in
     return _wider_first(best, high)
 
 
+def _waited(month: Month, config: SiteConfig) -> int:
+    return int(month.simulate(config).wait.sum())
+
+
 def _wider_first(best: SiteConfig, power: float) -> SiteConfig:
     return best.replace(order=f"({best.order}) * ncpus ** {power:.4f}")
 
 
 def _tally(trials: Trials, best: SiteConfig, preset: Preset, workers: int) -> Tally:
     spans = [range(i * trials.months, (i + 1) * trials.months) for i in range(trials.count)]
-    histories = Parallel(n_jobs=workers)(delayed(history)(preset, SEEDS["fresh"], span, best) for span in spans)
+    drawn = [(preset, SEEDS["fresh"], span, best) for span in spans]
+    histories = side_by_side(workers, history, drawn, processes=True)
     months = [Month(each.workload(best), best) for each in histories]
     base = worsened(best, trials.gain, months, workers)
-    answers = Parallel(n_jobs=workers)(delayed(_answer)(each, base) for each in histories)
+    answers = side_by_side(workers, _answer, [(each, base) for each in histories], processes=True)
     return Tally(trials, base.order, [winner for winner, _ in answers], sum(barred for _, barred in answers))
 
 

@@ -16,7 +16,7 @@ from parsim import System, Workload, simulate
 from parsim.workload import MAX_CORES, MAX_DURATION
 from qconf.config import SiteConfig
 from qconf.tuning.month import Month, Runtimes
-from qconf.tuning.tables import side_by_side
+from qconf.workers import side_by_side
 
 Sums = NDArray[np.int64]
 

@@ -17,7 +17,7 @@ from parsim import System, Workload
 from parsim.system import Pool
 from qconf.tuning.meter import Meter, Waits
 from qconf.tuning.sizes import Sizes
-from qconf.tuning.tables import side_by_side
+from qconf.workers import side_by_side
 
 AHEAD = 4  # steps per worker that are simulated before it is known whether those before them hold
 PATH = 64  # points at which the true objective is looked at along the whole way to one common pool

@@ -2,27 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
 import numpy as np
-from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
 from parsim.tabulate import waits_by_size
 from qconf.tuning.month import Month
 from qconf.tuning.sizes import Room
+from qconf.workers import side_by_side
 
-T = TypeVar("T")
 PIECES = 16  # how finely the sizes of one queue are divided among the workers
-
-
-def side_by_side(workers: int, function: Callable[..., T], arguments: Sequence[tuple[object, ...]]) -> list[T]:
-    """Call `function` with each tuple, on threads (kernels release the GIL); results in order."""
-    if workers == 1 or len(arguments) < 2:
-        return [function(*each) for each in arguments]
-    return list(Parallel(n_jobs=workers, prefer="threads")(delayed(function)(*each) for each in arguments))
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,46 @@
+"""How long `auto` takes on each month of a public log, and how many configurations it tries a second.
+
+``python -m tests.benchmarks.auto [trace] [workers]``, for example KTH-SP2 1. Kernels are compiled before.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+
+from qconf.config import load
+from qconf.history import clean, read
+from qconf.strategies import Options, propose
+from qconf.tuning.formulas import family
+from qconf.tuning.month import Month
+
+ROOT = Path(__file__).resolve().parents[2]
+FEWEST = 1000  # jobs of a month that says something
+USUAL = 2500  # jobs to which speeds are scaled
+
+
+def main(name: str, workers: int) -> None:
+    """Print a row per month, then the sums."""
+    base = load(ROOT / "configs" / f"{name.lower()}.yaml")
+    (path,) = (ROOT.parent / "shared" / "traces").glob(f"{name}-*.swf.gz")
+    history = clean(read([path]), base)
+    print(f"{'month':8} {'jobs':>5} {'tried':>6} {'wall s':>7} {'CPU s':>6} {f'a second of {USUAL} jobs':>22}")
+    months = [
+        (label, Month(history.between(start, end).workload(base), base)) for label, start, end in history.periods("month")
+    ]
+    months = [(label, month) for label, month in months if len(month) >= FEWEST]
+    propose("auto", months[0][1].between(0, 2**62), Options())
+    jobs = seconds = 0.0
+    for label, month in months:
+        wall, used = time.perf_counter(), time.process_time()
+        found = propose("auto", month, Options(workers=workers))
+        wall, used = time.perf_counter() - wall, time.process_time() - used
+        tried = len(family()) + sum(step["step"] == "compare" for step in found.decisions)
+        jobs, seconds = jobs + tried * len(month), seconds + wall
+        print(f"{label:8} {len(month):5} {tried:6} {wall:7.2f} {used:6.2f} {tried * len(month) / USUAL / wall:22.0f}")
+    print(f"all: {seconds:.1f} s, {jobs / USUAL / seconds:.0f} configurations of {USUAL} jobs a second")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1] if len(sys.argv) > 1 else "SDSC-SP2", int(sys.argv[2]) if len(sys.argv) > 2 else 2)
