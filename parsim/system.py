@@ -200,6 +200,11 @@ class System:
                 yield "order", f"none of {', '.join(ORDERS)}, and {error}"
         if self.mode == "hybrid":
             yield from self._pool_problems()
+        if not self.is_whole:
+            names = self.part_names
+            for i, name in enumerate(names[:-1]):
+                if name in names[:i] or name == names[-1]:
+                    yield f"queues[{i}].name", f"{name!r} is also that of another part of the machine"
         sizes = [queue.partition for queue in self.queues] + [self.pool_cores]
         if not self.is_whole and all(map(_is_whole, sizes)):
             partitions = sum(queue.partition for queue in self.queues)

@@ -1,10 +1,16 @@
-"""From a history to a recommendation: every strategy learns on the earlier part and is judged on the later one."""
+"""From a history to a recommendation: every strategy learns on the earlier part and is judged on the later one.
+
+What does better there must do so beyond chance: it also learns from the first third alone and is judged on the second,
+and the days of both judged thirds are drawn anew, many times.
+"""
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -14,15 +20,27 @@ from qconf.config import SiteConfig
 from qconf.history import History
 from qconf.strategies import BASELINES, Options, Proposal, propose
 from qconf.tuning.bounds import utilization
-from qconf.tuning.judging import Guards, Interval, Trial, touched
+from qconf.tuning.evidence import FEWEST_DAYS, Draws, Evidence
+from qconf.tuning.judging import Guards, Tails, Trial, touched
 from qconf.tuning.month import Month, UnroutableError
+from qconf.tuning.rating import gain
 from qconf.tuning.sizes import NotApplicableError, Room
 
-LEARNED = 2 / 3  # part of the history's time that strategies learn from; they are judged on the rest
+#: Parts of the history's time: learned from, judged on up to the second. The last is what the tables show.
+STAGES = {"early": (1 / 3, 2 / 3), "learned": (2 / 3, 1.0)}
 WARMUP = 3 * 86400
 #: What ``qconf tune`` judges when no strategy is named.
 DEFAULT = ("current", "fcfs-easy", "lxf-easy", "shared", "pp", "dp-nlp", "exact", "auto", "auto-guarded")
 FEWEST = 20  # jobs in either part, below which nothing can be said
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A gain over the current configuration: 0.2 is a fifth less; `low` to `high` is its 95 % interval, else NaN."""
+
+    gain: float
+    low: float = math.nan
+    high: float = math.nan
 
 
 @dataclass(frozen=True)
@@ -40,7 +58,9 @@ class Row:
     whole : Summary or None
         Metrics of `config` on the whole history: learned and judged on the same jobs, so flattering.
     gain : Interval or None
-        Of the objective, on the later part, against the current configuration.
+        Of the objective, on the later part, against the current configuration; its interval is that of `evidence`.
+    evidence : Evidence or None
+        Whether that is more than chance; None where there is no gain to doubt, or it may not be recommended anyway.
     barred : str
         Why it may not be recommended; empty if it may.
     decisions : list of dict
@@ -54,6 +74,7 @@ class Row:
     judged: Summary | None
     whole: Summary | None
     gain: Interval | None
+    evidence: Evidence | None = None
     barred: str = ""
     decisions: list[dict[str, Any]] = field(default_factory=list)
     seconds: float = 0.0
@@ -129,6 +150,9 @@ def recommend(
 ) -> Recommendation:
     """Let every strategy learn on the first two thirds of the history, judge it on the rest, answer with the best.
 
+    Where it does better, it also learns on the first third and is judged on the second, and all judged days are drawn
+    anew: it must do better beyond chance.
+
     Parameters
     ----------
     history : History
@@ -151,9 +175,11 @@ def recommend(
     options, guards = replace(options or Options(), objective=objective), guards or Guards()
     month = Month(history.workload(base), base)
     first, last = history.span
-    cut = first + round((last + 1 - first) * LEARNED)
-    learned = month.between(first, cut)
-    trial = Trial.of(month, cut, last + 1, WARMUP)
+    stages = {}
+    for name, (learned_to, judged_to) in STAGES.items():
+        cut, end = (first + round((last + 1 - first) * share) for share in (learned_to, judged_to))
+        stages[name] = Stage(month.between(first, cut), Trial.of(month, cut, end, WARMUP))
+    late = stages["learned"]
     names = tuple(dict.fromkeys(("current", *BASELINES, *strategies)))
     settings = {
         "objective": objective,
@@ -172,11 +198,10 @@ def recommend(
             history.epoch + int(part.workload.submit[0]),
             history.epoch + int(part.workload.submit[-1]),
         )
-        for name, part in (("history", month), ("learned", learned), ("judged", month.between(cut, last + 1)))
+        for name, part in (("history", month), ("learned", late.learned), ("judged", late.trial.judged))
         if len(part)
     }
-    enough = min(len(learned), int(trial.counted.sum())) >= FEWEST
-    bench = _Bench(month, learned if enough else month, trial if enough else None, objective, options, guards, store)
+    bench = _Bench(month, {name: stage for name, stage in stages.items() if stage.enough}, options, guards, store)
     rows = []
     for name in names:
         if progress is not None:
@@ -194,31 +219,52 @@ def recommend(
         parts=parts,
         settings=settings,
     )
-    if not enough:
+    if not late.enough:
         reason = (
-            f"The history is too short to learn from one part and judge on another: {len(learned)} and "
-            f"{int(trial.counted.sum())} jobs, at least {FEWEST} are needed in each. Keep what you have."
+            f"The history is too short to learn from one part and judge on another: {len(late.learned)} and "
+            f"{len(late.trial.judged)} jobs, judged on {late.trial.days} whole days. At least {FEWEST} are needed in "
+            f"each, and {FEWEST_DAYS} days. Keep what you have."
         )
         return replace(answer, reason=reason)
     return _decide(answer, least_gain)
 
 
+@dataclass(frozen=True)
+class Stage:
+    """Jobs to learn from, and later ones to be judged on."""
+
+    learned: Month
+    trial: Trial
+
+    @property
+    def enough(self) -> bool:
+        """Whether anything can be said."""
+        return min(len(self.learned), len(self.trial.judged)) >= FEWEST and self.trial.days >= FEWEST_DAYS
+
+
 @dataclass
 class _Bench:
-    """Runs strategies, one after the other, on the same parts of a history."""
+    """Runs strategies, one after the other, on the same parts of a history; `stages` are those with enough jobs."""
 
     month: Month
-    learned: Month
-    trial: Trial | None
-    objective: str
+    stages: dict[str, Stage]
     options: Options
     guards: Guards
     store: Store | None
 
     def __post_init__(self) -> None:
-        self.whole = Trial(self.month, np.ones(len(self.month), dtype=np.bool_))
-        if self.trial is not None:
-            self.current = self.trial.run(Proposal(self.month.base))
+        first, last = (int(self.month.workload.submit[i]) for i in (0, -1))
+        self.whole = Trial.of(self.month, first, last + 1)
+        self.base = Proposal(self.month.base)
+        self.late = self.stages.get("learned")
+        if self.late is not None:
+            self.current = self.late.trial.run(self.base)[1]
+
+    @cached_property
+    def draws(self) -> Draws:
+        """Draw the judged days of all stages anew."""
+        trials = [stage.trial for stage in self.stages.values()]
+        return Draws(trials, self.base, self.options.objective, self.options.seed, self.options.workers)
 
     def propose(self, name: str, part: str, month: Month) -> Proposal:
         """Ask a strategy, or the store of an interrupted run."""
@@ -235,27 +281,38 @@ class _Bench:
         try:
             final = self.propose(name, "whole", self.month)
             _, whole = self.whole.run(final)
-            judged = gain = None
-            barred = ""
-            if self.trial is not None:
-                early = self.propose(name, "learned", self.learned)
-                schedule, judged = self.trial.run(early)
-                gain = self.trial.gain(self.current[0], schedule, self.objective, self.options.seed)
-                broken = [final.why_not] if final.why_not else []
-                broken += [f"changes {path}, which is fixed" for path in touched(self.month.base, final.config)]
-                broken += self.guards.broken(self.current[1], judged)
-                barred = "; ".join(broken)
+            row = Row(name, final.config, None, whole, None, decisions=final.decisions)
+            if self.late is not None:
+                row = self.judge(row, final, self.late)
         except (NotApplicableError, UnroutableError) as error:
-            return Row(name, None, None, None, None, str(error), seconds=time.perf_counter() - began)
-        return Row(name, final.config, judged, whole, gain, barred, final.decisions, time.perf_counter() - began)
+            row = Row(name, None, None, None, None, barred=str(error))
+        return replace(row, seconds=time.perf_counter() - began)
+
+    def judge(self, row: Row, final: Proposal, late: Stage) -> Row:
+        """Judge on the last part and, where that promises a gain, on all the parts and their days drawn anew."""
+        _, judged = late.trial.run(self.propose(row.name, "learned", late.learned))
+        before, after = (
+            np.array([each["mean_wait"], each["mean_bounded_slowdown"]]) for each in (self.current, judged)
+        )
+        gained = Interval(float(gain(after, before, self.options.objective)))
+        broken = [final.why_not] if final.why_not else []
+        broken += [f"changes {path}, which is fixed" for path in touched(self.month.base, final.config)]
+        evidence = None
+        tails = Tails.of(self.current), Tails.of(judged)
+        if gained.gain > 0 and not broken and row.name != "current":
+            learned = [self.propose(row.name, part, stage.learned) for part, stage in self.stages.items()]
+            evidence = self.draws.weigh(learned)
+            gained = replace(gained, low=evidence.low, high=evidence.high)
+            tails = evidence.before, evidence.after
+        broken += [*self.guards.lengthened(*tails), *self.guards.wasted(self.current, judged)]
+        return replace(row, judged=judged, gain=gained, evidence=evidence, barred="; ".join(broken))
 
 
 def _decide(answer: Recommendation, least_gain: float) -> Recommendation:
     """Choose the best row that may be recommended, and say why in one paragraph."""
-    able = [row for row in answer.rows if row.gain is not None and not row.barred and row.name != "current"]
-    best = max(able, key=_gain, default=None)
+    best, evidence = _best(answer)
     beaten = _beaten(answer, best)
-    if best is None or best.gain is None or best.judged is None or best.config is None or best.gain.gain <= 0:
+    if best is None or evidence is None or best.judged is None or best.config is None:
         reason = (
             "On jobs that they had not learned from, no strategy that may be recommended does better than the "
             f"current configuration. {beaten} Keep what you have."
@@ -266,12 +323,16 @@ def _decide(answer: Recommendation, least_gain: float) -> Recommendation:
         "bounded-slowdown": "mean bounded slowdown",
         "mixed": "the mix of wait and slowdown",
     }[answer.objective]
-    span = f"95 % interval {100 * best.gain.low:.1f} to {100 * best.gain.high:.1f} %"
-    if best.gain.gain < least_gain or best.gain.low <= 0:
-        why = "may be chance: the interval reaches zero" if best.gain.low <= 0 else "is not worth a change"
+    gained = f"{100 * _gain(best):.1f} % (95 % interval {100 * evidence.low:.1f} to {100 * evidence.high:.1f} %)"
+    if evidence.expected < least_gain or not evidence.certain:
+        why = "may be chance: the interval reaches zero"
+        if evidence.low > 0:
+            why = "slower jobs and longer longest waits may outweigh"
+        if evidence.expected < least_gain:
+            why = "is not worth a change"
         reason = (
             f"On the last third of the history, which it had not learned from, the best candidate, {best.name}, lowers "
-            f"{what} by {100 * best.gain.gain:.1f} % ({span}), which {why}. {beaten} Keep what you have."
+            f"{what} by {gained}, which {why}. {beaten} Keep what you have."
         )
         return replace(answer, reason=" ".join(reason.split()))
     plain = "It is a plain baseline: nothing tuned did better." if best.name in BASELINES else ""
@@ -279,10 +340,16 @@ def _decide(answer: Recommendation, least_gain: float) -> Recommendation:
     before = f"{current['mean_wait']:.0f} s" if current is not None else "unknown"
     reason = (
         f"On the last third of the history, which it had not learned from, {best.name} lowers {what} by "
-        f"{100 * best.gain.gain:.1f} % ({span}); mean wait goes from {before} to {best.judged['mean_wait']:.0f} s. "
+        f"{gained}; mean wait goes from {before} to {best.judged['mean_wait']:.0f} s. "
         f"{plain} {beaten}"
     )
     return replace(answer, verdict="CHANGE", winner=best.name, config=best.config, reason=" ".join(reason.split()))
+
+
+def _best(answer: Recommendation) -> tuple[Row | None, Evidence | None]:
+    """Find the row that may be recommended from which most is to be expected, the certain ones first."""
+    able = [(row, row.evidence) for row in answer.rows if row.evidence is not None and not row.barred]
+    return max(able, key=lambda each: (each[1].certain, each[1].expected), default=(None, None))
 
 
 def _gain(row: Row) -> float:

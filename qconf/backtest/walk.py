@@ -22,8 +22,9 @@ from qconf.errors import InputError
 from qconf.history import History
 from qconf.history.history import Period
 from qconf.strategies import NAMES, Options, Proposal, check_name, propose
-from qconf.tuning.judging import OBJECTIVES, touched
+from qconf.tuning.judging import touched
 from qconf.tuning.month import Month, UnroutableError
+from qconf.tuning.rating import OBJECTIVES
 from qconf.tuning.sizes import NotApplicableError
 
 DAY = 86400

@@ -169,7 +169,7 @@ def _strategy(recommendation: Recommendation, row: Row) -> dict[str, Any]:
     gain = row.gain
     sense = ""
     if gain is not None and row.name != "current":
-        sense = "better" if gain.low > 0 else ("worse" if gain.high < 0 else "")
+        sense = "better" if gain.low > 0 else ("worse" if gain.gain < 0 else "")
     return {
         "row": row,
         "winner": row.name == recommendation.winner,

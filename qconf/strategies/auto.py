@@ -22,20 +22,16 @@ from qconf.strategies import Options, Proposal
 from qconf.tuning.formulas import DISTANCE, GENERAL, Order, family, remoteness, smooth
 from qconf.tuning.judging import touched
 from qconf.tuning.month import Month
+from qconf.tuning.rating import GRACE, log_ratios, weights
 from qconf.tuning.sizes import NotApplicableError, proportional, room
 from qconf.tuning.split_merge import free_name
 from qconf.workers import side_by_side
 
-LONGEST = 0.3  # weight of the logarithm of the longest wait: a tenth less of it is worth three per cent of the mean
 ALLOWED = 1.4  # growth of the longest wait, and of a queue's 95 % wait, from which a queue is guarded by priority
 MARGIN = 0.1  # by which what is more complicated must be better, in log score
-#: Weights of the logarithms of mean wait and of bounded slowdown: each steadies the other.
-WEIGHTS = {"mean-wait": (1.0, 0.3), "bounded-slowdown": (0.3, 2.0), "mixed": (1.0, 1.0)}
-FLOOR = 60.0  # seconds (and a slowdown of 1) added before logarithms are taken
-GRACE = 3600.0  # seconds that the longest waits may grow in any case
 TRIED = 8  # best orders that are tried with priorities
-ROUNDS = 6  # of raising priorities
-RAISE = 3.0  # what a queue's priority is multiplied by when its tails are too long
+ROUNDS = 8  # of raising priorities
+RAISE = 1.8  # what a queue's priority is multiplied by when its tails are too long
 POOLS = (0.0, 0.25, 0.5, 0.75, 0.9)  # shares of the machine in the common pool; 0 is partitions alone
 CAPS = (0.6, 0.8)  # shares of the machine that one queue's running jobs may have
 DEMANDING = 0.1  # share of all core-seconds from which a queue is worth a limit or a split
@@ -87,7 +83,7 @@ class _Search:
 
     def __init__(self, month: Month, options: Options, guard: bool) -> None:
         self.month, self.base, self.workers, self.guard = month, month.base, options.workers, guard
-        self.weights = np.array(WEIGHTS[options.objective])
+        self.weights = weights(options.objective)
         self.log: list[dict[str, object]] = []
         self.smoothed = np.zeros(3)
         self.before = _measure(month, month.workload, month.base.system())
@@ -103,10 +99,7 @@ class _Search:
             self.note(candidate, "better by more than the margin, in both halves of the history" if kept else "")
             if kept:
                 chosen = candidate
-        aims = self.smoothed if chosen is best else self.logarithms(chosen.measure)
-        simpler = (
-            float(self.weights @ aims[:2]) >= 0
-        )  # one month's longest wait says too little to keep the base for it
+        simpler = float(self.weights @ (self.smoothed if chosen is best else self.logarithms(chosen.measure))) >= 0
         self.note(self.current, "simpler and no worse" if simpler else "")
         return Proposal(self.base if simpler else chosen.config, self.log)
 
@@ -121,7 +114,7 @@ class _Search:
         jobs = [(self.month, self.month.workload, replace(system, order=order.formula())) for order in orders]
         measured = self.month.remember("orders", lambda: side_by_side(self.workers, _measure, jobs))
         smoothed = smooth(orders, np.array([self.logarithms(each) for each in measured]))
-        scores = np.array([self.rate(each) for each in smoothed]) + DISTANCE * remoteness(orders)
+        scores = smoothed @ self.weights + DISTANCE * remoteness(orders)
         ranking = np.argsort(scores, kind="stable")[:TRIED]
         first = orders[ranking[0]]
         self.smoothed = smoothed[ranking[0]]
@@ -146,17 +139,17 @@ class _Search:
 
     def guarded(self, orders: list[Order], best: _Candidate) -> _Candidate:
         """Raise the priorities of queues whose tails are too long; return `best` if that never helps."""
-        weights = [np.ones(len(self.base.queues)) for _ in orders]
+        raised = [np.ones(len(self.base.queues)) for _ in orders]
         kept: list[tuple[_Candidate, Order, NDArray[np.float64]]] = []
         for _ in range(ROUNDS):
             configs = [
-                (order.formula(), _ordered(self.base, order, w)) for order, w in zip(orders, weights, strict=True)
+                (order.formula(), _ordered(self.base, order, w)) for order, w in zip(orders, raised, strict=True)
             ]
             found = self.simulate(iter(configs))
-            tried = zip(found, orders, weights, strict=True)
+            tried = zip(found, orders, raised, strict=True)
             kept += [each for each in tried if not each[0].broken.any()]
             going = [i for i, candidate in enumerate(found) if candidate.broken.any() and not candidate.broken.all()]
-            weights = [np.where(found[i].broken, weights[i] * RAISE, weights[i]) for i in going]
+            raised = [np.where(found[i].broken, raised[i] * RAISE, raised[i]) for i in going]
             orders = [orders[i] for i in going]
             if not orders:
                 break
@@ -193,22 +186,15 @@ class _Search:
 
     def judge(self, what: str, config: SiteConfig, measure: _Measure) -> _Candidate:
         """Compare with the base."""
-        floors = np.array([FLOOR, 1.0])
-        halves = np.log((measure.aims[1:] + floors) / (self.before.aims[1:] + floors)) @ self.weights
+        halves = log_ratios(measure.aims[1:], self.before.aims[1:]) @ self.weights[:2]
         late = _beyond(measure.late, self.before.late)
         longest = _beyond(measure.longest, self.before.longest.max())
-        return _Candidate(what, config, measure, self.rate(self.logarithms(measure)), halves, late | longest)
+        score = float(self.weights @ self.logarithms(measure))
+        return _Candidate(what, config, measure, score, halves, late | longest)
 
     def logarithms(self, measure: _Measure) -> NDArray[np.float64]:
         """Log ratios to the base: mean wait, slowdown, longest wait; shape (3,)."""
-        floors = np.array([FLOOR, 1.0, GRACE])
-        now, then = (np.array([*each.aims[0], each.longest.max()]) for each in (measure, self.before))
-        ratios: NDArray[np.float64] = np.log((now + floors) / (then + floors))
-        return ratios
-
-    def rate(self, logarithms: NDArray[np.float64]) -> float:
-        """Weigh them: which of two candidates is better does not depend on the base."""
-        return float(np.append(self.weights, LONGEST) @ logarithms)
+        return log_ratios(*(np.array([*each.aims[0], each.longest.max()]) for each in (measure, self.before)))
 
     def note(self, candidate: _Candidate, text: str) -> None:
         """Log a comparison."""
@@ -232,18 +218,8 @@ def _measure(month: Month, routed: Workload, system: System) -> _Measure:
     return _Measure(
         aims=np.array([[schedule.wait[part].mean(), slowdown[part].mean()] for part in parts]),
         longest=np.array([wait.max(initial=0) for wait in waits], dtype=np.float64),
-        late=np.array([_late(wait) for wait in waits]),
+        late=np.array([metrics.p95(wait) for wait in waits]),
     )
-
-
-def _late(wait: NDArray[np.int64]) -> float:
-    """95th percentile, 0 of nothing: what `numpy.percentile` gives, which takes as long as half a simulation."""
-    if not wait.size:
-        return 0.0
-    place = 0.95 * (wait.size - 1)
-    around = (int(place), min(int(place) + 1, wait.size - 1))
-    low, high = np.partition(wait, around)[list(around)]
-    return float(low + (place - int(place)) * (high - low))
 
 
 def _ordered(base: SiteConfig, order: Order, weights: NDArray[np.float64]) -> SiteConfig:

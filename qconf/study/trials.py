@@ -22,7 +22,7 @@ from qconf.files import write_whole
 from qconf.history import History, clean, read
 from qconf.jsons import as_json
 from qconf.recommend import Recommendation, recommend
-from qconf.strategies import Options
+from qconf.strategies import Options, propose
 from qconf.study.pieces import ROOT, code
 from qconf.study.plan import CRAY
 from qconf.synth import generate_month, preset_named, write_history
@@ -84,7 +84,7 @@ class Tally:
         return sum(answer != "current" for answer in self.answers)
 
 
-ALL = (Trials(0.0, 1, 100), Trials(0.2, 3, 100), *(Trials(gain, 1, 100) for gain in (0.1, 0.2, 0.3, 0.4)))
+ALL = (Trials(0.0, 1, 100), Trials(0.2, 3, 100), *(Trials(gain, 1, 40) for gain in (0.1, 0.2, 0.3, 0.4)))
 
 
 def run(trials: Sequence[Trials], learned: int, work: Path, workers: int, tell: Callable[[str], None]) -> list[Tally]:
@@ -101,7 +101,7 @@ def run(trials: Sequence[Trials], learned: int, work: Path, workers: int, tell: 
         if best is None:
             tell(f"trials: the best configuration of {learned} months")
             everything = history(preset, SEEDS["learned"], range(learned), start)
-            best = recommend(everything, start, strategies=SEARCHED, options=Options(workers=workers)).config
+            best = propose("auto", Month(everything.workload(start), start), Options(workers=workers)).config
         tell(f"trials: {each.count} histories, {each.months} months each, gain {100 * each.gain:.0f} %")
         found.append(_tally(each, best, preset, workers))
         write_whole(kept, as_json({"key": key, "tallies": [asdict(tally) for tally in found]}))
@@ -159,7 +159,7 @@ def _tally(trials: Trials, best: SiteConfig, preset: Preset, workers: int) -> Ta
 def _answer(fresh: History, base: SiteConfig) -> tuple[str, bool]:
     """Return the winner's name, and whether guard rails alone kept the base."""
     answer: Recommendation = recommend(fresh, base, strategies=SEARCHED)
-    able = [row for row in answer.rows if row.gain is not None and row.gain.low > 0 and row.name in SEARCHED]
+    able = [row for row in answer.rows if row.evidence is not None and row.evidence.certain]
     return answer.winner, answer.verdict == "KEEP" and any(row.barred for row in able)
 
 
@@ -189,7 +189,7 @@ Written by
 
     {command}
 
-The base is what `qconf tune` answers to {learned} generated months together; then the same, made worse (wide jobs ever
+The base is what `auto` finds on {learned} generated months together; then the same, made worse (wide jobs ever
 more ahead of narrow ones) until the former gains a stated part of the mean wait over it on all fresh months together.
 Every fresh history comes from the same generator with another seed, at an offered load of at least {load:g}. Where
 there is nothing to gain the right answer is KEEP; where there is, CHANGE. One month is noisy: judged are its last ten

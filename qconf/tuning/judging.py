@@ -4,28 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from parsim import Schedule, metrics
+from parsim import Schedule, Workload, metrics
 from parsim.metrics import Summary
 from qconf.config import QueueConfig, SiteConfig
 from qconf.tuning.month import Month
 
 DAY = 86400
-RESAMPLES = 1000
-OBJECTIVES = ("mean-wait", "bounded-slowdown", "mixed")
-
-
-@dataclass(frozen=True)
-class Interval:
-    """A gain over the current configuration: 0.2 is a fifth less; `low` to `high` is its 95 % interval."""
-
-    gain: float
-    low: float
-    high: float
 
 
 class Simulated(Protocol):
@@ -43,17 +33,36 @@ class Trial:
     ----------
     month : Month
         Both, ascending by submit.
-    counted : ndarray(bool), shape (n,)
+    start, end : int
+        Those submitted in ``[start, end)`` are counted.
+    warmup : int
+        Seconds before `start` from which there are jobs.
     """
 
     month: Month
-    counted: NDArray[np.bool_]
+    start: int
+    end: int
+    warmup: int
 
     @classmethod
-    def of(cls, month: Month, start: int, end: int, warmup: int) -> Trial:
+    def of(cls, month: Month, start: int, end: int, warmup: int = 0) -> Trial:
         """Judge the jobs submitted in ``[start, end)`` after `warmup` seconds of earlier ones."""
-        around = month.between(start - warmup, end)
-        return cls(around, around.workload.submit >= start)
+        return cls(month.between(start - warmup, end), start, end, warmup)
+
+    @cached_property
+    def counted(self) -> NDArray[np.bool_]:
+        """Which jobs are judged, shape (n,)."""
+        return self.month.workload.submit >= self.start
+
+    @property
+    def judged(self) -> Month:
+        """The jobs that are counted."""
+        return self.month.between(self.start, self.end)
+
+    @property
+    def days(self) -> int:
+        """Whole days that are judged."""
+        return (self.end - self.start) // DAY
 
     def run(self, subject: Simulated) -> tuple[Schedule, Summary]:
         """Simulate what is proposed; the summary counts the judged jobs, by the base configuration's queues."""
@@ -61,41 +70,42 @@ class Trial:
         base = self.month.base.system()
         return schedule, metrics.summary(self.month.workload, schedule, base, counted=self.counted)
 
-    def values(
-        self, schedule: Schedule, objective: str, unit: tuple[float, float] | None = None
-    ) -> NDArray[np.float64]:
-        """Return the objective of each counted job; `unit` are the means that ``mixed`` measures in."""
-        waits = schedule.wait[self.counted].astype(np.float64)
-        if objective == "mean-wait":
-            return waits
-        slowdowns = metrics.bounded_slowdown(schedule)[self.counted]
-        if objective == "bounded-slowdown":
-            return slowdowns
-        wait_unit, slowdown_unit = unit or (1.0, 1.0)
-        return 0.5 * waits / max(wait_unit, 1.0) + 0.5 * slowdowns / max(slowdown_unit, 1.0)
+    @cached_property
+    def _by_day(self) -> list[NDArray[np.int64]]:
+        day = (self.month.workload.submit - self.start) // DAY
+        return [np.flatnonzero(day == d) for d in range(self.days)]
 
-    def gain(self, current: Schedule, other: Schedule, objective: str, seed: int) -> Interval:
-        """Compare two schedules of the same jobs; the interval is a bootstrap over days of submission."""
-        unit = (
-            float(current.wait[self.counted].mean()),
-            float(metrics.bounded_slowdown(current)[self.counted].mean()),
-        )
-        before, after = self.values(current, objective, unit), self.values(other, objective, unit)
-        days = (self.month.workload.submit[self.counted] - self.month.workload.submit[0]) // DAY
-        _, day = np.unique(days, return_inverse=True)
-        sums = np.stack([np.bincount(day, before), np.bincount(day, after)])
-        drawn = np.random.default_rng(seed).integers(0, sums.shape[1], size=(RESAMPLES, sums.shape[1]))
-        totals = sums[:, drawn].sum(axis=2)
-        gains = _gain(totals[0], totals[1])
-        low, high = np.percentile(gains, [2.5, 97.5])
-        return Interval(float(_gain(before.sum(), after.sum())), float(low), float(high))
+    def redrawn(self, rng: np.random.Generator) -> Trial:
+        """Return as many days of submissions, those of the warm-up too, each drawn from the judged whole days."""
+        warm = self.warmup // DAY
+        drawn = rng.integers(0, self.days, warm + self.days)
+        rows = [self._by_day[day] for day in drawn]
+        moved = np.repeat((np.arange(-warm, self.days) - drawn) * DAY, [len(each) for each in rows])
+        jobs = self.month.workload.take(np.concatenate(rows))
+        submit = jobs.submit + moved
+        shuffled = Workload(submit, jobs.cores, jobs.runtime, jobs.walltime, queue=jobs.queue, user=jobs.user)
+        whole = self.start + self.days * DAY
+        return Trial(Month(shuffled, self.month.base, self.month.weights), self.start, whole, warm * DAY)
 
 
-def _gain(before: NDArray[np.float64] | float, after: NDArray[np.float64] | float) -> NDArray[np.float64]:
-    """Share by which `after` is less; -1 at the worst where there was nothing to gain."""
-    before, after = np.asarray(before, dtype=np.float64), np.asarray(after, dtype=np.float64)
-    ratio = np.divide(after, before, out=np.where(after > 0, 2.0, 1.0), where=before > 0)
-    return 1.0 - ratio
+@dataclass(frozen=True)
+class Tails:
+    """The longest waits, seconds.
+
+    Attributes
+    ----------
+    longest : float
+    late : dict of str to float
+        95th percentile of each queue of the base.
+    """
+
+    longest: float
+    late: dict[str, float]
+
+    @classmethod
+    def of(cls, summary: Summary) -> Tails:
+        """Take them from metrics."""
+        return cls(summary["max_wait"], {name: values["p95_wait"] for name, values in summary.queues.items()})
 
 
 @dataclass(frozen=True)
@@ -116,16 +126,17 @@ class Guards:
     grace: int = 3600
     utilization: float = 0.005
 
-    def broken(self, current: Summary, other: Summary) -> Iterator[str]:
-        """Yield what `other` makes worse than it may."""
-        for name, before in current.queues.items():
-            yield from self._longer(f"95 % wait of queue {name}", before["p95_wait"], other.queues[name]["p95_wait"])
-        yield from self._longer("longest wait", current["max_wait"], other["max_wait"])
-        if other["utilization_window"] < current["utilization_window"] - self.utilization:
-            yield (
-                f"utilization falls from {100 * current['utilization_window']:.1f} to "
-                f"{100 * other['utilization_window']:.1f} %"
-            )
+    def lengthened(self, before: Tails, after: Tails) -> Iterator[str]:
+        """Yield which tails grow by more than they may."""
+        for name in before.late:
+            yield from self._longer(f"95 % wait of queue {name}", before.late[name], after.late[name])
+        yield from self._longer("longest wait", before.longest, after.longest)
+
+    def wasted(self, before: Summary, after: Summary) -> Iterator[str]:
+        """Yield whether less of the machine is in use than may be."""
+        used, still = before["utilization_window"], after["utilization_window"]
+        if still < used - self.utilization:
+            yield f"utilization falls from {100 * used:.1f} to {100 * still:.1f} %"
 
     def _longer(self, what: str, before: float, after: float) -> Iterator[str]:
         if after > max(self.factor * before, before + self.grace):

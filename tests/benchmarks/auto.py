@@ -27,7 +27,8 @@ def main(name: str, workers: int) -> None:
     history = clean(read([path]), base)
     print(f"{'month':8} {'jobs':>5} {'tried':>6} {'wall s':>7} {'CPU s':>6} {f'a second of {USUAL} jobs':>22}")
     months = [
-        (label, Month(history.between(start, end).workload(base), base)) for label, start, end in history.periods("month")
+        (label, Month(history.between(start, end).workload(base), base))
+        for label, start, end in history.periods("month")
     ]
     months = [(label, month) for label, month in months if len(month) >= FEWEST]
     propose("auto", months[0][1].between(0, 2**62), Options())

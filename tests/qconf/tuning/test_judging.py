@@ -2,10 +2,9 @@ import numpy as np
 import pytest
 
 from parsim import metrics
-from parsim.metrics import bounded_slowdown
 from qconf.strategies import Proposal
 from qconf.strategies.fcfs_easy import undistinguished
-from qconf.tuning.judging import Guards, Trial, touched
+from qconf.tuning.judging import Guards, Tails, Trial, touched
 from qconf.tuning.month import Month
 from tests.qconf.tuning.small import DAY, month, three, two
 
@@ -24,40 +23,32 @@ def test_the_warm_up_fills_the_machine_and_is_not_counted():
     assert summary["mean_wait"] == pytest.approx(schedule.wait[here.counted].mean())
 
 
-def test_a_gain_is_the_share_by_which_the_mean_falls():
+def test_a_draw_has_judged_days_at_other_places():
     here = trial()
-    before, _ = here.run(Proposal(here.month.base.with_partitions([8, 56])))
-    after, _ = here.run(Proposal(undistinguished(here.month.base, "fcfs")))
-    gain = here.gain(before, after, "mean-wait", 0)
-    means = [schedule.wait[here.counted].mean() for schedule in (before, after)]
-    assert gain.gain == pytest.approx(1 - means[1] / means[0])
-    assert gain.low <= gain.gain <= gain.high
-    slower = here.gain(before, after, "bounded-slowdown", 0)
-    slow = [bounded_slowdown(schedule)[here.counted].mean() for schedule in (before, after)]
-    assert slower.gain == pytest.approx(1 - slow[1] / slow[0])
-    mixed = here.gain(before, after, "mixed", 0)
-    assert min(gain.gain, slower.gain) - 0.2 < mixed.gain < max(gain.gain, slower.gain) + 0.2
+    drawn = here.redrawn(np.random.default_rng(7))
+    assert (drawn.start, drawn.end, drawn.warmup, drawn.days) == (6 * DAY, 9 * DAY, 2 * DAY, 3)
+    submit = drawn.month.workload.submit
+    assert (np.diff(submit) >= 0).all()
+    assert submit.min() >= 4 * DAY
+    assert submit.max() < 9 * DAY
+    assert drawn.counted.sum() == (submit >= 6 * DAY).sum() < len(submit)
+
+    def of(month, day):
+        w = month.workload
+        rows = w.submit // DAY == day
+        return [column[rows].tolist() for column in (w.submit - day * DAY, w.cores, w.runtime, w.walltime, w.queue)]
+
+    judged = [of(here.month, day) for day in (6, 7, 8)]
+    found = [judged.index(of(drawn.month, day)) for day in range(4, 9)]  # raises where a day is none of them
+    assert len(set(found)) > 1
+    assert (here.redrawn(np.random.default_rng(7)).month.workload.submit == submit).all()
 
 
-def test_against_itself_nothing_is_gained():
-    here = trial()
-    schedule, _ = here.run(Proposal(here.month.base))
-    gain = here.gain(schedule, schedule, "mean-wait", 3)
-    assert (gain.gain, gain.low, gain.high) == (0, 0, 0)
-
-
-def test_the_interval_depends_on_the_seed_only():
-    here = trial()
-    a, _ = here.run(Proposal(here.month.base))
-    b, _ = here.run(Proposal(here.month.base.with_partitions([10, 54])))
-    assert here.gain(a, b, "mean-wait", 1) == here.gain(a, b, "mean-wait", 1)
-
-
-def test_where_there_was_nothing_to_wait_for_a_wait_is_a_loss():
-    here = trial(jobs=20)
-    none, _ = here.run(Proposal(undistinguished(here.month.base, "fcfs")))
-    if none.wait[here.counted].sum() == 0:
-        assert here.gain(none, none, "mean-wait", 0).gain == 0
+def test_days_that_are_not_whole_are_not_drawn():
+    here = Trial.of(month(two(), jobs=600, span=9 * DAY), 6 * DAY, 8 * DAY + DAY // 2, DAY // 3)
+    drawn = here.redrawn(np.random.default_rng(1))
+    assert (here.days, drawn.end, drawn.warmup) == (2, 8 * DAY, 0)
+    assert drawn.counted.all()
 
 
 def summaries():
@@ -67,19 +58,28 @@ def summaries():
     return good, bad
 
 
+def lengthened(guards, before, after):
+    return list(guards.lengthened(Tails.of(before), Tails.of(after)))
+
+
 def test_guards_name_what_gets_worse():
     good, bad = summaries()
-    said = list(Guards().broken(good, bad))
+    said = lengthened(Guards(), good, bad)
     assert any(line.startswith("95 % wait of queue long grows") for line in said)
     assert any(line.startswith("longest wait grows") for line in said)
-    assert not list(Guards().broken(good, good))
-    assert not list(Guards(factor=1e9, utilization=1).broken(good, bad))
+    assert not lengthened(Guards(), good, good)
+    assert not lengthened(Guards(factor=1e9), good, bad)
 
 
 def test_guards_forgive_what_is_short():
     good, bad = summaries()
-    assert not list(Guards(factor=1, grace=10**9, utilization=1).broken(good, bad))
-    assert any("utilization" in line for line in Guards(factor=1e9, utilization=-1).broken(good, bad))
+    assert not lengthened(Guards(factor=1, grace=10**9), good, bad)
+
+
+def test_guards_look_at_the_use_of_the_machine():
+    good, bad = summaries()
+    assert any(line.startswith("utilization falls from") for line in Guards(utilization=-1).wasted(good, bad))
+    assert not list(Guards(utilization=1).wasted(good, bad))
 
 
 def test_a_change_of_what_is_fixed_is_found():

@@ -1,0 +1,106 @@
+"""Whether a gain is more than chance: the judged days are drawn anew, in any number and order, and simulated again.
+
+The waits of neighbouring days belong together, since a backlog lasts: an interval from resampled waits is too narrow
+by half. So it is the submissions that are resampled, by day: every draw is a month that could have been.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from parsim import metrics
+from qconf.tuning.judging import Simulated, Tails, Trial
+from qconf.tuning.rating import gain, log_ratios, weights
+from qconf.workers import side_by_side
+
+DRAWS = 100
+FEWEST_DAYS = 2  # to draw from
+BOUNDS = (2.5, 97.5)  # per cent: what is called a 95 % interval
+
+#: Mean wait, mean bounded slowdown, longest wait, then the 95 % wait of each of the base's queues.
+_Numbers = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What the draws say of a proposal against the current configuration.
+
+    Attributes
+    ----------
+    expected, low, high : float
+        Gain of the objective, 0.2 is a fifth less: median and 95 % interval of the draws.
+    worse : float
+        Upper end of the interval of the rating (`qconf.tuning.rating`): below 0 it is better, tails included.
+    before, after : Tails
+        To be expected.
+    """
+
+    expected: float
+    low: float
+    high: float
+    worse: float
+    before: Tails
+    after: Tails
+
+    @property
+    def certain(self) -> bool:
+        """Whether neither interval reaches zero."""
+        return self.low > 0 and self.worse < 0
+
+
+class Draws:
+    """The same draws for everything that is proposed.
+
+    Parameters
+    ----------
+    trials : sequence of Trial
+        One for each stage, each with `FEWEST_DAYS` at least.
+    base : Simulated
+    """
+
+    def __init__(self, trials: Sequence[Trial], base: Simulated, objective: str, seed: int, workers: int) -> None:
+        rng = np.random.default_rng(seed)
+        self.drawn = [[trial.redrawn(rng) for trial in trials] for _ in range(DRAWS)]
+        self.names = trials[0].month.base.names
+        self.objective, self.workers = objective, workers
+        self.before = self._measure([base] * len(trials))
+
+    def _measure(self, subjects: Sequence[Simulated]) -> _Numbers:
+        """Numbers of every draw, the mean over its stages; one subject for each stage. Shape (draws, 3 + Q)."""
+        tasks = [(trial, subject) for draw in self.drawn for trial, subject in zip(draw, subjects, strict=True)]
+        found = np.array(side_by_side(self.workers, _numbers, tasks))
+        stages: _Numbers = found.reshape(len(self.drawn), len(subjects), -1).mean(axis=1)
+        return stages
+
+    def weigh(self, subjects: Sequence[Simulated]) -> Evidence:
+        """Tell what the draws say of a strategy that proposes `subjects`, one for each stage."""
+        after = self._measure(subjects)
+        gains = gain(after[:, :2], self.before[:, :2], self.objective)
+        ratings = log_ratios(after[:, :3], self.before[:, :3]) @ weights(self.objective)
+        low, high = np.percentile(gains, BOUNDS)
+        return Evidence(
+            expected=float(np.median(gains)),
+            low=float(low),
+            high=float(high),
+            worse=float(np.percentile(ratings, BOUNDS[1])),
+            before=self._tails(self.before),
+            after=self._tails(after),
+        )
+
+    def _tails(self, numbers: _Numbers) -> Tails:
+        longest, *late = numbers.mean(axis=0)[2:].tolist()
+        return Tails(longest, dict(zip(self.names, late, strict=True)))
+
+
+def _numbers(trial: Trial, subject: Simulated) -> _Numbers:
+    schedule = subject.simulate(trial.month)
+    wait = schedule.wait[trial.counted].astype(np.float64)
+    queue = trial.month.workload.queue[trial.counted]
+    of_queues = [wait[queue == q] for q in range(len(trial.month.base.queues))]
+    late = [metrics.p95(each) for each in of_queues]
+    slowdown = metrics.bounded_slowdown(schedule)[trial.counted]
+    return np.array([wait.mean(), slowdown.mean(), wait.max(), *late]) if wait.size else np.zeros(3 + len(late))

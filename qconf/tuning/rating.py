@@ -1,0 +1,40 @@
+"""What `auto` rates a schedule by: the logarithms of mean wait, mean bounded slowdown and longest wait, weighed.
+
+A tenth less of one is worth the same whatever the others are, so which of two schedules is better does not depend on
+what they are compared with; and what one month gains in mean wait by letting a few wait for days is no gain.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+#: What mean wait and mean bounded slowdown count in an objective.
+OBJECTIVES = {"mean-wait": (1.0, 0.0), "bounded-slowdown": (0.0, 1.0), "mixed": (0.5, 0.5)}
+#: Weights of the logarithms of mean wait and of bounded slowdown: each steadies the other.
+WEIGHTS = {"mean-wait": (1.0, 0.3), "bounded-slowdown": (0.3, 2.0), "mixed": (1.0, 1.0)}
+LONGEST = 0.3  # of the logarithm of the longest wait: a tenth less of it is worth three per cent of the mean
+GRACE = 3600.0  # seconds that the longest waits may grow in any case
+FLOORS = np.array([60.0, 1.0, GRACE])  # added before logarithms are taken: seconds, a slowdown, seconds
+
+
+def gain(after: NDArray[np.float64], before: NDArray[np.float64], objective: str) -> NDArray[np.float64]:
+    """Tell by which share an objective falls; -1 where there was nothing to gain and something is lost.
+
+    The last axis has mean wait and mean bounded slowdown.
+    """
+    ratios = np.divide(after, before, out=np.where(after > 0, 2.0, 1.0), where=before > 0)
+    gained: NDArray[np.float64] = 1.0 - ratios @ np.array(OBJECTIVES[objective])
+    return gained
+
+
+def log_ratios(now: NDArray[np.float64], then: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Compare schedules by mean wait, slowdown and longest wait (the last axis, of length 3 or only the first 2)."""
+    floors = FLOORS[: now.shape[-1]]
+    ratios: NDArray[np.float64] = np.log((now + floors) / (then + floors))
+    return ratios
+
+
+def weights(objective: str) -> NDArray[np.float64]:
+    """Weights of the three logarithms, shape (3,)."""
+    return np.array([*WEIGHTS[objective], LONGEST])
