@@ -1,5 +1,7 @@
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from parsim import metrics
 from parsim.schedule import Schedule
@@ -183,3 +185,9 @@ def test_against_counting_every_second(seed):
         assert metrics.jain_users(workload, schedule) == pytest.approx(
             sum(means) ** 2 / len(means) / np.dot(means, means)
         )
+
+
+@given(st.lists(st.integers(0, 10**9), max_size=60))
+def test_p95_is_the_percentile(waits: list[int]) -> None:
+    values = np.array(waits, dtype=np.int64)
+    assert metrics.p95(values) == pytest.approx(np.percentile(values, 95) if waits else 0.0)

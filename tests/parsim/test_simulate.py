@@ -194,6 +194,11 @@ def test_a_workload_that_cannot_be_is_refused(changes: dict[str, object], messag
         ({"cores": 4, "queues": []}, "queues"),
         ({"cores": 4, "mode": "other"}, "mode"),
         ({"cores": 4, "queues": [Queue(partition=3)], "mode": "partitioned"}, "add up"),
+        (
+            {"cores": 4, "queues": [Queue("a", partition=2), Queue("a", partition=2)], "mode": "partitioned"},
+            r"queues\[1\].name: 'a' is also that of another part",
+        ),
+        ({"cores": 4, "queues": [Queue("pool", partition=4)], "mode": "partitioned"}, r"queues\[0\].name: 'pool'"),
         ({"cores": 4, "queues": [Queue(partition=3)], "mode": "hybrid", "pool": Pool(2)}, "add up"),
         ({"cores": 4, "queues": [Queue(partition=4)], "mode": "hybrid"}, "pool"),
         ({"cores": 4, "queues": [Queue(cores=(3, 2))]}, r"queues\[0\].cores"),

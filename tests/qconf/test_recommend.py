@@ -103,6 +103,43 @@ def test_a_strategy_that_does_not_apply_says_why_and_stops_nobody():
     assert "no partitions can hold them" in row.barred
 
 
+class Kept(dict):
+    """A store that only remembers."""
+
+    def put(self, key, proposal):
+        self[key] = proposal
+
+
+def test_what_promises_a_gain_is_judged_at_two_stages():
+    kept = Kept()
+    found = recommend(history(STARVED, jobs=600), STARVED, strategies=("pp", "static"), options=FEW, store=kept)
+    for row in found.rows:
+        promising = row.gain.gain > 0 and row.name != "current"
+        assert (row.evidence is not None) == promising == (f"{row.name}-early" in kept)
+        assert {f"{row.name}-learned", f"{row.name}-whole"} <= set(kept)
+        assert np.isfinite([row.gain.low, row.gain.high]).all() == promising
+    assert any(row.evidence for row in found.rows)
+
+
+def test_nothing_of_a_judged_part_reaches_what_is_judged_on_it():
+    """Whatever the last third holds, what was learned before it and what was judged before it stay as they were."""
+    asked = []
+    for seed in (0, 1):
+        base, kept = STARVED, Kept()
+        jobs = history(base, jobs=600).jobs
+        later = jobs["submit"] >= jobs["submit"].iloc[0] + (jobs["submit"].iloc[-1] + 1) * 2 / 3
+        other = history(base, jobs=600, seed=5).jobs if seed else jobs
+        jobs.loc[later, ["cores", "runtime", "walltime", "queue"]] = other.loc[
+            later, ["cores", "runtime", "walltime", "queue"]
+        ]
+        changed = History(jobs=jobs, dropped=pd.DataFrame({"reason": []}), changed={}, read=len(jobs))
+        recommend(changed, base, strategies=("pp", "auto"), options=FEW, store=kept)
+        asked.append({key: proposal.config for key, proposal in kept.items() if key.endswith(("early", "learned"))})
+    both = asked[0].keys() & asked[1].keys()
+    assert {"pp-learned", "auto-learned"} <= both
+    assert all(asked[0][key] == asked[1][key] for key in both)
+
+
 def test_it_is_judged_on_jobs_that_it_has_not_learned_from():
     found = answer(STARVED, jobs=600)
     (_, _, learned), (jobs, judged, last) = found.parts["learned"], found.parts["judged"]
