@@ -125,6 +125,18 @@ def utilization(schedule: Schedule, cores: int) -> float:
     return _core_seconds(schedule) / (cores * float(makespan(schedule)))
 
 
+def utilization_window(schedule: Schedule, cores: int, counted: Mask, members: Mask | None = None) -> float:
+    """Share of the `cores` in use, by `members` or all, from first to last submission of the `counted` jobs.
+
+    0 where that is but an instant.
+    """
+    submit = schedule.submit[counted]
+    low, high = (int(submit.min()), int(submit.max())) if submit.size else (0, 0)
+    if low == high:
+        return 0.0
+    return _core_seconds(schedule, (low, high), members) / (cores * float(high - low))
+
+
 def loss_of_capacity(
     schedule: Schedule,
     cores: int,
@@ -267,14 +279,9 @@ def _row(
         row |= _averages(workload, schedule, rows, threshold)
     if counted.any():
         low, high = int(schedule.submit[counted].min()), int(schedule.end[counted].max())
-        last_submit = int(schedule.submit[counted].max())
         area = float(cores)
         row["utilization"] = _core_seconds(schedule, (low, high), members) / (area * (high - low))
-        row["utilization_window"] = (
-            _core_seconds(schedule, (low, last_submit), members) / (area * (last_submit - low))
-            if last_submit > low
-            else 0.0
-        )
+        row["utilization_window"] = utilization_window(schedule, cores, counted, members)
         row["throughput"] = row["jobs"] / (high - low)
         row["loss_of_capacity"] = loss_of_capacity(schedule, cores, window=(low, high), waiting=members)
     return row

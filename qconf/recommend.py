@@ -21,7 +21,7 @@ from qconf.history import History
 from qconf.strategies import BASELINES, Options, Proposal, propose
 from qconf.tuning.bounds import utilization
 from qconf.tuning.evidence import FEWEST_DAYS, Draws, Evidence
-from qconf.tuning.judging import Guards, Tails, Trial, touched
+from qconf.tuning.judging import Guarded, Guards, Trial, touched
 from qconf.tuning.month import Month, UnroutableError
 from qconf.tuning.rating import gain
 from qconf.tuning.sizes import NotApplicableError, Room
@@ -298,13 +298,13 @@ class _Bench:
         broken = [final.why_not] if final.why_not else []
         broken += [f"changes {path}, which is fixed" for path in touched(self.month.base, final.config)]
         evidence = None
-        tails = Tails.of(self.current), Tails.of(judged)
+        guarded = Guarded.of(self.current), Guarded.of(judged)
         if gained.gain > 0 and not broken and row.name != "current":
             learned = [self.propose(row.name, part, stage.learned) for part, stage in self.stages.items()]
             evidence = self.draws.weigh(learned)
             gained = replace(gained, low=evidence.low, high=evidence.high)
-            tails = evidence.before, evidence.after
-        broken += [*self.guards.lengthened(*tails), *self.guards.wasted(self.current, judged)]
+            guarded = evidence.before, evidence.after
+        broken += self.guards.broken(*guarded)
         return replace(row, judged=judged, gain=gained, evidence=evidence, barred="; ".join(broken))
 
 

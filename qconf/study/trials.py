@@ -84,7 +84,7 @@ class Tally:
         return sum(answer != "current" for answer in self.answers)
 
 
-ALL = (Trials(0.0, 1, 100), Trials(0.2, 3, 100), *(Trials(gain, 1, 40) for gain in (0.1, 0.2, 0.3, 0.4)))
+ALL = (Trials(0.0, 1, 100), Trials(0.2, 3, 100), *(Trials(gain, 1, 25) for gain in (0.1, 0.2, 0.3, 0.4)))
 
 
 def run(trials: Sequence[Trials], learned: int, work: Path, workers: int, tell: Callable[[str], None]) -> list[Tally]:
@@ -202,7 +202,7 @@ days.
 
 
 @click.command("trials")
-@click.option("--count", type=click.IntRange(1), help="Histories of each kind.  [default: 100]")
+@click.option("--count", type=click.IntRange(1), help="Histories of each kind.  [default: 100; of one month with a gain 25]")
 @click.option("--learned", default=LEARNED, show_default=True, type=click.IntRange(1), help="Months learned from.")
 @click.option(
     "--out", type=click.Path(path_type=Path), default=ROOT / "docs", help="Folder of trials.md.  [default: docs]"

@@ -13,15 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parsim import metrics
-from qconf.tuning.judging import Simulated, Tails, Trial
+from qconf.tuning.judging import Guarded, Simulated, Trial
 from qconf.tuning.rating import gain, log_ratios, weights
 from qconf.workers import side_by_side
 
-DRAWS = 100
+DRAWS = 60
 FEWEST_DAYS = 2  # to draw from
 BOUNDS = (2.5, 97.5)  # per cent: what is called a 95 % interval
 
-#: Mean wait, mean bounded slowdown, longest wait, then the 95 % wait of each of the base's queues.
+#: Mean wait, mean bounded slowdown, longest wait, use of the machine, then the 95 % wait of each of the base's queues.
 _Numbers = NDArray[np.float64]
 
 
@@ -35,16 +35,16 @@ class Evidence:
         Gain of the objective, 0.2 is a fifth less: median and 95 % interval of the draws.
     worse : float
         Upper end of the interval of the rating (`qconf.tuning.rating`): below 0 it is better, tails included.
-    before, after : Tails
-        To be expected.
+    before, after : Guarded
+        Means over the draws.
     """
 
     expected: float
     low: float
     high: float
     worse: float
-    before: Tails
-    after: Tails
+    before: Guarded
+    after: Guarded
 
     @property
     def certain(self) -> bool:
@@ -70,7 +70,7 @@ class Draws:
         self.before = self._measure([base] * len(trials))
 
     def _measure(self, subjects: Sequence[Simulated]) -> _Numbers:
-        """Numbers of every draw, the mean over its stages; one subject for each stage. Shape (draws, 3 + Q)."""
+        """Numbers of every draw, the mean over its stages; one subject for each stage. Shape (draws, 4 + Q)."""
         tasks = [(trial, subject) for draw in self.drawn for trial, subject in zip(draw, subjects, strict=True)]
         found = np.array(side_by_side(self.workers, _numbers, tasks))
         stages: _Numbers = found.reshape(len(self.drawn), len(subjects), -1).mean(axis=1)
@@ -87,20 +87,23 @@ class Draws:
             low=float(low),
             high=float(high),
             worse=float(np.percentile(ratings, BOUNDS[1])),
-            before=self._tails(self.before),
-            after=self._tails(after),
+            before=self._guarded(self.before),
+            after=self._guarded(after),
         )
 
-    def _tails(self, numbers: _Numbers) -> Tails:
-        longest, *late = numbers.mean(axis=0)[2:].tolist()
-        return Tails(longest, dict(zip(self.names, late, strict=True)))
+    def _guarded(self, numbers: _Numbers) -> Guarded:
+        longest, used, *late = numbers.mean(axis=0)[2:].tolist()
+        return Guarded(dict(zip(self.names, late, strict=True)), longest, used)
 
 
 def _numbers(trial: Trial, subject: Simulated) -> _Numbers:
     schedule = subject.simulate(trial.month)
     wait = schedule.wait[trial.counted].astype(np.float64)
+    base = trial.month.base
+    if not wait.size:
+        return np.zeros(4 + len(base.queues))
     queue = trial.month.workload.queue[trial.counted]
-    of_queues = [wait[queue == q] for q in range(len(trial.month.base.queues))]
-    late = [metrics.p95(each) for each in of_queues]
+    late = [metrics.p95(wait[queue == q]) for q in range(len(base.queues))]
     slowdown = metrics.bounded_slowdown(schedule)[trial.counted]
-    return np.array([wait.mean(), slowdown.mean(), wait.max(), *late]) if wait.size else np.zeros(3 + len(late))
+    used = metrics.utilization_window(schedule, base.machine.cores, trial.counted)
+    return np.array([wait.mean(), slowdown.mean(), wait.max(), used, *late])

@@ -89,23 +89,28 @@ class Trial:
 
 
 @dataclass(frozen=True)
-class Tails:
-    """The longest waits, seconds.
+class Guarded:
+    """What the guard rails look at.
 
     Attributes
     ----------
-    longest : float
     late : dict of str to float
-        95th percentile of each queue of the base.
+        95th percentile of the waits in each queue of the base, seconds.
+    longest : float
+        Longest wait, seconds.
+    used : float
+        Share of the machine in use from first to last submit.
     """
 
-    longest: float
     late: dict[str, float]
+    longest: float
+    used: float
 
     @classmethod
-    def of(cls, summary: Summary) -> Tails:
-        """Take them from metrics."""
-        return cls(summary["max_wait"], {name: values["p95_wait"] for name, values in summary.queues.items()})
+    def of(cls, summary: Summary) -> Guarded:
+        """Take it from metrics."""
+        late = {name: values["p95_wait"] for name, values in summary.queues.items()}
+        return cls(late, summary["max_wait"], summary["utilization_window"])
 
 
 @dataclass(frozen=True)
@@ -126,17 +131,13 @@ class Guards:
     grace: int = 3600
     utilization: float = 0.005
 
-    def lengthened(self, before: Tails, after: Tails) -> Iterator[str]:
-        """Yield which tails grow by more than they may."""
+    def broken(self, before: Guarded, after: Guarded) -> Iterator[str]:
+        """Yield what becomes worse than it may."""
         for name in before.late:
             yield from self._longer(f"95 % wait of queue {name}", before.late[name], after.late[name])
         yield from self._longer("longest wait", before.longest, after.longest)
-
-    def wasted(self, before: Summary, after: Summary) -> Iterator[str]:
-        """Yield whether less of the machine is in use than may be."""
-        used, still = before["utilization_window"], after["utilization_window"]
-        if still < used - self.utilization:
-            yield f"utilization falls from {100 * used:.1f} to {100 * still:.1f} %"
+        if after.used < before.used - self.utilization:
+            yield f"utilization falls from {100 * before.used:.1f} to {100 * after.used:.1f} %"
 
     def _longer(self, what: str, before: float, after: float) -> Iterator[str]:
         if after > max(self.factor * before, before + self.grace):

@@ -4,7 +4,7 @@ import pytest
 from parsim import metrics
 from qconf.strategies import Proposal
 from qconf.strategies.fcfs_easy import undistinguished
-from qconf.tuning.judging import Guards, Tails, Trial, touched
+from qconf.tuning.judging import Guarded, Guards, Trial, touched
 from qconf.tuning.month import Month
 from tests.qconf.tuning.small import DAY, month, three, two
 
@@ -58,28 +58,28 @@ def summaries():
     return good, bad
 
 
-def lengthened(guards, before, after):
-    return list(guards.lengthened(Tails.of(before), Tails.of(after)))
+def broken(guards, before, after):
+    return list(guards.broken(Guarded.of(before), Guarded.of(after)))
 
 
 def test_guards_name_what_gets_worse():
     good, bad = summaries()
-    said = lengthened(Guards(), good, bad)
+    said = broken(Guards(), good, bad)
     assert any(line.startswith("95 % wait of queue long grows") for line in said)
     assert any(line.startswith("longest wait grows") for line in said)
-    assert not lengthened(Guards(), good, good)
-    assert not lengthened(Guards(factor=1e9), good, bad)
+    assert not broken(Guards(), good, good)
+    assert not broken(Guards(factor=1e9, utilization=1), good, bad)
 
 
 def test_guards_forgive_what_is_short():
     good, bad = summaries()
-    assert not lengthened(Guards(factor=1, grace=10**9), good, bad)
+    assert not broken(Guards(factor=1, grace=10**9, utilization=1), good, bad)
 
 
 def test_guards_look_at_the_use_of_the_machine():
     good, bad = summaries()
-    assert any(line.startswith("utilization falls from") for line in Guards(utilization=-1).wasted(good, bad))
-    assert not list(Guards(utilization=1).wasted(good, bad))
+    (said,) = broken(Guards(factor=1e9, utilization=-1), good, bad)
+    assert said.startswith("utilization falls from")
 
 
 def test_a_change_of_what_is_fixed_is_found():
