@@ -202,7 +202,7 @@ days.
 
 
 @click.command("trials")
-@click.option("--count", type=click.IntRange(1), help="Histories of each kind.  [default: 100; of one month with a gain 25]")
+@click.option("--count", type=click.IntRange(1), help="Histories of each kind.  [default: 100, of the power curve 25]")
 @click.option("--learned", default=LEARNED, show_default=True, type=click.IntRange(1), help="Months learned from.")
 @click.option(
     "--out", type=click.Path(path_type=Path), default=ROOT / "docs", help="Folder of trials.md.  [default: docs]"
