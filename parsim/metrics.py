@@ -78,9 +78,9 @@ def max_wait(schedule: Schedule) -> float:
 
 
 def p95(waits: Column) -> float:
-    """95th percentile of some waits, seconds; 0 of none: what `numpy.percentile` gives, ten times as fast."""
+    """95th percentile of some waits, seconds; NaN of none: what `numpy.percentile` gives, ten times as fast."""
     if not waits.size:
-        return 0.0
+        return np.nan
     place = 0.95 * (waits.size - 1)
     below = int(place)
     above = min(below + 1, waits.size - 1)

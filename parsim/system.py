@@ -202,8 +202,8 @@ class System:
             yield from self._pool_problems()
         if not self.is_whole:
             names = self.part_names
-            for i, name in enumerate(names[:-1]):
-                if name in names[:i] or name == names[-1]:
+            for i, name in enumerate(names):
+                if name in names[:i]:
                     yield f"queues[{i}].name", f"{name!r} is also that of another part of the machine"
         sizes = [queue.partition for queue in self.queues] + [self.pool_cores]
         if not self.is_whole and all(map(_is_whole, sizes)):
@@ -259,7 +259,7 @@ class System:
         if self.is_whole:
             return ("machine",)
         names = tuple(queue.name for queue in self.queues)
-        return (*names, "pool")
+        return (*names, "pool" if "pool" not in names else "common pool")
 
     @property
     def part_cores(self) -> tuple[int, ...]:

@@ -58,7 +58,8 @@ class Row:
     whole : Summary or None
         Metrics of `config` on the whole history: learned and judged on the same jobs, so flattering.
     gain : Interval or None
-        Of the objective, on the later part, against the current configuration; its interval is that of `evidence`.
+        Of the objective, on the later part, against the current configuration. The interval is that of `evidence`, not
+        of this one number.
     evidence : Evidence or None
         Whether that is more than chance; None where there is no gain to doubt, or it may not be recommended anyway.
     barred : str
@@ -179,7 +180,7 @@ def recommend(
     for name, (learned_to, judged_to) in STAGES.items():
         cut, end = (first + round((last + 1 - first) * share) for share in (learned_to, judged_to))
         stages[name] = Stage(month.between(first, cut), Trial.of(month, cut, end, WARMUP))
-    late = stages["learned"]
+    earlier, later = stages["early"], stages["learned"]
     names = tuple(dict.fromkeys(("current", *BASELINES, *strategies)))
     settings = {
         "objective": objective,
@@ -198,7 +199,13 @@ def recommend(
             history.epoch + int(part.workload.submit[0]),
             history.epoch + int(part.workload.submit[-1]),
         )
-        for name, part in (("history", month), ("learned", late.learned), ("judged", late.trial.judged))
+        for name, part in (
+            ("history", month),
+            ("learned", later.learned),
+            ("judged", later.trial.judged),
+            ("learned before", earlier.learned),
+            ("judged before", earlier.trial.judged),
+        )
         if len(part)
     }
     bench = _Bench(month, {name: stage for name, stage in stages.items() if stage.enough}, options, guards, store)
@@ -219,10 +226,10 @@ def recommend(
         parts=parts,
         settings=settings,
     )
-    if not late.enough:
+    if not later.enough:
         reason = (
-            f"The history is too short to learn from one part and judge on another: {len(late.learned)} and "
-            f"{len(late.trial.judged)} jobs, judged on {late.trial.days} whole days. At least {FEWEST} are needed in "
+            f"The history is too short to learn from one part and judge on another: {len(later.learned)} and "
+            f"{len(later.trial.judged)} jobs, judged on {later.trial.days} whole days. At least {FEWEST} are needed in "
             f"each, and {FEWEST_DAYS} days. Keep what you have."
         )
         return replace(answer, reason=reason)
@@ -256,9 +263,8 @@ class _Bench:
         first, last = (int(self.month.workload.submit[i]) for i in (0, -1))
         self.whole = Trial.of(self.month, first, last + 1)
         self.base = Proposal(self.month.base)
-        self.late = self.stages.get("learned")
-        if self.late is not None:
-            self.current = self.late.trial.run(self.base)[1]
+        if "learned" in self.stages:
+            self.current = self.stages["learned"].trial.run(self.base)
 
     @cached_property
     def draws(self) -> Draws:
@@ -280,17 +286,18 @@ class _Bench:
         began = time.perf_counter()
         try:
             final = self.propose(name, "whole", self.month)
-            _, whole = self.whole.run(final)
-            row = Row(name, final.config, None, whole, None, decisions=final.decisions)
-            if self.late is not None:
-                row = self.judge(row, final, self.late)
+            row = Row(name, final.config, None, self.whole.run(final), None, decisions=final.decisions)
+            if "learned" in self.stages:
+                row = self.judge(row, final)
         except (NotApplicableError, UnroutableError) as error:
             row = Row(name, None, None, None, None, barred=str(error))
         return replace(row, seconds=time.perf_counter() - began)
 
-    def judge(self, row: Row, final: Proposal, late: Stage) -> Row:
+    def judge(self, row: Row, final: Proposal) -> Row:
         """Judge on the last part and, where that promises a gain, on all the parts and their days drawn anew."""
-        _, judged = late.trial.run(self.propose(row.name, "learned", late.learned))
+        last = self.stages["learned"]
+        learned = self.propose(row.name, "learned", last.learned)
+        judged = last.trial.run(learned)
         before, after = (
             np.array([each["mean_wait"], each["mean_bounded_slowdown"]]) for each in (self.current, judged)
         )
@@ -300,10 +307,15 @@ class _Bench:
         evidence = None
         guarded = Guarded.of(self.current), Guarded.of(judged)
         if gained.gain > 0 and not broken and row.name != "current":
-            learned = [self.propose(row.name, part, stage.learned) for part, stage in self.stages.items()]
-            evidence = self.draws.weigh(learned)
-            gained = replace(gained, low=evidence.low, high=evidence.high)
-            guarded = evidence.before, evidence.after
+            try:
+                earlier = (
+                    [self.propose(row.name, "early", self.stages["early"].learned)] if "early" in self.stages else []
+                )
+                evidence = self.draws.weigh([*earlier, learned])
+                gained = replace(gained, low=evidence.low, high=evidence.high)
+                guarded = evidence.before, evidence.after
+            except (NotApplicableError, UnroutableError) as error:
+                broken.append(f"what it learned from the first third alone cannot be judged on the second: {error}")
         broken += self.guards.broken(*guarded)
         return replace(row, judged=judged, gain=gained, evidence=evidence, barred="; ".join(broken))
 
@@ -323,16 +335,20 @@ def _decide(answer: Recommendation, least_gain: float) -> Recommendation:
         "bounded-slowdown": "mean bounded slowdown",
         "mixed": "the mix of wait and slowdown",
     }[answer.objective]
-    gained = f"{100 * _gain(best):.1f} % (95 % interval {100 * evidence.low:.1f} to {100 * evidence.high:.1f} %)"
+    gained = f"{100 * _gain(best):.1f} %"
+    span = (
+        f"On days like those judged, drawn anew, {100 * evidence.expected:.1f} % are to be expected (95 % interval "
+        f"{100 * evidence.low:.1f} to {100 * evidence.high:.1f} %)"
+    )
     if evidence.expected < least_gain or not evidence.certain:
         why = "may be chance: the interval reaches zero"
         if evidence.low > 0:
-            why = "slower jobs and longer longest waits may outweigh"
+            why = "slowdowns and longest waits may outweigh"
         if evidence.expected < least_gain:
             why = "is not worth a change"
         reason = (
             f"On the last third of the history, which it had not learned from, the best candidate, {best.name}, lowers "
-            f"{what} by {gained}, which {why}. {beaten} Keep what you have."
+            f"{what} by {gained}. {span}, which {why}. {beaten} Keep what you have."
         )
         return replace(answer, reason=" ".join(reason.split()))
     plain = "It is a plain baseline: nothing tuned did better." if best.name in BASELINES else ""
@@ -341,7 +357,7 @@ def _decide(answer: Recommendation, least_gain: float) -> Recommendation:
     reason = (
         f"On the last third of the history, which it had not learned from, {best.name} lowers {what} by "
         f"{gained}; mean wait goes from {before} to {best.judged['mean_wait']:.0f} s. "
-        f"{plain} {beaten}"
+        f"{span}. {plain} {beaten}"
     )
     return replace(answer, verdict="CHANGE", winner=best.name, config=best.config, reason=" ".join(reason.split()))
 
@@ -357,12 +373,13 @@ def _gain(row: Row) -> float:
 
 
 def _beaten(answer: Recommendation, best: Row | None) -> str:
-    """Name the strategies that promised more than the best one but may not be recommended."""
+    """Name the strategies that gained more than the best one but may not be recommended, or promise less."""
     least = max(_gain(best), 0.0) if best is not None else 0.0
     return " ".join(
-        f"{row.name} would gain {100 * _gain(row):.1f} %, but {row.barred}."
+        f"{row.name} would gain {100 * _gain(row):.1f} %, but "
+        f"{row.barred or 'on days drawn anew less is to be expected of it, or for less certain'}."
         for row in answer.rows
-        if row.barred and _gain(row) > least
+        if _gain(row) > least
     )
 
 

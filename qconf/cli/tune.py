@@ -77,8 +77,9 @@ def command(
 ) -> None:
     """Simulate a month of jobs under many queue configurations and write the best one as PBS definitions.
 
-    Every strategy learns from the first two thirds of the history and is judged on the last third. Without
-    --history the sample that ships with the project is used. Without --config, the queues found in the
+    Every strategy learns from the first two thirds of the history and is judged on the last third. What gains
+    there must do so beyond chance: the judged days are drawn anew and simulated again. Less than nine days are
+    too few. Without --history the sample that ships with the project is used. Without --config, the queues found in the
     history are taken as one machine under EASY backfilling.
     """
     from dataclasses import replace

@@ -166,10 +166,9 @@ def inline(svg: str, name: str) -> Markup:
 
 
 def _strategy(recommendation: Recommendation, row: Row) -> dict[str, Any]:
-    gain = row.gain
-    sense = ""
-    if gain is not None and row.name != "current":
-        sense = "better" if gain.low > 0 else ("worse" if gain.gain < 0 else "")
+    sense = "better" if row.evidence is not None and row.evidence.certain else ""
+    if row.gain is not None and row.gain.gain < 0:
+        sense = "worse"
     return {
         "row": row,
         "winner": row.name == recommendation.winner,

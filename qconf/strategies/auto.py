@@ -46,7 +46,7 @@ class _Measure:
     aims : ndarray(float64), shape (3, 2)
         Of all jobs, of the earlier and of the later half.
     longest, late : ndarray(float64), shape (Q,)
-        Longest wait, and 95th percentile of the waits, of each base queue; 0 without jobs.
+        Longest wait, 0 without jobs, and 95th percentile of the waits, NaN without jobs, of each base queue.
     """
 
     aims: NDArray[np.float64]

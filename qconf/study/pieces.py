@@ -168,9 +168,15 @@ def _load(path: Path, key: str, base: SiteConfig) -> tuple[list[Verdict], list[t
 
 def code() -> str:
     """Hash of what computes: a piece is good for the code that it was made with."""
+    return hash_of(
+        Path(parsim.__file__).parent, *(ROOT / "qconf" / name for name in ("tuning", "strategies", "backtest"))
+    )
+
+
+def hash_of(*folders: Path) -> str:
+    """Hash of all modules in these folders."""
     digest = hashlib.sha256()
-    rooms = [Path(parsim.__file__).parent, *(ROOT / "qconf" / name for name in ("tuning", "strategies", "backtest"))]
-    for folder in rooms:
+    for folder in folders:
         for path in sorted(folder.rglob("*.py")):
             digest.update(path.read_bytes())
     return digest.hexdigest()

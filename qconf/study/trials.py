@@ -23,7 +23,7 @@ from qconf.history import History, clean, read
 from qconf.jsons import as_json
 from qconf.recommend import Recommendation, recommend
 from qconf.strategies import Options, propose
-from qconf.study.pieces import ROOT, code
+from qconf.study.pieces import ROOT, hash_of
 from qconf.study.plan import CRAY
 from qconf.synth import generate_month, preset_named, write_history
 from qconf.synth.presets import Preset
@@ -92,7 +92,7 @@ def run(trials: Sequence[Trials], learned: int, work: Path, workers: int, tell: 
     start = load(ROOT / "configs" / CRAY)
     preset = busy(preset_named(PRESET))
     kept = work / "trials.json"
-    key = hashlib.sha256(json.dumps([code(), learned, SEEDS, LEAST_LOAD]).encode()).hexdigest()
+    key = hashlib.sha256(json.dumps([code(), start.model_dump(mode="json"), learned]).encode()).hexdigest()
     found = _load(kept, key)
     best: SiteConfig | None = None
     for each in trials:
@@ -106,6 +106,11 @@ def run(trials: Sequence[Trials], learned: int, work: Path, workers: int, tell: 
         found.append(_tally(each, best, preset, workers))
         write_whole(kept, as_json({"key": key, "tallies": [asdict(tally) for tally in found]}))
     return [tally for each in trials for tally in found if tally.trials == each]
+
+
+def code() -> str:
+    """Hash of all that an answer may depend on."""
+    return hash_of(ROOT / "parsim", ROOT / "qconf")
 
 
 def busy(preset: Preset) -> Preset:
@@ -192,8 +197,8 @@ Written by
 The base is what `auto` finds on {learned} generated months together; then the same, made worse (wide jobs ever
 more ahead of narrow ones) until the former gains a stated part of the mean wait over it on all fresh months together.
 Every fresh history comes from the same generator with another seed, at an offered load of at least {load:g}. Where
-there is nothing to gain the right answer is KEEP; where there is, CHANGE. One month is noisy: judged are its last ten
-days.
+there is nothing to gain the right answer is KEEP; where there is, CHANGE. One month is noisy: judged are its last
+twenty days, ten at a time.
 
 | months in the history | to be gained | CHANGE | KEEP | of these by guard rails alone |
 |---:|---:|---:|---:|---:|

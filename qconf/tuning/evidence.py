@@ -17,8 +17,8 @@ from qconf.tuning.judging import Guarded, Simulated, Trial
 from qconf.tuning.rating import gain, log_ratios, weights
 from qconf.workers import side_by_side
 
-DRAWS = 60
-FEWEST_DAYS = 2  # to draw from
+DRAWS = 100
+FEWEST_DAYS = 3  # to draw from
 BOUNDS = (2.5, 97.5)  # per cent: what is called a 95 % interval
 
 #: Mean wait, mean bounded slowdown, longest wait, use of the machine, then the 95 % wait of each of the base's queues.
@@ -33,7 +33,7 @@ class Evidence:
     ----------
     expected, low, high : float
         Gain of the objective, 0.2 is a fifth less: median and 95 % interval of the draws.
-    worse : float
+    rating_high : float
         Upper end of the interval of the rating (`qconf.tuning.rating`): below 0 it is better, tails included.
     before, after : Guarded
         Means over the draws.
@@ -42,14 +42,14 @@ class Evidence:
     expected: float
     low: float
     high: float
-    worse: float
+    rating_high: float
     before: Guarded
     after: Guarded
 
     @property
     def certain(self) -> bool:
         """Whether neither interval reaches zero."""
-        return self.low > 0 and self.worse < 0
+        return self.low > 0 and self.rating_high < 0
 
 
 class Draws:
@@ -63,47 +63,55 @@ class Draws:
     """
 
     def __init__(self, trials: Sequence[Trial], base: Simulated, objective: str, seed: int, workers: int) -> None:
-        rng = np.random.default_rng(seed)
-        self.drawn = [[trial.redrawn(rng) for trial in trials] for _ in range(DRAWS)]
+        self.trials, self.seed = trials, seed
         self.names = trials[0].month.base.names
         self.objective, self.workers = objective, workers
         self.before = self._measure([base] * len(trials))
 
     def _measure(self, subjects: Sequence[Simulated]) -> _Numbers:
         """Numbers of every draw, the mean over its stages; one subject for each stage. Shape (draws, 4 + Q)."""
-        tasks = [(trial, subject) for draw in self.drawn for trial, subject in zip(draw, subjects, strict=True)]
+        stages = [*enumerate(zip(self.trials, subjects, strict=True))]
+        # Every draw is made again when it is needed: all of a year's would fill the memory.
+        tasks = [(trial, (self.seed, draw, i), subject) for draw in range(DRAWS) for i, (trial, subject) in stages]
         found = np.array(side_by_side(self.workers, _numbers, tasks))
-        stages: _Numbers = found.reshape(len(self.drawn), len(subjects), -1).mean(axis=1)
-        return stages
+        return _mean(found.reshape(DRAWS, len(stages), -1), axis=1)
 
     def weigh(self, subjects: Sequence[Simulated]) -> Evidence:
         """Tell what the draws say of a strategy that proposes `subjects`, one for each stage."""
         after = self._measure(subjects)
         gains = gain(after[:, :2], self.before[:, :2], self.objective)
         ratings = log_ratios(after[:, :3], self.before[:, :3]) @ weights(self.objective)
-        low, high = np.percentile(gains, BOUNDS)
+        low, high = np.nanpercentile(gains, BOUNDS)
         return Evidence(
-            expected=float(np.median(gains)),
+            expected=float(np.nanmedian(gains)),
             low=float(low),
             high=float(high),
-            worse=float(np.percentile(ratings, BOUNDS[1])),
+            rating_high=float(np.nanpercentile(ratings, BOUNDS[1])),
             before=self._guarded(self.before),
             after=self._guarded(after),
         )
 
     def _guarded(self, numbers: _Numbers) -> Guarded:
-        longest, used, *late = numbers.mean(axis=0)[2:].tolist()
-        return Guarded(dict(zip(self.names, late, strict=True)), longest, used)
+        longest, used, *p95 = _mean(numbers, axis=0)[2:].tolist()
+        return Guarded(dict(zip(self.names, p95, strict=True)), longest, used)
 
 
-def _numbers(trial: Trial, subject: Simulated) -> _Numbers:
+def _mean(values: _Numbers, axis: int) -> _Numbers:
+    """Mean of the numbers that there are; NaN of none."""
+    means: _Numbers = np.ma.masked_invalid(values).mean(axis=axis).filled(np.nan)
+    return means
+
+
+def _numbers(whole: Trial, seed: tuple[int, int, int], subject: Simulated) -> _Numbers:
+    """Make a draw and simulate it; NaN for the waits of no job."""
+    trial = whole.redrawn(np.random.default_rng(seed))
     schedule = subject.simulate(trial.month)
     wait = schedule.wait[trial.counted].astype(np.float64)
     base = trial.month.base
     if not wait.size:
-        return np.zeros(4 + len(base.queues))
+        return np.full(4 + len(base.queues), np.nan)
     queue = trial.month.workload.queue[trial.counted]
-    late = [metrics.p95(wait[queue == q]) for q in range(len(base.queues))]
+    p95 = [metrics.p95(wait[queue == q]) for q in range(len(base.queues))]
     slowdown = metrics.bounded_slowdown(schedule)[trial.counted]
     used = metrics.utilization_window(schedule, base.machine.cores, trial.counted)
-    return np.array([wait.mean(), slowdown.mean(), wait.max(), used, *late])
+    return np.array([wait.mean(), slowdown.mean(), wait.max(), used, *p95])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Protocol
 
 import numpy as np
@@ -64,16 +65,15 @@ class Trial:
         """Whole days that are judged."""
         return (self.end - self.start) // DAY
 
-    def run(self, subject: Simulated) -> tuple[Schedule, Summary]:
+    def run(self, subject: Simulated) -> Summary:
         """Simulate what is proposed; the summary counts the judged jobs, by the base configuration's queues."""
         schedule = subject.simulate(self.month)
-        base = self.month.base.system()
-        return schedule, metrics.summary(self.month.workload, schedule, base, counted=self.counted)
+        return metrics.summary(self.month.workload, schedule, self.month.base.system(), counted=self.counted)
 
     @cached_property
     def _by_day(self) -> list[NDArray[np.int64]]:
-        day = (self.month.workload.submit - self.start) // DAY
-        return [np.flatnonzero(day == d) for d in range(self.days)]
+        begins = np.searchsorted(self.month.workload.submit, self.start + DAY * np.arange(self.days + 1))
+        return [np.arange(*each) for each in pairwise(begins)]
 
     def redrawn(self, rng: np.random.Generator) -> Trial:
         """Return as many days of submissions, those of the warm-up too, each drawn from the judged whole days."""
@@ -94,23 +94,23 @@ class Guarded:
 
     Attributes
     ----------
-    late : dict of str to float
-        95th percentile of the waits in each queue of the base, seconds.
+    p95 : dict of str to float
+        95th percentile of the waits in each queue of the base, seconds; NaN without jobs.
     longest : float
         Longest wait, seconds.
     used : float
         Share of the machine in use from first to last submit.
     """
 
-    late: dict[str, float]
+    p95: dict[str, float]
     longest: float
     used: float
 
     @classmethod
     def of(cls, summary: Summary) -> Guarded:
         """Take it from metrics."""
-        late = {name: values["p95_wait"] for name, values in summary.queues.items()}
-        return cls(late, summary["max_wait"], summary["utilization_window"])
+        p95 = {name: values["p95_wait"] for name, values in summary.queues.items()}
+        return cls(p95, summary["max_wait"], summary["utilization_window"])
 
 
 @dataclass(frozen=True)
@@ -133,8 +133,8 @@ class Guards:
 
     def broken(self, before: Guarded, after: Guarded) -> Iterator[str]:
         """Yield what becomes worse than it may."""
-        for name in before.late:
-            yield from self._longer(f"95 % wait of queue {name}", before.late[name], after.late[name])
+        for name in before.p95:
+            yield from self._longer(f"95 % wait of queue {name}", before.p95[name], after.p95[name])
         yield from self._longer("longest wait", before.longest, after.longest)
         if after.used < before.used - self.utilization:
             yield f"utilization falls from {100 * before.used:.1f} to {100 * after.used:.1f} %"

@@ -198,7 +198,6 @@ def test_a_workload_that_cannot_be_is_refused(changes: dict[str, object], messag
             {"cores": 4, "queues": [Queue("a", partition=2), Queue("a", partition=2)], "mode": "partitioned"},
             r"queues\[1\].name: 'a' is also that of another part",
         ),
-        ({"cores": 4, "queues": [Queue("pool", partition=4)], "mode": "partitioned"}, r"queues\[0\].name: 'pool'"),
         ({"cores": 4, "queues": [Queue(partition=3)], "mode": "hybrid", "pool": Pool(2)}, "add up"),
         ({"cores": 4, "queues": [Queue(partition=4)], "mode": "hybrid"}, "pool"),
         ({"cores": 4, "queues": [Queue(cores=(3, 2))]}, r"queues\[0\].cores"),
@@ -290,3 +289,10 @@ def test_no_jobs() -> None:
     assert len(simulate(empty, System.single(4))) == 0
     assert len(simulate(empty, System(4, [Queue(partition=2)], mode="hybrid", pool=Pool(2)))) == 0
     assert len(simulate(empty, System(4, mode="multiqueue"))) == 0
+
+
+def test_a_queue_may_be_called_as_the_pool_is() -> None:
+    jobs = Workload([0, 0], [2, 2], [5, 5], queue=[0, 1])
+    system = System(6, [Queue("pool", partition=2), Queue("b", partition=2)], "hybrid", pool=Pool(2, threshold=0.0))
+    assert system.part_names == ("pool", "b", "common pool")
+    assert simulate(jobs, system).start.tolist() == [0, 0]

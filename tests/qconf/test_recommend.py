@@ -1,12 +1,18 @@
 """The verdict: CHANGE where something is clearly better, KEEP where the base is best or too little is known."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from qconf.history import History
-from qconf.recommend import Guards, recommend
-from qconf.strategies import Options
+from qconf.recommend import Guards, Interval, _decide, recommend
+from qconf.strategies import Options, propose
+from qconf.tuning.evidence import Evidence
+from qconf.tuning.judging import Guarded
+from qconf.tuning.sizes import NotApplicableError
+from tests.qconf.report import small
 from tests.qconf.tuning.small import DAY, LONG, SHORT, month, site, three, two
 
 FEW = Options(samples=20)
@@ -121,23 +127,92 @@ def test_what_promises_a_gain_is_judged_at_two_stages():
     assert any(row.evidence for row in found.rows)
 
 
-def test_nothing_of_a_judged_part_reaches_what_is_judged_on_it():
-    """Whatever the last third holds, what was learned before it and what was judged before it stay as they were."""
+def test_each_stage_learns_from_what_came_before_it(monkeypatch):
     asked = []
-    for seed in (0, 1):
-        base, kept = STARVED, Kept()
-        jobs = history(base, jobs=600).jobs
-        later = jobs["submit"] >= jobs["submit"].iloc[0] + (jobs["submit"].iloc[-1] + 1) * 2 / 3
-        other = history(base, jobs=600, seed=5).jobs if seed else jobs
-        jobs.loc[later, ["cores", "runtime", "walltime", "queue"]] = other.loc[
-            later, ["cores", "runtime", "walltime", "queue"]
-        ]
-        changed = History(jobs=jobs, dropped=pd.DataFrame({"reason": []}), changed={}, read=len(jobs))
-        recommend(changed, base, strategies=("pp", "auto"), options=FEW, store=kept)
-        asked.append({key: proposal.config for key, proposal in kept.items() if key.endswith(("early", "learned"))})
-    both = asked[0].keys() & asked[1].keys()
-    assert {"pp-learned", "auto-learned"} <= both
-    assert all(asked[0][key] == asked[1][key] for key in both)
+
+    def spy(name, learned, options):
+        asked.append((name, int(learned.workload.submit[0]), int(learned.workload.submit[-1])))
+        return propose(name, learned, options)
+
+    monkeypatch.setattr("qconf.recommend.propose", spy)
+    found = recommend(history(STARVED, jobs=600), STARVED, strategies=("pp",), options=FEW)
+    months = [(low, high) for name, low, high in asked if name == "pp"]
+    parts = {name: (low, high) for name, (_, low, high) in found.parts.items()}
+    assert months == [parts["history"], parts["learned"], parts["learned before"]]  # each but once
+    assert parts["learned before"][1] < parts["judged before"][0] <= parts["judged before"][1] <= parts["learned"][1]
+    assert parts["learned"][1] < parts["judged"][0]
+
+
+def test_what_fails_at_the_earlier_stage_stays_in_the_table(monkeypatch):
+    def fails(name, learned, options):
+        if name == "pp" and len(learned) < 300:
+            raise NotApplicableError("no jobs of this kind")
+        return propose(name, learned, options)
+
+    monkeypatch.setattr("qconf.recommend.propose", fails)
+    found = recommend(history(STARVED, jobs=600), STARVED, strategies=("pp",), options=FEW)
+    row = next(row for row in found.rows if row.name == "pp")
+    assert row.judged is not None
+    assert row.evidence is None
+    assert "from the first third alone cannot be judged on the second: no jobs of this kind" in row.barred
+    assert found.winner != "pp"
+
+
+def test_one_stage_is_enough_where_the_first_third_is_empty():
+    jobs = history(STARVED, jobs=600).jobs
+    late = (jobs["submit"] > jobs["submit"].iloc[-1] / 3) | (jobs.index < 5)
+    few = History(jobs=jobs[late], dropped=pd.DataFrame({"reason": []}), changed={}, read=int(late.sum()))
+    kept = Kept()
+    found = recommend(few, STARVED, strategies=("pp",), options=FEW, store=kept)
+    assert any(row.evidence for row in found.rows)
+    assert not [key for key in kept if key.endswith("early")]
+
+
+def decided(**evidence):
+    """The verdict on one candidate that gained 12 % on the last third."""
+    about = {"expected": 0.1, "low": 0.05, "high": 0.15, "rating_high": -0.1} | evidence
+    guarded = Guarded({}, 0.0, 0.0)
+    base = small.recommendation()
+    row = replace(base.rows[3], gain=Interval(0.12), evidence=Evidence(**about, before=guarded, after=guarded))
+    return _decide(replace(base, rows=[base.rows[0], row], verdict="KEEP", winner="current"), 0.02)
+
+
+def test_the_verdict_is_that_of_the_evidence():
+    assert (decided().verdict, decided().winner) == ("CHANGE", "hybrid")
+    assert "10.0 % are to be expected (95 % interval 5.0 to 15.0 %)" in decided().reason
+    for evidence, why in (
+        ({"low": -0.01}, "may be chance: the interval reaches zero"),
+        ({"rating_high": 0.01}, "slowdowns and longest waits may outweigh"),
+        ({"expected": 0.01, "low": 0.001}, "is not worth a change"),
+    ):
+        found = decided(**evidence)
+        assert (found.verdict, found.winner) == ("KEEP", "current")
+        assert why in found.reason
+
+
+def test_the_best_is_that_from_which_most_is_to_be_expected():
+    base, guarded = small.recommendation(), Guarded({}, 0.0, 0.0)
+
+    def row(name, gained, expected, low):
+        evidence = Evidence(expected, low, 0.9, -0.1, guarded, guarded)
+        return replace(base.rows[3], name=name, gain=Interval(gained), evidence=evidence)
+
+    rows = [base.rows[0], row("lucky", 0.5, 0.1, 0.05), row("steady", 0.2, 0.3, 0.05), row("unsure", 0.6, 0.4, -0.1)]
+    found = _decide(replace(base, rows=rows), 0.02)
+    assert found.winner == "steady"
+    assert "lucky would gain 50.0 %, but on days drawn anew less is to be expected of it" in found.reason
+
+
+def test_guards_look_at_the_draws_where_there_are_any():
+    """What the draws bar is barred, however well the last third went."""
+    found = answer(STARVED, jobs=600)
+    promising = [row for row in found.rows if row.evidence is not None]
+    assert promising
+    tight = answer(STARVED, jobs=600, guards=Guards(factor=0.0, grace=-(10**9)))
+    for row, again in zip(found.rows, tight.rows, strict=True):
+        if row in promising:
+            before, after = again.evidence.before.p95["long"], again.evidence.after.p95["long"]
+            assert f"95 % wait of queue long grows from {before / 3600:.1f} to {after / 3600:.1f} h" in again.barred
 
 
 def test_it_is_judged_on_jobs_that_it_has_not_learned_from():

@@ -4,6 +4,7 @@ import pytest
 from click.testing import CliRunner
 
 from qconf.config import load
+from qconf.strategies import Proposal
 from qconf.study import trials
 from qconf.study.plan import CRAY
 from qconf.study.trials import ROOT, Tally, Trials, busy, history, page, worsened
@@ -48,7 +49,7 @@ def test_answers_are_counted_and_kept(tmp_path, monkeypatch, start):
         return Tally(trial, "fcfs", ["current"] * (trial.count - 1) + ["auto"], 1)
 
     monkeypatch.setattr(trials, "_tally", answer)
-    monkeypatch.setattr(trials, "recommend", lambda *_, **__: type("Answer", (), {"config": start}))
+    monkeypatch.setattr(trials, "propose", lambda *_, **__: Proposal(start))
     options = ["--count", "4", "--learned", "1", "--out", str(tmp_path), "--work", str(tmp_path / "work")]
     for _ in range(2):
         assert CliRunner().invoke(trials.command, options, catch_exceptions=False).exit_code == 0

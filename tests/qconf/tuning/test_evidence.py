@@ -1,13 +1,17 @@
 """What is a gain and what is chance: the judged days drawn anew."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from parsim import Schedule, Workload
 from qconf.strategies import Proposal
 from qconf.strategies.fcfs_easy import undistinguished
 from qconf.tuning import rating
 from qconf.tuning.evidence import DRAWS, Draws
-from qconf.tuning.judging import Trial
+from qconf.tuning.judging import Guards, Trial
+from qconf.tuning.month import Month
 from tests.qconf.tuning.small import DAY, month, two
 
 SPAN = 12 * DAY
@@ -32,7 +36,7 @@ BAD = two().with_partitions([8, 56])
 
 def test_against_itself_nothing_is_gained_nor_certain():
     found = draws(GOOD).weigh(stages(GOOD))
-    assert (found.expected, found.low, found.high, found.worse) == (0, 0, 0, 0)
+    assert (found.expected, found.low, found.high, found.rating_high) == (0, 0, 0, 0)
     assert found.before == found.after
     assert not found.certain
 
@@ -41,7 +45,7 @@ def test_against_itself_nothing_is_gained_nor_certain():
 def test_what_is_much_better_is_certain(objective):
     found = draws(BAD, objective).weigh(stages(GOOD))
     assert 0 < found.low < found.expected < found.high < 1
-    assert found.worse < 0
+    assert found.rating_high < 0
     assert found.certain
     assert found.after.longest < found.before.longest
 
@@ -58,7 +62,7 @@ def test_a_mean_that_falls_at_the_price_of_long_waits_is_not_certain():
     found = Draws(trials(base, jobs=1200), Proposal(base), "mean-wait", 0, 1).weigh([narrow_first] * 2)
     assert found.low > 0
     assert found.after.longest > 2 * found.before.longest
-    assert found.worse > 0
+    assert found.rating_high > 0
     assert not found.certain
 
 
@@ -74,10 +78,69 @@ def test_only_the_seed_changes_an_interval():
     assert (found[0].low, found[0].high) != (found[2].low, found[2].high)
 
 
-def test_every_draw_is_a_month_of_its_own():
-    drawn = draws(GOOD).drawn
-    assert len(drawn) == DRAWS
-    assert len({tuple(first.month.workload.submit) for first, _ in drawn}) > DRAWS / 2
+class Told:
+    """Starts every job at once, or keeps all of a draw waiting for a time that the draw decides."""
+
+    def __init__(self, scale, longest=1.0):
+        self.scale, self.longest = scale, longest
+
+    def simulate(self, month):
+        w = month.workload
+        wait = np.full(len(w), int(self.scale * (1000 + w.cores.sum() % 1000)))
+        wait[-1] = int(self.longest * wait[-1])
+        start = w.submit + wait
+        part = np.zeros(len(w), dtype=np.int32)
+        return Schedule(w.submit, start, start + w.effective_runtime, w.cores, part, {}, ("machine",))
+
+
+def test_interval_median_and_tails_are_those_of_the_draws():
+    """Against a known number in every draw: the base waits 1000 to 2000 s, the proposal always half of it."""
+    known = Draws(trials(GOOD), Told(1.0), "mean-wait", 0, 1)
+    found = known.weigh([Told(0.5)] * 2)
+    assert found.expected == pytest.approx(0.5, abs=1e-3)
+    assert found.high - found.low < 2e-3
+    assert found.after.longest == pytest.approx(found.before.longest / 2, abs=1)
+    assert found.after.p95["long"] == pytest.approx(found.before.p95["long"] / 2, abs=1)
+    waits = known.before[:, 0]
+    assert len(set(waits)) > DRAWS / 2  # every draw is a month of its own
+    mixed = known.weigh([Told(0.5), Told(1.0)])
+    assert mixed.expected == pytest.approx(0.25, abs=0.02)
+
+
+def test_the_bounds_are_those_of_95_per_cent():
+    """The gain of draw i is x_i = 1 - (waits of a fixed second) / (waits of the draw)."""
+    known = Draws(trials(GOOD), Told(1.0), "mean-wait", 0, 1)
+    after = known.weigh([Told(0.0)] * 2)
+    assert (after.low, after.expected, after.high) == (1.0, 1.0, 1.0)
+
+    class Fixed(Told):
+        def simulate(self, month):
+            now = super().simulate(month)
+            start = now.submit + 900
+            return replace(now, start=start, end=start + 1)
+
+    found = known.weigh([Fixed(1.0)] * 2)
+    gains = 1 - 900 / known.before[:, 0]
+    assert (found.low, found.expected, found.high) == pytest.approx(
+        tuple(np.percentile(gains, [2.5, 50, 97.5])), abs=1e-3
+    )
+    slowdowns = found.rating_high
+    assert slowdowns > np.median(np.log(960 / (known.before[:, 0] + 60)))
+
+
+def test_a_queue_without_jobs_on_most_days_is_seen_where_it_has_some():
+    base = two()
+    w = month(base, jobs=700, span=SPAN).workload
+    day = (w.submit - 8 * DAY) // DAY
+    rare = Workload(w.submit, w.cores, w.runtime, w.walltime, queue=np.where((w.queue == 0) & (day == 1), 0, 1))
+    whole = Month(rare, base)
+    one = [Trial.of(whole, 8 * DAY, 12 * DAY, 2 * DAY)]
+    found = Draws(one, Told(1.0), "mean-wait", 0, 1).weigh([Told(0.5)])
+    assert found.before.p95["short"] >= 1000
+    none = Month(Workload(w.submit, w.cores, w.runtime, w.walltime, queue=np.ones(len(w), dtype=np.int64)), base)
+    found = Draws([Trial.of(none, 8 * DAY, 12 * DAY)], Told(1.0), "mean-wait", 0, 1).weigh([Told(0.5)])
+    assert np.isnan(found.before.p95["short"])
+    assert not list(Guards().broken(found.before, found.after))
 
 
 def test_a_gain_is_the_share_by_which_the_objective_falls():

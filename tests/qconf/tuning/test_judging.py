@@ -19,7 +19,8 @@ def test_the_warm_up_fills_the_machine_and_is_not_counted():
     submit = here.month.workload.submit
     assert submit.min() >= 4 * DAY
     assert (here.counted == (submit >= 6 * DAY)).all()
-    schedule, summary = here.run(Proposal(here.month.base))
+    summary = here.run(Proposal(here.month.base))
+    schedule = here.month.simulate(here.month.base)
     assert summary["mean_wait"] == pytest.approx(schedule.wait[here.counted].mean())
 
 
@@ -53,8 +54,8 @@ def test_days_that_are_not_whole_are_not_drawn():
 
 def summaries():
     here = trial()
-    _, good = here.run(Proposal(here.month.base.with_partitions([16, 48])))
-    _, bad = here.run(Proposal(here.month.base.with_partitions([48, 16])))
+    good = here.run(Proposal(here.month.base.with_partitions([16, 48])))
+    bad = here.run(Proposal(here.month.base.with_partitions([48, 16])))
     return good, bad
 
 
@@ -106,7 +107,7 @@ def test_a_queue_that_is_gone_keeps_what_its_heirs_have():
 
 def test_queues_of_the_base_are_what_is_summed_up():
     here = trial(base=three())
-    _, summary = here.run(Proposal(undistinguished(here.month.base, "lxf")))
+    summary = here.run(Proposal(undistinguished(here.month.base, "lxf")))
     assert set(summary.queues) == {"short", "long", "wide"}
     assert isinstance(summary, metrics.Summary)
 
@@ -115,7 +116,7 @@ def test_a_month_of_other_queues_is_judged_by_the_base():
     here = trial()
     base = here.month.base
     one = base.with_queues([base.queues[1].model_copy(update={"partition": 64})])
-    _, summary = here.run(Proposal(one))
+    summary = here.run(Proposal(one))
     assert set(summary.queues) == {"short", "long"}
     assert isinstance(here.month, Month)
     assert np.isfinite(summary["mean_wait"])

@@ -4,7 +4,7 @@ import pytest
 from parsim import simulate
 from qconf.tuning.meter import Meter
 from qconf.tuning.sizes import room
-from qconf.tuning.tables import side_by_side, tabulate
+from qconf.tuning.tables import tabulate
 from tests.qconf.tuning.small import month, three, two
 
 
@@ -18,10 +18,6 @@ def test_the_table_adds_up_to_the_simulator(seed, workers):
         config = here.base.with_partitions(units)
         assert table(np.array(units)) == pytest.approx(here.weighted_wait(config))
     assert table(np.array([7, 57])) == np.inf
-
-
-def test_side_by_side_keeps_the_order():
-    assert side_by_side(2, pow, [(2, k) for k in range(20)]) == [2**k for k in range(20)]
 
 
 CHANGES = {
