@@ -305,7 +305,7 @@ class _Bench:
         broken = [final.why_not] if final.why_not else []
         broken += [f"changes {path}, which is fixed" for path in touched(self.month.base, final.config)]
         evidence = None
-        guarded = Guarded.of(self.current), Guarded.of(judged)
+        worse = self.guards.broken(Guarded.of(self.current), Guarded.of(judged))
         if gained.gain > 0 and not broken and row.name != "current":
             try:
                 earlier = (
@@ -313,10 +313,11 @@ class _Bench:
                 )
                 evidence = self.draws.weigh([*earlier, learned])
                 gained = replace(gained, low=evidence.low, high=evidence.high)
-                guarded = evidence.before, evidence.after
+                usual = self.guards.broken(evidence.before, evidence.after)
+                worse = {what: text for what, text in worse.items() if what in usual}  # else it was an unlucky job
             except (NotApplicableError, UnroutableError) as error:
                 broken.append(f"what it learned from the first third alone cannot be judged on the second: {error}")
-        broken += self.guards.broken(*guarded)
+        broken += worse.values()
         return replace(row, judged=judged, gain=gained, evidence=evidence, barred="; ".join(broken))
 
 

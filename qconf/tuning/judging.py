@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -131,17 +130,18 @@ class Guards:
     grace: int = 3600
     utilization: float = 0.005
 
-    def broken(self, before: Guarded, after: Guarded) -> Iterator[str]:
-        """Yield what becomes worse than it may."""
-        for name in before.p95:
-            yield from self._longer(f"95 % wait of queue {name}", before.p95[name], after.p95[name])
-        yield from self._longer("longest wait", before.longest, after.longest)
+    def broken(self, before: Guarded, after: Guarded) -> dict[str, str]:
+        """Return what becomes worse than it may, and how, for a person to read."""
+        waits = {f"95 % wait of queue {name}": (before.p95[name], after.p95[name]) for name in before.p95}
+        waits["longest wait"] = before.longest, after.longest
+        found = {
+            what: f"{what} grows from {then / 3600:.1f} to {now / 3600:.1f} h"
+            for what, (then, now) in waits.items()
+            if now > max(self.factor * then, then + self.grace)
+        }
         if after.used < before.used - self.utilization:
-            yield f"utilization falls from {100 * before.used:.1f} to {100 * after.used:.1f} %"
-
-    def _longer(self, what: str, before: float, after: float) -> Iterator[str]:
-        if after > max(self.factor * before, before + self.grace):
-            yield f"{what} grows from {before / 3600:.1f} to {after / 3600:.1f} h"
+            found["utilization"] = f"utilization falls from {100 * before.used:.1f} to {100 * after.used:.1f} %"
+        return found
 
 
 def touched(base: SiteConfig, other: SiteConfig) -> list[str]:

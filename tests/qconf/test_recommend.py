@@ -1,6 +1,6 @@
 """The verdict: CHANGE where something is clearly better, KEEP where the base is best or too little is known."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -203,16 +203,25 @@ def test_the_best_is_that_from_which_most_is_to_be_expected():
     assert "lucky would gain 50.0 %, but on days drawn anew less is to be expected of it" in found.reason
 
 
-def test_guards_look_at_the_draws_where_there_are_any():
-    """What the draws bar is barred, however well the last third went."""
-    found = answer(STARVED, jobs=600)
-    promising = [row for row in found.rows if row.evidence is not None]
-    assert promising
-    tight = answer(STARVED, jobs=600, guards=Guards(factor=0.0, grace=-(10**9)))
-    for row, again in zip(found.rows, tight.rows, strict=True):
-        if row in promising:
-            before, after = again.evidence.before.p95["long"], again.evidence.after.p95["long"]
-            assert f"95 % wait of queue long grows from {before / 3600:.1f} to {after / 3600:.1f} h" in again.barred
+@dataclass(frozen=True)
+class Told(Guards):
+    """Finds two things broken on the judged third, and in draws what it is told to."""
+
+    usual: tuple[str, ...] = ()
+
+    def broken(self, before, after):
+        if before.used == -1:
+            return {"longest wait": "longest on the third", "utilization": "used on the third"}
+        return dict.fromkeys(self.usual, "in draws")
+
+
+@pytest.mark.parametrize(("usual", "barred"), [((), ""), (("longest wait", "other"), "longest on the third")])
+def test_what_the_judged_third_breaks_by_chance_bars_nobody(monkeypatch, usual, barred):
+    """Only what is also broken in draws, in the words of the third that the tables show."""
+    monkeypatch.setattr("qconf.recommend.Guarded.of", lambda _: Guarded({}, 0.0, -1.0))
+    found = recommend(history(STARVED, jobs=600), STARVED, strategies=("pp",), options=FEW, guards=Told(usual=usual))
+    assert {row.barred for row in found.rows if row.evidence is not None} == {barred}
+    assert {row.barred for row in found.rows if row.evidence is None} == {"longest on the third; used on the third"}
 
 
 def test_it_is_judged_on_jobs_that_it_has_not_learned_from():

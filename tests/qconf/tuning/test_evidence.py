@@ -104,7 +104,7 @@ def test_interval_median_and_tails_are_those_of_the_draws():
     waits = known.before[:, 0]
     assert len(set(waits)) > DRAWS / 2  # every draw is a month of its own
     mixed = known.weigh([Told(0.5), Told(1.0)])
-    assert mixed.expected == pytest.approx(0.25, abs=0.02)
+    assert mixed.expected == pytest.approx(0.25, abs=0.05)  # the stages differ in their waits
 
 
 def test_the_bounds_are_those_of_95_per_cent():
@@ -140,7 +140,7 @@ def test_a_queue_without_jobs_on_most_days_is_seen_where_it_has_some():
     none = Month(Workload(w.submit, w.cores, w.runtime, w.walltime, queue=np.ones(len(w), dtype=np.int64)), base)
     found = Draws([Trial.of(none, 8 * DAY, 12 * DAY)], Told(1.0), "mean-wait", 0, 1).weigh([Told(0.5)])
     assert np.isnan(found.before.p95["short"])
-    assert not list(Guards().broken(found.before, found.after))
+    assert not Guards().broken(found.before, found.after)
 
 
 def test_a_gain_is_the_share_by_which_the_objective_falls():

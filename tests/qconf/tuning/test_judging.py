@@ -60,7 +60,7 @@ def summaries():
 
 
 def broken(guards, before, after):
-    return list(guards.broken(Guarded.of(before), Guarded.of(after)))
+    return list(guards.broken(Guarded.of(before), Guarded.of(after)).values())
 
 
 def test_guards_name_what_gets_worse():
