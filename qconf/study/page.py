@@ -242,5 +242,8 @@ def _plainly(logs: Sequence[Outcome]) -> str:
         "A core that is idle in one partition cannot serve a job that waits for another. What partitions give in",
         "return, a place that long jobs cannot take from short ones, the order of the waiting list gives for less.",
         "",
+        "How often KEEP and CHANGE are right where the truth is known, and how much must be to gain for one month to",
+        "show it: [trials.md](trials.md).",
+        "",
     ]
     return "\n".join(lines)
