@@ -32,9 +32,8 @@ def commands(text):
     """Split a script as qmgr does."""
     out, line = [], ""
     for physical in text.split("\n"):
-        line += physical
-        if line.endswith("\\"):
-            line = line[:-1]
+        line += physical.removesuffix("\\")
+        if physical.endswith("\\"):  # the line as it was read, not what it has been joined to
             continue
         piece, quote, previous = "", "", " "
         for char in line:

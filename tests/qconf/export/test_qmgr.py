@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from qconf.errors import InputError
@@ -30,6 +30,7 @@ def test_lines_are_split_as_qmgr_does():
     ]
 
 
+@example("\\\\\n")
 @given(st.text(alphabet="ab \\\n;#'\"=,", max_size=40))
 def test_split_like_the_model_that_shares_no_code(text):
     try:
