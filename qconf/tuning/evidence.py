@@ -20,6 +20,7 @@ from qconf.workers import side_by_side
 DRAWS = 100
 FEWEST_DAYS = 3  # to draw from
 BOUNDS = (2.5, 97.5)  # per cent: what is called a 95 % interval
+RATED = 95.0  # per cent of the draws in which the rating must be better, too
 
 #: Mean wait, mean bounded slowdown, longest wait, use of the machine, then the 95 % wait of each of the base's queues.
 _Numbers = NDArray[np.float64]
@@ -34,7 +35,7 @@ class Evidence:
     expected, low, high : float
         Gain of the objective, 0.2 is a fifth less: median and 95 % interval of the draws.
     rating_high : float
-        Upper end of the interval of the rating (`qconf.tuning.rating`): below 0 it is better, tails included.
+        What the rating (`qconf.tuning.rating`) stays below in 95 % of the draws: below 0 it is better, tails included.
     before, after : Guarded
         Means over the draws.
     """
@@ -48,7 +49,7 @@ class Evidence:
 
     @property
     def certain(self) -> bool:
-        """Whether neither interval reaches zero."""
+        """Whether neither the gain nor the rating may be chance."""
         return self.low > 0 and self.rating_high < 0
 
 
@@ -86,7 +87,7 @@ class Draws:
             expected=float(np.nanmedian(gains)),
             low=float(low),
             high=float(high),
-            rating_high=float(np.nanpercentile(ratings, BOUNDS[1])),
+            rating_high=float(np.nanpercentile(ratings, RATED)),
             before=self._guarded(self.before),
             after=self._guarded(after),
         )
