@@ -18,7 +18,7 @@ import numpy as np
 from parsim.metrics import Summary
 from qconf.config import SiteConfig
 from qconf.history import History
-from qconf.strategies import BASELINES, Options, Proposal, propose
+from qconf.strategies import BASELINES, Options, Proposal, check_options, propose
 from qconf.tuning.bounds import utilization
 from qconf.tuning.evidence import FEWEST_DAYS, Draws, Evidence
 from qconf.tuning.judging import Guarded, Guards, Trial, touched
@@ -174,6 +174,7 @@ def recommend(
         Told what is being done.
     """
     options, guards = replace(options or Options(), objective=objective), guards or Guards()
+    check_options(options, base)
     month = Month(history.workload(base), base)
     first, last = history.span
     stages = {}

@@ -21,7 +21,7 @@ from qconf.config import SiteConfig
 from qconf.errors import InputError
 from qconf.history import History
 from qconf.history.history import Period
-from qconf.strategies import NAMES, Options, Proposal, check_name, propose
+from qconf.strategies import NAMES, Options, Proposal, check_name, check_options, propose
 from qconf.tuning.judging import touched
 from qconf.tuning.month import Month, UnroutableError
 from qconf.tuning.rating import OBJECTIVES
@@ -199,6 +199,7 @@ def walk(
         check_name(name)
     names = tuple(sorted(names, key=lambda name: NAMES.index(name) if name in NAMES else len(NAMES)))
     options = replace(options or Options(), objective=objective)
+    check_options(options, base)
     stages, skipped = plan_stages(history, periods, fewest, warmup_days)
     by_label = {label: (start, end) for label, start, end in periods}
     first = stages[0].learned

@@ -94,10 +94,8 @@ def command(
     from qconf.strategies import NAMES, Options
     from qconf.tuning.judging import Guards
 
-    if strategy != "auto" and strategy not in NAMES:
-        raise InputError(
-            "no such strategy", field="--strategy", value=strategy, fix=f"choose among auto, {', '.join(NAMES)}"
-        )
+    if strategy not in NAMES:
+        raise InputError("no such strategy", field="--strategy", value=strategy, fix=f"choose among {', '.join(NAMES)}")
     server = None if current is None else Server.read(current)
     began = perf_counter()
     assumed = config_path is None and bool(history)

@@ -35,6 +35,13 @@ NAMES = (
     "auto-guarded",
 )
 BASELINES = ("fcfs-easy", "lxf-easy", "shared")
+#: What options may be that are not numbers of any size.
+CHOICES = {
+    "degree": (None, 1, 2, 3),
+    "split_on": ("walltime", "runtime"),
+    "order": ("size", "random"),
+    "carve": ("live", "partitions"),
+}
 #: Planning disciplines, that no configuration can say: shown where they are named, never recommended.
 PLANNED = tuple(NAMED)
 
@@ -149,13 +156,11 @@ def propose(name: str, month: Month, options: Options | None = None) -> Proposal
         It has nothing to say about this history.
     """
     check_name(name)
+    options = options or Options()
+    check_options(options, month.base)
     if name in PLANNED:
         discipline: Proposal = importlib.import_module(f"{__name__}.planned").discipline(name, month)
         return discipline
-    options = options or Options()
-    if not options.weights or not all(math.isfinite(weight) and weight > 0 for weight in options.weights):
-        fix = "give a positive number for each epoch, the oldest first"
-        raise InputError("no weights of epochs", field="weights", value=list(options.weights), fix=fix)
     module = importlib.import_module(f"{__name__}.{name.replace('-', '_')}")
     answer: Proposal = module.propose(month.weighing(tuple(options.weights)), options)
     return answer
@@ -166,3 +171,16 @@ def check_name(name: str) -> None:
     known = (*NAMES, *PLANNED)
     if name not in known:
         raise InputError("no such strategy", field="strategy", value=name, fix=f"choose among {', '.join(known)}")
+
+
+def check_options(options: Options, base: SiteConfig) -> None:
+    """Raise InputError if an option makes no sense at this site, before any work is done."""
+    choices = CHOICES | ({"reference": base.names} if options.reference is not None else {})
+    for name, known in choices.items():
+        value = getattr(options, name)
+        if value not in known:
+            fix = f"choose among {', '.join(str(each) for each in known if each is not None)}"
+            raise InputError("no such choice", field=name, value=value, fix=fix)
+    if not options.weights or not all(math.isfinite(weight) and weight > 0 for weight in options.weights):
+        fix = "give a positive number for each epoch, the oldest first"
+        raise InputError("no weights of epochs", field="weights", value=list(options.weights), fix=fix)

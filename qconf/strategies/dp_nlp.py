@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parsim import System, simulate
-from qconf.errors import InputError
 from qconf.strategies import Options, Proposal
 from qconf.tuning.bounds import lower_bounds
 from qconf.tuning.descent import descend
@@ -32,9 +31,6 @@ FIRST_STEP = 32  # of so many parts of the machine, one moves first
 
 def propose(month: Month, options: Options) -> Proposal:
     """Find partition sizes; queues stay as they are. Never worse than pp or the current sizes on the history."""
-    if options.degree is not None and options.degree not in DEGREES:
-        fix = f"choose among {', '.join(map(str, DEGREES))}"
-        raise InputError("no such degree of a surrogate", field="degree", value=options.degree, fix=fix)
     key = ("dp-nlp", options.seed, options.samples, options.slack, options.utilization, options.degree)
     return month.remember(key, lambda: _propose(month, options))
 

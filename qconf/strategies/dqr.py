@@ -13,22 +13,14 @@ from typing import Any
 import numpy as np
 
 from qconf.config import SiteConfig
-from qconf.errors import InputError
 from qconf.strategies import Options, Proposal, dp_nlp
 from qconf.tuning.meter import Meter, Waits
 from qconf.tuning.month import Month
 from qconf.tuning.split_merge import Candidate, Layout, mergeable, merged, splits
 
-SPLIT_ON = ("walltime", "runtime")
-ORDERS = ("size", "random")
-
 
 def propose(month: Month, options: Options) -> Proposal:
     """Change sizes, then queues. Never worse than dp-nlp on the history."""
-    for field, allowed in (("split_on", SPLIT_ON), ("order", ORDERS)):
-        value = getattr(options, field)
-        if value not in allowed:
-            raise InputError("no such choice", field=field, value=value, fix=f"choose among {', '.join(allowed)}")
     key = ("dqr", replace(options, workers=1, chunk=None, carve="", degradation=0.0, reference=None))
     return month.remember(key, lambda: _propose(month, options))
 

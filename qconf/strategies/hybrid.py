@@ -13,14 +13,12 @@ import numpy as np
 
 from parsim.system import Pool
 from qconf.config import PoolConfig, SiteConfig
-from qconf.errors import InputError
 from qconf.strategies import Options, Proposal, dp_nlp, dqr
 from qconf.tuning.meter import Meter
 from qconf.tuning.month import Month
 from qconf.tuning.pool import AHEAD, PATH, Carving, Walk, best_of_path, carve, judge
 from qconf.tuning.sizes import Sizes, fixed_partition
 
-CARVE = ("live", "partitions")
 FEW_CORES = 5  # the paper's chunk
 
 
@@ -29,9 +27,6 @@ def propose(month: Month, options: Options) -> Proposal:
 
     Where the pool would make jobs wait longer than they do now, and dqr does not, the answer is dqr's.
     """
-    if options.carve not in CARVE:
-        fix = f"choose among {', '.join(CARVE)}"
-        raise InputError("no such choice", field="carve", value=options.carve, fix=fix)
     first = dqr.propose(month, options)
     config, grid = first.config, month.base.grid
     tau, reference = threshold(month, options.reference)
@@ -93,10 +88,6 @@ def threshold(month: Month, reference: str | None = None) -> tuple[float, str]:
         reference = base.pool.reference
     if reference is None:
         reference = base.queues[int(np.argmax(month.core_seconds))].name
-    if reference not in base.names:
-        raise InputError(
-            "no such queue", field="reference", value=reference, fix=f"choose among {', '.join(base.names)}"
-        )
     return 0.5 * base.queue(reference).priority, reference
 
 

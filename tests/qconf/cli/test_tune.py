@@ -14,7 +14,7 @@ import yaml
 from click.testing import CliRunner, Result
 
 from qconf.cli import qconf
-from qconf.errors import InputError, QconfError
+from qconf.errors import QconfError
 from qconf.report.wording import value_text
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -180,6 +180,11 @@ def test_bad_input_is_one_message_and_nothing_written(small: Path, tmp_path: Pat
     assert "2016-05" in refused(tmp_path, "--history", small, "--config", config, "--month", "2016-05")
 
 
-def test_unknown_strategy_is_named(small: Path, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="magic"):
-        invoke("--history", small, "--cores", 35232, "--strategy", "magic", "--out", tmp_path / "out")
+def test_unknown_names_are_said_before_anything_is_written(small: Path, tmp_path: Path) -> None:
+    given = ("--history", small, "--config", ROOT / "configs/cray-xc40.yaml", "--strategy")
+    message = refused(tmp_path, *given, "magic")
+    assert "--strategy = 'magic': no such strategy. Choose among current, fcfs-easy" in message
+    assert message.count(" auto,") == 1
+    assert "reference = 'huge': no such choice. Choose among" in refused(
+        tmp_path, *given, "hybrid", "--reference", "huge"
+    )
