@@ -28,9 +28,10 @@ from qconf.tuning.split_merge import free_name
 from qconf.workers import side_by_side
 
 ALLOWED = 1.4  # growth of the longest wait, and of a queue's 95 % wait, from which a queue is guarded by priority
-MARGIN = 0.1  # by which what is more complicated must be better, in log score
+MARGIN = 0.25  # by which what is more complicated must be better, in log score: the best of twenty is so much by chance
 TRIED = 8  # best orders that are tried with priorities
 ROUNDS = 8  # of raising priorities
+SPARE = 0.1  # what tails shorter than need be may cost, in log score
 RAISE = 1.8  # what a queue's priority is multiplied by when its tails are too long
 POOLS = (0.0, 0.25, 0.5, 0.75, 0.9)  # shares of the machine in the common pool; 0 is partitions alone
 CAPS = (0.6, 0.8)  # shares of the machine that one queue's running jobs may have
@@ -166,7 +167,7 @@ class _Search:
         # Few jobs stand behind a tail: what just holds on these will not on others, so there is some to spare.
         more = np.where(best.broken | (least > 1), RAISE, 1.0)
         for firm in self.simulate(iter([("to spare", _ordered(self.base, order, least * more))])):
-            if not firm.broken.any() and firm.score < answer.score + MARGIN:
+            if not firm.broken.any() and firm.score < answer.score + SPARE:
                 answer = firm
         entry |= {
             "best": answer.config.order,

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 #: What mean wait and mean bounded slowdown count in an objective.
 OBJECTIVES = {"mean-wait": (1.0, 0.0), "bounded-slowdown": (0.0, 1.0), "mixed": (0.5, 0.5)}
 #: Weights of the logarithms of mean wait and of bounded slowdown: each steadies the other.
-WEIGHTS = {"mean-wait": (1.0, 0.3), "bounded-slowdown": (0.3, 2.0), "mixed": (1.0, 1.0)}
-LONGEST = 0.3  # of the logarithm of the longest wait: a tenth less of it is worth three per cent of the mean
+WEIGHTS = {"mean-wait": (1.0, 0.4), "bounded-slowdown": (0.3, 2.0), "mixed": (1.0, 1.0)}
+LONGEST = 0.35  # of the logarithm of the longest wait
 GRACE = 3600.0  # seconds that the longest waits may grow in any case
 FLOORS = np.array([60.0, 1.0, GRACE])  # added before logarithms are taken: seconds, a slowdown, seconds
 
