@@ -78,7 +78,7 @@ def max_wait(schedule: Schedule) -> float:
 
 
 def p95(waits: Column) -> float:
-    """95th percentile of some waits, seconds; NaN of none: what `numpy.percentile` gives, ten times as fast."""
+    """95th percentile of some waits, seconds; NaN of none: what `numpy.percentile` gives, several times as fast."""
     if not waits.size:
         return np.nan
     place = 0.95 * (waits.size - 1)

@@ -1,0 +1,96 @@
+"""What an order of the waiting list could give at most on the public logs, and how much one month tells of the next.
+
+``python -m tests.benchmarks.frontier [trace...]``. Every order of `auto`'s family, fixed over all judged months, is
+simulated as the walk-forward judges (three days of warm-up); ratios are of means over the months, to ``fcfs-easy``.
+Means of single orders scatter by some per cent, so those of the quadratic surface through all of them are shown beside.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from parsim import System, Workload, metrics, simulate
+from qconf.backtest.walk import FEWEST, WARMUP_DAYS, plan_stages
+from qconf.config import load
+from qconf.history import clean, read
+from qconf.tuning.formulas import GENERAL, family, smooth
+from qconf.workers import side_by_side
+
+ROOT = Path(__file__).resolve().parents[2]
+LOGS = ("SDSC-SP2", "KTH-SP2", "HPC2N")
+LONGEST = 1.4  # longest waits that are allowed, against fcfs-easy
+
+
+def numbers(jobs: Workload, system: System, start: int) -> list[float]:
+    """Mean wait, mean bounded slowdown and longest wait of those submitted from `start` on."""
+    schedule = simulate(jobs, system)
+    counted = jobs.submit >= start
+    wait, slowdown = schedule.wait[counted], metrics.bounded_slowdown(schedule)[counted]
+    return [float(wait.mean()), float(slowdown.mean()), float(wait.max())]
+
+
+def table(name: str, workers: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Simulate fcfs-easy, then every order: (months, 1 + orders, 3) learned from, and judged."""
+    base = load(ROOT / "configs" / f"{name.lower()}.yaml")
+    (path,) = (ROOT.parent / "shared" / "traces").glob(f"{name}-*.swf.gz")
+    history = clean(read([path]), base)
+    periods = history.periods("month")
+    spans = {label: (start, end) for label, start, end in periods}
+    systems = [System.single(base.machine.cores, order) for order in ("fcfs", *(o.formula() for o in family()))]
+    tasks = []
+    stages, _ = plan_stages(history, periods, FEWEST, WARMUP_DAYS)
+    for stage in stages:
+        for start, end, counted in (
+            (*spans[stage.learned], 0),
+            (stage.start - WARMUP_DAYS * 86400, stage.end, stage.start),
+        ):
+            jobs = history.between(start, end).workload(base)
+            jobs = Workload(jobs.submit, jobs.cores, jobs.runtime, jobs.walltime)
+            tasks += [(jobs, system, counted) for system in systems]
+    found = np.array(side_by_side(workers, numbers, tasks)).reshape(len(stages), 2, len(systems), 3)
+    return found[:, 0], found[:, 1]
+
+
+def smoothed(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Put every month's orders on the surface through their logarithms, as high as they are on average."""
+    logs = np.log(values + 1)
+    surfaces = np.array([smooth(family(), month) for month in logs])
+    level = np.exp(logs - surfaces).mean(axis=1, keepdims=True)
+    return np.asarray(np.exp(surfaces) * level - 1)
+
+
+def persistence(learned: NDArray[np.float64], judged: NDArray[np.float64]) -> float:
+    """Correlate what is special to one month's orders, beside the log's mean, with that of the next."""
+    before, after = (np.array([smooth(family(), np.log(month + 1)) for month in each]) for each in (learned, judged))
+    before, after = (each - each.mean(axis=1, keepdims=True) for each in (before, after))
+    return float(np.corrcoef((before - before.mean(axis=0)).ravel(), (after - after.mean(axis=0)).ravel())[0, 1])
+
+
+def main(names: tuple[str, ...], workers: int = 2) -> None:
+    """Print a table per log."""
+    orders = family()
+    for name in names:
+        learned, judged = table(name, workers)
+        reference = judged[:, 0].mean(axis=0)
+        plain, smoother = judged[:, 1:], smoothed(judged[:, 1:])
+        single, surface = (values.mean(axis=0) / reference for values in (plain, smoother))
+        bounded = np.where(surface[:, 2] <= LONGEST, surface[:, 0], np.inf)
+        shown = {
+            "general order": orders.index(GENERAL),
+            "least wait": int(surface[:, 0].argmin()),
+            f"least wait, longest <= {LONGEST:g}": int(bounded.argmin()),
+        }
+        print(f"{name}, {len(judged)} months: wait / slowdown / longest, of the surface and of the order alone")
+        for what, i in shown.items():
+            ratios = "   ".join(" / ".join(f"{value:.3f}" for value in each[i]) for each in (surface, single))
+            print(f"  {what:32} {ratios}   {orders[i].formula()}")
+        every = [persistence(learned[:, 1:, k], judged[:, 1:, k]) for k in range(3)]
+        print(f"  what is special to a month, correlated with the next: {' / '.join(f'{r:.2f}' for r in every)}")
+
+
+if __name__ == "__main__":
+    main(tuple(sys.argv[1:]) or LOGS)
