@@ -37,6 +37,7 @@ LEARNED = 24  # months from which the best configuration is found
 SEEDS = {"learned": 1, "fresh": 3}  # with 2 the rules of the verdict were chosen
 STEPS = 12  # of the bisection that worsens the base
 FARTHEST = 2.0  # largest power of the cores that worsens it
+WIDE = 0.125  # share of the machine above which all jobs go first alike
 
 
 @dataclass(frozen=True)
@@ -51,11 +52,14 @@ class Trials:
         Of each history.
     count : int
         Histories.
+    wide : float
+        Share of the machine above which the worsened base does not prefer wider jobs any more.
     """
 
     gain: float
     months: int
     count: int
+    wide: float = WIDE
 
 
 @dataclass(frozen=True)
@@ -84,7 +88,12 @@ class Tally:
         return sum(answer != "current" for answer in self.answers)
 
 
-ALL = (Trials(0.0, 1, 100), Trials(0.2, 3, 100), *(Trials(gain, 1, 25) for gain in (0.1, 0.2, 0.3, 0.4)))
+ALL = (
+    Trials(0.0, 1, 100),
+    Trials(0.2, 3, 100),
+    *(Trials(gain, 1, 25) for gain in (0.1, 0.2, 0.3, 0.4)),
+    Trials(0.2, 3, 50, wide=1.0),
+)
 
 
 def run(trials: Sequence[Trials], learned: int, work: Path, workers: int, tell: Callable[[str], None]) -> list[Tally]:
@@ -125,30 +134,30 @@ def history(preset: Preset, seed: int, months: range, base: SiteConfig) -> Histo
         return clean(read([write_history(frame, Path(folder, "history.csv.gz"))]), base)
 
 
-def worsened(best: SiteConfig, gain: float, months: Sequence[Month], workers: int) -> SiteConfig:
-    """Let wide jobs go first, more and more, until `best` gains that much over it on these months together."""
+def worsened(best: SiteConfig, trials: Trials, months: Sequence[Month], workers: int) -> SiteConfig:
+    """Let wider jobs go first, more and more, until `best` gains that much over it on these months together."""
 
     def total(config: SiteConfig) -> float:
         return float(sum(side_by_side(workers, _waited, [(month, config) for month in months])))
 
-    if not gain:
+    def wider_first(power: float) -> SiteConfig:
+        alike = int(trials.wide * best.machine.cores)
+        return best.replace(order=f"({best.order}) * min(ncpus, {alike}) ** {power:.4f}")
+
+    if not trials.gain:
         return best
     least, low, high = total(best), 0.0, FARTHEST
     for _ in range(STEPS):
         power = (low + high) / 2
-        if 1 - least / total(_wider_first(best, power)) < gain:
+        if 1 - least / total(wider_first(power)) < trials.gain:
             low = power
         else:
             high = power
-    return _wider_first(best, high)
+    return wider_first(high)
 
 
 def _waited(month: Month, config: SiteConfig) -> int:
     return int(month.simulate(config).wait.sum())
-
-
-def _wider_first(best: SiteConfig, power: float) -> SiteConfig:
-    return best.replace(order=f"({best.order}) * ncpus ** {power:.4f}")
 
 
 def _tally(trials: Trials, best: SiteConfig, preset: Preset, workers: int) -> Tally:
@@ -156,7 +165,7 @@ def _tally(trials: Trials, best: SiteConfig, preset: Preset, workers: int) -> Ta
     drawn = [(preset, SEEDS["fresh"], span, best) for span in spans]
     histories = side_by_side(workers, history, drawn, processes=True)
     months = [Month(each.workload(best), best) for each in histories]
-    base = worsened(best, trials.gain, months, workers)
+    base = worsened(best, trials, months, workers)
     answers = side_by_side(workers, _answer, [(each, base) for each in histories], processes=True)
     return Tally(trials, base.order, [winner for winner, _ in answers], sum(barred for _, barred in answers))
 
@@ -181,11 +190,17 @@ def _load(path: Path, key: str) -> list[Tally]:
 def page(tallies: Sequence[Tally], learned: int, asked: str) -> str:
     """Write what came out, in Markdown."""
     rows = [
-        f"| {t.trials.months} | {100 * t.trials.gain:.0f} % | {t.changed} of {t.trials.count} | "
+        f"| {t.trials.months} | {100 * t.trials.gain:.0f} % | {_worse(t.trials)} | {t.changed} of {t.trials.count} | "
         f"{t.trials.count - t.changed} of {t.trials.count} | {t.barred} |"
         for t in tallies
     ]
     return TEXT.format(command=asked, learned=learned, load=LEAST_LOAD, rows="\n".join(rows))
+
+
+def _worse(trials: Trials) -> str:
+    if not trials.gain:
+        return "no"
+    return "to the widest" if trials.wide == 1 else f"to 1/{1 / trials.wide:.0f} of the machine"
 
 
 TEXT = """# KEEP and CHANGE: how often the answer is right
@@ -194,20 +209,22 @@ Written by
 
     {command}
 
-The base is what `auto` finds on {learned} generated months together; then the same, made worse (wide jobs ever
-more ahead of narrow ones) until the former gains a stated part of the mean wait over it on all fresh months together.
+The base is what `auto` finds on {learned} generated months together; then the same, made worse until the former
+gains a stated part of the mean wait over it on all fresh months together: wider jobs go ever more ahead of narrower
+ones, all those above an eighth of the machine alike. Where the widest of all go first of all ("to the widest"), it is
+these few who lose by any change, and the guard rails say so more often.
 Every fresh history comes from the same generator with another seed, at an offered load of at least {load:g}. Where
 there is nothing to gain the right answer is KEEP; where there is, CHANGE. One month is noisy: judged are its last
 twenty days, ten at a time.
 
-| months in the history | to be gained | CHANGE | KEEP | of these by guard rails alone |
-|---:|---:|---:|---:|---:|
+| months in the history | to be gained | made worse | CHANGE | KEEP | of these by guard rails alone |
+|---:|---:|---|---:|---:|---:|
 {rows}
 """
 
 
 @click.command("trials")
-@click.option("--count", type=click.IntRange(1), help="Histories of each kind.  [default: 100, of the power curve 25]")
+@click.option("--count", type=click.IntRange(1), help="Histories of each kind.  [default: 100, 50 or 25]")
 @click.option("--learned", default=LEARNED, show_default=True, type=click.IntRange(1), help="Months learned from.")
 @click.option(
     "--out", type=click.Path(path_type=Path), default=ROOT / "docs", help="Folder of trials.md.  [default: docs]"

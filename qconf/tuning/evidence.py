@@ -1,7 +1,7 @@
 """Whether a gain is more than chance: the judged days are drawn anew, in any number and order, and simulated again.
 
-The waits of neighbouring days belong together, since a backlog lasts: an interval from resampled waits is too narrow
-by half. So it is the submissions that are resampled, by day: every draw is a month that could have been.
+The waits of neighbouring days belong together, since a backlog lasts: an interval from resampled waits would be too
+narrow. So it is the submissions that are resampled, by day: every draw is a month that could have been.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ from qconf.workers import side_by_side
 DRAWS = 100
 FEWEST_DAYS = 3  # to draw from
 BOUNDS = (2.5, 97.5)  # per cent: what is called a 95 % interval
-RATED = 95.0  # per cent of the draws in which the rating must be better, too
+RATED = (
+    1.645  # standard deviations of the draws by which the rating must be better: 95 of 100, of a normal distribution
+)
 
 #: Mean wait, mean bounded slowdown, longest wait, use of the machine, then the 95 % wait of each of the base's queues.
 _Numbers = NDArray[np.float64]
@@ -35,7 +37,8 @@ class Evidence:
     expected, low, high : float
         Gain of the objective, 0.2 is a fifth less: median and 95 % interval of the draws.
     rating_high : float
-        What the rating (`qconf.tuning.rating`) stays below in 95 % of the draws: below 0 it is better, tails included.
+        What the rating (`qconf.tuning.rating`) stays below in 95 of 100 such draws: below 0 it is better, tails
+        included. From mean and deviation, since a percentile of a hundred draws is itself left to chance.
     before, after : Guarded
         Means over the draws.
     """
@@ -87,7 +90,7 @@ class Draws:
             expected=float(np.nanmedian(gains)),
             low=float(low),
             high=float(high),
-            rating_high=float(np.nanpercentile(ratings, RATED)),
+            rating_high=float(np.nanmean(ratings) + RATED * np.nanstd(ratings, ddof=1)),
             before=self._guarded(self.before),
             after=self._guarded(after),
         )
