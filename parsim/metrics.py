@@ -118,11 +118,17 @@ def makespan(schedule: Schedule) -> int:
     return int(schedule.end.max() - schedule.submit.min()) if len(schedule) else 0
 
 
-def utilization(schedule: Schedule, cores: int) -> float:
-    """Share of the `cores` in use between the first submission and the last end; NaN without jobs."""
-    if not len(schedule):
+def utilization(schedule: Schedule, cores: int, counted: Mask | None = None, members: Mask | None = None) -> float:
+    """Share of the `cores` in use, by `members` or all, from first submission to last end of the `counted` jobs or all.
+
+    NaN without jobs.
+    """
+    rows = slice(None) if counted is None else counted
+    submit, end = schedule.submit[rows], schedule.end[rows]
+    if not submit.size:
         return np.nan
-    return _core_seconds(schedule) / (cores * float(makespan(schedule)))
+    low, high = int(submit.min()), int(end.max())
+    return _core_seconds(schedule, (low, high), members) / (cores * float(high - low))
 
 
 def utilization_window(schedule: Schedule, cores: int, counted: Mask, members: Mask | None = None) -> float:
@@ -279,8 +285,7 @@ def _row(
         row |= _averages(workload, schedule, rows, threshold)
     if counted.any():
         low, high = int(schedule.submit[counted].min()), int(schedule.end[counted].max())
-        area = float(cores)
-        row["utilization"] = _core_seconds(schedule, (low, high), members) / (area * (high - low))
+        row["utilization"] = utilization(schedule, cores, counted, members)
         row["utilization_window"] = utilization_window(schedule, cores, counted, members)
         row["throughput"] = row["jobs"] / (high - low)
         row["loss_of_capacity"] = loss_of_capacity(schedule, cores, window=(low, high), waiting=members)

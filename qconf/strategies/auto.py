@@ -28,7 +28,7 @@ from qconf.tuning.split_merge import free_name
 from qconf.workers import side_by_side
 
 ALLOWED = 1.4  # growth of the longest wait, and of a queue's 95 % wait, from which a queue is guarded by priority
-MARGIN = 0.25  # by which what is more complicated must be better, in log score: the best of twenty is so much by chance
+MARGIN = 0.25  # by which what is more complicated must be better, in log score: the best of twenty in a noisy month
 TRIED = 8  # best orders that are tried with priorities
 ROUNDS = 8  # of raising priorities
 SPARE = 0.1  # what tails shorter than need be may cost, in log score

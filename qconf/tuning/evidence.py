@@ -24,7 +24,8 @@ RATED = (
     1.645  # standard deviations of the draws by which the rating must be better: 95 of 100, of a normal distribution
 )
 
-#: Mean wait, mean bounded slowdown, longest wait, use of the machine, then the 95 % wait of each of the base's queues.
+#: Mean wait, mean bounded slowdown, longest wait, use of the machine until the last submit and until the last end, then
+#: the 95 % wait of each of the base's queues.
 _Numbers = NDArray[np.float64]
 
 
@@ -73,7 +74,7 @@ class Draws:
         self.before = self._measure([base] * len(trials))
 
     def _measure(self, subjects: Sequence[Simulated]) -> _Numbers:
-        """Numbers of every draw, the mean over its stages; one subject for each stage. Shape (draws, 4 + Q)."""
+        """Numbers of every draw, the mean over its stages; one subject for each stage. Shape (draws, 5 + Q)."""
         stages = [*enumerate(zip(self.trials, subjects, strict=True))]
         # Every draw is made again when it is needed: all of a year's would fill the memory.
         tasks = [(trial, (self.seed, draw, i), subject) for draw in range(DRAWS) for i, (trial, subject) in stages]
@@ -96,8 +97,8 @@ class Draws:
         )
 
     def _guarded(self, numbers: _Numbers) -> Guarded:
-        longest, used, *p95 = _mean(numbers, axis=0)[2:].tolist()
-        return Guarded(dict(zip(self.names, p95, strict=True)), longest, used)
+        longest, used, used_to_end, *p95 = _mean(numbers, axis=0)[2:].tolist()
+        return Guarded(dict(zip(self.names, p95, strict=True)), longest, used, used_to_end)
 
 
 def _mean(values: _Numbers, axis: int) -> _Numbers:
@@ -113,9 +114,10 @@ def _numbers(whole: Trial, seed: tuple[int, int, int], subject: Simulated) -> _N
     wait = schedule.wait[trial.counted].astype(np.float64)
     base = trial.month.base
     if not wait.size:
-        return np.full(4 + len(base.queues), np.nan)
+        return np.full(5 + len(base.queues), np.nan)
     queue = trial.month.workload.queue[trial.counted]
     p95 = [metrics.p95(wait[queue == q]) for q in range(len(base.queues))]
     slowdown = metrics.bounded_slowdown(schedule)[trial.counted]
-    used = metrics.utilization_window(schedule, base.machine.cores, trial.counted)
-    return np.array([wait.mean(), slowdown.mean(), wait.max(), used, *p95])
+    uses = (metrics.utilization_window, metrics.utilization)
+    used = [use(schedule, base.machine.cores, trial.counted) for use in uses]
+    return np.array([wait.mean(), slowdown.mean(), wait.max(), *used, *p95])

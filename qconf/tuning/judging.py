@@ -97,19 +97,20 @@ class Guarded:
         95th percentile of the waits in each queue of the base, seconds; NaN without jobs.
     longest : float
         Longest wait, seconds.
-    used : float
-        Share of the machine in use from first to last submit.
+    used, used_to_end : float
+        Share of the machine in use from first to last submit, and from first submit to last end.
     """
 
     p95: dict[str, float]
     longest: float
     used: float
+    used_to_end: float
 
     @classmethod
     def of(cls, summary: Summary) -> Guarded:
         """Take it from metrics."""
         p95 = {name: values["p95_wait"] for name, values in summary.queues.items()}
-        return cls(p95, summary["max_wait"], summary["utilization_window"])
+        return cls(p95, summary["max_wait"], summary["utilization_window"], summary["utilization"])
 
 
 @dataclass(frozen=True)
@@ -123,7 +124,8 @@ class Guards:
     grace : int
         Seconds that they may grow in any case: a wait of a minute that becomes three is no harm.
     utilization : float
-        Most by which the share of the machine in use may fall.
+        Most by which the share of the machine in use may fall, both while jobs come and until the last ends: what is
+        only done later, long jobs after short ones, is no waste, nor is a last job that others need not wait for.
     """
 
     factor: float = 1.5
@@ -139,7 +141,8 @@ class Guards:
             for what, (then, now) in waits.items()
             if now > max(self.factor * then, then + self.grace)
         }
-        if after.used < before.used - self.utilization:
+        falls = min(before.used - after.used, before.used_to_end - after.used_to_end)
+        if falls > self.utilization:
             found["utilization"] = f"utilization falls from {100 * before.used:.1f} to {100 * after.used:.1f} %"
         return found
 

@@ -83,6 +83,12 @@ def test_guards_look_at_the_use_of_the_machine():
     assert said.startswith("utilization falls from")
 
 
+@pytest.mark.parametrize(("used", "to_end", "harm"), [(0.7, 0.6, True), (0.7, 0.7, False), (0.8, 0.6, False)])
+def test_what_only_ends_later_is_no_waste(used, to_end, harm):
+    before, after = Guarded({}, 0.0, 0.8, 0.7), Guarded({}, 0.0, used, to_end)
+    assert bool(Guards().broken(before, after)) is harm
+
+
 def test_a_change_of_what_is_fixed_is_found():
     base = two(fixed=("queues.long", "order", "queues.*.max_user_run"))
     long_only = base.queues[1].model_copy(update={"priority": 3.0})
