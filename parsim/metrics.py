@@ -330,11 +330,9 @@ def _jain_users(user: Column, values: Floats) -> float:
     return jain(np.bincount(index, weights=values[known]) / np.maximum(np.bincount(index), 1))
 
 
-def _core_seconds(schedule: Schedule, window: tuple[int, int] | None = None, members: Mask | None = None) -> float:
-    """Core-seconds used, within `window` and by `members`."""
-    start, end = schedule.start, schedule.end
-    if window is not None:
-        start, end = np.maximum(start, window[0]), np.minimum(end, window[1])
+def _core_seconds(schedule: Schedule, window: tuple[int, int], members: Mask | None) -> float:
+    """Core-seconds used within `window`, by `members` or all."""
+    start, end = np.maximum(schedule.start, window[0]), np.minimum(schedule.end, window[1])
     used = schedule.cores.astype(np.float64) * np.maximum(end - start, 0)
     return float(used.sum() if members is None else used[members].sum())
 

@@ -18,7 +18,7 @@ import numpy as np
 from parsim.metrics import Summary
 from qconf.config import SiteConfig
 from qconf.history import History
-from qconf.strategies import BASELINES, Options, Proposal, check_options, propose
+from qconf.strategies import BASELINES, Options, Proposal, check, propose
 from qconf.tuning.bounds import utilization
 from qconf.tuning.evidence import FEWEST_DAYS, Draws, Evidence
 from qconf.tuning.judging import Guarded, Guards, Trial, touched
@@ -174,7 +174,8 @@ def recommend(
         Told what is being done.
     """
     options, guards = replace(options or Options(), objective=objective), guards or Guards()
-    check_options(options, base)
+    names = tuple(dict.fromkeys(("current", *BASELINES, *strategies)))
+    check(names, options, base)
     month = Month(history.workload(base), base)
     first, last = history.span
     stages = {}
@@ -182,7 +183,6 @@ def recommend(
         cut, end = (first + round((last + 1 - first) * share) for share in (learned_to, judged_to))
         stages[name] = Stage(month.between(first, cut), Trial.of(month, cut, end, WARMUP))
     earlier, later = stages["early"], stages["learned"]
-    names = tuple(dict.fromkeys(("current", *BASELINES, *strategies)))
     settings = {
         "objective": objective,
         "seed": options.seed,
@@ -306,7 +306,7 @@ class _Bench:
         broken = [final.why_not] if final.why_not else []
         broken += [f"changes {path}, which is fixed" for path in touched(self.month.base, final.config)]
         evidence = None
-        worse = self.guards.broken(Guarded.of(self.current), Guarded.of(judged))
+        worse = self.guards.broken(Guarded.of(self.current), Guarded.of(judged), last.trial.days)
         if gained.gain > 0 and not broken and row.name != "current":
             try:
                 earlier = (
@@ -314,7 +314,7 @@ class _Bench:
                 )
                 evidence = self.draws.weigh([*earlier, learned])
                 gained = replace(gained, low=evidence.low, high=evidence.high)
-                usual = self.guards.broken(evidence.before, evidence.after)
+                usual = self.guards.broken(evidence.before, evidence.after, last.trial.days)
                 worse = {what: text for what, text in worse.items() if what in usual}  # else it was an unlucky job
             except (NotApplicableError, UnroutableError) as error:
                 broken.append(f"what it learned from the first third alone cannot be judged on the second: {error}")

@@ -21,10 +21,9 @@ from qconf.config import SiteConfig
 from qconf.errors import InputError
 from qconf.history import History
 from qconf.history.history import Period
-from qconf.strategies import NAMES, Options, Proposal, check_name, check_options, propose
+from qconf.strategies import NAMES, Options, Proposal, check, propose
 from qconf.tuning.judging import touched
 from qconf.tuning.month import Month, UnroutableError
-from qconf.tuning.rating import OBJECTIVES
 from qconf.tuning.sizes import NotApplicableError
 
 DAY = 86400
@@ -191,15 +190,10 @@ def walk(
     settings: dict[str, Any],
 ) -> Backtest:
     """Judge every strategy on each of the periods (label, start, end) but the first; see `backtest`."""
-    if objective not in OBJECTIVES:
-        fix = f"choose among {', '.join(OBJECTIVES)}"
-        raise InputError("no such objective", field="objective", value=objective, fix=fix)
-    names = tuple(dict.fromkeys((*REFERENCES, *strategies)))
-    for name in names:
-        check_name(name)
-    names = tuple(sorted(names, key=lambda name: NAMES.index(name) if name in NAMES else len(NAMES)))
     options = replace(options or Options(), objective=objective)
-    check_options(options, base)
+    names = tuple(dict.fromkeys((*REFERENCES, *strategies)))
+    check(names, options, base)
+    names = tuple(sorted(names, key=lambda name: NAMES.index(name) if name in NAMES else len(NAMES)))
     stages, skipped = plan_stages(history, periods, fewest, warmup_days)
     by_label = {label: (start, end) for label, start, end in periods}
     first = stages[0].learned

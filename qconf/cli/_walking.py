@@ -61,15 +61,14 @@ def walk_options(function: F) -> F:
 
 def names(strategies: str | None) -> tuple[str, ...]:
     """Split and check ``--strategies``; all where it is not given."""
-    from qconf.strategies import NAMES, check_name
+    from qconf.strategies import NAMES, check_names
 
     if strategies is None:
         return NAMES
     found = tuple(name.strip() for name in strategies.split(",") if name.strip())
     if not found:
         raise click.UsageError("--strategies names none")
-    for name in found:
-        check_name(name)
+    check_names(found)
     return found
 
 

@@ -60,7 +60,7 @@ def command(
     from qconf.cli._walking import Progress, base_of, finish, names, paths, stem
     from qconf.history import clean, read
     from qconf.resume import Workshop, question
-    from qconf.strategies import Options
+    from qconf.strategies import Options, check
     from qconf.walks import check_walk_target
 
     if not history:
@@ -74,6 +74,7 @@ def command(
     jobs = cut(clean(records, base), None, start, end)
     loaded = perf_counter()
     options = Options(seed=seed, workers=workers, objective=objective, **search)
+    check(wanted, options, base)
     settings = {"objective": objective, "seed": seed, **search, "period": period, "span": jobs.span}
     workshop = Workshop(directory, question([source.sha256 for source in jobs.sources], base, settings), resume=resume)
     with Progress() as progress:

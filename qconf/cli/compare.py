@@ -55,7 +55,7 @@ def command(
     from qconf.cli._walking import Progress, base_of, finish, names, paths, stem
     from qconf.history import clean, read
     from qconf.resume import Workshop, question
-    from qconf.strategies import Options
+    from qconf.strategies import Options, check
     from qconf.walks import check_walk_target
 
     for option, given in (("--history", history), ("--next", later)):
@@ -72,6 +72,7 @@ def command(
     both = join(jobs, judged)
     loaded = perf_counter()
     options = Options(seed=seed, workers=workers, objective=objective, **search)
+    check(wanted, options, base)
     settings = {"objective": objective, "seed": seed, **search}
     workshop = Workshop(directory, question([source.sha256 for source in both.sources], base, settings), resume=resume)
     with Progress() as progress:

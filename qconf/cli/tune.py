@@ -91,7 +91,7 @@ def command(
     from qconf.report.tables import print_recommendation
     from qconf.resume import Workshop, question
     from qconf.runs import check_target, write_run
-    from qconf.strategies import NAMES, Options
+    from qconf.strategies import NAMES, Options, check
     from qconf.tuning.judging import Guards
 
     if strategy not in NAMES:
@@ -110,6 +110,7 @@ def command(
     check_target(directory, [*history, *inputs.values()])
     options = Options(seed=seed, workers=workers, **search)
     wanted = DEFAULT if strategy == "auto" else (strategy,)
+    check(wanted, options, base)
     settings = {"objective": objective, "seed": seed, "span": jobs.span, **search}
     workshop = Workshop(directory, question([source.sha256 for source in jobs.sources], base, settings), resume=resume)
     with _Progress(len(dict.fromkeys((*wanted, "current")))) as progress:

@@ -17,6 +17,7 @@ from parsim.verify import Violation, check_schedule
 from qconf.config import SiteConfig
 from qconf.errors import InputError
 from qconf.tuning.month import WEIGHTS, Month, Runtimes
+from qconf.tuning.rating import OBJECTIVES
 
 #: In the order in which tables show them; each is a module of this package.
 NAMES = (
@@ -35,12 +36,21 @@ NAMES = (
     "auto-guarded",
 )
 BASELINES = ("fcfs-easy", "lxf-easy", "shared")
-#: What options may be that are not numbers of any size.
-CHOICES = {
+#: What the options may be that are chosen from a list, and from where to where the numbers may go.
+CHOICES: dict[str, tuple[object, ...]] = {
+    "objective": tuple(OBJECTIVES),
     "degree": (None, 1, 2, 3),
     "split_on": ("walltime", "runtime"),
     "order": ("size", "random"),
     "carve": ("live", "partitions"),
+}
+RANGES = {
+    "workers": (1, math.inf),
+    "samples": (1, math.inf),
+    "slack": (0, 1),
+    "utilization": (0, 1),
+    "chunk": (1, math.inf),
+    "degradation": (0, math.inf),
 }
 #: Planning disciplines, that no configuration can say: shown where they are named, never recommended.
 PLANNED = tuple(NAMED)
@@ -155,9 +165,8 @@ def propose(name: str, month: Month, options: Options | None = None) -> Proposal
     NotApplicableError
         It has nothing to say about this history.
     """
-    check_name(name)
     options = options or Options()
-    check_options(options, month.base)
+    check((name,), options, month.base)
     if name in PLANNED:
         discipline: Proposal = importlib.import_module(f"{__name__}.planned").discipline(name, month)
         return discipline
@@ -166,21 +175,30 @@ def propose(name: str, month: Month, options: Options | None = None) -> Proposal
     return answer
 
 
-def check_name(name: str) -> None:
-    """Raise InputError if there is no strategy of this name."""
-    known = (*NAMES, *PLANNED)
-    if name not in known:
-        raise InputError("no such strategy", field="strategy", value=name, fix=f"choose among {', '.join(known)}")
-
-
-def check_options(options: Options, base: SiteConfig) -> None:
-    """Raise InputError if an option makes no sense at this site, before any work is done."""
-    choices = CHOICES | ({"reference": base.names} if options.reference is not None else {})
-    for name, known in choices.items():
-        value = getattr(options, name)
-        if value not in known:
-            fix = f"choose among {', '.join(str(each) for each in known if each is not None)}"
-            raise InputError("no such choice", field=name, value=value, fix=fix)
+def check(names: Sequence[str], options: Options, base: SiteConfig) -> None:
+    """Raise InputError if there is no such strategy, or an option makes no sense at this site: before any work."""
+    check_names(names)
+    for field_, known in CHOICES.items():
+        _one_of(field_, getattr(options, field_), known)
+    if options.reference is not None:
+        _one_of("reference", options.reference, base.names)
+    for field_, (least, most) in RANGES.items():
+        value = getattr(options, field_)
+        if value is not None and not least <= value <= most:
+            fix = f"give a number from {least:g} to {most:g}" if math.isfinite(most) else f"give {least:g} or more"
+            raise InputError("makes no sense", field=field_, value=value, fix=fix)
     if not options.weights or not all(math.isfinite(weight) and weight > 0 for weight in options.weights):
         fix = "give a positive number for each epoch, the oldest first"
         raise InputError("no weights of epochs", field="weights", value=list(options.weights), fix=fix)
+
+
+def check_names(names: Sequence[str]) -> None:
+    """Raise InputError if there is no such strategy."""
+    for name in names:
+        _one_of("strategy", name, (*NAMES, *PLANNED))
+
+
+def _one_of(field_: str, value: object, known: Sequence[object]) -> None:
+    if value not in known:
+        fix = f"choose among {', '.join(str(each) for each in known if each is not None)}"
+        raise InputError(f"no such {field_}", field=field_, value=value, fix=fix)

@@ -57,7 +57,7 @@ class _Measure:
 
 @dataclass(frozen=True, eq=False)
 class _Candidate:
-    """A configuration, what it gives, and its score: 0 is as good as the base, -0.1 about a tenth better."""
+    """A configuration, what it gives, and its score: 0 is as good as the base, -0.1 a tenth less wait."""
 
     what: str
     config: SiteConfig

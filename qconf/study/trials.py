@@ -18,6 +18,7 @@ import click
 import pandas as pd
 
 from qconf.config import SiteConfig, load
+from qconf.errors import QconfError
 from qconf.files import write_whole
 from qconf.history import History, clean, read
 from qconf.jsons import as_json
@@ -34,7 +35,7 @@ PRESET = "cray-xc40"
 LEAST_LOAD = 0.8  # offered load of every month
 SEARCHED = ("auto", "auto-guarded")
 LEARNED = 24  # months from which the best configuration is found
-SEEDS = {"learned": 1, "fresh": 3}  # with 2 the rules of the verdict were chosen
+SEEDS = {"learned": 1, "fresh": 4}  # with 2 the rules of the verdict were chosen, with 3 those before them were tried
 STEPS = 12  # of the bisection that worsens the base
 FARTHEST = 2.0  # largest power of the cores that worsens it
 WIDE = 0.125  # share of the machine above which all jobs go first alike
@@ -153,6 +154,8 @@ def worsened(best: SiteConfig, trials: Trials, months: Sequence[Month], workers:
             low = power
         else:
             high = power
+    if 1 - least / total(wider_first(high)) < trials.gain:
+        raise QconfError(f"no base is so much worse that {trials.gain:.0%} are to be gained")
     return wider_first(high)
 
 
@@ -211,8 +214,8 @@ Written by
 
 The base is what `auto` finds on {learned} generated months together; then the same, made worse until the former
 gains a stated part of the mean wait over it on all fresh months together: wider jobs go ever more ahead of narrower
-ones, all those above an eighth of the machine alike. Where the widest of all go first of all ("to the widest"), it is
-these few who lose by any change, and the guard rails say so more often.
+ones, up to a part of the machine above which all are alike. Where the widest of all go first of all ("to the widest"),
+it is these few who lose most by a change.
 Every fresh history comes from the same generator with another seed, at an offered load of at least {load:g}. Where
 there is nothing to gain the right answer is KEEP; where there is, CHANGE. One month is noisy: judged are its last
 twenty days, ten at a time.

@@ -24,8 +24,7 @@ RATED = (
     1.645  # standard deviations of the draws by which the rating must be better: 95 of 100, of a normal distribution
 )
 
-#: Mean wait, mean bounded slowdown, longest wait, use of the machine until the last submit and until the last end, then
-#: the 95 % wait of each of the base's queues.
+#: Mean wait, mean bounded slowdown, longest wait, use of the machine, then the 95 % wait of each of the base's queues.
 _Numbers = NDArray[np.float64]
 
 
@@ -38,8 +37,8 @@ class Evidence:
     expected, low, high : float
         Gain of the objective, 0.2 is a fifth less: median and 95 % interval of the draws.
     rating_high : float
-        What the rating (`qconf.tuning.rating`) stays below in 95 of 100 such draws: below 0 it is better, tails
-        included. From mean and deviation, since a percentile of a hundred draws is itself left to chance.
+        Mean of the rating (`qconf.tuning.rating`) and `RATED` deviations: below 0 it is better beyond chance, tails
+        included. Not a percentile, which of a hundred draws is itself left to chance.
     before, after : Guarded
         Means over the draws.
     """
@@ -74,7 +73,7 @@ class Draws:
         self.before = self._measure([base] * len(trials))
 
     def _measure(self, subjects: Sequence[Simulated]) -> _Numbers:
-        """Numbers of every draw, the mean over its stages; one subject for each stage. Shape (draws, 5 + Q)."""
+        """Numbers of every draw, the mean over its stages; one subject for each stage. Shape (draws, 4 + Q)."""
         stages = [*enumerate(zip(self.trials, subjects, strict=True))]
         # Every draw is made again when it is needed: all of a year's would fill the memory.
         tasks = [(trial, (self.seed, draw, i), subject) for draw in range(DRAWS) for i, (trial, subject) in stages]
@@ -97,8 +96,8 @@ class Draws:
         )
 
     def _guarded(self, numbers: _Numbers) -> Guarded:
-        longest, used, used_to_end, *p95 = _mean(numbers, axis=0)[2:].tolist()
-        return Guarded(dict(zip(self.names, p95, strict=True)), longest, used, used_to_end)
+        longest, used, *p95 = _mean(numbers, axis=0)[2:].tolist()
+        return Guarded(dict(zip(self.names, p95, strict=True)), longest, used)
 
 
 def _mean(values: _Numbers, axis: int) -> _Numbers:
@@ -114,10 +113,9 @@ def _numbers(whole: Trial, seed: tuple[int, int, int], subject: Simulated) -> _N
     wait = schedule.wait[trial.counted].astype(np.float64)
     base = trial.month.base
     if not wait.size:
-        return np.full(5 + len(base.queues), np.nan)
+        return np.full(4 + len(base.queues), np.nan)
     queue = trial.month.workload.queue[trial.counted]
     p95 = [metrics.p95(wait[queue == q]) for q in range(len(base.queues))]
     slowdown = metrics.bounded_slowdown(schedule)[trial.counted]
-    uses = (metrics.utilization_window, metrics.utilization)
-    used = [use(schedule, base.machine.cores, trial.counted) for use in uses]
-    return np.array([wait.mean(), slowdown.mean(), wait.max(), *used, *p95])
+    used = metrics.utilization_window(schedule, base.machine.cores, trial.counted)
+    return np.array([wait.mean(), slowdown.mean(), wait.max(), used, *p95])

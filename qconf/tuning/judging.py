@@ -16,6 +16,7 @@ from qconf.config import QueueConfig, SiteConfig
 from qconf.tuning.month import Month
 
 DAY = 86400
+MONTH = 30  # days
 
 
 class Simulated(Protocol):
@@ -97,20 +98,19 @@ class Guarded:
         95th percentile of the waits in each queue of the base, seconds; NaN without jobs.
     longest : float
         Longest wait, seconds.
-    used, used_to_end : float
-        Share of the machine in use from first to last submit, and from first submit to last end.
+    used : float
+        Share of the machine in use from first to last submit.
     """
 
     p95: dict[str, float]
     longest: float
     used: float
-    used_to_end: float
 
     @classmethod
     def of(cls, summary: Summary) -> Guarded:
         """Take it from metrics."""
         p95 = {name: values["p95_wait"] for name, values in summary.queues.items()}
-        return cls(p95, summary["max_wait"], summary["utilization_window"], summary["utilization"])
+        return cls(p95, summary["max_wait"], summary["utilization_window"])
 
 
 @dataclass(frozen=True)
@@ -124,16 +124,16 @@ class Guards:
     grace : int
         Seconds that they may grow in any case: a wait of a minute that becomes three is no harm.
     utilization : float
-        Most by which the share of the machine in use may fall, both while jobs come and until the last ends: what is
-        only done later, long jobs after short ones, is no waste, nor is a last job that others need not wait for.
+        Most by which the share of the machine in use may fall in 30 days, and so much work in fewer: what is put off at
+        their end, long jobs after short ones, does not grow with the days.
     """
 
     factor: float = 1.5
     grace: int = 3600
     utilization: float = 0.005
 
-    def broken(self, before: Guarded, after: Guarded) -> dict[str, str]:
-        """Return what becomes worse than it may, and how, for a person to read."""
+    def broken(self, before: Guarded, after: Guarded, days: float) -> dict[str, str]:
+        """Return what becomes worse than it may in so many judged days, and how, for a person to read."""
         waits = {f"95 % wait of queue {name}": (before.p95[name], after.p95[name]) for name in before.p95}
         waits["longest wait"] = before.longest, after.longest
         found = {
@@ -141,8 +141,7 @@ class Guards:
             for what, (then, now) in waits.items()
             if now > max(self.factor * then, then + self.grace)
         }
-        falls = min(before.used - after.used, before.used_to_end - after.used_to_end)
-        if falls > self.utilization:
+        if before.used - after.used > self.utilization * max(MONTH / days, 1.0):
             found["utilization"] = f"utilization falls from {100 * before.used:.1f} to {100 * after.used:.1f} %"
         return found
 

@@ -17,11 +17,12 @@ from parsim import System, Workload, metrics, simulate
 from qconf.backtest.walk import FEWEST, WARMUP_DAYS, plan_stages
 from qconf.config import load
 from qconf.history import clean, read
-from qconf.tuning.formulas import GENERAL, family, smooth
+from qconf.tuning.formulas import GENERAL, Order, family, smooth
 from qconf.workers import side_by_side
 
 ROOT = Path(__file__).resolve().parents[2]
 LOGS = ("SDSC-SP2", "KTH-SP2", "HPC2N")
+PLAIN = Order(age=1.0, length=1.3, width=0.0, patience=None)
 LONGEST = 1.4  # longest waits that are allowed, against fcfs-easy
 
 
@@ -80,6 +81,7 @@ def main(names: tuple[str, ...], workers: int = 2) -> None:
         single, surface = (values.mean(axis=0) / reference for values in (plain, smoother))
         bounded = np.where(surface[:, 2] <= LONGEST, surface[:, 0], np.inf)
         shown = {
+            "walltime ** 1.3, nothing else": orders.index(PLAIN),
             "general order": orders.index(GENERAL),
             "least wait": int(surface[:, 0].argmin()),
             f"least wait, longest <= {LONGEST:g}": int(bounded.argmin()),

@@ -171,7 +171,7 @@ def test_one_stage_is_enough_where_the_first_third_is_empty():
 def decided(**evidence):
     """The verdict on one candidate that gained 12 % on the last third."""
     about = {"expected": 0.1, "low": 0.05, "high": 0.15, "rating_high": -0.1} | evidence
-    guarded = Guarded({}, 0.0, 0.0, 0.0)
+    guarded = Guarded({}, 0.0, 0.0)
     base = small.recommendation()
     row = replace(base.rows[3], gain=Interval(0.12), evidence=Evidence(**about, before=guarded, after=guarded))
     return _decide(replace(base, rows=[base.rows[0], row], verdict="KEEP", winner="current"), 0.02)
@@ -191,7 +191,7 @@ def test_the_verdict_is_that_of_the_evidence():
 
 
 def test_the_best_is_that_from_which_most_is_to_be_expected():
-    base, guarded = small.recommendation(), Guarded({}, 0.0, 0.0, 0.0)
+    base, guarded = small.recommendation(), Guarded({}, 0.0, 0.0)
 
     def row(name, gained, expected, low):
         evidence = Evidence(expected, low, 0.9, -0.1, guarded, guarded)
@@ -209,7 +209,7 @@ class Told(Guards):
 
     usual: tuple[str, ...] = ()
 
-    def broken(self, before, after):
+    def broken(self, before, after, days):
         if before.used == -1:
             return {"longest wait": "longest on the third", "utilization": "used on the third"}
         return dict.fromkeys(self.usual, "in draws")
@@ -218,7 +218,7 @@ class Told(Guards):
 @pytest.mark.parametrize(("usual", "barred"), [((), ""), (("longest wait", "other"), "longest on the third")])
 def test_what_the_judged_third_breaks_by_chance_bars_nobody(monkeypatch, usual, barred):
     """Only what is also broken in draws, in the words of the third that the tables show."""
-    monkeypatch.setattr("qconf.recommend.Guarded.of", lambda _: Guarded({}, 0.0, -1.0, 0.0))
+    monkeypatch.setattr("qconf.recommend.Guarded.of", lambda _: Guarded({}, 0.0, -1.0))
     found = recommend(history(STARVED, jobs=600), STARVED, strategies=("pp",), options=FEW, guards=Told(usual=usual))
     assert {row.barred for row in found.rows if row.evidence is not None} == {barred}
     assert {row.barred for row in found.rows if row.evidence is None} == {"longest on the third; used on the third"}

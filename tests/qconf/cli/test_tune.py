@@ -185,6 +185,16 @@ def test_unknown_names_are_said_before_anything_is_written(small: Path, tmp_path
     message = refused(tmp_path, *given, "magic")
     assert "--strategy = 'magic': no such strategy. Choose among current, fcfs-easy" in message
     assert message.count(" auto,") == 1
-    assert "reference = 'huge': no such choice. Choose among" in refused(
+    assert "reference = 'huge': no such reference. Choose among" in refused(
         tmp_path, *given, "hybrid", "--reference", "huge"
     )
+
+
+def test_a_mistyped_option_leaves_an_interrupted_run_alone(small: Path, tmp_path: Path) -> None:
+    kept = tmp_path / "out" / ".unfinished" / "pp-whole.json"
+    kept.parent.mkdir(parents=True)
+    kept.write_text("{}")
+    given = ("--history", small, "--config", ROOT / "configs/cray-xc40.yaml", "--out", tmp_path / "out")
+    with pytest.raises(QconfError, match="no such reference"):
+        invoke(*given, "--strategy", "hybrid", "--reference", "huge")
+    assert kept.read_text() == "{}"

@@ -226,7 +226,7 @@ def test_the_weights_of_the_epochs_count():
 
 @pytest.mark.parametrize("wrong", [{"degree": 4}, {"weights": ()}, {"weights": (1.0, -1.0)}, {"weights": (np.nan,)}])
 def test_degrees_and_weights_that_make_no_sense_are_refused(wrong):
-    with pytest.raises(InputError, match=r"degree = 4: no such choice|no weights"):
+    with pytest.raises(InputError, match=r"degree = 4: no such degree|no weights"):
         propose("dqr", month(two(), jobs=50), Options(samples=30, **wrong))
 
 
@@ -306,6 +306,22 @@ def test_dqr_splits_by_real_runtime_for_study_only():
 def test_what_is_no_choice_is_refused(options):
     with pytest.raises(InputError, match="Choose among"):
         propose("hybrid", month(two(), jobs=50), Options(samples=30, **options))
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({"objective": "speed"}, "no such objective"),
+        ({"samples": 0}, "Give 1 or more"),
+        ({"slack": float("nan")}, "Give a number from 0 to 1"),
+        ({"utilization": 1.1}, "Give a number from 0 to 1"),
+        ({"chunk": -7}, "Give 1 or more"),
+        ({"degradation": float("nan")}, "Give 0 or more"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_whatever_the_strategy(options, why):
+    with pytest.raises(InputError, match=why):
+        propose("current", month(two(), jobs=50), Options(**options))
 
 
 @pytest.mark.parametrize("carve", ["live", "partitions"])

@@ -124,8 +124,9 @@ def test_the_bounds_are_those_of_95_per_cent():
     assert (found.low, found.expected, found.high) == pytest.approx(
         tuple(np.percentile(gains, [2.5, 50, 97.5])), abs=1e-3
     )
-    slowdowns = found.rating_high
-    assert slowdowns > np.median(np.log(960 / (known.before[:, 0] + 60)))
+    fixed = np.array([900, 91, 900]) + rating.FLOORS  # mean wait, bounded slowdown of jobs of a second, longest wait
+    ratings = np.log(fixed / (known.before[:, :3] + rating.FLOORS)) @ rating.weights("mean-wait")
+    assert found.rating_high == pytest.approx(ratings.mean() + 1.645 * ratings.std(ddof=1), abs=1e-3)
 
 
 def test_a_queue_without_jobs_on_most_days_is_seen_where_it_has_some():
@@ -140,7 +141,7 @@ def test_a_queue_without_jobs_on_most_days_is_seen_where_it_has_some():
     none = Month(Workload(w.submit, w.cores, w.runtime, w.walltime, queue=np.ones(len(w), dtype=np.int64)), base)
     found = Draws([Trial.of(none, 8 * DAY, 12 * DAY)], Told(1.0), "mean-wait", 0, 1).weigh([Told(0.5)])
     assert np.isnan(found.before.p95["short"])
-    assert not Guards().broken(found.before, found.after)
+    assert not Guards().broken(found.before, found.after, 30)
 
 
 def test_a_gain_is_the_share_by_which_the_objective_falls():

@@ -60,7 +60,7 @@ def summaries():
 
 
 def broken(guards, before, after):
-    return list(guards.broken(Guarded.of(before), Guarded.of(after)).values())
+    return list(guards.broken(Guarded.of(before), Guarded.of(after), 30).values())
 
 
 def test_guards_name_what_gets_worse():
@@ -83,10 +83,13 @@ def test_guards_look_at_the_use_of_the_machine():
     assert said.startswith("utilization falls from")
 
 
-@pytest.mark.parametrize(("used", "to_end", "harm"), [(0.7, 0.6, True), (0.7, 0.7, False), (0.8, 0.6, False)])
-def test_what_only_ends_later_is_no_waste(used, to_end, harm):
-    before, after = Guarded({}, 0.0, 0.8, 0.7), Guarded({}, 0.0, used, to_end)
-    assert bool(Guards().broken(before, after)) is harm
+@pytest.mark.parametrize(("days", "fall", "harm"), [(30, 0.006, True), (30, 0.004, False), (10, 0.014, False)])
+@pytest.mark.parametrize("factor", [1, 3])
+def test_use_may_fall_by_half_a_point_in_a_month(days, fall, harm, factor):
+    """And by as much work in fewer days; more days make no room for more."""
+    before, after = Guarded({}, 0.0, 0.8), Guarded({}, 0.0, 0.8 - fall)
+    assert bool(Guards().broken(before, after, days)) is harm
+    assert bool(Guards().broken(before, after, days * factor)) is (harm or (days == 10 and factor == 3))
 
 
 def test_a_change_of_what_is_fixed_is_found():
