@@ -23,6 +23,7 @@ from qconf.workers import side_by_side
 ROOT = Path(__file__).resolve().parents[2]
 LOGS = ("SDSC-SP2", "KTH-SP2", "HPC2N")
 PLAIN = Order(age=1.0, length=1.3, width=0.0, patience=None)
+SHUFFLES = 100
 LONGEST = 1.4  # longest waits that are allowed, against fcfs-easy
 
 
@@ -64,11 +65,15 @@ def smoothed(values: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(np.exp(surfaces) * level - 1)
 
 
-def persistence(learned: NDArray[np.float64], judged: NDArray[np.float64]) -> float:
-    """Correlate what is special to one month's orders, beside the log's mean, with that of the next."""
+def persistence(learned: NDArray[np.float64], judged: NDArray[np.float64]) -> tuple[float, float]:
+    """Correlate what is special to a month, beside the log's mean, with the next month; and with months at random."""
     before, after = (np.array([smooth(family(), np.log(month + 1)) for month in each]) for each in (learned, judged))
     before, after = (each - each.mean(axis=1, keepdims=True) for each in (before, after))
-    return float(np.corrcoef((before - before.mean(axis=0)).ravel(), (after - after.mean(axis=0)).ravel())[0, 1])
+    before, after = (each - each.mean(axis=0) for each in (before, after))
+    rng = np.random.default_rng(0)
+    drawn = [np.arange(len(after)), *(rng.permutation(len(after)) for _ in range(SHUFFLES))]
+    found = [float(np.corrcoef(before.ravel(), after[rows].ravel())[0, 1]) for rows in drawn]
+    return found[0], float(np.mean(found[1:]))
 
 
 def main(names: tuple[str, ...], workers: int = 2) -> None:
@@ -91,7 +96,8 @@ def main(names: tuple[str, ...], workers: int = 2) -> None:
             ratios = "   ".join(" / ".join(f"{value:.3f}" for value in each[i]) for each in (surface, single))
             print(f"  {what:32} {ratios}   {orders[i].formula()}")
         every = [persistence(learned[:, 1:, k], judged[:, 1:, k]) for k in range(3)]
-        print(f"  what is special to a month, correlated with the next: {' / '.join(f'{r:.2f}' for r in every)}")
+        for what, values in zip(("the next", "one at random"), zip(*every, strict=True), strict=True):
+            print(f"  what is special to a month, correlated with {what}: {' / '.join(f'{r:.2f}' for r in values)}")
 
 
 if __name__ == "__main__":
