@@ -214,8 +214,7 @@ Written by
 
 The base is what `auto` finds on {learned} generated months together; then the same, made worse until the former
 gains a stated part of the mean wait over it on all fresh months together: wider jobs go ever more ahead of narrower
-ones, up to a part of the machine above which all are alike. Where the widest of all go first of all ("to the widest"),
-it is these few who lose most by a change.
+ones, up to a part of the machine above which all are alike, or up to the widest of all.
 Every fresh history comes from the same generator with another seed, at an offered load of at least {load:g}. Where
 there is nothing to gain the right answer is KEEP; where there is, CHANGE. One month is noisy: judged are its last
 twenty days, ten at a time.
