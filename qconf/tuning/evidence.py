@@ -20,9 +20,7 @@ from qconf.workers import side_by_side
 DRAWS = 100
 FEWEST_DAYS = 3  # to draw from
 BOUNDS = (2.5, 97.5)  # per cent: what is called a 95 % interval
-RATED = (
-    1.645  # standard deviations of the draws by which the rating must be better: 95 of 100, of a normal distribution
-)
+RATED = 1.645  # deviations of the draws by which the rating must be better: in 95 of 100, were they normal
 
 #: Mean wait, mean bounded slowdown, longest wait, use of the machine, then the 95 % wait of each of the base's queues.
 _Numbers = NDArray[np.float64]

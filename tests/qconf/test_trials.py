@@ -4,6 +4,7 @@ import pytest
 from click.testing import CliRunner
 
 from qconf.config import load
+from qconf.errors import QconfError
 from qconf.strategies import Proposal
 from qconf.study import trials
 from qconf.study.plan import CRAY
@@ -41,6 +42,13 @@ def test_the_base_is_worse_by_what_is_said(preset, start):
         assert f"* min(ncpus, {int(wide * 35232)}) ** " in bad.order
         before, after = (months[0].simulate(config).wait.mean() for config in (bad, best))
         assert 0.15 < 1 - after / before < 0.3
+
+
+def test_what_no_base_can_lose_is_said(preset, start):
+    one = history(preset, 2, range(1), start)
+    months = [Month(one.workload(start), start)]
+    with pytest.raises(QconfError, match="no base is so much worse that 99% are to be gained"):
+        worsened(start.replace(order="-ncpus"), Trials(0.99, 1, 1), months, 1)
 
 
 def test_answers_are_counted_and_kept(tmp_path, monkeypatch, start):
