@@ -36,7 +36,7 @@ FEWEST = 20  # jobs in either part, below which nothing can be said
 
 @dataclass(frozen=True)
 class Interval:
-    """A gain over the current configuration: 0.2 is a fifth less; `low` to `high` is its 95 % interval, else NaN."""
+    """A gain over the current configuration: 0.2 is a fifth less; `low` to `high` is its 90 % interval, else NaN."""
 
     gain: float
     low: float = math.nan
@@ -339,7 +339,7 @@ def _decide(answer: Recommendation, least_gain: float) -> Recommendation:
     }[answer.objective]
     gained = f"{100 * _gain(best):.1f} %"
     span = (
-        f"On days like those judged, drawn anew, {100 * evidence.expected:.1f} % are to be expected (95 % interval "
+        f"On days like those judged, drawn anew, {100 * evidence.expected:.1f} % are to be expected (90 % interval "
         f"{100 * evidence.low:.1f} to {100 * evidence.high:.1f} %)"
     )
     if evidence.expected < least_gain or not evidence.certain:

@@ -41,7 +41,7 @@ def strategies_table(recommendation: Recommendation) -> Table:
     table.add_column("strategy", no_wrap=True)
     for title, *_ in COLUMNS:
         table.add_column(title, justify="right", no_wrap=True)
-    table.add_column("gain %, 95 % interval", justify="right", no_wrap=True)
+    table.add_column("gain %, 90 % interval", justify="right", no_wrap=True)
     for row in recommendation.rows:
         style = "bold" if row.name == recommendation.winner else ("dim" if row.barred else "")
         cells = [] if row.judged is None else [write(row.judged[key]) for _, key, write in COLUMNS]

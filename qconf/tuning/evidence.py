@@ -19,8 +19,8 @@ from qconf.workers import side_by_side
 
 DRAWS = 100
 FEWEST_DAYS = 3  # to draw from
-BOUNDS = (2.5, 97.5)  # per cent: what is called a 95 % interval
-RATED = 1.645  # deviations of the draws by which the rating must be better: in 95 of 100, were they normal
+BOUNDS = (5.0, 95.0)  # per cent: what is called a 90 % interval
+RATED = 1.5  # deviations of the draws by which the rating must be better: in 93 of 100, were they normal
 
 #: Mean wait, mean bounded slowdown, longest wait, use of the machine, then the 95 % wait of each of the base's queues.
 _Numbers = NDArray[np.float64]
@@ -33,7 +33,7 @@ class Evidence:
     Attributes
     ----------
     expected, low, high : float
-        Gain of the objective, 0.2 is a fifth less: median and 95 % interval of the draws.
+        Gain of the objective, 0.2 is a fifth less: median and 90 % interval of the draws.
     rating_high : float
         Mean of the rating (`qconf.tuning.rating`) and `RATED` deviations: below 0 it is better beyond chance, tails
         included. Not a percentile, which of a hundred draws is itself left to chance.

@@ -179,7 +179,7 @@ def decided(**evidence):
 
 def test_the_verdict_is_that_of_the_evidence():
     assert (decided().verdict, decided().winner) == ("CHANGE", "hybrid")
-    assert "10.0 % are to be expected (95 % interval 5.0 to 15.0 %)" in decided().reason
+    assert "10.0 % are to be expected (90 % interval 5.0 to 15.0 %)" in decided().reason
     for evidence, why in (
         ({"low": -0.01}, "may be chance: the interval reaches zero"),
         ({"rating_high": 0.01}, "slowdowns and longest waits may outweigh"),

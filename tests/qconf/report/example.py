@@ -85,8 +85,8 @@ def recommendation(verdict="CHANGE"):
 
 REASONS = {
     "CHANGE": "On the last ten days, which the search had not seen, auto would have made the mean wait shorter than "
-    "the current configuration did; the 95 % interval of the gain lies above zero and every guard holds.",
-    "KEEP": "Nothing beats the current configuration on the last ten days beyond doubt: the 95 % interval of the best "
+    "the current configuration did; the 90 % interval of the gain lies above zero and every guard holds.",
+    "KEEP": "Nothing beats the current configuration on the last ten days beyond doubt: the 90 % interval of the best "
     "gain spans zero, and a reconfiguration drains the machine.",
 }
 DECISIONS = {
