@@ -20,6 +20,7 @@ from qconf.export.templates import render
 from qconf.export.unsaid import Binding
 
 _SCHED_CONFIG = "$PBS_HOME/sched_priv/sched_config"
+_STOP_PROMOTION = "systemctl disable --now qconf-promote.timer; rm -f /etc/cron.d/qconf-promote"
 _SCHED_BACK = f"cp -p sched_config.before {_SCHED_CONFIG} && kill -HUP $(pgrep -x pbs_sched)"
 
 
@@ -227,7 +228,7 @@ def _plan(
     undo = ["qmgr -a -c 'set server scheduling = False'", "qmgr -a < rollback.qmgr"]
     undo.append(_SCHED_BACK)
     if "qconf-promote" in files:
-        undo.insert(0, "systemctl disable --now qconf-promote.timer")
+        undo.insert(0, _STOP_PROMOTION)
     undo.append("qmgr -a -c 'set server scheduling = True'")
     return render(
         "pbs_plan.md",
@@ -331,7 +332,7 @@ def _steps(goal: Desired, files: dict[str, str], counts: dict[str, int], before:
                     "systemctl daemon-reload && systemctl enable --now qconf-promote.timer",
                 ],
                 "check": "the dry run ended with exit 0; `systemctl list-timers` shows qconf-promote.",
-                "undo": "`systemctl disable --now qconf-promote.timer`.",
+                "undo": f"`{_STOP_PROMOTION}`.",
             }
         )
     steps.append(

@@ -388,6 +388,15 @@ def test_promotion_dry_run_moves_nothing(tmp_path):
     assert moved == []
 
 
+def test_promotion_refuses_what_it_does_not_understand(tmp_path):
+    due = {"2.host": job("small", 8, "01:00:00", 9999)}
+    done, moved = run_promotion(tmp_path, due, "--dryrun")
+    assert (done.returncode, moved) == (2, [])
+    done, moved = run_promotion(tmp_path, '{"Jobs": {"1.host": {"Job_Name": 007}}}')
+    assert (done.returncode, moved) == (1, [])
+    assert done.stderr.startswith("qstat -f -F json: not JSON, nothing is moved")
+
+
 def test_promotion_of_jobs_too_wide_for_their_partition(tmp_path):
     text = HYBRID.replace("partition: 32", "partition: 8").replace("cores: 24", "cores: 48")
     _, moved = run_promotion(
