@@ -62,6 +62,8 @@ def load(path: str | Path) -> SiteConfig:
     """
     try:
         data = Path(path).read_bytes()
+    except FileNotFoundError as error:
+        raise InputError("there is no such file", file=path, fix="check the path") from error
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror or error}", file=path) from error
     try:
