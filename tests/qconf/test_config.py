@@ -248,7 +248,7 @@ def test_what_is_no_configuration_at_all(text, says):
 
 
 def test_files_that_cannot_be_read(tmp_path):
-    with pytest.raises(InputError, match="there is no such file. Check the path."):
+    with pytest.raises(InputError, match=r"there is no such file\. Check the path\."):
         load(tmp_path / "absent.yaml")
     bad = tmp_path / "bad.yaml"
     bad.write_bytes(b"machine: {cores: 3}\n# caf\xe9\n")
