@@ -107,7 +107,7 @@ def test_interval_median_and_tails_are_those_of_the_draws():
     assert mixed.expected == pytest.approx(0.25, abs=0.05)  # the stages differ in their waits
 
 
-def test_the_bounds_are_those_of_95_per_cent():
+def test_the_bounds_are_those_of_90_per_cent():
     """The gain of draw i is x_i = 1 - (waits of a fixed second) / (waits of the draw)."""
     known = Draws(trials(GOOD), Told(1.0), "mean-wait", 0, 1)
     after = known.weigh([Told(0.0)] * 2)
@@ -122,11 +122,11 @@ def test_the_bounds_are_those_of_95_per_cent():
     found = known.weigh([Fixed(1.0)] * 2)
     gains = 1 - 900 / known.before[:, 0]
     assert (found.low, found.expected, found.high) == pytest.approx(
-        tuple(np.percentile(gains, [2.5, 50, 97.5])), abs=1e-3
+        tuple(np.percentile(gains, [5, 50, 95])), abs=1e-3
     )
     fixed = np.array([900, 91, 900]) + rating.FLOORS  # mean wait, bounded slowdown of jobs of a second, longest wait
     ratings = np.log(fixed / (known.before[:, :3] + rating.FLOORS)) @ rating.weights("mean-wait")
-    assert found.rating_high == pytest.approx(ratings.mean() + 1.645 * ratings.std(ddof=1), abs=1e-3)
+    assert found.rating_high == pytest.approx(ratings.mean() + 1.5 * ratings.std(ddof=1), abs=1e-3)
 
 
 def test_a_queue_without_jobs_on_most_days_is_seen_where_it_has_some():
