@@ -121,9 +121,7 @@ def test_the_bounds_are_those_of_90_per_cent():
 
     found = known.weigh([Fixed(1.0)] * 2)
     gains = 1 - 900 / known.before[:, 0]
-    assert (found.low, found.expected, found.high) == pytest.approx(
-        tuple(np.percentile(gains, [5, 50, 95])), abs=1e-3
-    )
+    assert (found.low, found.expected, found.high) == pytest.approx(tuple(np.percentile(gains, [5, 50, 95])), abs=1e-3)
     fixed = np.array([900, 91, 900]) + rating.FLOORS  # mean wait, bounded slowdown of jobs of a second, longest wait
     ratings = np.log(fixed / (known.before[:, :3] + rating.FLOORS)) @ rating.weights("mean-wait")
     assert found.rating_high == pytest.approx(ratings.mean() + 1.5 * ratings.std(ddof=1), abs=1e-3)
