@@ -35,7 +35,7 @@ PRESET = "cray-xc40"
 LEAST_LOAD = 0.8  # offered load of every month
 SEARCHED = ("auto", "auto-guarded")
 LEARNED = 24  # months from which the best configuration is found
-#: With 2 the rules of the verdict were chosen, with 3 and 4 those before them were tried.
+#: With 2 and 4 the rules of the verdict were chosen, with 3 those before them were tried.
 SEEDS = {"learned": 1, "fresh": 5}
 STEPS = 12  # of the bisection that worsens the base
 FARTHEST = 2.0  # largest power of the cores that worsens it
