@@ -1,7 +1,7 @@
 """From a history to a recommendation: every strategy learns on the earlier part and is judged on the later one.
 
 What does better there must do so beyond chance: it also learns from the first third alone and is judged on the second,
-and the days of both judged thirds are drawn anew, many times.
+in a long history from the first sixth too, judged on the next; and all judged days are drawn anew, many times.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ from qconf.tuning.rating import gain
 from qconf.tuning.sizes import NotApplicableError, Room
 
 #: Parts of the history's time: learned from, judged on up to the second. The last is what the tables show.
-STAGES = {"early": (1 / 3, 2 / 3), "learned": (2 / 3, 1.0)}
+STAGES = {"first": (1 / 6, 1 / 3), "early": (1 / 3, 2 / 3), "learned": (2 / 3, 1.0)}
+LONG = 60 * 86400  # history from which a sixth is enough to learn from
 WARMUP = 3 * 86400
 #: What ``qconf tune`` judges when no strategy is named.
 DEFAULT = ("current", "fcfs-easy", "lxf-easy", "shared", "pp", "dp-nlp", "exact", "auto", "auto-guarded")
@@ -151,8 +152,8 @@ def recommend(
 ) -> Recommendation:
     """Let every strategy learn on the first two thirds of the history, judge it on the rest, answer with the best.
 
-    Where it does better, it also learns on the first third and is judged on the second, and all judged days are drawn
-    anew: it must do better beyond chance.
+    Where it does better, it also learns on the first third and is judged on the second, in a history of `LONG` on the
+    first sixth and the next too, and all judged days are drawn anew: it must do better beyond chance.
 
     Parameters
     ----------
@@ -180,9 +181,11 @@ def recommend(
     first, last = history.span
     stages = {}
     for name, (learned_to, judged_to) in STAGES.items():
+        if name == "first" and last - first < LONG:
+            continue
         cut, end = (first + round((last + 1 - first) * share) for share in (learned_to, judged_to))
         stages[name] = Stage(month.between(first, cut), Trial.of(month, cut, end, WARMUP))
-    earlier, later = stages["early"], stages["learned"]
+    later = stages["learned"]
     settings = {
         "objective": objective,
         "seed": options.seed,
@@ -204,8 +207,12 @@ def recommend(
             ("history", month),
             ("learned", later.learned),
             ("judged", later.trial.judged),
-            ("learned before", earlier.learned),
-            ("judged before", earlier.trial.judged),
+            *(
+                (f"{what} {when}", part)
+                for name, when in (("early", "before"), ("first", "first"))
+                if name in stages
+                for what, part in (("learned", stages[name].learned), ("judged", stages[name].trial.judged))
+            ),
         )
         if len(part)
     }
@@ -309,15 +316,17 @@ class _Bench:
         worse = self.guards.broken(Guarded.of(self.current), Guarded.of(judged), last.trial.days)
         if gained.gain > 0 and not broken and row.name != "current":
             try:
-                earlier = (
-                    [self.propose(row.name, "early", self.stages["early"].learned)] if "early" in self.stages else []
-                )
+                earlier = [
+                    self.propose(row.name, part, stage.learned)
+                    for part, stage in self.stages.items()
+                    if stage is not last
+                ]
                 evidence = self.draws.weigh([*earlier, learned])
                 gained = replace(gained, low=evidence.low, high=evidence.high)
                 usual = self.guards.broken(evidence.before, evidence.after, last.trial.days)
                 worse = {what: text for what, text in worse.items() if what in usual}  # else it was an unlucky job
             except (NotApplicableError, UnroutableError) as error:
-                broken.append(f"what it learned from the first third alone cannot be judged on the second: {error}")
+                broken.append(f"what it learned from an earlier part alone cannot be judged on the next: {error}")
         broken += worse.values()
         return replace(row, judged=judged, gain=gained, evidence=evidence, barred="; ".join(broken))
 

@@ -1,7 +1,7 @@
 """Walk-forward: every strategy learns from one period and is judged on the next, for all periods of a history.
 
-Nothing from a judged period reaches the tuning: a proposal is made of the jobs of the period before and of the base
-configuration, and of nothing else.
+Nothing from a judged period reaches the tuning: a proposal is made of the jobs of the period before, of those of the
+periods before that and of the base configuration, and of nothing else.
 """
 
 from __future__ import annotations
@@ -58,6 +58,8 @@ def backtest(
     progress: Progress | None = None,
 ) -> Backtest:
     """Walk through the periods of a history: learn from one, judge on the next.
+
+    Of all that came earlier only `auto` makes use.
 
     Parameters
     ----------
@@ -199,8 +201,10 @@ def walk(
     first = stages[0].learned
     verdicts: list[Verdict] = []
     kept: dict[str, Proposal | str] = {}
+    earlier: tuple[Month, ...] = ()
     for i, stage in enumerate(stages):
-        learned = _month(history, base, *by_label[stage.learned])
+        learned = replace(_month(history, base, *by_label[stage.learned]), earlier=earlier)
+        earlier = (*earlier, learned)
         around = _month(history, base, stage.start - warmup_days * DAY, stage.end)
         for j, name in enumerate(names):
             if progress is not None:

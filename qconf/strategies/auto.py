@@ -1,10 +1,11 @@
 """`auto`: what an administrator would want; the best order of the waiting list that travels, or the base as it stands.
 
 Every member of a small family of orders is simulated on the shared machine, and rated by the logarithms of mean wait,
-bounded slowdown and longest wait: smoothed over the family and regularised, since a month is noisy. Anything more
-complicated (running limits, other boundaries, partitions, a common pool) must beat the best order by a margin in both
-halves of the history, and the base stays unless it is beaten. Asked to guard, it gives priority to queues whose longest
-waits would grow too much, until they do not.
+bounded slowdown and longest wait: smoothed over the family and regularised, since a month is noisy. Where months before
+it are known, and all together have foretold better than the last one alone, they decide. Anything more complicated
+(running limits, other boundaries, partitions, a common pool) must beat the best order by a margin in both halves of the
+history, and the base stays unless it is beaten. Asked to guard, it gives priority to queues whose longest waits would
+grow too much, until they do not.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from parsim import System, Workload, metrics, simulate
 from qconf.config import PoolConfig, QueueConfig, SiteConfig
 from qconf.errors import QconfError
 from qconf.strategies import Options, Proposal
-from qconf.tuning.formulas import DISTANCE, GENERAL, Order, family, remoteness, smooth
+from qconf.tuning.formulas import DISTANCE, GENERAL, LEAD, Order, family, lead, remoteness, smooth
 from qconf.tuning.judging import touched
 from qconf.tuning.month import Month
 from qconf.tuning.rating import GRACE, log_ratios, weights
@@ -87,7 +88,7 @@ class _Search:
         self.weights = weights(options.objective)
         self.log: list[dict[str, object]] = []
         self.smoothed = np.zeros(3)
-        self.before = _measure(month, month.workload, month.base.system())
+        self.before = _before(month)
         self.current = self.judge("current", month.base, self.before)
 
     def run(self) -> Proposal:
@@ -111,11 +112,14 @@ class _Search:
         if touched(self.base, plain):
             self.log.append({"step": "orders", "note": "the order of the waiting list is fixed"})
             return self.current
-        system = plain.system()
-        jobs = [(self.month, self.month.workload, replace(system, order=order.formula())) for order in orders]
-        measured = self.month.remember("orders", lambda: side_by_side(self.workers, _measure, jobs))
-        smoothed = smooth(orders, np.array([self.logarithms(each) for each in measured]))
-        scores = smoothed @ self.weights + DISTANCE * remoteness(orders)
+        measured = self.measured(self.month, plain)
+        months = [*self.month.earlier, self.month]
+        surfaces = [smooth(orders, self.rated(each, self.measured(each, plain))) for each in months]
+        costs = DISTANCE * remoteness(orders)
+        foretold = lead([surface @ self.weights for surface in surfaces], costs)
+        used = len(months) if foretold > LEAD else 1
+        smoothed = np.mean(surfaces[-used:], axis=0)
+        scores = smoothed @ self.weights + costs / used
         ranking = np.argsort(scores, kind="stable")[:TRIED]
         first = orders[ranking[0]]
         self.smoothed = smoothed[ranking[0]]
@@ -124,6 +128,7 @@ class _Search:
             {
                 "step": "orders",
                 "tried": len(orders),
+                **({"months": used, "foretold": round(foretold, 4)} if self.month.earlier else {}),
                 "best": first.formula(),
                 "score": round(float(scores[ranking[0]]), 4),
                 "general_score": round(float(scores[orders.index(GENERAL)]), 4),
@@ -137,6 +142,16 @@ class _Search:
         if not self.guard or stuck or not best.broken.any():
             return best
         return self.guarded([orders[i] for i in ranking], best)
+
+    def measured(self, month: Month, plain: SiteConfig) -> list[_Measure]:
+        """Simulate all orders on a month."""
+        system = plain.system()
+        jobs = [(month, month.workload, replace(system, order=order.formula())) for order in family()]
+        return month.remember("orders", lambda: side_by_side(self.workers, _measure, jobs))
+
+    def rated(self, month: Month, measured: list[_Measure]) -> NDArray[np.float64]:
+        """Log ratios to the base in a month, shape (members, 3)."""
+        return np.array([_logarithms(each, _before(month)) for each in measured])
 
     def guarded(self, orders: list[Order], best: _Candidate) -> _Candidate:
         """Raise the priorities of queues whose tails are too long; return `best` if that never helps."""
@@ -195,7 +210,7 @@ class _Search:
 
     def logarithms(self, measure: _Measure) -> NDArray[np.float64]:
         """Log ratios to the base: mean wait, slowdown, longest wait; shape (3,)."""
-        return log_ratios(*(np.array([*each.aims[0], each.longest.max()]) for each in (measure, self.before)))
+        return _logarithms(measure, self.before)
 
     def note(self, candidate: _Candidate, text: str) -> None:
         """Log a comparison."""
@@ -221,6 +236,15 @@ def _measure(month: Month, routed: Workload, system: System) -> _Measure:
         longest=np.array([wait.max(initial=0) for wait in waits], dtype=np.float64),
         late=np.array([metrics.p95(wait) for wait in waits]),
     )
+
+
+def _before(month: Month) -> _Measure:
+    """Simulate the base."""
+    return month.remember("base", lambda: _measure(month, month.workload, month.base.system()))
+
+
+def _logarithms(measure: _Measure, before: _Measure) -> NDArray[np.float64]:
+    return log_ratios(*(np.array([*each.aims[0], each.longest.max()]) for each in (measure, before)))
 
 
 def _ordered(base: SiteConfig, order: Order, weights: NDArray[np.float64]) -> SiteConfig:

@@ -71,12 +71,12 @@ class Draws:
         self.before = self._measure([base] * len(trials))
 
     def _measure(self, subjects: Sequence[Simulated]) -> _Numbers:
-        """Numbers of every draw, the mean over its stages; one subject for each stage. Shape (draws, 4 + Q)."""
+        """Numbers of every draw, the mean over its stages by their days; one subject for each. Shape (draws, 4 + Q)."""
         stages = [*enumerate(zip(self.trials, subjects, strict=True))]
         # Every draw is made again when it is needed: all of a year's would fill the memory.
         tasks = [(trial, (self.seed, draw, i), subject) for draw in range(DRAWS) for i, (trial, subject) in stages]
         found = np.array(side_by_side(self.workers, _numbers, tasks))
-        return _mean(found.reshape(DRAWS, len(stages), -1), axis=1)
+        return _mean(found.reshape(DRAWS, len(stages), -1), axis=1, weights=[t.end - t.start for t in self.trials])
 
     def weigh(self, subjects: Sequence[Simulated]) -> Evidence:
         """Tell what the draws say of a strategy that proposes `subjects`, one for each stage."""
@@ -98,10 +98,10 @@ class Draws:
         return Guarded(dict(zip(self.names, p95, strict=True)), longest, used)
 
 
-def _mean(values: _Numbers, axis: int) -> _Numbers:
-    """Mean of the numbers that there are; NaN of none."""
-    means: _Numbers = np.ma.masked_invalid(values).mean(axis=axis).filled(np.nan)
-    return means
+def _mean(values: _Numbers, axis: int, weights: Sequence[int] | None = None) -> _Numbers:
+    """Weighted mean of the numbers that there are; NaN of none."""
+    means = np.ma.average(np.ma.masked_invalid(values), axis=axis, weights=weights)
+    return np.asarray(np.ma.filled(means, np.nan))
 
 
 def _numbers(whole: Trial, seed: tuple[int, int, int], subject: Simulated) -> _Numbers:

@@ -4,13 +4,14 @@
 with a taste for short and for narrow jobs, and an impatience that in the end lets nobody wait much longer than c. Month
 to month few parameters travel: the family is small, its scores are smoothed by a quadratic surface over the parameters
 (neighbours differ by the chance of who met whom), and parameters far from a good general one pay for their distance.
+Where many months are known, what they have in common is followed once it has foretold better than the last one alone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import combinations_with_replacement, product
+from itertools import combinations_with_replacement, pairwise, product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +22,7 @@ WIDTHS = (0.0, 0.15, 0.3, 0.5)  # g: how much narrower jobs are preferred
 PATIENCE = (None, 96, 48, 36)  # c: hours after which waiting itself makes a job more urgent
 DISTANCE = 0.04  # what a standard deviation away from `GENERAL` costs, squared, in log score
 RIDGE = 1e-3
+LEAD = 0.2  # log score by which all months together must have foretold better than the last alone, summed
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,3 +76,20 @@ def remoteness(orders: Sequence[Order]) -> NDArray[np.float64]:
     x = _features(orders)
     away: NDArray[np.float64] = ((x - x[list(orders).index(GENERAL)]) ** 2).sum(axis=1)
     return away
+
+
+def lead(scores: Sequence[NDArray[np.float64]], costs: NDArray[np.float64]) -> float:
+    """How much better all months up to one foretold the next than that one alone did: log scores, summed.
+
+    Parameters
+    ----------
+    scores : sequence of ndarray(float64), shape (members,)
+        One for each month, the oldest first; smoothed.
+    costs : ndarray(float64), shape (members,)
+        What members pay whatever the months say: the less, the more months there are.
+    """
+    total, found = np.zeros(len(costs)), 0.0
+    for known, following in pairwise(scores):
+        total += known
+        found += following[np.argmin(known + costs)] - following[np.argmin(total + costs)]
+    return float(found)

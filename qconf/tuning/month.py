@@ -38,11 +38,14 @@ class Month:
     base : SiteConfig
     weights : tuple of float
         Of its epochs, equal spans of time, the oldest first.
+    earlier : tuple of Month
+        Those before it under the same base, the oldest first: `auto` looks at what orders were worth there.
     """
 
     workload: Workload
     base: SiteConfig
     weights: tuple[float, ...] = WEIGHTS
+    earlier: tuple[Month, ...] = field(default=(), repr=False)
     _routed: dict[tuple[object, ...], NDArray[np.int64]] = field(default_factory=dict, repr=False)
     _memory: dict[object, object] = field(default_factory=dict, repr=False)
 
@@ -146,15 +149,15 @@ class Month:
         return out
 
     def between(self, start: int, end: int) -> Month:
-        """Return the jobs submitted in ``[start, end)``."""
+        """Return the jobs submitted in ``[start, end)``; the months before stay those before."""
         submit = self.workload.submit
-        return Month(self.workload.take((submit >= start) & (submit < end)), self.base, self.weights)
+        return Month(self.workload.take((submit >= start) & (submit < end)), self.base, self.weights, self.earlier)
 
     def weighing(self, weights: tuple[float, ...]) -> Month:
         """Return the same jobs, cut into epochs of these weights."""
         if weights == self.weights:
             return self
-        return self.remember(("weights", weights), lambda: Month(self.workload, self.base, weights))
+        return self.remember(("weights", weights), lambda: Month(self.workload, self.base, weights, self.earlier))
 
 
 def _doors(config: SiteConfig) -> tuple[object, ...]:

@@ -154,7 +154,7 @@ def test_what_fails_at_the_earlier_stage_stays_in_the_table(monkeypatch):
     row = next(row for row in found.rows if row.name == "pp")
     assert row.judged is not None
     assert row.evidence is None
-    assert "from the first third alone cannot be judged on the second: no jobs of this kind" in row.barred
+    assert "from an earlier part alone cannot be judged on the next: no jobs of this kind" in row.barred
     assert found.winner != "pp"
 
 
