@@ -142,6 +142,7 @@ def recommend(
     history: History,
     base: SiteConfig,
     *,
+    earlier: Sequence[History] = (),
     strategies: Sequence[str] = DEFAULT,
     objective: str = "mean-wait",
     options: Options | None = None,
@@ -161,6 +162,8 @@ def recommend(
         Cleaned with `base`.
     base : SiteConfig
         The current configuration.
+    earlier : sequence of History
+        Months before it, the oldest first, cleaned with `base`: what `auto` finds that they have in common.
     strategies : sequence of str
         ``current`` and the baselines are always among those judged.
     objective : {"mean-wait", "bounded-slowdown", "mixed"}
@@ -177,7 +180,8 @@ def recommend(
     options, guards = replace(options or Options(), objective=objective), guards or Guards()
     names = tuple(dict.fromkeys(("current", *BASELINES, *strategies)))
     check(names, options, base)
-    month = Month(history.workload(base), base)
+    before = tuple(Month(each.workload(base), base) for each in earlier)
+    month = Month(history.workload(base), base, earlier=before)
     first, last = history.span
     stages = {}
     for name, (learned_to, judged_to) in STAGES.items():
@@ -216,6 +220,10 @@ def recommend(
         )
         if len(part)
     }
+    if earlier:
+        oldest, latest = earlier[0], earlier[-1]
+        span = oldest.epoch + oldest.span[0], latest.epoch + latest.span[1]
+        parts["earlier months"] = sum(map(len, earlier)), *span
     bench = _Bench(month, {name: stage for name, stage in stages.items() if stage.enough}, options, guards, store)
     rows = []
     for name in names:

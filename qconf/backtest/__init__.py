@@ -12,7 +12,8 @@ from qconf.backtest.averaging import (
     averages,
     reduction,
 )
-from qconf.backtest.walk import FEWEST, WARMUP_DAYS, Store, backtest, compare, join, judge
+from qconf.backtest.walk import WARMUP_DAYS, Store, backtest, compare, join, judge
+from qconf.history.history import FEWEST
 
 __all__ = [
     "AVERAGED",

@@ -20,7 +20,7 @@ from qconf.backtest.averaging import REFERENCES, Backtest, Stage, Verdict, avera
 from qconf.config import SiteConfig
 from qconf.errors import InputError
 from qconf.history import History
-from qconf.history.history import Period
+from qconf.history.history import FEWEST, Period
 from qconf.strategies import NAMES, Options, Proposal, check, propose
 from qconf.tuning.judging import touched
 from qconf.tuning.month import Month, UnroutableError
@@ -28,7 +28,6 @@ from qconf.tuning.sizes import NotApplicableError
 
 DAY = 86400
 WARMUP_DAYS = 3
-FEWEST = 100  # jobs of a period, below which it is neither learned from nor judged
 
 
 class Store(Protocol):

@@ -219,13 +219,21 @@ def load_history(
     QconfError
         One message about the first thing that is wrong.
     """
+    whole, config = load_whole(history, config_path, cores, timezone=timezone)
+    return cut(whole, month, start, end), config
+
+
+def load_whole(
+    history: Sequence[Path], config_path: Path | None = None, cores: int | None = None, *, timezone: str = "UTC"
+) -> tuple[History, SiteConfig]:
+    """Do what `load_history` does, but leave all jobs in."""
     from qconf.history import clean, read
 
     if not history:
         raise click.UsageError("Missing option '--history'.")
     records = read(history, timezone=timezone)
     config = load_config(config_path, records, cores)
-    return cut(clean(records, config), month, start, end), config
+    return clean(records, config), config
 
 
 def cut(history: History, month: str | None, start: str | None, end: str | None) -> History:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from qconf.cli._common import history_options, load_history, search_options
+from qconf.cli._common import cut, history_options, load_whole, search_options
 from qconf.errors import InputError, QconfError
 
 if TYPE_CHECKING:
@@ -79,8 +79,9 @@ def command(
 
     Every strategy learns from the first two thirds of the history and is judged on the last third. What gains
     there must do so beyond chance: the judged days are drawn anew and simulated again. Less than nine days are
-    too few. Without --history the sample that ships with the project is used. Without --config, the queues found in the
-    history are taken as one machine under EASY backfilling.
+    too few. Of a longer log, --month YYYY-MM takes the month that is tuned on; auto also looks at what the months
+    before it have in common. Without --history the sample that ships with the project is used. Without --config,
+    the queues found in the history are taken as one machine under EASY backfilling.
     """
     from dataclasses import replace
     from time import perf_counter
@@ -101,7 +102,8 @@ def command(
     assumed = config_path is None and bool(history)
     if not history:
         history, config_path = _sample(config_path)
-    jobs, base = load_history(history, config_path, cores, month=month, start=start, end=end, timezone=timezone)
+    log, base = load_whole(history, config_path, cores, timezone=timezone)
+    jobs = cut(log, month, start, end)
     loaded = perf_counter()
     label = _label(history, month)
     directory = out or Path("reports", label)
@@ -117,6 +119,7 @@ def command(
         answer = recommend(
             jobs,
             base,
+            earlier=log.months_before(jobs.span[0]),
             strategies=wanted,
             objective=objective,
             options=options,

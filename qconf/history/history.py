@@ -18,6 +18,7 @@ from qconf.history.records import SourceInfo
 from qconf.history.times import zone
 
 DAY = 86400
+FEWEST = 100  # jobs of a period, below which it is neither learned from nor judged
 COLUMNS = (
     "job_id",
     "submit",
@@ -178,6 +179,13 @@ class History:
             raise InputError("no such period", field="period", value=kind, fix="write month, or days such as 30d")
         step = int(days.group(1)) * DAY
         return [(self.date(start)[:10], start, start + step) for start in range(first, last + 1, step)]
+
+    def months_before(self, second: int, fewest: int = FEWEST) -> list[History]:
+        """Return the calendar months that end by then, the oldest first, those with few jobs left out."""
+        ended = [(start, end) for _, start, end in self.periods("month") if end <= second]
+        submit = self.jobs["submit"].to_numpy()
+        counts = [int(np.searchsorted(submit, end) - np.searchsorted(submit, start)) for start, end in ended]
+        return [self.between(*bounds) for bounds, count in zip(ended, counts, strict=True) if count >= fewest]
 
     def date(self, second: int) -> str:
         """Write a second of this history as ISO 8601 local time."""

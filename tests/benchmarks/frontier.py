@@ -14,9 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parsim import System, Workload, metrics, simulate
-from qconf.backtest.walk import FEWEST, WARMUP_DAYS, plan_stages
+from qconf.backtest.walk import WARMUP_DAYS, plan_stages
 from qconf.config import load
 from qconf.history import clean, read
+from qconf.history.history import FEWEST
 from qconf.tuning.formulas import GENERAL, Order, family, smooth
 from qconf.workers import side_by_side
 

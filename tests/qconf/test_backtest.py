@@ -47,20 +47,20 @@ def found(history):
 
 
 def test_nothing_of_a_judged_period_reaches_the_tuning(tmp_path, history):
-    before = walked(history, strategies=LEARNING)
+    before = walked(history, strategies=(*LEARNING, "auto"))
     jobs = walking.table()
     later = walking.table(seed=99)
     boundary = walking.EPOCH + 20 * walking.DAY
     later["user"] = "a-new-one"
     later["cores"] = later["cores"].clip(upper=3)
     changed = walking.pd.concat([jobs[jobs["submit"] < boundary], later[later["submit"] >= boundary].iloc[:120]])
-    after = walked(walking.history(tmp_path, changed), strategies=LEARNING)
+    after = walked(walking.history(tmp_path, changed), strategies=(*LEARNING, "auto"))
     last = before.stages[-1].label
     assert said(before, last) == said(after, last)
     assert before.verdicts[-1].summary.overall != after.verdicts[-1].summary.overall
 
 
-def test_a_proposal_depends_on_the_period_before_alone(tmp_path, history):
+def test_a_proposal_of_these_depends_on_the_period_before_alone(tmp_path, history):
     before = walked(history, strategies=LEARNING)
     jobs = walking.table()
     boundary = walking.EPOCH + 10 * walking.DAY
@@ -72,6 +72,14 @@ def test_a_proposal_depends_on_the_period_before_alone(tmp_path, history):
     old, new = said(before, last), said(after, last)
     assert old.pop("static") != new.pop("static")  # it learned from the first period
     assert old == new
+
+
+def test_auto_knows_of_every_period_before(history):
+    found = walked(history, strategies=("auto",))
+    orders = [verdict.decisions[0] for verdict in found.verdicts if verdict.strategy == "auto"]
+    assert "months" not in orders[0]
+    assert all({"months", "foretold"} <= set(each) for each in orders[1:])
+    assert len(orders) > 1
 
 
 def test_static_learns_once_and_pp_each_time(found):

@@ -143,6 +143,40 @@ def test_each_stage_learns_from_what_came_before_it(monkeypatch):
     assert parts["learned"][1] < parts["judged"][0]
 
 
+@pytest.mark.parametrize(("days", "stages"), [(59, 2), (61, 3)])
+def test_long_histories_are_judged_three_times(days, stages):
+    kept = Kept()
+    found = recommend(
+        history(STARVED, jobs=20 * days, span=days * DAY), STARVED, strategies=("pp",), options=FEW, store=kept
+    )
+    assert ("pp-first" in kept) == (stages == 3)
+    assert {"pp-early", "pp-learned", "pp-whole"} <= set(kept)
+    learned = [part for part in found.parts if part.startswith("learned")]
+    assert learned == ["learned", "learned before", "learned first"][:stages]
+    for part in learned:
+        _, low, high = found.parts[part]
+        _, after, last = found.parts[part.replace("learned", "judged")]
+        assert low < high < after < last
+    if stages == 3:
+        assert found.parts["judged first"][2] < found.parts["judged before"][1]
+        assert found.parts["learned first"][2] < days * DAY / 6
+
+
+def test_months_before_reach_auto_and_are_told():
+    base = two(mode="shared")
+    whole = history(base, jobs=900, span=90 * DAY)
+    last = whole.between(59 * DAY, None)
+    earlier = whole.months_before(last.span[0])
+    found = recommend(last, base, earlier=earlier, strategies=("auto",), options=FEW)
+    row = next(row for row in found.rows if row.name == "auto")
+    assert {"months", "foretold"} <= set(row.decisions[0])
+    assert found.parts["earlier months"] == (sum(map(len, earlier)), earlier[0].span[0], earlier[1].span[1])
+    assert earlier[1].span[1] < 59 * DAY <= found.parts["history"][1]
+    alone = recommend(last, base, strategies=("auto",), options=FEW)
+    assert "earlier months" not in alone.parts
+    assert "months" not in next(row for row in alone.rows if row.name == "auto").decisions[0]
+
+
 def test_what_fails_at_the_earlier_stage_stays_in_the_table(monkeypatch):
     def fails(name, learned, options):
         if name == "pp" and len(learned) < 300:

@@ -180,6 +180,23 @@ def test_bad_input_is_one_message_and_nothing_written(small: Path, tmp_path: Pat
     assert "2016-05" in refused(tmp_path, "--history", small, "--config", config, "--month", "2016-05")
 
 
+def test_the_months_before_the_one_tuned_on_are_looked_at(small: Path, tmp_path: Path) -> None:
+    month = pd.read_csv(small)
+    before = month.assign(submit=month["submit"] - 31 * 86400, job_id=-month["job_id"])
+    log = tmp_path / "log.csv"
+    pd.concat([before, month]).to_csv(log, index=False)
+    out = tmp_path / "out"
+    site = ["--config", ROOT / "configs/cray-xc40.yaml", "--strategy", "auto-guarded"]
+    assert invoke("--history", log, "--month", "2016-02", *site, "--out", out, *QUICK).exit_code == 0
+    record = json.loads((out / "run.json").read_text())
+    told = record["parts"]["earlier months"]
+    assert (told["jobs"], told["last_submit"]) == (len(before), int(before["submit"].max()))
+    (auto,) = (each for each in record["strategies"] if each["name"] == "auto-guarded")
+    assert {"months", "foretold"} <= set(auto["decisions"][0])
+    assert "earlier months" in (out / "report.html").read_text()
+    assert record["history"]["jobs"] == record["history"]["outside_period"] == len(month)
+
+
 def test_unknown_names_are_said_before_anything_is_written(small: Path, tmp_path: Path) -> None:
     given = ("--history", small, "--config", ROOT / "configs/cray-xc40.yaml", "--strategy")
     message = refused(tmp_path, *given, "magic")

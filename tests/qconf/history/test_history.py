@@ -62,6 +62,23 @@ def test_periods_by_month_cover_the_span(history):
     assert sum(((whole.jobs["submit"] >= a) & (whole.jobs["submit"] < b)).sum() for _, a, b in periods) == 2
 
 
+def test_months_before_are_whole_and_have_enough_jobs(history):
+    days = [
+        f"2016-{month:02d}-{day:02d}"
+        for month, count in ((1, 3), (2, 1), (3, 2), (4, 4))
+        for day in range(1, count + 1)
+    ]
+    whole = history(at(*days))
+
+    def labels(date, fewest):
+        second = int(pd.Timestamp(date, tz="UTC").timestamp()) - whole.epoch
+        return [month.date(month.span[0])[:10] for month in whole.months_before(second, fewest)]
+
+    assert labels("2016-04-01", 2) == ["2016-01-01", "2016-03-01"]
+    assert labels("2016-03-31T23:59:59", 1) == ["2016-01-01", "2016-02-01"]
+    assert labels("2016-01-01", 1) == []
+
+
 def test_periods_by_days_start_with_the_first_job(history):
     whole = history(at("2016-01-10T06:00:00", "2016-02-10"))
     day = pd.Timestamp("2016-01-10T06:00:00").timestamp()

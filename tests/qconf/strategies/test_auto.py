@@ -1,12 +1,17 @@
 """auto and auto-guarded: what they promise, and what becomes of bad input."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from parsim import System, Workload, metrics, simulate
 from qconf.export.order import formula, scale
 from qconf.strategies import Options, propose
+from qconf.tuning.formulas import DISTANCE, family, remoteness, smooth
 from qconf.tuning.judging import touched
 from qconf.tuning.month import Month
+from qconf.tuning.rating import log_ratios, weights
 from qconf.tuning.sizes import NotApplicableError
 from qconf.tuning.split_merge import uncovered
 from tests.qconf.strategies.test_tuned import CASES
@@ -68,6 +73,33 @@ def test_which_order_is_best_does_not_depend_on_the_base():
     found = propose("auto", here).config
     assert propose("auto", Month(here.workload, first_come(order="ljf"))).config.order == found.order
     assert propose("auto", Month(here.workload, found)).config.order == found.order
+
+
+def by_hand(months, used):
+    """The order that the last `used` months say is best, from their schedules."""
+    orders = family()
+    surfaces = []
+    for each in months[-used:]:
+        w = each.workload
+        jobs = Workload(w.submit, w.cores, w.runtime, w.walltime)
+        found = [simulate(jobs, System.single(64, order=order.formula())) for order in orders]
+        found.append(each.simulate(each.base))
+        rows = [[s.wait.mean(), metrics.bounded_slowdown(s).mean(), s.wait.max()] for s in found]
+        surfaces.append(smooth(orders, log_ratios(np.array(rows[:-1]), np.array(rows[-1]))))
+    scores = np.mean(surfaces, axis=0) @ weights("mean-wait") + DISTANCE * remoteness(orders) / used
+    return orders[int(np.argmin(scores))].formula()
+
+
+@pytest.mark.parametrize(("least", "used"), [(np.inf, 1), (-np.inf, 3)])
+def test_earlier_months_decide_once_they_have_foretold_better(monkeypatch, least, used):
+    base = first_come()
+    months = [month(base, jobs=250, seed=seed, span=2 * DAY, only=[0, 0, 1, 2]) for seed in (1, 2, 3)]
+    monkeypatch.setattr("qconf.strategies.auto.LEAD", least)
+    here = replace(months[-1], earlier=tuple(months[:-1]))
+    found = propose("auto", here).decisions[0]
+    assert (found["months"], found["best"]) == (used, by_hand(months, used))
+    assert by_hand(months, 1) != by_hand(months, 3)
+    assert "months" not in propose("auto", months[-1]).decisions[0]
 
 
 @pytest.mark.parametrize("seed", range(1, 4))

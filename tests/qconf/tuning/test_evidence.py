@@ -72,6 +72,17 @@ def test_both_stages_count():
     assert none.expected < mixed.expected < every.expected
 
 
+def test_stages_count_by_their_days():
+    whole = month(two(), jobs=900, span=SPAN)
+    spans = ((2, 4), (4, 12))  # the second is four times as long
+    uneven = [Trial.of(whole, low * DAY, high * DAY, 0) for low, high in spans]
+
+    known = Draws(uneven, Told(1.0), "mean-wait", 0, 1)
+    first, second = (known.weigh([Told(a), Told(b)]) for a, b in ((1.0, 0.0), (0.0, 1.0)))
+    assert first.after.longest + second.after.longest == pytest.approx(first.before.longest)
+    assert 2.5 < second.after.longest / first.after.longest < 6
+
+
 def test_only_the_seed_changes_an_interval():
     found = [draws(BAD, seed=seed, workers=workers).weigh(stages(GOOD)) for seed, workers in ((0, 1), (0, 2), (1, 1))]
     assert found[0] == found[1]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from parsim import System, Workload, simulate
-from qconf.tuning.formulas import GENERAL, Order, family, remoteness, smooth
+from qconf.tuning.formulas import GENERAL, Order, family, lead, remoteness, smooth
 
 
 def test_members_differ_and_the_general_one_is_among_them():
@@ -47,3 +47,14 @@ def test_smoothing_keeps_a_surface_and_takes_noise_away():
     np.testing.assert_allclose(smooth(orders, truth), truth, atol=1e-3)
     noise = np.random.default_rng(0).normal(0, 0.1, truth.shape)
     assert np.abs(smooth(orders, truth + noise) - truth).std() < 0.5 * np.abs(noise).std()
+
+
+def test_lead_is_what_all_months_foretold_better_than_the_last_alone():
+    free = np.zeros(2)
+    steady, odd = np.array([-0.3, 0.0]), np.array([0.0, -0.1])  # the first member is better, but for an odd month
+    assert lead([steady], free) == 0
+    assert lead([steady, steady, steady], free) == 0  # both foretell the same
+    assert lead([steady, odd, steady], free) == pytest.approx(0.3)  # the odd one alone would have chosen the second
+    assert lead([steady, odd, odd], free) == pytest.approx(-0.1)  # where all still choose the first
+    # What costs 0.5 is not chosen after one month, but after two: the more months there are, the less it counts.
+    assert lead([steady, steady, steady], np.array([0.5, 0.0])) == pytest.approx(0.3)
