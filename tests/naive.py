@@ -67,12 +67,17 @@ def _defined(function: Callable[..., float], *arguments: float) -> float:
     return value
 
 
+def power(x: float, y: float) -> float:
+    """Return x to the y; a square is a product, rounded once."""
+    return x * x if y == 2 else math.pow(x, y)
+
+
 BINARY = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
     ast.Mult: operator.mul,
     ast.Div: operator.truediv,
-    ast.Pow: math.pow,
+    ast.Pow: power,
 }
 COMPARE = {
     ast.Lt: operator.lt,
@@ -86,7 +91,7 @@ FUNCTIONS = {
     "min": lambda *values: min(values),
     "max": lambda *values: max(values),
     "abs": abs,
-    "pow": math.pow,
+    "pow": power,
     "log": math.log,
     "sqrt": math.sqrt,
 }

@@ -111,8 +111,11 @@ def interpret(code, constants, columns, jobs, eligible, stack, count):
             for i in range(count):
                 a[i] = _defined(a[i] / b[i])
         elif op == POWER:
+            squares = True
             for i in range(count):
-                a[i] = _power(a[i], b[i])
+                squares &= b[i] == 2.0
+            for i in range(count):
+                a[i] = _defined(a[i] * a[i]) if squares else _power(a[i], b[i])
         else:
             for i in range(count):
                 x, y = a[i], b[i]
@@ -134,9 +137,11 @@ def interpret(code, constants, columns, jobs, eligible, stack, count):
 
 @njit(cache=True, nogil=True, error_model="numpy", forceinline=True, _nrt=False)
 def _power(x, y):
-    """Return x to the y; NaN is handed on even where C says that NaN to the 0 is 1."""
+    """Return x to the y; NaN is handed on even where C says that NaN to the 0 is 1. A square is a product."""
     if math.isnan(x) or math.isnan(y):
         return np.nan
+    if y == 2.0:
+        return _defined(x * x)
     return _defined(math.pow(x, y))
 
 
