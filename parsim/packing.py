@@ -185,7 +185,7 @@ def pack(prepared: Prepared, system: System) -> at.State:
     count = prepared.per_queue[0]
     ends[1 : count.size + 1] = count
     ends = ends.cumsum()
-    code, constants, columns, depth = _pack_formula(workload, system)
+    code, constants, columns, depth = pack_formula(workload, system)
     held = np.zeros((n if settings[at.TRACK_HELD] else 0, 2), dtype=np.int64)
     held[:, at.HELD_SINCE] = -1
     return at.State(
@@ -293,7 +293,7 @@ def _pack_queues(system: System) -> NDArray[np.int64]:
     return table
 
 
-def _pack_formula(
+def pack_formula(
     workload: Workload, system: System
 ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64], int]:
     """Program, constants, columns and depth of the stack."""

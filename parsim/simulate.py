@@ -6,10 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parsim.kernels import layout as at
+from parsim.kernels.changing import changing
 from parsim.kernels.easy import easy
 from parsim.kernels.machine import run
 from parsim.kernels.multiqueue import multiqueue
-from parsim.packing import Prepared, pack, prepare, rank
+from parsim.packing import Prepared, pack, pack_formula, prepare, rank
 from parsim.schedule import SPREAD, Schedule
 from parsim.system import System
 from parsim.workload import Workload
@@ -48,6 +49,9 @@ def simulate(workload: Workload, system: System) -> Schedule:
         part = np.zeros(len(workload), dtype=np.int32)
     elif len(workload) and _plain(prepared, system):
         start, part, shares = _simulate_plain(prepared, system)
+    elif len(workload) and _changing(system):
+        start = _simulate_changing(prepared, system)
+        part = np.zeros(len(workload), dtype=np.int32)
     elif len(workload):
         start, part, shares = _simulate_machine(prepared, system)
     runtime, rows = prepared.runtime, prepared.rows
@@ -110,6 +114,12 @@ def _plain(prepared: Prepared, system: System) -> bool:
     return bool((widest <= np.array(system.part_cores[: widest.size])).all())
 
 
+def _changing(system: System) -> bool:
+    """Whether there is one list, ordered by a formula, in which nothing else happens: the other fast kernel's case."""
+    starve = any(queue.starvation is not None for queue in system.queues)
+    return system.formula is not None and system.mode == "shared" and not system.has_limits and not starve
+
+
 Outcome = tuple[NDArray[np.int64], NDArray[np.int32], dict[int, NDArray[np.int64]]]
 
 
@@ -132,6 +142,14 @@ def _simulate_plain(prepared: Prepared, system: System) -> Outcome:
                 start[members] = own
     start += workload.submit[0]
     return start, part, {}
+
+
+def _simulate_changing(prepared: Prepared, system: System) -> NDArray[np.int64]:
+    workload = prepared.workload
+    start = np.empty(len(workload), dtype=np.int64)
+    changing(prepared.plain, system.cores, system.backfill, prepared.bits, *pack_formula(workload, system), start)
+    start += workload.submit[0]
+    return start
 
 
 def _simulate_multiqueue(prepared: Prepared, system: System) -> NDArray[np.int64]:

@@ -225,6 +225,7 @@ def disciplines() -> dict[str, Callable[[Random], Case]]:
         "easy": _single,
         "fcfs": lambda rng: _single(rng, backfill=False),
         "single-orders": lambda rng: _single(rng, _order(rng)),
+        "single-formula": lambda rng: _single(rng, _formula(rng), backfill=rng.random() < 0.8),
         "partitioned": _drawn("partitioned"),
         "partitioned-all": _drawn("partitioned", **everything),
         "shared": _drawn("shared"),

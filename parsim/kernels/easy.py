@@ -116,7 +116,7 @@ def easy(jobs, machine, backfill, bits, rank, ranked, wakes, start):
                 break
             elif c <= free and backfill:
                 if not planned:
-                    shadow, extra = _shadow(ends, held, size, free, np.int64(wait_cores[first]), now, bits)
+                    shadow, extra = shadow_of(ends, held, size, free, np.int64(wait_cores[first]), now, bits)
                     planned = True
                 starts = now + w <= shadow
                 if not starts and c <= extra:
@@ -156,7 +156,7 @@ def easy(jobs, machine, backfill, bits, rank, ranked, wakes, start):
         if not backfill or free == 0 or last - first < 2:
             continue
 
-        shadow, extra = _shadow(ends, held, size, free, np.int64(wait_cores[first]), now, bits)
+        shadow, extra = shadow_of(ends, held, size, free, np.int64(wait_cores[first]), now, bits)
         planned = True
         slack = min(shadow - now, 2**31 - 1)
         kept = last  # where the next job that stays goes, once one has left
@@ -199,7 +199,7 @@ def easy(jobs, machine, backfill, bits, rank, ranked, wakes, start):
 
 
 @njit(cache=True, nogil=True, inline="always")
-def _shadow(ends, held, size, free, need, now, bits):
+def shadow_of(ends, held, size, free, need, now, bits):
     """Return the shadow time of a head that needs more than is free, and the extra cores at it."""
     shadow = first_instant(ends, held, 0, size, free, need, now, bits)
     return shadow, available(ends, held, 0, size, free, shadow, bits) - need
