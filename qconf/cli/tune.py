@@ -113,13 +113,15 @@ def command(
     options = Options(seed=seed, workers=workers, **search)
     wanted = DEFAULT if strategy == "auto" else (strategy,)
     check(wanted, options, base)
-    settings = {"objective": objective, "seed": seed, "span": jobs.span, **search}
+    earlier = log.months_before(jobs.span[0])
+    spans = [each.span for each in (*earlier, jobs)]
+    settings = {"objective": objective, "seed": seed, "spans": spans, **search}
     workshop = Workshop(directory, question([source.sha256 for source in jobs.sources], base, settings), resume=resume)
     with _Progress(len(dict.fromkeys((*wanted, "current")))) as progress:
         answer = recommend(
             jobs,
             base,
-            earlier=log.months_before(jobs.span[0]),
+            earlier=earlier,
             strategies=wanted,
             objective=objective,
             options=options,
