@@ -32,6 +32,7 @@ FORMULAS = (
     "min(ncpus, walltime, eligible_time)",
     "abs(eligible_time - 6) * queue_priority",
     "pow(ncpus, 2) - eligible_time",
+    "(eligible_time / 7) ** 2 if ncpus < 3 else (eligible_time / 7) * (eligible_time / 7)",
     # Undefined for some jobs at some instants, and only where they are evaluated.
     "ncpus / (walltime - 5)",
     "log(eligible_time) + ncpus",

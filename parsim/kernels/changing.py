@@ -2,7 +2,7 @@
 
 This is the event loop of searches over formulas. Like `parsim.kernels.easy` it is a loop of its own, beside the one of
 `parsim.kernels.machine`, because it was measured to be twice as fast: nothing starves, is held or has another place to go, so a list is
-a few columns in the order of submission, and whoever goes first is found by looking through them.
+a few columns in the order of submission.
 
 References
 ----------
@@ -21,7 +21,8 @@ from parsim.kernels.layout import inlined
 from parsim.kernels.order import CHUNK, interpret
 from parsim.kernels.running import add_running, pop_key, push_key, remove_running
 
-GONE = np.int32(2**31 - 1)  # in place of the cores of an entry whose job has left
+GONE = -np.inf  # in place of the value of an entry whose job has left; all others are finite
+LONGEST = np.int64(2**31 - 1)
 
 
 @njit(cache=True, nogil=True)
@@ -53,11 +54,12 @@ def changing(jobs, machine, backfill, bits, code, constants, columns, depth, sta
     wait_cores = np.empty(n, np.int32)
     wait_time = np.empty(n, np.int32)
     value = np.empty(n)
+    pick = np.empty(n, np.int32)
     eligible = np.empty(CHUNK)
     stack = np.empty((depth, CHUNK))
     free = np.int64(machine)
     size = 0  # running jobs
-    last = 0  # waiting jobs
+    last = np.int64(0)  # waiting jobs
     nxt = 0
 
     while nxt < n or size > 0:
@@ -76,10 +78,10 @@ def changing(jobs, machine, backfill, bits, code, constants, columns, depth, sta
             wait_time[last] = jobs[nxt, WALLTIME]
             last += 1
             nxt += 1
-        narrowest = GONE
+        narrowest = LONGEST
         for i in range(last):
-            narrowest = min(narrowest, wait_cores[i])
-        if narrowest > free:
+            narrowest = min(narrowest, np.int64(wait_cores[i]))
+        if last == 0 or narrowest > free:
             continue
 
         for begin in range(0, last, CHUNK):
@@ -93,34 +95,42 @@ def changing(jobs, machine, backfill, bits, code, constants, columns, depth, sta
                 value[begin + i] = 0.0 if math.isnan(v) else v
 
         kept = last  # first entry whose job left
-        slack = np.int64(0)  # of the candidates' walltimes, once there is a head
-        extra = np.int64(machine)
-        head = False
-        while free > 0:
-            i = first_of(value, wait_cores, wait_time, last, free if head else np.int64(machine), slack, extra)
-            if i < 0:
-                break
-            j = np.int64(wait_job[i])
-            c = np.int64(wait_cores[i])
-            w = np.int64(wait_time[i])
-            if c > free:
-                if not backfill:
-                    break
-                head = True
-                shadow, extra = shadow_of(ends, held, size, free, c, now, bits)
-                slack = min(shadow - now, np.int64(GONE))
-                continue
-            if head and w > slack:
-                extra -= c
-            start[j] = now
+        head = first_of(value, last)
+        while head >= 0 and wait_cores[head] <= free:
+            c = np.int64(wait_cores[head])
+            begin_job(jobs, wait_job[head], now, bits, heap, ends, held, size, start)
             free -= c
-            push_key(heap, size, ((now + jobs[j, RUNTIME]) << bits) | j)
-            add_running(ends, held, 0, size, ((now + w) << bits) | j, c)
             size += 1
-            wait_cores[i] = GONE
-            kept = min(kept, i)
+            value[head] = GONE
+            kept = min(kept, head)
+            head = first_of(value, last)
+        if head >= 0 and backfill and free > 0:
+            shadow, extra = shadow_of(ends, held, size, free, np.int64(wait_cores[head]), now, bits)
+            slack = min(shadow - now, LONGEST)
+            m = 0  # candidates: who may start beside the head; these only become fewer
+            for i in range(last):
+                c = np.int64(wait_cores[i])
+                if c <= free and (wait_time[i] <= slack or c <= extra) and value[i] != GONE:
+                    pick[m] = i
+                    m += 1
+            for k in range((m >> 1) - 1, -1, -1):
+                sink(pick, value, k, m)
+            while m > 0 and free > 0:
+                i = pick[0]
+                m -= 1
+                pick[0] = pick[m]
+                sink(pick, value, 0, m)
+                c = np.int64(wait_cores[i])
+                if c <= free and (wait_time[i] <= slack or c <= extra):
+                    begin_job(jobs, wait_job[i], now, bits, heap, ends, held, size, start)
+                    free -= c
+                    size += 1
+                    if wait_time[i] > slack:
+                        extra -= c
+                    value[i] = GONE
+                    kept = min(kept, np.int64(i))
         for k in range(kept, last):
-            if wait_cores[k] != GONE:
+            if value[k] != GONE:
                 wait_job[kept] = wait_job[k]
                 wait_cores[kept] = wait_cores[k]
                 wait_time[kept] = wait_time[k]
@@ -129,16 +139,44 @@ def changing(jobs, machine, backfill, bits, code, constants, columns, depth, sta
 
 
 @inlined
-def first_of(value, wait_cores, wait_time, last, most, slack, extra):
-    """Return who has the largest value of those up to `most` cores that end within `slack` or need no more than `extra`; else -1.
+def begin_job(jobs, j, now, bits, heap, ends, held, size, start):
+    """Start job j beside `size` running ones."""
+    start[j] = now
+    push_key(heap, size, ((now + jobs[j, RUNTIME]) << bits) | np.int64(j))
+    add_running(ends, held, 0, size, ((now + jobs[j, WALLTIME]) << bits) | np.int64(j), jobs[j, CORES])
 
-    Of equal ones the first that was submitted.
-    """
-    best = -1
-    largest = -np.inf
+
+@inlined
+def first_of(value, last):
+    """Return the entry with the largest value, of equal ones the first; -1 if all have left."""
+    best = np.int64(-1)
+    largest = GONE
     for i in range(last):
-        c = wait_cores[i]
-        if value[i] > largest and c <= most and (c <= extra or wait_time[i] <= slack):
+        if value[i] > largest:
             best = i
             largest = value[i]
     return best
+
+
+@inlined
+def sink(pick, value, root, size):
+    """Restore the heap ``pick[:size]``, whose top has the largest value, of equal ones the first entry, below `root`."""
+    if root >= size:
+        return
+    top = pick[root]
+    child = 2 * root + 1
+    while child < size:
+        if child + 1 < size and goes_before(value, pick[child + 1], pick[child]):
+            child += 1
+        if not goes_before(value, pick[child], top):
+            break
+        pick[root] = pick[child]
+        root = child
+        child = 2 * root + 1
+    pick[root] = top
+
+
+@inlined
+def goes_before(value, i, k):
+    """Whether entry i goes before entry k."""
+    return value[i] > value[k] or (value[i] == value[k] and i < k)

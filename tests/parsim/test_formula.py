@@ -11,6 +11,7 @@ import pytest
 from parsim import Queue, System, Workload, simulate
 from parsim.formula import parse
 from parsim.kernels import order as op
+from parsim.verify.formula import compile_formula
 from tests import generate, naive
 
 
@@ -95,6 +96,22 @@ def test_random_formulas_are_worth_what_the_obvious_evaluation_says() -> None:
             job_priority=0.0,
         )
         assert value(text, priority=2.5, **names) == slow, text
+
+
+def test_a_square_is_a_product_wherever_it_is_evaluated() -> None:
+    waits = [float(wait) for wait in range(600, 640)]
+    assert any(math.pow(wait / 345600, 2) != (wait / 345600) * (wait / 345600) for wait in waits)
+    for square in (
+        "(eligible_time / 345600) ** 2",
+        "pow(eligible_time / 345600, 2)",
+        "(eligible_time / 345600) ** ncpus",
+    ):
+        judged = compile_formula(square)
+        for wait in waits:
+            product = (wait / 345600) * (wait / 345600)
+            assert value(square, eligible=wait, cores=2) == product
+            assert naive.formula_value(square, eligible_time=wait, ncpus=2) == product
+            assert judged((1.0, wait, 1.0, 2.0, 0.0)) == product
 
 
 def test_only_what_time_changes_is_left_to_the_event_loop() -> None:

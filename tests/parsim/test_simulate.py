@@ -152,6 +152,38 @@ def test_pool_of_everything_is_the_shared_machine_by_priority_factor() -> None:
             assert (one.start == other.start).all(), seed
 
 
+LIVELY = (
+    "(eligible_time + walltime) / max(walltime, 1) ** 2 * ncpus ** -0.15 * (1 + (eligible_time / 90) ** 2)",
+    "min(eligible_time, 40) * ncpus",  # many are equal
+    "-ncpus",
+)
+
+
+@pytest.mark.parametrize("formula", LIVELY)
+@pytest.mark.parametrize("backfill", [True, False])
+def test_a_limit_that_nobody_reaches_changes_nothing_in_long_lists(formula: str, backfill: bool) -> None:
+    """With one, the general loop simulates, else the one of formulas; hundreds wait, and many start at once."""
+    rng = np.random.default_rng(3)
+    submit = np.sort(rng.integers(0, 100, 600))
+    cores, walltime = rng.choice([1, 1, 1, 2, 5, 30], 600), rng.integers(1, 200, 600)
+    jobs = Workload(submit, cores, rng.integers(1, walltime + 1), walltime)
+    free = System(cores=30, queues=[Queue()], order=formula, backfill=backfill)
+    limited = dataclasses.replace(free, queues=[Queue(max_run=600)])
+    found = simulate(jobs, free)
+    assert found.start.tolist() == simulate(jobs, limited).start.tolist()
+    assert not check_schedule(jobs, free, found)
+
+
+@pytest.mark.parametrize(("backfill", "starts"), [(False, [0, 0, 0, 5, 105]), (True, [0, 0, 0, 5, 105])])
+def test_formulas_on_the_widest_machine(backfill: bool, starts: list[int]) -> None:
+    widest = 2**31 - 1
+    jobs = Workload([0, 0, 0, 5, 6], [10, 20, 30, 40, widest], [100] * 5, [100] * 5)
+    assert simulate(jobs, System.single(widest, "eligible_time", backfill=backfill)).start.tolist() == starts
+    jobs = Workload([0, 1, 2, 3], [10, widest, widest, 40], [100, 50, 20, 100], [100, 50, 20, 100])
+    expected = naive.simulate(jobs, System.single(widest, "eligible_time", backfill=backfill)).start
+    assert simulate(jobs, System.single(widest, "eligible_time", backfill=backfill)).start.tolist() == list(expected)
+
+
 def test_one_list_on_the_whole_machine_whatever_it_is_called() -> None:
     for seed in range(300):
         workload, system = DISCIPLINES["easy"](Random(seed))
