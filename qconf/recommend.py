@@ -28,7 +28,7 @@ from qconf.tuning.sizes import NotApplicableError, Room
 
 #: Parts of the history's time: learned from, judged on up to the second. The last is what the tables show.
 STAGES = {"first": (1 / 6, 1 / 3), "early": (1 / 3, 2 / 3), "learned": (2 / 3, 1.0)}
-LONG = 60 * 86400  # history from which a sixth is enough to learn from
+LONG = 60 * 86400  # seconds from first to last submission, from which a sixth of them is enough to learn from
 WARMUP = 3 * 86400
 #: What ``qconf tune`` judges when no strategy is named.
 DEFAULT = ("current", "fcfs-easy", "lxf-easy", "shared", "pp", "dp-nlp", "exact", "auto", "auto-guarded")
@@ -111,7 +111,8 @@ class Recommendation:
         ``current`` first, then the baselines, then the others.
     curves : list of Curve
     parts : dict of str to (int, int, int)
-        Jobs, first and last submit (Unix seconds) of ``history``, ``learned``, ``judged``.
+        Jobs, first and last submit (Unix seconds) of ``history``, ``learned`` and ``judged``, of what else was learned
+        from and judged, and of the ``earlier months``.
     settings : dict
         What was asked: seed, workers, guard rails, ...
     """
@@ -213,7 +214,7 @@ def recommend(
             ("judged", later.trial.judged),
             *(
                 (f"{what} {when}", part)
-                for name, when in (("early", "before"), ("first", "first"))
+                for name, when in (("early", "before"), ("first", "before that"))
                 if name in stages
                 for what, part in (("learned", stages[name].learned), ("judged", stages[name].trial.judged))
             ),

@@ -8,6 +8,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+from qconf import __version__
 from qconf.config import SiteConfig, dump, parse
 from qconf.errors import QconfError
 from qconf.files import write_whole
@@ -66,4 +67,4 @@ class Workshop:
 
 def question(history_sha256: list[str], config: SiteConfig, settings: dict[str, Any]) -> dict[str, Any]:
     """Say what a run is about, for `Workshop`."""
-    return {"inputs": history_sha256, "config": dump(config), "settings": settings}
+    return {"version": __version__, "inputs": history_sha256, "config": dump(config), "settings": settings}

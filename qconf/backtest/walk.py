@@ -202,8 +202,8 @@ def walk(
     kept: dict[str, Proposal | str] = {}
     earlier: tuple[Month, ...] = ()
     for i, stage in enumerate(stages):
-        learned = replace(_month(history, base, *by_label[stage.learned]), earlier=earlier)
-        earlier = (*earlier, learned)
+        learned = _month(history, base, *by_label[stage.learned], earlier=earlier)
+        earlier = (*earlier, learned.past)
         around = _month(history, base, stage.start - warmup_days * DAY, stage.end)
         for j, name in enumerate(names):
             if progress is not None:
@@ -264,9 +264,9 @@ def plan_stages(
     return stages, skipped
 
 
-def _month(history: History, base: SiteConfig, start: int, end: int) -> Month:
-    """Return the jobs of a span of time, as if no other had ever been read: users are numbered among themselves."""
-    return Month(history.between(start, end).workload(base), base)
+def _month(history: History, base: SiteConfig, start: int, end: int, earlier: tuple[Month, ...] = ()) -> Month:
+    """Return the jobs of a span of time, as if no later had ever been read: users are numbered among themselves."""
+    return Month(history.between(start, end).workload(base), base, earlier=earlier)
 
 
 def _ask(name: str, learned: Month, options: Options, store: Store | None, key: str) -> Proposal | str:

@@ -75,7 +75,7 @@ def command(
     loaded = perf_counter()
     options = Options(seed=seed, workers=workers, objective=objective, **search)
     check(wanted, options, base)
-    settings = {"objective": objective, "seed": seed, **search, "period": period, "span": jobs.span}
+    settings = {"objective": objective, "seed": seed, **search, "periods": jobs.periods(period), "span": jobs.span}
     workshop = Workshop(directory, question([source.sha256 for source in jobs.sources], base, settings), resume=resume)
     with Progress() as progress:
         found = backtest(

@@ -113,7 +113,7 @@ def command(
     options = Options(seed=seed, workers=workers, **search)
     wanted = DEFAULT if strategy == "auto" else (strategy,)
     check(wanted, options, base)
-    earlier = log.months_before(jobs.span[0])
+    earlier = [] if month is None else log.months_before(jobs.span[0])
     spans = [each.span for each in (*earlier, jobs)]
     settings = {"objective": objective, "seed": seed, "spans": spans, **search}
     workshop = Workshop(directory, question([source.sha256 for source in jobs.sources], base, settings), resume=resume)

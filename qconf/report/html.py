@@ -78,6 +78,7 @@ def render(
             {"name": name, "jobs": jobs, "first": wording.date(low, zone), "last": wording.date(high, zone)}
             for name, (jobs, low, high) in recommendation.parts.items()
         ],
+        earlier="earlier months" in recommendation.parts,
         zone=zone,
         strategies=[_strategy(recommendation, row) for row in recommendation.rows],
         columns=STRATEGY_COLUMNS,

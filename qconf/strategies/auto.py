@@ -147,7 +147,7 @@ class _Search:
         """Simulate all orders on a month."""
         system = plain.system()
         jobs = [(month, month.workload, replace(system, order=order.formula())) for order in family()]
-        return month.remember("orders", lambda: side_by_side(self.workers, _measure, jobs))
+        return month.remember("orders", lambda: side_by_side(self.workers, _measure, jobs), lasting=True)
 
     def rated(self, month: Month, measured: list[_Measure]) -> NDArray[np.float64]:
         """Log ratios to the base in a month, shape (members, 3)."""
@@ -240,7 +240,7 @@ def _measure(month: Month, routed: Workload, system: System) -> _Measure:
 
 def _before(month: Month) -> _Measure:
     """Simulate the base."""
-    return month.remember("base", lambda: _measure(month, month.workload, month.base.system()))
+    return month.remember("base", lambda: _measure(month, month.workload, month.base.system()), lasting=True)
 
 
 def _logarithms(measure: _Measure, before: _Measure) -> NDArray[np.float64]:

@@ -29,7 +29,8 @@ Written by
 {scope}
 
 Every strategy learns from one month and is judged on the next, simulated with three days of earlier jobs that
-fill the machine and are not counted. `static` learns from the first month and never again. Nothing of a judged
+fill the machine and are not counted. `static` learns from the first month and never again, `auto` may follow what all
+months so far have in common. Nothing of a judged
 month reaches the tuning. Ratios are of means over the months; "worse" is the share of months with a longer mean
 wait than under `fcfs-easy`; "no answer" are the months in which a strategy did not apply and the current
 configuration stood in. Times are hours. Utilization is that while jobs arrive.

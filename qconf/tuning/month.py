@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TypeVar, cast
 
@@ -48,16 +48,26 @@ class Month:
     earlier: tuple[Month, ...] = field(default=(), repr=False)
     _routed: dict[tuple[object, ...], NDArray[np.int64]] = field(default_factory=dict, repr=False)
     _memory: dict[object, object] = field(default_factory=dict, repr=False)
+    _lasting: dict[object, object] = field(default_factory=dict, repr=False)
 
     def __len__(self) -> int:
         """Return the number of jobs."""
         return len(self.workload)
 
-    def remember(self, key: object, make: Callable[[], T]) -> T:
-        """Return what `make` gave when it was first asked for `key`: strategies build on one another's answers."""
-        if key not in self._memory:
-            self._memory[key] = make()
-        return cast("T", self._memory[key])
+    def remember(self, key: object, make: Callable[[], T], *, lasting: bool = False) -> T:
+        """Return what `make` gave when it was first asked for `key`: strategies build on one another's answers.
+
+        What is `lasting` depends on the jobs and the base alone, and is still known when the month is `past`.
+        """
+        memory = self._lasting if lasting else self._memory
+        if key not in memory:
+            memory[key] = make()
+        return cast("T", memory[key])
+
+    @property
+    def past(self) -> Month:
+        """The same jobs as one of the months before another: only what is lasting is still known."""
+        return Month(self.workload, self.base, _lasting=self._lasting)
 
     def routed(self, config: SiteConfig, runtimes: Runtimes | None = None) -> Workload:
         """Return the jobs with the queues that `config` routes them to.
@@ -157,7 +167,7 @@ class Month:
         """Return the same jobs, cut into epochs of these weights."""
         if weights == self.weights:
             return self
-        return self.remember(("weights", weights), lambda: Month(self.workload, self.base, weights, self.earlier))
+        return self.remember(("weights", weights), lambda: replace(self, weights=weights, _memory={}))
 
 
 def _doors(config: SiteConfig) -> tuple[object, ...]:

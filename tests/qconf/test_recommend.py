@@ -152,14 +152,14 @@ def test_long_histories_are_judged_three_times(days, stages):
     assert ("pp-first" in kept) == (stages == 3)
     assert {"pp-early", "pp-learned", "pp-whole"} <= set(kept)
     learned = [part for part in found.parts if part.startswith("learned")]
-    assert learned == ["learned", "learned before", "learned first"][:stages]
+    assert learned == ["learned", "learned before", "learned before that"][:stages]
     for part in learned:
         _, low, high = found.parts[part]
         _, after, last = found.parts[part.replace("learned", "judged")]
         assert low < high < after < last
     if stages == 3:
-        assert found.parts["judged first"][2] < found.parts["judged before"][1]
-        assert found.parts["learned first"][2] < days * DAY / 6
+        assert found.parts["judged before that"][2] < found.parts["judged before"][1]
+        assert found.parts["learned before that"][2] < days * DAY / 6
 
 
 def test_months_before_reach_auto_and_are_told():
