@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -147,7 +148,7 @@ def command(
     if as_json:
         click.echo((directory / "run.json").read_text(), nl=False)
         return
-    _say(jobs, base, assumed)
+    _say(jobs, base, assumed, earlier)
     print_recommendation(answer)
     click.echo(f"\nWritten to {directory}: report.html, config.yaml, comparison.csv, pbs/ (see pbs/PLAN.md)")
 
@@ -170,7 +171,7 @@ def _label(history: tuple[Path, ...], month: str | None) -> str:
     return name if month is None else f"{name}-{month}"
 
 
-def _say(jobs: History, base: SiteConfig, assumed: bool) -> None:
+def _say(jobs: History, base: SiteConfig, assumed: bool, earlier: Sequence[History]) -> None:
     """Tell what was read, what was left out, and what had to be assumed."""
     from qconf.runs import ASSUMED
 
@@ -179,6 +180,9 @@ def _say(jobs: History, base: SiteConfig, assumed: bool) -> None:
         f"{len(jobs)} jobs from {jobs.date(first)[:10]} to {jobs.date(last)[:10]} on {base.machine.name} "
         f"({base.machine.cores} cores, {len(base.queues)} queues)"
     )
+    if earlier:
+        since = earlier[0].date(earlier[0].span[0])[:7]
+        click.echo(f"{sum(map(len, earlier))} jobs of the months before, from {since} on, are there for auto")
     left_out = [f"{count} {reason}" for reason, count in jobs.reasons.items()]
     if left_out:
         click.echo(f"left out of the whole log: {', '.join(left_out)}")

@@ -187,7 +187,9 @@ def test_the_months_before_the_one_tuned_on_are_looked_at(small: Path, tmp_path:
     pd.concat([before, month]).to_csv(log, index=False)
     out = tmp_path / "out"
     site = ["--config", ROOT / "configs/cray-xc40.yaml", "--strategy", "auto-guarded"]
-    assert invoke("--history", log, "--month", "2016-02", *site, "--out", out, *QUICK).exit_code == 0
+    result = invoke("--history", log, "--month", "2016-02", *site, "--out", out, *QUICK)
+    assert result.exit_code == 0
+    assert f"{len(before)} jobs of the months before, from 2016-01 on, are there for auto" in result.output
     record = json.loads((out / "run.json").read_text())
     told = record["parts"]["earlier months"]
     assert (told["jobs"], told["last_submit"]) == (len(before), int(before["submit"].max()))
