@@ -17,12 +17,11 @@ import numpy as np
 from numba import njit
 
 from parsim.kernels.easy import CORES, NEVER, RUNTIME, SUBMIT, WALLTIME, shadow_of
-from parsim.kernels.layout import inlined
+from parsim.kernels.layout import LONGEST, inlined
 from parsim.kernels.order import CHUNK, interpret
 from parsim.kernels.running import add_running, pop_key, push_key, remove_running
 
 GONE = -np.inf  # in place of the value of an entry whose job has left; all others are finite
-LONGEST = np.int64(2**31 - 1)
 
 
 @njit(cache=True, nogil=True)
@@ -31,18 +30,10 @@ def changing(jobs, machine, backfill, bits, code, constants, columns, depth, sta
 
     Parameters
     ----------
-    jobs : ndarray(int32), shape (n, 4)
-        Submit, cores, runtime (at most the walltime), walltime; ascending by submit, from 0; no job wider than the machine.
-    machine : int
-        Cores.
-    backfill : bool
-        EASY; False is FCFS.
-    bits : int
-        Low bits of a key that hold a job.
+    jobs, machine, backfill, bits, start
+        As `parsim.kernels.easy.easy` takes them.
     code, constants, columns, depth
         The formula, as `parsim.kernels.order.interpret` takes it; the largest value goes first.
-    start : ndarray(int64), shape (n,)
-        Filled with each job's start.
     """
     n = jobs.shape[0]
     low = (np.int64(1) << bits) - 1

@@ -14,6 +14,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 NEVER = np.int64(2**62)
+LONGEST = np.int64(2**31 - 1)  # of all durations that fit an int32
 STARVING = np.int32(2**30)  #: group of the starving, above every rank of a queue
 PASSED = np.int32(-(2**31))  #: sign of a group: the visit has passed this entry, or its limits hold it
 GROUP = np.int32(2**31 - 1)  #: mask that takes that sign away

@@ -27,6 +27,7 @@ from parsim.kernels.layout import (
     LEAST,
     LIMITS,
     LONE,
+    LONGEST,
     MAX_WALLTIME,
     NEVER,
     OFFSET,
@@ -53,7 +54,6 @@ from parsim.kernels.layout import (
 from parsim.kernels.order import FACTOR, FCFS, FORMULA, LJF, LXF, SJF, first, refresh_values, sift
 from parsim.kernels.starts import is_held, make_head, occupy, plan_head, room, start_combined, start_job
 
-LONGEST = np.int64(2**31 - 1)
 GONE = np.int32(-1)  # in place of a job that has started
 
 

@@ -114,7 +114,7 @@ class _Search:
             return self.current
         measured = self.measured(self.month, plain)
         months = [*self.month.earlier, self.month]
-        surfaces = [smooth(orders, self.rated(each, self.measured(each, plain))) for each in months]
+        surfaces = [self.surface(each, plain) for each in months]
         costs = DISTANCE * remoteness(orders)
         foretold = lead([surface @ self.weights for surface in surfaces], costs)
         used = len(months) if foretold > LEAD else 1
@@ -149,9 +149,10 @@ class _Search:
         jobs = [(month, month.workload, replace(system, order=order.formula())) for order in family()]
         return month.remember("orders", lambda: side_by_side(self.workers, _measure, jobs), lasting=True)
 
-    def rated(self, month: Month, measured: list[_Measure]) -> NDArray[np.float64]:
-        """Log ratios to the base in a month, shape (members, 3)."""
-        return np.array([_logarithms(each, _before(month)) for each in measured])
+    def surface(self, month: Month, plain: SiteConfig) -> NDArray[np.float64]:
+        """Log ratios of all orders to the base in a month, smoothed; shape (members, 3)."""
+        before = _before(month)
+        return smooth(family(), np.array([_logarithms(each, before) for each in self.measured(month, plain)]))
 
     def guarded(self, orders: list[Order], best: _Candidate) -> _Candidate:
         """Raise the priorities of queues whose tails are too long; return `best` if that never helps."""

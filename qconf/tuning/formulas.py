@@ -4,7 +4,7 @@
 with a taste for short and for narrow jobs, and an impatience that in the end lets nobody wait much longer than c. Month
 to month few parameters travel: the family is small, its scores are smoothed by a quadratic surface over the parameters
 (neighbours differ by the chance of who met whom), and parameters far from a good general one pay for their distance.
-Where many months are known, what they have in common is followed once it has foretold better than the last one alone.
+Where many months are known, what they have in common is followed where it has foretold better than the last one alone.
 """
 
 from __future__ import annotations
