@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import click
@@ -11,7 +12,7 @@ from qconf.errors import QconfError
 from qconf.files import write_whole
 from qconf.strategies import Options
 from qconf.study import monthly, page, plan
-from qconf.study.pieces import ROOT, run
+from qconf.study.pieces import ROOT, Outcome, Piece, run
 
 
 @click.command("study")
@@ -41,12 +42,16 @@ def command(*, quick: bool, out: Path, traces: Path, work: Path | None, workers:
         end = "\r" if sys.stderr.isatty() else "\n"
         click.echo(f"{text:<78}"[:78] + end, err=True, nl=False)
 
+    def outcomes(pieces: Iterable[Piece]) -> list[Outcome]:
+        return [found for piece in pieces if (found := run(piece, traces, work, tell))]
+
     generated = run(plan.generated(options, quick=quick), traces, work, tell)
-    settings = [found for piece in plan.sensitivity(options, quick=quick) if (found := run(piece, traces, work, tell))]
-    logs = [found for piece in plan.logs(options, quick=quick) if (found := run(piece, traces, work, tell))]
+    settings = outcomes(plan.sensitivity(options, quick=quick))
+    logs = outcomes(plan.logs(options, quick=quick))
+    elsewhere = outcomes(plan.cuts(options, quick=quick))
     scope = page.QUICK.format(months=plan.QUICK_MONTHS, sensitivity=plan.QUICK_SENSITIVITY) if quick else page.WHOLE
     asked = "python -m qconf.study" + (" --quick" if quick else "")
-    text = page.write(generated, settings, logs, command=asked, scope=scope, options=options)
+    text = page.write(generated, settings, logs, elsewhere, command=asked, scope=scope, options=options)
     if generated is not None:
         for name, drawn in monthly.figures(generated).items():
             write_whole(out / "figures" / name, drawn)

@@ -10,7 +10,7 @@ from typing import Any
 
 from qconf.backtest import Average
 from qconf.strategies import Options
-from qconf.study import monthly
+from qconf.study import cuts, monthly
 from qconf.study.pieces import Outcome
 from qconf.study.plan import CLAIMS, WIDE, Claim
 
@@ -50,8 +50,8 @@ no partition is overloaded all strategies reach the same.
 """
 
 
-def write(generated: Outcome | None, settings: Sequence[Outcome], logs: Sequence[Outcome], *, command: str,
-          scope: str, options: Options) -> str:  # fmt: skip
+def write(generated: Outcome | None, settings: Sequence[Outcome], logs: Sequence[Outcome],
+          elsewhere: Sequence[Outcome], *, command: str, scope: str, options: Options) -> str:  # fmt: skip
     """Return the page as Markdown."""
     parts = [HEAD.format(command=command, scope=scope)]
     if generated is not None:
@@ -60,6 +60,8 @@ def write(generated: Outcome | None, settings: Sequence[Outcome], logs: Sequence
         parts += [_sensitivity(settings)]
     for outcome in logs:
         parts += [_log(outcome)]
+    if elsewhere:
+        parts += [cuts.section(elsewhere)]
     if logs:
         parts += [_plainly(logs)]
     return "\n".join(parts)

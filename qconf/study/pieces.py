@@ -15,9 +15,11 @@ from qconf.backtest import FEWEST, Average, Verdict, averages, backtest
 from qconf.config import SiteConfig, load
 from qconf.files import write_whole
 from qconf.history import History, clean, read
+from qconf.history.history import DAY
 from qconf.jsons import as_json
 from qconf.resume import Workshop, question
 from qconf.strategies import NAMES, Options
+from qconf.strategies.fcfs_easy import undistinguished
 from qconf.synth import generate, write_history
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -44,6 +46,12 @@ class Piece:
     options : Options
     what : str
         What distinguishes it, for a table.
+    period : str
+        ``month``, or days such as ``30d``, from the first submit that is left.
+    begin : int
+        Days after the first submit whose jobs are left out.
+    formula : str
+        If given, ``current`` is one machine without queues in this order.
     """
 
     name: str
@@ -53,6 +61,9 @@ class Piece:
     strategies: tuple[str, ...] = STRATEGIES
     options: Options = field(default_factory=Options)
     what: str = ""
+    period: str = "month"
+    begin: int = 0
+    formula: str = ""
 
 
 @dataclass(frozen=True)
@@ -77,6 +88,8 @@ class Outcome:
 def run(piece: Piece, traces: Path, work: Path, tell: Callable[[str], None]) -> Outcome | None:
     """Return what a piece gives, from `work` if it was finished there with the same code; None without its log."""
     base = load(ROOT / "configs" / piece.config)
+    if piece.formula:
+        base = undistinguished(base, piece.formula)
     if piece.source == GENERATED:
         path = write_history(generate(months=piece.periods or 9), work / f"generated-{piece.periods or 9}.csv.gz")
     else:
@@ -84,10 +97,12 @@ def run(piece: Piece, traces: Path, work: Path, tell: Callable[[str], None]) -> 
     if not path.is_file():
         tell(f"{piece.name}: {path} is not there, left out")
         return None
-    history = _first(clean(read([path]), base), piece.periods)
+    history = _cut(clean(read([path]), base), piece)
     asked = {
         **question([source.sha256 for source in history.sources], base, asdict(piece.options) | {"workers": None}),
         "periods": piece.periods,
+        "period": piece.period,
+        "begin": piece.begin,
         "code": code(),
     }
     kept = work / f"{piece.name}.json"
@@ -101,6 +116,7 @@ def run(piece: Piece, traces: Path, work: Path, tell: Callable[[str], None]) -> 
         answer = backtest(
             history,
             base,
+            period=piece.period,
             strategies=piece.strategies,
             options=piece.options,
             store=workshop,
@@ -122,13 +138,16 @@ def run(piece: Piece, traces: Path, work: Path, tell: Callable[[str], None]) -> 
     return Outcome(piece, verdicts, skipped, jobs)
 
 
-def _first(history: History, periods: int | None) -> History:
-    """Cut a history after its first months with enough jobs."""
-    if periods is None:
+def _cut(history: History, piece: Piece) -> History:
+    """Leave out what comes before a piece's beginning, and after its first periods with enough jobs."""
+    if piece.begin:
+        history = history.between(history.span[0] + piece.begin * DAY, None)
+    if piece.periods is None:
         return history
     submit = history.jobs["submit"]
-    enough = [end for _, start, end in history.periods("month") if submit.between(start, end - 1).sum() >= FEWEST]
-    return history.between(None, enough[: periods or None][-1])
+    bounds = [(start, end) for _, start, end in history.periods(piece.period)]
+    enough = [end for start, end in bounds if submit.between(start, end - 1).sum() >= FEWEST]
+    return history.between(None, enough[: piece.periods or None][-1])
 
 
 def _keep(verdict: Verdict) -> dict[str, Any]:

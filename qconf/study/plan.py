@@ -15,6 +15,11 @@ TRACES = (
 )
 QUICK_MONTHS = 4  # of generated months and of each log
 QUICK_SENSITIVITY = 3
+#: Where periods of 30 days begin, days after a log's first submit; and what is done on them.
+BEGINNINGS = (0, 5, 10, 15, 20, 25)
+CHOSEN = ("fcfs-easy", "lxf-easy", "auto")
+#: The expansion factor with a taste for short jobs: one order for every log, nothing tuned.
+FIXED = "(eligible_time + walltime) / max(walltime, 1) ** 1.3"
 #: A slack that leaves many divisions, so that what is asked of the surrogates shows.
 WIDE = 0.8
 
@@ -71,6 +76,19 @@ def logs(options: Options, *, quick: bool) -> list[Piece]:
         Piece(config.removesuffix(".yaml"), name, config, QUICK_MONTHS if quick else None, options=options, what=title)
         for title, name, config in TRACES
     ]
+
+
+def cuts(options: Options, *, quick: bool) -> list[Piece]:
+    """`auto` and one fixed order on the public logs, cut into periods elsewhere."""
+    ways = [("month", 0), *(("30d", begin) for begin in BEGINNINGS[: 1 if quick else None])]
+    periods = QUICK_MONTHS if quick else None
+    found = []
+    for title, source, config in TRACES:
+        for period, begin in ways:
+            name = f"{config.removesuffix('.yaml')}-{period}-{begin}"
+            piece = Piece(name, source, config, periods, CHOSEN, options, title, period, begin)
+            found += [piece, replace(piece, name=f"{name}-fixed", strategies=("current",), formula=FIXED)]
+    return found
 
 
 def sensitivity(options: Options, *, quick: bool) -> list[Piece]:

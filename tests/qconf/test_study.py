@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from datetime import date
 
 import pytest
 from click.testing import CliRunner
@@ -12,7 +13,7 @@ from parsim.metrics import Summary
 from qconf.backtest import AVERAGED, Verdict
 from qconf.config import load
 from qconf.strategies import Options
-from qconf.study import monthly, page, pieces, plan
+from qconf.study import cuts, monthly, page, pieces, plan
 from qconf.study.__main__ import command
 from qconf.study.pieces import ROOT, Outcome, Piece, run
 from qconf.study.plan import Claim
@@ -21,7 +22,7 @@ from tests.qconf import walking
 SMALL = Piece("small", "log.csv", "kth-sp2.yaml", None, ("lxf-easy", "pp"), Options(samples=20), "Small")
 
 
-def outcome(waits):
+def outcome(waits, piece=SMALL):
     """Made of mean waits: strategy to one per month."""
     base = load(ROOT / "configs" / "kth-sp2.yaml")
     verdicts = [
@@ -29,7 +30,7 @@ def outcome(waits):
         for name, row in waits.items()
         for m, wait in enumerate(row)
     ]
-    return Outcome(SMALL, verdicts, [], 77)
+    return Outcome(piece, verdicts, [], 77)
 
 
 @pytest.fixture
@@ -60,6 +61,51 @@ def test_a_finished_piece_is_not_made_again(traces, tmp_path, monkeypatch):
 
 def test_only_the_first_months(traces, tmp_path):
     assert run(replace(SMALL, periods=2), traces, tmp_path, print).periods == ["2016-02"]
+
+
+def test_periods_that_begin_elsewhere(traces, tmp_path):
+    whole = run(replace(SMALL, period="20d"), traces, tmp_path, print)
+    later = run(replace(SMALL, period="20d", begin=5), traces, tmp_path, print)
+    first, second = (date.fromisoformat(each.periods[0]) for each in (whole, later))
+    assert (second - first).days == 5
+    assert len(run(replace(SMALL, period="20d", begin=5, periods=2), traces, tmp_path, print).periods) == 1
+
+
+def test_current_of_a_piece_with_a_formula_is_that_order_without_queues(traces, tmp_path):
+    walking.write(traces / "log.csv", walking.table(periods=9, jobs=700))
+    same = "eligible_time"  # whoever waits longest: as fcfs-easy does
+    found = run(replace(SMALL, strategies=("current",), formula=same), traces, tmp_path, print)
+    plain, other = (
+        [v.summary["mean_wait"] for v in found.verdicts if v.strategy == name] for name in ("fcfs-easy", "current")
+    )
+    assert plain == other
+    assert min(plain) > 0
+    fixed = run(replace(SMALL, strategies=("current",), formula=plan.FIXED), traces, tmp_path, print)
+    assert [v.summary["mean_wait"] for v in fixed.verdicts if v.strategy == "current"] != plain
+
+
+def test_the_same_log_cut_elsewhere_with_mean_and_deviation():
+    found = []
+    for begin, waited in ((0, 5), (5, 7)):
+        piece = replace(SMALL, what="Site", period="30d", begin=begin)
+        found.append(outcome({"fcfs-easy": [10, 10], "lxf-easy": [8, 8], "auto": [waited, 11]}, piece))
+        fixed = replace(piece, formula=plan.FIXED)
+        found.append(outcome({"fcfs-easy": [10, 10], "current": [9, 9]}, fixed))
+    rows = [line for line in cuts.section(found).splitlines() if line.startswith("|")][2:]
+    thrice = " / ".join(["{}"] * 3)
+    assert rows[0] == "| 30 days, from day 0 | 2 | " + " | ".join(
+        [thrice.format(*[ratio] * 3) for ratio in ("0.800", "0.900", "0.800")] + ["50 |"]
+    )
+    assert rows[1].startswith("| 30 days, from day 5 | 2 |")
+    assert rows[2].endswith("| 0.850 / 0.850 / 0.850 |  |")
+    assert rows[3].endswith("| 0.071 / 0.071 / 0.071 |  |")
+
+
+def test_every_log_is_cut_in_several_ways_each_with_the_fixed_order():
+    found = plan.cuts(Options(), quick=False)
+    assert len({piece.name for piece in found}) == len(found) == 2 * len(plan.TRACES) * (1 + len(plan.BEGINNINGS))
+    assert {piece.formula for piece in found[1::2]} == {plan.FIXED}
+    assert not any(piece.formula for piece in found[::2])
 
 
 def test_a_log_that_is_not_there_is_left_out_and_said(tmp_path):
@@ -117,6 +163,12 @@ def test_the_plan_has_every_setting_once():
 def test_writes_the_page(traces, tmp_path, monkeypatch):
     monkeypatch.setattr(plan, "generated", lambda *_, **__: SMALL)
     monkeypatch.setattr(plan, "logs", lambda *_, **__: [SMALL])
+    elsewhere = [
+        replace(SMALL, name=f"cut-{begin}-{len(names)}", strategies=names, period="20d", begin=begin, formula=formula)
+        for begin in (0, 5)
+        for names, formula in ((plan.CHOSEN, ""), (("current",), plan.FIXED))
+    ]
+    monkeypatch.setattr(plan, "cuts", lambda *_, **__: elsewhere)
     hybrid = replace(SMALL, name="s", strategies=("dp-nlp", "dqr", "hybrid"), what="as it is", periods=2)
     monkeypatch.setattr(plan, "sensitivity", lambda *_, **__: [hybrid])
     arguments = ["--quick", "--out", tmp_path / "docs", "--traces", traces, "--work", tmp_path / "work"]
@@ -128,5 +180,6 @@ def test_writes_the_page(traces, tmp_path, monkeypatch):
     assert "python -m qconf.study --quick" in text
     assert "| as it is |" in text
     assert "## In plain words" in text
+    assert "| 20 days, from day 5 |" in text
     for line in text.splitlines():
         assert not line.startswith("|") or line.endswith("|")
