@@ -16,10 +16,10 @@ import math
 import numpy as np
 from numba import njit
 
-from parsim.kernels.easy import CORES, NEVER, RUNTIME, SUBMIT, WALLTIME, shadow_of
+from parsim.kernels.easy import CORES, NEVER, SUBMIT, WALLTIME, begin_job, shadow_of
 from parsim.kernels.layout import LONGEST, inlined
 from parsim.kernels.order import CHUNK, interpret
-from parsim.kernels.running import add_running, pop_key, push_key, remove_running
+from parsim.kernels.running import pop_key, remove_running
 
 GONE = -np.inf  # in place of the value of an entry whose job has left; all others are finite
 
@@ -127,14 +127,6 @@ def changing(jobs, machine, backfill, bits, code, constants, columns, depth, sta
                 wait_time[kept] = wait_time[k]
                 kept += 1
         last = kept
-
-
-@inlined
-def begin_job(jobs, j, now, bits, heap, ends, held, size, start):
-    """Start job j beside `size` running ones."""
-    start[j] = now
-    push_key(heap, size, ((now + jobs[j, RUNTIME]) << bits) | np.int64(j))
-    add_running(ends, held, 0, size, ((now + jobs[j, WALLTIME]) << bits) | np.int64(j), jobs[j, CORES])
 
 
 @inlined

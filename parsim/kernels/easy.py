@@ -123,10 +123,8 @@ def easy(jobs, machine, backfill, bits, rank, ranked, wakes, start):
                     starts = True
                     extra -= c
             if starts:
-                start[j] = now
+                begin_job(jobs, j, now, bits, heap, ends, held, size, start)
                 free -= c
-                push_key(heap, size, ((now + jobs[j, RUNTIME]) << bits) | np.int64(j))
-                add_running(ends, held, 0, size, ((now + w) << bits) | np.int64(j), c)
                 size += 1
             else:
                 place(wait_cores, wait_time, wait_rank, first, last, c, w, rank[j])
@@ -144,10 +142,8 @@ def easy(jobs, machine, backfill, bits, rank, ranked, wakes, start):
             j = job_of(wait_rank[first], ranked)
             c = wait_cores[first]
             first += one
-            start[j] = now
+            begin_job(jobs, j, now, bits, heap, ends, held, size, start)
             free -= c
-            push_key(heap, size, ((now + jobs[j, RUNTIME]) << bits) | np.int64(j))
-            add_running(ends, held, 0, size, ((now + jobs[j, WALLTIME]) << bits) | np.int64(j), c)
             size += 1
         if first == last:
             first = np.uint64(0)
@@ -179,10 +175,8 @@ def easy(jobs, machine, backfill, bits, rank, ranked, wakes, start):
                         j = job_of(wait_rank[k], ranked)
                         if w > slack:
                             extra -= c
-                        start[j] = now
+                        begin_job(jobs, j, now, bits, heap, ends, held, size, start)
                         free -= c
-                        push_key(heap, size, ((now + jobs[j, RUNTIME]) << bits) | np.int64(j))
-                        add_running(ends, held, 0, size, ((now + w) << bits) | np.int64(j), c)
                         size += 1
                         wait_cores[k] = STARTED
                         if kept == last:
@@ -203,6 +197,14 @@ def shadow_of(ends, held, size, free, need, now, bits):
     """Return the shadow time of a head that needs more than is free, and the extra cores at it."""
     shadow = first_instant(ends, held, 0, size, free, need, now, bits)
     return shadow, available(ends, held, 0, size, free, shadow, bits) - need
+
+
+@inlined
+def begin_job(jobs, j, now, bits, heap, ends, held, size, start):
+    """Start job j beside `size` running ones."""
+    start[j] = now
+    push_key(heap, size, ((now + jobs[j, RUNTIME]) << bits) | np.int64(j))
+    add_running(ends, held, 0, size, ((now + jobs[j, WALLTIME]) << bits) | np.int64(j), jobs[j, CORES])
 
 
 @inlined
