@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from qconf.errors import QconfError
+from qconf.errors import InputError, QconfError
 
 
 def write_whole(path: str | Path, content: str | bytes) -> None:
@@ -44,39 +45,71 @@ def write_whole(path: str | Path, content: str | bytes) -> None:
 def all_or_nothing(directory: str | Path) -> Iterator[Path]:
     """Give a scratch folder; its files move into `directory` at the end, or not if an error is raised.
 
+    It lies in `directory` itself: what is above may be on another file system, or not be ours to write.
+
     Raises
     ------
     QconfError
         The folder cannot be made or written.
     """
     target = Path(directory)
+    made: list[Path] = []
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        scratch = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+        made += [folder for folder in (target, *target.parents) if not folder.exists()]
+        target.mkdir(parents=True, exist_ok=True)
+        scratch = Path(tempfile.mkdtemp(prefix=".qconf.", dir=target))
+        try:
+            yield scratch
+            _move(scratch, target)
+        finally:
+            shutil.rmtree(scratch, ignore_errors=True)
     except OSError as error:
         raise QconfError(f"{target}: cannot be written: {error.strerror or error}") from error
-    try:
-        yield scratch
-        _move(scratch, target)
     finally:
-        shutil.rmtree(scratch, ignore_errors=True)
+        for folder in made:
+            with suppress(OSError):
+                folder.rmdir()  # only if nothing is in it
+
+
+def spare(inputs: Iterable[str | Path], targets: Iterable[str | Path], fix: str) -> None:
+    """Refuse to write over what is read; of a folder that is read, over the files in it.
+
+    Raises
+    ------
+    InputError
+        One of `targets` is one of `inputs`; `fix` says what to do.
+    """
+    read = {file.resolve() for path in map(Path, inputs) for file in ([*path.iterdir()] if path.is_dir() else [path])}
+    for target in map(Path, targets):
+        if target.resolve() in read:
+            raise InputError("is an input, and would be overwritten", file=target, fix=fix)
+
+
+def digests(files: Mapping[str, str]) -> dict[str, str]:
+    """Return the SHA-256 of each text, by name."""
+    return {name: hashlib.sha256(text.encode()).hexdigest() for name, text in sorted(files.items())}
+
+
+def remove_unchanged(directory: Path, known: Mapping[str, str]) -> None:
+    """Delete the files of these names whose SHA-256 is still the one that is known."""
+    for name, digest in known.items():
+        path = directory / name
+        if path.is_file() and hashlib.sha256(path.read_bytes()).hexdigest() == digest:
+            path.unlink()
 
 
 def _move(scratch: Path, target: Path) -> None:
     """Move every file below `scratch` to its place below `target`, when all of them are safe on the disk."""
     files = sorted(path for path in scratch.rglob("*") if path.is_file())
-    try:
-        for path in files:
-            with path.open("rb") as stream:
-                os.fsync(stream.fileno())
-        for path in files:
-            place = target / path.relative_to(scratch)
-            place.parent.mkdir(parents=True, exist_ok=True)
-            path.replace(place)
-        for folder in sorted({(target / path.relative_to(scratch)).parent for path in files}):
-            _sync(folder)
-    except OSError as error:
-        raise QconfError(f"{target}: cannot be written: {error.strerror or error}") from error
+    for path in files:
+        with path.open("rb") as stream:
+            os.fsync(stream.fileno())
+    for path in files:
+        place = target / path.relative_to(scratch)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        path.replace(place)
+    for folder in sorted({(target / path.relative_to(scratch)).parent for path in files}):
+        _sync(folder)
 
 
 def _permissions(target: Path) -> int:

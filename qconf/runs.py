@@ -21,7 +21,7 @@ from qconf.export import ExportError, prepare_pbs
 from qconf.export.nodes import Node
 from qconf.export.server import Server
 from qconf.export.unsaid import Binding
-from qconf.files import all_or_nothing
+from qconf.files import all_or_nothing, digests, remove_unchanged, spare
 from qconf.history import History
 from qconf.jsons import as_json
 from qconf.recommend import Recommendation, Row
@@ -126,7 +126,7 @@ def write_run(
         "warnings": told,
         "assumed_current": assumed_current,
         "pbs": {"refused": refused, "notes": list(notes), "rollback": "rollback.qmgr" in exported},
-        "files": {name: hashlib.sha256(text.encode()).hexdigest() for name, text in sorted(files.items())},
+        "files": digests(files),
     }
     files[RECORD] = as_json(record)
     files[TIMINGS] = as_json({**(timings or {}), "strategies": {row.name: row.seconds for row in recommendation.rows}})
@@ -150,7 +150,8 @@ def write_files(target: Path, files: Mapping[str, str], inputs: Iterable[str | P
             path = scratch / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8", newline="")
-    _take_away(target, before, files)
+    gone = {name: digest for name, digest in (before or {}).items() if name not in files and _own(name)}
+    remove_unchanged(target, gone)
 
 
 def check_target(directory: str | Path, inputs: Iterable[str | Path] = (), *, names: Iterable[str] = NAMES) -> None:
@@ -162,16 +163,15 @@ def check_target(directory: str | Path, inputs: Iterable[str | Path] = (), *, na
         A file of these names is there that is of no run, or is one of the inputs.
     """
     target = Path(directory)
-    before = _previous(target)
-    read = {Path(path).resolve() for path in inputs}
-    for name in sorted(names):
-        path = target / name
-        if path.resolve() in read:
-            raise InputError("is an input of this run", file=path, fix="choose another directory with --out")
-        if before is None and path.exists():
-            raise InputError(
-                "is there already and not from an earlier run", file=path, fix="choose another directory with --out"
-            )
+    elsewhere = "choose another directory with --out"
+    blocked = next((path for path in (target, *target.parents) if path.exists() and not path.is_dir()), None)
+    if blocked is not None:
+        raise InputError("is a file, no directory", file=blocked, fix=elsewhere)
+    paths = [target / name for name in sorted(names)]
+    spare(inputs, paths, elsewhere)
+    there = next((path for path in paths if path.exists()), None)
+    if there is not None and _previous(target) is None:
+        raise InputError("is there already and not from an earlier run", file=there, fix=elsewhere)
 
 
 def _record(recommendation: Recommendation, history: History, labels: Mapping[str, str]) -> dict[str, Any]:
@@ -349,10 +349,7 @@ def _previous(target: Path) -> dict[str, str] | None:
         return None
 
 
-def _take_away(target: Path, before: Mapping[str, str] | None, files: Mapping[str, str]) -> None:
-    """Delete what an earlier run left in folders of its own, unless somebody changed it since."""
-    for name, digest in (before or {}).items():
-        path = target / name
-        mine = name.partition("/")[0] in OWN and ".." not in Path(name).parts and name not in files
-        if mine and path.is_file() and hashlib.sha256(path.read_bytes()).hexdigest() == digest:
-            path.unlink()
+def _own(name: str) -> bool:
+    """Whether nobody but a run writes a file of this name."""
+    parts = Path(name).parts
+    return parts[0] in OWN and ".." not in parts

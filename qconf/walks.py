@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from qconf.backtest import Backtest, Verdict
+from qconf.files import digests
 from qconf.history import History
 from qconf.jsons import as_json
 from qconf.report.html import settings_shown
@@ -97,7 +97,7 @@ def write_walk(
         "notes": found.notes,
         "inputs": inputs_record(history, labels, inputs or {}),
         "warnings": told,
-        "files": {name: hashlib.sha256(text.encode()).hexdigest() for name, text in sorted(files.items())},
+        "files": digests(files),
     }
     files[RECORD] = as_json(record)
     seconds: dict[str, float] = {}

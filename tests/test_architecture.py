@@ -25,6 +25,7 @@ LAYERS = (
     ("qconf.runs", "qconf.study"),
     ("qconf.walks",),
     ("qconf.cli",),
+    ("qconf.__main__",),
 )
 LEVEL = {room: level for level, rooms in enumerate(LAYERS) for room in rooms}
 

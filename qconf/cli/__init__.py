@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import pkgutil
 import sys
 
@@ -50,6 +51,12 @@ def main(arguments: list[str] | None = None) -> None:
             raise
         click.echo(f"qconf: {error}", err=True)
         sys.exit(1)
+    except OSError as error:
+        if "--debug" in given:
+            raise
+        what = error.filename or "the output cannot be written"
+        click.echo(f"qconf: {what}: {error.strerror or error}", err=True)
+        os._exit(1)  # else Python would try once more to write what is left
 
 
 if __name__ == "__main__":

@@ -42,6 +42,22 @@ _LOG = (
 )
 
 
+DROPPED = "dropped.csv"
+
+
+class Number(click.FloatRange):
+    """A number in a range; click's own takes NaN for one that lies in every range."""
+
+    name = "number"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:  # noqa: ANN401
+        """Return it as a float."""
+        number = float(super().convert(value, param, ctx))
+        if not math.isfinite(number):
+            self.fail(f"{value!r} is no finite number", param, ctx)
+        return number
+
+
 class _Weights(click.ParamType):  # type: ignore[type-arg]
     """Positive numbers with commas between them."""
 
@@ -68,7 +84,7 @@ _SEARCH = {
         "--slack",
         default=0.3,
         show_default=True,
-        type=click.FloatRange(0, 1),
+        type=Number(0, 1),
         help="Room of dp-nlp's proportional constraint.",
     ),
     "utilization": click.option(
@@ -76,7 +92,7 @@ _SEARCH = {
         "utilization",
         default=0.9,
         show_default=True,
-        type=click.FloatRange(0, 1, min_open=True),
+        type=Number(0, 1, min_open=True),
         help="Share of a queue's best utilization down to which dp-nlp's lower bound goes.",
     ),
     "degree": click.option(
@@ -110,7 +126,7 @@ _SEARCH = {
         "--degradation",
         default=0.3,
         show_default=True,
-        type=click.FloatRange(0),
+        type=Number(0),
         help="Part by which waits may grow while hybrid carves the pool: 0.3 is 30 %.",
     ),
     "carve": click.option(
@@ -236,6 +252,55 @@ def load_whole(
     return clean(records, config), config
 
 
+def check_table(output: Path, inputs: Sequence[Path]) -> None:
+    """Refuse a table, and the list of dropped records beside it, where they would destroy something.
+
+    Raises
+    ------
+    InputError
+        One of them is read, the name is that of the list, or what has the list's name is none.
+    """
+    from qconf.files import spare
+    from qconf.history.records import DROPPED as COLUMNS
+
+    if output.name == DROPPED:
+        raise InputError("is the name of the list of dropped records", file=output, fix="choose another name")
+    beside = output.parent / DROPPED
+    spare(inputs, (output, beside), "choose another name")
+    if beside.is_file() and not beside.read_bytes().startswith(",".join(COLUMNS).encode()):
+        fix = "choose another folder: the dropped records are listed in a file of this name"
+        raise InputError("is there already and no list of dropped records", file=beside, fix=fix)
+
+
+def tell_history(history: History, base: SiteConfig) -> None:
+    """Print what was read, what was left out of it and changed and why, and what is odd about the configuration."""
+    first, last = history.span
+    click.echo(
+        f"{len(history)} jobs from {history.date(first)[:10]} to {history.date(last)[:10]} on {base.machine.name} "
+        f"({base.machine.cores} cores, {len(base.queues)} queue{'s' * (len(base.queues) != 1)})"
+    )
+    tell_cleaning(history, base)
+
+
+def tell_cleaning(history: History, base: SiteConfig) -> None:
+    """Print what was left out and changed and why, and what is odd about the configuration."""
+    of, in_ = (" of the whole log", " in the whole log") if history.outside else ("", "")
+    for what, counts in ((f"left out{of}", history.reasons), (f"changed{in_}", history.changed)):
+        told = [f"{count} {reason}" for reason, count in counts.items() if count]
+        if told:
+            click.echo(f"{what}: {', '.join(told)}")
+    for warning in base.warnings():
+        click.echo(f"warning: {warning}", err=True)
+
+
+def stem(path: Path) -> str:
+    """Name what is made of a history after it, without the endings of logs; ``..`` by the folder's own name."""
+    name = path.resolve().name
+    for ending in (".gz", ".csv", ".swf", ".txt", ".log"):
+        name = name.removesuffix(ending)
+    return name or "history"
+
+
 def cut(history: History, month: str | None, start: str | None, end: str | None) -> History:
     """Keep the period that the options name; the whole history where they name none.
 
@@ -257,12 +322,14 @@ def cut(history: History, month: str | None, start: str | None, end: str | None)
 
 
 def _second(name: str, text: str, history: History) -> int:
+    from qconf.history.records import MAX_TIME
     from qconf.history.times import instant, zone
 
+    fix = "write 2016-02-01, 2016-02-01T08:00:00 or epoch seconds"
     try:
         moment = int(text) if text.lstrip("-").isdigit() else instant(text, zone(history.timezone))
     except ValueError as error:
-        raise InputError(
-            "is no time", field=name, value=text, fix="write 2016-02-01, 2016-02-01T08:00:00 or epoch seconds"
-        ) from error
+        raise InputError("is no time", field=name, value=text, fix=fix) from error
+    if not 0 <= moment <= MAX_TIME:
+        raise InputError("is no time that a log could have", field=name, value=text, fix=f"{fix}, not milliseconds")
     return moment - history.epoch

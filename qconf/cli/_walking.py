@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from qconf.cli._common import search_options
+from qconf.cli._common import search_options, tell_history
 
 if TYPE_CHECKING:
     from qconf.backtest import Backtest
@@ -42,7 +42,9 @@ _OPTIONS = (
         type=click.IntRange(0, 365),
         help="Days of jobs before what is judged that fill the machine and are not counted.",
     ),
-    click.option("--out", type=click.Path(path_type=Path), help="Run directory.  [default: reports/<history>-COMMAND]"),
+    click.option(
+        "-o", "--out", type=click.Path(path_type=Path), help="Run directory.  [default: reports/<history>-COMMAND]"
+    ),
     click.option("--seed", default=0, show_default=True, type=click.IntRange(0, 2**32 - 1)),
     click.option(
         "--workers", default=2, show_default=True, type=click.IntRange(1), help="Threads; no effect on the answer."
@@ -89,14 +91,6 @@ def base_of(config_path: Path | None, records: Records, cores: int | None) -> Si
     return base.replace(queues=tuple(queue.model_copy(update=open_to_all) for queue in queues))
 
 
-def stem(path: Path) -> str:
-    """Name the run directory after a history."""
-    name = path.name
-    for ending in (".gz", ".csv", ".swf", ".txt", ".log"):
-        name = name.removesuffix(ending)
-    return name
-
-
 def finish(
     directory: Path,
     found: Backtest,
@@ -123,26 +117,10 @@ def finish(
     if as_json:
         click.echo((directory / "run.json").read_text(encoding="utf-8"), nl=False)
         return
-    _say(history, found.base, assumed=assumed)
+    tell_history(history, found.base)
+    click.echo(f"{ASSUMED}\n" if assumed else "")
     print_backtest(found)
     click.echo(f"\nWritten to {directory}: report.html, {table_name(one=len(found.stages) == 1)}, figures/, run.json")
-
-
-def _say(history: History, base: SiteConfig, *, assumed: bool) -> None:
-    first, last = history.span
-    click.echo(
-        f"{len(history)} jobs from {history.date(first)[:10]} to {history.date(last)[:10]} on {base.machine.name} "
-        f"({base.machine.cores} cores, {len(base.queues)} queues)"
-    )
-    for what, counts in (("left out", history.reasons), ("changed", history.changed)):
-        told = [f"{count} {reason}" for reason, count in counts.items() if count]
-        if told:
-            click.echo(f"{what}: {', '.join(told)}")
-    if assumed:
-        click.echo(ASSUMED)
-    for warning in base.warnings():
-        click.echo(f"warning: {warning}", err=True)
-    click.echo("")
 
 
 def paths(history: Sequence[Path], config_path: Path | None) -> list[Path]:

@@ -52,7 +52,8 @@ def command(
     from time import perf_counter
 
     from qconf.backtest import compare, join
-    from qconf.cli._walking import Progress, base_of, finish, names, paths, stem
+    from qconf.cli._common import stem
+    from qconf.cli._walking import Progress, base_of, finish, names, paths
     from qconf.history import clean, read
     from qconf.resume import Workshop, question
     from qconf.strategies import Options, check

@@ -7,14 +7,6 @@ from pathlib import Path
 import click
 
 _FILE = click.Path(path_type=Path)
-#: Everything that an export may write: what an earlier one left in the directory goes.
-_NAMES = frozenset(
-    {
-        *("queues.qmgr", "nodes.qmgr", "rollback.qmgr", "cleanup.qmgr", "sched_config.changes", "PLAN.md"),
-        *("qconf-promote", "qconf-promote.service", "qconf-promote.timer", "qconf-promote.cron"),
-        *("partitions.conf", "job_submit.lua", "qos.sacctmgr"),
-    }
-)
 
 
 @click.command("export")
@@ -42,7 +34,9 @@ _NAMES = frozenset(
 )
 @click.option(
     "-o",
+    "--out",
     "--output",
+    "output",
     type=_FILE,
     help="Directory of the files; reports/<name of the configuration>/<format> unless told.",
 )
@@ -65,10 +59,10 @@ def command(
         raise click.UsageError("--current, --binding, --route and --remove belong to --format pbs")
 
     from qconf.config import load
+    from qconf.export.folder import write_export
     from qconf.export.nodes import read_nodes
     from qconf.export.pbs import prepare_pbs
     from qconf.export.server import Server
-    from qconf.files import all_or_nothing, write_whole
 
     site = load(config)
     listed = None if nodes is None else read_nodes(nodes)
@@ -86,11 +80,8 @@ def command(
 
         export = prepare_slurm(site, nodes=listed)
     target = output or Path("reports") / config.stem / kind
-    with all_or_nothing(target) as scratch:
-        for name, text in export.files.items():
-            write_whole(scratch / name, text)
-    for name in _NAMES - set(export.files):
-        (target / name).unlink(missing_ok=True)
+    given = (config, current, None if nodes is None else Path(nodes))
+    write_export(target, export.files, inputs=[path for path in given if path is not None])
     for note in export.notes:
         click.echo(f"note: {note}", err=True)
     for name in export.files:

@@ -6,18 +6,19 @@ from pathlib import Path
 
 import click
 
-from qconf.cli._common import log_options
+from qconf.cli._common import DROPPED, check_table, log_options
 from qconf.errors import InputError
 
 FORMATS = ("auto", "swf", "pbs", "sacct", "csv")
-DROPPED = "dropped.csv"
 
 
 @click.command("import")
 @click.argument("paths", metavar="SRC...", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option(
     "-o",
+    "--out",
     "--output",
+    "output",
     required=True,
     type=click.Path(dir_okay=False, path_type=Path),
     help="History CSV to write, or .csv.gz.",
@@ -41,10 +42,9 @@ def command(paths: tuple[Path, ...], output: Path, kind: str, timezone: str, as_
     from qconf.history import read
     from qconf.history.history import history_csv
 
-    if output.name == DROPPED:
-        raise InputError("is the name of the list of dropped records", file=output, fix="choose another name")
+    check_table(output, paths)
     records = read(paths, format=kind, timezone=timezone)
-    counts = {str(reason): int(n) for reason, n in records.dropped["reason"].value_counts().items()}
+    counts = records.reasons
     if records.table.empty:
         why = ", ".join(f"{n} {reason}" for reason, n in counts.items()) or "there is none"
         raise InputError(

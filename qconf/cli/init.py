@@ -27,7 +27,7 @@ _FILE = click.Path(path_type=Path)
 )
 @click.option("--name", metavar="NAME", help="Name of the machine.")
 @click.option("--force", is_flag=True, help="Replace a configuration that is there.")
-@click.option("-o", "--output", type=_FILE, help="File to write; standard output unless told.")
+@click.option("-o", "--out", "--output", "output", type=_FILE, help="File to write; standard output unless told.")
 def command(
     *,
     pbs: Path | None,

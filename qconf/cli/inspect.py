@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from qconf.cli._common import cut, load_config, log_options, machine_options, period_options
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 FORMATS = ("auto", "swf", "csv", "pbs", "sacct")
 
@@ -58,15 +55,15 @@ def command(
 
         click.echo(json.dumps(answer, indent=2, allow_nan=False))
         return
-    from rich.console import Console
-
-    console = Console(highlight=False)
-    _print(answer, console if console.is_terminal else Console(width=120, highlight=False))
+    _print(answer)
 
 
-def _print(answer: dict[str, Any], console: Console) -> None:
+def _print(answer: dict[str, Any]) -> None:
     from rich.table import Table
 
+    from qconf.report.terminal import console, print_table
+
+    to = console()
     load = "unknown" if answer["offered_load"] is None else f"{answer['offered_load']:.3f}"
     machine = f"{answer['machine_cores']} cores" if answer["machine_known"] else "size unknown (give --cores)"
     estimates = answer["walltime_accuracy"]
@@ -84,8 +81,8 @@ def _print(answer: dict[str, Any], console: Console) -> None:
         ("run time / walltime", _accuracy(estimates)),
     ):
         facts.add_row(name, value)
-    console.print(facts)
-    console.print(_queues(answer["queues"]))
+    to.print(facts)
+    print_table(to, _queues(answer["queues"]))
     where = " in the whole log" if answer["outside_period"] else ""
     for title, counts in (
         ("dropped" + where, answer["dropped"]),
@@ -96,7 +93,7 @@ def _print(answer: dict[str, Any], console: Console) -> None:
             table = Table(title=title, title_justify="left", show_header=False, box=None, padding=(0, 2, 0, 0))
             for reason, count in counts.items():
                 table.add_row(f"{count:>8}", reason)
-            console.print(table)
+            print_table(to, table)
 
 
 def _accuracy(values: dict[str, float]) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from qconf.cli._common import history_options, load_history
+from qconf.cli._common import history_options, load_history, tell_cleaning
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -91,10 +91,14 @@ def command(
     """
     from qconf import policies
 
+    cleaned: dict[str, Any] = {}
     if job_set is None:
-        found, config = load_history(history, config_path, cores, month=month, start=start, end=end, timezone=timezone)
-        workload, machine = found.workload(config), config.machine.cores
+        past, config = load_history(history, config_path, cores, month=month, start=start, end=end, timezone=timezone)
+        workload, machine = past.workload(config), config.machine.cores
         source = ", ".join(path.name for path in history)
+        cleaned = {"read": past.read, "dropped": dict(past.reasons), "changed": dict(past.changed)}
+        if not as_json:
+            tell_cleaning(past, config)
     else:
         if history or config_path or cores or month or start or end:
             raise click.UsageError("--job-set is used instead of a history and its options")
@@ -108,6 +112,7 @@ def command(
         "source": source,
         "jobs": len(workload),
         "cores": machine,
+        **cleaned,
         "shrink": float(shrink or 1),
         "disciplines": [row.as_json() for row in rows],
     }
@@ -121,13 +126,11 @@ def command(
 
         click.echo(json.dumps(answer, indent=2, allow_nan=False))
         return
-    from rich.console import Console
+    from qconf.report.terminal import console, print_table
 
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console = Console(width=140, highlight=False)
+    to = console()
     for table in tables:
-        console.print(table)
+        print_table(to, table)
     for path in answer.get("figures", ()):
         click.echo(path)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from qconf.cli._common import history_options, load_history
+from qconf.cli._common import DROPPED, check_table, history_options, load_history, tell_cleaning
 from qconf.errors import InputError, QconfError
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from qconf.strategies import Proposal
     from qconf.tuning.month import Month
 
-DROPPED = "dropped.csv"
 SHOWN = 20  #: violations that are printed
 
 
@@ -34,6 +33,7 @@ SHOWN = 20  #: violations that are printed
 @click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True, help="Of the strategy.")
 @click.option("--workers", type=click.IntRange(1), default=2, show_default=True, help="Threads of the strategy.")
 @click.option(
+    "-o",
     "--out",
     type=click.Path(dir_okay=False, path_type=Path),
     help="schedule.csv to write, or .csv.gz; dropped jobs go to dropped.csv beside it.",
@@ -69,7 +69,8 @@ def command(
     from qconf.strategies import Options, propose
     from qconf.tuning.month import Month
 
-    _check_out(out, history)
+    if out is not None:
+        check_table(out, [*history, *([config_path] if config_path else [])])
     past, base = load_history(history, config_path, cores, month=month, start=start, end=end, timezone=timezone)
     jobs = Month(past.workload(base), base)
     proposal = propose(strategy, jobs, Options(seed=seed, workers=workers))
@@ -86,7 +87,7 @@ def command(
     if as_json:
         _print_json(past, config, strategy, found, told=told, verify=verify, broken=broken)
     elif not broken:
-        _print(past, config, strategy, found, verified=verify)
+        _print(past, base, config, strategy, found, verified=verify)
         for reasons in told:
             _tell(past, f"{job_id}", reasons)
         if out is not None:
@@ -134,15 +135,6 @@ def write_schedule(out: Path, history: History, table: pd.DataFrame) -> None:
         if len(history.dropped):
             dropped = history.dropped.to_csv(index=False, lineterminator="\n")
             (scratch / DROPPED).write_text(dropped, encoding="utf-8", newline="")
-
-
-def _check_out(out: Path | None, history: tuple[Path, ...]) -> None:
-    if out is None:
-        return
-    if out.name == DROPPED:
-        raise InputError("is the name of the list of dropped jobs", file=out, fix="choose another name")
-    if out.resolve() in {path.resolve() for path in history}:
-        raise InputError("is the history", file=out, fix="choose another name")
 
 
 def _simulate(jobs: Month, proposal: Proposal) -> Schedule:
@@ -210,18 +202,19 @@ def _print_json(
     click.echo(as_json(answer), nl=False)
 
 
-def _print(history: History, config: SiteConfig, strategy: str, found: Summary, *, verified: bool) -> None:
-    from rich.console import Console
+def _print(
+    history: History, base: SiteConfig, config: SiteConfig, strategy: str, found: Summary, *, verified: bool
+) -> None:
+    from qconf.report.terminal import console, print_table
 
     first, last = history.span
-    dropped = f", {len(history.dropped)} records dropped" if len(history.dropped) else ""
     click.echo(
-        f"{strategy}: {len(history)} jobs from {history.date(first)} to {history.date(last)}{dropped}\n"
-        f"{config.machine.name}, {config.machine.cores} cores, {config.mode}, order {config.order}\n"
+        f"{strategy}: {len(history)} jobs from {history.date(first)} to {history.date(last)}\n"
+        f"{config.machine.name}, {config.machine.cores} cores, {config.mode}, order {config.order}"
     )
-    console = Console(highlight=False)
-    console = console if console.is_terminal else Console(width=110, highlight=False)
-    console.print(_metrics_table(found))
+    tell_cleaning(history, base)
+    click.echo("")
+    print_table(console(), _metrics_table(found))
     if verified:
         click.echo("\nverified: the schedule breaks no rule")
 

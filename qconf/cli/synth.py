@@ -17,15 +17,22 @@ import click
 )
 @click.option(
     "--months",
-    type=click.IntRange(1),
+    type=click.IntRange(1, 1200),
     help="cray-xc40: how many, from July 2015; 9 unless told.",
 )
-@click.option("--jobs", type=click.IntRange(1), help="stable: how many.")
-@click.option("--cores", type=click.IntRange(1), help="stable: size of the machine.")
+@click.option("--jobs", type=click.IntRange(1, 10**8), help="stable: how many.")
+@click.option("--cores", type=click.IntRange(1, 2**31 - 1), help="stable: size of the machine.")
 @click.option("--load", type=float, help="Offered load; cray-xc40: of every month instead of its own; stable: 0.8.")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
 @click.option("--table", is_flag=True, help="cray-xc40: print jobs, load and CPU-hour shares per month.")
-@click.option("-o", "--output", type=click.Path(file_okay=False, path_type=Path), help="Directory of the files.")
+@click.option(
+    "-o",
+    "--out",
+    "--output",
+    "output",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Directory of the files.",
+)
 def command(
     *,
     preset: str,

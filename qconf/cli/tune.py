@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from qconf.cli._common import cut, history_options, load_whole, search_options
+from qconf.cli._common import Number, cut, history_options, load_whole, search_options, stem, tell_history
 from qconf.errors import InputError, QconfError
-
-if TYPE_CHECKING:
-    from qconf.config import SiteConfig
-    from qconf.history import History
 
 SAMPLE = Path("data", "cray-xc40-2016-02.csv.gz")
 SAMPLE_CONFIG = Path("configs", "cray-xc40.yaml")
@@ -38,7 +33,7 @@ SAMPLE_CONFIG = Path("configs", "cray-xc40.yaml")
     "--guard",
     default=1.5,
     show_default=True,
-    type=click.FloatRange(1.0),
+    type=Number(1.0),
     metavar="FACTOR",
     help="Most by which a queue's 95 % wait, and the longest wait, may grow.",
 )
@@ -48,7 +43,7 @@ SAMPLE_CONFIG = Path("configs", "cray-xc40.yaml")
     help="What the PBS server holds now (qmgr -c 'print server'); only the difference is exported, with a rollback.",
 )
 @click.option("--nodes", metavar="FILE|PATTERN", help="Nodes for the export, as qconf export takes them.")
-@click.option("--out", type=click.Path(path_type=Path), help="Run directory.  [default: reports/<history>]")
+@click.option("-o", "--out", type=click.Path(path_type=Path), help="Run directory.  [default: reports/<history>]")
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(0, 2**32 - 1))
 @click.option(
     "--workers", default=2, show_default=True, type=click.IntRange(1), help="Threads; no effect on the answer."
@@ -92,13 +87,14 @@ def command(
     from qconf.recommend import DEFAULT, recommend
     from qconf.report.tables import print_recommendation
     from qconf.resume import Workshop, question
-    from qconf.runs import check_target, write_run
+    from qconf.runs import ASSUMED, check_target, write_run
     from qconf.strategies import NAMES, Options, check
     from qconf.tuning.judging import Guards
 
     if strategy not in NAMES:
         raise InputError("no such strategy", field="--strategy", value=strategy, fix=f"choose among {', '.join(NAMES)}")
     server = None if current is None else Server.read(current)
+    listed = None if nodes is None else read_nodes(nodes)
     began = perf_counter()
     assumed = config_path is None and bool(history)
     if not history:
@@ -106,8 +102,7 @@ def command(
     log, base = load_whole(history, config_path, cores, timezone=timezone)
     jobs = cut(log, month, start, end)
     loaded = perf_counter()
-    label = _label(history, month)
-    directory = out or Path("reports", label)
+    directory = out or Path("reports", stem(history[0]) + (f"-{month}" if month else ""))
     given = {"configuration": config_path, "print server": current, "nodes": Path(nodes) if nodes else None}
     inputs = {what: path for what, path in given.items() if path is not None and path.is_file()}
     check_target(directory, [*history, *inputs.values()])
@@ -142,13 +137,17 @@ def command(
         timings=timings,
         assumed_current=assumed,
         current=server,
-        nodes=None if nodes is None else read_nodes(nodes),
+        nodes=listed,
     )
     workshop.clear()
     if as_json:
         click.echo((directory / "run.json").read_text(), nl=False)
         return
-    _say(jobs, base, assumed, earlier)
+    tell_history(jobs, base)
+    if earlier:
+        since = earlier[0].date(earlier[0].span[0])[:7]
+        click.echo(f"{sum(map(len, earlier))} jobs of the months before, from {since} on, are there for auto")
+    click.echo(f"{ASSUMED}\n" if assumed else "")
     print_recommendation(answer)
     click.echo(f"\nWritten to {directory}: report.html, config.yaml, comparison.csv, pbs/ (see pbs/PLAN.md)")
 
@@ -161,39 +160,6 @@ def _sample(config_path: Path | None) -> tuple[tuple[Path, ...], Path]:
     if not (root / SAMPLE).is_file():
         raise QconfError(f"the sample {SAMPLE} is not installed here. Give a log with --history.")
     return (root / SAMPLE,), config_path or root / SAMPLE_CONFIG
-
-
-def _label(history: tuple[Path, ...], month: str | None) -> str:
-    """Name the run directory after the history."""
-    name = history[0].name
-    for ending in (".gz", ".csv", ".swf", ".txt", ".log"):
-        name = name.removesuffix(ending)
-    return name if month is None else f"{name}-{month}"
-
-
-def _say(jobs: History, base: SiteConfig, assumed: bool, earlier: Sequence[History]) -> None:
-    """Tell what was read, what was left out, and what had to be assumed."""
-    from qconf.runs import ASSUMED
-
-    first, last = jobs.span
-    click.echo(
-        f"{len(jobs)} jobs from {jobs.date(first)[:10]} to {jobs.date(last)[:10]} on {base.machine.name} "
-        f"({base.machine.cores} cores, {len(base.queues)} queues)"
-    )
-    if earlier:
-        since = earlier[0].date(earlier[0].span[0])[:7]
-        click.echo(f"{sum(map(len, earlier))} jobs of the months before, from {since} on, are there for auto")
-    left_out = [f"{count} {reason}" for reason, count in jobs.reasons.items()]
-    if left_out:
-        click.echo(f"left out of the whole log: {', '.join(left_out)}")
-    changed = [f"{count} {what}" for what, count in jobs.changed.items() if count]
-    if changed:
-        click.echo(f"changed in the whole log: {', '.join(changed)}")
-    if assumed:
-        click.echo(ASSUMED)
-    for warning in base.warnings():
-        click.echo(f"warning: {warning}", err=True)
-    click.echo("")
 
 
 class _Progress:

@@ -38,12 +38,20 @@ def derive_config(records: Records, cores: int | None = None) -> SiteConfig:
             fix="give it with --cores, or a configuration with --config",
         )
     table = records.table
-    usable = table[(table["submit"] >= 0) & (table["cores"].between(1, size)) & (table["runtime"] > 0)]
+    lacks = {
+        "no submit time": table["submit"] < 0,
+        "no cores": table["cores"] < 1,
+        f"more than {size} cores": table["cores"] > size,
+        "no run time": table["runtime"] <= 0,
+    }
+    usable = table[~np.any(list(lacks.values()), axis=0)]
     if usable.empty:
+        counts = records.reasons | {what: int(rows.sum()) for what, rows in lacks.items()}
+        why = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
         raise InputError(
-            f"no usable job among {records.read} records",
+            f"no usable job among {records.read} records" + (f": {why}" if why else ""),
             file=path,
-            fix=f"a job needs a submit time, 1 to {size} cores and at least one second of run time",
+            fix="a job needs a submit time, cores that the machine has and at least one second of run time",
         )
     legal = legal_names(records.queue_names)
     nameless = NAMELESS

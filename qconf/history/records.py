@@ -106,6 +106,11 @@ class Records:
             raise RuntimeError(f"{self.read} records read, but {len(self.table)} jobs + {len(self.dropped)} dropped")
 
     @cached_property
+    def reasons(self) -> dict[str, int]:
+        """Records that are no job, counted by the reason."""
+        return {str(reason): int(count) for reason, count in self.dropped["reason"].value_counts().items()}
+
+    @cached_property
     def queue_names(self) -> list[str]:
         """Queues that the records name, in the order of their first job."""
         return [name for name in self.table["queue"].unique().tolist() if name]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import textwrap
 from collections.abc import Iterator
 
@@ -13,9 +12,8 @@ from rich.text import Text
 
 from parsim.metrics import METRICS
 from qconf.recommend import Recommendation, Row
+from qconf.report.terminal import WIDTH, console, print_table
 from qconf.report.wording import gain_text, hours, number, percent
-
-WIDTH = 110
 
 #: Title, metric and how it is written: what a person compares strategies by.
 COLUMNS = (
@@ -25,13 +23,6 @@ COLUMNS = (
     ("bounded sld", "mean_bounded_slowdown", number),
     ("util %", "utilization_window", percent),
 )
-
-
-def console() -> Console:
-    """Return the console of tables: as wide as the terminal, or plain text `WIDTH` wide where there is none."""
-    if sys.stdout.isatty():
-        return Console(highlight=False)
-    return Console(width=WIDTH, highlight=False, color_system=None, force_terminal=False)
 
 
 def strategies_table(recommendation: Recommendation) -> Table:
@@ -65,7 +56,7 @@ def print_recommendation(recommendation: Recommendation, to: Console | None = No
     )
     to.print(Text(verdict), soft_wrap=True)
     to.print()
-    to.print(strategies_table(recommendation))
+    print_table(to, strategies_table(recommendation))
     reasons: dict[str, list[str]] = {}
     for row in recommendation.rows:
         if row.barred:

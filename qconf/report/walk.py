@@ -19,7 +19,7 @@ from qconf.history import History
 from qconf.report import wording
 from qconf.report.figures import COLOURS, INK, MARKERS, draw, grouped_bars
 from qconf.report.html import page, settings_rows
-from qconf.report.tables import WIDTH, console
+from qconf.report.terminal import WIDTH, console, print_table
 from qconf.report.wording import ABSENT, hours, number, percent
 
 BARS = 150  #: a figure of more bars shows the best strategies only
@@ -165,7 +165,7 @@ def _objective(found: Backtest) -> str:
 def print_backtest(found: Backtest, to: Console | None = None) -> None:
     """Print the table and what has to be said about it."""
     to = to or console()
-    to.print(summary_table(found))
+    print_table(to, summary_table(found))
     to.print()
     for sentence in sentences(found):
         text = textwrap.fill(sentence, min(to.width, WIDTH), subsequent_indent="  ", break_on_hyphens=False)

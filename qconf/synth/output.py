@@ -35,7 +35,7 @@ def write_months(preset: str, months: int, seed: int, directory: Path, offered_l
         for index in range(months):
             year, month, _ = month_of(model, index)
             names.append(f"{preset}-{year}-{month:02d}.csv.gz")
-            write_history(generate_month(preset, index, seed, offered_load), scratch / names[-1])
+            (scratch / names[-1]).write_bytes(_compressed(generate_month(preset, index, seed, offered_load)))
     return [directory / name for name in names]
 
 

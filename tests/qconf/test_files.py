@@ -1,11 +1,13 @@
 """Files whole or not at all."""
 
+import errno
+import os
 import stat
 
 import pytest
 
-from qconf.errors import QconfError
-from qconf.files import all_or_nothing, write_whole
+from qconf.errors import InputError, QconfError
+from qconf.files import all_or_nothing, digests, remove_unchanged, spare, write_whole
 
 
 def test_text_and_bytes_in_new_folders(tmp_path):
@@ -56,3 +58,39 @@ def test_a_folder_gets_all_or_nothing(tmp_path):
         (scratch / "c").write_text(str(1 / 0))
     assert not (tmp_path / "run/c").exists()
     assert [p.name for p in tmp_path.iterdir()] == ["run"]
+
+
+def test_a_folder_is_written_from_within_and_taken_away_if_nothing_came_of_it(tmp_path):
+    target = tmp_path / "a" / "b"
+    with all_or_nothing(target) as scratch:
+        assert scratch.parent == target  # what is above may be another file system's, or another's
+    assert not (tmp_path / "a").exists()
+    target.mkdir(parents=True)
+    with pytest.raises(ZeroDivisionError), all_or_nothing(target) as scratch:
+        (scratch / "c").write_text(str(1 / 0))
+    assert [*target.iterdir()] == []
+
+
+def test_a_full_disk_is_one_message(tmp_path):
+    with pytest.raises(QconfError, match="run: cannot be written: No space left"), all_or_nothing(tmp_path / "run"):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    assert not (tmp_path / "run").exists()
+
+
+def test_inputs_are_spared_those_in_folders_too(tmp_path):
+    for name in ("a", "logs/b"):
+        write_whole(tmp_path / name, "x")
+    inputs = [tmp_path / "a", tmp_path / "logs", tmp_path / "missing"]
+    spare(inputs, [tmp_path / "c", tmp_path / "logs" / "c"], "choose another name")
+    for target in (tmp_path / "logs" / ".." / "a", tmp_path / "logs" / "b"):
+        with pytest.raises(InputError, match=r"is an input, and would be overwritten\. Choose another name"):
+            spare(inputs, [target], "choose another name")
+
+
+def test_only_what_nobody_changed_is_removed(tmp_path):
+    files = {"a": "1", "b": "2"}
+    for name, text in files.items():
+        write_whole(tmp_path / name, text)
+    write_whole(tmp_path / "b", "changed")
+    remove_unchanged(tmp_path, digests(files) | {"missing": ""})
+    assert [path.name for path in tmp_path.iterdir()] == ["b"]

@@ -185,7 +185,7 @@ def test_an_input_is_not_overwritten(tmp_path, past):
     write_run(tmp_path / "run", small.recommendation(), past)
     site = tmp_path / "run" / "config.yaml"
     before = content(tmp_path / "run")
-    with pytest.raises(InputError, match=r"config\.yaml: is an input of this run"):
+    with pytest.raises(InputError, match=r"config\.yaml: is an input, and would be overwritten"):
         write_run(tmp_path / "run", small.recommendation(), past, inputs={"configuration": site})
     assert content(tmp_path / "run") == before
 
@@ -194,11 +194,18 @@ def test_a_directory_can_be_asked_about_beforehand(tmp_path, past):
     check_target(tmp_path / "run")
     write_run(tmp_path / "run", small.recommendation(), past)
     check_target(tmp_path / "run")
-    with pytest.raises(InputError, match="is an input of this run"):
+    with pytest.raises(InputError, match="is an input, and would be overwritten"):
         check_target(tmp_path / "run", [tmp_path / "run" / "config.yaml"])
     (tmp_path / "run" / "run.json").write_text("{}")
     with pytest.raises(InputError, match="not from an earlier run"):
         check_target(tmp_path / "run")
+
+
+def test_a_directory_that_is_a_file_or_in_one_is_refused_beforehand(tmp_path):
+    (tmp_path / "file").write_text("x")
+    for directory in (tmp_path / "file", tmp_path / "file" / "run"):
+        with pytest.raises(InputError, match="file: is a file, no directory"):
+            check_target(directory)
 
 
 def test_an_error_on_the_way_leaves_nothing(tmp_path, past, monkeypatch):

@@ -1,9 +1,11 @@
 """From the shared options to a history and its configuration."""
 
+from pathlib import Path
+
 import click
 import pytest
 
-from qconf.cli._common import history_options, load_history
+from qconf.cli._common import Number, history_options, load_history, stem
 from qconf.errors import QconfError
 
 CSV = "job_id,submit,runtime,walltime,cores,queue\n" + "".join(
@@ -73,3 +75,22 @@ def test_the_options_are_the_arguments():
         assert given["history"] == ()
 
     command.main([], standalone_mode=False)
+
+
+@pytest.mark.parametrize("text", ["1456790400000", "99999999999999999999999999", "-5"])
+def test_times_that_no_log_has(log, text):
+    with pytest.raises(QconfError, match=r"no time that a log could have.*not milliseconds"):
+        load_history([log], cores=16, start=text)
+
+
+@pytest.mark.parametrize("text", ["nan", "inf", "-inf", "0.5"])
+def test_a_number_in_a_range_is_a_number(text):
+    with pytest.raises(click.BadParameter):
+        Number(1.0).convert(text, None, None)
+    assert Number(1.0).convert("1.5", None, None) == 1.5
+
+
+def test_a_name_for_what_is_made_of_a_history(tmp_path, monkeypatch):
+    (tmp_path / "logs" / "sub").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "logs" / "sub")
+    assert [stem(Path(each)) for each in ("a.swf.gz", "b.csv", "..", ".", "/")] == ["a", "b", "logs", "sub", "history"]

@@ -36,7 +36,37 @@ def test_export_leaves_nothing_of_an_earlier_one(site, tmp_path):
     (tmp_path / "out" / "mine.txt").write_text("kept")
     assert run("export", CRAY, "-o", tmp_path / "out").exit_code == 0
     names = {path.name for path in (tmp_path / "out").iterdir()}
-    assert names == {"queues.qmgr", "rollback.qmgr", "sched_config.changes", "PLAN.md", "mine.txt"}
+    assert names == {"queues.qmgr", "rollback.qmgr", "sched_config.changes", "PLAN.md", "export.json", "mine.txt"}
+
+
+def test_export_replaces_and_takes_away_nothing_but_its_own(site, tmp_path):
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "PLAN.md").write_text("mine")
+    refused = run("export", site, "--nodes", "nid[01-12]", "-o", out)
+    assert "PLAN.md: is there already and not from an earlier export" in str(refused.exception)
+    assert [path.name for path in out.iterdir()] == ["PLAN.md"]
+    (out / "PLAN.md").unlink()
+    (out / "job_submit.lua").write_text("mine")
+    assert run("export", site, "--nodes", "nid[01-12]", "-o", out).exit_code == 0
+    assert (out / "nodes.qmgr").is_file()
+    edited = out / "rollback.qmgr"
+    edited.write_text("edited")
+    slurm = run("export", site, "--format", "slurm", "--nodes", "nid[01-12]", "-o", out)
+    assert "job_submit.lua: is there already" in str(slurm.exception)
+    (out / "job_submit.lua").unlink()
+    assert run("export", site, "--format", "slurm", "--nodes", "nid[01-12]", "-o", out).exit_code == 0
+    assert not (out / "nodes.qmgr").exists()
+    assert edited.read_text() == "edited"
+
+
+def test_export_does_not_overwrite_what_it_reads(site, tmp_path):
+    printed = tmp_path / "queues.qmgr"
+    printed.write_text("create queue old\nset queue old queue_type = Execution\nset queue old enabled = True\n")
+    before = printed.read_text()
+    refused = run("export", site, "--nodes", "nid[01-12]", "--current", printed, "-o", tmp_path)
+    assert "queues.qmgr: is an input, and would be overwritten" in str(refused.exception)
+    assert printed.read_text() == before
 
 
 def test_export_writes_nothing_when_it_refuses(site, tmp_path):

@@ -3,10 +3,14 @@
 import csv
 import gzip
 import json
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
 from qconf.cli import main
+from qconf.report import terminal
 
 SWF = "; MaxProcs: 64\n; UnixStartTime: 1454284800\n"
 CSV = "job_id,submit,runtime,walltime,cores,queue,user\na,2016-02-01,1800,3600,4,small,ann\n"
@@ -54,6 +58,56 @@ def test_inspect_prints_tables(run, tmp_path):
     assert "3 read = 2 jobs + 1 dropped" in out
     assert "size unknown (give --cores)" in out
     assert all(word in out for word in ("small", "large", "no run time"))
+
+
+def test_inspect_cuts_nothing_off_on_a_narrow_terminal(run, tmp_path, monkeypatch):
+    (tmp_path / "h.csv").write_text(CSV)
+    monkeypatch.setattr(terminal, "WIDTH", 40)
+    _, out, _ = run("inspect", "h.csv")
+    row = next(line for line in out.splitlines() if line.startswith("large"))
+    assert row.split() == [
+        "large",
+        "1",
+        "1",
+        "8",
+        "80.0",
+        "%",
+        "8",
+        "8",
+        "8",
+        "8",
+        "1:00:00",
+        "1:00:00",
+        "1:00:00",
+        "1.00",
+    ]
+
+
+def test_a_log_without_a_usable_job_says_why(run, tmp_path):
+    (tmp_path / "h.csv").write_text("job_id,submit,runtime,walltime,cores,queue\na,0,0,60,4,\nb,0,9,60,0,\nc,0,9,60,99,\n")
+    code, out, err = run("inspect", "h.csv", "--cores", 64)
+    assert (code, out) == (1, "")
+    assert "no usable job among 3 records" in err
+    assert all(why in err for why in ("1 no run time", "1 no cores", "1 more than 64 cores"))
+
+
+def test_import_does_not_overwrite_what_it_reads(run, tmp_path):
+    (tmp_path / "h.csv").write_text(CSV)
+    code, _, err = run("import", "h.csv", "-o", "h.csv")
+    assert code == 1
+    assert "h.csv: is an input, and would be overwritten" in err
+    code, _, err = run("import", ".", "-o", "h.csv")
+    assert code == 1
+    assert (tmp_path / "h.csv").read_text() == CSV
+
+
+def test_output_that_cannot_be_written_is_one_message(tmp_path):
+    (tmp_path / "h.csv").write_text(CSV)
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run([sys.executable, "-m", "qconf", "inspect", tmp_path / "h.csv"], stdout=full,
+                              stderr=subprocess.PIPE, text=True, check=False)  # fmt: skip
+    assert done.returncode == 1
+    assert done.stderr == "qconf: the output cannot be written: No space left on device\n"
 
 
 def test_inspect_of_a_month(run, tmp_path):

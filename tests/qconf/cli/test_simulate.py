@@ -139,7 +139,7 @@ def test_jobs_are_explained_by_their_names_under_every_strategy(run, tmp_path):
         (SHARED, ("--explain", "bad"), "--explain = 'bad': was dropped: no run time"),
         (SHARED, ("--explain", "b", "--strategy", "dynp"), "under a planning discipline cannot be explained"),
         (SHARED, ("--strategy", "best"), "no such strategy"),
-        (SHARED, ("--out", "dropped.csv"), "is the name of the list of dropped jobs"),
+        (SHARED, ("--out", "dropped.csv"), "is the name of the list of dropped records"),
         (SHARED, ("--strategy", "pp"), "no partitions can hold them"),
     ],
 )
@@ -159,8 +159,26 @@ def test_jobs_that_a_strategys_queues_can_never_run_are_a_message():
 
 def test_the_history_is_not_overwritten(run, tmp_path):
     out = run(SHARED, "--out", tmp_path / "log.csv", code=1)
-    assert "is the history" in out.err
+    assert "log.csv: is an input, and would be overwritten" in out.err
     assert (tmp_path / "log.csv").read_text() == LOG
+
+
+def test_neither_is_the_configuration_nor_a_strange_dropped_csv(run, tmp_path):
+    out = run(SHARED, "--out", tmp_path / "site.yaml", code=1)
+    assert "site.yaml: is an input, and would be overwritten" in out.err
+    assert (tmp_path / "site.yaml").read_text() == SHARED
+    (tmp_path / "dropped.csv").write_text("mine")
+    out = run(SHARED, "--out", tmp_path / "schedule.csv", code=1)
+    assert "dropped.csv: is there already and no list of dropped records" in out.err
+    (tmp_path / "dropped.csv").unlink()
+    for _ in range(2):
+        run(SHARED, "--out", tmp_path / "schedule.csv")
+
+
+def test_what_was_left_out_is_said_with_its_reason(run):
+    assert "left out: 1 no run time" in run(SHARED).out
+    never = MACHINE + "queues:\n  - {name: a}\n  - {name: b}\n"
+    assert "warning:" in run(never).err
 
 
 def test_the_sample(tmp_path):

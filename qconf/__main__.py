@@ -1,0 +1,5 @@
+"""``python -m qconf``: the command line."""
+
+from qconf.cli import main
+
+main()

@@ -1,0 +1,47 @@
+"""The directory of an export: its files and a record of them, by which a later one knows what it may replace."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from qconf.errors import InputError
+from qconf.files import all_or_nothing, digests, remove_unchanged, spare
+from qconf.jsons import as_json
+
+RECORD = "export.json"
+
+
+def write_export(directory: str | Path, files: Mapping[str, str], *, inputs: Iterable[str | Path] = ()) -> None:
+    """Write the files of an export, by their names, all or none; those of an earlier export are replaced.
+
+    What an earlier one left and nobody changed since is taken away.
+
+    Raises
+    ------
+    InputError
+        A file of one of these names is there that is of no export, or is one of `inputs`.
+    QconfError
+        The directory cannot be written.
+    """
+    target = Path(directory)
+    elsewhere = "choose another directory with -o"
+    spare(inputs, (target / name for name in (*files, RECORD)), elsewhere)
+    before = _previous(target)
+    for name in (*files, RECORD):
+        if (target / name).exists() and name not in before:
+            raise InputError("is there already and not from an earlier export", file=target / name, fix=elsewhere)
+    with all_or_nothing(target) as scratch:
+        for name, text in (*files.items(), (RECORD, as_json({"files": digests(files)}))):
+            (scratch / name).write_text(text, encoding="utf-8", newline="")
+    remove_unchanged(target, {name: digest for name, digest in before.items() if name not in files})
+
+
+def _previous(target: Path) -> dict[str, str]:
+    """Return the names of the files that an earlier export left, with their hashes; its record's hash is not known."""
+    try:
+        known = json.loads((target / RECORD).read_text(encoding="utf-8"))["files"]
+        return {RECORD: "", **{str(name): str(digest) for name, digest in known.items() if Path(name).name == name}}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return {}
