@@ -84,7 +84,9 @@ def test_inspect_cuts_nothing_off_on_a_narrow_terminal(run, tmp_path, monkeypatc
 
 
 def test_a_log_without_a_usable_job_says_why(run, tmp_path):
-    (tmp_path / "h.csv").write_text("job_id,submit,runtime,walltime,cores,queue\na,0,0,60,4,\nb,0,9,60,0,\nc,0,9,60,99,\n")
+    (tmp_path / "h.csv").write_text(
+        "job_id,submit,runtime,walltime,cores,queue\na,0,0,60,4,\nb,0,9,60,0,\nc,0,9,60,99,\n"
+    )
     code, out, err = run("inspect", "h.csv", "--cores", 64)
     assert (code, out) == (1, "")
     assert "no usable job among 3 records" in err
