@@ -24,7 +24,7 @@ from parsim.workload import MAX_DURATION, Workload
 
 NEVER = int(at.NEVER)
 MOST = 2**31 - 1
-LATEST = 2 * MAX_DURATION  #: no instant of eligibility needs to be later after its submit
+LATEST = 2 * MAX_DURATION  #: 136 years after its submit; a job that is eligible later is taken to be so then
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,7 +21,7 @@ from qconf.history import History
 from qconf.strategies import BASELINES, Options, Proposal, check, propose
 from qconf.tuning.bounds import utilization
 from qconf.tuning.evidence import FEWEST_DAYS, Draws, Evidence
-from qconf.tuning.judging import Guarded, Guards, Trial, touched
+from qconf.tuning.judging import Guarded, Guards, Trial, stranded, touched
 from qconf.tuning.month import Month, UnroutableError
 from qconf.tuning.rating import gain
 from qconf.tuning.sizes import NotApplicableError, Room
@@ -321,7 +321,10 @@ class _Bench:
         gained = Interval(float(gain(after, before, self.options.objective)))
         broken = [final.why_not] if final.why_not else []
         broken += [f"changes {path}, which is fixed" for path in touched(self.month.base, final.config)]
+        broken += stranded(self.month.base, final.config)
         evidence = None
+        if gained.gain > 0 and final.config == self.month.base and row.name != "current":
+            broken.append("learned from the whole history, it proposes what you have")
         worse = self.guards.broken(Guarded.of(self.current), Guarded.of(judged), last.trial.days)
         if gained.gain > 0 and not broken and row.name != "current":
             try:
@@ -371,7 +374,9 @@ def _decide(answer: Recommendation, least_gain: float) -> Recommendation:
             f"{what} by {gained}. {span}, which {why}. {beaten} Keep what you have."
         )
         return replace(answer, reason=" ".join(reason.split()))
-    plain = "It is a plain baseline: nothing tuned did better." if best.name in BASELINES else ""
+    plain = "What is to be loaded it learned from the whole history, these days included."
+    if best.name in BASELINES:
+        plain = "It is a plain baseline: nothing tuned did better."
     current = answer.rows[0].judged
     before = f"{current['mean_wait']:.0f} s" if current is not None else "unknown"
     reason = (

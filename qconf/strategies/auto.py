@@ -21,7 +21,7 @@ from qconf.config import PoolConfig, QueueConfig, SiteConfig
 from qconf.errors import QconfError
 from qconf.strategies import Options, Proposal
 from qconf.tuning.formulas import DISTANCE, GENERAL, LEAD, Order, family, lead, remoteness, smooth
-from qconf.tuning.judging import touched
+from qconf.tuning.judging import LIMITS, stranded, touched
 from qconf.tuning.month import Month
 from qconf.tuning.rating import GRACE, log_ratios, weights
 from qconf.tuning.sizes import NotApplicableError, proportional, room
@@ -96,9 +96,8 @@ class _Search:
         chosen = best = self.orders()
         divided = self.month.remember(("divided", *self.weights), lambda: self.simulate(_divided(self.month)))
         for candidate in [*self.simulate(_variants(self.month, chosen.config)), *divided]:
-            better = candidate.score < chosen.score - MARGIN and bool((candidate.halves < chosen.halves - MARGIN).all())
-            kept = better and not (candidate.broken & ~chosen.broken).any()
-            self.note(candidate, "better by more than the margin, in both halves of the history" if kept else "")
+            kept, why = _outdoes(candidate, chosen)
+            self.note(candidate, why)
             if kept:
                 chosen = candidate
         simpler = float(self.weights @ (self.smoothed if chosen is best else self.logarithms(chosen.measure))) >= 0
@@ -195,8 +194,12 @@ class _Search:
         return answer
 
     def simulate(self, configs: Iterator[tuple[str, SiteConfig]]) -> list[_Candidate]:
-        """Judge configurations, side by side; those that cannot be had or touch something fixed are left out."""
-        able = [(what, config) for what, config in configs if not touched(self.base, config)]
+        """Judge configurations, side by side; those that touch what is fixed or never start a job are left out."""
+        able = [
+            (what, config)
+            for what, config in configs
+            if not touched(self.base, config) and not stranded(self.base, config)
+        ]
         arguments = [(self.month, self.month.routed(config), config.system()) for _, config in able]
         measured = side_by_side(self.workers, _measure, arguments)
         return [self.judge(what, config, measure) for (what, config), measure in zip(able, measured, strict=True)]
@@ -218,6 +221,17 @@ class _Search:
         self.log.append({"step": "compare", "with": candidate.what, "score": round(candidate.score, 4)})
         if text:
             self.log[-1]["note"] = text
+
+
+def _outdoes(candidate: _Candidate, chosen: _Candidate) -> tuple[bool, str]:
+    """Whether what is more complicated is to be kept: by the margin, in both halves, without a longer tail; and why."""
+    if candidate.score >= chosen.score - MARGIN:
+        return False, ""
+    if not (candidate.halves < chosen.halves - MARGIN).all():
+        return False, "better by more than the margin, but not in both halves of the history"
+    if (candidate.broken & ~chosen.broken).any():
+        return False, "better by more than the margin, but the longest waits of a queue grow too much"
+    return True, "better by more than the margin, in both halves of the history"
 
 
 def _beyond(after: NDArray[np.float64], before: NDArray[np.float64]) -> NDArray[np.bool_]:
@@ -275,7 +289,7 @@ def _variants(month: Month, chosen: SiteConfig) -> Iterator[tuple[str, SiteConfi
     demanding = np.flatnonzero(month.core_seconds > DEMANDING * month.core_seconds.sum())
     for q in demanding:
         for cap in CAPS:
-            yield from _capped(month, chosen, int(q), cap)
+            yield from _capped(chosen, int(q), cap)
         yield from _split(month, chosen, int(q))
 
 
@@ -283,19 +297,23 @@ def _with(chosen: SiteConfig, q: int, *queues: QueueConfig) -> SiteConfig:
     return chosen.with_queues((*chosen.queues[:q], *queues, *chosen.queues[q + 1 :]))
 
 
-def _capped(month: Month, chosen: SiteConfig, q: int, cap: float) -> Iterator[tuple[str, SiteConfig]]:
+def _capped(chosen: SiteConfig, q: int, cap: float) -> Iterator[tuple[str, SiteConfig]]:
     """Limit the cores that the running jobs of one queue may have."""
     queue, cores = chosen.queues[q], int(cap * chosen.machine.cores) // chosen.grid * chosen.grid
-    if cores >= month.widest[q]:
-        yield (
-            f"{queue.name} on at most {100 * cap:.0f} % of the cores",
-            _with(chosen, q, queue.model_copy(update={"max_run_cores": cores})),
-        )
+    yield (
+        f"{queue.name} on at most {100 * cap:.0f} % of the cores",
+        _with(chosen, q, queue.model_copy(update={"max_run_cores": cores})),
+    )
 
 
 def _split(month: Month, chosen: SiteConfig, q: int) -> Iterator[tuple[str, SiteConfig]]:
-    """Split one queue at half its longest walltime, and limit the cores of the longer jobs."""
+    """Split one queue at half its longest walltime, and limit the cores of the longer jobs.
+
+    A queue with limits of its own stays whole: two would count twice as much.
+    """
     queue, w = chosen.queues[q], month.workload
+    if any(getattr(queue, name) is not None for name in LIMITS):
+        return
     low, high = queue.walltime[0], min(queue.walltime[1], int(w.walltime[w.queue == q].max()))
     middle = (low + high) // 2
     long = (w.queue == q) & (w.walltime > middle)
@@ -306,10 +324,9 @@ def _split(month: Month, chosen: SiteConfig, q: int) -> Iterator[tuple[str, Site
     )
     for cap in CAPS:
         cores = int(cap * chosen.machine.cores) // chosen.grid * chosen.grid
-        if cores >= w.cores[long].max():
-            longer = queue.model_copy(update={"walltime": (middle, queue.walltime[1]), "max_run_cores": cores})
-            above = f"jobs of {queue.name} above {middle / 3600:g} h in a queue of their own"
-            yield f"{above} on at most {100 * cap:.0f} % of the cores", _with(chosen, q, shorter, longer)
+        longer = queue.model_copy(update={"walltime": (middle, queue.walltime[1]), "max_run_cores": cores})
+        above = f"jobs of {queue.name} above {middle / 3600:g} h in a queue of their own"
+        yield f"{above} on at most {100 * cap:.0f} % of the cores", _with(chosen, q, shorter, longer)
 
 
 def _divided(month: Month) -> Iterator[tuple[str, SiteConfig]]:

@@ -79,7 +79,7 @@ def best_proportional_division(
     high = np.full(low.size, total, dtype=np.int64)
     if slack >= 1 or bound.sum() < 2:
         return best_division(cost, low, high, total)
-    for m in _least_ratios(share[bound], low[bound], total, slack, tolerance):
+    for m in _least_ratios(share[bound], low[bound], total, slack, tolerance, alone=bool(bound.all())):
         from_ratio = np.where(bound, np.ceil(m * share - 1e-9) - tolerance, low).astype(np.int64)
         to_ratio = np.where(bound, np.floor(m * share / (1 - slack) + 1e-9) + tolerance, total).astype(np.int64)
         bottom, top = np.maximum(low, from_ratio), np.minimum(high, to_ratio)
@@ -92,11 +92,11 @@ def best_proportional_division(
 
 
 def _least_ratios(
-    share: NDArray[np.float64], low: NDArray[np.int64], total: int, slack: float, tolerance: int
+    share: NDArray[np.float64], low: NDArray[np.int64], total: int, slack: float, tolerance: int, *, alone: bool
 ) -> NDArray[np.float64]:
-    """Sizes per share that can be the least of a division, ascending."""
+    """Sizes per share that can be the least of a division, ascending; `alone`, these queues divide all of `total`."""
     even = (total + tolerance * share.size) / share.sum()
-    least = (1 - slack) * (total - tolerance * share.size) / share.sum()
+    least = (1 - slack) * (total - tolerance * share.size) / share.sum() if alone else 0.0
     found = [
         np.arange(max(int(low_i) + tolerance, int(least * s)), int(np.ceil(even * s)) + 1) / s
         for s, low_i in zip(share, low, strict=True)

@@ -17,6 +17,7 @@ from qconf.tuning.month import Month
 
 DAY = 86400
 MONTH = 30  # days
+LIMITS = ("max_run", "max_run_cores", "max_user_run", "max_user_cores")
 
 
 class Simulated(Protocol):
@@ -146,10 +147,40 @@ class Guards:
         return found
 
 
+def stranded(base: SiteConfig, other: SiteConfig) -> list[str]:
+    """Say which jobs that the base runs would wait for ever in a batch system that holds `other`.
+
+    The simulator spreads what fits no part over several; a batch system does so for queues with reservations only.
+    """
+    found = []
+    for queue in other.queues:
+        taken = [min(_widest(base, old), _reach(base, old)) for old in base.queues if _meet(old, queue)]
+        reach = _reach(other, queue)
+        if min(_widest(other, queue), max(taken, default=0)) > reach:
+            found.append(f"jobs of {queue.name} wider than {reach} cores would never start")
+    return found
+
+
+def _widest(config: SiteConfig, queue: QueueConfig) -> int:
+    """Cores of the widest job that a queue lets in."""
+    return min(queue.cores[1], config.machine.cores)
+
+
+def _reach(config: SiteConfig, queue: QueueConfig) -> int:
+    """Cores of the widest job of a queue that can ever start."""
+    room = config.machine.cores
+    if config.mode != "shared" and not queue.reservation:
+        pool = config.pool.cores if config.mode == "hybrid" and config.pool is not None else 0
+        combined = config.pool is not None and config.pool.placement == "combined"
+        room = queue.partition + pool if combined else max(queue.partition, pool)
+    return min(room, queue.max_run_cores or room, queue.max_user_cores or room)
+
+
 def touched(base: SiteConfig, other: SiteConfig) -> list[str]:
     """List the paths that `other` changes although the base configuration marks them ``fixed``.
 
-    Of a queue that is gone, a field counts as kept where every queue that takes its jobs has the same.
+    Of a queue that is gone, a field counts as kept where every queue that takes its jobs has the same; a limit is
+    changed by a second queue that takes its jobs, since each counts its own.
     """
     found = [name for name in ("mode", "order", "backfill", "pool") if getattr(base, name) != getattr(other, name)]
     later = {queue.name: queue for queue in other.queues}
@@ -162,10 +193,12 @@ def touched(base: SiteConfig, other: SiteConfig) -> list[str]:
                 if not heirs or any(getattr(heir, name) != getattr(queue, name) for heir in heirs)
             ]
             continue
+        beside = any(heir.name not in base.names and _meet(queue, heir) for heir in other.queues)
         found += [
             f"queues.{queue.name}.{name}"
             for name in type(queue).model_fields
             if getattr(queue, name) != getattr(later[queue.name], name)
+            or (beside and name in LIMITS and getattr(queue, name) is not None)
         ]
     return [path for path in found if base.is_fixed(path)]
 

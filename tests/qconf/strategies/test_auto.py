@@ -7,8 +7,8 @@ import pytest
 
 from parsim import System, Workload, metrics, simulate
 from qconf.export.order import formula, scale
-from qconf.strategies import Options, propose
-from qconf.tuning.formulas import DISTANCE, family, remoteness, smooth
+from qconf.strategies import Options, auto, propose
+from qconf.tuning.formulas import DISTANCE, GENERAL, Order, family, remoteness, smooth
 from qconf.tuning.judging import touched
 from qconf.tuning.month import Month
 from qconf.tuning.rating import log_ratios, weights
@@ -116,6 +116,91 @@ def test_guarded_keeps_every_queue_from_waiting_much_longer(seed):
     entry = next(d for d in guarded.decisions if d["step"] == "guard rails")
     assert entry["queues"]
     assert entry["kept_by"] >= 1
+
+
+def candidate(score, halves=(-1.0, -1.0), broken=(False, False)):
+    return auto._Candidate("it", first_come(), None, score, np.array(halves), np.array(broken))
+
+
+def test_what_is_more_complicated_must_gain_the_margin_as_a_whole_and_in_both_halves_and_lengthen_no_tail():
+    chosen = candidate(-0.5, (-0.5, -0.5), (True, False))
+    enough = -0.5 - auto.MARGIN - 0.01
+    kept, why = auto._outdoes(candidate(enough, (enough, enough), (True, False)), chosen)
+    assert (kept, why) == (True, "better by more than the margin, in both halves of the history")
+    assert auto._outdoes(candidate(-0.5 - auto.MARGIN, (enough, enough)), chosen) == (False, "")
+    for halves in ((enough, -0.5 - auto.MARGIN), (-0.5 - auto.MARGIN, enough)):
+        kept, why = auto._outdoes(candidate(enough, halves), chosen)
+        assert not kept
+        assert "not in both halves" in why
+    kept, why = auto._outdoes(candidate(enough, (enough, enough), (True, True)), chosen)
+    assert not kept
+    assert "longest waits" in why
+
+
+def test_what_outdoes_the_best_order_is_proposed(monkeypatch):
+    here = busy(first_come())
+    monkeypatch.setattr(auto, "_outdoes", lambda it, _: (it.what == "long on at most 80 % of the cores", "made so"))
+    proposal = propose("auto", here)
+    assert proposal.config.queue("long").max_run_cores == 51
+    assert proposal.decisions[-2]["note"] == proposal.decisions[-1].get("note", "made so")
+
+
+def test_the_base_stays_where_nothing_is_to_be_gained():
+    base = first_come()
+    idle = month(base, jobs=12, span=9 * DAY, only=[0])
+    assert idle.simulate(base).wait.max() == 0
+    proposal = propose("auto", idle)
+    assert proposal.config == base
+    assert proposal.decisions[-1]["note"] == "simpler and no worse"
+    gains = propose("auto", busy(base))
+    assert gains.config != base
+    assert "note" not in gains.decisions[-1]
+
+
+@pytest.mark.parametrize(("spared", "expected"), [(-0.85, "firm"), (-0.75, "cheap")])
+def test_the_cheapest_priorities_that_guard_are_taken_and_some_to_spare_if_that_costs_little(
+    monkeypatch, spared, expected
+):
+    """Of two orders, both held at once: the better is taken, and its firmer form if it is hardly worse."""
+    here = busy(first_come())
+    search = auto._Search(here, Options(), guard=True)
+    free = (False, False, False)
+    made = {
+        "dear": replace(candidate(-0.7, broken=free), what="dear"),
+        "cheap": replace(candidate(-0.9, broken=free), what="cheap"),
+        "firm": replace(candidate(spared, broken=free), what="firm"),
+    }
+    answers = iter([[made["dear"], made["cheap"]], [made["firm"]]])
+    monkeypatch.setattr(search, "simulate", lambda _: next(answers))
+    monkeypatch.setattr(search, "logarithms", lambda _: np.zeros(3))
+    broken = candidate(-1.0, broken=(True, False, False))
+    assert search.guarded([GENERAL, Order(3)], broken).what == expected
+
+
+def test_nothing_that_strands_a_job_is_tried():
+    """A queue that lets in jobs as wide as the machine cannot be held to less, whatever its jobs were so far."""
+    queues = ({**LONG, "partition": 0, "cores": (1, 64)}, {**SHORT, "partition": 0})
+    base = site(*queues, mode="shared")
+    here = month(site({**LONG, "partition": 0}, {**SHORT, "partition": 0}, mode="shared"), jobs=900, span=6 * DAY)
+    tried = {str(d.get("with")) for d in propose("auto", Month(here.workload, base)).decisions}
+    assert tried
+    assert not any(each.startswith(("long on at most", "a pool", "partitions")) for each in tried)
+    narrow = {str(d.get("with")) for d in propose("auto", here).decisions}
+    assert {"long on at most 60 % of the cores", "long on at most 80 % of the cores"} <= narrow
+    assert any(each.startswith("jobs of long above") and each.endswith("60 % of the cores") for each in narrow)
+
+
+@pytest.mark.parametrize("limit", ["max_run", "max_user_run", "max_user_cores"])
+def test_a_queue_with_limits_is_not_split(limit):
+    base = first_come(fixed=(f"queues.*.{limit}",))
+    limited = base.with_queues([base.queues[0], base.queues[1].model_copy(update={limit: 16}), base.queues[2]])
+    tried = {str(d.get("with")) for d in propose("auto", busy(limited)).decisions}
+    assert tried
+    assert not any(each.startswith("jobs of long above") for each in tried)
+    assert any(
+        each.startswith("jobs of long above")
+        for each in (str(d.get("with")) for d in propose("auto", busy(base)).decisions)
+    )
 
 
 @pytest.mark.parametrize("name", BOTH)

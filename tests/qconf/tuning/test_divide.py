@@ -36,12 +36,12 @@ def test_the_division_is_the_best_of_all(seed):
 
 
 @pytest.mark.parametrize("tolerance", [0, 1])
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(150))
 def test_the_proportional_division_is_the_best_of_all_that_are(seed, tolerance):
     rng = np.random.default_rng(100 + seed)
     k, total = int(rng.integers(2, 5)), int(rng.integers(6, 16))
     cost = [np.round(rng.random(total + 1), 2) for _ in range(k)]
-    share = rng.random(k) * (rng.random(k) > 0.15)
+    share = rng.random(k) * (rng.random(k) > 0.25)
     share = share / share.sum() if share.sum() > 0 else share
     low, slack = rng.integers(1, 3, k), float(rng.choice([0.2, 0.5, 0.8]))
     bound = [i for i in range(k) if share[i] > 0]

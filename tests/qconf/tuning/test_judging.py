@@ -4,9 +4,9 @@ import pytest
 from parsim import metrics
 from qconf.strategies import Proposal
 from qconf.strategies.fcfs_easy import undistinguished
-from qconf.tuning.judging import Guarded, Guards, Trial, touched
+from qconf.tuning.judging import Guarded, Guards, Trial, stranded, touched
 from qconf.tuning.month import Month
-from tests.qconf.tuning.small import DAY, month, three, two
+from tests.qconf.tuning.small import DAY, LONG, SHORT, WIDE, month, site, three, two
 
 
 def trial(jobs=600, base=None):
@@ -112,6 +112,50 @@ def test_a_queue_that_is_gone_keeps_what_its_heirs_have():
     }
     named = two(fixed=("queues.short",))
     assert "queues.short.name" in touched(named, named.with_queues([both]))
+
+
+def test_a_second_queue_counts_a_fixed_limit_of_its_own():
+    base = site({**SHORT, "partition": 0, "max_user_run": 3}, mode="shared", fixed=("queues.*.max_user_run",))
+    (short,) = base.queues
+    parts = [
+        short.model_copy(update={"name": name, "walltime": span})
+        for name, span in (("short", (0, 3600)), ("longer", (3600, 7200)))
+    ]
+    assert touched(base, base.with_queues(parts)) == ["queues.short.max_user_run"]
+    free = base.with_queues([short.model_copy(update={"max_user_run": None})])
+    assert touched(free, free.with_queues([part.model_copy(update={"max_user_run": None}) for part in parts])) == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "reach"),
+    [
+        ({"mode": "partitioned", "partitions": (24, 40)}, None),
+        ({"mode": "partitioned", "partitions": (50, 14)}, 14),
+        ({"mode": "hybrid", "partitions": (20, 20), "pool": {"cores": 24}}, None),
+        ({"mode": "hybrid", "partitions": (44, 10), "pool": {"cores": 10}}, 10),
+        ({"mode": "hybrid", "partitions": (44, 10), "pool": {"cores": 10, "placement": "combined"}}, None),
+        ({"mode": "shared", "max_run_cores": 16}, None),
+        ({"mode": "shared", "max_run_cores": 15}, 15),
+        ({"mode": "shared", "max_user_cores": 12}, 12),
+    ],
+)
+def test_jobs_that_would_never_start_are_found(changes, reach):
+    base = site({**SHORT, "partition": 0}, {**LONG, "partition": 0}, {**WIDE, "partition": 0}, mode="shared")
+    sizes = changes.get("partitions", (0, 0))
+    limits = {name: value for name, value in changes.items() if name.startswith("max")}
+    short, long, wide = base.queues
+    other = base.replace(
+        mode=changes["mode"],
+        queues=(
+            short.model_copy(update={"partition": sizes[0]}),
+            long.model_copy(update={"partition": sizes[1], **limits}),
+            wide,  # has reservations
+        ),
+        pool=changes.get("pool"),
+    )
+    expected = [] if reach is None else [f"jobs of long wider than {reach} cores would never start"]
+    assert stranded(base, other) == expected
+    assert stranded(other, other) == []  # who never started before is not stranded by what comes
 
 
 def test_queues_of_the_base_are_what_is_summed_up():
