@@ -97,14 +97,14 @@ def slowdown(schedule: Schedule) -> Floats:
 def bounded_slowdown(schedule: Schedule, *, threshold: int = THRESHOLD) -> Floats:
     """Slowdown of each job with runtimes below `threshold` seconds taken as `threshold`, shape (n,).
 
-    ``max(1, (wait + max(l, threshold)) / max(l, threshold))``.
+    ``(wait + max(l, threshold)) / max(l, threshold)``, which is never below 1.
 
     References
     ----------
     Feitelson and Rudolph, JSSPP 1998, LNCS 1459, section 4.
     """
     runtime = np.maximum(schedule.end - schedule.start, threshold)
-    out: Floats = np.maximum(1.0, (schedule.wait + runtime) / runtime)
+    out: Floats = (schedule.wait + runtime) / runtime
     return out
 
 

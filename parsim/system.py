@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from numbers import Integral, Real
 from typing import Literal
@@ -267,8 +267,3 @@ class System:
         if self.is_whole:
             return (self.cores,)
         return (*(queue.partition for queue in self.queues), self.pool_cores)
-
-    def with_partitions(self, sizes: Sequence[int]) -> System:
-        """Return the partitioned system of the same queues with these partition sizes."""
-        queues = tuple(replace(queue, partition=int(size)) for queue, size in zip(self.queues, sizes, strict=True))
-        return replace(self, queues=queues, mode="partitioned", pool=None)

@@ -11,14 +11,14 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import numpy as np
 
 from parsim.metrics import Summary
 from qconf.config import SiteConfig
 from qconf.history import History
-from qconf.strategies import BASELINES, Options, Proposal, check, propose
+from qconf.strategies import BASELINES, Options, Proposal, Store, asked, check
 from qconf.tuning.bounds import utilization
 from qconf.tuning.evidence import FEWEST_DAYS, Draws, Evidence
 from qconf.tuning.judging import Guarded, Guards, Trial, stranded, touched
@@ -129,23 +129,13 @@ class Recommendation:
     settings: dict[str, Any]
 
 
-class Store(Protocol):
-    """Keeps what is finished, so that an interrupted run can go on."""
-
-    def get(self, key: str) -> Proposal | None:
-        """Return what was kept under `key`."""
-
-    def put(self, key: str, proposal: Proposal) -> None:
-        """Keep a finished proposal."""
-
-
 def recommend(
     history: History,
     base: SiteConfig,
     *,
     earlier: Sequence[History] = (),
     strategies: Sequence[str] = DEFAULT,
-    objective: str = "mean-wait",
+    objective: str | None = None,
     options: Options | None = None,
     guards: Guards | None = None,
     least_gain: float = 0.02,
@@ -168,6 +158,7 @@ def recommend(
     strategies : sequence of str
         ``current`` and the baselines are always among those judged.
     objective : {"mean-wait", "bounded-slowdown", "mixed"}
+        Default that of `options`.
     options : Options
     guards : Guards
         What may not get worse; a strategy that breaks one is shown, not recommended.
@@ -178,7 +169,9 @@ def recommend(
     progress : callable, optional
         Told what is being done.
     """
-    options, guards = replace(options or Options(), objective=objective), guards or Guards()
+    options, guards = options or Options(), guards or Guards()
+    objective = objective or options.objective
+    options = replace(options, objective=objective)
     names = tuple(dict.fromkeys(("current", *BASELINES, *strategies)))
     check(names, options, base)
     before = tuple(Month(each.workload(base), base) for each in earlier)
@@ -291,12 +284,7 @@ class _Bench:
 
     def propose(self, name: str, part: str, month: Month) -> Proposal:
         """Ask a strategy, or the store of an interrupted run."""
-        kept = self.store.get(f"{name}-{part}") if self.store is not None else None
-        if kept is None:
-            kept = propose(name, month, self.options)
-            if self.store is not None:
-                self.store.put(f"{name}-{part}", kept)
-        return kept
+        return asked(self.store, f"{name}-{part}", name, month, self.options)
 
     def row(self, name: str) -> Row:
         """Learn, judge, and learn again from everything."""
@@ -427,4 +415,4 @@ def curves(month: Month) -> list[Curve]:
     return out
 
 
-__all__ = ["Curve", "Guards", "Interval", "Recommendation", "Row", "Store", "curves", "recommend"]
+__all__ = ["Curve", "Guards", "Interval", "Recommendation", "Row", "curves", "recommend"]

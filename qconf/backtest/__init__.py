@@ -12,7 +12,7 @@ from qconf.backtest.averaging import (
     averages,
     reduction,
 )
-from qconf.backtest.walk import WARMUP_DAYS, Store, backtest, compare, join, judge
+from qconf.backtest.walk import WARMUP_DAYS, backtest, compare, join, judge
 from qconf.history.history import FEWEST
 
 __all__ = [
@@ -25,7 +25,6 @@ __all__ = [
     "Average",
     "Backtest",
     "Stage",
-    "Store",
     "Verdict",
     "averages",
     "backtest",

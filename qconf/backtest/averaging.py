@@ -10,6 +10,7 @@ import numpy as np
 
 from parsim.metrics import Summary
 from qconf.config import SiteConfig
+from qconf.tuning.rating import gain
 
 #: What every strategy is compared with; always among those judged.
 REFERENCES = ("fcfs-easy", "shared", "static")
@@ -176,10 +177,9 @@ def _against(row: dict[str, Verdict], other: dict[str, Verdict], objective: str)
 
 
 def reduction(mine: Summary, theirs: Summary, objective: str) -> float:
-    """Return the share by which the objective is less than the reference's; -1 where that had nothing to lose."""
-    parts = {"mean-wait": ("mean_wait",), "bounded-slowdown": ("mean_bounded_slowdown",)}
-    names = parts.get(objective, ("mean_wait", "mean_bounded_slowdown"))
-    return 1.0 - float(np.mean([_ratio(mine[name], theirs[name]) for name in names]))
+    """Return the share by which the objective is less than the reference's (`qconf.tuning.rating.gain`)."""
+    after, before = (np.array([each["mean_wait"], each["mean_bounded_slowdown"]]) for each in (mine, theirs))
+    return float(gain(after, before, objective))
 
 
 def _ratio(mine: float, theirs: float) -> float:

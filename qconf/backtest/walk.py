@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -21,23 +21,13 @@ from qconf.config import SiteConfig
 from qconf.errors import InputError
 from qconf.history import History
 from qconf.history.history import FEWEST, Period
-from qconf.strategies import NAMES, Options, Proposal, check, propose
+from qconf.strategies import NAMES, Options, Proposal, Store, asked, check
 from qconf.tuning.judging import touched
 from qconf.tuning.month import Month, UnroutableError
 from qconf.tuning.sizes import NotApplicableError
 
 DAY = 86400
 WARMUP_DAYS = 3
-
-
-class Store(Protocol):
-    """Keeps finished proposals, so that an interrupted run can go on."""
-
-    def get(self, key: str) -> Proposal | None:
-        """Return what was kept under `key`."""
-
-    def put(self, key: str, proposal: Proposal) -> None:
-        """Keep a finished proposal."""
 
 
 Progress = Callable[[str, float], None]  #: told what is being done and which share of all is done
@@ -49,7 +39,7 @@ def backtest(
     *,
     period: str = "month",
     strategies: Sequence[str] = NAMES,
-    objective: str = "mean-wait",
+    objective: str | None = None,
     options: Options | None = None,
     warmup_days: int = WARMUP_DAYS,
     fewest: int = FEWEST,
@@ -71,7 +61,8 @@ def backtest(
     strategies : sequence of str
         The `REFERENCES` are always among those judged. ``static`` learns from the first period alone.
     objective : {"mean-wait", "bounded-slowdown", "mixed"}
-        Of which reductions, the best and the worst period are told, and which `auto` looks at.
+        Of which reductions, the best and the worst period are told, and which `auto` looks at; default that of
+        `options`.
     options : Options
     warmup_days : int
         Jobs of so many days before a period fill the machine and are not counted.
@@ -107,7 +98,7 @@ def compare(
     base: SiteConfig,
     *,
     strategies: Sequence[str] = NAMES,
-    objective: str = "mean-wait",
+    objective: str | None = None,
     options: Options | None = None,
     warmup_days: int = WARMUP_DAYS,
     store: Store | None = None,
@@ -182,7 +173,7 @@ def walk(
     periods: Sequence[Period],
     *,
     strategies: Sequence[str],
-    objective: str,
+    objective: str | None,
     options: Options | None,
     warmup_days: int,
     fewest: int,
@@ -191,7 +182,9 @@ def walk(
     settings: dict[str, Any],
 ) -> Backtest:
     """Judge every strategy on each of the periods (label, start, end) but the first; see `backtest`."""
-    options = replace(options or Options(), objective=objective)
+    options = options or Options()
+    objective = objective or options.objective
+    options = replace(options, objective=objective)
     names = tuple(dict.fromkeys((*REFERENCES, *strategies)))
     check(names, options, base)
     names = tuple(sorted(names, key=lambda name: NAMES.index(name) if name in NAMES else len(NAMES)))
@@ -271,16 +264,10 @@ def _month(history: History, base: SiteConfig, start: int, end: int, earlier: tu
 
 def _ask(name: str, learned: Month, options: Options, store: Store | None, key: str) -> Proposal | str:
     """Return a strategy's proposal, or why it has none."""
-    found = store.get(key) if store is not None else None
-    if found is not None:
-        return found
     try:
-        found = propose(name, learned, options)
+        return asked(store, key, name, learned, options)
     except (NotApplicableError, UnroutableError) as error:
         return str(error)
-    if store is not None:
-        store.put(key, found)
-    return found
 
 
 def judge(stage: Stage, name: str, around: Month, answer: Proposal | str) -> Verdict:

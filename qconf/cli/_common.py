@@ -43,6 +43,7 @@ _LOG = (
 
 
 DROPPED = "dropped.csv"
+FORMATS = ("auto", "swf", "pbs", "sacct", "csv")
 
 
 class Number(click.FloatRange):
@@ -139,7 +140,8 @@ _SEARCH = {
     "reference": click.option(
         "--reference",
         metavar="QUEUE",
-        help="Queue half of whose priority is tau.  [default: that with most core-seconds]",
+        help="Queue half of whose priority is tau, where the configuration says nothing of it.  "
+        "[default: that with most core-seconds]",
     ),
 }
 

@@ -6,10 +6,8 @@ from pathlib import Path
 
 import click
 
-from qconf.cli._common import DROPPED, check_table, log_options
+from qconf.cli._common import DROPPED, FORMATS, check_table, log_options
 from qconf.errors import InputError
-
-FORMATS = ("auto", "swf", "pbs", "sacct", "csv")
 
 
 @click.command("import")

@@ -7,9 +7,7 @@ from typing import Any
 
 import click
 
-from qconf.cli._common import cut, load_config, log_options, machine_options, period_options
-
-FORMATS = ("auto", "swf", "csv", "pbs", "sacct")
+from qconf.cli._common import FORMATS, cut, load_config, log_options, machine_options, period_options
 
 
 @click.command("inspect")

@@ -20,7 +20,8 @@ SAMPLE_CONFIG = Path("configs", "cray-xc40.yaml")
     "--strategy",
     default="auto",
     show_default=True,
-    help="The strategy whose answer is wanted; auto judges all of them. The baselines are always shown beside it.",
+    help="The strategy whose answer is wanted; with auto, pp, dp-nlp, exact and auto-guarded are judged too, and the "
+    "best of them is the answer. The baselines are always shown.",
 )
 @click.option(
     "--objective",
@@ -113,7 +114,7 @@ def command(
     spans = [each.span for each in (*earlier, jobs)]
     settings = {"objective": objective, "seed": seed, "spans": spans, **search}
     workshop = Workshop(directory, question([source.sha256 for source in jobs.sources], base, settings), resume=resume)
-    with _Progress(len(dict.fromkeys((*wanted, "current")))) as progress:
+    with _Progress() as progress:
         answer = recommend(
             jobs,
             base,
@@ -128,7 +129,6 @@ def command(
     shown = {name: value for name, value in search.items() if name != "utilization"}  # there as tau_util
     answer = replace(answer, settings=answer.settings | shown)
     timings = {"read": loaded - began, "tune": perf_counter() - loaded}
-    timings |= {row.name: row.seconds for row in answer.rows}
     write_run(
         directory,
         answer,
@@ -165,7 +165,7 @@ def _sample(config_path: Path | None) -> tuple[tuple[Path, ...], Path]:
 class _Progress:
     """A bar on a terminal, nothing when piped."""
 
-    def __init__(self, total: int) -> None:
+    def __init__(self) -> None:
         import sys
 
         from rich.console import Console
@@ -173,7 +173,6 @@ class _Progress:
 
         console = Console(stderr=True)
         self.bar = Progress(console=console, transient=True, disable=not sys.stderr.isatty())
-        self.total = total
 
     def __enter__(self) -> _Progress:
         """Show the bar."""

@@ -17,7 +17,6 @@ UNKNOWN = -1  #: in every integer column; "" in those of text
 MAX_TIME = 2**37  #: of a time, seconds after the log's epoch
 MAX_EPOCH = 2**36  #: of the epoch itself: together they end before the year 9999
 
-INTEGERS = ("submit", "runtime", "walltime", "cores", "start", "end")
 TEXTS = ("job_id", "queue", "user", "state")
 COLUMNS = (
     "job_id",

@@ -9,7 +9,7 @@ import importlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from parsim import Reason, Schedule, System, explain, simulate
 from parsim.planning import NAMED
@@ -153,6 +153,26 @@ class Proposal:
         """
         workload, system = month.routed(self.config, self.runtimes), self.system or self.config.system()
         return explain(workload, system, schedule, job, names=names)
+
+
+class Store(Protocol):
+    """Keeps finished proposals, so that an interrupted run can go on."""
+
+    def get(self, key: str) -> Proposal | None:
+        """Return what was kept under `key`."""
+
+    def put(self, key: str, proposal: Proposal) -> None:
+        """Keep a finished proposal."""
+
+
+def asked(store: Store | None, key: str, name: str, month: Month, options: Options) -> Proposal:
+    """Return what an interrupted run kept under `key`; else run the strategy as `propose` does, and keep it."""
+    found = None if store is None else store.get(key)
+    if found is None:
+        found = propose(name, month, options)
+        if store is not None:
+            store.put(key, found)
+    return found
 
 
 def propose(name: str, month: Month, options: Options | None = None) -> Proposal:

@@ -39,13 +39,13 @@ class Bounds:
     share: NDArray[np.float64]
     notes: tuple[str, ...]
 
-    def proportional(self, units: Sizes, *, tolerance: float = 1.0) -> bool:
-        """Tell whether a division keeps the proportional constraint, to `tolerance` units of each size."""
+    def proportional(self, units: Sizes) -> bool:
+        """Tell whether a division keeps the proportional constraint, to a unit of each size."""
         bound = self.share > 0
         if bound.sum() < 2:
             return True
-        ratio_low = (units[bound] - tolerance) / self.share[bound]
-        ratio_high = (units[bound] + tolerance) / self.share[bound]
+        ratio_low = (units[bound] - 1.0) / self.share[bound]
+        ratio_high = (units[bound] + 1.0) / self.share[bound]
         return bool(ratio_high.min() >= (1 - self.slack) * ratio_low.max())
 
 

@@ -64,10 +64,6 @@ class Meter:
         """Simulate configurations side by side."""
         return side_by_side(self.workers, self.measure, candidates)
 
-    def simulate_all(self, workloads: Sequence[Workload], systems: Sequence[System]) -> list[Waits]:
-        """Simulate systems that route alike, side by side."""
-        return side_by_side(self.workers, self.simulate, [(workloads, system) for system in systems])
-
     def simulate(self, workloads: Sequence[Workload], system: System) -> Waits:
         """Simulate one system on every epoch, whose jobs are routed already."""
         overall, queues = 0.0, np.zeros(len(system.queues))

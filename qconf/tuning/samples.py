@@ -77,25 +77,12 @@ def _corners(total: int, bounds: Bounds) -> NDArray[np.float64]:
     return np.array(found).reshape(-1, bounds.low.size)
 
 
-def sample(count: int, total: int, least: Sizes, seed: int) -> NDArray[np.int64]:
-    """Return `count` divisions of `total` units, spread evenly over those with none below `least`.
-
-    Returns
-    -------
-    ndarray(int64), shape (count, k)
-
-    Notes
-    -----
-    The first points of a scrambled Sobol sequence in k - 1 dimensions; the gaps between their sorted coordinates
-    are uniform on the simplex (Devroye 1986, section V.2).
-    """
-    spare = total - int(least.sum())
-    rows = [least + apportion(row, spare, np.zeros_like(least)) for row in _gaps(count, least.size, seed)]
-    return np.array(rows, dtype=np.int64)
-
-
 def _gaps(count: int, k: int, seed: int) -> NDArray[np.float64]:
-    """Return `count` divisions of 1 into k parts, uniform on the simplex."""
+    """Return `count` divisions of 1 into k parts, uniform on the simplex.
+
+    They are the gaps between the sorted coordinates of the first points of a scrambled Sobol sequence in k - 1
+    dimensions (Devroye 1986, section V.2).
+    """
     if k == 1:
         return np.ones((count, 1))
     sobol = qmc.Sobol(k - 1, scramble=True, rng=np.random.default_rng(seed))

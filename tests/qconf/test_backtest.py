@@ -215,15 +215,13 @@ def test_periods_with_too_few_jobs_are_left_out_and_said(tmp_path):
 
 
 def test_finished_proposals_are_not_made_again(history, tmp_path, monkeypatch):
-    import qconf.backtest.walk as module
-
     workshop = Workshop(tmp_path, {"a": 1}, resume=True)
     before = walked(history, strategies=LEARNING, store=workshop)
 
     def refuse(name, *_):
         raise AssertionError(name)
 
-    monkeypatch.setattr(module, "propose", refuse)
+    monkeypatch.setattr("qconf.strategies.propose", refuse)
     after = walked(history, strategies=LEARNING, store=Workshop(tmp_path, {"a": 1}, resume=True))
     assert [said(before, s.label) for s in before.stages] == [said(after, s.label) for s in after.stages]
     assert before.averages == after.averages

@@ -10,7 +10,7 @@ from qconf.history import History
 from qconf.recommend import Guards, Interval, _decide, recommend
 from qconf.strategies import Options, propose
 from qconf.tuning.evidence import Evidence
-from qconf.tuning.judging import Guarded
+from qconf.tuning.judging import Guarded, Trial
 from qconf.tuning.sizes import NotApplicableError
 from tests.qconf.report import small
 from tests.qconf.tuning.small import DAY, LONG, SHORT, month, site, three, two
@@ -69,6 +69,36 @@ def test_keep_where_the_base_is_the_best():
     assert (found.verdict, found.winner) == ("KEEP", "current")
     assert found.config == base
     assert "Keep what you have." in found.reason
+
+
+def test_three_days_before_what_is_judged_fill_the_machine(monkeypatch):
+    given = []
+    real = Trial.of
+
+    def spy(here, start, end, warmup=0):
+        given.append((end - start, warmup))
+        return real(here, start, end, warmup)
+
+    monkeypatch.setattr(Trial, "of", spy)
+    answer(STARVED, ("pp",), jobs=300)
+    assert [warmup for _, warmup in given] == [3 * DAY, 3 * DAY, 0]  # two parts that are judged, and the whole
+
+
+def test_the_objective_is_that_of_the_options_unless_another_is_given():
+    past = history(STARVED, jobs=300)
+    asked = replace(FEW, objective="bounded-slowdown")
+    assert recommend(past, STARVED, strategies=(), options=asked).objective == "bounded-slowdown"
+    assert recommend(past, STARVED, strategies=(), options=asked, objective="mixed").objective == "mixed"
+    assert recommend(past, STARVED, strategies=(), options=FEW).objective == "mean-wait"
+
+
+def test_what_would_leave_jobs_waiting_for_ever_is_not_recommended():
+    base = site({**SHORT, "cores": (1, 64), "partition": 0}, {**LONG, "partition": 0}, mode="shared", order="ljf")
+    jobs = history(site({**SHORT, "partition": 0}, {**LONG, "partition": 0}, mode="shared"), jobs=600)
+    found = recommend(jobs, base, strategies=("pp",), options=FEW)
+    row = next(row for row in found.rows if row.name == "pp")
+    assert "jobs of short wider than" in row.barred
+    assert "would never start" in row.barred
 
 
 @pytest.mark.parametrize("jobs", [25, 40])
@@ -134,7 +164,7 @@ def test_each_stage_learns_from_what_came_before_it(monkeypatch):
         asked.append((name, int(learned.workload.submit[0]), int(learned.workload.submit[-1])))
         return propose(name, learned, options)
 
-    monkeypatch.setattr("qconf.recommend.propose", spy)
+    monkeypatch.setattr("qconf.strategies.propose", spy)
     found = recommend(history(STARVED, jobs=600), STARVED, strategies=("pp",), options=FEW)
     months = [(low, high) for name, low, high in asked if name == "pp"]
     parts = {name: (low, high) for name, (_, low, high) in found.parts.items()}
@@ -183,7 +213,7 @@ def test_what_fails_at_the_earlier_stage_stays_in_the_table(monkeypatch):
             raise NotApplicableError("no jobs of this kind")
         return propose(name, learned, options)
 
-    monkeypatch.setattr("qconf.recommend.propose", fails)
+    monkeypatch.setattr("qconf.strategies.propose", fails)
     found = recommend(history(STARVED, jobs=600), STARVED, strategies=("pp",), options=FEW)
     row = next(row for row in found.rows if row.name == "pp")
     assert row.judged is not None

@@ -94,7 +94,7 @@ def test_same_bytes_whatever_the_number_of_workers(
 def test_an_interrupted_run_goes_on_and_gives_the_same(
     run: tuple[Path, Result], inputs: list[object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import qconf.backtest.walk
+    import qconf.strategies
     from qconf.strategies import propose
 
     asked: list[str] = []
@@ -105,7 +105,7 @@ def test_an_interrupted_run_goes_on_and_gives_the_same(
             raise KeyboardInterrupt
         return propose(name, *rest)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(qconf.backtest.walk, "propose", interrupted)
+    monkeypatch.setattr(qconf.strategies, "propose", interrupted)
     arguments = [*inputs, *QUICK, "--out", tmp_path / "out"]
     assert invoke(*arguments).exit_code == 1  # click's own "Aborted!"
     assert not (tmp_path / "out" / "run.json").exists()

@@ -113,7 +113,7 @@ def test_same_bytes_whatever_the_number_of_workers(run: tuple[Path, Result], sma
 
 
 def test_resume_uses_what_was_finished(small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import qconf.recommend
+    import qconf.strategies
     from qconf.strategies import propose
 
     asked: list[str] = []
@@ -124,7 +124,7 @@ def test_resume_uses_what_was_finished(small: Path, tmp_path: Path, monkeypatch:
             raise KeyboardInterrupt
         return propose(name, *rest)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(qconf.recommend, "propose", interrupted)
+    monkeypatch.setattr(qconf.strategies, "propose", interrupted)
     arguments = ["--history", small, "--config", ROOT / "configs/cray-xc40.yaml", "--out", tmp_path / "out", *QUICK]
     assert invoke(*arguments).exit_code == 1  # click's own "Aborted!"
     assert not (tmp_path / "out" / "run.json").exists()

@@ -3,11 +3,13 @@
 import numpy as np
 import pytest
 
+from parsim import Workload
 from qconf.errors import InputError
 from qconf.strategies import NAMES, Options, propose
 from qconf.strategies.hybrid import threshold
 from qconf.tuning.bounds import lower_bounds
 from qconf.tuning.judging import touched
+from qconf.tuning.month import Month
 from qconf.tuning.regret import allowed
 from qconf.tuning.sizes import NotApplicableError, room
 from qconf.tuning.split_merge import uncovered
@@ -289,15 +291,25 @@ def test_dqr_visits_in_the_order_asked_for():
     assert orders == {("short", "long"), ("long", "short")}
 
 
+def bimodal():
+    """Jobs of equal walltimes, most of which end after a minute: only what they really ran tells them apart."""
+    base = site({**LONG, "cores": (1, 8), "partition": 48}, {**SHORT, "cores": (1, 8), "partition": 16})
+    rng = np.random.default_rng(0)
+    submit = np.sort(rng.integers(0, 6 * DAY, 500))
+    runtime = np.where(rng.random(500) < 0.7, 60, 36000)
+    walltime, queue = np.full(500, 36000), np.zeros(500, dtype=np.int64)
+    return Month(Workload(submit, rng.integers(1, 9, 500), runtime, walltime, queue=queue), base)
+
+
 def test_dqr_splits_by_real_runtime_for_study_only():
-    base = site({**LONG, "cores": (1, 4), "partition": 48}, {**SHORT, "cores": (1, 2), "partition": 16})
-    found = []
-    for seed in range(6):
-        here = month(base, jobs=700, seed=seed, span=4 * DAY)
-        proposal = propose("dqr", here, Options(samples=30, split_on="runtime"))
-        assert proposal.exportable == (proposal.runtimes is None)
-        assert len(proposal.simulate(here)) == len(here)
-        found.append(proposal.runtimes)
+    here = bimodal()
+    proposal = propose("dqr", here, Options(samples=30, split_on="runtime"))
+    assert proposal.runtimes == ((0, 18000), (0, 2**31 - 1))
+    assert not proposal.exportable
+    schedule = proposal.simulate(here)
+    assert not proposal.verify(here, schedule)
+    assert schedule.wait.mean() < here.simulate(propose("dqr", here, FEW).config).wait.mean()
+    assert propose("dqr", here, FEW).runtimes is None
 
 
 @pytest.mark.parametrize(
@@ -324,21 +336,35 @@ def test_what_makes_no_sense_is_refused_whatever_the_strategy(options, why):
         propose("current", month(two(), jobs=50), Options(**options))
 
 
-@pytest.mark.parametrize("carve", ["live", "partitions"])
-def test_hybrid_carves_within_its_limits(carve):
-    here = uneven()
+@pytest.mark.parametrize(("carve", "mode"), [("live", "hybrid"), ("partitions", "partitioned")])
+def test_hybrid_carves_within_its_limits(carve, mode):
+    here = month(three(), jobs=600, seed=0, span=6 * DAY)
     dqr = here.weighted_wait(propose("dqr", here, FEW).config)
-    proposal = propose("hybrid", here, Options(samples=30, carve=carve))
+    proposal = propose("hybrid", here, Options(samples=30, carve=carve, chunk=2))
     (end,) = steps(proposal, "pool")
     assert end["dqr_weighted_wait"] == round(dqr, 1)
     config = proposal.config
-    if config.mode == "hybrid":
-        assert (config.pool.cores, config.pool.entry) == (end["cores"], "move")
-        assert here.weighted_wait(config) == pytest.approx(end["weighted_wait"], abs=0.1)
-        if carve == "live":
-            assert end["weighted_wait"] <= 1.3 * dqr + 0.1
+    assert config.mode == mode
+    assert here.weighted_wait(config) == pytest.approx(end["weighted_wait"], abs=0.1)
+    assert end["weighted_wait"] <= 1.3 * dqr + 0.1
+    pool = (0, "move") if config.pool is None else (config.pool.cores, config.pool.entry)
+    assert pool == (end["cores"], "move")
     (other,) = steps(proposal, "true objective instead")
     assert other["weighted_wait"] <= round(dqr, 1)
+
+
+def test_dqr_splits_the_first_part_again_as_long_as_it_helps():
+    tried = steps(propose("dqr", bimodal(), Options(samples=30, split_on="runtime")), "split")
+    kept = [each["kept"] for each in tried if each["queue"] == "long"]
+    assert kept == [True, False, False] + 3 * [False]  # a round is three ways; the second keeps none
+
+
+def test_dqr_merges_as_long_as_it_helps():
+    queues = ({**LONG, "partition": 32}, {**SHORT, "partition": 16}, {**SHORT, "name": "tiny", "partition": 16})
+    here = month(site(*({**queue, "cores": (1, 8)} for queue in queues)), jobs=400, seed=1, span=6 * DAY)
+    proposal = propose("dqr", here, FEW)
+    assert [each["kept"] for each in steps(proposal, "merge")] == [True, False, False, True]
+    assert proposal.config.names == ("long",)
 
 
 def test_a_wider_margin_carves_no_less():

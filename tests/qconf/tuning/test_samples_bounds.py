@@ -4,31 +4,36 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from qconf.tuning.bounds import Bounds, least_slack, lower_bounds, proportional_matrix, utilization
-from qconf.tuning.samples import feasible_samples, sample
+from qconf.tuning.samples import feasible_samples
 from qconf.tuning.sizes import room
 from tests.qconf.tuning.small import DAY, LONG, SHORT, month, site, two
 
 
-@given(st.lists(st.integers(0, 30), min_size=1, max_size=5), st.integers(0, 200), st.integers(0, 3))
+def unbound(least):
+    """Bounds that ask for the least sizes and nothing else."""
+    return Bounds(least, least, 0.0, np.zeros(least.size), ())
+
+
+@given(st.lists(st.integers(0, 30), min_size=1, max_size=5), st.integers(1, 200), st.integers(0, 3))
 @settings(max_examples=50, deadline=None)
 def test_samples_are_divisions_within_the_least(least, spare, seed):
     least = np.array(least, dtype=np.int64)
-    drawn = sample(17, int(least.sum()) + spare, least, seed)
+    drawn = feasible_samples(17, int(least.sum()) + spare, unbound(least), seed)
     assert drawn.shape == (17, least.size)
     assert (drawn.sum(axis=1) == least.sum() + spare).all()
     assert (drawn >= least).all()
 
 
 def test_samples_spread_evenly_over_the_simplex():
-    drawn = sample(1024, 3000, np.zeros(3, dtype=np.int64), 1)
+    drawn = feasible_samples(1024, 3000, unbound(np.zeros(3, dtype=np.int64)), 1)
     assert np.abs(drawn.mean(axis=0) - 1000).max() < 30
     assert np.abs((drawn < 500).mean(axis=0) - (1 - (5 / 6) ** 2)).max() < 0.03
 
 
 def test_the_same_seed_gives_the_same_samples_and_another_gives_others():
-    least = np.array([1, 2, 3])
-    assert (sample(8, 100, least, 5) == sample(8, 100, least, 5)).all()
-    assert (sample(8, 100, least, 5) != sample(8, 100, least, 6)).any()
+    one, same, other = (feasible_samples(8, 100, unbound(np.array([1, 2, 3])), seed) for seed in (5, 5, 6))
+    assert (one == same).all()
+    assert (one != other).any()
 
 
 def test_feasible_samples_keep_the_proportional_constraint():
@@ -45,6 +50,15 @@ def test_a_narrow_constraint_is_sampled_to_a_unit():
     bounds = Bounds(low, low, least_slack(low, share, 1000), share, ())
     drawn = feasible_samples(50, 1000, bounds, 0)
     assert all(bounds.proportional(each) for each in drawn)
+    assert len(np.unique(drawn, axis=0)) > 30
+
+
+def test_where_the_simplex_is_hardly_ever_hit_mixtures_of_corners_fill_up():
+    share = np.array([0.1, 0.2, 0.3, 0.4])
+    least = np.zeros(4, dtype=np.int64)
+    bounds = Bounds(least, least, 0.02, share, ())
+    drawn = feasible_samples(40, 10_000, bounds, 0)
+    assert sum(bounds.proportional(each) for each in drawn) == 40
     assert len(np.unique(drawn, axis=0)) > 30
 
 

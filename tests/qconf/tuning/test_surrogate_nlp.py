@@ -3,12 +3,13 @@ import pytest
 
 from qconf.tuning.bounds import Bounds
 from qconf.tuning.nlp import minimise
-from qconf.tuning.samples import sample
+from qconf.tuning.samples import feasible_samples
 from qconf.tuning.surrogate import fit
 
 
 def fractions(count, k=3, seed=0):
-    return sample(count, 10_000, np.zeros(k, dtype=np.int64), seed) / 10_000
+    least = np.zeros(k, dtype=np.int64)
+    return feasible_samples(count, 10_000, Bounds(least, least, 0.0, np.zeros(k), ()), seed) / 10_000
 
 
 def cubic(x):
