@@ -139,15 +139,14 @@ def _sum(config: SiteConfig) -> Iterator[Finding]:
     if config.mode == "shared":
         return
     partitions = sum(queue.partition for queue in config.queues)
-    pool = config.pool.cores if config.mode == "hybrid" and config.pool is not None else 0
-    if partitions + pool == config.machine.cores:
+    difference = config.machine.cores - partitions - config.pool_cores
+    if not difference:
         return
     total = f"partitions of {partitions}"
     if config.mode == "hybrid":
-        total += f" and a pool of {pool}"
+        total += f" and a pool of {config.pool_cores}"
     elif config.pool is not None and config.pool.cores:
         total += f" (the pool of {config.pool.cores} counts in mode hybrid only)"
-    difference = config.machine.cores - partitions - pool
     yield Finding(
         "queues",
         f"{total} cores do not add up to the machine's {config.machine.cores}: "

@@ -63,9 +63,8 @@ def desired(
     ExportError
         PBS cannot say it.
     """
-    pool = config.pool.cores if config.mode == "hybrid" and config.pool is not None else 0
-    _refuse(config, binding, pool)
-    pool_queues = {queue.name: f"{queue.name}_p" for queue in config.queues if pool and not queue.reservation}
+    _refuse(config, binding)
+    pool_queues = {q.name: f"{q.name}_p" for q in config.queues if config.pool_cores and not q.reservation}
     names = [checked_queue(queue.name, pooled=queue.name in pool_queues) for queue in config.queues]
     for name in pool_queues.values():
         if name in names:
@@ -95,7 +94,8 @@ def desired(
     return result
 
 
-def _refuse(config: SiteConfig, binding: Binding, pool: int) -> None:
+def _refuse(config: SiteConfig, binding: Binding) -> None:
+    pool = config.pool_cores
     if pool and binding == "limits":
         raise ExportError("--binding limits cannot make a common pool: it reserves no cores for anybody")
     if config.mode != "shared" and not config.backfill:

@@ -100,7 +100,7 @@ def assign(config: SiteConfig, nodes: Sequence[Node]) -> dict[str, str]:
         The nodes are not the machine of the configuration, or a partition is not made of whole nodes.
     """
     size = config.machine.cores_per_node
-    pool = config.pool.cores if config.mode == "hybrid" and config.pool is not None else 0
+    pool = config.pool_cores
     wanted = {queue.name: queue.partition for queue in config.queues if not queue.reservation}
     for name, cores in {**wanted, "the pool": pool}.items():
         if cores % size:

@@ -12,7 +12,7 @@ Binding = Literal["qlist", "limits"]
 
 def unsaid(config: SiteConfig, binding: Binding, route: str) -> Iterator[str]:
     """Name what PBS does otherwise than the simulator; `route` is the name of the Route queue."""
-    pool = config.pool.cores if config.mode == "hybrid" and config.pool is not None else 0
+    pool = config.pool_cores
     reserved = [queue.name for queue in config.queues if queue.reservation]
     if config.mode != "shared" and reserved:
         yield (
