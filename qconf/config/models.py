@@ -10,6 +10,8 @@ from parsim.workload import MAX_CORES, MAX_DURATION
 from qconf.config.durations import parse_duration
 
 ORDERS = ("fcfs", "sjf", "ljf", "lxf", "wfp3")
+#: Ends the name of the PBS queue through which the jobs of another one enter the pool.
+POOL_SUFFIX = "_p"
 
 
 def as_tuple(value: object) -> object:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from parsim.workload import MAX_CORES, MAX_DURATION
-from qconf.config import QueueConfig, SiteConfig, format_clock, format_duration
+from qconf.config import POOL_SUFFIX, QueueConfig, SiteConfig, format_clock, format_duration
 from qconf.export.errors import ExportError, checked_queue
 from qconf.export.lint import OLD_LIMITS
 from qconf.export.order import Priorities, formula, scale
@@ -64,11 +64,11 @@ def desired(
         PBS cannot say it.
     """
     _refuse(config, binding)
-    pool_queues = {q.name: f"{q.name}_p" for q in config.queues if config.pool_cores and not q.reservation}
+    pool_queues = {q.name: q.name + POOL_SUFFIX for q in config.queues if config.pool_cores and not q.reservation}
     names = [checked_queue(queue.name, pooled=queue.name in pool_queues) for queue in config.queues]
-    for name in pool_queues.values():
-        if name in names:
-            raise ExportError(f"queue {name} has the name of {name[:-2]}'s queue for the pool: rename one of them")
+    for name, pool_queue in pool_queues.items():
+        if pool_queue in names:
+            raise ExportError(f"queue {pool_queue} has the name of {name}'s queue for the pool: rename one of them")
     route = _route_name(config, before, route)
     after = before.copy()
     result = Desired(after, checked_queue(route), pool_queues, scale(config.queues))
@@ -226,11 +226,7 @@ def _close(result: Desired, before: Server, names: Sequence[str], remove: Sequen
     for name in remove:
         if name in names or name not in before.queues:
             raise ExportError(f"--remove {name}: " + ("the configuration has it" if name in names else "no such queue"))
-    twins = [
-        name
-        for name, attributes in before.queues.items()
-        if name.endswith("_p") and name[:-2] in before.queues and is_true(attributes.get("from_route_only"))
-    ]
+    twins = [name for name in before.queues if before.is_pool_queue(name)]
     for name in dict.fromkeys([*reached, *twins, *remove]):
         if name in before.queues and name not in names:
             result.closed.append(name)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from qconf.config import POOL_SUFFIX
 from qconf.errors import InputError
 from qconf.export import qmgr
 
@@ -86,6 +87,11 @@ class Server:
     def of_type(self, kind: str) -> list[str]:
         """Name the queues of a type, ``execution`` or ``route``, in the order of their creation."""
         return [name for name, attributes in self.queues.items() if is_type(attributes, kind)]
+
+    def is_pool_queue(self, name: str) -> bool:
+        """Tell whether a queue is another's way into the pool: ``small_p`` beside ``small``, by qmove only."""
+        only_moved = is_true(self.queues.get(name, {}).get("from_route_only"))
+        return only_moved and name.endswith(POOL_SUFFIX) and name.removesuffix(POOL_SUFFIX) in self.queues
 
 
 def is_type(attributes: Mapping[str, str], kind: str) -> bool:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from parsim.workload import MAX_CORES, MAX_DURATION
-from qconf.config import QueueConfig, SiteConfig
+from qconf.config import POOL_SUFFIX, QueueConfig, SiteConfig
 from qconf.export import nodes as node_lists
 from qconf.export.errors import ExportError, checked_queue
 from qconf.export.nodes import Node
@@ -128,7 +128,7 @@ def _places(config: SiteConfig, nodes: Sequence[Node] | None) -> dict[str, str]:
     owned: dict[str, list[str]] = {}
     for name, qlist in wanted.items():
         owner = qlist.split(",")[0]
-        if config.pool_cores and owner.endswith("_p") and owner not in config.names:
+        if config.pool_cores and owner.endswith(POOL_SUFFIX) and owner not in config.names:
             owner = POOL
         owned.setdefault(owner, []).append(name)
     places = {name: hostlist(names) for name, names in owned.items()}
