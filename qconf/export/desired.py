@@ -11,7 +11,7 @@ from qconf.config import POOL_SUFFIX, QueueConfig, SiteConfig, format_clock, for
 from qconf.export.errors import ExportError, checked_queue
 from qconf.export.lint import OLD_LIMITS
 from qconf.export.order import Priorities, formula, scale
-from qconf.export.server import Attributes, Server, destinations, is_true, is_type
+from qconf.export.server import Attributes, Server, destinations, is_true, is_type, seconds
 from qconf.export.unsaid import Binding, unsaid
 
 #: Attributes of an Execution queue that follow from the configuration; others stay as they are.
@@ -20,6 +20,7 @@ MANAGED = (
     *("Priority", "max_run", "max_run_res.ncpus", "default_chunk.Qlist", "backfill_depth", "from_route_only"),
 )
 _ROUTE_MANAGED = (*MANAGED[:4], "route_destinations")
+_DURATION = re.compile(r"[0-9]+(:[0-9]+){0,2}")
 _SCOPES = re.compile(r"\[(?:o:PBS_ALL|u:PBS_GENERIC)=[0-9]+\]")
 
 
@@ -206,19 +207,10 @@ def _turns_away(key: str, attributes: Attributes) -> bool:
 
 def _same(old: str | None, new: str) -> str:
     """Keep the server's own spelling of the same value, so that nothing is written for it."""
-    if old is not None and old.lower() == new.lower():
-        return old
-    seconds = [_clock(text) for text in (old, new) if text]
-    return old if old and len(seconds) == 2 and None not in seconds and seconds[0] == seconds[1] else new
-
-
-def _clock(text: str) -> int | None:
-    if not re.fullmatch(r"[0-9]+(:[0-9]+){0,2}", text):
-        return None
-    total = 0
-    for part in text.split(":"):
-        total = total * 60 + int(part)
-    return total
+    if old is None:
+        return new
+    durations = _DURATION.fullmatch(old) and _DURATION.fullmatch(new)
+    return old if old.lower() == new.lower() or (durations and seconds(old) == seconds(new)) else new
 
 
 def _close(result: Desired, before: Server, names: Sequence[str], remove: Sequence[str]) -> None:

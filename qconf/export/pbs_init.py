@@ -12,7 +12,7 @@ from qconf.config import POOL_SUFFIX, ConfigError, MachineConfig, PoolConfig, Qu
 from qconf.errors import InputError
 from qconf.export.nodes import Node
 from qconf.export.order import recognise
-from qconf.export.server import Attributes, Server, destinations, is_true, is_type
+from qconf.export.server import Attributes, Server, destinations, is_true, is_type, seconds
 
 _ENTITY = re.compile(r"\[([a-z]):([A-Za-z0-9_.-]+)=([0-9]+)\]")
 _UNDERSTOOD = re.compile(
@@ -161,9 +161,7 @@ class _Reader:
         if not re.fullmatch(r"[0-9]{1,9}(:[0-9]{1,2}){0,2}", value):
             self.warnings.append(f"{name}: {key} = {value} is not understood")
             return default
-        total = 0
-        for part in value.split(":"):
-            total = total * 60 + int(part)
+        total = seconds(value)
         if value.count(":") == 1:
             self.warnings.append(f"{name}: {key} = {value} means {format_clock(total)}, minutes and seconds")
         return min(total, MAX_DURATION)

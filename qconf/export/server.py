@@ -105,6 +105,14 @@ def is_true(value: str | None) -> bool:
     return value is not None and value.lower() in ("true", "t", "1", "y")
 
 
+def seconds(value: str) -> int:
+    """Read a duration as PBS does: seconds, minutes:seconds or hours:minutes:seconds. Raises ValueError."""
+    total = 0
+    for part in value.split(":"):
+        total = total * 60 + int(part)
+    return total
+
+
 def destinations(attributes: Mapping[str, str]) -> list[str]:
     """Name the destinations of a Route queue, in order, without a server's name after ``@``."""
     listed: Iterable[str] = attributes.get("route_destinations", "").split(",")
