@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from parsim.formula import parse as parse_formula
-from parsim.workload import MAX_CORES, MAX_DURATION
-from qconf.config.models import ORDERS, MachineConfig, PoolConfig, QueueConfig
+from parsim.workload import MAX_CORES
+from qconf.config.models import ORDERS, MachineConfig, PoolConfig, QueueConfig, lost_job
 
 if TYPE_CHECKING:
     from qconf.config.site import SiteConfig
@@ -237,18 +237,7 @@ def oddities(config: SiteConfig) -> Iterator[Finding]:
                 f"{queue.partition} is below the queue's widest job of {widest} cores: "
                 "wider jobs wait for the pool or a reservation",
             )
-        if _hidden(config.queues[:i], queue):
+        if lost_job([queue], config.queues[:i]) is None:
             yield Finding(at, f"no job is ever routed to {queue.name}: the queues before it take everything it admits")
     if config.mode == "hybrid" and config.order != "fcfs":
         yield Finding("order", "orders the partitions only: the pool goes by priority factor")
-
-
-def _hidden(earlier: tuple[QueueConfig, ...], queue: QueueConfig) -> bool:
-    """Tell whether the earlier queues together admit everything that `queue` does."""
-    cores = {queue.cores[0], *(edge for q in earlier for edge in (q.cores[0], q.cores[1] + 1))}
-    walltimes = {
-        queue.walltime[0] + 1,
-        *(edge + 1 for q in earlier for edge in q.walltime if edge < MAX_DURATION),
-    }
-    corners = ((c, w) for c in cores for w in walltimes if queue.admits(c, w))
-    return all(any(q.admits(c, w) for q in earlier) for c, w in corners)

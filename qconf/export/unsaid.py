@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal
 
-from qconf.config import SiteConfig, format_duration
+from qconf.config import QueueConfig, SiteConfig, format_duration, lost_job
 
 Binding = Literal["qlist", "limits"]
 
@@ -71,11 +71,7 @@ def unsaid(config: SiteConfig, binding: Binding, route: str) -> Iterator[str]:
 
 def _gap(config: SiteConfig) -> tuple[int, int] | None:
     """Find a job within the envelope of all queues that none of them admits."""
-    cores = sorted({edge for q in config.queues for edge in (q.cores[0], q.cores[1] + 1)})
-    walltimes = sorted({edge + 1 for q in config.queues for edge in q.walltime})
-    most, upto = max(q.cores[1] for q in config.queues), max(q.walltime[1] for q in config.queues)
-    for c in cores:
-        for w in walltimes:
-            if c <= most and w <= upto and not any(q.admits(c, w) for q in config.queues):
-                return c, w
-    return None
+    lows, highs = zip(*(q.cores for q in config.queues), strict=True)
+    above, upto = zip(*(q.walltime for q in config.queues), strict=True)
+    envelope = QueueConfig(name="envelope", cores=(min(lows), max(highs)), walltime=(min(above), max(upto)))
+    return lost_job([envelope], config.queues)
