@@ -8,8 +8,9 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from parsim.formula import parse as parse_formula
+from parsim.system import ORDERS
 from parsim.workload import MAX_CORES
-from qconf.config.models import ORDERS, MachineConfig, PoolConfig, QueueConfig, lost_job
+from qconf.config.models import MachineConfig, PoolConfig, QueueConfig, lost_job
 
 if TYPE_CHECKING:
     from qconf.config.site import SiteConfig

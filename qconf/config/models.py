@@ -11,7 +11,6 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_valida
 from parsim.workload import MAX_CORES, MAX_DURATION
 from qconf.config.durations import parse_duration
 
-ORDERS = ("fcfs", "sjf", "ljf", "lxf", "wfp3")
 #: Ends the name of the PBS queue through which the jobs of another one enter the pool.
 POOL_SUFFIX = "_p"
 

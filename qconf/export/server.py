@@ -12,9 +12,6 @@ from qconf.export import qmgr
 
 Attributes = dict[str, str]
 
-#: Lists that print server writes one by one, with += from the second on.
-LISTS = ("route_destinations", "acl_users", "acl_groups", "acl_hosts", "managers", "operators", "acl_roots")
-
 
 @dataclass
 class Server:
