@@ -102,15 +102,13 @@ def _refuse(config: SiteConfig, binding: Binding) -> None:
     if config.mode != "shared" and not config.backfill:
         raise ExportError(
             "backfill: false on a partitioned machine: PBS's strict order would let the head of one "
-            "partition "
-            "hold up all the others"
+            "partition hold up all the others"
         )
     for queue in config.queues:
         if config.mode != "shared" and not queue.reservation and queue.partition < queue.cores[0] and not pool:
             raise ExportError(
-                f"queue {queue.name}: its partition of {queue.partition} cores is narrower than its "
-                "narrowest "
-                f"job ({queue.cores[0]}), and PBS would hold such a job for ever"
+                f"queue {queue.name}: its partition of {queue.partition} cores is narrower than its narrowest job "
+                f"({queue.cores[0]}), and PBS would hold such a job for ever"
             )
 
 
@@ -226,9 +224,8 @@ def _close(result: Desired, before: Server, names: Sequence[str], remove: Sequen
     others = [name for name in before.of_type("execution") if name not in names and name not in result.closed]
     if others:
         result.notes.append(
-            f"Left as they are, though the configuration lacks them: {', '.join(others)}. Their jobs were "
-            "not simulated "
-            "and run beside the others on any node. Close one with --remove NAME."
+            f"Left as they are, though the configuration lacks them: {', '.join(others)}. Their jobs were not "
+            "simulated and run beside the others on any node. Close one with --remove NAME."
         )
 
 
@@ -264,8 +261,7 @@ def _put_server(result: Desired, before: Server, config: SiteConfig) -> None:
     ]
     if old_style and any("max_run" in a or "max_run_res.ncpus" in a for a in result.server.queues.values()):
         raise ExportError(
-            f"the server has limits of the older kind ({', '.join(old_style)}), which PBS does not mix "
-            "with max_run; "
+            f"the server has limits of the older kind ({', '.join(old_style)}), which PBS does not mix with max_run; "
             "write them as max_run first"
         )
     wanted = {"default_queue": result.route, "backfill_depth": "1" if config.backfill else "0"}
@@ -280,9 +276,8 @@ def _put_server(result: Desired, before: Server, config: SiteConfig) -> None:
         if default is not None:
             wanted["resources_default.walltime"] = format_clock(default)
             result.notes.append(
-                f"A job that names no walltime is given {format_duration(default)}, with which every size "
-                "of job finds its "
-                "queue; the simulator gave it its queue's longest."
+                f"A job that names no walltime is given {format_duration(default)}, with which every size of job "
+                "finds its queue; the simulator gave it its queue's longest."
             )
     result.server.attributes |= {key: _same(before.attributes.get(key), value) for key, value in wanted.items()}
 

@@ -285,8 +285,7 @@ class _Parts:
                 cores += max(1, min(q.max_run_cores or q.cores[0] for q in self.queues))
             cores = min(cores, MAX_CORES)
             self.warnings.append(
-                f"machine.cores = {cores} is a guess from the queues' limits: print server does not know "
-                "the machine. "
+                f"machine.cores = {cores} is a guess from the queues' limits: print server does not know the machine. "
                 "Edit it, or give --cores or --nodes with `pbsnodes -av` output"
             )
         if nodes and cores % len(nodes) == 0:
@@ -304,9 +303,8 @@ class _Parts:
         if sizes is None:
             sizes = self.sizes_by_limits(machine, queues, reserved)
             self.warnings.append(
-                "partition and pool sizes are a guess: the queues are bound to nodes by Qlist, which print "
-                "server does not "
-                "show. Edit them, or give --nodes with `pbsnodes -av` output"
+                "partition and pool sizes are a guess: the queues are bound to nodes by Qlist, which print server does "
+                "not show. Edit them, or give --nodes with `pbsnodes -av` output"
             )
         pool = machine.cores - sum(sizes.values())
         parted = [

@@ -189,9 +189,8 @@ def _unsaid(config: SiteConfig) -> Iterator[str]:
         yield "Starvation periods have no form in Slurm: PriorityWeightAge raises waiting jobs slowly instead."
     if any(queue.reservation for queue in config.queues) and config.mode != "shared":
         yield (
-            "Advance reservations: the queue's partition spans all nodes at a higher PriorityTier, and "
-            "Slurm's backfill "
-            "reserves time for its first jobs; the shares of the partitions have no form in Slurm."
+            "Advance reservations: the queue's partition spans all nodes at a higher PriorityTier, and Slurm's "
+            "backfill reserves time for its first jobs; the shares of the partitions have no form in Slurm."
         )
     if any(bound % 60 for queue in config.queues for bound in queue.walltime if bound < MAX_DURATION):
         yield "Slurm counts walltime in minutes: limits that are no whole minutes are enforced by job_submit.lua only."
