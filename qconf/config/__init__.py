@@ -1,13 +1,14 @@
 """The configuration of a site: read, checked as a whole, changed safely, written."""
 
 from qconf.config.durations import format_clock, format_duration, parse_duration
-from qconf.config.models import MachineConfig, PoolConfig, QueueConfig
+from qconf.config.models import POOL_SUFFIX, MachineConfig, PoolConfig, QueueConfig, lost_job
 from qconf.config.problems import ConfigError, Problem
 from qconf.config.reading import load, parse
 from qconf.config.site import SiteConfig
 from qconf.config.writing import dump
 
 __all__ = [
+    "POOL_SUFFIX",
     "ConfigError",
     "MachineConfig",
     "PoolConfig",
@@ -18,6 +19,7 @@ __all__ = [
     "format_clock",
     "format_duration",
     "load",
+    "lost_job",
     "parse",
     "parse_duration",
 ]

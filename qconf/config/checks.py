@@ -8,8 +8,9 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from parsim.formula import parse as parse_formula
-from parsim.workload import MAX_CORES, MAX_DURATION
-from qconf.config.models import ORDERS, MachineConfig, PoolConfig, QueueConfig
+from parsim.system import ORDERS
+from parsim.workload import MAX_CORES
+from qconf.config.models import MachineConfig, PoolConfig, QueueConfig, lost_job
 
 if TYPE_CHECKING:
     from qconf.config.site import SiteConfig
@@ -139,15 +140,14 @@ def _sum(config: SiteConfig) -> Iterator[Finding]:
     if config.mode == "shared":
         return
     partitions = sum(queue.partition for queue in config.queues)
-    pool = config.pool.cores if config.mode == "hybrid" and config.pool is not None else 0
-    if partitions + pool == config.machine.cores:
+    difference = config.machine.cores - partitions - config.pool_cores
+    if not difference:
         return
     total = f"partitions of {partitions}"
     if config.mode == "hybrid":
-        total += f" and a pool of {pool}"
+        total += f" and a pool of {config.pool_cores}"
     elif config.pool is not None and config.pool.cores:
         total += f" (the pool of {config.pool.cores} counts in mode hybrid only)"
-    difference = config.machine.cores - partitions - pool
     yield Finding(
         "queues",
         f"{total} cores do not add up to the machine's {config.machine.cores}: "
@@ -238,18 +238,7 @@ def oddities(config: SiteConfig) -> Iterator[Finding]:
                 f"{queue.partition} is below the queue's widest job of {widest} cores: "
                 "wider jobs wait for the pool or a reservation",
             )
-        if _hidden(config.queues[:i], queue):
+        if lost_job([queue], config.queues[:i]) is None:
             yield Finding(at, f"no job is ever routed to {queue.name}: the queues before it take everything it admits")
     if config.mode == "hybrid" and config.order != "fcfs":
         yield Finding("order", "orders the partitions only: the pool goes by priority factor")
-
-
-def _hidden(earlier: tuple[QueueConfig, ...], queue: QueueConfig) -> bool:
-    """Tell whether the earlier queues together admit everything that `queue` does."""
-    cores = {queue.cores[0], *(edge for q in earlier for edge in (q.cores[0], q.cores[1] + 1))}
-    walltimes = {
-        queue.walltime[0] + 1,
-        *(edge + 1 for q in earlier for edge in q.walltime if edge < MAX_DURATION),
-    }
-    corners = ((c, w) for c in cores for w in walltimes if queue.admits(c, w))
-    return all(any(q.admits(c, w) for q in earlier) for c, w in corners)

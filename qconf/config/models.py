@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import product
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator
@@ -9,7 +11,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_valida
 from parsim.workload import MAX_CORES, MAX_DURATION
 from qconf.config.durations import parse_duration
 
-ORDERS = ("fcfs", "sjf", "ljf", "lxf", "wfp3")
+#: Ends the name of the PBS queue through which the jobs of another one enter the pool.
+POOL_SUFFIX = "_p"
 
 
 def as_tuple(value: object) -> object:
@@ -88,6 +91,17 @@ class QueueConfig(Model):
         """Tell whether a job of these cores and this walltime (None: by cores alone) may enter."""
         low, high = self.walltime
         return self.cores[0] <= cores <= self.cores[1] and (walltime is None or low < walltime <= high)
+
+
+def lost_job(queues: Sequence[QueueConfig], others: Sequence[QueueConfig]) -> tuple[int, int] | None:
+    """Return cores and walltime of a job that one of `queues` admits and none of `others`; None if there is none."""
+    both = (*queues, *others)
+    cores = sorted({edge for q in both for edge in (q.cores[0], q.cores[1] + 1)})
+    walltimes = sorted({edge + 1 for q in both for edge in q.walltime})
+    for c, w in product(cores, walltimes):
+        if any(q.admits(c, w) for q in queues) and not any(q.admits(c, w) for q in others):
+            return c, w
+    return None
 
 
 def _pair(value: object) -> tuple[Any, Any]:

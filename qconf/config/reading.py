@@ -11,10 +11,11 @@ from typing import Any, NoReturn
 import yaml
 from pydantic import BaseModel, ValidationError
 
+from parsim.system import ORDERS
 from parsim.workload import MAX_CORES
 from qconf.config.checks import mistakes
 from qconf.config.durations import FORMS
-from qconf.config.models import ORDERS, MachineConfig, PoolConfig, QueueConfig
+from qconf.config.models import MachineConfig, PoolConfig, QueueConfig
 from qconf.config.problems import ConfigError, Problem, dotted, shorten
 from qconf.config.site import SiteConfig
 from qconf.errors import InputError

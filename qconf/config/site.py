@@ -43,6 +43,11 @@ class SiteConfig(Model):
         """The queues' names, in configuration order."""
         return tuple(queue.name for queue in self.queues)
 
+    @property
+    def pool_cores(self) -> int:
+        """Cores of the common pool; 0 where there is none."""
+        return self.pool.cores if self.mode == "hybrid" and self.pool is not None else 0
+
     def queue(self, name: str) -> QueueConfig:
         """Return the queue of this name; KeyError if there is none."""
         for queue in self.queues:

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from parsim.workload import MAX_CORES, MAX_DURATION
-from qconf.config import QueueConfig, SiteConfig, format_clock, format_duration
+from qconf.config import POOL_SUFFIX, QueueConfig, SiteConfig, format_clock, format_duration
 from qconf.export.errors import ExportError, checked_queue
 from qconf.export.lint import OLD_LIMITS
 from qconf.export.order import Priorities, formula, scale
-from qconf.export.server import Attributes, Server, destinations, is_true, is_type
+from qconf.export.server import Attributes, Server, destinations, is_true, is_type, seconds
 from qconf.export.unsaid import Binding, unsaid
 
 #: Attributes of an Execution queue that follow from the configuration; others stay as they are.
@@ -20,6 +20,7 @@ MANAGED = (
     *("Priority", "max_run", "max_run_res.ncpus", "default_chunk.Qlist", "backfill_depth", "from_route_only"),
 )
 _ROUTE_MANAGED = (*MANAGED[:4], "route_destinations")
+_DURATION = re.compile(r"[0-9]+(:[0-9]+){0,2}")
 _SCOPES = re.compile(r"\[(?:o:PBS_ALL|u:PBS_GENERIC)=[0-9]+\]")
 
 
@@ -63,13 +64,12 @@ def desired(
     ExportError
         PBS cannot say it.
     """
-    pool = config.pool.cores if config.mode == "hybrid" and config.pool is not None else 0
-    _refuse(config, binding, pool)
-    pool_queues = {queue.name: f"{queue.name}_p" for queue in config.queues if pool and not queue.reservation}
+    _refuse(config, binding)
+    pool_queues = {q.name: q.name + POOL_SUFFIX for q in config.queues if config.pool_cores and not q.reservation}
     names = [checked_queue(queue.name, pooled=queue.name in pool_queues) for queue in config.queues]
-    for name in pool_queues.values():
-        if name in names:
-            raise ExportError(f"queue {name} has the name of {name[:-2]}'s queue for the pool: rename one of them")
+    for name, pool_queue in pool_queues.items():
+        if pool_queue in names:
+            raise ExportError(f"queue {pool_queue} has the name of {name}'s queue for the pool: rename one of them")
     route = _route_name(config, before, route)
     after = before.copy()
     result = Desired(after, checked_queue(route), pool_queues, scale(config.queues))
@@ -95,21 +95,20 @@ def desired(
     return result
 
 
-def _refuse(config: SiteConfig, binding: Binding, pool: int) -> None:
+def _refuse(config: SiteConfig, binding: Binding) -> None:
+    pool = config.pool_cores
     if pool and binding == "limits":
         raise ExportError("--binding limits cannot make a common pool: it reserves no cores for anybody")
     if config.mode != "shared" and not config.backfill:
         raise ExportError(
             "backfill: false on a partitioned machine: PBS's strict order would let the head of one "
-            "partition "
-            "hold up all the others"
+            "partition hold up all the others"
         )
     for queue in config.queues:
         if config.mode != "shared" and not queue.reservation and queue.partition < queue.cores[0] and not pool:
             raise ExportError(
-                f"queue {queue.name}: its partition of {queue.partition} cores is narrower than its "
-                "narrowest "
-                f"job ({queue.cores[0]}), and PBS would hold such a job for ever"
+                f"queue {queue.name}: its partition of {queue.partition} cores is narrower than its narrowest job "
+                f"({queue.cores[0]}), and PBS would hold such a job for ever"
             )
 
 
@@ -206,19 +205,10 @@ def _turns_away(key: str, attributes: Attributes) -> bool:
 
 def _same(old: str | None, new: str) -> str:
     """Keep the server's own spelling of the same value, so that nothing is written for it."""
-    if old is not None and old.lower() == new.lower():
-        return old
-    seconds = [_clock(text) for text in (old, new) if text]
-    return old if old and len(seconds) == 2 and None not in seconds and seconds[0] == seconds[1] else new
-
-
-def _clock(text: str) -> int | None:
-    if not re.fullmatch(r"[0-9]+(:[0-9]+){0,2}", text):
-        return None
-    total = 0
-    for part in text.split(":"):
-        total = total * 60 + int(part)
-    return total
+    if old is None:
+        return new
+    durations = _DURATION.fullmatch(old) and _DURATION.fullmatch(new)
+    return old if old.lower() == new.lower() or (durations and seconds(old) == seconds(new)) else new
 
 
 def _close(result: Desired, before: Server, names: Sequence[str], remove: Sequence[str]) -> None:
@@ -226,11 +216,7 @@ def _close(result: Desired, before: Server, names: Sequence[str], remove: Sequen
     for name in remove:
         if name in names or name not in before.queues:
             raise ExportError(f"--remove {name}: " + ("the configuration has it" if name in names else "no such queue"))
-    twins = [
-        name
-        for name, attributes in before.queues.items()
-        if name.endswith("_p") and name[:-2] in before.queues and is_true(attributes.get("from_route_only"))
-    ]
+    twins = [name for name in before.queues if before.is_pool_queue(name)]
     for name in dict.fromkeys([*reached, *twins, *remove]):
         if name in before.queues and name not in names:
             result.closed.append(name)
@@ -238,9 +224,8 @@ def _close(result: Desired, before: Server, names: Sequence[str], remove: Sequen
     others = [name for name in before.of_type("execution") if name not in names and name not in result.closed]
     if others:
         result.notes.append(
-            f"Left as they are, though the configuration lacks them: {', '.join(others)}. Their jobs were "
-            "not simulated "
-            "and run beside the others on any node. Close one with --remove NAME."
+            f"Left as they are, though the configuration lacks them: {', '.join(others)}. Their jobs were not "
+            "simulated and run beside the others on any node. Close one with --remove NAME."
         )
 
 
@@ -276,8 +261,7 @@ def _put_server(result: Desired, before: Server, config: SiteConfig) -> None:
     ]
     if old_style and any("max_run" in a or "max_run_res.ncpus" in a for a in result.server.queues.values()):
         raise ExportError(
-            f"the server has limits of the older kind ({', '.join(old_style)}), which PBS does not mix "
-            "with max_run; "
+            f"the server has limits of the older kind ({', '.join(old_style)}), which PBS does not mix with max_run; "
             "write them as max_run first"
         )
     wanted = {"default_queue": result.route, "backfill_depth": "1" if config.backfill else "0"}
@@ -292,9 +276,8 @@ def _put_server(result: Desired, before: Server, config: SiteConfig) -> None:
         if default is not None:
             wanted["resources_default.walltime"] = format_clock(default)
             result.notes.append(
-                f"A job that names no walltime is given {format_duration(default)}, with which every size "
-                "of job finds its "
-                "queue; the simulator gave it its queue's longest."
+                f"A job that names no walltime is given {format_duration(default)}, with which every size of job "
+                "finds its queue; the simulator gave it its queue's longest."
             )
     result.server.attributes |= {key: _same(before.attributes.get(key), value) for key, value in wanted.items()}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from qconf.config import POOL_SUFFIX
 from qconf.errors import QconfError
 
 QUEUE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,14}")
@@ -20,7 +21,7 @@ def checked_queue(name: str, *, pooled: bool = False) -> str:
     pattern = POOLED_NAME if pooled else QUEUE_NAME
     if not pattern.fullmatch(name):
         most = 13 if pooled else 15
-        why = ", since _p is appended for the pool" if pooled else ""
+        why = f", since {POOL_SUFFIX} is appended for the pool" if pooled else ""
         raise ExportError(
             f"queue name {name!r}: PBS takes 1 to {most} letters, digits, _ and -, a letter first{why}. "
             "Rename it in the configuration."

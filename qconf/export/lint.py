@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from parsim.formula import parse as parse_formula
 from qconf.export import qmgr
-from qconf.export.server import Server, is_true, is_type
+from qconf.export.server import Server, is_true, is_type, seconds
 
 Check = Callable[[str], str | None]
 
@@ -263,7 +263,8 @@ class Linter:
                 before.get(f"resources_max.{resource}"),
             ):
                 continue
-            if low is not None and high is not None and _amount(low) > _amount(high):
+            # a count is read as a duration in seconds: the same number
+            if low is not None and high is not None and seconds(low) > seconds(high):
                 yield f"queue {name}: resources_min.{resource} {low} is above resources_max.{resource} {high}"
 
     def _server(self, statement: qmgr.Statement) -> Iterator[str]:
@@ -331,10 +332,3 @@ def _each(
             message = check(setting.value)
             if message:
                 yield f"{setting.key}: {message}"
-
-
-def _amount(value: str) -> int:
-    total = 0
-    for part in value.split(":"):
-        total = total * 60 + int(part)
-    return total

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from qconf.config import SiteConfig
+from qconf.config import POOL_SUFFIX, SiteConfig
 from qconf.errors import InputError
 from qconf.export.errors import ExportError, checked_host
 
@@ -100,7 +100,7 @@ def assign(config: SiteConfig, nodes: Sequence[Node]) -> dict[str, str]:
         The nodes are not the machine of the configuration, or a partition is not made of whole nodes.
     """
     size = config.machine.cores_per_node
-    pool = config.pool.cores if config.mode == "hybrid" and config.pool is not None else 0
+    pool = config.pool_cores
     wanted = {queue.name: queue.partition for queue in config.queues if not queue.reservation}
     for name, cores in {**wanted, "the pool": pool}.items():
         if cores % size:
@@ -117,10 +117,12 @@ def assign(config: SiteConfig, nodes: Sequence[Node]) -> dict[str, str]:
     if odd:
         raise ExportError(f"node {odd[0].name} has {odd[0].cores} cores, the configuration says {size} a node")
     reserved = [queue.name for queue in config.queues if queue.reservation]
-    pooled = [f"{queue.name}_p" for queue in config.queues if not queue.reservation] if pool else []
+    pooled = [queue.name + POOL_SUFFIX for queue in config.queues if not queue.reservation] if pool else []
     both = config.pool is not None and config.pool.placement == "combined"
     lists = {
-        name: [name, *([f"{name}_p"] if both and pool else []), *reserved] for name, cores in wanted.items() if cores
+        name: [name, *([name + POOL_SUFFIX] if both and pool else []), *reserved]
+        for name, cores in wanted.items()
+        if cores
     }
     need = {name: wanted[name] // size for name in lists}
     if pool:
@@ -141,7 +143,7 @@ def assign(config: SiteConfig, nodes: Sequence[Node]) -> dict[str, str]:
 
 
 def _only_pool(qlist: Sequence[str]) -> bool:
-    return sum(name.endswith("_p") for name in qlist) > 1
+    return sum(name.endswith(POOL_SUFFIX) for name in qlist) > 1
 
 
 def statements(wanted: dict[str, str], nodes: Sequence[Node]) -> tuple[list[str], list[str]]:

@@ -96,7 +96,7 @@ def formula(config: SiteConfig, priorities: Priorities) -> tuple[str | None, lis
                 "A queue with reservations does not go before the others: "
                 + ("its priority is that of another queue." if named else "the formula decides.")
             )
-    if config.mode == "hybrid" and config.pool is not None and config.pool.cores:
+    if config.pool is not None and config.pool_cores:
         factor = "-queue_priority * eligible_time / max(walltime, 1)"
         if config.pool.starving_first:
             factor = _with_starvation(factor, config, {name: -value for name, value in values.items()}, notes)

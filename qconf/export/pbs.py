@@ -145,17 +145,14 @@ def _nodes(
     if nodes is None:
         goal.notes.insert(
             0,
-            "**nodes.qmgr is empty: the export was not told the nodes.** Until every node has its Qlist no "
-            "job "
-            "starts in these queues. Export again with `--nodes` (a file of names, `pbsnodes -av` output, "
-            "or a "
+            "**nodes.qmgr is empty: the export was not told the nodes.** Until every node has its Qlist no job "
+            "starts in these queues. Export again with `--nodes` (a file of names, `pbsnodes -av` output, or a "
             "pattern like `nid[00001-01468]`), or with `--binding limits`.",
         )
         return [], [], {}
     if any(node.qlist is None for node in nodes) and "Qlist" in known.resources:
         goal.notes.append(
-            "The nodes' present Qlist is not known, so rollback.qmgr takes it away instead of giving back "
-            "what it was; "
+            "The nodes' present Qlist is not known, so rollback.qmgr takes it away instead of giving back what it was; "
             "export with `--nodes` naming a file of `pbsnodes -av` output."
         )
     wanted = node_lists.assign(config, nodes)
@@ -350,8 +347,7 @@ def _steps(goal: Desired, files: dict[str, str], counts: dict[str, int], before:
             {
                 "title": "Later: delete the closed queues",
                 "text": "When `qstat -q` shows no job in them. After this, rollback.qmgr can no longer be "
-                "run as "
-                "it is.",
+                "run as it is.",
                 "commands": ["qmgr -a < cleanup.qmgr; echo exit $?"],
                 "check": "it printed `exit 0`.",
                 "undo": "create them again from print_server.before.",

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from parsim.workload import MAX_CORES, MAX_DURATION
-from qconf.config import ConfigError, MachineConfig, PoolConfig, QueueConfig, SiteConfig, format_clock
+from qconf.config import POOL_SUFFIX, ConfigError, MachineConfig, PoolConfig, QueueConfig, SiteConfig, format_clock
 from qconf.errors import InputError
 from qconf.export.nodes import Node
 from qconf.export.order import recognise
-from qconf.export.server import Attributes, Server, destinations, is_true, is_type
+from qconf.export.server import Attributes, Server, destinations, is_true, is_type, seconds
 
 _ENTITY = re.compile(r"\[([a-z]):([A-Za-z0-9_.-]+)=([0-9]+)\]")
 _UNDERSTOOD = re.compile(
@@ -110,7 +110,7 @@ class _Reader:
         others = [
             name
             for name in self.server.of_type("execution")
-            if name not in candidates and not is_pool_queue(self.server, name)
+            if name not in candidates and not self.server.is_pool_queue(name)
         ]
         if others:
             self.warnings.append(f"left out, since no routing leads there: {', '.join(others)}")
@@ -161,9 +161,7 @@ class _Reader:
         if not re.fullmatch(r"[0-9]{1,9}(:[0-9]{1,2}){0,2}", value):
             self.warnings.append(f"{name}: {key} = {value} is not understood")
             return default
-        total = 0
-        for part in value.split(":"):
-            total = total * 60 + int(part)
+        total = seconds(value)
         if value.count(":") == 1:
             self.warnings.append(f"{name}: {key} = {value} means {format_clock(total)}, minutes and seconds")
         return min(total, MAX_DURATION)
@@ -173,7 +171,7 @@ class _Reader:
         values = [
             int(q.get("Priority", "0") or 0)
             for name, q in self.server.queues.items()
-            if is_type(q, "execution") and not is_pool_queue(self.server, name)
+            if is_type(q, "execution") and not self.server.is_pool_queue(name)
             if name in self.reached() and re.fullmatch(r"-?[0-9]{1,5}", q.get("Priority", "0"))
         ]
         lowest = min(values, default=0)
@@ -220,16 +218,16 @@ class _Reader:
                     f"{queue.name}: its running-cores limit {limit} is below its widest job {widest}: "
                     "such a job never starts"
                 )
-            twin = queues.get(f"{queue.name}_p", {})
-            if is_true(twin.get("from_route_only")):
+            pool_queue = queue.name + POOL_SUFFIX
+            if self.server.is_pool_queue(pool_queue):
                 for key in (
                     "resources_min.ncpus",
                     "resources_max.ncpus",
                     "resources_min.walltime",
                     "resources_max.walltime",
                 ):
-                    if twin.get(key) != queues[queue.name].get(key):
-                        self.warnings.append(f"{queue.name}_p: {key} is not that of {queue.name}")
+                    if queues[pool_queue].get(key) != queues[queue.name].get(key):
+                        self.warnings.append(f"{pool_queue}: {key} is not that of {queue.name}")
         formula = attributes.get("job_sort_formula", "")
         if "eligible_time" in formula and not is_true(attributes.get("eligible_time_enable")):
             self.warnings.append("job_sort_formula names eligible_time, but eligible_time_enable is not True: it is 0")
@@ -259,19 +257,13 @@ class _Reader:
                 )
 
 
-def is_pool_queue(server: Server, name: str) -> bool:
-    """Tell whether a queue is another's way into the pool: ``small_p`` beside ``small``, by qmove only."""
-    attributes = server.queues[name]
-    return name.endswith("_p") and name[:-2] in server.queues and is_true(attributes.get("from_route_only"))
-
-
 class _Parts:
     """The machine and how it is divided."""
 
     def __init__(self, server: Server, queues: Sequence[QueueConfig], warnings: list[str]) -> None:
         self.server, self.queues, self.warnings = server, queues, warnings
         self.bound = [q.name for q in queues if "default_chunk.Qlist" in server.queues[q.name]]
-        self.pooled = [q.name for q in queues if is_true(server.queues.get(f"{q.name}_p", {}).get("from_route_only"))]
+        self.pooled = [q.name for q in queues if server.is_pool_queue(q.name + POOL_SUFFIX)]
 
     def machine(self, cores: int | None, nodes: Sequence[Node] | None, name: str) -> MachineConfig:
         sizes = {node.cores for node in nodes or () if node.cores}
@@ -293,8 +285,7 @@ class _Parts:
                 cores += max(1, min(q.max_run_cores or q.cores[0] for q in self.queues))
             cores = min(cores, MAX_CORES)
             self.warnings.append(
-                f"machine.cores = {cores} is a guess from the queues' limits: print server does not know "
-                "the machine. "
+                f"machine.cores = {cores} is a guess from the queues' limits: print server does not know the machine. "
                 "Edit it, or give --cores or --nodes with `pbsnodes -av` output"
             )
         if nodes and cores % len(nodes) == 0:
@@ -312,9 +303,8 @@ class _Parts:
         if sizes is None:
             sizes = self.sizes_by_limits(machine, queues, reserved)
             self.warnings.append(
-                "partition and pool sizes are a guess: the queues are bound to nodes by Qlist, which print "
-                "server does not "
-                "show. Edit them, or give --nodes with `pbsnodes -av` output"
+                "partition and pool sizes are a guess: the queues are bound to nodes by Qlist, which print server does "
+                "not show. Edit them, or give --nodes with `pbsnodes -av` output"
             )
         pool = machine.cores - sum(sizes.values())
         parted = [
@@ -322,7 +312,9 @@ class _Parts:
         ]
         if self.pooled or len(reserved) == len(queues):  # a queue with reservations alone needs a pool to run in
             both = any(
-                {name, f"{name}_p"} <= set((n.qlist or "").split(",")) for n in nodes or () for name in self.pooled
+                {name, name + POOL_SUFFIX} <= set((n.qlist or "").split(","))
+                for n in nodes or ()
+                for name in self.pooled
             )
             placement: Literal["pool", "combined"] = "combined" if both else "pool"
             return {

@@ -6,13 +6,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from qconf.config import POOL_SUFFIX
 from qconf.errors import InputError
 from qconf.export import qmgr
 
 Attributes = dict[str, str]
-
-#: Lists that print server writes one by one, with += from the second on.
-LISTS = ("route_destinations", "acl_users", "acl_groups", "acl_hosts", "managers", "operators", "acl_roots")
 
 
 @dataclass
@@ -87,6 +85,11 @@ class Server:
         """Name the queues of a type, ``execution`` or ``route``, in the order of their creation."""
         return [name for name, attributes in self.queues.items() if is_type(attributes, kind)]
 
+    def is_pool_queue(self, name: str) -> bool:
+        """Tell whether a queue is another's way into the pool: ``small_p`` beside ``small``, by qmove only."""
+        only_moved = is_true(self.queues.get(name, {}).get("from_route_only"))
+        return only_moved and name.endswith(POOL_SUFFIX) and name.removesuffix(POOL_SUFFIX) in self.queues
+
 
 def is_type(attributes: Mapping[str, str], kind: str) -> bool:
     """Tell whether a queue's type is `kind`; the server takes any case and the first letter alone."""
@@ -97,6 +100,14 @@ def is_type(attributes: Mapping[str, str], kind: str) -> bool:
 def is_true(value: str | None) -> bool:
     """Tell whether a boolean attribute is set to true."""
     return value is not None and value.lower() in ("true", "t", "1", "y")
+
+
+def seconds(value: str) -> int:
+    """Read a duration as PBS does: seconds, minutes:seconds or hours:minutes:seconds. Raises ValueError."""
+    total = 0
+    for part in value.split(":"):
+        total = total * 60 + int(part)
+    return total
 
 
 def destinations(attributes: Mapping[str, str]) -> list[str]:

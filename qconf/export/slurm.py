@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from parsim.workload import MAX_CORES, MAX_DURATION
-from qconf.config import QueueConfig, SiteConfig
+from qconf.config import POOL_SUFFIX, QueueConfig, SiteConfig
 from qconf.export import nodes as node_lists
 from qconf.export.errors import ExportError, checked_queue
 from qconf.export.nodes import Node
@@ -41,14 +41,14 @@ def export_slurm(config: SiteConfig, *, nodes: Sequence[Node] | None = None) -> 
 
 def prepare_slurm(config: SiteConfig, *, nodes: Sequence[Node] | None = None) -> Export:
     """Do what `export_slurm` does, and return its notes too."""
-    pool = config.pool.cores if config.mode == "hybrid" and config.pool is not None else 0
-    _refuse(config, pool, nodes)
-    places = _places(config, nodes, pool)
+    pool = config.pool_cores
+    _refuse(config, nodes)
+    places = _places(config, nodes)
     limited = [queue for queue in config.queues if _qos(queue)]
     pooled = [queue for queue in config.queues if pool and not queue.reservation]
     files = {
         "partitions.conf": render(
-            "partitions.conf", machine=comment_name(config), lines=list(_partitions(config, places, pool))
+            "partitions.conf", machine=comment_name(config), lines=list(_partitions(config, places))
         ),
         "job_submit.lua": render(
             "job_submit.lua",
@@ -87,7 +87,7 @@ def prepare_slurm(config: SiteConfig, *, nodes: Sequence[Node] | None = None) ->
                 for queue in pooled
             ],
         )
-    notes = list(_unsaid(config, pool))
+    notes = list(_unsaid(config))
     files["PLAN.md"] = render(
         "slurm_plan.md",
         machine=comment_name(config),
@@ -100,10 +100,10 @@ def prepare_slurm(config: SiteConfig, *, nodes: Sequence[Node] | None = None) ->
     return Export(files, notes)
 
 
-def _refuse(config: SiteConfig, pool: int, nodes: Sequence[Node] | None) -> None:
+def _refuse(config: SiteConfig, nodes: Sequence[Node] | None) -> None:
     for queue in config.queues:
         checked_queue(queue.name)
-        if queue.name.lower() in ("default", "all") or (pool and queue.name == POOL):
+        if queue.name.lower() in ("default", "all") or (config.pool_cores and queue.name == POOL):
             raise ExportError(f"queue name {queue.name!r} means something else to Slurm, or to the pool: rename it")
     lowered = [queue.name.lower() for queue in config.queues]
     if len(set(lowered)) < len(lowered):
@@ -117,7 +117,7 @@ def _refuse(config: SiteConfig, pool: int, nodes: Sequence[Node] | None) -> None
         raise ExportError("partitions are made of nodes: name them with --nodes")
 
 
-def _places(config: SiteConfig, nodes: Sequence[Node] | None, pool: int) -> dict[str, str]:
+def _places(config: SiteConfig, nodes: Sequence[Node] | None) -> dict[str, str]:
     """Say which nodes each partition has, as a host list."""
     if nodes is None:
         return {queue.name: "ALL" for queue in config.queues}
@@ -127,15 +127,15 @@ def _places(config: SiteConfig, nodes: Sequence[Node] | None, pool: int) -> dict
     wanted = node_lists.assign(config, nodes)
     owned: dict[str, list[str]] = {}
     for name, qlist in wanted.items():
-        first = qlist.split(",")[0]
-        owned.setdefault(POOL if pool and first.endswith("_p") and first not in config.names else first, []).append(
-            name
-        )
+        owner = qlist.split(",")[0]
+        if config.pool_cores and owner.endswith(POOL_SUFFIX) and owner not in config.names:
+            owner = POOL
+        owned.setdefault(owner, []).append(name)
     places = {name: hostlist(names) for name, names in owned.items()}
     return {**places, **{queue.name: every for queue in config.queues if queue.reservation}}
 
 
-def _partitions(config: SiteConfig, places: dict[str, str], pool: int) -> Iterator[str]:
+def _partitions(config: SiteConfig, places: dict[str, str]) -> Iterator[str]:
     """Write the lines of the partitions, and of the pool after them."""
     priorities = scale(config.queues).values
     for queue in config.queues:
@@ -155,7 +155,7 @@ def _partitions(config: SiteConfig, places: dict[str, str], pool: int) -> Iterat
                 "State=UP",
             ]
         )
-    if pool:
+    if config.pool_cores:
         longest = max(queue.walltime[1] for queue in config.queues)
         exclusive = " OverSubscribe=EXCLUSIVE" if config.machine.whole_nodes else ""
         yield (
@@ -183,19 +183,18 @@ def _qos(queue: QueueConfig) -> list[str]:
     return [f"{key}={limit}" for key, limit in limits.items() if limit is not None]
 
 
-def _unsaid(config: SiteConfig, pool: int) -> Iterator[str]:
+def _unsaid(config: SiteConfig) -> Iterator[str]:
     """Name what Slurm does otherwise than the simulator."""
     if any(queue.starvation is not None for queue in config.queues):
         yield "Starvation periods have no form in Slurm: PriorityWeightAge raises waiting jobs slowly instead."
     if any(queue.reservation for queue in config.queues) and config.mode != "shared":
         yield (
-            "Advance reservations: the queue's partition spans all nodes at a higher PriorityTier, and "
-            "Slurm's backfill "
-            "reserves time for its first jobs; the shares of the partitions have no form in Slurm."
+            "Advance reservations: the queue's partition spans all nodes at a higher PriorityTier, and Slurm's "
+            "backfill reserves time for its first jobs; the shares of the partitions have no form in Slurm."
         )
     if any(bound % 60 for queue in config.queues for bound in queue.walltime if bound < MAX_DURATION):
         yield "Slurm counts walltime in minutes: limits that are no whole minutes are enforced by job_submit.lua only."
-    if pool and config.pool is not None:
+    if config.pool is not None and config.pool_cores:
         yield "The pool goes by Slurm's own order, by submission, not by priority factor: only the entry does."
         if config.pool.entry == "either":
             yield "pool entry `either` is exported as `move`."

@@ -5,22 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal
 
-from qconf.config import SiteConfig, format_duration
+from qconf.config import QueueConfig, SiteConfig, format_duration, lost_job
 
 Binding = Literal["qlist", "limits"]
 
 
 def unsaid(config: SiteConfig, binding: Binding, route: str) -> Iterator[str]:
     """Name what PBS does otherwise than the simulator; `route` is the name of the Route queue."""
-    pool = config.pool.cores if config.mode == "hybrid" and config.pool is not None else 0
+    pool = config.pool_cores
     reserved = [queue.name for queue in config.queues if queue.reservation]
     if config.mode != "shared" and reserved:
         yield (
-            f"Advance reservations of {', '.join(reserved)}: PBS reserves time for the first waiting job "
-            "on nodes of its own "
-            "choice. The shares of the partitions, and the rule that no partition with a starving job "
-            "lends its cores, have no "
-            "form in PBS."
+            f"Advance reservations of {', '.join(reserved)}: PBS reserves time for the first waiting job on nodes of "
+            "its own choice. The shares of the partitions, and the rule that no partition with a starving job lends "
+            "its cores, have no form in PBS."
         )
     if config.mode != "shared" and binding == "limits":
         yield "Partitions are limits of running cores: they cap a queue and reserve nothing for it."
@@ -29,9 +27,8 @@ def unsaid(config: SiteConfig, binding: Binding, route: str) -> Iterator[str]:
             yield "pool entry `either` is exported as `move`: after its qmove a job can use the pool only."
         if config.pool.placement == "combined":
             yield (
-                "pool placement `combined`: a moved job may run on its partition's nodes, the pool's, or "
-                "both at once; PBS "
-                "does not insist on one core of the pool."
+                "pool placement `combined`: a moved job may run on its partition's nodes, the pool's, or both at once; "
+                "PBS does not insist on one core of the pool."
             )
         limited = [
             q.name
@@ -40,42 +37,34 @@ def unsaid(config: SiteConfig, binding: Binding, route: str) -> Iterator[str]:
         ]
         if limited:
             yield (
-                f"Limits of {', '.join(limited)} hold in the queue and again in its pool queue: PBS does "
-                "not count "
-                "both together."
+                f"Limits of {', '.join(limited)} hold in the queue and again in its pool queue: PBS does not "
+                "count both together."
             )
     if config.mode == "shared" and any(queue.partition for queue in config.queues):
         yield "Partition sizes are not exported: the mode is shared."
     if config.machine.whole_nodes:
         yield (
-            "The simulator gives whole nodes. PBS does where the nodes have `sharing = default_excl` or "
-            "`force_excl`, "
+            "The simulator gives whole nodes. PBS does where the nodes have `sharing = default_excl` or `force_excl`, "
             "or jobs ask for `-l place=excl`."
         )
     for queue in config.queues if config.mode != "shared" and binding == "qlist" else ():
         room = max(queue.partition, pool)
         if not queue.reservation and min(queue.cores[1], config.machine.cores) > room:
             yield (
-                f"Jobs of {queue.name} wider than {room} cores never start in PBS: neither partition nor "
-                "pool holds them, and "
-                "the simulator's reservation over all partitions is for queues with `reservation: true`."
+                f"Jobs of {queue.name} wider than {room} cores never start in PBS: neither partition nor pool holds "
+                "them, and the simulator's reservation over all partitions is for queues with `reservation: true`."
             )
     gap = _gap(config)
     if gap:
         yield (
-            f"Jobs of {gap[0]} cores and a walltime of {format_duration(gap[1])} pass {route}'s own "
-            "limits but fit no "
-            "queue: PBS deletes them with a message to their owner."
+            f"Jobs of {gap[0]} cores and a walltime of {format_duration(gap[1])} pass {route}'s own limits "
+            "but fit no queue: PBS deletes them with a message to their owner."
         )
 
 
 def _gap(config: SiteConfig) -> tuple[int, int] | None:
     """Find a job within the envelope of all queues that none of them admits."""
-    cores = sorted({edge for q in config.queues for edge in (q.cores[0], q.cores[1] + 1)})
-    walltimes = sorted({edge + 1 for q in config.queues for edge in q.walltime})
-    most, upto = max(q.cores[1] for q in config.queues), max(q.walltime[1] for q in config.queues)
-    for c in cores:
-        for w in walltimes:
-            if c <= most and w <= upto and not any(q.admits(c, w) for q in config.queues):
-                return c, w
-    return None
+    lows, highs = zip(*(q.cores for q in config.queues), strict=True)
+    above, upto = zip(*(q.walltime for q in config.queues), strict=True)
+    envelope = QueueConfig(name="envelope", cores=(min(lows), max(highs)), walltime=(min(above), max(upto)))
+    return lost_job([envelope], config.queues)

@@ -14,7 +14,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from qconf.config import parse_duration
+from qconf.config import POOL_SUFFIX, parse_duration
 from qconf.errors import InputError
 from qconf.history.records import LIMITS, UNKNOWN, Drop, Records, SourceInfo, drop_table, job_table
 from qconf.history.sources import Source
@@ -34,7 +34,6 @@ ORDER = re.compile(r"(\d{1,18})(?:\[(\d{1,18})\])?")
 READ_DURATION = lru_cache(maxsize=65536)(parse_duration)
 GONE = {"D": "deleted before start", "A": "aborted before start", "M": "moved to another server"}
 TIMEOUT = -29  #: Exit_status of a job that its walltime limit killed
-POOL = "_p"  #: ends the name of the queue through which a job of another one enters the common pool
 
 
 def _fields(kind: str, text: str) -> dict[str, str]:
@@ -100,7 +99,7 @@ class _Job:
             return
         self.walltime = walltime
         self.user = fields.get("user") or self.user
-        self.queue = (fields.get("queue") or self.queue).removesuffix(POOL)
+        self.queue = (fields.get("queue") or self.queue).removesuffix(POOL_SUFFIX)
         self.file, self.line = file, line
 
     def state(self, *, deleted: bool) -> str:

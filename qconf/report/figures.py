@@ -1,61 +1,38 @@
-"""Figures of a recommendation as SVG text, the same bytes for the same numbers.
-
-Colours are Okabe and Ito's, told apart by colour-blind readers; markers and hatches tell them apart in print.
-"""
+"""Figures of a recommendation as SVG text, the same bytes for the same numbers."""
 
 from __future__ import annotations
 
-import io
 import math
-import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-import matplotlib as mpl
 import numpy as np
-from matplotlib.backends.backend_svg import FigureCanvasSVG
-from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from qconf.config import SiteConfig
+from qconf.drawing import COLOURS, FAINT, INK, MARKERS, PAPER, draw
 from qconf.recommend import Curve, Recommendation
 from qconf.report.wording import hours
 from qconf.strategies import BASELINES
 
-#: Ink, faint lines and paper: the report replaces these three by the colours of its page.
-INK, FAINT, PAPER = "#1b1f24", "#c9ced6", "#fdfdfc"
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7a5195", "#8c8c8c")
-MARKERS = "os^Dv<>P"
+#: With the look of `qconf.drawing`, which the pages around the figures share.
+__all__ = [
+    "COLOURS",
+    "FAINT",
+    "INK",
+    "MARKERS",
+    "PAPER",
+    "curves_figure",
+    "draw",
+    "figures",
+    "grouped_bars",
+    "is_baseline",
+    "mean_wait_figure",
+]
+
 HATCHES = ("", "//", "..", "xx", "\\\\", "++", "--", "oo")
 PLAIN = "#9aa3ad"  #: what is there to compare with
-
-STYLE: Any = {
-    "svg.hashsalt": "qconf",
-    "svg.fonttype": "path",
-    "path.simplify": True,
-    "font.family": "DejaVu Sans",
-    "font.size": 9,
-    "text.color": INK,
-    "text.parse_math": False,
-    "axes.edgecolor": FAINT,
-    "axes.labelcolor": INK,
-    "axes.facecolor": PAPER,
-    "axes.axisbelow": True,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "figure.facecolor": PAPER,
-    "figure.constrained_layout.h_pad": 0.08,
-    "figure.constrained_layout.w_pad": 0.08,
-    "grid.color": FAINT,
-    "grid.linewidth": 0.5,
-    "hatch.linewidth": 0.6,
-    "xtick.color": FAINT,
-    "ytick.color": FAINT,
-    "xtick.labelcolor": INK,
-    "ytick.labelcolor": INK,
-    "legend.frameon": False,
-}
 WAIT_TICKS = {0: "0", 60: "1 min", 600: "10 min", 3600: "1 h", 36000: "10 h", 360000: "100 h", 3600000: "1000 h"}
 
 CUT = 6  #: a bar longer than this many times the current one is cut, its number stays
@@ -71,18 +48,6 @@ def figures(recommendation: Recommendation) -> dict[str, str]:
             marks = {"current": recommendation.base, "recommended": recommendation.config}
             drawn[name] = curves_figure(recommendation.curves, what, marks)  # type: ignore[arg-type]
     return drawn
-
-
-def draw(paint: Callable[[Any], None], size: tuple[float, float]) -> str:
-    """Let `paint` draw on fresh axes of `size` inches, and return SVG text without dates."""
-    with mpl.rc_context({**mpl.rcParamsDefault, **STYLE}), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Glyph")  # a name in a script that the font lacks
-        figure = Figure(figsize=size, layout="constrained")
-        FigureCanvasSVG(figure)  # type: ignore[no-untyped-call, unused-ignore]
-        paint(figure.add_subplot())
-        out = io.StringIO()
-        figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None})
-    return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
 
 
 def mean_wait_figure(recommendation: Recommendation) -> str:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parsim.workload import MAX_DURATION
-from qconf.config import QueueConfig, SiteConfig, format_duration
+from qconf.config import QueueConfig, SiteConfig, format_duration, lost_job
 from qconf.tuning.judging import touched
 from qconf.tuning.month import Month, Runtimes, UnroutableError
 from qconf.tuning.sizes import apportion
@@ -293,11 +293,4 @@ def _checked(month: Month, before: Layout, candidate: Candidate) -> Candidate:
 
 def uncovered(base: SiteConfig, other: SiteConfig) -> tuple[int, int] | None:
     """Return cores and walltime of a job that `base` lets in and `other` does not; None if there is none."""
-    queues = (*base.queues, *other.queues)
-    cores = sorted({edge for q in queues for edge in (q.cores[0], q.cores[1] + 1)})
-    walltimes = sorted({edge + 1 for q in queues for edge in q.walltime})
-    for c in cores:
-        for w in walltimes:
-            if any(q.admits(c, w) for q in base.queues) and not any(q.admits(c, w) for q in other.queues):
-                return c, w
-    return None
+    return lost_job(base.queues, other.queues)

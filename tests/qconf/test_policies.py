@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from decimal import Decimal
 from pathlib import Path
 
@@ -122,6 +125,27 @@ def test_sweep_and_grid(workload: Workload) -> None:
     for figure in (response_figure(swept), use_figure(swept, bounds().name), grid_figure(grid)):
         assert figure.startswith("<?xml")
     assert response_figure(swept) == response_figure(swept)
+
+
+def test_a_users_matplotlib_settings_change_no_figure(tmp_path: Path) -> None:
+    code = (
+        "from qconf.policies import Row; from qconf.policies.figures import grid_figure\n"
+        "rows = {(600, high): Row('dynp', {'art': 3.0 * high}) for high in (900, 1800)}\n"
+        "print(grid_figure(rows), end='')"
+    )
+    settings = tmp_path / "matplotlibrc"
+
+    def drawn() -> str:
+        environment = {**os.environ, "MATPLOTLIBRC": str(settings)}
+        return subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment, timeout=120
+        ).stdout
+
+    settings.write_text("")
+    plain = drawn()
+    settings.write_text("lines.linewidth: 9\naxes.labelsize: 20\n")
+    assert plain.startswith("<?xml")
+    assert drawn() == plain
 
 
 # The command.
