@@ -48,6 +48,21 @@ class SiteConfig(Model):
         """Cores of the common pool; 0 where there is none."""
         return self.pool.cores if self.mode == "hybrid" and self.pool is not None else 0
 
+    def widest(self, queue: QueueConfig) -> int:
+        """Cores of the widest job that a queue lets in."""
+        return min(queue.cores[1], self.machine.cores)
+
+    def reach(self, queue: QueueConfig) -> int:
+        """Cores of the widest job of a queue that a batch system can ever start.
+
+        The simulator spreads what fits no part over several; a batch system does so for queues with reservations only.
+        """
+        room = self.machine.cores
+        if self.mode != "shared" and not queue.reservation:
+            together = self.pool is not None and self.pool.placement == "combined"
+            room = queue.partition + self.pool_cores if together else max(queue.partition, self.pool_cores)
+        return min(room, queue.max_run_cores or room, queue.max_user_cores or room)
+
     def queue(self, name: str) -> QueueConfig:
         """Return the queue of this name; KeyError if there is none."""
         for queue in self.queues:

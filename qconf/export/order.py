@@ -30,6 +30,7 @@ _BEHIND_PRIORITY = {
 }
 _STARVING = "2e15 + eligible_time"
 _RESERVED = "4e15"
+_NEARLY = "The priorities do not fit PBS's -1024..1023 in their ratios:"
 
 
 @dataclass(frozen=True)
@@ -98,6 +99,8 @@ def formula(config: SiteConfig, priorities: Priorities) -> tuple[str | None, lis
             )
     if config.pool is not None and config.pool_cores:
         factor = "-queue_priority * eligible_time / max(walltime, 1)"
+        if priorities.unit is None and len(set(values.values())) > 1:
+            notes.append(f"{_NEARLY} the pool's priority factors see whole numbers near them.")
         if config.pool.starving_first:
             factor = _with_starvation(factor, config, {name: -value for name, value in values.items()}, notes)
         text = f"{_grouped(factor)} if queue_priority < 0 else {_grouped(text)}"
@@ -115,9 +118,7 @@ def _own_units(text: str, priorities: Priorities, notes: list[str]) -> str:
     if priorities.unit == 1 or "queue_priority" not in text:
         return text
     if priorities.unit is None:
-        notes.append(
-            "The priorities do not fit PBS's -1024..1023 in their ratios: the formula sees whole numbers near them."
-        )
+        notes.append(f"{_NEARLY} the formula sees whole numbers near them.")
         return text
     unit = priorities.unit
     factor = f"{unit.numerator} / {unit.denominator}" if unit.denominator > 1 else f"{unit.numerator}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal
 
+from parsim.system import ORDERS
 from qconf.config import QueueConfig, SiteConfig, format_duration, lost_job
 
 Binding = Literal["qlist", "limits"]
@@ -47,18 +48,49 @@ def unsaid(config: SiteConfig, binding: Binding, route: str) -> Iterator[str]:
             "The simulator gives whole nodes. PBS does where the nodes have `sharing = default_excl` or `force_excl`, "
             "or jobs ask for `-l place=excl`."
         )
-    for queue in config.queues if config.mode != "shared" and binding == "qlist" else ():
-        room = max(queue.partition, pool)
-        if not queue.reservation and min(queue.cores[1], config.machine.cores) > room:
-            yield (
-                f"Jobs of {queue.name} wider than {room} cores never start in PBS: neither partition nor pool holds "
-                "them, and the simulator's reservation over all partitions is for queues with `reservation: true`."
-            )
+    yield from _counted_otherwise(config)
+    for queue in config.queues:
+        if config.widest(queue) > config.reach(queue):
+            yield _never(config, queue)
     gap = _gap(config)
     if gap:
         yield (
             f"Jobs of {gap[0]} cores and a walltime of {format_duration(gap[1])} pass {route}'s own limits "
             "but fit no queue: PBS deletes them with a message to their owner."
+        )
+
+
+def _never(config: SiteConfig, queue: QueueConfig) -> str:
+    """Say which jobs a queue lets in and never starts, and why."""
+    reach = config.reach(queue)
+    head = f"Jobs of {queue.name} wider than {reach} cores never start in PBS: "
+    if reach in (queue.max_run_cores, queue.max_user_cores):
+        return head + "the queue lets them in, and its limit of running cores is below them."
+    return head + (
+        "neither partition nor pool holds them, and the simulator's reservation over all partitions is for queues with "
+        "`reservation: true`."
+    )
+
+
+def _counted_otherwise(config: SiteConfig) -> Iterator[str]:
+    """Name what PBS counts in another way: time that a limit holds a job, and cores of nodes given whole."""
+    limited = any(q.max_run or q.max_run_cores or q.max_user_run or q.max_user_cores for q in config.queues)
+    named = config.order in ORDERS
+    counts = [f"the order {config.order}"] if config.order in ("lxf", "wfp3") else []
+    counts += ["starvation"] if named and any(queue.starvation is not None for queue in config.queues) else []
+    counts += ["the pool's priority factor"] if config.pool_cores else []
+    if limited and counts:
+        yield (
+            f"For {' and '.join(counts)} the simulator counts all of a job's waiting; PBS's eligible_time leaves out "
+            "the time that limits hold it."
+        )
+    of_cores = [q.name for q in config.queues if q.max_run_cores or q.max_user_cores]
+    counts = [f"limits of running cores ({', '.join(of_cores)})"] if of_cores else []
+    counts += ["ncpus in the order"] if config.order == "wfp3" or (not named and "ncpus" in config.order) else []
+    if config.machine.whole_nodes and config.machine.cores_per_node > 1 and counts:
+        yield (
+            f"For {' and '.join(counts)} PBS counts the cores that jobs ask for; the simulator, those of the whole "
+            "nodes they are given."
         )
 
 

@@ -148,32 +148,13 @@ class Guards:
 
 
 def stranded(base: SiteConfig, other: SiteConfig) -> list[str]:
-    """Say which jobs that the base runs would wait for ever in a batch system that holds `other`.
-
-    The simulator spreads what fits no part over several; a batch system does so for queues with reservations only.
-    """
+    """Say which jobs that the base runs would wait for ever in a batch system that holds `other`."""
     found = []
     for queue in other.queues:
-        taken = [min(_widest(base, old), _reach(base, old)) for old in base.queues if _meet(old, queue)]
-        reach = _reach(other, queue)
-        if min(_widest(other, queue), max(taken, default=0)) > reach:
-            found.append(f"jobs of {queue.name} wider than {reach} cores would never start")
+        taken = [min(base.widest(old), base.reach(old)) for old in base.queues if _meet(old, queue)]
+        if min(other.widest(queue), max(taken, default=0)) > other.reach(queue):
+            found.append(f"jobs of {queue.name} wider than {other.reach(queue)} cores would never start")
     return found
-
-
-def _widest(config: SiteConfig, queue: QueueConfig) -> int:
-    """Cores of the widest job that a queue lets in."""
-    return min(queue.cores[1], config.machine.cores)
-
-
-def _reach(config: SiteConfig, queue: QueueConfig) -> int:
-    """Cores of the widest job of a queue that can ever start."""
-    room = config.machine.cores
-    if config.mode != "shared" and not queue.reservation:
-        pool = config.pool.cores if config.mode == "hybrid" and config.pool is not None else 0
-        combined = config.pool is not None and config.pool.placement == "combined"
-        room = queue.partition + pool if combined else max(queue.partition, pool)
-    return min(room, queue.max_run_cores or room, queue.max_user_cores or room)
 
 
 def touched(base: SiteConfig, other: SiteConfig) -> list[str]:

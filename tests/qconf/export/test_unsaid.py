@@ -1,0 +1,62 @@
+"""What PBS does otherwise than the simulator is said, and nothing where it does the same."""
+
+import pytest
+
+from qconf.config import parse
+from qconf.export.order import formula, scale
+from qconf.export.unsaid import unsaid
+
+SITE = """\
+machine: {{cores: 100, cores_per_node: 10, whole_nodes: {whole}}}
+mode: {mode}
+order: {order}
+queues:
+  - {{name: small, cores: [1, 20], priority: 1{small}}}
+  - {{name: big, cores: [1, 100], priority: 5000{big}}}
+{pool}
+"""
+
+
+def said(mode="shared", order="fcfs", small="", big="", pool="", binding="qlist", whole="false"):
+    config = parse(SITE.format(mode=mode, order=order, small=small, big=big, pool=pool, whole=whole))
+    return " ".join([*unsaid(config, binding, "route"), *formula(config, scale(config.queues))[1]])
+
+
+PARTED = {"mode": "partitioned", "small": ", partition: 40", "big": ", partition: 60"}
+
+
+@pytest.mark.parametrize(
+    ("about", "what"),
+    [
+        ({"big": ", max_run_cores: 80"}, "big wider than 80 cores never start in PBS: the queue lets them in"),
+        ({"big": ", max_user_cores: 70"}, "big wider than 70 cores never start"),
+        (PARTED, "big wider than 60 cores never start in PBS: neither partition nor pool holds them"),
+        ({**PARTED, "binding": "limits"}, "big wider than 60 cores never start"),
+        ({"order": "lxf", "small": ", max_user_run: 1"}, "For the order lxf the simulator counts all"),
+        ({"big": ", starvation: 24h, max_run: 3"}, "For starvation the simulator counts all"),
+        ({"big": ", max_run_cores: 100", "whole": "true"}, "For limits of running cores (big) PBS counts the cores"),
+        ({"order": "'1 / ncpus'", "whole": "true"}, "For ncpus in the order PBS counts the cores"),
+        (
+            {"mode": "hybrid", "big": ", reservation: true", "small": ", partition: 40", "pool": "pool: {cores: 60}"},
+            "the pool's priority factors see whole numbers near them",
+        ),
+    ],
+)
+def test_is_said(about, what):
+    assert what in said(**about)
+
+
+@pytest.mark.parametrize(
+    ("about", "what"),
+    [
+        ({"small": ", max_run_cores: 20"}, "never start"),
+        ({**PARTED, "big": ", reservation: true", "small": ", partition: 100"}, "never start"),
+        ({"order": "lxf"}, "counts all"),
+        ({"order": "'eligible_time / walltime'", "small": ", max_run: 1", "big": ", starvation: 1h"}, "counts all"),
+        ({"small": ", max_run: 1"}, "counts all"),
+        ({"big": ", max_run_cores: 100"}, "PBS counts"),
+        ({"order": "'1 / walltime'", "whole": "true"}, "PBS counts"),
+    ],
+)
+def test_is_not_said(about, what):
+    assert what not in said(**about)
