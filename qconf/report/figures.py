@@ -11,25 +11,12 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from qconf.config import SiteConfig
-from qconf.drawing import COLOURS, FAINT, INK, MARKERS, PAPER, draw
+from qconf.drawing import COLOURS, INK, MARKERS, PAPER, draw
 from qconf.recommend import Curve, Recommendation
 from qconf.report.wording import hours
 from qconf.strategies import BASELINES
 
 #: With the look of `qconf.drawing`, which the pages around the figures share.
-__all__ = [
-    "COLOURS",
-    "FAINT",
-    "INK",
-    "MARKERS",
-    "PAPER",
-    "curves_figure",
-    "draw",
-    "figures",
-    "grouped_bars",
-    "is_baseline",
-    "mean_wait_figure",
-]
 
 HATCHES = ("", "//", "..", "xx", "\\\\", "++", "--", "oo")
 PLAIN = "#9aa3ad"  #: what is there to compare with

@@ -11,10 +11,11 @@ import jinja2
 from markupsafe import Markup
 
 from qconf.config import SiteConfig, format_duration
+from qconf.drawing import FAINT, INK, PAPER
 from qconf.history import History
 from qconf.recommend import Recommendation, Row
 from qconf.report import wording
-from qconf.report.figures import FAINT, INK, PAPER, is_baseline
+from qconf.report.figures import is_baseline
 
 CAPTIONS = {
     "mean-wait": "Mean wait of each strategy on the judged part of the history.",

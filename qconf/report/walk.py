@@ -15,9 +15,10 @@ from rich.text import Text
 
 from parsim.metrics import METRICS
 from qconf.backtest import REFERENCES, Average, Backtest, Verdict
+from qconf.drawing import COLOURS, INK, MARKERS, draw
 from qconf.history import History
 from qconf.report import wording
-from qconf.report.figures import COLOURS, INK, MARKERS, draw, grouped_bars
+from qconf.report.figures import grouped_bars
 from qconf.report.html import page, settings_rows
 from qconf.report.terminal import WIDTH, console, print_table
 from qconf.report.wording import ABSENT, hours, number, percent
