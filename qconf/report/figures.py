@@ -1,4 +1,4 @@
-"""Figures of a recommendation as SVG text, the same bytes for the same numbers."""
+"""Figures of a recommendation as SVG text, the same bytes for the same numbers, with the look of `qconf.drawing`."""
 
 from __future__ import annotations
 
@@ -15,8 +15,6 @@ from qconf.drawing import COLOURS, INK, MARKERS, PAPER, draw
 from qconf.recommend import Curve, Recommendation
 from qconf.report.wording import hours
 from qconf.strategies import BASELINES
-
-#: With the look of `qconf.drawing`, which the pages around the figures share.
 
 HATCHES = ("", "//", "..", "xx", "\\\\", "++", "--", "oo")
 PLAIN = "#9aa3ad"  #: what is there to compare with
