@@ -311,7 +311,7 @@ class _Bench:
         broken += [f"changes {path}, which is fixed" for path in touched(self.month.base, final.config)]
         broken += stranded(self.month.base, final.config)
         evidence = None
-        if gained.gain > 0 and final.config == self.month.base and row.name != "current":
+        if gained.gain > 0 and not broken and final.config == self.month.base and row.name != "current":
             broken.append("learned from the whole history, it proposes what you have")
         worse = self.guards.broken(Guarded.of(self.current), Guarded.of(judged), last.trial.days)
         if gained.gain > 0 and not broken and row.name != "current":

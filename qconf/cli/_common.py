@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Sequence
 from functools import wraps
 from pathlib import Path
@@ -43,6 +44,7 @@ _LOG = (
 
 
 DROPPED = "dropped.csv"
+DATED = (-62135510400, 253402214400)  # from 1-01-02 to 9999-12-31: others have no date in every zone
 FORMATS = ("auto", "swf", "pbs", "sacct", "csv")
 
 
@@ -54,8 +56,8 @@ class Number(click.FloatRange):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:  # noqa: ANN401
         """Return it as a float."""
         number = float(super().convert(value, param, ctx))
-        if not math.isfinite(number):
-            self.fail(f"{value!r} is no finite number", param, ctx)
+        if math.isnan(number):
+            self.fail(f"{value!r} is no number", param, ctx)
         return number
 
 
@@ -297,7 +299,7 @@ def tell_cleaning(history: History, base: SiteConfig) -> None:
 
 def stem(path: Path) -> str:
     """Name what is made of a history after it, without the endings of logs; ``..`` by the folder's own name."""
-    name = path.resolve().name
+    name = Path(os.path.abspath(path)).name  # noqa: PTH100 - a link keeps its name
     for ending in (".gz", ".csv", ".swf", ".txt", ".log"):
         name = name.removesuffix(ending)
     return name or "history"
@@ -324,7 +326,6 @@ def cut(history: History, month: str | None, start: str | None, end: str | None)
 
 
 def _second(name: str, text: str, history: History) -> int:
-    from qconf.history.records import MAX_TIME
     from qconf.history.times import instant, zone
 
     fix = "write 2016-02-01, 2016-02-01T08:00:00 or epoch seconds"
@@ -332,6 +333,6 @@ def _second(name: str, text: str, history: History) -> int:
         moment = int(text) if text.lstrip("-").isdigit() else instant(text, zone(history.timezone))
     except ValueError as error:
         raise InputError("is no time", field=name, value=text, fix=fix) from error
-    if not 0 <= moment <= MAX_TIME:
+    if not DATED[0] <= moment <= DATED[1]:
         raise InputError("is no time that a log could have", field=name, value=text, fix=f"{fix}, not milliseconds")
     return moment - history.epoch

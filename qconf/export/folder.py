@@ -11,6 +11,7 @@ from qconf.files import all_or_nothing, digests, remove_unchanged, spare
 from qconf.jsons import as_json
 
 RECORD = "export.json"
+RUN = "run.json"
 
 
 def write_export(directory: str | Path, files: Mapping[str, str], *, inputs: Iterable[str | Path] = ()) -> None:
@@ -31,7 +32,8 @@ def write_export(directory: str | Path, files: Mapping[str, str], *, inputs: Ite
     before = _previous(target)
     for name in (*files, RECORD):
         if (target / name).exists() and name not in before:
-            raise InputError("is there already and not from an earlier export", file=target / name, fix=elsewhere)
+            why = f"is there already, and no {RECORD} says that an export wrote it"
+            raise InputError(why, file=target / name, fix=f"move it away, or {elsewhere}")
     with all_or_nothing(target) as scratch:
         for name, text in (*files.items(), (RECORD, as_json({"files": digests(files)}))):
             (scratch / name).write_text(text, encoding="utf-8", newline="")
@@ -39,9 +41,14 @@ def write_export(directory: str | Path, files: Mapping[str, str], *, inputs: Ite
 
 
 def _previous(target: Path) -> dict[str, str]:
-    """Return the names of the files that an earlier export left, with their hashes; its record's hash is not known."""
-    try:
-        known = json.loads((target / RECORD).read_text(encoding="utf-8"))["files"]
-        return {RECORD: "", **{str(name): str(digest) for name, digest in known.items() if Path(name).name == name}}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return {}
+    """Return what an earlier export left there, or a run of `qconf tune` of which it is a part: names and hashes."""
+    found: dict[str, str] = {}
+    for record, folder in ((target.parent / RUN, f"{target.name}/"), (target / RECORD, "")):
+        try:
+            known = json.loads(record.read_text(encoding="utf-8"))["files"].items()
+            names = {str(name).removeprefix(folder): str(digest) for name, digest in known if name.startswith(folder)}
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            continue
+        found |= {name: digest for name, digest in names.items() if Path(name).name == name}
+        found[RECORD] = ""
+    return found

@@ -48,7 +48,7 @@ def unsaid(config: SiteConfig, binding: Binding, route: str) -> Iterator[str]:
             "The simulator gives whole nodes. PBS does where the nodes have `sharing = default_excl` or `force_excl`, "
             "or jobs ask for `-l place=excl`."
         )
-    yield from _counted_otherwise(config)
+    yield from _counted_otherwise(config, capped=config.mode != "shared" and binding == "limits")
     for queue in config.queues:
         if config.widest(queue) > config.reach(queue):
             yield _never(config, queue)
@@ -72,9 +72,12 @@ def _never(config: SiteConfig, queue: QueueConfig) -> str:
     )
 
 
-def _counted_otherwise(config: SiteConfig) -> Iterator[str]:
-    """Name what PBS counts in another way: time that a limit holds a job, and cores of nodes given whole."""
-    limited = any(q.max_run or q.max_run_cores or q.max_user_run or q.max_user_cores for q in config.queues)
+def _counted_otherwise(config: SiteConfig, *, capped: bool) -> Iterator[str]:
+    """Name what PBS counts in another way: time that a limit holds a job, and cores of nodes given whole.
+
+    `capped`, every partition is a limit of running cores.
+    """
+    limited = capped or any(q.max_run or q.max_run_cores or q.max_user_run or q.max_user_cores for q in config.queues)
     named = config.order in ORDERS
     counts = [f"the order {config.order}"] if config.order in ("lxf", "wfp3") else []
     counts += ["starvation"] if named and any(queue.starvation is not None for queue in config.queues) else []
@@ -84,7 +87,7 @@ def _counted_otherwise(config: SiteConfig) -> Iterator[str]:
             f"For {' and '.join(counts)} the simulator counts all of a job's waiting; PBS's eligible_time leaves out "
             "the time that limits hold it."
         )
-    of_cores = [q.name for q in config.queues if q.max_run_cores or q.max_user_cores]
+    of_cores = [q.name for q in config.queues if q.max_run_cores or q.max_user_cores or (capped and q.partition)]
     counts = [f"limits of running cores ({', '.join(of_cores)})"] if of_cores else []
     counts += ["ncpus in the order"] if config.order == "wfp3" or (not named and "ncpus" in config.order) else []
     if config.machine.whole_nodes and config.machine.cores_per_node > 1 and counts:

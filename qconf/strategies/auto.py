@@ -289,7 +289,7 @@ def _variants(month: Month, chosen: SiteConfig) -> Iterator[tuple[str, SiteConfi
     demanding = np.flatnonzero(month.core_seconds > DEMANDING * month.core_seconds.sum())
     for q in demanding:
         for cap in CAPS:
-            yield from _capped(chosen, int(q), cap)
+            yield from _capped(month, chosen, int(q), cap)
         yield from _split(month, chosen, int(q))
 
 
@@ -297,13 +297,14 @@ def _with(chosen: SiteConfig, q: int, *queues: QueueConfig) -> SiteConfig:
     return chosen.with_queues((*chosen.queues[:q], *queues, *chosen.queues[q + 1 :]))
 
 
-def _capped(chosen: SiteConfig, q: int, cap: float) -> Iterator[tuple[str, SiteConfig]]:
+def _capped(month: Month, chosen: SiteConfig, q: int, cap: float) -> Iterator[tuple[str, SiteConfig]]:
     """Limit the cores that the running jobs of one queue may have."""
     queue, cores = chosen.queues[q], int(cap * chosen.machine.cores) // chosen.grid * chosen.grid
-    yield (
-        f"{queue.name} on at most {100 * cap:.0f} % of the cores",
-        _with(chosen, q, queue.model_copy(update={"max_run_cores": cores})),
-    )
+    if cores >= month.widest[q]:
+        yield (
+            f"{queue.name} on at most {100 * cap:.0f} % of the cores",
+            _with(chosen, q, queue.model_copy(update={"max_run_cores": cores})),
+        )
 
 
 def _split(month: Month, chosen: SiteConfig, q: int) -> Iterator[tuple[str, SiteConfig]]:
@@ -324,9 +325,10 @@ def _split(month: Month, chosen: SiteConfig, q: int) -> Iterator[tuple[str, Site
     )
     for cap in CAPS:
         cores = int(cap * chosen.machine.cores) // chosen.grid * chosen.grid
-        longer = queue.model_copy(update={"walltime": (middle, queue.walltime[1]), "max_run_cores": cores})
-        above = f"jobs of {queue.name} above {middle / 3600:g} h in a queue of their own"
-        yield f"{above} on at most {100 * cap:.0f} % of the cores", _with(chosen, q, shorter, longer)
+        if cores >= w.cores[long].max():
+            longer = queue.model_copy(update={"walltime": (middle, queue.walltime[1]), "max_run_cores": cores})
+            above = f"jobs of {queue.name} above {middle / 3600:g} h in a queue of their own"
+            yield f"{above} on at most {100 * cap:.0f} % of the cores", _with(chosen, q, shorter, longer)
 
 
 def _divided(month: Month) -> Iterator[tuple[str, SiteConfig]]:

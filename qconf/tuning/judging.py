@@ -174,7 +174,7 @@ def touched(base: SiteConfig, other: SiteConfig) -> list[str]:
                 if not heirs or any(getattr(heir, name) != getattr(queue, name) for heir in heirs)
             ]
             continue
-        beside = any(heir.name not in base.names and _meet(queue, heir) for heir in other.queues)
+        beside = any(_comes(base, heir, queue) for heir in other.queues)
         found += [
             f"queues.{queue.name}.{name}"
             for name in type(queue).model_fields
@@ -182,6 +182,18 @@ def touched(base: SiteConfig, other: SiteConfig) -> list[str]:
             or (beside and name in LIMITS and getattr(queue, name) is not None)
         ]
     return [path for path in found if base.is_fixed(path)]
+
+
+def _comes(base: SiteConfig, heir: QueueConfig, queue: QueueConfig) -> bool:
+    """Tell whether a new queue takes jobs of one of the base that no other of the base was there to take."""
+    if heir.name in base.names or not _meet(queue, heir):
+        return False
+    return not any(
+        old.name != queue.name
+        and old.cores[0] <= heir.cores[0] <= heir.cores[1] <= old.cores[1]
+        and old.walltime[0] <= heir.walltime[0] <= heir.walltime[1] <= old.walltime[1]
+        for old in base.queues
+    )
 
 
 def _meet(a: QueueConfig, b: QueueConfig) -> bool:

@@ -77,20 +77,28 @@ def test_the_options_are_the_arguments():
     command.main([], standalone_mode=False)
 
 
-@pytest.mark.parametrize("text", ["1456790400000", "99999999999999999999999999", "-5"])
+@pytest.mark.parametrize("text", ["1456790400000", "99999999999999999999999999", "-99999999999999"])
 def test_times_that_no_log_has(log, text):
     with pytest.raises(QconfError, match=r"no time that a log could have.*not milliseconds"):
         load_history([log], cores=16, start=text)
 
 
-@pytest.mark.parametrize("text", ["nan", "inf", "-inf", "0.5"])
+@pytest.mark.parametrize("text", ["nan", "-inf", "0.5"])
 def test_a_number_in_a_range_is_a_number(text):
     with pytest.raises(click.BadParameter):
         Number(1.0).convert(text, None, None)
     assert Number(1.0).convert("1.5", None, None) == 1.5
+    assert Number(1.0).convert("inf", None, None) == float("inf")  # no bound
+
+
+@pytest.mark.parametrize("period", [{"end": "9999-12-31"}, {"start": "1969-12-31"}])
+def test_a_side_may_be_as_good_as_open(log, period):
+    assert len(load_history([log], cores=16, **period)[0]) == 4
 
 
 def test_a_name_for_what_is_made_of_a_history(tmp_path, monkeypatch):
     (tmp_path / "logs" / "sub").mkdir(parents=True)
     monkeypatch.chdir(tmp_path / "logs" / "sub")
+    (tmp_path / "logs" / "sub" / "latest.csv").symlink_to(tmp_path / "h.csv")
+    assert stem(Path("latest.csv")) == "latest"
     assert [stem(Path(each)) for each in ("a.swf.gz", "b.csv", "..", ".", "/")] == ["a", "b", "logs", "sub", "history"]

@@ -44,7 +44,7 @@ def test_export_replaces_and_takes_away_nothing_but_its_own(site, tmp_path):
     out.mkdir()
     (out / "PLAN.md").write_text("mine")
     refused = run("export", site, "--nodes", "nid[01-12]", "-o", out)
-    assert "PLAN.md: is there already and not from an earlier export" in str(refused.exception)
+    assert "PLAN.md: is there already, and no export.json says that an export wrote it" in str(refused.exception)
     assert [path.name for path in out.iterdir()] == ["PLAN.md"]
     (out / "PLAN.md").unlink()
     (out / "job_submit.lua").write_text("mine")
@@ -58,6 +58,17 @@ def test_export_replaces_and_takes_away_nothing_but_its_own(site, tmp_path):
     assert run("export", site, "--format", "slurm", "--nodes", "nid[01-12]", "-o", out).exit_code == 0
     assert not (out / "nodes.qmgr").exists()
     assert edited.read_text() == "edited"
+
+
+def test_export_may_replace_what_a_run_wrote_beside_its_record(site, tmp_path):
+    out = tmp_path / "run" / "pbs"
+    out.mkdir(parents=True)
+    (out / "PLAN.md").write_text("of the run")
+    (out / "mine").write_text("mine")
+    (tmp_path / "run" / "run.json").write_text('{"files": {"report.html": "", "pbs/PLAN.md": "", "pbs/x/y": ""}}')
+    assert run("export", site, "--nodes", "nid[01-12]", "-o", out).exit_code == 0
+    assert "nid" in (out / "PLAN.md").read_text() or (out / "nodes.qmgr").is_file()
+    assert (out / "mine").read_text() == "mine"
 
 
 def test_export_does_not_overwrite_what_it_reads(site, tmp_path):

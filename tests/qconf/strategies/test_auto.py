@@ -18,6 +18,7 @@ from tests.qconf.strategies.test_tuned import CASES
 from tests.qconf.tuning.small import DAY, LONG, SHORT, WIDE, month, site, three, two
 
 BOTH = ("auto", "auto-guarded")
+WHOLE = {**LONG, "partition": 0}
 
 
 def first_come(**changes):
@@ -188,6 +189,26 @@ def test_nothing_that_strands_a_job_is_tried():
     narrow = {str(d.get("with")) for d in propose("auto", here).decisions}
     assert {"long on at most 60 % of the cores", "long on at most 80 % of the cores"} <= narrow
     assert any(each.startswith("jobs of long above") and each.endswith("60 % of the cores") for each in narrow)
+
+
+@pytest.mark.parametrize("name", BOTH)
+@pytest.mark.parametrize(
+    "base",
+    [
+        site({**LONG, "partition": 40, "cores": (1, 60)}, {**SHORT, "partition": 24}),  # spread over both parts
+        site(
+            {**LONG, "partition": 0, "cores": (1, 60), "max_user_cores": 30}, {**SHORT, "partition": 0}, mode="shared"
+        ),
+    ],
+)
+def test_copes_with_jobs_wider_than_what_a_batch_system_would_start(base, name):
+    """The simulator runs them: it spreads them over parts, or they have no user to limit."""
+    rng = np.random.default_rng(1)
+    wide = rng.random(400) < 0.05
+    submit, walltime = np.sort(rng.integers(0, 6 * DAY, 400)), rng.integers(1, 36000, 400)
+    walltime[~wide] = np.minimum(walltime[~wide], 20000)
+    jobs = Workload(submit, np.where(wide, 55, rng.integers(1, 9, 400)), walltime, walltime, queue=np.zeros(400, int))
+    assert propose(name, Month(jobs, base)).decisions[-1]["with"] == "current"
 
 
 @pytest.mark.parametrize("limit", ["max_run", "max_user_run", "max_user_cores"])

@@ -122,6 +122,11 @@ def test_a_second_queue_counts_a_fixed_limit_of_its_own():
         for name, span in (("short", (0, 3600)), ("longer", (3600, 7200)))
     ]
     assert touched(base, base.with_queues(parts)) == ["queues.short.max_user_run"]
+    other = {**LONG, "partition": 0, "cores": (1, 16)}
+    mixed = site({**SHORT, "partition": 0, "max_run": 5}, other, mode="shared", fixed=("queues.*.max_run",))
+    halves = [mixed.queues[1].model_copy(update={"name": "long", "walltime": (18000, 36000)})]
+    halves += [mixed.queues[1].model_copy(update={"name": "new", "walltime": (0, 18000)})]
+    assert touched(mixed, mixed.with_queues([mixed.queues[0], *halves])) == []  # long took these jobs before
     free = base.with_queues([short.model_copy(update={"max_user_run": None})])
     assert touched(free, free.with_queues([part.model_copy(update={"max_user_run": None}) for part in parts])) == []
 
