@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from parsim.schedule import Schedule
-from parsim.system import System
+from parsim.system import LIMITS, System
 from parsim.verify.columns import check_capacity, check_times
 from parsim.verify.multiqueue import ClassReplay
 from parsim.verify.replay import Replay
@@ -178,9 +178,7 @@ class _Witness(_Story, Replay):
         job = self.watched
         queue = self.jobs.queue[job]
         mates = [other for other in self.heads if other != job and self.jobs.queue[other] == queue]
-        limits = dict(
-            zip(("max_run", "max_run_cores", "max_user_run", "max_user_cores"), self.limits[queue], strict=True)
-        )
+        limits = dict(zip(LIMITS, self.limits[queue], strict=True))
         for name, limit in limits.items():
             who = self.jobs.user[job] if "user" in name else -1
             counted = [other for other in mates if who < 0 or self.jobs.user[other] == who]

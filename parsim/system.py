@@ -22,6 +22,9 @@ Entry = Literal["either", "move"]
 #: Orders of a waiting list that have a name; any other text is a formula.
 ORDERS = ("fcfs", "sjf", "ljf", "lxf", "wfp3")
 
+#: What may be limited for a queue: running jobs and cores, of all its jobs and of each user's.
+LIMITS = ("max_run", "max_run_cores", "max_user_run", "max_user_cores")
+
 UNLIMITED = MAX_CORES  #: no job count and no core count reaches it
 
 LARGEST = 2**62  #: no instant and no number of cores reaches it
@@ -29,7 +32,8 @@ NOT_WHOLE = "not a whole number below 2**62"
 
 
 def _is_whole(value: object) -> bool:
-    return isinstance(value, Integral) and abs(int(value)) < LARGEST
+    # Nearly all are of the first type, and to ask an abstract class takes several times as long.
+    return (type(value) is int or isinstance(value, Integral)) and abs(int(value)) < LARGEST
 
 
 def _is_finite(value: object) -> bool:
@@ -97,7 +101,7 @@ class Queue:
             yield "starvation", f"{self.starvation!r} is {NOT_WHOLE}"
         elif self.starvation is not None and self.starvation < 0:
             yield "starvation", f"{self.starvation} is negative"
-        for name in ("max_run", "max_run_cores", "max_user_run", "max_user_cores"):
+        for name in LIMITS:
             limit = getattr(self, name)
             if limit is not None and not _is_whole(limit):
                 yield name, f"{limit!r} is {NOT_WHOLE}"
@@ -242,11 +246,7 @@ class System:
     @property
     def has_limits(self) -> bool:
         """Whether any queue limits what runs."""
-        return any(
-            limit is not None
-            for queue in self.queues
-            for limit in (queue.max_run, queue.max_run_cores, queue.max_user_run, queue.max_user_cores)
-        )
+        return any(getattr(queue, name) is not None for queue in self.queues for name in LIMITS)
 
     @property
     def pool_cores(self) -> int:

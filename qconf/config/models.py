@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator
 
+from parsim.system import LIMITS
 from parsim.workload import MAX_CORES, MAX_DURATION
 from qconf.config.durations import parse_duration
 
@@ -86,6 +87,11 @@ class QueueConfig(Model):
         if shortest >= longest:
             raise ValueError("no job can enter: walltimes above the first and up to the second are let in")
         return shortest, longest
+
+    @property
+    def limited(self) -> bool:
+        """Whether what runs of it, or of one of its users, is limited."""
+        return any(getattr(self, name) is not None for name in LIMITS)
 
     def admits(self, cores: int, walltime: int | None) -> bool:
         """Tell whether a job of these cores and this walltime (None: by cores alone) may enter."""

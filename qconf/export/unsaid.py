@@ -31,11 +31,7 @@ def unsaid(config: SiteConfig, binding: Binding, route: str) -> Iterator[str]:
                 "pool placement `combined`: a moved job may run on its partition's nodes, the pool's, or both at once; "
                 "PBS does not insist on one core of the pool."
             )
-        limited = [
-            q.name
-            for q in config.queues
-            if not q.reservation and (q.max_run or q.max_run_cores or q.max_user_run or q.max_user_cores)
-        ]
+        limited = [queue.name for queue in config.queues if queue.limited and not queue.reservation]
         if limited:
             yield (
                 f"Limits of {', '.join(limited)} hold in the queue and again in its pool queue: PBS does not "
@@ -77,7 +73,7 @@ def _counted_otherwise(config: SiteConfig, *, capped: bool) -> Iterator[str]:
 
     `capped`, every partition is a limit of running cores.
     """
-    limited = capped or any(q.max_run or q.max_run_cores or q.max_user_run or q.max_user_cores for q in config.queues)
+    limited = capped or any(queue.limited for queue in config.queues)
     named = config.order in ORDERS
     counts = [f"the order {config.order}"] if config.order in ("lxf", "wfp3") else []
     counts += ["starvation"] if named and any(queue.starvation is not None for queue in config.queues) else []

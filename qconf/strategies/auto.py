@@ -21,7 +21,7 @@ from qconf.config import PoolConfig, QueueConfig, SiteConfig
 from qconf.errors import QconfError
 from qconf.strategies import Options, Proposal
 from qconf.tuning.formulas import DISTANCE, GENERAL, LEAD, Order, family, lead, remoteness, smooth
-from qconf.tuning.judging import LIMITS, stranded, touched
+from qconf.tuning.judging import stranded, touched
 from qconf.tuning.month import Month
 from qconf.tuning.rating import GRACE, log_ratios, weights
 from qconf.tuning.sizes import NotApplicableError, proportional, room
@@ -145,8 +145,12 @@ class _Search:
     def measured(self, month: Month, plain: SiteConfig) -> list[_Measure]:
         """Simulate all orders on a month."""
         system = plain.system()
-        jobs = [(month, month.workload, replace(system, order=order.formula())) for order in family()]
-        return month.remember("orders", lambda: side_by_side(self.workers, _measure, jobs), lasting=True)
+
+        def simulated() -> list[_Measure]:
+            jobs = [(month, month.workload, replace(system, order=order.formula())) for order in family()]
+            return side_by_side(self.workers, _measure, jobs)
+
+        return month.remember("orders", simulated, lasting=True)
 
     def surface(self, month: Month, plain: SiteConfig) -> NDArray[np.float64]:
         """Log ratios of all orders to the base in a month, smoothed; shape (members, 3)."""
@@ -313,7 +317,7 @@ def _split(month: Month, chosen: SiteConfig, q: int) -> Iterator[tuple[str, Site
     A queue with limits of its own stays whole: two would count twice as much.
     """
     queue, w = chosen.queues[q], month.workload
-    if any(getattr(queue, name) is not None for name in LIMITS):
+    if queue.limited:
         return
     low, high = queue.walltime[0], min(queue.walltime[1], int(w.walltime[w.queue == q].max()))
     middle = (low + high) // 2

@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 
 from parsim import Schedule, Workload, metrics
 from parsim.metrics import Summary
+from parsim.system import LIMITS
 from qconf.config import QueueConfig, SiteConfig
 from qconf.tuning.month import Month
 
 DAY = 86400
 MONTH = 30  # days
-LIMITS = ("max_run", "max_run_cores", "max_user_run", "max_user_cores")
 
 
 class Simulated(Protocol):

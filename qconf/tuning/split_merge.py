@@ -15,13 +15,13 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
+from parsim.system import LIMITS
 from parsim.workload import MAX_DURATION
 from qconf.config import QueueConfig, SiteConfig, format_duration, lost_job
 from qconf.tuning.judging import touched
 from qconf.tuning.month import Month, Runtimes, UnroutableError
 from qconf.tuning.sizes import apportion
 
-LIMITS = ("max_run", "max_run_cores", "max_user_run", "max_user_cores")
 LONGEST_NAME = 13
 ANY_RUNTIME = (0, MAX_DURATION)
 
