@@ -53,7 +53,8 @@ class Row:
     name : str
         As on the command line.
     config : SiteConfig or None
-        What it answers when it learns from the whole history; None if it does not apply.
+        What is handed out if it wins: what it answers when it learns from the whole history, or (`relearned`) what was
+        judged; None if it does not apply.
     judged : Summary or None
         Metrics on the later part of the history, learned from the earlier one.
     whole : Summary or None
@@ -65,6 +66,9 @@ class Row:
         Whether that is more than chance; None where there is no gain to doubt, or it may not be recommended anyway.
     barred : str
         Why it may not be recommended; empty if it may.
+    relearned : str
+        Guard rails that what it learned from the whole history breaks on the judged part, where what was judged kept
+        them: then `config` is what was judged. Empty if nothing is broken.
     decisions : list of dict
         What it tried and why it kept what it kept, for a person to follow: {"step": ..., ...}.
     seconds : float
@@ -78,6 +82,7 @@ class Row:
     gain: Interval | None
     evidence: Evidence | None = None
     barred: str = ""
+    relearned: str = ""
     decisions: list[dict[str, Any]] = field(default_factory=list)
     seconds: float = 0.0
 
@@ -328,7 +333,24 @@ class _Bench:
             except (NotApplicableError, UnroutableError) as error:
                 broken.append(f"what it learned from an earlier part alone cannot be judged on the next: {error}")
         broken += worse.values()
-        return replace(row, judged=judged, gain=gained, evidence=evidence, barred="; ".join(broken))
+        row = replace(row, judged=judged, gain=gained, evidence=evidence, barred="; ".join(broken))
+        return row if evidence is None or row.barred else self.handed_out(row, learned, final)
+
+    def handed_out(self, row: Row, learned: Proposal, final: Proposal) -> Row:
+        """Hand out what was judged, where what the whole history taught breaks a guard rail that it kept."""
+        base, trial = self.month.base, self.stages["learned"].trial
+        if final.config == learned.config or touched(base, learned.config) or stranded(base, learned.config):
+            return row
+        kept, then = (
+            self.guards.broken(Guarded.of(self.current), Guarded.of(found), trial.days)
+            for found in (row.judged, trial.run(final))
+            if found is not None
+        )
+        worse = [text for what, text in then.items() if what not in kept]
+        if not worse:
+            return row
+        whole, why = self.whole.run(learned), "; ".join(worse)
+        return replace(row, config=learned.config, whole=whole, decisions=learned.decisions, relearned=why)
 
 
 def _decide(answer: Recommendation, least_gain: float) -> Recommendation:
@@ -363,6 +385,8 @@ def _decide(answer: Recommendation, least_gain: float) -> Recommendation:
         )
         return replace(answer, reason=" ".join(reason.split()))
     plain = "What is to be loaded it learned from the whole history, these days included."
+    if best.relearned:
+        plain = f"That is what is to be loaded: with what it learned from the whole history, {best.relearned}."
     if best.name in BASELINES:
         plain = "It is a plain baseline: nothing tuned did better."
     current = answer.rows[0].judged

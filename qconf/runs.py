@@ -222,6 +222,7 @@ def _strategy(row: Row) -> dict[str, Any]:
     return {
         "name": row.name,
         "barred": row.barred,
+        "relearned": row.relearned,
         "gain": None if row.gain is None else asdict(row.gain),
         "evidence": None if row.evidence is None else {**asdict(row.evidence), "certain": row.evidence.certain},
         "judged": summary_record(row.judged),

@@ -8,7 +8,7 @@ import pytest
 
 from qconf.history import History
 from qconf.recommend import Guards, Interval, _decide, recommend
-from qconf.strategies import Options, propose
+from qconf.strategies import Options, Proposal, propose
 from qconf.tuning.evidence import Evidence
 from qconf.tuning.judging import Guarded, Trial
 from qconf.tuning.sizes import NotApplicableError
@@ -286,6 +286,33 @@ def test_what_the_judged_third_breaks_by_chance_bars_nobody(monkeypatch, usual, 
     found = recommend(history(STARVED, jobs=600), STARVED, strategies=("pp",), options=FEW, guards=Told(usual=usual))
     assert {row.barred for row in found.rows if row.evidence is not None} == {barred}
     assert {row.barred for row in found.rows if row.evidence is None} == {"longest on the third; used on the third"}
+
+
+@pytest.mark.parametrize("fixed", [(), ("mode",)])
+def test_what_was_judged_is_handed_out_where_what_all_jobs_taught_breaks_a_guard(monkeypatch, fixed):
+    """From all jobs it learns not to backfill; from the earlier ones, to let all share."""
+    shared, worst = STARVED.replace(mode="shared"), STARVED.replace(backfill=False)
+
+    def taught(name, learned, options):
+        if name != "pp":
+            return propose(name, learned, options)
+        return Proposal(worst if len(learned) == 600 else shared, [{"step": len(learned)}])
+
+    monkeypatch.setattr("qconf.strategies.propose", taught)
+    base = STARVED.replace(fixed=fixed)
+    found = recommend(history(base, jobs=600), base, strategies=("pp",), options=FEW)
+    row = next(row for row in found.rows if row.name == "pp")
+    assert row.evidence is not None
+    if fixed:  # what was judged cannot be handed out
+        assert (row.config, row.relearned) == (worst, "")
+        return
+    assert row.config == shared
+    assert row.decisions[0]["step"] < 600
+    assert row.relearned.startswith("utilization falls from")
+    assert row.whole["mean_wait"] < found.rows[0].whole["mean_wait"]
+    alone = _decide(replace(found, rows=[found.rows[0], row]), 0.02)
+    assert (alone.verdict, alone.config) == ("CHANGE", shared)
+    assert f"with what it learned from the whole history, {row.relearned}." in alone.reason
 
 
 def test_it_is_judged_on_jobs_that_it_has_not_learned_from():
