@@ -7,6 +7,9 @@ Kondameedi and Vadhiyar, CCGrid 2017, section IV.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -18,8 +21,8 @@ from qconf.tuning.month import Month
 from qconf.tuning.nlp import minimise
 from qconf.tuning.regret import allowed, cheap, regret
 from qconf.tuning.samples import feasible_samples
-from qconf.tuning.sizes import Room, Sizes, poverty, proportional, room
-from qconf.tuning.surrogate import DEGREES, fit
+from qconf.tuning.sizes import Sizes, poverty, proportional, room
+from qconf.tuning.surrogate import DEGREES, Surrogate, fit
 from qconf.workers import side_by_side
 
 STARTS = 10  # best samples from which SLSQP sets out
@@ -32,116 +35,144 @@ FIRST_STEP = 32  # of so many parts of the machine, one moves first
 def propose(month: Month, options: Options) -> Proposal:
     """Find partition sizes; queues stay as they are. Never worse than pp or the current sizes on the history."""
     key = ("dp-nlp", options.seed, options.samples, options.slack, options.utilization, options.degree)
-    return month.remember(key, lambda: _propose(month, options))
+    return month.remember(key, lambda: _Program(month, options).run())
 
 
-def _propose(month: Month, options: Options) -> Proposal:
-    space = room(month)
-    bounds = lower_bounds(month, space, options.slack, options.utilization)
-    log = [
-        {
-            "step": "bounds",
-            "queues": [month.base.queues[i].name for i in space.queues],
-            "low": bounds.low.tolist(),
-            "wanted": bounds.wanted.tolist(),
-            "slack": round(bounds.slack, 4),
-            "notes": [*bounds.notes, *poverty(month, space)],
-        }
-    ]
-    known = {}
-    if month.base.mode == "partitioned":
-        units = np.array([month.base.queues[i].partition for i in space.queues]) // space.unit
-        if (units >= space.widest).all():
-            known["current"] = units
-    known["pp"] = proportional(month, space)
+class _Program:
+    """The weighted program of one history; `log` tells what each step gave."""
 
-    # Step 2: samples, each simulated on each epoch.
-    drawn = feasible_samples(max(options.samples - len(known), 1), space.total, bounds, options.seed)
-    samples = np.unique(np.concatenate([drawn, *(each[np.newaxis] for each in known.values())]), axis=0)
-    waits = _waits(month, space, list(samples), options.workers)
-    weights = [weight for weight, _ in month.epochs]
-    true = waits @ weights
+    def __init__(self, month: Month, options: Options) -> None:
+        self.month, self.options = month, options
+        self.space = room(month)
+        self.bounds = lower_bounds(month, self.space, options.slack, options.utilization)
+        self.weights = np.array([weight for weight, _ in month.epochs])
+        self.known: dict[str, Sizes] = {}  # divisions that the answer may not be worse than
+        present = np.array([month.base.queues[i].partition for i in self.space.queues]) // self.space.unit
+        if month.base.mode == "partitioned" and (present >= self.space.widest).all():
+            self.known["current"] = present
+        self.known["pp"] = proportional(month, self.space)
+        self.log: list[dict[str, Any]] = [
+            {
+                "step": "bounds",
+                "queues": [month.base.queues[i].name for i in self.space.queues],
+                "low": self.bounds.low.tolist(),
+                "wanted": self.bounds.wanted.tolist(),
+                "slack": round(self.bounds.slack, 4),
+                "notes": [*self.bounds.notes, *poverty(month, self.space)],
+            }
+        ]
 
-    # Step 3: one surrogate per epoch.
-    fractions = samples / space.total
-    degrees = DEGREES if options.degree is None else (options.degree,)
-    surrogates = [
-        (weight, fit(fractions, waits[:, e], degrees))
-        for e, (weight, _) in enumerate(month.epochs)
-        if len(samples) >= FEWEST
-    ]
-    log += [
-        {"step": "surrogate", "epoch": e + 1, "weight": round(weight, 4), "degree": s.degree, "penalty": s.penalty,
-         "r2": round(s.r2, 4), "rmse": round(s.rmse, 1), "note": "a bad fit" if s.r2 < 0.5 else ""}
-        for e, (weight, s) in enumerate(surrogates)
-    ]  # fmt: skip
+    def run(self) -> Proposal:
+        """Go through the steps."""
+        samples = self.samples()
+        waits = self.waits(samples)
+        ranked = [samples[i] for i in np.argsort(waits @ self.weights, kind="stable")]
+        found = self.minimised(self.surrogates(samples, waits), ranked, len(samples))
+        proposed = [each for each in found if self.may(each)][:CANDIDATES]
+        within = [each for each in ranked if self.may(each)][:CANDIDATES]
+        return self.kept(*self.improved(*self.decided(_distinct([*self.known.values(), *proposed, *within]))))
 
-    # Step 4: minimise from the best samples.
-    ranked = np.argsort(true, kind="stable")
-    within = [i for i in ranked if allowed(samples[i], bounds)]
-    answer = minimise(surrogates, bounds, space.total, [samples[i] for i in ranked[:STARTS]])
-    if not surrogates:
-        log.append({"step": "surrogate", "note": f"only {len(samples)} divisions differ: each was simulated instead"})
-    log.append({"step": "slsqp", "samples": len(samples), "starts": answer.starts, "converged": answer.converged,
-                "expected": round(answer.expected[0], 1) if answer.expected else None,
-                "note": "no search ended well" if answer.starts and not answer.divisions else ""})  # fmt: skip
+    def samples(self) -> list[Sizes]:
+        """Draw divisions; what is known is among them."""
+        most = max(self.options.samples - len(self.known), 1)
+        drawn = feasible_samples(most, self.space.total, self.bounds, self.options.seed)
+        return list(np.unique(np.vstack([drawn, *self.known.values()]), axis=0))
 
-    # Step 5: the simulator decides among the best of both, pp and the current sizes; these win ties.
-    proposed = [each for each in answer.divisions if allowed(each, bounds)][:CANDIDATES]
-    candidates = _distinct([*known.values(), *proposed, *(samples[i] for i in within[:CANDIDATES])])
-    judged = _waits(month, space, candidates, options.workers) @ weights
-    best = int(np.argmin(judged))
-    units, wait = candidates[best], float(judged[best])
-    log.append(
-        {
-            "step": "decide",
-            "tried": len(candidates),
-            "units": units.tolist(),
-            "weighted_wait": round(wait, 1),
-            **{
-                f"{name}_weighted_wait": round(float(judged[_index(candidates, each)]), 1)
-                for name, each in known.items()
-            },
-            "current_weighted_wait": round(current_wait(month), 1),
-        }
-    )
+    def surrogates(self, samples: list[Sizes], waits: NDArray[np.float64]) -> list[tuple[float, Surrogate]]:
+        """Fit one to the waits of each epoch, shape (samples, epochs); none where there are too few samples."""
+        if len(samples) < FEWEST:
+            self.log.append(
+                {"step": "surrogate", "note": f"only {len(samples)} divisions differ: each was simulated instead"}
+            )
+            return []
+        fractions = np.array(samples) / self.space.total
+        degrees = DEGREES if self.options.degree is None else (self.options.degree,)
+        fitted = [(weight, fit(fractions, each, degrees)) for weight, each in zip(self.weights, waits.T, strict=True)]
+        self.log += [
+            {"step": "surrogate", "epoch": e + 1, "weight": round(weight, 4), "degree": s.degree, "penalty": s.penalty,
+             "r2": round(s.r2, 4), "rmse": round(s.rmse, 1), "note": "a bad fit" if s.r2 < 0.5 else ""}
+            for e, (weight, s) in enumerate(fitted)
+        ]  # fmt: skip
+        return fitted
 
-    # The surrogates are smooth and the simulator is not: look around the best that keeps the constraints.
-    inside = [i for i, each in enumerate(candidates) if allowed(each, bounds)]
-    if inside:
+    def minimised(
+        self, surrogates: list[tuple[float, Surrogate]], ranked: list[Sizes], samples: int
+    ) -> Sequence[Sizes]:
+        """Search the surrogates from the best samples."""
+        answer = minimise(surrogates, self.bounds, self.space.total, ranked[:STARTS])
+        self.log.append({"step": "slsqp", "samples": samples, "starts": answer.starts, "converged": answer.converged,
+                         "expected": round(answer.expected[0], 1) if answer.expected else None,
+                         "note": "no search ended well" if answer.starts and not answer.divisions else ""})  # fmt: skip
+        return answer.divisions
+
+    def decided(self, candidates: list[Sizes]) -> tuple[list[Sizes], NDArray[np.float64]]:
+        """Let the simulator judge candidates, weighted waits shape (candidates,); the first win ties."""
+        judged = self.waits(candidates) @ self.weights
+        best = int(np.argmin(judged))
+        self.log.append(
+            {
+                "step": "decide",
+                "tried": len(candidates),
+                "units": candidates[best].tolist(),
+                "weighted_wait": round(float(judged[best]), 1),
+                **{
+                    f"{name}_weighted_wait": round(float(judged[_index(candidates, each)]), 1)
+                    for name, each in self.known.items()
+                },
+                "current_weighted_wait": round(current_wait(self.month), 1),
+            }
+        )
+        return candidates, judged
+
+    def improved(self, candidates: list[Sizes], judged: NDArray[np.float64]) -> tuple[Sizes, float]:
+        """Look around the best that keeps the constraints: surrogates are smooth and the simulator is not."""
+        best = int(np.argmin(judged))
+        units, wait = candidates[best], float(judged[best])
+        inside = [i for i, each in enumerate(candidates) if self.may(each)]
+        if not inside:
+            return units, wait
         begin = candidates[min(inside, key=lambda i: judged[i])]
         near, least, tried = descend(
-            lambda each: float((_waits(month, space, [each], options.workers) @ weights)[0]),
+            lambda each: float((self.waits([each]) @ self.weights)[0]),
             begin,
-            lambda each: allowed(each, bounds),
-            step=max(1, space.total // FIRST_STEP),
+            self.may,
+            step=max(1, self.space.total // FIRST_STEP),
             most=NEIGHBOURS,
         )
         better = least < wait
-        log.append({"step": "neighbours", "of": begin.tolist(), "tried": tried, "units": near.tolist(),
-                    "weighted_wait": round(least, 1), "kept": better,
-                    "why": "less than before" if better else "no less than before"})  # fmt: skip
-        if better:
-            units, wait = near, least
-    config = month.base.with_partitions(space.cores(units, len(month.base.queues)))
-    if month.base.mode == "partitioned" and current_wait(month) < wait * (1 - 1e-9):
-        config = month.base
-        log.append({"step": "keep", "why": "the present partitions, narrower than their widest jobs, do better"})
-    elif cheap(month, space):
-        log.append(regret(month, space, bounds, units, options.workers).decision())
-    return Proposal(config, log)
+        self.log.append({"step": "neighbours", "of": begin.tolist(), "tried": tried, "units": near.tolist(),
+                         "weighted_wait": round(least, 1), "kept": better,
+                         "why": "less than before" if better else "no less than before"})  # fmt: skip
+        return (near, least) if better else (units, wait)
+
+    def kept(self, units: Sizes, wait: float) -> Proposal:
+        """Answer with a division, or the present one where it is narrower than may be proposed, and better."""
+        base = self.month.base
+        if base.mode == "partitioned" and current_wait(self.month) < wait * (1 - 1e-9):
+            self.log.append(
+                {"step": "keep", "why": "the present partitions, narrower than their widest jobs, do better"}
+            )
+            return Proposal(base, self.log)
+        if cheap(self.month, self.space):
+            found = regret(self.month, self.space, self.bounds, units, self.options.workers)
+            self.log.append(found.decision())
+        return Proposal(base.with_partitions(self.space.cores(units, len(base.queues))), self.log)
+
+    def may(self, units: Sizes) -> bool:
+        """Tell whether a division keeps the constraints."""
+        return allowed(units, self.bounds)
+
+    def waits(self, divisions: list[Sizes]) -> NDArray[np.float64]:
+        """Mean wait of each division on each epoch, shape (divisions, epochs), seconds."""
+        base, epochs = self.month.base, [epoch for _, epoch in self.month.epochs]
+        systems = [base.with_partitions(self.space.cores(units, len(base.queues))).system() for units in divisions]
+        tasks = [(epoch, system) for system in systems for epoch in epochs]
+        return np.array(side_by_side(self.options.workers, _mean_wait, tasks)).reshape(len(divisions), len(epochs))
 
 
 def current_wait(month: Month) -> float:
     """Weighted mean wait under the base configuration as it stands, seconds."""
     return month.remember("current", lambda: month.weighted_wait(month.base))
-
-
-def _waits(month: Month, space: Room, divisions: list[Sizes], workers: int) -> NDArray[np.float64]:
-    """Mean wait of each division on each epoch, shape (divisions, epochs), seconds."""
-    systems = [month.base.with_partitions(space.cores(units, len(month.base.queues))).system() for units in divisions]
-    tasks = [(epoch, system) for system in systems for _, epoch in month.epochs]
-    return np.array(side_by_side(workers, _mean_wait, tasks)).reshape(len(divisions), len(month.epochs))
 
 
 def _mean_wait(epoch: Month, system: System) -> float:
