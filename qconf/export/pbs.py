@@ -219,14 +219,12 @@ def _plan(
             ]
         )
     steps = _steps(goal, files, counts, before)
+    stop, start = _switches(route, before, undone=True)
     new = [name for name in goal.new if name != route]
     back_to = before.attributes.get("default_queue", "workq") if known else "OLD_QUEUE"
     moves = [f"qselect -q {name} -s QHW | xargs -r -n 1 qmove {back_to}" for name in new]
-    undo = ["qmgr -a -c 'set server scheduling = False'", "qmgr -a < rollback.qmgr"]
-    undo.append(_SCHED_BACK)
     if "qconf-promote" in files:
-        undo.insert(0, _STOP_PROMOTION)
-    undo.append("qmgr -a -c 'set server scheduling = True'")
+        stop.insert(0, _STOP_PROMOTION)
     return render(
         "pbs_plan.md",
         machine=comment_name(config),
@@ -236,9 +234,22 @@ def _plan(
         table=table,
         notes=goal.notes,
         steps=steps,
+        undo_stop=stop,
         undo_moves=moves or ["# no queue was created"],
-        undo_commands=undo,
+        undo_commands=["qmgr -a < rollback.qmgr", _SCHED_BACK],
+        undo_start=start,
     )
+
+
+def _switches(route: str, before: Server, *, undone: bool = False) -> tuple[list[str], list[str]]:
+    """Return what stops the starting and routing of jobs, and what starts both again; `undone`, only what went before."""
+    stop = ["qmgr -a -c 'set server scheduling = False'"]
+    start = ["qmgr -a -c 'set server scheduling = True'"]
+    if route in before.queues:
+        stop.append(f"qmgr -a -c 'set queue {route} started = False'")
+        if not undone or before.queues[route].get("started") == "True":
+            start.insert(0, f"qmgr -a -c 'set queue {route} started = True'")
+    return stop, start
 
 
 def _example(config: SiteConfig, name: str) -> str:
@@ -256,11 +267,7 @@ def _example(config: SiteConfig, name: str) -> str:
 
 def _steps(goal: Desired, files: dict[str, str], counts: dict[str, int], before: Server) -> list[dict[str, Any]]:
     route = goal.route
-    stop = ["qmgr -a -c 'set server scheduling = False'"]
-    start = ["qmgr -a -c 'set server scheduling = True'"]
-    if route in before.queues:
-        stop.append(f"qmgr -a -c 'set queue {route} started = False'")
-        start.insert(0, f"qmgr -a -c 'set queue {route} started = True'")
+    stop, start = _switches(route, before)
     steps: list[dict[str, Any]] = [
         {
             "title": "Save what there is",

@@ -153,6 +153,35 @@ def test_difference_to_a_real_server_and_back():
     assert "workq" in files["PLAN.md"]
 
 
+def in_plan(text):
+    """The qmgr statements of a plan's shell commands; a script that is loaded there is named instead."""
+    for block in re.findall(r"```sh\n(.*?)```", text, re.DOTALL):
+        for line in block.splitlines():
+            for said in re.findall(r"^qmgr -a -c '(.*)'$|^qmgr -a < (\S+?)(?:;|$)", line):
+                yield said
+
+
+def follow(server, files, text):
+    for statement, script in in_plan(text):
+        server.load(statement or files[script])
+
+
+@needs_printed
+@pytest.mark.parametrize("after", ["Tell the scheduler", "Start again", "Later: delete"])
+@pytest.mark.parametrize("routing", ["True", "False"])
+def test_undoing_the_plan_from_any_step_leaves_the_server_as_it_was(after, routing):
+    server = PbsServer(current())
+    server.load(f"set queue route started = {routing}")
+    before = server.printed()
+    plan = (files := export_pbs(load(CRAY), current=before))["PLAN.md"]
+    follow(server, files, plan[: plan.index(after)])
+    assert server.printed() != before
+    undo = plan[plan.index("## Undo") :]
+    assert undo.index("started = False") < undo.index("rollback.qmgr") < undo.index("scheduling = True")
+    follow(server, files, undo)
+    assert server.printed() == before
+
+
 @needs_printed
 def test_exporting_what_is_there_writes_nothing():
     config = load(CRAY)
