@@ -144,6 +144,7 @@ def recommend(
     options: Options | None = None,
     guards: Guards | None = None,
     least_gain: float = 0.02,
+    refused: Callable[[SiteConfig], str] | None = None,
     store: Store | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> Recommendation:
@@ -169,6 +170,9 @@ def recommend(
         What may not get worse; a strategy that breaks one is shown, not recommended.
     least_gain : float
         Gain below which a change is not worth its trouble.
+    refused : callable, optional
+        Says why the batch system cannot be told a configuration, empty if it can: what it refuses may not be
+        recommended, unless the base is refused for the same.
     store : Store, optional
         Finished proposals of an interrupted run.
     progress : callable, optional
@@ -223,7 +227,9 @@ def recommend(
         oldest, latest = earlier[0], earlier[-1]
         span = oldest.epoch + oldest.span[0], latest.epoch + latest.span[1]
         parts["earlier months"] = sum(map(len, earlier)), *span
-    bench = _Bench(month, {name: stage for name, stage in stages.items() if stage.enough}, options, guards, store)
+    bench = _Bench(
+        month, {name: stage for name, stage in stages.items() if stage.enough}, options, guards, refused, store
+    )
     rows = []
     for name in names:
         if progress is not None:
@@ -272,6 +278,7 @@ class _Bench:
     stages: dict[str, Stage]
     options: Options
     guards: Guards
+    refused: Callable[[SiteConfig], str] | None
     store: Store | None
 
     def __post_init__(self) -> None:
@@ -312,9 +319,7 @@ class _Bench:
             np.array([each["mean_wait"], each["mean_bounded_slowdown"]]) for each in (self.current, judged)
         )
         gained = Interval(float(gain(after, before, self.options.objective)))
-        broken = [final.why_not] if final.why_not else []
-        broken += [f"changes {path}, which is fixed" for path in touched(self.month.base, final.config)]
-        broken += stranded(self.month.base, final.config)
+        broken = [final.why_not] if final.why_not else self.impossible(final.config)
         evidence = None
         if gained.gain > 0 and not broken and final.config == self.month.base and row.name != "current":
             broken.append("learned from the whole history, it proposes what you have")
@@ -336,10 +341,19 @@ class _Bench:
         row = replace(row, judged=judged, gain=gained, evidence=evidence, barred="; ".join(broken))
         return row if evidence is None or row.barred else self.handed_out(row, learned, final)
 
+    def impossible(self, config: SiteConfig) -> list[str]:
+        """Say why a configuration cannot be had at this site, however good it is."""
+        base = self.month.base
+        found = [f"changes {path}, which is fixed" for path in touched(base, config)] + stranded(base, config)
+        why = self.refused(config) if self.refused is not None else ""
+        if why and self.refused is not None and why != self.refused(base):
+            found.append(f"PBS cannot be told: {why}")
+        return found
+
     def handed_out(self, row: Row, learned: Proposal, final: Proposal) -> Row:
         """Hand out what was judged, where what the whole history taught breaks a guard rail that it kept."""
-        base, trial = self.month.base, self.stages["learned"].trial
-        if final.config == learned.config or touched(base, learned.config) or stranded(base, learned.config):
+        trial = self.stages["learned"].trial
+        if final.config == learned.config or self.impossible(learned.config):
             return row
         kept, then = (
             self.guards.broken(Guarded.of(self.current), Guarded.of(found), trial.days)

@@ -81,8 +81,10 @@ def command(
     the queues found in the history are taken as one machine under EASY backfilling.
     """
     from dataclasses import replace
+    from functools import partial
     from time import perf_counter
 
+    from qconf.export import refusal
     from qconf.export.nodes import read_nodes
     from qconf.export.server import Server
     from qconf.recommend import DEFAULT, recommend
@@ -123,13 +125,14 @@ def command(
             objective=objective,
             options=options,
             guards=Guards(factor=guard),
+            refused=partial(refusal, current=None if assumed else server, nodes=listed),
             store=workshop,
             progress=progress.step,
         )
     shown = {name: value for name, value in search.items() if name != "utilization"}  # there as tau_util
     answer = replace(answer, settings=answer.settings | shown)
     timings = {"read": loaded - began, "tune": perf_counter() - loaded}
-    write_run(
+    run = write_run(
         directory,
         answer,
         jobs,
@@ -149,6 +152,8 @@ def command(
         click.echo(f"{sum(map(len, earlier))} jobs of the months before, from {since} on, are there for auto")
     click.echo(f"{ASSUMED}\n" if assumed else "")
     print_recommendation(answer)
+    if run.refused:
+        click.echo(f"\nNo scripts for PBS: {run.refused}")
     click.echo(f"\nWritten to {directory}: report.html, config.yaml, comparison.csv, pbs/ (see pbs/PLAN.md)")
 
 

@@ -119,6 +119,15 @@ def prepare_pbs(
     return Export(files, goal.notes)
 
 
+def refusal(config: SiteConfig, *, current: Server | None = None, nodes: Sequence[Node] | None = None) -> str:
+    """Say why PBS cannot be told a configuration, as `export_pbs` would; empty if it can."""
+    try:
+        prepare_pbs(config, current=current, nodes=nodes)
+    except ExportError as error:
+        return str(error)
+    return ""
+
+
 def comment_name(config: SiteConfig) -> str:
     """Write the machine's name as far as a comment may hold it."""
     return "".join(c if (c.isascii() and c.isalnum()) or c in "-_." else "?" for c in config.machine.name)
@@ -242,7 +251,7 @@ def _plan(
 
 
 def _switches(route: str, before: Server, *, undone: bool = False) -> tuple[list[str], list[str]]:
-    """Return what stops the starting and routing of jobs, and what starts both again; `undone`, only what went before."""
+    """Return what stops the starting and routing of jobs, and what starts both again; `undone`, what went before."""
     stop = ["qmgr -a -c 'set server scheduling = False'"]
     start = ["qmgr -a -c 'set server scheduling = True'"]
     if route in before.queues:

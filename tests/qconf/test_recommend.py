@@ -101,6 +101,19 @@ def test_what_would_leave_jobs_waiting_for_ever_is_not_recommended():
     assert "would never start" in row.barred
 
 
+def test_what_the_batch_system_refuses_may_not_be_recommended_unless_the_base_is_refused_for_the_same():
+    def asked(refused):
+        found = recommend(history(STARVED, jobs=600), STARVED, strategies=("pp",), options=FEW, refused=refused)
+        return found.winner, {row.name for row in found.rows if row.barred == "PBS cannot be told: no lists"}
+
+    winner, barred = asked(lambda config: "no lists" if config.mode == "shared" else "")
+    assert barred == {"fcfs-easy", "lxf-easy", "shared"}
+    assert winner not in barred
+    shared, (winner, barred) = barred, asked(lambda _: "no lists")
+    assert not barred
+    assert winner in shared
+
+
 @pytest.mark.parametrize("jobs", [25, 40])
 def test_keep_where_the_history_is_too_short(jobs):
     found = answer(STARVED, jobs=jobs)

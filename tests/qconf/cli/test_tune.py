@@ -143,6 +143,19 @@ def test_without_a_configuration_current_is_assumed(small: Path, tmp_path: Path)
     assert not (tmp_path / "out" / "pbs" / "rollback.qmgr").exists()
 
 
+def test_what_pbs_cannot_be_told_is_said_beside_the_verdict(small: Path, tmp_path: Path) -> None:
+    text = (ROOT / "configs/cray-xc40.yaml").read_text()
+    config = tmp_path / "long.yaml"
+    config.write_text(text.replace("name: medium,", "name: medium_size_queue,"))
+    history = tmp_path / "long.csv"
+    jobs = pd.read_csv(small)
+    jobs.assign(queue=jobs["queue"].replace({"medium": "medium_size_queue"})).to_csv(history, index=False)
+    result = invoke("--history", history, "--config", config, "--out", tmp_path / "out", "--strategy", "pp")
+    assert "No scripts for PBS: queue name 'medium_size_queue': PBS takes 1 to 15 letters" in result.output
+    rows = json.loads((tmp_path / "out/run.json").read_text())["strategies"]
+    assert not any("PBS cannot be told" in row["barred"] for row in rows)  # what the site has now cannot be told either
+
+
 def test_json_is_one_document_on_stdout(small: Path, tmp_path: Path) -> None:
     result = invoke("--history", small, "--cores", 35232, "--out", tmp_path / "out", "--json", *QUICK)
     assert json.loads(result.stdout)["verdict"] in ("CHANGE", "KEEP")

@@ -157,8 +157,7 @@ def in_plan(text):
     """The qmgr statements of a plan's shell commands; a script that is loaded there is named instead."""
     for block in re.findall(r"```sh\n(.*?)```", text, re.DOTALL):
         for line in block.splitlines():
-            for said in re.findall(r"^qmgr -a -c '(.*)'$|^qmgr -a < (\S+?)(?:;|$)", line):
-                yield said
+            yield from re.findall(r"^qmgr -a -c '(.*)'$|^qmgr -a < (\S+?)(?:;|$)", line)
 
 
 def follow(server, files, text):
