@@ -9,6 +9,7 @@ from parsim.system import Pool, Queue, System
 from parsim.verify import RULES, VerificationError, assert_schedule, check_schedule
 from parsim.verify.formula import compile_formula
 from parsim.verify.orders import by_ratio
+from parsim.verify.part import Part
 from parsim.workload import Workload
 from tests import generate, naive
 
@@ -242,6 +243,23 @@ def test_reservation_delayed():
     places = [{"a": 4}, spread, {"b": 1}, {"b": 1}]
     assert judge(workload, SPLIT, [0, 11, 2, 2], places)[0] == ("reservation", 3, 2)
     assert judge(workload, SPLIT, [0, 10, 15, 15], places)[0] == ("waiting", 2, 2)
+
+
+def test_backfill_leaves_enough_for_the_head_and_the_reservation_together():
+    queues = [Queue("a", partition=4), Queue("b", partition=6), Queue("wide", reservation=True)]
+    system = System(10, queues, "partitioned")
+    # At 3 the last would leave either enough: the head from 5 to 15, the reservation from 10 on.
+    workload = jobs((0, 2, 5, 5, 0), (0, 1, 10, 10, 0), (0, 6, 10, 10, 1), (1, 5, 5, 5, 2), (2, 2, 10), (3, 1, 20))
+    places = [*parts("a", "a", "b"), {"a": 1, "b": 4}, *parts("a", "a")]
+    assert judge(workload, system, [0, 0, 0, 10, 5, 10], places) == []
+    assert judge(workload, system, [0, 0, 0, 10, 5, 3], places)[0] == ("head", 5, 3)
+
+
+def test_the_rule_that_forbids_a_start_is_named():
+    part = Part("a", 4)
+    part.occupy(10, 3)
+    part.promise(0, 4, 5, now=0)
+    assert [part.obstacle(end, cores) for end, cores in ((10, 2), (11, 1), (10, 1))] == ["capacity", "head", "order"]
 
 
 def test_reserved_job_waits_for_one_that_starves_before_it():

@@ -10,7 +10,7 @@ import pytest
 
 from parsim import metrics, simulate
 from parsim.planning import plan
-from qconf.backtest import averages, backtest, compare, join
+from qconf.backtest import AVERAGED, Verdict, averages, backtest, compare, join
 from qconf.config import dump, parse
 from qconf.errors import InputError
 from qconf.history import clean, read
@@ -128,6 +128,16 @@ def test_averages_are_ratios_of_means_and_means_of_reductions(found):
     assert {average.periods for average in without} == {1}
     assert without[0].means["mean_wait"] == waits["fcfs-easy"][-1]
     assert without[0].against["shared"].best[0] == last
+
+
+def test_beside_a_reference_that_never_waits_any_wait_is_twice_as_long():
+    waits = {"fcfs-easy": 0.0, "pp": 5.0, "lxf-easy": 0.0}
+    verdicts = [
+        Verdict("2016-01", name, metrics.Summary(dict.fromkeys(AVERAGED, wait), {}), walking.site())
+        for name, wait in waits.items()
+    ]
+    ratios = [each.against["fcfs-easy"].ratios["mean_wait"] for each in averages(verdicts, "mean-wait")]
+    assert ratios == [1.0, 2.0, 1.0]
 
 
 @pytest.mark.parametrize("objective", ["bounded-slowdown", "mixed"])
@@ -257,9 +267,13 @@ def test_compare_is_a_walk_of_one_step(tmp_path, history):
 def test_join_counts_from_one_epoch(tmp_path):
     one = walking.history(tmp_path, walking.table(periods=1))
     later = clean(read([walking.write(tmp_path / "b.csv", walking.table(periods=1, first=1))]), walking.site())
-    moved = replace(later, jobs=later.jobs.assign(submit=later.jobs["submit"] - 1000), epoch=later.epoch + 1000)
+    later = replace(later, jobs=later.jobs.assign(start=later.jobs["submit"] + 60, end=-1))
+    sooner = {name: later.jobs[name] - 1000 for name in ("submit", "start")}
+    moved = replace(later, jobs=later.jobs.assign(**sooner), epoch=later.epoch + 1000)
     both, same = join(one, moved), join(one, later)
     walking.pd.testing.assert_frame_equal(both.jobs, same.jobs)
+    assert (both.jobs["end"] == -1).all()  # unknown
+    assert both.jobs["row"].tolist() == list(range(both.read))
     assert both.read == one.read + later.read
     assert len(both.sources) == 2
     with pytest.raises(InputError, match="begins at"):

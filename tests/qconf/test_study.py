@@ -52,8 +52,9 @@ def test_a_finished_piece_is_not_made_again(traces, tmp_path, monkeypatch):
     assert json.dumps([repr(v.summary.overall) for v in after.verdicts]) == json.dumps(
         [repr(v.summary.overall) for v in before.verdicts]
     )
-    with pytest.raises(pytest.fail.Exception):
-        run(replace(SMALL, options=Options(samples=21)), traces, tmp_path / "work", told.append)
+    for other in (replace(SMALL, options=Options(samples=21)), replace(SMALL, strategies=("pp",))):
+        with pytest.raises(pytest.fail.Exception):
+            run(other, traces, tmp_path / "work", told.append)
     monkeypatch.setattr(pieces, "code", lambda: "changed")
     with pytest.raises(pytest.fail.Exception):
         run(SMALL, traces, tmp_path / "work", told.append)

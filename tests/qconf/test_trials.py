@@ -1,10 +1,13 @@
 """Trials of KEEP and CHANGE: the histories are busy and fresh, the base is worse by what is said, answers are kept."""
 
+from types import SimpleNamespace
+
 import pytest
 from click.testing import CliRunner
 
 from qconf.config import load
 from qconf.errors import QconfError
+from qconf.recommend import Row
 from qconf.strategies import Proposal
 from qconf.study import trials
 from qconf.study.plan import CRAY
@@ -48,6 +51,42 @@ def test_what_no_base_can_lose_is_said(preset, start):
     months = [Month(one.workload(start), start)]
     with pytest.raises(QconfError, match="no base is so much worse that 99% are to be gained"):
         worsened(start.replace(order="-ncpus"), Trials(0.99, 1, 1), months, 1)
+
+
+def test_answers_are_about_months_that_were_not_learned_from(preset, start, monkeypatch):
+    asked = []
+
+    def answer(fresh, base, **_):
+        asked.append((fresh.jobs, base))
+        return SimpleNamespace(winner=f"number {len(asked)}", verdict="CHANGE", rows=[])
+
+    monkeypatch.setattr(trials, "recommend", answer)
+    tally = trials._tally(Trials(0.0, 1, 2), start, preset, 1)
+    assert tally == Tally(Trials(0.0, 1, 2), start.order, ["number 1", "number 2"], 0)
+    for month, (jobs, base) in enumerate(asked):
+        learned, fresh = (
+            history(preset, trials.SEEDS[name], range(month, month + 1), start).jobs for name in ("learned", "fresh")
+        )
+        assert jobs.equals(fresh)
+        assert not jobs.equals(learned)
+        assert base == start
+
+
+@pytest.mark.parametrize(
+    ("verdict", "certain", "barred", "alone"),
+    [
+        ("KEEP", True, "the longest wait grows", True),
+        ("KEEP", True, "", False),
+        ("KEEP", False, "the longest wait grows", False),
+        ("CHANGE", True, "the longest wait grows", False),
+    ],
+)
+def test_guard_rails_alone_keep_what_would_gain_for_certain(start, monkeypatch, verdict, certain, barred, alone):
+    plain = Row("current", start, None, None, None)
+    found = Row("auto", start, None, None, None, evidence=SimpleNamespace(certain=certain), barred=barred)
+    answer = SimpleNamespace(winner="lxf-easy", verdict=verdict, rows=[plain, found])
+    monkeypatch.setattr(trials, "recommend", lambda *_, **__: answer)
+    assert trials._answer(None, start) == ("lxf-easy", alone)
 
 
 def test_answers_are_counted_and_kept(tmp_path, monkeypatch, start):

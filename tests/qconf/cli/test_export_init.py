@@ -67,7 +67,8 @@ def test_export_may_replace_what_a_run_wrote_beside_its_record(site, tmp_path):
     (out / "mine").write_text("mine")
     (tmp_path / "run" / "run.json").write_text('{"files": {"report.html": "", "pbs/PLAN.md": "", "pbs/x/y": ""}}')
     assert run("export", site, "--nodes", "nid[01-12]", "-o", out).exit_code == 0
-    assert "nid" in (out / "PLAN.md").read_text() or (out / "nodes.qmgr").is_file()
+    assert (out / "PLAN.md").read_text().startswith("# Plan: tiny, mode hybrid")
+    assert "nid01" in (out / "nodes.qmgr").read_text()
     assert (out / "mine").read_text() == "mine"
 
 

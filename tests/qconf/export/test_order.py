@@ -149,7 +149,12 @@ def test_scaling_keeps_the_order_and_the_ratios_it_claims(priorities):
 
 @pytest.mark.parametrize(
     ("priorities", "expected"),
-    [([40.0, 100.0], [40, 100]), ([2000.0, 1000.0], [2, 1]), ([0.1, 0.25], [2, 5])],
+    [
+        ([40.0, 100.0], [40, 100]),
+        ([2000.0, 1000.0], [2, 1]),
+        ([0.1, 0.25], [2, 5]),
+        ([1.0, 2.0, 99998.0, 99999.0], [1, 2, 1022, 1023]),
+    ],
 )
 def test_scaling_by_hand(priorities, expected):
     queues = [QueueConfig(name=f"q{i}", priority=p) for i, p in enumerate(priorities)]

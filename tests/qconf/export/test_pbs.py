@@ -231,6 +231,22 @@ set queue a started = True
     assert any("alice" in note for note in export.notes)
 
 
+def test_limits_of_others_are_kept_where_the_configuration_has_none():
+    printed = """\
+create queue a
+set queue a queue_type = Execution
+set queue a max_run = "[o:PBS_ALL=9],[u:alice=3]"
+set queue a max_run_res.ncpus = "[u:bob=4]"
+set queue a enabled = True
+set queue a started = True
+"""
+    config = SiteConfig(machine=MachineConfig(cores=8), queues=[QueueConfig(name="a", cores=(1, 8))])
+    server = PbsServer(printed)
+    server.load(export_pbs(config, current=printed)["queues.qmgr"])
+    assert server.queues["a"]["max_run"] == "[u:alice=3]"
+    assert server.queues["a"]["max_run_res.ncpus"] == "[u:bob=4]"
+
+
 def test_binding_by_limits():
     config = parse(HYBRID).with_partitions([40, 56, 0])
     files = export_pbs(config, binding="limits")

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from parsim.workload import MAX_DURATION
 from qconf.config import dump, load, parse
 from qconf.errors import InputError
 from qconf.export.errors import ExportError
@@ -313,6 +314,23 @@ def test_init_shared_and_reserved(tmp_path):
     found = from_text(tmp_path, NODES + "PartitionName=a Nodes=n[1-10]\nPartitionName=b Nodes=n[9-10]\n")
     assert found.config.mode == "shared"
     assert "share some nodes" in found.warnings[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("30", 1800),
+        ("30:15", 1815),
+        ("2:30:15", 9015),
+        ("1-2", 93600),
+        ("1-2:30", 95400),
+        ("1-2:30:15", 95415),
+        ("UNLIMITED", MAX_DURATION),
+    ],
+)
+def test_init_reads_times_as_slurm_does(text, seconds, tmp_path):
+    found = from_text(tmp_path, NODES + f"PartitionName=a Nodes=ALL MaxTime={text}\n")
+    assert found.config.queues[0].walltime == (0, seconds)
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 import numpy as np
 import pytest
 
-from parsim import metrics
 from qconf.strategies import Proposal
 from qconf.strategies.fcfs_easy import undistinguished
 from qconf.tuning.judging import Guarded, Guards, Trial, stranded, touched
@@ -165,9 +164,12 @@ def test_jobs_that_would_never_start_are_found(changes, reach):
 
 def test_queues_of_the_base_are_what_is_summed_up():
     here = trial(base=three())
-    summary = here.run(Proposal(undistinguished(here.month.base, "lxf")))
-    assert set(summary.queues) == {"short", "long", "wide"}
-    assert isinstance(summary, metrics.Summary)
+    other = undistinguished(here.month.base, "lxf")
+    other = other.with_queues([queue.model_copy(update={"name": f"new-{queue.name}"}) for queue in other.queues[::-1]])
+    summary = here.run(Proposal(other))
+    wait, queue = here.month.simulate(other).wait[here.counted], here.month.workload.queue[here.counted]
+    expected = {name: wait[queue == i].mean() for i, name in enumerate(("short", "long", "wide"))}
+    assert {name: values["mean_wait"] for name, values in summary.queues.items()} == pytest.approx(expected)
 
 
 def test_a_month_of_other_queues_is_judged_by_the_base():

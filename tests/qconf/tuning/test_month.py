@@ -34,6 +34,14 @@ def test_others_go_to_the_first_queue_that_admits_them_and_may_start_them():
     assert here.routed(config).queue.tolist() == [1]
 
 
+def test_a_queue_takes_walltimes_above_its_least_and_up_to_its_most():
+    here = jobs(two(), (4, 3600, 0), (4, 3601, 0), (4, 7200, 0))
+    later = {**SHORT, "name": "later", "walltime": (3600, 7200)}
+    sooner = {**SHORT, "name": "sooner", "walltime": (0, 3600), "partition": 0}
+    config = here.base.with_queues(site(later, sooner, LONG).queues)
+    assert here.routed(config).queue.tolist() == [1, 0, 0]
+
+
 def test_a_job_that_fits_nowhere_makes_a_configuration_invalid():
     here = jobs(two(), (16, 36000, 1))
     narrow = here.base.queues[1].model_copy(update={"cores": (1, 15)})
@@ -81,6 +89,15 @@ def test_a_month_remembers_answers():
     for _ in range(3):
         assert here.remember("x", lambda: asked.append(1) or 7) == 7
     assert asked == [1]
+
+
+def test_of_a_month_that_is_past_only_what_lasts_is_known():
+    here = month(two(), jobs=5)
+    here.remember("x", lambda: 1)
+    here.remember("y", lambda: 2, lasting=True)
+    assert here.past.remember("x", lambda: 3) == 3
+    assert here.past.remember("y", lambda: 4, lasting=True) == 2
+    assert here.remember("x", lambda: 5) == 1
 
 
 def test_parts_of_a_month():

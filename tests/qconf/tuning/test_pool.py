@@ -77,6 +77,14 @@ def test_all_stop_where_the_whole_waits_too_long(ahead):
     assert done.waits.overall == 10.0
 
 
+@pytest.mark.parametrize("waits", [Waits(10.0, np.array([13.0, 10.0])), Waits(13.0, np.array([10.0, 10.0]))])
+def test_waits_may_grow_by_just_as_much(waits):
+    judged, _ = script({(5, 20): waits})
+    done = carve(Walk(array(10, 20), array(1, 1), 5, pooled=True), Waits(10.0, array(10, 10) * 1.0), 0.3, judged, 1)
+    assert done.sizes.tolist() == [0, 0]
+    assert not done.stops
+
+
 def real(here, pooled):
     meter = Meter(here)
     config = here.base

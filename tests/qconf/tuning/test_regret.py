@@ -1,3 +1,4 @@
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -56,6 +57,8 @@ def test_with_reservations_a_local_search_goes_on_from_the_table():
 def test_doubts_are_named():
     limited = site(*({**queue, "max_run": 2} for queue in TINY), cores=24, order="lxf")
     assert estimated(month(limited, jobs=20)) == "limits hold jobs, the order is lxf"
+    fixed = site(*TINY, cores=24, fixed=("queues.a.partition",))
+    assert estimated(month(fixed, jobs=20)) == "some partitions are fixed"
     assert estimated(month(site(*TINY, cores=24), jobs=20)) == ""
 
 
@@ -72,6 +75,17 @@ def test_a_regret_is_the_distance_to_the_best(make):
     worse[0] += space.total - worse.sum()
     assert regret(here, space, bounds, worse).to_free >= 0
     assert cheap(here, space)
+
+
+def test_what_is_better_than_the_best_that_was_found_takes_its_place_if_it_is_allowed(monkeypatch):
+    here = month(site(*TINY, cores=24), jobs=250)
+    space = room(here)
+    bounds = lower_bounds(here, space, 0.5, 0.9)
+    best = optimum(here, space, bounds)
+    outside = next(units for units, _ in every(here, space) if not allowed(units, bounds))
+    monkeypatch.setattr("qconf.tuning.regret.optimum", lambda *_: replace(best, wait=1e9))
+    assert regret(here, space, bounds, best.units).constrained == pytest.approx(best.wait)
+    assert regret(here, space, bounds, outside).constrained == 1e9
 
 
 def test_a_regret_in_figures():

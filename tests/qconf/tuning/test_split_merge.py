@@ -144,6 +144,12 @@ def test_a_merged_queue_takes_both():
     assert (queue.starvation, queue.max_run, queue.max_run_cores) == (7200, 9, None)
 
 
+def test_jobs_of_a_merged_queue_starve_as_soon_as_those_of_either():
+    base = site({**SHORT, "starvation": 7200}, {**LONG, "starvation": 3600})
+    (queue,) = merged(month(base), Layout.of(base), (0, 1)).layout.config.queues
+    assert queue.starvation == 3600
+
+
 def test_what_is_fixed_is_neither_split_nor_merged():
     here = month(two(fixed=("queues.long.cores", "queues.short.name")))
     found = candidates(here)
