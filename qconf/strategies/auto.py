@@ -12,13 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
 
 from parsim import System, Workload, metrics, simulate
 from qconf.config import PoolConfig, QueueConfig, SiteConfig
-from qconf.errors import QconfError
 from qconf.strategies import Options, Proposal
 from qconf.tuning.formulas import DISTANCE, GENERAL, LEAD, Order, family, lead, remoteness, smooth
 from qconf.tuning.judging import stranded, touched
@@ -29,6 +29,8 @@ from qconf.tuning.split_merge import free_name
 from qconf.workers import side_by_side
 
 ALLOWED = 1.4  # growth of the longest wait, and of a queue's 95 % wait, from which a queue is guarded by priority
+TOLERATED = 1.5  # of the longest wait of fcfs-easy: what is longer
+STEEP = 1.0  # costs so much, in log score, for the logarithm of what is beyond
 MARGIN = 0.25  # by which what is more complicated must be better, in log score: the best of twenty in a noisy month
 TRIED = 8  # best orders that are tried with priorities
 ROUNDS = 8  # of raising priorities
@@ -87,20 +89,19 @@ class _Search:
         self.month, self.base, self.workers, self.guard = month, month.base, options.workers, guard
         self.weights = weights(options.objective)
         self.log: list[dict[str, object]] = []
-        self.smoothed = np.zeros(3)
         self.before = _before(month)
+        self.smoothed = self.present = self.logarithms(self.before)
         self.current = self.judge("current", month.base, self.before)
 
     def run(self) -> Proposal:
         """Go through the steps; `log` tells what each gave."""
         chosen = best = self.orders()
-        divided = self.month.remember(("divided", *self.weights), lambda: self.simulate(_divided(self.month)))
-        for candidate in [*self.simulate(_variants(self.month, chosen.config)), *divided]:
+        for candidate in self.simulate(chain(_variants(self.month, chosen.config), _divided(self.month))):
             kept, why = _outdoes(candidate, chosen)
             self.note(candidate, why)
             if kept:
                 chosen = candidate
-        simpler = float(self.weights @ (self.smoothed if chosen is best else self.logarithms(chosen.measure))) >= 0
+        simpler = self.rated(self.smoothed if chosen is best else self.logarithms(chosen.measure)) >= 0
         self.note(self.current, "simpler and no worse" if simpler else "")
         return Proposal(self.base if simpler else chosen.config, self.log)
 
@@ -115,10 +116,10 @@ class _Search:
         months = [*self.month.earlier, self.month]
         surfaces = [self.surface(each, plain) for each in months]
         costs = DISTANCE * remoteness(orders)
-        foretold = lead([surface @ self.weights for surface in surfaces], costs)
+        foretold = lead([surface[:, :3] @ self.weights for surface in surfaces], costs)
         used = len(months) if foretold > LEAD else 1
         smoothed = np.mean(surfaces[-used:], axis=0)
-        scores = smoothed @ self.weights + costs / used
+        scores = self.rated(smoothed) + costs / used
         ranking = np.argsort(scores, kind="stable")[:TRIED]
         first = orders[ranking[0]]
         self.smoothed = smoothed[ranking[0]]
@@ -153,9 +154,8 @@ class _Search:
         return month.remember("orders", simulated, lasting=True)
 
     def surface(self, month: Month, plain: SiteConfig) -> NDArray[np.float64]:
-        """Log ratios of all orders to the base in a month, smoothed; shape (members, 3)."""
-        before = _before(month)
-        return smooth(family(), np.array([_logarithms(each, before) for each in self.measured(month, plain)]))
+        """Logarithms of all orders in a month, as `_logarithms` gives them, smoothed; shape (members, 4)."""
+        return smooth(family(), np.array([_logarithms(month, each) for each in self.measured(month, plain)]))
 
     def guarded(self, orders: list[Order], best: _Candidate) -> _Candidate:
         """Raise the priorities of queues whose tails are too long; return `best` if that never helps."""
@@ -199,11 +199,13 @@ class _Search:
 
     def simulate(self, configs: Iterator[tuple[str, SiteConfig]]) -> list[_Candidate]:
         """Judge configurations, side by side; those that touch what is fixed or never start a job are left out."""
-        able = [
-            (what, config)
-            for what, config in configs
-            if not touched(self.base, config) and not stranded(self.base, config)
-        ]
+        able = []
+        for what, config in configs:
+            why = [f"changes {path}, which is fixed" for path in touched(self.base, config)]
+            if why := [*why, *stranded(self.base, config)]:
+                self.log.append({"step": "not tried", "with": what, "why": "; ".join(why)})
+            else:
+                able.append((what, config))
         arguments = [(self.month, self.month.routed(config), config.system()) for _, config in able]
         measured = side_by_side(self.workers, _measure, arguments)
         return [self.judge(what, config, measure) for (what, config), measure in zip(able, measured, strict=True)]
@@ -213,12 +215,20 @@ class _Search:
         halves = log_ratios(measure.aims[1:], self.before.aims[1:]) @ self.weights[:2]
         late = _beyond(measure.late, self.before.late)
         longest = _beyond(measure.longest, self.before.longest.max())
-        score = float(self.weights @ self.logarithms(measure))
+        score = float(self.rated(self.logarithms(measure)))
         return _Candidate(what, config, measure, score, halves, late | longest)
 
     def logarithms(self, measure: _Measure) -> NDArray[np.float64]:
-        """Log ratios to the base: mean wait, slowdown, longest wait; shape (3,)."""
-        return _logarithms(measure, self.before)
+        """Do what `_logarithms` does, for the month under search."""
+        return _logarithms(self.month, measure)
+
+    def rated(self, logarithms: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Score what `_logarithms` gave: 0 is as good as the base, less is better; shape (..., 4) in, (...) out."""
+        score, present = (
+            each[..., :3] @ self.weights + STEEP * np.maximum(each[..., 3] - np.log(TOLERATED), 0)
+            for each in (logarithms, self.present)
+        )
+        return np.asarray(score - present)
 
     def note(self, candidate: _Candidate, text: str) -> None:
         """Log a comparison."""
@@ -262,8 +272,19 @@ def _before(month: Month) -> _Measure:
     return month.remember("base", lambda: _measure(month, month.workload, month.base.system()), lasting=True)
 
 
-def _logarithms(measure: _Measure, before: _Measure) -> NDArray[np.float64]:
-    return log_ratios(*(np.array([*each.aims[0], each.longest.max()]) for each in (measure, before)))
+def _first_come(month: Month) -> _Measure:
+    """Simulate `fcfs-easy`, within what is fixed."""
+    base = _ordered(month.base, GENERAL, np.ones(len(month.base.queues)))
+    system = replace(base.system(), order="fcfs")
+    return month.remember("first come", lambda: _measure(month, month.workload, system), lasting=True)
+
+
+def _logarithms(month: Month, measure: _Measure) -> NDArray[np.float64]:
+    """Log ratios of mean wait, slowdown and longest wait to the base's, of the longest to fcfs-easy's; shape (4,)."""
+    now, then, plain = (
+        np.array([*each.aims[0], each.longest.max()]) for each in (measure, _before(month), _first_come(month))
+    )
+    return np.array([*log_ratios(now, then), log_ratios(now, plain)[2]])
 
 
 def _ordered(base: SiteConfig, order: Order, weights: NDArray[np.float64]) -> SiteConfig:
@@ -343,33 +364,17 @@ def _divided(month: Month) -> Iterator[tuple[str, SiteConfig]]:
         return
     shares = proportional(month, space)
     for share in POOLS:
-        sizes = np.zeros(len(month.base.queues), dtype=np.int64)
-        sizes[space.queues] = np.floor(shares * (1 - share)).astype(np.int64) * space.unit
-        queues = tuple(
-            queue.model_copy(update={"partition": int(size)})
-            for queue, size in zip(month.base.queues, sizes, strict=True)
-        )
+        sizes = space.cores(np.floor(shares * (1 - share)).astype(np.int64), len(month.base.queues))
         if not share:
-            yield from _had(
-                "partitions in proportion to work", month.base, queues=queues, mode="partitioned", pool=None
-            )
+            yield "partitions in proportion to work", month.base.with_partitions(sizes).replace(backfill=True)
             continue
-        cores = month.base.machine.cores - int(sizes.sum())
+        queues = tuple(
+            queue.model_copy(update={"partition": size}) for queue, size in zip(month.base.queues, sizes, strict=True)
+        )
+        cores = month.base.machine.cores - sum(sizes)
         for threshold, when in ((None, ""), (0.0, ", entered at once")):
             pool = PoolConfig(cores=cores, entry="move", placement="pool", threshold=threshold)
-            yield from _had(
+            yield (
                 f"a pool of {100 * share:.0f} %{when}",
-                month.base,
-                queues=queues,
-                mode="hybrid",
-                order="fcfs",
-                pool=pool,
+                month.base.replace(queues=queues, mode="hybrid", order="fcfs", backfill=True, pool=pool),
             )
-
-
-def _had(what: str, base: SiteConfig, **changes: object) -> Iterator[tuple[str, SiteConfig]]:
-    """Yield a variant of the base if its queues can be had so."""
-    try:
-        yield what, base.replace(backfill=True, **changes)
-    except QconfError:
-        return

@@ -76,8 +76,8 @@ def test_which_order_is_best_does_not_depend_on_the_base():
     assert propose("auto", Month(here.workload, found)).config.order == found.order
 
 
-def by_hand(months, used):
-    """The order that the last `used` months say is best, from their schedules."""
+def by_hand(months, used, steep=0.0, tolerated=1.0):
+    """The order that the last `used` months say is best, from their schedules; the base is fcfs-easy."""
     orders = family()
     surfaces = []
     for each in months[-used:]:
@@ -87,7 +87,9 @@ def by_hand(months, used):
         found.append(each.simulate(each.base))
         rows = [[s.wait.mean(), metrics.bounded_slowdown(s).mean(), s.wait.max()] for s in found]
         surfaces.append(smooth(orders, log_ratios(np.array(rows[:-1]), np.array(rows[-1]))))
-    scores = np.mean(surfaces, axis=0) @ weights("mean-wait") + DISTANCE * remoteness(orders) / used
+    surface = np.mean(surfaces, axis=0)
+    scores = surface @ weights("mean-wait") + DISTANCE * remoteness(orders) / used
+    scores += steep * np.maximum(surface[:, 2] - np.log(tolerated), 0)
     return orders[int(np.argmin(scores))].formula()
 
 
@@ -101,6 +103,15 @@ def test_earlier_months_decide_once_they_have_foretold_better(monkeypatch, least
     assert (found["months"], found["best"]) == (used, by_hand(months, used))
     assert by_hand(months, 1) != by_hand(months, 3)
     assert "months" not in propose("auto", months[-1]).decisions[0]
+
+
+def test_longest_waits_far_beyond_those_of_fcfs_easy_cost_more(monkeypatch):
+    here = month(first_come(), jobs=250, seed=3, span=2 * DAY, only=[0, 0, 1, 2])
+    monkeypatch.setattr("qconf.strategies.auto.STEEP", 2.0)
+    monkeypatch.setattr("qconf.strategies.auto.TOLERATED", 0.9)
+    found = propose("auto", here).decisions[0]["best"]
+    assert found == by_hand([here], 1, 2.0, 0.9) != by_hand([here], 1)
+    assert propose("auto", Month(here.workload, first_come(order="ljf"))).decisions[0]["best"] == found
 
 
 @pytest.mark.parametrize("seed", range(1, 4))
@@ -173,7 +184,7 @@ def test_the_cheapest_priorities_that_guard_are_taken_and_some_to_spare_if_that_
     }
     answers = iter([[made["dear"], made["cheap"]], [made["firm"]]])
     monkeypatch.setattr(search, "simulate", lambda _: next(answers))
-    monkeypatch.setattr(search, "logarithms", lambda _: np.zeros(3))
+    monkeypatch.setattr(search, "logarithms", lambda _: np.zeros(4))
     broken = candidate(-1.0, broken=(True, False, False))
     assert search.guarded([GENERAL, Order(3)], broken).what == expected
 
