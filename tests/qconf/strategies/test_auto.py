@@ -114,6 +114,12 @@ def test_longest_waits_far_beyond_those_of_fcfs_easy_cost_more(monkeypatch):
     assert propose("auto", Month(here.workload, first_come(order="ljf"))).decisions[0]["best"] == found
 
 
+def test_what_divides_the_machine_leaves_fixed_partitions_as_they_are():
+    here = month(three(fixed=("queues.short.partition",)), jobs=300)
+    tried = {d.get("with") for d in propose("auto", here).decisions if d["step"] == "compare"}
+    assert {"partitions in proportion to work", "a pool of 50 %"} <= tried
+
+
 @pytest.mark.parametrize("seed", range(1, 4))
 def test_guarded_keeps_every_queue_from_waiting_much_longer(seed):
     here = busy(first_come(), seed)
@@ -194,7 +200,9 @@ def test_nothing_that_strands_a_job_is_tried():
     queues = ({**LONG, "partition": 0, "cores": (1, 64)}, {**SHORT, "partition": 0})
     base = site(*queues, mode="shared")
     here = month(site({**LONG, "partition": 0}, {**SHORT, "partition": 0}, mode="shared"), jobs=900, span=6 * DAY)
-    tried = {str(d.get("with")) for d in propose("auto", Month(here.workload, base)).decisions}
+    found = propose("auto", Month(here.workload, base)).decisions
+    assert any("would never start" in d["why"] for d in found if d["step"] == "not tried")
+    tried = {d["with"] for d in found if d["step"] == "compare"}
     assert tried
     assert not any(each.startswith(("long on at most", "a pool", "partitions")) for each in tried)
     narrow = {str(d.get("with")) for d in propose("auto", here).decisions}
