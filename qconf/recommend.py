@@ -32,6 +32,7 @@ LONG = 60 * 86400  # seconds from first to last submission, from which a sixth o
 WARMUP = 3 * 86400
 #: What ``qconf tune`` judges when no strategy is named.
 DEFAULT = ("current", "fcfs-easy", "lxf-easy", "shared", "pp", "dp-nlp", "exact", "auto", "auto-guarded")
+EQUAL = 0.01  # of the objective: what is expected to gain less than that more than something simpler is no better
 FEWEST = 20  # jobs in either part, below which nothing can be said
 
 
@@ -414,9 +415,18 @@ def _decide(answer: Recommendation, least_gain: float) -> Recommendation:
 
 
 def _best(answer: Recommendation) -> tuple[Row | None, Evidence | None]:
-    """Find the row that may be recommended from which most is to be expected, the certain ones first."""
+    """Find the row that may be recommended from which most is to be expected, the certain ones first.
+
+    Of equals the first, which is the simplest: baselines stand before what was tuned.
+    """
     able = [(row, row.evidence) for row in answer.rows if row.evidence is not None and not row.barred]
-    return max(able, key=lambda each: (each[1].certain, each[1].expected), default=(None, None))
+    best = max(able, key=lambda each: (each[1].certain, each[1].expected), default=(None, None))
+    equal = (
+        each
+        for each in able
+        if best[1] is not None and each[1].certain == best[1].certain and each[1].expected > best[1].expected - EQUAL
+    )
+    return next(equal, best)
 
 
 def _gain(row: Row) -> float:

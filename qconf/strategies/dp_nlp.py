@@ -156,6 +156,9 @@ class _Program:
         if cheap(self.month, self.space):
             found = regret(self.month, self.space, self.bounds, units, self.options.workers)
             self.log.append(found.decision())
+        else:
+            why = f"a table of {self.space.total} sizes for {len(self.month)} jobs takes too long; exact makes it"
+            self.log.append({"step": "regret", "why_not": why})
         return Proposal(base.with_partitions(self.space.cores(units, len(base.queues))), self.log)
 
     def may(self, units: Sizes) -> bool:

@@ -187,9 +187,8 @@ def _load(path: Path, key: str, base: SiteConfig) -> tuple[list[Verdict], list[t
 
 def code() -> str:
     """Hash of what computes: a piece is good for the code that it was made with."""
-    return hash_of(
-        Path(parsim.__file__).parent, *(ROOT / "qconf" / name for name in ("tuning", "strategies", "backtest"))
-    )
+    rooms = ("config", "history", "synth", "tuning", "strategies", "backtest")
+    return hash_of(Path(parsim.__file__).parent, *(ROOT / "qconf" / name for name in rooms))
 
 
 def hash_of(*folders: Path) -> str:

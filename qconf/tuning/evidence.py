@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from parsim import metrics
 from qconf.tuning.judging import Guarded, Simulated, Trial
 from qconf.tuning.rating import gain, log_ratios, weights
+from qconf.tuning.sizes import NotApplicableError
 from qconf.workers import side_by_side
 
 DRAWS = 100
@@ -62,6 +63,11 @@ class Draws:
     trials : sequence of Trial
         One for each stage, each with `FEWEST_DAYS` at least.
     base : Simulated
+
+    Raises
+    ------
+    NotApplicableError
+        There are no jobs to draw.
     """
 
     def __init__(self, trials: Sequence[Trial], base: Simulated, objective: str, seed: int, workers: int) -> None:
@@ -69,6 +75,8 @@ class Draws:
         self.names = trials[0].month.base.names
         self.objective, self.workers = objective, workers
         self.before = self._measure([base] * len(trials))
+        if np.isnan(self.before[:, 0]).all():
+            raise NotApplicableError("no job was submitted on the whole days that are judged")
 
     def _measure(self, subjects: Sequence[Simulated]) -> _Numbers:
         """Numbers of every draw, the mean over its stages by their days; one subject for each. Shape (draws, 4 + Q)."""

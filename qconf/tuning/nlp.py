@@ -72,10 +72,10 @@ def minimise(
                 constraints=constraints,
                 options={"maxiter": 200, "ftol": 1e-9},
             )
-        except (ValueError, np.linalg.LinAlgError):  # what LAPACK says of NaN
+        except (ValueError, ArithmeticError, RuntimeError):  # the first is what LAPACK says of NaN
             continue
-        converged += bool(end.success)
         if np.isfinite(end.x).all() and np.isfinite(end.fun) and end.x.sum() > 0:
+            converged += bool(end.success)
             division = apportion(np.clip(end.x, 0, 1), total, bounds.low)
             found[tuple(division.tolist())] = objective(division / total)
     ranked = sorted(found, key=lambda division: (found[division], division))

@@ -19,11 +19,11 @@ FLOORS = np.array([60.0, 1.0, GRACE])  # added before logarithms are taken: seco
 
 
 def gain(after: NDArray[np.float64], before: NDArray[np.float64], objective: str) -> NDArray[np.float64]:
-    """Tell by which share an objective falls; -1 where there was nothing to gain and something is lost.
+    """Tell by which share an objective falls; -1 where there was nothing to gain and something is lost, NaN of no job.
 
     The last axis has mean wait and mean bounded slowdown.
     """
-    ratios = np.divide(after, before, out=np.where(after > 0, 2.0, 1.0), where=before > 0)
+    ratios = np.divide(after, before, out=np.where(after > 0, 2.0, 1.0), where=(before > 0) | np.isnan(before))
     gained: NDArray[np.float64] = 1.0 - ratios @ np.array(OBJECTIVES[objective])
     return gained
 

@@ -175,15 +175,22 @@ def test_dp_nlp_survives_a_search_that_ends_nowhere(monkeypatch, end):
     assert (slsqp["converged"], slsqp["note"]) == (0, "no search ended well")
 
 
-def test_dp_nlp_survives_a_search_that_raises(monkeypatch):
+@pytest.mark.parametrize("error", [ValueError, ZeroDivisionError, FloatingPointError, RuntimeError, OverflowError])
+def test_dp_nlp_survives_a_search_that_raises(monkeypatch, error):
     def broken(*_, **__):
-        raise ValueError("array must not contain infs or NaNs")
+        raise error("array must not contain infs or NaNs")
 
     monkeypatch.setattr("qconf.tuning.nlp.minimize", broken)
     here = month(two(), jobs=300)
     proposal = propose("dp-nlp", here, ROOMY)
     assert here.weighted_wait(proposal.config) <= here.weighted_wait(here.base)
     assert steps(proposal, "slsqp")[0]["note"] == "no search ended well"
+
+
+def test_dp_nlp_says_where_its_distance_from_the_optimum_is_not_measured(monkeypatch):
+    monkeypatch.setattr("qconf.tuning.regret.CHEAP", 10)
+    (entry,) = steps(propose("dp-nlp", month(two(), jobs=300), ROOMY), "regret")
+    assert entry["why_not"].startswith("a table of 64 sizes for 300 jobs")
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -12,6 +12,7 @@ from qconf.tuning import rating
 from qconf.tuning.evidence import DRAWS, Draws
 from qconf.tuning.judging import Guards, Trial
 from qconf.tuning.month import Month
+from qconf.tuning.sizes import NotApplicableError
 from tests.qconf.tuning.small import DAY, month, two
 
 SPAN = 12 * DAY
@@ -158,3 +159,11 @@ def test_a_gain_is_the_share_by_which_the_objective_falls():
     assert rating.gain(after, before, "mean-wait").tolist() == [0.25, 0.0, -1.0]
     assert rating.gain(after, before, "bounded-slowdown").tolist() == [0.25, 0.0, -1.0]
     assert rating.gain(after, before, "mixed").tolist() == [0.25, 0.0, -1.0]
+    assert np.isnan(rating.gain(np.full(2, np.nan), np.full(2, np.nan), "mean-wait"))
+
+
+def test_days_without_jobs_are_no_draws():
+    here = month(two(mode="shared"), jobs=300, span=DAY // 4)  # all on the fifth day, which is not whole
+    first, last = (int(here.workload.submit[i]) for i in (0, -1))
+    with pytest.raises(NotApplicableError, match="no job was submitted on the whole days"):
+        Draws([Trial.of(here, first - 4 * DAY - 1, last + 1)], Proposal(here.base), "mean-wait", 0, 1)
