@@ -247,13 +247,14 @@ def load_whole(
     history: Sequence[Path], config_path: Path | None = None, cores: int | None = None, *, timezone: str = "UTC"
 ) -> tuple[History, SiteConfig]:
     """Do what `load_history` does, but leave all jobs in."""
-    from qconf.history import clean, read
+    from qconf.history import clean, keep_barriers, read
 
     if not history:
         raise click.UsageError("Missing option '--history'.")
     records = read(history, timezone=timezone)
     config = load_config(config_path, records, cores)
-    return clean(records, config), config
+    whole = clean(records, config)
+    return whole, keep_barriers(config, whole)
 
 
 def check_table(output: Path, inputs: Sequence[Path]) -> None:
@@ -293,8 +294,19 @@ def tell_cleaning(history: History, base: SiteConfig) -> None:
         told = [f"{count} {reason}" for reason, count in counts.items() if count]
         if told:
             click.echo(f"{what}: {', '.join(told)}")
-    for warning in base.warnings():
+    for warning in (*base.warnings(), *kept_out(history, base)):
         click.echo(f"warning: {warning}", err=True)
+
+
+def kept_out(history: History, base: SiteConfig) -> list[str]:
+    """Say which limits keep jobs out of the history, and what becomes of that."""
+    from qconf.history import barriers
+
+    return [
+        f"{path}: keeps jobs out of this history, and is taken as fixed: what lifts it would be judged without them. "
+        "Raise it in the configuration to have them simulated"
+        for path in barriers(history, base)
+    ]
 
 
 def stem(path: Path) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from qconf.cli._common import search_options, tell_history
+from qconf.cli._common import kept_out, search_options, tell_history
 
 if TYPE_CHECKING:
     from qconf.backtest import Backtest
@@ -111,7 +111,7 @@ def finish(
         history,
         inputs={} if config_path is None else {"configuration": config_path},
         timings=timings,
-        warnings=[ASSUMED] if assumed else [],
+        warnings=[*([ASSUMED] if assumed else []), *kept_out(history, found.base)],
         assumed_current=assumed,
     )
     if as_json:

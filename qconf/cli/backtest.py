@@ -58,7 +58,7 @@ def command(
     from qconf.backtest import backtest
     from qconf.cli._common import cut, stem
     from qconf.cli._walking import Progress, base_of, finish, names, paths
-    from qconf.history import clean, read
+    from qconf.history import clean, keep_barriers, read
     from qconf.resume import Workshop, question
     from qconf.strategies import Options, check
     from qconf.walks import check_walk_target
@@ -71,7 +71,9 @@ def command(
     began = perf_counter()
     records = read(history, timezone=timezone)
     base = base_of(config_path, records, cores)
-    jobs = cut(clean(records, base), None, start, end)
+    whole = clean(records, base)
+    base = keep_barriers(base, whole)
+    jobs = cut(whole, None, start, end)
     loaded = perf_counter()
     options = Options(seed=seed, workers=workers, objective=objective, **search)
     check(wanted, options, base)

@@ -54,7 +54,7 @@ def command(
     from qconf.backtest import compare, join
     from qconf.cli._common import stem
     from qconf.cli._walking import Progress, base_of, finish, names, paths
-    from qconf.history import clean, read
+    from qconf.history import clean, keep_barriers, read
     from qconf.resume import Workshop, question
     from qconf.strategies import Options, check
     from qconf.walks import check_walk_target
@@ -70,6 +70,7 @@ def command(
     known = records[0] if config_path is not None else read([*history, *later], timezone=timezone)
     base = base_of(config_path, known, cores)
     jobs, judged = (clean(each, base) for each in records)
+    base = keep_barriers(base, jobs, judged)
     both = join(jobs, judged)
     loaded = perf_counter()
     options = Options(seed=seed, workers=workers, objective=objective, **search)

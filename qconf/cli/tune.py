@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from qconf.cli._common import Number, cut, history_options, load_whole, search_options, stem, tell_history
+from qconf.cli._common import Number, cut, history_options, kept_out, load_whole, search_options, stem, tell_history
 from qconf.errors import InputError, QconfError
 
 SAMPLE = Path("data", "cray-xc40-2016-02.csv.gz")
@@ -138,6 +138,7 @@ def command(
         jobs,
         inputs=inputs,
         timings=timings,
+        warnings=kept_out(log, base),
         assumed_current=assumed,
         current=server,
         nodes=listed,

@@ -15,6 +15,12 @@ from qconf.history.history import COLUMNS, History
 from qconf.history.names import legal_names
 from qconf.history.records import Drop, Records, drop_table
 
+#: Limits of a queue that a job can be too wide for, and why it is dropped then.
+TOO_WIDE = {
+    "max_run_cores": "above the running-cores limit of its queue",
+    "max_user_cores": "above the running-cores limit per user of its queue",
+}
+
 Column = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
@@ -45,6 +51,25 @@ def clean(records: Records, config: SiteConfig) -> History:
     work.round_to_nodes()
     work.drop_what_never_starts()
     return work.result()
+
+
+def barriers(history: History, config: SiteConfig) -> list[str]:
+    """List the limits of a configuration that keep jobs out of the history that was cleaned with it, by their paths."""
+    return [
+        f"queues.{queue.name}.{limit}"
+        for queue in config.queues
+        for limit, reason in TOO_WIDE.items()
+        if history.reasons.get(reason) and (getattr(queue, limit) or config.machine.cores) < config.widest(queue)
+    ]
+
+
+def keep_barriers(config: SiteConfig, *histories: History) -> SiteConfig:
+    """Mark limits that keep jobs out as fixed.
+
+    What lifts one would let in jobs that the history lacks: simulated without them, it would look better than it is.
+    """
+    found = [path for history in histories for path in barriers(history, config) if not config.is_fixed(path)]
+    return config.replace(fixed=(*config.fixed, *dict.fromkeys(found))) if found else config
 
 
 class _Cleaning:
@@ -151,10 +176,10 @@ class _Cleaning:
             mine = self.queue == i
             if queue.max_run_cores is not None:
                 over = mine & (self.cores > queue.max_run_cores)
-                self.drop(over, "above the running-cores limit of its queue", "cores", self.cores)
+                self.drop(over, TOO_WIDE["max_run_cores"], "cores", self.cores)
             if queue.max_user_cores is not None:
                 over = mine & has_user & (self.cores > queue.max_user_cores)
-                self.drop(over, "above the running-cores limit per user of its queue", "cores", self.cores)
+                self.drop(over, TOO_WIDE["max_user_cores"], "cores", self.cores)
 
     def _check_span(self, order: Column) -> None:
         """Refuse submits too far apart for one machine; the farthest from the middle is the culprit."""

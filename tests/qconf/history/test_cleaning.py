@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from qconf.config import SiteConfig
 from qconf.errors import InputError
-from qconf.history import Records, clean
+from qconf.history import Records, barriers, clean, keep_barriers
 from qconf.history.records import SourceInfo, drop_table, job_table
 
 
@@ -67,6 +67,17 @@ def test_a_job_above_its_own_queues_limit_is_dropped_even_if_another_would_take_
     reason = "above the running-cores limit per user of its queue"
     assert one({"cores": 9, "user": "ann"}, per_user)[0].reasons == {reason: 1}
     assert one({"cores": 9}, per_user)[1] is not None  # jobs without a user are exempt
+
+
+def test_limits_that_keep_jobs_out_are_fixed_and_others_are_not():
+    limits = {"max_run_cores": 8, "max_user_cores": 9}
+    limited = site(queues=[{"name": "a", "cores": [1, 100], **limits}, {"name": "b", "cores": [1, 8], **limits}])
+    shut_out = one({"cores": 9}, limited)[0]
+    assert keep_barriers(limited, shut_out).fixed == ("queues.a.max_run_cores",)
+    assert keep_barriers(limited, one({"cores": 8}, limited)[0]) is limited
+    known = limited.replace(fixed=("queues.a",))
+    assert keep_barriers(known, shut_out) is known
+    assert barriers(shut_out, known) == ["queues.a.max_run_cores"]
 
 
 @pytest.mark.parametrize(
