@@ -7,6 +7,7 @@ from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from parsim.kernels.easy import easy
+from parsim.kernels.layout import RUNTIME, SUBMIT
 from parsim.packing import prepare
 from parsim.workload import Workload
 
@@ -20,8 +21,8 @@ def _tabulate(jobs, sizes, backfill, bits, numbers, waits, ends, start):  # type
         total = 0
         last = 0
         for j in range(n):
-            total += start[j] - jobs[j, 0]
-            last = max(last, start[j] + jobs[j, 2])
+            total += start[j] - jobs[j, SUBMIT]
+            last = max(last, start[j] + jobs[j, RUNTIME])
         waits[k] = total
         ends[k] = last
         if total == 0:
