@@ -88,11 +88,16 @@ class Prepared:
         return present.size, number - int(present[0] < 0)
 
     @cached_property
+    def queues(self) -> int:
+        """How many queues a system must have at least."""
+        return int(self.workload.queue.max(initial=-1)) + 1
+
+    @cached_property
     def per_queue(self) -> NDArray[np.int64]:
-        """Number of jobs, most cores of a job, most cores of a job that has a user; shape (3, queues with jobs)."""
+        """Number of jobs, most cores of a job, most cores of a job that has a user; shape (3, `queues`)."""
         w = self.workload
-        table = np.zeros((3, int(w.queue.max(initial=-1)) + 1), dtype=np.int64)
-        table[0] = np.bincount(w.queue, minlength=table.shape[1])
+        table = np.zeros((3, self.queues), dtype=np.int64)
+        table[0] = np.bincount(w.queue, minlength=self.queues)
         np.maximum.at(table[1], w.queue, w.cores)
         np.maximum.at(table[2], w.queue, np.where(w.user >= 0, w.cores, 0))
         return table
