@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from qconf.errors import InputError
 
 ISO = re.compile(r"\d{4}-\d{2}-\d{2}")
+LIMIT = re.compile(r"(?:([0-9]{1,6})-)?([0-9]{1,10})(?::([0-9]{1,2}))?(?::([0-9]{1,2}))?")
 
 
 def zone(name: str) -> tzinfo:
@@ -50,6 +51,23 @@ def instant(text: str, where: tzinfo = UTC) -> int:
         return int((moment if moment.tzinfo else moment.replace(tzinfo=where)).timestamp() // 1)
     except OverflowError as error:
         raise ValueError("out of range") from error
+
+
+def slurm_limit(text: str) -> int:
+    """Read a limit as Slurm writes it, minutes, MM:SS, HH:MM:SS or D-HH[:MM[:SS]], as seconds.
+
+    Raises
+    ------
+    ValueError
+        It is none.
+    """
+    match = LIMIT.fullmatch(text)
+    if match is None:
+        raise ValueError(f"time limit {text[:40]!r}")
+    days, first, second, third = match.groups(default="0")
+    if match[1] or match[4]:
+        return ((int(days) * 24 + int(first)) * 60 + int(second)) * 60 + int(third)
+    return int(first) * 60 + int(second)
 
 
 def parse_column(
