@@ -130,11 +130,6 @@ class Proposal:
     system: System | None = None
     runtimes: Runtimes | None = None
 
-    @property
-    def exportable(self) -> bool:
-        """Whether `config` says it all."""
-        return not self.why_not
-
     def simulate(self, month: Month) -> Schedule:
         """Simulate all jobs of a month as proposed, from an empty machine."""
         return simulate(month.routed(self.config, self.runtimes), self.system or self.config.system())
