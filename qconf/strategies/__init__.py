@@ -143,8 +143,10 @@ class Proposal:
 
         Raises
         ------
+        ValueError
+            The schedule of another month, or of another proposal.
         InputError
-            A discipline that has no such story.
+            This proposal is a planning discipline, which has no such story.
         """
         workload, system = month.routed(self.config, self.runtimes), self.system or self.config.system()
         return explain(workload, system, schedule, job, names=names)
