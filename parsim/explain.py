@@ -6,7 +6,7 @@ became of the job in each: held by a limit, head of a list, behind a head, start
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -168,10 +168,10 @@ class _Witness(_Story, Replay):
             return f"behind job {self.names[part.head]}, the head of {part.name}"
         return f"no idle core on {part.name}"
 
-    def _pass_over(self, job: int, parts: object) -> None:
+    def _pass_over(self, job: int, parts: Iterable[int]) -> None:
         if job == self.watched and not self.held:
             self.held = self._limit()
-        super()._pass_over(job, parts)  # type: ignore[arg-type]
+        super()._pass_over(job, parts)
 
     def _limit(self) -> str:
         """Name the first limit that holds the job."""

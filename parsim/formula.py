@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import ast
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -51,6 +52,7 @@ _CALLS = {  # instruction, least and most arguments
 }
 
 Code = list[tuple[int, int]]
+Descend = Callable[[ast.expr], Code]
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,15 +106,17 @@ class _Compiler:
         """Compile for the kernel: whole static subtrees are columns."""
         if isinstance(node, ast.Constant) or not self.static(node):
             return self.compile(node, self.hoist)
-        code = self.compile(node, lambda child: self.compile(child, None))
+        code = self.whole(node)
         if code not in self.columns:
             self.columns.append(code)
         return [(op.COLUMN, self.columns.index(code))]
 
-    def compile(self, node: ast.expr, descend: object) -> Code:
-        """Compile one node; `descend` compiles its operands (None: all the way down over the job's own names)."""
-        if not callable(descend):
-            descend = lambda child: self.compile(child, None)  # noqa: E731
+    def whole(self, node: ast.expr) -> Code:
+        """Compile for a column: all the way down over the job's own names."""
+        return self.compile(node, self.whole)
+
+    def compile(self, node: ast.expr, descend: Descend) -> Code:
+        """Compile one node; `descend` compiles its operands."""
         if isinstance(node, ast.Constant):
             return [(op.CONSTANT, self.constant(node))]
         if isinstance(node, ast.Name):
@@ -120,7 +124,7 @@ class _Compiler:
         if isinstance(node, ast.BinOp) and type(node.op) in _BINARY:
             return [*descend(node.left), *descend(node.right), (_BINARY[type(node.op)], 0)]
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.UAdd):
-            inner: Code = descend(node.operand)
+            inner = descend(node.operand)
             return [*inner, (op.NEGATE, 0)] if isinstance(node.op, ast.USub) else inner
         if isinstance(node, ast.Compare):
             if len(node.ops) != 1 or type(node.ops[0]) not in _COMPARE:
@@ -137,17 +141,15 @@ class _Compiler:
             f"is not allowed: numbers, {', '.join(NAMES)}, + - * / **, comparisons, x if c else y, {', '.join(_CALLS)}",
         )
 
-    def call(self, node: ast.Call, descend: object) -> Code:
-        assert callable(descend)  # noqa: S101 - for the type checker
+    def call(self, node: ast.Call, descend: Descend) -> Code:
         name = node.func.id if isinstance(node.func, ast.Name) else None
         if name not in _CALLS or node.keywords:
             raise self.fail(node, f"is not one of the functions {', '.join(_CALLS)}")
         code, least, most = _CALLS[name]
         if not least <= len(node.args) <= most:
-            raise self.fail(
-                node, f"takes {least} argument{'s' if least > 1 else ''}" + (" or more" if most > 2 else "")
-            )
-        out: Code = list(descend(node.args[0]))
+            count = str(most) if least == most else f"{least} to {most}"
+            raise self.fail(node, f"takes {count} argument{'s' if most > 1 else ''}")
+        out = list(descend(node.args[0]))
         if most == 1:
             return [*out, (code, 0)]
         for argument in node.args[1:]:
@@ -163,8 +165,9 @@ class _Compiler:
             value = math.inf
         if not math.isfinite(value):
             raise self.fail(node, "is not a finite number")
-        self.constants.append(value)
-        return len(self.constants) - 1
+        if value not in self.constants:
+            self.constants.append(value)
+        return self.constants.index(value)
 
     def name(self, node: ast.Name) -> tuple[int, int]:
         if node.id == "eligible_time":

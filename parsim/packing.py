@@ -60,27 +60,21 @@ class Prepared:
     @cached_property
     def plain(self) -> NDArray[np.int32]:
         """Submit (from 0), cores, runtime and walltime for `parsim.kernels.easy`, shape (n, 4)."""
-        jobs = np.empty((len(self.workload), 4), dtype=np.int32)
-        jobs[:, 0] = self.workload.submit - self.workload.submit[:1]
-        jobs[:, 1] = self.workload.cores
-        jobs[:, 2] = self.runtime
-        jobs[:, 3] = self.workload.walltime
+        w = self.workload
+        jobs = np.empty((len(w), 4), dtype=np.int32)
+        jobs[:, at.SUBMIT] = w.submit - w.submit[:1]
+        jobs[:, at.CORES] = w.cores
+        jobs[:, at.RUNTIME] = self.runtime
+        jobs[:, at.WALLTIME] = w.walltime
         return jobs
 
     @cached_property
     def jobs(self) -> NDArray[np.int32]:
         """`State.jobs` without the homes."""
-        w = self.workload
-        jobs = np.zeros((len(w), 8), dtype=np.int32)
-        for column, values in (
-            (at.SUBMIT, w.submit - w.submit[:1]),
-            (at.CORES, w.cores),
-            (at.RUNTIME, self.runtime),
-            (at.WALLTIME, w.walltime),
-            (at.QUEUE, w.queue),
-            (at.USER, self.users[1]),
-        ):
-            jobs[:, column] = values
+        jobs = np.zeros((len(self.workload), 8), dtype=np.int32)
+        jobs[:, :4] = self.plain
+        jobs[:, at.QUEUE] = self.workload.queue
+        jobs[:, at.USER] = self.users[1]
         return jobs
 
     @cached_property
@@ -94,11 +88,16 @@ class Prepared:
         return present.size, number - int(present[0] < 0)
 
     @cached_property
+    def queues(self) -> int:
+        """How many queues a system must have at least."""
+        return int(self.workload.queue.max(initial=-1)) + 1
+
+    @cached_property
     def per_queue(self) -> NDArray[np.int64]:
-        """Number of jobs, most cores of a job, most cores of a job that has a user; shape (3, queues with jobs)."""
+        """Number of jobs, most cores of a job, most cores of a job that has a user; shape (3, `queues`)."""
         w = self.workload
-        table = np.zeros((3, int(w.queue.max(initial=-1)) + 1), dtype=np.int64)
-        table[0] = np.bincount(w.queue, minlength=table.shape[1])
+        table = np.zeros((3, self.queues), dtype=np.int64)
+        table[0] = np.bincount(w.queue, minlength=self.queues)
         np.maximum.at(table[1], w.queue, w.cores)
         np.maximum.at(table[2], w.queue, np.where(w.user >= 0, w.cores, 0))
         return table

@@ -77,10 +77,10 @@ def _scatter(values: NDArray[np.generic], rows: NDArray[np.int64]) -> NDArray:  
 
 def _check(prepared: Prepared, system: System) -> None:
     """Refuse, before a kernel runs, every job that could never start."""
-    count, widest, widest_of_users = prepared.per_queue
-    if count.size > len(system.queues):
+    if prepared.queues > len(system.queues):
         job = int(np.argmax(prepared.workload.queue))
         raise ValueError(f"{_named('queue', job, prepared)}, but the system has {len(system.queues)} queues")
+    count, widest, widest_of_users = prepared.per_queue
     if count.size and widest.max() > system.cores:
         job = int(np.argmax(prepared.workload.cores))
         raise ValueError(f"{_named('cores', job, prepared)} is wider than the machine of {system.cores} cores")

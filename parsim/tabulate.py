@@ -7,6 +7,7 @@ from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from parsim.kernels.easy import easy
+from parsim.kernels.layout import RUNTIME, SUBMIT
 from parsim.packing import prepare
 from parsim.workload import Workload
 
@@ -20,8 +21,8 @@ def _tabulate(jobs, sizes, backfill, bits, numbers, waits, ends, start):  # type
         total = 0
         last = 0
         for j in range(n):
-            total += start[j] - jobs[j, 0]
-            last = max(last, start[j] + jobs[j, 2])
+            total += start[j] - jobs[j, SUBMIT]
+            last = max(last, start[j] + jobs[j, RUNTIME])
         waits[k] = total
         ends[k] = last
         if total == 0:
@@ -54,7 +55,7 @@ def waits_by_size(
     Raises
     ------
     ValueError
-        Sizes that are not ascending or do not hold the widest job.
+        Sizes that are not ascending or do not hold the widest job, or jobs too long for one simulation.
     """
     sizes = np.ascontiguousarray(sizes, dtype=np.int64)
     if sizes.ndim != 1 or (np.diff(sizes) < 0).any():
@@ -66,8 +67,7 @@ def waits_by_size(
         raise ValueError(f"sizes[0]: {sizes[0]} is below the widest job of {workload.cores.max()} cores")
     if (np.diff(workload.submit) < 0).any():
         raise ValueError("workload: expected ascending submits")
-    bits = max(1, (len(workload) - 1).bit_length())
-    jobs = prepare(workload).plain
-    numbers = np.arange(len(workload), dtype=np.int32)
-    _tabulate(jobs, sizes, backfill, bits, numbers, waits, spans, np.empty(len(workload), dtype=np.int64))
+    prepared = prepare(workload)
+    numbers, start = np.arange(len(workload), dtype=np.int32), np.empty(len(workload), dtype=np.int64)
+    _tabulate(prepared.plain, sizes, backfill, prepared.bits, numbers, waits, spans, start)
     return waits, spans

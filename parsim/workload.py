@@ -13,28 +13,37 @@ Column = NDArray[np.int64]
 MAX_CORES = 2**31 - 1
 MAX_DURATION = 2**31 - 1
 MAX_SPAN = 2**31 - 1
+MAX_SUBMIT = 2**61  #: either side of 0, so that every end of a simulation lies before 2**62
+
+BOUNDS = {
+    "submit": (-MAX_SUBMIT, MAX_SUBMIT),
+    "cores": (1, MAX_CORES),
+    "runtime": (1, MAX_DURATION),
+    "walltime": (1, MAX_DURATION),
+    "queue": (0, 2**31 - 1),
+    "user": (-1, 2**31 - 1),
+}
 
 
-def _column(name: str, values: ArrayLike, length: int | None) -> Column:
-    """Turn ``values`` into a read-only int64 column, refusing what would lose information."""
+def _column(name: str, values: ArrayLike, length: int) -> Column:
+    """Turn ``values`` into a read-only int64 column, refusing what would lose information or is out of bounds."""
     array = np.asarray(values)
     if array.ndim != 1:
         raise ValueError(f"{name}: expected one dimension, got shape {array.shape}")
-    if array.size and array.dtype.kind not in "iu":
-        as_float = array.astype(np.float64)
-        if not np.isfinite(as_float).all() or (as_float != np.floor(as_float)).any():
+    numbers = array
+    if array.dtype.kind not in "iu":
+        numbers = array.astype(np.float64)
+        if not np.isfinite(numbers).all() or (numbers != np.floor(numbers)).any():
             raise ValueError(f"{name}: expected whole numbers, got {array.dtype} with fractions, NaN or infinity")
-    if length is not None and array.size != length:
+    if array.size != length:
         raise ValueError(f"{name}: {array.size} values, but submit has {length}")
+    low, high = BOUNDS[name]
+    bad = np.flatnonzero((numbers < low) | (numbers > high))
+    if bad.size:
+        raise ValueError(f"{name}[{bad[0]}]: {array[bad[0]]} is outside {low}..{high} ({bad.size} such jobs)")
     column = np.array(array, dtype=np.int64)
     column.flags.writeable = False
     return column
-
-
-def _check_range(name: str, column: Column, low: int, high: int) -> None:
-    bad = np.flatnonzero((column < low) | (column > high))
-    if bad.size:
-        raise ValueError(f"{name}[{bad[0]}]: {column[bad[0]]} is outside {low}..{high} ({bad.size} such jobs)")
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,11 +80,6 @@ class Workload:
                 object.__setattr__(self, name, np.full(n, default, dtype=np.int64))
         for item in fields(self):
             object.__setattr__(self, item.name, _column(item.name, getattr(self, item.name), n))
-        _check_range("cores", self.cores, 1, MAX_CORES)
-        _check_range("runtime", self.runtime, 1, MAX_DURATION)
-        _check_range("walltime", self.walltime, 1, MAX_DURATION)
-        _check_range("queue", self.queue, 0, 2**31 - 1)
-        _check_range("user", self.user, -1, 2**31 - 1)
         if n and int(self.submit.max()) - int(self.submit.min()) > MAX_SPAN:
             raise ValueError(
                 f"submit: spans more than {MAX_SPAN} seconds, from {self.submit.min()} to {self.submit.max()}"

@@ -448,7 +448,7 @@ def curves(month: Month) -> list[Curve]:
     """Simulate every queue that owns a partition alone, over sizes from its widest job to the machine."""
     base, unit = month.base, month.base.grid
     queues = np.array([i for i, q in enumerate(base.queues) if not q.reservation and month.widest[i]], dtype=np.int64)
-    space = Room(queues, base.machine.cores // unit, -(-month.widest[queues] // unit), unit, 0)
+    space = Room(queues, base.machine.cores // unit, -(-month.widest[queues] // unit), unit)
     out = []
     for k, i in enumerate(queues):
         curve = utilization(month, space, k)

@@ -16,8 +16,8 @@ import math
 import numpy as np
 from numba import njit
 
-from parsim.kernels.easy import CORES, NEVER, SUBMIT, WALLTIME, begin_job, shadow_of
-from parsim.kernels.layout import LONGEST, inlined
+from parsim.kernels.easy import begin_job, shadow_of
+from parsim.kernels.layout import CORES, LONGEST, NEVER, SUBMIT, WALLTIME, inlined
 from parsim.kernels.order import CHUNK, interpret
 from parsim.kernels.running import pop_key, remove_running
 

@@ -12,7 +12,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from parsim.kernels.profile import NEVER, Ints, change, fit, forget
+from parsim.kernels.layout import NEVER
+from parsim.kernels.profile import Ints, change, fit, forget
 
 
 @njit(cache=True, nogil=True)

@@ -14,12 +14,9 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from parsim.kernels.layout import inlined
+from parsim.kernels.layout import BLOCK, CORES, NEVER, RUNTIME, SUBMIT, WALLTIME, inlined
 from parsim.kernels.running import add_running, available, first_instant, pop_key, push_key, remove_running
 
-SUBMIT, CORES, RUNTIME, WALLTIME = 0, 1, 2, 3
-BLOCK = 32  # list entries examined at once; the lists are padded by as many
-NEVER = np.int64(2**62)
 STARTED = np.int32(0)  # in place of the cores of an entry whose job has left
 
 

@@ -13,13 +13,13 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-NEVER = np.int64(2**62)
+NEVER = np.int64(2**62)  #: after every instant
 LONGEST = np.int64(2**31 - 1)  # of all durations that fit an int32
 STARVING = np.int32(2**30)  #: group of the starving, above every rank of a queue
 PASSED = np.int32(-(2**31))  #: sign of a group: the visit has passed this entry, or its limits hold it
 GROUP = np.int32(2**31 - 1)  #: mask that takes that sign away
 
-#: Columns of `jobs`.
+#: Columns of `jobs`; the kernels of one list have the first four of them.
 (SUBMIT, CORES, RUNTIME, WALLTIME, QUEUE, USER, HOME, IS_HEAD) = range(8)
 #: Columns of `held`: since when its limits hold a job, or -1; for how long they did before.
 (HELD_SINCE, HELD_FOR) = range(2)

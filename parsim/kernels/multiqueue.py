@@ -10,12 +10,11 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from parsim.kernels.layout import CORES, NEVER, RUNTIME, SUBMIT, WALLTIME
 from parsim.kernels.profile import change, fit, forget, reserve
 from parsim.kernels.running import pop_key, push_key
 
-SUBMIT, CORES, RUNTIME, WALLTIME = 0, 1, 2, 3  # columns of `jobs`, as in `parsim.kernels.easy`
 FIRST, LAST = 0, 1  # columns of `lists`: a class waits in ``waiting[first:last]``, its pivot first
-NEVER = 2**62
 
 
 @njit(cache=True, nogil=True, inline="always")
@@ -67,7 +66,7 @@ def multiqueue(jobs, machine, job_class, lists, bits, start):
     order = np.empty(classes, np.int64)
     nxt = 0
     while nxt < n or size > 0:
-        now = np.int64(jobs[nxt, SUBMIT]) if nxt < n else np.int64(NEVER)
+        now = np.int64(jobs[nxt, SUBMIT]) if nxt < n else NEVER
         if size > 0:
             now = min(now, heap[0] >> bits)
         segments = forget(times, free, segments, now)
@@ -108,7 +107,7 @@ def multiqueue(jobs, machine, job_class, lists, bits, start):
                 k = order[x]
                 j = waiting[lists[k, FIRST]]
                 c, w = np.int64(jobs[j, CORES]), np.int64(jobs[j, WALLTIME])
-                i, end = fit(plan_times, plan_free, planned, 0, c, w, np.int64(NEVER))
+                i, end = fit(plan_times, plan_free, planned, 0, c, w, NEVER)
                 if i > 0:
                     planned = reserve(plan_times, plan_free, planned, i, end, c, w)
                     continue

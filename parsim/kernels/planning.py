@@ -15,7 +15,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from parsim.kernels.profile import NEVER, Ints, fit, reserve
+from parsim.kernels.layout import NEVER
+from parsim.kernels.profile import Ints, fit, reserve
 
 Floats = NDArray[np.float64]
 

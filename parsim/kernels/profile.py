@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 
 Ints = NDArray[np.int64]
 
-NEVER = 2**62  #: after every instant
-
 
 @njit(cache=True, nogil=True, inline="always")
 def fit(times: Ints, free: Ints, size: int, first: int, need: int, length: int, limit: int) -> tuple[int, int]:

@@ -43,11 +43,6 @@ def check_schedule(workload: Workload, system: System, schedule: Schedule) -> li
     -------
     list of Violation
         Empty if all is right. A pass is judged up to its first discrepancy.
-
-    Raises
-    ------
-    ValueError
-        If ``system.order`` is no formula.
     """
     found = check_times(workload, system, schedule)
     if found:

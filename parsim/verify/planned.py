@@ -15,7 +15,7 @@ from parsim.schedule import Schedule
 from parsim.system import Queue, System
 from parsim.verify.columns import check_capacity, check_times
 from parsim.verify.idle import Idle
-from parsim.verify.violation import VerificationError, Violation
+from parsim.verify.violation import Violation
 from parsim.workload import Workload
 
 ORDERS = ("fcfs", "sjf", "ljf")
@@ -44,13 +44,6 @@ def check_planned(workload: Workload, cores: int, policy: Policy, schedule: Sche
     system = System(cores, (Queue(),) * queues)
     found = check_times(workload, system, schedule) or check_capacity(schedule, (cores,))
     return found or _Judge(workload, cores, policy, schedule).violations()
-
-
-def assert_planned(workload: Workload, cores: int, policy: Policy, schedule: Schedule) -> None:
-    """Raise `VerificationError` unless `check_planned` finds nothing."""
-    found = check_planned(workload, cores, policy, schedule)
-    if found:
-        raise VerificationError(found)
 
 
 class _Judge:

@@ -177,17 +177,15 @@ def _put(result: Desired, before: Server, name: str, attributes: Attributes) -> 
         raise ExportError(f"queue {name} is there already and is no Execution queue")
     kept = {key: value for key, value in old.items() if key not in MANAGED and key.partition(".")[0] not in OLD_LIMITS}
     result.server.queues[name] = merged = {**kept}
+    scopes = {key: re.findall(r"\[[^\]]*\]", old.get(key, "")) for key in ("max_run", "max_run_res.ncpus")}
+    own = {key: [part for part in parts if not _SCOPES.fullmatch(part)] for key, parts in scopes.items()}
     for key, value in attributes.items():
-        own = [part for part in re.findall(r"\[[^\]]*\]", old.get(key, "")) if not _SCOPES.fullmatch(part)]
-        merged[key] = ",".join([value, *own]) if key.startswith("max_run") else _same(old.get(key), value)
-        if own and key.startswith("max_run"):
+        merged[key] = ",".join([value, *own[key]]) if key in own else _same(old.get(key), value)
+        if own.get(key):
             result.notes.append(
-                f"Queue {name}: the limits {', '.join(own)} of {key} are kept; no simulation knew them."
+                f"Queue {name}: the limits {', '.join(own[key])} of {key} are kept; no simulation knew them."
             )
-    for key in ("max_run", "max_run_res.ncpus"):
-        own = [part for part in re.findall(r"\[[^\]]*\]", old.get(key, "")) if not _SCOPES.fullmatch(part)]
-        if own and key not in attributes:
-            merged[key] = ",".join(own)
+    merged |= {key: ",".join(parts) for key, parts in own.items() if parts and key not in attributes}
     foreign = [
         key for key in kept if key.startswith(("resources_min.", "resources_max.", "acl_")) and _turns_away(key, kept)
     ]

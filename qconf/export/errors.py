@@ -6,9 +6,8 @@ import re
 
 from qconf.config import POOL_SUFFIX
 from qconf.errors import QconfError
+from qconf.history.names import LEGAL, LONGEST_NAME
 
-QUEUE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,14}")
-POOLED_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,12}")
 HOST_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
 
 
@@ -18,9 +17,8 @@ class ExportError(QconfError):
 
 def checked_queue(name: str, *, pooled: bool = False) -> str:
     """Return a queue name that PBS takes, or raise `ExportError`; nothing is ever escaped or shortened."""
-    pattern = POOLED_NAME if pooled else QUEUE_NAME
-    if not pattern.fullmatch(name):
-        most = 13 if pooled else 15
+    most = LONGEST_NAME - len(POOL_SUFFIX) if pooled else LONGEST_NAME
+    if not LEGAL.fullmatch(name) or len(name) > most:
         why = f", since {POOL_SUFFIX} is appended for the pool" if pooled else ""
         raise ExportError(
             f"queue name {name!r}: PBS takes 1 to {most} letters, digits, _ and -, a letter first{why}. "

@@ -12,12 +12,14 @@ from dataclasses import dataclass, replace
 
 from parsim.formula import parse as parse_formula
 from qconf.export import qmgr
+from qconf.export.errors import HOST_NAME
 from qconf.export.server import Server, is_true, is_type, seconds
+from qconf.history.names import LEGAL
 
 Check = Callable[[str], str | None]
 
-_OBJECT_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,14}(?:@default)?")
-_HOST_NAME = re.compile(r"(?:@default|[A-Za-z0-9][A-Za-z0-9_.-]{0,62})")
+_OBJECT_NAME = re.compile(rf"{LEGAL.pattern}(?:@default)?")
+_HOST_NAME = re.compile(rf"@default|{HOST_NAME.pattern}")
 _LIMIT = re.compile(r"\[(?:o:PBS_ALL|[ugp]:[A-Za-z0-9_.-]+)=[0-9]{1,10}\]")
 
 

@@ -13,6 +13,9 @@ from qconf.config import ConfigError, MachineConfig, QueueConfig, SiteConfig
 from qconf.errors import InputError
 from qconf.export.nodes import expand
 from qconf.export.pbs_init import Found
+from qconf.history.times import slurm_limit
+
+UNLIMITED = ("UNLIMITED", "INFINITE")
 
 
 def init_slurm(path: str | Path, *, cores: int | None = None, name: str | None = None) -> Found:
@@ -123,10 +126,11 @@ def _queue(fields: dict[str, str], size: int, total: int, warnings: list[str], p
         warnings.append(f"{name}: State={fields['state']}, left out")
         return None
     try:
-        least, most = int(fields.get("minnodes", "0")), fields.get("maxnodes", "UNLIMITED").upper()
-        upto = _minutes(fields.get("maxtime", "UNLIMITED"))
+        least = int(fields.get("minnodes", "0"))
+        most, longest = (fields.get(key, "UNLIMITED").upper() for key in ("maxnodes", "maxtime"))
+        upto = MAX_DURATION if longest in UNLIMITED else min(slurm_limit(longest), MAX_DURATION)
         tier, factor = (int(fields.get(key, "1")) for key in ("prioritytier", "priorityjobfactor"))
-        widest = MAX_CORES if most in ("UNLIMITED", "INFINITE") else int(most) * size
+        widest = MAX_CORES if most in UNLIMITED else int(most) * size
         narrowest = max(1, (least - 1) * size + 1)
         if narrowest > min(widest, total) or not upto:
             warnings.append(f"{name}: left out, no job can enter it")
@@ -149,22 +153,6 @@ def _queue(fields: dict[str, str], size: int, total: int, warnings: list[str], p
         raise InputError(
             f"is not understood: {error}", file=path, line=line, field="PartitionName", value=name
         ) from error
-
-
-def _minutes(text: str) -> int:
-    """Read Slurm's time: minutes, minutes:seconds, hours:minutes:seconds, days-hours[:minutes[:seconds]]."""
-    if text.upper() in ("UNLIMITED", "INFINITE"):
-        return MAX_DURATION
-    match = re.fullmatch(r"(?:([0-9]{1,6})-)?([0-9]{1,9})(?::([0-9]{1,2}))?(?::([0-9]{1,2}))?", text)
-    if match is None:
-        raise ValueError(f"{text!r} is no time")
-    days, *rest = match.groups()
-    parts = [int(part) for part in rest if part is not None]
-    if days is not None:
-        hours, minutes, seconds = (*parts, 0, 0)[:3]
-    else:
-        hours, minutes, seconds = {1: (0, *parts, 0), 2: (0, *parts), 3: tuple(parts)}[len(parts)]
-    return min(int(days or 0) * 86400 + hours * 3600 + minutes * 60 + seconds, MAX_DURATION)
 
 
 def _divided(

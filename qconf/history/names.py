@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-LEGAL = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,14}")
+LONGEST_NAME = 15  #: characters that PBS takes
+LEGAL = re.compile(rf"[A-Za-z][A-Za-z0-9_-]{{0,{LONGEST_NAME - 1}}}")
 
 
 def legal_names(names: Sequence[str]) -> dict[str, str]:
@@ -25,9 +26,9 @@ def legal_names(names: Sequence[str]) -> dict[str, str]:
 
 def _invent(name: str, taken: set[str]) -> str:
     stem = re.sub(r"[^A-Za-z0-9_-]+", "-", name).strip("-_") or "queue"
-    stem = (stem if stem[0].isascii() and stem[0].isalpha() else f"q{stem}")[:15]
+    stem = (stem if stem[0].isascii() and stem[0].isalpha() else f"q{stem}")[:LONGEST_NAME]
     candidate, number = stem, 2
     while candidate in taken:
         tail = f"-{number}"
-        candidate, number = stem[: 15 - len(tail)] + tail, number + 1
+        candidate, number = stem[: LONGEST_NAME - len(tail)] + tail, number + 1
     return candidate

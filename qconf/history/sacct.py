@@ -12,7 +12,7 @@ from functools import lru_cache
 from qconf.errors import InputError
 from qconf.history.records import LIMITS, UNKNOWN, Drop, Records, SourceInfo, drop_table, job_table
 from qconf.history.sources import Source
-from qconf.history.times import zone
+from qconf.history.times import slurm_limit, zone
 
 COMMAND = (
     "sacct -a -D --parsable2 -o "
@@ -33,7 +33,6 @@ WANTED = (
 )
 NO_TIME = {"", "unknown", "none", "n/a"}
 NO_LIMIT = {"", "unlimited", "partition_limit", "infinite", "none", "unknown", "n/a"}
-LIMIT = re.compile(r"(?:(\d{1,6})-)?(\d{1,10})(?::(\d{1,2}))?(?::(\d{1,2}))?")
 STEP = re.compile(r"[^.\s]+\.\S+")
 WAITING = {"pending", "requeued", "requeue_hold", "requeue_fed", "resv_del_hold", "special_exit"}
 ALIVE = {"running", "suspended", "completing", "configuring", "resizing", "signaling", "stage_out", "stopped"}
@@ -270,18 +269,8 @@ class _Clock:
 
 @lru_cache(maxsize=65536)
 def _limit(text: str) -> int:
-    """Seconds of a limit as Slurm writes it: minutes, MM:SS, HH:MM:SS, D-HH[:MM[:SS]]; 0 if there is none."""
-    if text.lower() in NO_LIMIT:
-        return 0
-    match = LIMIT.fullmatch(text)
-    if match is None:
-        raise ValueError(f"time limit {text[:40]!r}")
-    days, first, second, third = match.groups()
-    if days is not None:
-        return ((int(days) * 24 + int(first)) * 60 + int(second or 0)) * 60 + int(third or 0)
-    if third is not None:
-        return (int(first) * 60 + int(second)) * 60 + int(third)
-    return int(first) * 60 + int(second or 0)
+    """Seconds of a limit as Slurm writes it; 0 if there is none."""
+    return 0 if text.lower() in NO_LIMIT else slurm_limit(text)
 
 
 @lru_cache(maxsize=65536)

@@ -12,8 +12,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from qconf.errors import InputError
+from qconf.history.records import UNKNOWN
 
 ISO = re.compile(r"\d{4}-\d{2}-\d{2}")
+LIMIT = re.compile(r"(?:([0-9]{1,6})-)?([0-9]{1,10})(?::([0-9]{1,2}))?(?::([0-9]{1,2}))?")
 
 
 def zone(name: str) -> tzinfo:
@@ -52,10 +54,25 @@ def instant(text: str, where: tzinfo = UTC) -> int:
         raise ValueError("out of range") from error
 
 
-def parse_column(
-    texts: pd.Series, read: Callable[[str], int], unknown: int = -1
-) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Read a column: numbers as they are, nothing as `unknown`, the rest by `read`, each spelling once.
+def slurm_limit(text: str) -> int:
+    """Read a limit as Slurm writes it, minutes, MM:SS, HH:MM:SS or D-HH[:MM[:SS]], as seconds.
+
+    Raises
+    ------
+    ValueError
+        It is none.
+    """
+    match = LIMIT.fullmatch(text)
+    if match is None:
+        raise ValueError(f"time limit {text[:40]!r}")
+    days, first, second, third = match.groups(default="0")
+    if match[1] or match[4]:
+        return ((int(days) * 24 + int(first)) * 60 + int(second)) * 60 + int(third)
+    return int(first) * 60 + int(second)
+
+
+def parse_column(texts: pd.Series, read: Callable[[str], int]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """Read a column: numbers as they are, nothing as `UNKNOWN`, the rest by `read`, each spelling once.
 
     Returns
     -------
@@ -68,14 +85,14 @@ def parse_column(
     strange = ~np.isfinite(values)
     if strange.any():
         rest = texts[strange].str.strip()
-        answers = {text: _try(read, text, unknown) for text in rest.unique().tolist()}
+        answers = {text: _try(read, text) for text in rest.unique().tolist()}
         values[strange] = [answers[text] for text in rest.tolist()]
     return values, np.isnan(values)
 
 
-def _try(read: Callable[[str], int], text: str, unknown: int) -> float:
+def _try(read: Callable[[str], int], text: str) -> float:
     if not text:
-        return unknown
+        return UNKNOWN
     try:
         return float(read(text))
     except ValueError:

@@ -81,7 +81,7 @@ def _label(name: str) -> str:
 
 def is_baseline(name: str) -> bool:
     """Tell whether a row is there to be compared with."""
-    return name == "current" or name in BASELINES or name.startswith("shared")
+    return name in ("current", *BASELINES)
 
 
 def _legend(axes: Any, recommendation: Recommendation, barred: Sequence[str], line: bool) -> None:  # noqa: ANN401

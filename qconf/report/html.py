@@ -31,16 +31,12 @@ STRATEGY_COLUMNS = (
 )
 QUEUE_COLUMNS = (("jobs", "jobs", wording.count), *STRATEGY_COLUMNS[:4])
 
-#: Settings that say how it was computed, not what: they change no number of the answer.
-UNSHOWN = frozenset({"workers", "resume", "out", "json", "progress"})
-
 
 def render(
     recommendation: Recommendation,
     figures: Mapping[str, str],
     *,
     history: History | None = None,
-    timezone: str | None = None,
     warnings: Sequence[str] = (),
     export: Mapping[str, str] | None = None,
     refused: str = "",
@@ -53,9 +49,7 @@ def render(
     figures : dict of str to str
         Name to SVG text, from `qconf.report.figures.figures`.
     history : History, optional
-        What was read: adds what was dropped and changed, and gives the time zone.
-    timezone : str, optional
-        Of the dates, where `history` does not say it.
+        What was read: adds what was dropped and changed, and gives the time zone, else UTC.
     warnings : sequence of str
     export : dict of str to str, optional
         The files of pbs/, as `qconf.export.export_pbs` gives them.
@@ -67,7 +61,7 @@ def render(
     str
         HTML without any reference to another file but pbs/PLAN.md.
     """
-    zone = timezone or (history.timezone if history is not None else "UTC")
+    zone = "UTC" if history is None else history.timezone
     return page(
         "report.html.j2",
         figures,
@@ -108,8 +102,8 @@ def page(template: str, figures: Mapping[str, str], captions: Mapping[str, str],
 
 
 def settings_shown(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings on which the answer depends, by name."""
-    return {key: settings[key] for key in sorted(settings) if key not in UNSHOWN}
+    """Return the settings on which the answer depends, by name: all but how many workers there were."""
+    return {key: settings[key] for key in sorted(settings) if key != "workers"}
 
 
 def settings_rows(settings: Mapping[str, Any]) -> list[tuple[str, str]]:

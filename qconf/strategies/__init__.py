@@ -130,11 +130,6 @@ class Proposal:
     system: System | None = None
     runtimes: Runtimes | None = None
 
-    @property
-    def exportable(self) -> bool:
-        """Whether `config` says it all."""
-        return not self.why_not
-
     def simulate(self, month: Month) -> Schedule:
         """Simulate all jobs of a month as proposed, from an empty machine."""
         return simulate(month.routed(self.config, self.runtimes), self.system or self.config.system())
@@ -148,8 +143,10 @@ class Proposal:
 
         Raises
         ------
+        ValueError
+            The schedule of another month, or of another proposal.
         InputError
-            A discipline that has no such story.
+            This proposal is a planning discipline, which has no such story.
         """
         workload, system = month.routed(self.config, self.runtimes), self.system or self.config.system()
         return explain(workload, system, schedule, job, names=names)

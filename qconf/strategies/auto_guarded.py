@@ -1,6 +1,6 @@
 """`auto-guarded`: `auto`, with priorities for queues whose longest waits would grow, whatever that costs.
 
-`auto` weighs tails against means; what it finds may be barred by the guard rails. This finds what they let through.
+`auto` weighs tails against means; what it finds may be barred by the guard rails. This looks for what they let through.
 """
 
 from __future__ import annotations
@@ -11,5 +11,8 @@ from qconf.tuning.month import Month
 
 
 def propose(month: Month, options: Options) -> Proposal:
-    """Search as `auto` does, among what keeps every queue's 95 % wait, and the longest wait, in bounds."""
+    """Search as `auto` does, among what keeps every queue's 95 % wait, and the longest wait, in bounds.
+
+    Where no priorities do that and gain anything, or these may not be changed, the best order stays as `auto` finds it.
+    """
     return search(month, options, guard=True)

@@ -23,8 +23,8 @@ def propose(month: Month, options: Options) -> Proposal:
             "weighted_wait": round(free.tabulated, 1),
             "constrained_units": tight.tabulated_units.tolist(),
             "constrained_weighted_wait": round(tight.tabulated, 1),
-            "proven": not free.doubts,
-            "why_not": free.doubts,
+            "proven": not tight.doubts,
+            "why_not": tight.doubts,
             "notes": poverty(month, space),
         }
     ]

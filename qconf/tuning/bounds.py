@@ -112,26 +112,32 @@ def least_slack(low: Sizes, share: NDArray[np.float64], total: int) -> float:
     bound = np.flatnonzero(share > 0)
     if bound.size < 2:
         return 0.0
+
+    def feasible(slack: float) -> bool:
+        return outermost(np.zeros(low.size), low, total, *proportional_matrix(share, slack)) is not None
+
     lo, hi = 0.0, 1.0
-    if _feasible(low, share, total, lo):
+    if feasible(lo):
         return lo
     for _ in range(20):
         middle = (lo + hi) / 2
-        lo, hi = (lo, middle) if _feasible(low, share, total, middle) else (middle, hi)
+        lo, hi = (lo, middle) if feasible(middle) else (middle, hi)
     return hi
 
 
-def _feasible(low: Sizes, share: NDArray[np.float64], total: int, slack: float) -> bool:
-    matrix, limit = proportional_matrix(share, slack)
+def outermost(
+    goal: NDArray[np.float64], low: Sizes, total: int, matrix: NDArray[np.float64], limit: NDArray[np.float64]
+) -> NDArray[np.float64] | None:
+    """Return the fractions above `low` with ``matrix @ fractions <= limit`` that have the least `goal`, if any."""
     answer = linprog(
-        np.zeros(low.size),
+        goal,
         A_ub=matrix if len(matrix) else None,
         b_ub=limit if len(matrix) else None,
         A_eq=np.ones((1, low.size)),
         b_eq=[1.0],
         bounds=[(value / total, 1.0) for value in low],
     )
-    return bool(answer.status == 0)
+    return answer.x if answer.status == 0 else None
 
 
 def proportional_matrix(

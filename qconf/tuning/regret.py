@@ -7,7 +7,7 @@ another order than fcfs play a part, the table is an estimate and a local search
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -39,9 +39,10 @@ class Optimum:
     tabulated : float
         What the table says there; ``wait`` where there are no doubts.
     doubts : str
-        Why the table is not the simulator's own sum, and `units` only the best that was found; empty if proven.
+        Why the table is not the simulator's own sum, and `units` only the best that was found, or why it is the free
+        one; empty if proven.
     simulations : int
-        That the local search took.
+        That the local search took, but for those of begins that were worse than another.
     """
 
     units: Sizes
@@ -124,7 +125,10 @@ def cheap(month: Month, space: Room) -> bool:
 
 
 def optimum(month: Month, space: Room, bounds: Bounds | None, workers: int = 1) -> Optimum:
-    """Return the best division, free or under dp-nlp's bounds; a month remembers it."""
+    """Return the best division, free or under dp-nlp's bounds; a month remembers it.
+
+    Where no division keeps the bounds it is the free one, and `doubts` say so.
+    """
     limits = None if bounds is None else (tuple(bounds.low.tolist()), bounds.slack)
     return month.remember(("optimum", limits), lambda: _optimum(month, space, bounds, workers))
 
@@ -133,6 +137,9 @@ def _optimum(month: Month, space: Room, bounds: Bounds | None, workers: int) -> 
     table = month.remember("table", lambda: tabulate(month, space, workers))
     tabulated, least = solve(table, space, bounds)
     doubts = estimated(month)
+    if tabulated is None:
+        free = optimum(month, space, None, workers)
+        return replace(free, doubts=", ".join(filter(None, (doubts, "no division keeps the constraints"))))
     if not doubts:
         return Optimum(tabulated, least, tabulated, least, "", 0)
     pp = proportional(month, space)
@@ -141,17 +148,11 @@ def _optimum(month: Month, space: Room, bounds: Bounds | None, workers: int) -> 
     return Optimum(units, wait, tabulated, least, doubts, tried)
 
 
-def solve(table: WaitTable, space: Room, bounds: Bounds | None = None) -> tuple[Sizes, float]:
-    """Return the best division by the table, free or under dp-nlp's bounds, and its weighted mean wait."""
+def solve(table: WaitTable, space: Room, bounds: Bounds | None = None) -> tuple[Sizes | None, float]:
+    """Return the best division by the table, free or under dp-nlp's bounds, and its weighted mean wait, if any."""
     if bounds is None:
-        units, least = best_division(table.cost, space.widest, np.full_like(space.widest, space.total), space.total)
-    else:
-        units, least = best_proportional_division(
-            table.cost, bounds.low, space.total, bounds.share, bounds.slack, tolerance=1
-        )
-    if units is None:
-        return solve(table, space)
-    return units, least
+        return best_division(table.cost, space.widest, np.full_like(space.widest, space.total), space.total)
+    return best_proportional_division(table.cost, bounds.low, space.total, bounds.share, bounds.slack, tolerance=1)
 
 
 def estimated(month: Month) -> str:

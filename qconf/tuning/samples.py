@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import linprog
 from scipy.stats import qmc
 
-from qconf.tuning.bounds import Bounds, proportional_matrix
+from qconf.tuning.bounds import Bounds, outermost, proportional_matrix
 from qconf.tuning.sizes import Sizes, apportion
 
 DRAWN_AT_MOST = 2**13
@@ -61,20 +60,10 @@ def _corners(total: int, bounds: Bounds) -> NDArray[np.float64]:
 
     The proportional constraint holds to half a unit, so that it does to one when sizes are rounded.
     """
-    matrix, limit = proportional_matrix(bounds.share, bounds.slack, 0.5 / total)
-    found = []
-    for goal in (*np.eye(bounds.low.size), *-np.eye(bounds.low.size)):
-        end = linprog(
-            goal,
-            A_ub=matrix if len(matrix) else None,
-            b_ub=limit if len(matrix) else None,
-            A_eq=np.ones((1, bounds.low.size)),
-            b_eq=[1.0],
-            bounds=[(value / total, 1.0) for value in bounds.low],
-        )
-        if end.status == 0 and end.x is not None:
-            found.append(end.x * total)
-    return np.array(found).reshape(-1, bounds.low.size)
+    constraint = proportional_matrix(bounds.share, bounds.slack, 0.5 / total)
+    goals = (*np.eye(bounds.low.size), *-np.eye(bounds.low.size))
+    ends = [outermost(goal, bounds.low, total, *constraint) for goal in goals]
+    return np.array([end * total for end in ends if end is not None]).reshape(-1, bounds.low.size)
 
 
 def _gaps(count: int, k: int, seed: int) -> NDArray[np.float64]:

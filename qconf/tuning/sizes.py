@@ -32,8 +32,6 @@ class Room:
         Least units of each: its widest job of the history, or what its narrowest may ask for.
     unit : int
         Cores of a unit.
-    rest : int
-        Cores that make no whole unit; the largest partition gets them.
     kept : tuple of (int, int)
         Queues whose partition the configuration marks as fixed, and its cores: not divided.
     """
@@ -42,7 +40,6 @@ class Room:
     total: int
     widest: NDArray[np.int64]
     unit: int
-    rest: int
     kept: tuple[tuple[int, int], ...] = ()
 
     def cores(self, units: Sizes, count: int) -> list[int]:
@@ -51,7 +48,6 @@ class Room:
         for queue, size in self.kept:
             sizes[queue] = size
         sizes[self.queues] = units * self.unit
-        sizes[self.queues[int(np.argmax(units))]] += self.rest
         return [int(size) for size in sizes]
 
 
@@ -82,7 +78,7 @@ def room(month: Month) -> Room:
             f"the widest jobs of the queues need {int(widest.sum() * unit)} of {free} cores together: "
             "no partitions can hold them"
         )
-    return Room(queues, total, widest, unit, free - total * unit, kept)
+    return Room(queues, total, widest, unit, kept)
 
 
 def poverty(month: Month, space: Room) -> list[str]:

@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 
 from parsim.system import LIMITS
 from parsim.workload import MAX_DURATION
-from qconf.config import QueueConfig, SiteConfig, format_duration, lost_job
+from qconf.config import POOL_SUFFIX, QueueConfig, SiteConfig, format_duration, lost_job
+from qconf.history.names import LONGEST_NAME
 from qconf.tuning.judging import touched
 from qconf.tuning.month import Month, Runtimes, UnroutableError
 from qconf.tuning.sizes import apportion
 
-LONGEST_NAME = 13
 ANY_RUNTIME = (0, MAX_DURATION)
 
 
@@ -163,14 +163,14 @@ def _second(layout: Layout, queue: QueueConfig) -> QueueConfig:
 
 
 def free_name(name: str, taken: Iterable[str]) -> str:
-    """Return a name like `name` that no queue has and that PBS takes."""
+    """Return a name like `name` that no queue has and that PBS takes, with the suffix of a pool too."""
     stem = re.sub(r"[^A-Za-z0-9_-]", "_", name)
     stem = stem if stem[0].isascii() and stem[0].isalpha() else f"q{stem}"
     used = {other.lower() for other in taken}
     number = 2
     while True:
         suffix = f"-{number}"
-        found = stem[: LONGEST_NAME - len(suffix)] + suffix
+        found = stem[: LONGEST_NAME - len(POOL_SUFFIX + suffix)] + suffix
         if found.lower() not in used:
             return found
         number += 1

@@ -121,6 +121,17 @@ def test_only_what_time_changes_is_left_to_the_event_loop() -> None:
     assert not parse("queue_priority / walltime").uses_eligible_time
 
 
+def test_what_is_written_twice_is_computed_once() -> None:
+    assert len(parse("walltime ** 1.3 * eligible_time / walltime ** 1.3").column_codes) == 1
+    assert len(parse("walltime ** 1.3 * eligible_time / walltime ** 1.4").column_codes) == 2
+
+
+@pytest.mark.parametrize(("text", "count"), [("min({})", "2 to 16"), ("pow({})", "2"), ("max(1)", "2 to 16")])
+def test_a_wrong_number_of_arguments_is_told_the_right_one(text: str, count: str) -> None:
+    with pytest.raises(ValueError, match=f"takes {count} arguments$"):
+        parse(text.format(", ".join(["walltime"] * 17)))
+
+
 def test_other_constants_are_other_numbers_of_the_same_program() -> None:
     one, other = parse("eligible_time / walltime ** 1.3"), parse("eligible_time / walltime ** 2")
     assert one.code.tolist() == other.code.tolist()

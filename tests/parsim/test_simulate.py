@@ -208,6 +208,10 @@ def small(**changes: object) -> Workload:
         ({"submit": [0.5, 1]}, "submit"),
         ({"submit": [float("nan"), 1]}, "submit"),
         ({"submit": [0, 2**40]}, "submit"),
+        ({"submit": np.array([2**63 + 5, 2**63 + 5], np.uint64)}, r"submit\[0\]: 9223372036854775813 is outside"),
+        ({"submit": [1e300, 1e300]}, r"submit\[0\]: 1e\+300 is outside"),
+        ({"submit": [2**70, 2**70]}, r"submit\[0\]: 1180591620717411303424 is outside"),
+        ({"submit": [2**63 - 10, 2**63 - 10]}, r"submit\[0\]: 9223372036854775798 is outside"),
         ({"cores": [1]}, "cores"),
         ({"queue": [0, -1]}, "queue"),
         ({"user": [0, -2]}, "user"),
@@ -217,6 +221,15 @@ def small(**changes: object) -> Workload:
 def test_a_workload_that_cannot_be_is_refused(changes: dict[str, object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         small(**changes)
+
+
+@pytest.mark.parametrize("first", [-(2**61), 2**61 - 1])
+def test_the_clock_may_begin_as_far_from_0_as_is_allowed(first: int) -> None:
+    system, now = System.single(2), simulate(small(), System.single(2))
+    jobs = small(submit=[first, first + 1])
+    far = simulate(jobs, system)
+    assert (far.end - first).tolist() == now.end.tolist()
+    assert not check_schedule(jobs, system, far)
 
 
 @pytest.mark.parametrize(
@@ -295,6 +308,7 @@ def test_what_is_no_whole_number_is_refused_of_the_machine(value: object) -> Non
         (small(cores=[1, 5]), System(4, [Queue(partition=4)], "partitioned"), r"cores\[1\]: 5 is wider"),
         (small(cores=[5, 1]), System(4, [Queue(partition=2)], "hybrid", pool=Pool(2)), r"cores\[0\]: 5 is wider"),
         (small(queue=[0, 1]), System.single(4), "queue"),
+        (small(queue=[0, 2**31 - 1]), System.single(4), r"queue\[1\]: 2147483647, but the system has 1 queues"),
         (small(queue=[0, 1]), System(4, mode="multiqueue"), r"queue\[1\]: 1, but the system has 1 queues"),
         (small(), System(4, [Queue(max_run_cores=1)]), "max_run_cores"),
         (small(user=[0, 0]), System(4, [Queue(max_user_cores=1)]), "max_user_cores"),

@@ -1,6 +1,7 @@
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 
 import pytest
 
@@ -72,9 +73,15 @@ def test_nothing_that_was_given_becomes_markup():
 
 @pytest.mark.parametrize("verdict", ["CHANGE", "KEEP"])
 def test_as_it_was_reviewed(verdict):
-    text = render(small.recommendation(verdict), {}, timezone="Europe/Stockholm", export={"PLAN.md": ""})
+    text = render(small.recommendation(verdict), {}, export={"PLAN.md": ""})
     body = text[text.index("<body>") :]
     check_snapshot(f"report-{verdict.lower()}.html", body)
+
+
+def test_dates_are_those_of_the_historys_zone():
+    text = render(small.recommendation(), {}, history=replace(example.history(), timezone="Europe/Stockholm"))
+    assert "2016-02-01 01:00" in text
+    assert "Dates are those of zone Europe/Stockholm" in text
 
 
 def test_a_refused_export_is_said():

@@ -42,7 +42,7 @@ def tails(here, config):
 def test_copes(case, name):
     here = CASES[case]()
     proposal = propose(name, here)
-    assert proposal.exportable
+    assert not proposal.why_not
     assert uncovered(here.base, proposal.config) is None
     schedule = proposal.simulate(here)
     assert not proposal.verify(here, schedule)

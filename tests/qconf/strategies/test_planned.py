@@ -24,7 +24,7 @@ def test_plans_the_whole_machine_and_is_judged_by_its_own_rules(month, name):
     schedule = answer.simulate(month)
     np.testing.assert_array_equal(schedule.start, plan(month.workload, 48, name).schedule.start)
     assert answer.verify(month, schedule) == []
-    assert not answer.exportable
+    assert answer.why_not
     late = schedule.start.copy()
     late[5] += 1
     broken = type(schedule)(

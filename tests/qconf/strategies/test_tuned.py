@@ -56,7 +56,7 @@ def test_every_strategy_copes(case):
     for name in TUNED:
         proposal = propose(name, here, FEW)
         config = proposal.config
-        assert proposal.exportable
+        assert not proposal.why_not
         assert machine_of(config) == 64
         assert config == here.base or all(queue.partition % config.grid == 0 for queue in config.queues)
         assert uncovered(here.base, config) is None
@@ -312,7 +312,7 @@ def test_dqr_splits_by_real_runtime_for_study_only():
     here = bimodal()
     proposal = propose("dqr", here, Options(samples=30, split_on="runtime"))
     assert proposal.runtimes == ((0, 18000), (0, 2**31 - 1))
-    assert not proposal.exportable
+    assert proposal.why_not
     schedule = proposal.simulate(here)
     assert not proposal.verify(here, schedule)
     assert schedule.wait.mean() < here.simulate(propose("dqr", here, FEW).config).wait.mean()

@@ -88,6 +88,16 @@ def test_what_is_better_than_the_best_that_was_found_takes_its_place_if_it_is_al
     assert regret(here, space, bounds, outside).constrained == 1e9
 
 
+def test_constraints_that_no_division_keeps_are_not_taken_for_kept():
+    here = month(site(*TINY, cores=24), jobs=200)
+    space = room(here)
+    bounds = replace(lower_bounds(here, space, 0.3, 0.9), low=space.widest + space.total)
+    tight, free = optimum(here, space, bounds), optimum(here, space, None)
+    assert tight.doubts == "no division keeps the constraints"
+    assert tight.wait == free.wait
+    assert not regret(here, space, bounds, free.units).proven
+
+
 def test_a_regret_in_figures():
     entry = Regret(120.0, 100.0, 80.0, proven=True).decision()
     assert (entry["above_constrained_percent"], entry["above_free_percent"]) == (20.0, 50.0)
