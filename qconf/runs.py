@@ -6,7 +6,6 @@ import hashlib
 import json
 import os
 import platform
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
@@ -285,29 +284,13 @@ def _export(
     except ExportError as error:
         return {"PLAN.md": REFUSED.format(verdict=_nothing(recommendation), why=error)}, str(error), ()
     files = dict(found.files)
-    plan = files["PLAN.md"]
-    if current is None:
-        files.pop("rollback.qmgr", None)
-        plan = _without_rollback(plan)
-    title, _, rest = plan.partition("\n")
+    title, _, rest = files["PLAN.md"].partition("\n")
     files["PLAN.md"] = f"{title}\n{_nothing(recommendation)}{rest}"
     return files, "", tuple(found.notes)
 
 
 def _nothing(recommendation: Recommendation) -> str:
     return "" if recommendation.verdict == "CHANGE" else KEPT
-
-
-def _without_rollback(plan: str) -> str:
-    """Take out of a plan what it says about a rollback that nobody can know."""
-    head, undo, _ = plan.partition("\n## Undo\n")
-    head = re.sub(
-        r",\s+and\s+`rollback\.qmgr`.*?earlier\s+values\.",
-        "\nand can take nothing back: what to go back to is not known.",
-        head,
-        flags=re.DOTALL,
-    )
-    return head + (undo + "\n" + BY_HAND if undo else "")
 
 
 ASSUMED = (
@@ -317,13 +300,6 @@ ASSUMED = (
 KEPT = """
 > **KEEP: nothing to load.** Nothing did better than the current configuration beyond doubt. This is what the
 > scripts for the configuration *as it stands* look like, for reference.
-"""
-BY_HAND = """There is no rollback script. By hand, from the files that step 1 saved:
-
-1. Move waiting jobs out of the queues that were created (those that `print_server.before` does not have), let
-   running ones end, and delete these queues.
-2. Set back what differs: `qmgr -c 'print server' | diff print_server.before -`.
-3. Copy `sched_config.before` back to sched_priv/sched_config and send pbs_sched a HUP.
 """
 REFUSED = """# No scripts for PBS
 {verdict}

@@ -47,7 +47,8 @@ def export_pbs(
     ----------
     config : SiteConfig
     current : Server or str, optional
-        What the server holds, or the text that ``print server`` gave; only the difference is written then.
+        What the server holds, or the text that ``print server`` gave; only the difference is written then, with a
+        rollback.
     nodes : sequence of Node, optional
         The nodes that the queues may use, from `qconf.export.nodes.read_nodes`.
     binding : {"qlist", "limits"}
@@ -97,14 +98,15 @@ def prepare_pbs(
     if parted:
         title = "Which nodes belong to which queue. Load with: qmgr -a < nodes.qmgr"
         files["nodes.qmgr"] = _script(title, {"nodes": node_lines} if node_lines else {})
-    last = ("queues to delete", "resources to delete")  # nodes let go of a resource before it can be deleted
-    rollback = {title: lines for title, lines in back.items() if title not in last}
-    if node_back:
-        rollback["nodes"] = node_back
-    rollback.update({title: back[title] for title in last if title in back})
-    files["rollback.qmgr"] = _script(
-        "Takes back what queues.qmgr and nodes.qmgr did: qmgr -a < rollback.qmgr", rollback
-    )
+    if current is not None:  # else it would delete what it does not know to have been there before
+        last = ("queues to delete", "resources to delete")  # nodes let go of a resource before it can be deleted
+        rollback = {title: lines for title, lines in back.items() if title not in last}
+        if node_back:
+            rollback["nodes"] = node_back
+        rollback.update({title: back[title] for title in last if title in back})
+        files["rollback.qmgr"] = _script(
+            "Takes back what queues.qmgr and nodes.qmgr did: qmgr -a < rollback.qmgr", rollback
+        )
     if goal.closed:
         files["cleanup.qmgr"] = _script(
             "Deletes the closed queues; when their last job has ended: qmgr -a < cleanup.qmgr",
@@ -230,7 +232,7 @@ def _plan(
     steps = _steps(goal, files, counts, before)
     stop, start = _switches(route, before, undone=True)
     new = [name for name in goal.new if name != route]
-    back_to = before.attributes.get("default_queue", "workq") if known else "OLD_QUEUE"
+    back_to = before.attributes.get("default_queue", "workq")
     moves = [f"qselect -q {name} -s QHW | xargs -r -n 1 qmove {back_to}" for name in new]
     if "qconf-promote" in files:
         stop.insert(0, _STOP_PROMOTION)
@@ -243,6 +245,7 @@ def _plan(
         table=table,
         notes=goal.notes,
         steps=steps,
+        promoted=_STOP_PROMOTION if "qconf-promote" in files else "",
         undo_stop=stop,
         undo_moves=moves or ["# no queue was created"],
         undo_commands=["qmgr -a < rollback.qmgr", _SCHED_BACK],

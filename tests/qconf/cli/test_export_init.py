@@ -36,7 +36,7 @@ def test_export_leaves_nothing_of_an_earlier_one(site, tmp_path):
     (tmp_path / "out" / "mine.txt").write_text("kept")
     assert run("export", CRAY, "-o", tmp_path / "out").exit_code == 0
     names = {path.name for path in (tmp_path / "out").iterdir()}
-    assert names == {"queues.qmgr", "rollback.qmgr", "sched_config.changes", "PLAN.md", "export.json", "mine.txt"}
+    assert names == {"queues.qmgr", "sched_config.changes", "PLAN.md", "export.json", "mine.txt"}
 
 
 def test_export_replaces_and_takes_away_nothing_but_its_own(site, tmp_path):
