@@ -36,19 +36,33 @@ MEASURES = (
 
 
 def tables(found: Outcome) -> str:
-    """Write a table per metric, a column per strategy."""
-    names = list(dict.fromkeys(verdict.strategy for verdict in found.verdicts))
+    """Write a table and a figure per metric."""
     out = []
     for measure in MEASURES:
-        table = {(v.period, v.strategy): measure.write(v.summary[measure.metric]) for v in found.verdicts}
-        out += [
-            f"### Month by month: {measure.title}\n",
-            f"| month | {' | '.join(names)} |",
-            "|---|" + "---:|" * len(names),
-        ]
-        out += [f"| {label} | {' | '.join(table[label, name] for name in names)} |" for label in found.periods]
-        out += ["", f"![{measure.title}, month by month](figures/study-{_file(measure)}.svg)\n"]
+        out += [f"### Month by month: {measure.title}\n", _table(found, measure)]
+        out += [f"![{measure.title}, month by month](figures/study-{_file(measure)}.svg)\n"]
     return "\n".join(out)
+
+
+def folded(found: Outcome) -> str:
+    """Write the tables of a long log, folded up."""
+    out = []
+    for measure in MEASURES:
+        out += [
+            f"<details><summary>Month by month: {measure.title}</summary>\n",
+            _table(found, measure),
+            "</details>\n",
+        ]
+    return "\n".join(out)
+
+
+def _table(found: Outcome, measure: Measure) -> str:
+    """Write a row per month, a column per strategy."""
+    names = list(dict.fromkeys(verdict.strategy for verdict in found.verdicts))
+    table = {(v.period, v.strategy): measure.write(v.summary[measure.metric]) for v in found.verdicts}
+    rows = [[label, *(table[label, name] for name in names)] for label in found.periods]
+    lines = [f"| month | {' | '.join(names)} |", "|---|" + "---:|" * len(names)]
+    return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows), ""])
 
 
 def figures(found: Outcome) -> dict[str, str]:

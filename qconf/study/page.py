@@ -63,7 +63,7 @@ def write(generated: Outcome | None, settings: Sequence[Outcome], logs: Sequence
     if elsewhere:
         parts += [cuts.section(elsewhere)]
     if logs:
-        parts += [_plainly(logs)]
+        parts += [_plainly(logs if generated is None else [generated, *logs])]
     return "\n".join(parts)
 
 
@@ -218,6 +218,7 @@ def _log(found: Outcome) -> str:
             f"## {found.piece.what}: {found.periods[0]} to {found.periods[-1]}, {found.jobs} jobs judged\n",
             f"{source}, Parallel Workloads Archive, with the queues of configs/{found.piece.config}.{left}\n",
             _strategies(found),
+            monthly.folded(found),
         ]
     )
 

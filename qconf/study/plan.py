@@ -67,7 +67,8 @@ CLAIMS = (
 
 def generated(options: Options, *, quick: bool) -> Piece:
     """Every strategy on the generated months."""
-    return Piece("generated", GENERATED, CRAY, QUICK_MONTHS if quick else None, options=options)
+    months = QUICK_MONTHS if quick else None
+    return Piece("generated", GENERATED, CRAY, months, options=options, what="Generated months")
 
 
 def logs(options: Options, *, quick: bool) -> list[Piece]:

@@ -180,7 +180,10 @@ def test_writes_the_page(traces, tmp_path, monkeypatch):
     assert "This is the quick study" in text
     assert "python -m qconf.study --quick" in text
     assert "| as it is |" in text
-    assert "## In plain words" in text
+    assert text.partition("## In plain words")[2].count("* Small: the least mean wait has") == 2  # generated, and a log
+    months = text.split("<details><summary>Month by month: mean wait, hours</summary>")[1].split("</details>")[0]
+    assert "| pp |" in months
+    assert text.count(months.strip()) == 2  # of the generated months too, which are the same here
     assert "| 20 days, from day 5 |" in text
     for line in text.splitlines():
         assert not line.startswith("|") or line.endswith("|")
