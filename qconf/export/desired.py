@@ -12,7 +12,7 @@ from qconf.export.errors import ExportError, checked_queue
 from qconf.export.lint import OLD_LIMITS
 from qconf.export.order import Priorities, formula, scale
 from qconf.export.server import Attributes, Server, destinations, is_true, is_type, seconds
-from qconf.export.unsaid import Binding, unsaid
+from qconf.export.unsaid import Binding, homeless, unsaid
 
 #: Attributes of an Execution queue that follow from the configuration; others stay as they are.
 MANAGED = (
@@ -181,11 +181,12 @@ def _put(result: Desired, before: Server, name: str, attributes: Attributes) -> 
     own = {key: [part for part in parts if not _SCOPES.fullmatch(part)] for key, parts in scopes.items()}
     for key, value in attributes.items():
         merged[key] = ",".join([value, *own[key]]) if key in own else _same(old.get(key), value)
-        if own.get(key):
-            result.notes.append(
-                f"Queue {name}: the limits {', '.join(own[key])} of {key} are kept; no simulation knew them."
-            )
     merged |= {key: ",".join(parts) for key, parts in own.items() if parts and key not in attributes}
+    result.notes += [
+        f"Queue {name}: the limits {', '.join(parts)} of {key} are kept; no simulation knew them."
+        for key, parts in own.items()
+        if parts
+    ]
     foreign = [
         key for key in kept if key.startswith(("resources_min.", "resources_max.", "acl_")) and _turns_away(key, kept)
     ]
@@ -269,7 +270,10 @@ def _put_server(result: Desired, before: Server, config: SiteConfig) -> None:
         result.server.attributes.pop("job_sort_formula", None)
     else:
         wanted |= {"job_sort_formula": text, "eligible_time_enable": "True"}
-    if "resources_default.walltime" not in before.attributes:
+    given = before.attributes.get("resources_default.walltime")
+    if given is not None:
+        result.notes += [f"Without a walltime: {text}." for text in homeless(config, seconds(given))]
+    else:
         default = _default_walltime(config)
         if default is not None:
             wanted["resources_default.walltime"] = format_clock(default)

@@ -88,6 +88,19 @@ def _pbsnodes(text: str) -> Iterator[Node]:
         )
 
 
+def check_machine(config: SiteConfig, nodes: Sequence[Node]) -> None:
+    """Raise ExportError if the nodes are not the machine of the configuration."""
+    size = config.machine.cores_per_node
+    if len(nodes) * size != config.machine.cores:
+        raise ExportError(
+            f"{len(nodes)} nodes of {size} cores are not the machine's {config.machine.cores}: "
+            f"give the {config.machine.cores // size} nodes that the queues may use, or set machine.cores_per_node"
+        )
+    odd = [node for node in nodes if node.cores not in (None, size)]
+    if odd:
+        raise ExportError(f"node {odd[0].name} has {odd[0].cores} cores, the configuration says {size} a node")
+
+
 def assign(config: SiteConfig, nodes: Sequence[Node]) -> dict[str, str]:
     """Say which Qlist every node is to have, moving as few nodes as possible from where they are.
 
@@ -108,14 +121,7 @@ def assign(config: SiteConfig, nodes: Sequence[Node]) -> dict[str, str]:
                 f"{name}: {cores} cores are not whole nodes of {size}; make the sizes multiples of {size}, "
                 "or export with --binding limits"
             )
-    if len(nodes) * size != config.machine.cores:
-        raise ExportError(
-            f"{len(nodes)} nodes of {size} cores are not the machine's {config.machine.cores}: "
-            f"give the {config.machine.cores // size} nodes that the queues may use, or set machine.cores_per_node"
-        )
-    odd = [node for node in nodes if node.cores not in (None, size)]
-    if odd:
-        raise ExportError(f"node {odd[0].name} has {odd[0].cores} cores, the configuration says {size} a node")
+    check_machine(config, nodes)
     reserved = [queue.name for queue in config.queues if queue.reservation]
     pooled = [queue.name + POOL_SUFFIX for queue in config.queues if not queue.reservation] if pool else []
     both = config.pool is not None and config.pool.placement == "combined"

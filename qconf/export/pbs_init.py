@@ -13,6 +13,7 @@ from qconf.errors import InputError
 from qconf.export.nodes import Node
 from qconf.export.order import recognise
 from qconf.export.server import Attributes, Server, destinations, is_true, is_type, seconds
+from qconf.export.unsaid import homeless
 
 _ENTITY = re.compile(r"\[([a-z]):([A-Za-z0-9_.-]+)=([0-9]+)\]")
 _UNDERSTOOD = re.compile(
@@ -247,14 +248,7 @@ class _Reader:
             elif limits[0] < queue.cores[1] < MAX_CORES or limits[1] < queue.walltime[1] < MAX_DURATION:
                 yield f"{queue.name}: {self.route}'s own limits turn some of its jobs away"
         default = self.time("server", self.server.attributes, "resources_default.walltime", 0)
-        for width in sorted({edge for queue in config.queues for edge in (queue.cores[0], queue.cores[1] + 1)}):
-            takers = [queue.name for queue in config.queues if queue.admits(width, None)]
-            if default and takers and not any(queue.admits(width, default) for queue in config.queues):
-                yield (
-                    f"a job of {width} cores that names no walltime is given {format_clock(default)} "
-                    f"(resources_default.walltime), with which no queue takes it ({', '.join(takers)} "
-                    "would by its cores)"
-                )
+        yield from homeless(config, default)
 
 
 class _Parts:

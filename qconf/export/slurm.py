@@ -121,6 +121,7 @@ def _places(config: SiteConfig, nodes: Sequence[Node] | None) -> dict[str, str]:
     """Say which nodes each partition has, as a host list."""
     if nodes is None:
         return {queue.name: "ALL" for queue in config.queues}
+    node_lists.check_machine(config, nodes)
     every = hostlist([node.name for node in nodes])
     if config.mode == "shared":
         return {queue.name: every for queue in config.queues}
@@ -174,13 +175,14 @@ def _sizes(config: SiteConfig, cores: tuple[int, int]) -> list[str]:
 
 
 def _qos(queue: QueueConfig) -> list[str]:
+    """Write the limits of a queue that has some; -1 takes back what an earlier configuration set."""
     limits = {
         "GrpJobs": queue.max_run,
         "GrpTRES=cpu": queue.max_run_cores,
         "MaxJobsPerUser": queue.max_user_run,
         "MaxTRESPerUser=cpu": queue.max_user_cores,
     }
-    return [f"{key}={limit}" for key, limit in limits.items() if limit is not None]
+    return [f"{key}={-1 if limit is None else limit}" for key, limit in limits.items()] if queue.limited else []
 
 
 def _unsaid(config: SiteConfig) -> Iterator[str]:

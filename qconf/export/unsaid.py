@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Literal
 
 from parsim.system import ORDERS
-from qconf.config import QueueConfig, SiteConfig, format_duration, lost_job
+from qconf.config import QueueConfig, SiteConfig, format_clock, format_duration, lost_job
 
 Binding = Literal["qlist", "limits"]
 
@@ -91,6 +91,17 @@ def _counted_otherwise(config: SiteConfig, *, capped: bool) -> Iterator[str]:
             f"For {' and '.join(counts)} PBS counts the cores that jobs ask for; the simulator, those of the whole "
             "nodes they are given."
         )
+
+
+def homeless(config: SiteConfig, default: int | None) -> Iterator[str]:
+    """Name jobs that no queue takes with the walltime that the server gives those that name none; seconds."""
+    for width in sorted({edge for queue in config.queues for edge in (queue.cores[0], queue.cores[1] + 1)}):
+        takers = [queue.name for queue in config.queues if queue.admits(width, None)]
+        if default and takers and not any(queue.admits(width, default) for queue in config.queues):
+            yield (
+                f"a job of {width} cores that names no walltime is given {format_clock(default)} "
+                f"(resources_default.walltime), with which no queue takes it ({', '.join(takers)} would by its cores)"
+            )
 
 
 def _gap(config: SiteConfig) -> tuple[int, int] | None:

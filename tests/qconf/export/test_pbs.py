@@ -243,9 +243,20 @@ set queue a started = True
 """
     config = SiteConfig(machine=MachineConfig(cores=8), queues=[QueueConfig(name="a", cores=(1, 8))])
     server = PbsServer(printed)
-    server.load(export_pbs(config, current=printed)["queues.qmgr"])
+    files = export_pbs(config, current=printed)
+    server.load(files["queues.qmgr"])
     assert server.queues["a"]["max_run"] == "[u:alice=3]"
     assert server.queues["a"]["max_run_res.ncpus"] == "[u:bob=4]"
+    assert "the limits [u:alice=3] of max_run are kept; no simulation knew them." in files["PLAN.md"]
+
+
+@needs_printed
+def test_a_default_walltime_that_no_queue_takes_is_said():
+    assert "set server resources_default.walltime = 24:00:00" in current()
+    says = "a job of 8 cores that names no walltime is given 24:00:00 (resources_default.walltime), with which no queue"
+    assert says in export_pbs(load(CRAY), current=current())["PLAN.md"]
+    short = current().replace("resources_default.walltime = 24:00:00", "resources_default.walltime = 02:00:00")
+    assert "names no walltime" not in export_pbs(load(CRAY), current=short)["PLAN.md"]
 
 
 def test_binding_by_limits():
@@ -477,7 +488,7 @@ def test_arbitrary_text_is_refused_or_harmless(queue, host, machine, order):
             queues=[QueueConfig(name=queue, cores=(1, 1), partition=1)],
             pool=PoolConfig(cores=1, entry="move"),
         )
-        files = export_pbs(config, nodes=[Node(host), Node("n2")])
+        files = export_pbs(config, nodes=[Node(host), Node("n2")], current=FRESH)
     except (ExportError, ValueError) as error:
         assert str(error)  # noqa: PT017
         return

@@ -241,12 +241,20 @@ def test_limits_are_qos_lines():
         "add qos small",
         "modify qos small set GrpJobs=6 GrpTRES=cpu=32 MaxJobsPerUser=2 MaxTRESPerUser=cpu=16",
     ]
+    text = export_slurm(parse(HYBRID), nodes=read_nodes("n[1-12]"))["qos.sacctmgr"]
+    assert "modify qos small set GrpJobs=6 GrpTRES=cpu=-1 MaxJobsPerUser=-1 MaxTRESPerUser=cpu=-1" in text
 
 
 @pytest.mark.parametrize(
     ("text", "options", "says"),
     [
         (HYBRID, {}, "name them with --nodes"),
+        (HYBRID, {"nodes": "n[1-11]"}, "11 nodes of 8 cores are not the machine's 96"),
+        (
+            "{machine: {cores: 8}, queues: [{name: a}]}",
+            {"nodes": "n[1-2]"},
+            "2 nodes of 1 cores are not the machine's 8",
+        ),
         (HYBRID.replace("order: fcfs", "order: lxf"), {"nodes": "n[1-12]"}, "weighted sum"),
         (HYBRID.replace("name: small", "name: pool"), {"nodes": "n[1-12]"}, "something else"),
         (HYBRID.replace("name: small", "name: default"), {"nodes": "n[1-12]"}, "something else"),
