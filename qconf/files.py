@@ -90,12 +90,22 @@ def digests(files: Mapping[str, str]) -> dict[str, str]:
     return {name: hashlib.sha256(text.encode()).hexdigest() for name, text in sorted(files.items())}
 
 
+def changed(directory: Path, known: Mapping[str, str]) -> list[Path]:
+    """List the files of these names whose SHA-256 is no longer the one that is known."""
+    paths = {directory / name: digest for name, digest in known.items()}
+    return [path for path, digest in paths.items() if path.is_file() and _digest(path) != digest]
+
+
 def remove_unchanged(directory: Path, known: Mapping[str, str]) -> None:
     """Delete the files of these names whose SHA-256 is still the one that is known."""
     for name, digest in known.items():
         path = directory / name
-        if path.is_file() and hashlib.sha256(path.read_bytes()).hexdigest() == digest:
+        if path.is_file() and _digest(path) == digest:
             path.unlink()
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def _move(scratch: Path, target: Path) -> None:

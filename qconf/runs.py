@@ -20,7 +20,7 @@ from qconf.export import ExportError, prepare_pbs
 from qconf.export.nodes import Node
 from qconf.export.server import Server
 from qconf.export.unsaid import Binding
-from qconf.files import all_or_nothing, digests, remove_unchanged, spare
+from qconf.files import all_or_nothing, changed, digests, remove_unchanged, spare
 from qconf.history import History
 from qconf.jsons import as_json
 from qconf.recommend import Recommendation, Row
@@ -159,7 +159,7 @@ def check_target(directory: str | Path, inputs: Iterable[str | Path] = (), *, na
     Raises
     ------
     InputError
-        A file of these names is there that is of no run, or is one of the inputs.
+        A file of these names is there that is of no run, or is one of the inputs; what a run wrote was edited since.
     """
     target = Path(directory)
     elsewhere = "choose another directory with --out"
@@ -169,8 +169,12 @@ def check_target(directory: str | Path, inputs: Iterable[str | Path] = (), *, na
     paths = [target / name for name in sorted(names)]
     spare(inputs, paths, elsewhere)
     there = next((path for path in paths if path.exists()), None)
-    if there is not None and _previous(target) is None:
+    before = _previous(target)
+    if there is not None and before is None:
         raise InputError("is there already and not from an earlier run", file=there, fix=elsewhere)
+    edited = next(iter(changed(target, {name: digest for name, digest in (before or {}).items() if digest})), None)
+    if edited is not None:
+        raise InputError("was edited since the run that wrote it", file=edited, fix=f"move it away, or {elsewhere}")
 
 
 def _record(recommendation: Recommendation, history: History, labels: Mapping[str, str]) -> dict[str, Any]:

@@ -38,8 +38,9 @@ def write_walk(
     timings: Mapping[str, Any] | None = None,
     warnings: Sequence[str] = (),
     assumed_current: bool = False,
+    one: bool = False,
 ) -> tuple[str, ...]:
-    """Write report.html, backtest.csv (of one period comparison.csv), figures/, dropped.csv, run.json, timings.json.
+    """Write report.html, backtest.csv or comparison.csv, figures/, dropped.csv, run.json, timings.json.
 
     All but timings.json depend on nothing but the inputs, the seed and the versions of what computed them.
 
@@ -57,6 +58,8 @@ def write_walk(
     warnings : sequence of str
     assumed_current : bool
         No configuration was given.
+    one : bool
+        One period alone was to be judged: comparison.csv, which does not name it.
 
     Returns
     -------
@@ -68,7 +71,6 @@ def write_walk(
     InputError
         The directory holds files of these names that are of no run, or one of the inputs.
     """
-    one = len(found.stages) == 1
     table = backtest_frame(found)
     if one:
         table = table.drop(columns="period")

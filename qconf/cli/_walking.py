@@ -99,6 +99,7 @@ def finish(
     config_path: Path | None,
     timings: dict[str, float],
     as_json: bool,
+    one: bool,
 ) -> None:
     """Write the run directory, then print the table, or run.json."""
     from qconf.report.walk import print_backtest
@@ -113,6 +114,7 @@ def finish(
         timings=timings,
         warnings=[*([ASSUMED] if assumed else []), *kept_out(history, found.base)],
         assumed_current=assumed,
+        one=one,
     )
     if as_json:
         click.echo((directory / "run.json").read_text(encoding="utf-8"), nl=False)
@@ -120,7 +122,7 @@ def finish(
     tell_history(history, found.base)
     click.echo(f"{ASSUMED}\n" if assumed else "")
     print_backtest(found)
-    click.echo(f"\nWritten to {directory}: report.html, {table_name(one=len(found.stages) == 1)}, figures/, run.json")
+    click.echo(f"\nWritten to {directory}: report.html, {table_name(one=one)}, figures/, run.json")
 
 
 def paths(history: Sequence[Path], config_path: Path | None) -> list[Path]:

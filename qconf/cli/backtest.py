@@ -92,5 +92,5 @@ def command(
             progress=progress.step,
         )
     timings = {"read": loaded - began, "backtest": perf_counter() - loaded}
-    finish(directory, found, jobs, config_path=config_path, timings=timings, as_json=as_json)
+    finish(directory, found, jobs, config_path=config_path, timings=timings, as_json=as_json, one=False)
     workshop.clear()

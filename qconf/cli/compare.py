@@ -90,5 +90,5 @@ def command(
             progress=progress.step,
         )
     timings = {"read": loaded - began, "compare": perf_counter() - loaded}
-    finish(directory, found, both, config_path=config_path, timings=timings, as_json=as_json)
+    finish(directory, found, both, config_path=config_path, timings=timings, as_json=as_json, one=True)
     workshop.clear()

@@ -166,11 +166,23 @@ def test_a_second_run_replaces_the_first_and_leaves_what_is_not_its_own(tmp_path
     write_run(target, small.recommendation(), past)
     assert (target / "pbs" / "nodes.qmgr").exists()
     (target / "pbs" / "notes.txt").write_text("mine")
-    (target / "pbs" / "qconf-promote").write_text("edited by the administrator")
     write_run(target, small.recommendation("KEEP"), past)
     assert not (target / "pbs" / "nodes.qmgr").exists(), "a shared machine has none"
+    assert not (target / "pbs" / "qconf-promote").exists()
     assert (target / "pbs" / "notes.txt").read_text() == "mine"
-    assert (target / "pbs" / "qconf-promote").read_text() == "edited by the administrator"
+
+
+@pytest.mark.parametrize("name", ["config.yaml", "pbs/qconf-promote"])
+def test_what_was_edited_since_a_run_is_not_overwritten(tmp_path, past, name):
+    target = tmp_path / "run"
+    write_run(target, small.recommendation(), past)
+    (target / name).write_text("edited by the administrator")
+    before = content(target)
+    with pytest.raises(InputError, match=r"was edited since the run that wrote it\. Move it away, or choose another"):
+        write_run(target, small.recommendation("KEEP"), past)
+    assert content(target) == before
+    (target / name).unlink()
+    write_run(target, small.recommendation("KEEP"), past)
 
 
 def test_files_that_are_of_no_run_are_not_overwritten(tmp_path, past):
