@@ -23,7 +23,7 @@ from qconf.tuning.bounds import utilization
 from qconf.tuning.evidence import FEWEST_DAYS, Draws, Evidence
 from qconf.tuning.judging import Guarded, Guards, Trial, stranded, touched
 from qconf.tuning.month import Month, UnroutableError
-from qconf.tuning.rating import gain
+from qconf.tuning.rating import SAID, gain
 from qconf.tuning.sizes import NotApplicableError, Room
 
 #: Parts of the history's time: learned from, judged on up to the second. The last is what the tables show.
@@ -378,11 +378,7 @@ def _decide(answer: Recommendation, least_gain: float) -> Recommendation:
             f"current configuration. {beaten} Keep what you have."
         )
         return replace(answer, reason=" ".join(reason.split()))
-    what = {
-        "mean-wait": "mean wait",
-        "bounded-slowdown": "mean bounded slowdown",
-        "mixed": "the mix of wait and slowdown",
-    }[answer.objective]
+    what = SAID[answer.objective]
     gained = f"{100 * _gain(best):.1f} %"
     span = (
         f"On days like those judged, drawn anew, {100 * evidence.expected:.1f} % are to be expected (90 % interval "

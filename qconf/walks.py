@@ -79,7 +79,7 @@ def write_walk(
     labels = labels_of([source.path for source in history.sources])
     dropped = history.dropped.assign(file=history.dropped["file"].map(lambda path: labels.get(path, Path(path).name)))
     files = {
-        "report.html": render_walk(found, history, drawn, told),
+        "report.html": render_walk(found, history, drawn, told, one=one),
         table_name(one=one): table.to_csv(index=False, lineterminator="\n"),
         "dropped.csv": dropped.to_csv(index=False, lineterminator="\n"),
         **{f"figures/{name}.svg": svg for name, svg in drawn.items()},

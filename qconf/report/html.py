@@ -16,6 +16,7 @@ from qconf.history import History
 from qconf.recommend import Recommendation, Row
 from qconf.report import wording
 from qconf.report.figures import is_baseline
+from qconf.tuning.rating import SAID
 
 CAPTIONS = {
     "mean-wait": "Mean wait of each strategy on the judged part of the history.",
@@ -82,10 +83,10 @@ def render(
         queue_columns=QUEUE_COLUMNS,
         sites=_changes(wording.site_facts(recommendation.base), wording.site_facts(recommendation.config)),
         definitions=definitions(recommendation.base, recommendation.config),
-        decisions=[(row.name, _steps(row)) for row in recommendation.rows if row.decisions],
+        decisions=[(row.name, steps(row.decisions)) for row in recommendation.rows if row.decisions],
         settings=settings_rows(recommendation.settings),
         warmup=_setting("warmup_seconds", recommendation.settings.get("warmup_seconds", 0))[1],
-        objective=wording.METRIC_NAMES.get(recommendation.objective, recommendation.objective),
+        objective=SAID[recommendation.objective],
         warnings=list(warnings),
         export=export,
         refused=refused,
@@ -206,7 +207,8 @@ def definitions(base: SiteConfig, config: SiteConfig) -> list[dict[str, Any]]:
     return rows
 
 
-def _steps(row: Row) -> list[tuple[str, list[tuple[str, str]]]]:
+def steps(decisions: Sequence[Mapping[str, Any]]) -> list[tuple[str, list[tuple[str, str]]]]:
+    """Write a strategy's log for a person: each step, and its facts by name."""
     return [
         (
             wording.value_text(step.get("step", "")),
@@ -216,5 +218,5 @@ def _steps(row: Row) -> list[tuple[str, list[tuple[str, str]]]]:
                 if key != "step" and wording.value_text(value) != wording.ABSENT
             ],
         )
-        for step in row.decisions
+        for step in decisions
     ]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import pandas as pd
 from rich.console import Console
@@ -49,7 +51,7 @@ def _mark(recommendation: Recommendation, row: Row) -> str:
 
 
 def print_recommendation(recommendation: Recommendation, to: Console | None = None) -> None:
-    """Print the verdict, its reason, the table, and why some rows may not be recommended."""
+    """Print the verdict, its reason, the table, why some rows may not be recommended, and what had to be noted."""
     to = to or console()
     verdict = textwrap.fill(
         f"{recommendation.verdict}: {recommendation.reason}", min(to.width, WIDTH), break_on_hyphens=False
@@ -57,17 +59,34 @@ def print_recommendation(recommendation: Recommendation, to: Console | None = No
     to.print(Text(verdict), soft_wrap=True)
     to.print()
     print_table(to, strategies_table(recommendation))
-    reasons: dict[str, list[str]] = {}
-    for row in recommendation.rows:
-        if row.barred:
-            reasons.setdefault(row.barred, []).append(row.name)
-    if not reasons:
+    if any(row.gain is not None and math.isfinite(row.gain.low) for row in recommendation.rows):
+        to.print()
+        to.print(
+            "Gains are those on the last third; intervals are of all judged days, drawn anew, and need not hold them."
+        )
+    _print_said(to, "x may not be recommended:", [(row.name, row.barred) for row in recommendation.rows if row.barred])
+    _print_said(to, "What the strategies noted:", list(notes((r.name, r.decisions) for r in recommendation.rows)))
+
+
+def notes(logs: Iterable[tuple[str, Sequence[Mapping[str, Any]]]]) -> Iterator[tuple[str, str]]:
+    """Yield (strategy, note) for what strategies say that a history, or a setting, is too poor for."""
+    for name, decisions in logs:
+        for note in dict.fromkeys(note for step in decisions for note in step.get("notes", ())):
+            yield name, note
+
+
+def _print_said(to: Console, title: str, said: Sequence[tuple[str, str]]) -> None:
+    """Print what is said of each strategy, those of which the same is said together."""
+    if not said:
         return
+    together: dict[str, list[str]] = {}
+    for name, text in said:
+        together.setdefault(text, []).append(name)
     to.print()
-    to.print("x may not be recommended:")
-    named = {", ".join(names): reason for reason, names in reasons.items()}
-    indent = " " * (min(24, max(map(len, named))) + 4)
-    for names, reason in named.items():
+    to.print(title)
+    named = [(", ".join(names), text) for text, names in together.items()]
+    indent = " " * (min(24, max(len(names) for names, _ in named)) + 4)
+    for names, reason in named:
         head = f"  {names}".ljust(len(indent) - 2) + "  "
         text = textwrap.fill(head + reason, min(to.width, WIDTH), subsequent_indent=indent, break_on_hyphens=False)
         to.print(Text(text), soft_wrap=True)

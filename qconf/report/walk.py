@@ -19,9 +19,11 @@ from qconf.drawing import COLOURS, INK, MARKERS, draw
 from qconf.history import History
 from qconf.report import wording
 from qconf.report.figures import grouped_bars
-from qconf.report.html import page, settings_rows
+from qconf.report.html import page, settings_rows, steps
+from qconf.report.tables import notes
 from qconf.report.terminal import WIDTH, console, print_table
 from qconf.report.wording import ABSENT, hours, number, percent
+from qconf.tuning.rating import SAID
 
 BARS = 150  #: a figure of more bars shows the best strategies only
 SHOWN = 5  #: how many, then
@@ -111,7 +113,7 @@ def sentences(found: Backtest) -> list[str]:
         text = (
             f"{len(stages)} judged periods, {stages[0].label} to {stages[-1].label}, {jobs} jobs. Columns with / are "
             "ratios of means over the periods, /easy to fcfs-easy; worse % are the periods in which "
-            f"{_objective(found)} is more than under fcfs-easy."
+            f"{SAID[found.objective]} is more than under fcfs-easy."
         )
         out = [text, _best(found)]
     else:
@@ -125,9 +127,21 @@ def sentences(found: Backtest) -> list[str]:
     starred = {verdict.why_not: verdict.strategy for verdict in found.verdicts if verdict.why_not}
     out += [f"* {why}" for why in starred]
     out += list(_fixed(found))
+    out += list(_noted(found))
     if all(stage.warmup_jobs == 0 for stage in stages) and found.settings["warmup_days"]:
         out += ["No job was submitted shortly before what is judged: the machine is empty at its beginning."]
     return out
+
+
+def _noted(found: Backtest) -> Iterator[str]:
+    """Tell what strategies noted, and in how many periods; several that noted the same together."""
+    said: dict[str, dict[str, set[str]]] = {}
+    for verdict in found.verdicts:
+        for name, note in notes([(verdict.strategy, verdict.decisions)]):
+            said.setdefault(note, {}).setdefault(name, set()).add(verdict.period)
+    for note, who in said.items():
+        periods = set().union(*who.values())
+        yield f"{', '.join(who)} noted, in {len(periods)} of {len(found.stages)} periods: {note}"
 
 
 def _fixed(found: Backtest) -> Iterator[str]:
@@ -152,15 +166,7 @@ def _best(found: Backtest) -> str:
             beside = best.against[name]
             best_period, worst_period = (f"{label} {_change(value)}" for label, value in (beside.best, beside.worst))
             parts.append(f"{_change(beside.reduction)} against {name} (best {best_period}, worst {worst_period})")
-    return f"Least {_objective(found)}, as the mean of the periods' changes: {best.strategy}, {'; '.join(parts)}."
-
-
-def _objective(found: Backtest) -> str:
-    return {
-        "mean-wait": "mean wait",
-        "bounded-slowdown": "bounded slowdown",
-        "mixed": "the mix of wait and slowdown",
-    }[found.objective]
+    return f"Least {SAID[found.objective]}, as the mean of the periods' changes: {best.strategy}, {'; '.join(parts)}."
 
 
 def print_backtest(found: Backtest, to: Console | None = None) -> None:
@@ -223,9 +229,10 @@ def _ratio_figure(labels: Sequence[str], waits: Mapping[str, Sequence[float]]) -
     return draw(paint, (max(7.2, min(12.0, 0.3 * len(labels) + 3)), 4.0))
 
 
-def render_walk(found: Backtest, history: History, drawn: Mapping[str, str], warnings: Sequence[str] = ()) -> str:
-    """Write the page: one file that opens offline."""
-    one = len(found.stages) == 1
+def render_walk(
+    found: Backtest, history: History, drawn: Mapping[str, str], warnings: Sequence[str] = (), *, one: bool = False
+) -> str:
+    """Write the page: one file that opens offline; of `one` period alone, or of as many as there are."""
     rows = [
         {
             "name": mark(found, average),
@@ -268,7 +275,12 @@ def render_walk(found: Backtest, history: History, drawn: Mapping[str, str], war
             for average in found.averages
         ],
         references=REFERENCES,
-        objective=_objective(found),
+        objective=SAID[found.objective],
+        decisions=[
+            (verdict.strategy, steps(verdict.decisions))
+            for verdict in found.verdicts
+            if verdict.period == found.stages[-1].label and verdict.decisions
+        ],
     )
 
 

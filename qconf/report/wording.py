@@ -15,13 +15,6 @@ if TYPE_CHECKING:
 
 ABSENT = "-"
 
-#: What a metric is called where a person reads.
-METRIC_NAMES = {
-    "mean-wait": "mean wait",
-    "mean_wait": "mean wait",
-    "bounded-slowdown": "mean bounded slowdown",
-}
-
 
 def hours(seconds: float) -> str:
     """Write seconds as hours with two decimals, fewer from 1000 h on."""

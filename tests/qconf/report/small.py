@@ -58,7 +58,7 @@ def recommendation(verdict="CHANGE", names=("short", "long"), machine="toy", tex
         _row("lxf-easy", base.replace(order="lxf"), (5000, 4000), Interval(0.074, -0.02, 0.17),
              relearned=f"{text}: utilization falls from 80.0 to 70.0 %"),
         _row("pp", base.with_partitions((32, 96)), (90000, 80000), Interval(-15.7, -22, -9), barred=barred,
-             decisions=[{"step": text, "units": [32, 96], "note": ""}]),
+             decisions=[{"step": text, "units": [32, 96], "note": "", "notes": [f"{text} and poor"]}]),
         _row("hybrid", hybrid(base), (3600, 1800), Interval(1 / 3, 0.21, 0.41), decisions=carving, seconds=1.5),
         Row("exact", None, None, None, None, barred="a queue has no job"),
     ]  # fmt: skip
