@@ -82,6 +82,15 @@ def test_the_report_opens_offline(run: tuple[Path, Result]) -> None:
     assert all(link.startswith("#") for link in page.links)
     assert len(page.ids) == len(set(page.ids))
     assert "fcfs-easy" in page.texts
+    assert "decisions" in page.ids
+    assert any(text.startswith("dp-nlp: ") and text.endswith("steps") for text in page.texts)
+
+
+def test_one_judged_period_is_a_backtest_too(inputs: list[object], tmp_path: Path) -> None:
+    done = invoke(*inputs, "--period", "20d", "--strategies", "lxf-easy", "--out", tmp_path / "out")
+    assert "backtest.csv" in done.output
+    assert len(set(pd.read_csv(tmp_path / "out" / "backtest.csv")["period"])) == 1
+    assert "backtest.csv" in (tmp_path / "out" / "report.html").read_text()
 
 
 def test_same_bytes_whatever_the_number_of_workers(
