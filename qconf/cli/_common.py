@@ -38,7 +38,7 @@ _LOG = (
         default="UTC",
         show_default=True,
         metavar="ZONE",
-        help="Zone of local times in CSV and sacct files.",
+        help="Zone of local times in CSV and sacct files, and of months and dates; an SWF log says its own.",
     ),
 )
 
