@@ -49,15 +49,15 @@ FORMATS = ("auto", "swf", "pbs", "sacct", "csv")
 
 
 class Number(click.FloatRange):
-    """A number in a range; click's own takes NaN for one that lies in every range."""
+    """A finite number in a range; click's own takes NaN for one that lies in every range."""
 
     name = "number"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:  # noqa: ANN401
         """Return it as a float."""
         number = float(super().convert(value, param, ctx))
-        if math.isnan(number):
-            self.fail(f"{value!r} is no number", param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{value!r} is no finite number", param, ctx)
         return number
 
 
@@ -331,10 +331,16 @@ def cut(history: History, month: str | None, start: str | None, end: str | None)
         return history.month(month)
     if start is None and end is None:
         return history
-    bounds = [
-        None if text is None else _second(name, text, history) for name, text in (("--from", start), ("--to", end))
-    ]
-    return history.between(*bounds)
+    first = None if start is None else _second("--from", start, history)
+    last = None if end is None else _second("--to", end, history)
+    if first is not None and last is not None and last <= first:
+        raise InputError(
+            f"the end does not come after the start, --from {start}",
+            field="--to",
+            value=end,
+            fix="name a later time: what was submitted before it is taken",
+        )
+    return history.between(first, last)
 
 
 def _second(name: str, text: str, history: History) -> int:
