@@ -241,5 +241,7 @@ def _metrics_table(found: Summary) -> Table:
         table.add_column(title, justify="right", no_wrap=True)
     for name, row in (("all", found.overall), *found.queues.items()):
         cells = [write(row[key]) for _, key, write in columns]
-        table.add_row(Text(name), *cells, style="bold" if row is found.overall else "")
+        whole = row is found.overall
+        label = "all (queue)" if name == "all" and not whole else name
+        table.add_row(Text(label), *cells, style="bold" if whole else "")
     return table
