@@ -116,7 +116,10 @@ def command(
         "shrink": float(shrink or 1),
         "disciplines": [row.as_json() for row in rows],
     }
-    tables = [_results(f"{source}: {len(workload)} jobs on {machine} cores", rows), _switching(rows)]
+    title = f"{source}: {len(workload)} jobs on {machine} cores"
+    if shrink is not None:
+        title += f", times between submissions multiplied by {shrink}"
+    tables = [_results(title, rows), _switching(rows)]
     if sweeps:
         tables += _sweep(workload, machine, out, workers, answer)
     if grids:
