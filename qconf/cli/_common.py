@@ -277,24 +277,24 @@ def check_table(output: Path, inputs: Sequence[Path]) -> None:
         raise InputError("is there already and no list of dropped records", file=beside, fix=fix)
 
 
-def tell_history(history: History, base: SiteConfig) -> None:
-    """Print what was read, what was left out of it and changed and why, and what is odd about the configuration."""
+def tell_history(history: History, base: SiteConfig, *, derived: bool) -> None:
+    """Print what was read, and what `tell_cleaning` tells."""
     first, last = history.span
     click.echo(
         f"{len(history)} jobs from {history.date(first)[:10]} to {history.date(last)[:10]} on {base.machine.name} "
         f"({base.machine.cores} cores, {len(base.queues)} queue{'s' * (len(base.queues) != 1)})"
     )
-    tell_cleaning(history, base)
+    tell_cleaning(history, base, derived=derived)
 
 
-def tell_cleaning(history: History, base: SiteConfig) -> None:
-    """Print what was left out and changed and why, and what is odd about the configuration."""
+def tell_cleaning(history: History, base: SiteConfig, *, derived: bool) -> None:
+    """Print what was left out and changed and why, and what is odd about a configuration that somebody wrote."""
     of, in_ = (" of the whole log", " in the whole log") if history.outside else ("", "")
     for what, counts in ((f"left out{of}", history.reasons), (f"changed{in_}", history.changed)):
         told = [f"{count} {reason}" for reason, count in counts.items() if count]
         if told:
             click.echo(f"{what}: {', '.join(told)}")
-    for warning in (*base.warnings(), *kept_out(history, base)):
+    for warning in (*([] if derived else base.warnings()), *kept_out(history, base)):
         click.echo(f"warning: {warning}", err=True)
 
 

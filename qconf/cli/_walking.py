@@ -19,7 +19,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 ASSUMED = (
     "No --config: the queues that the log names, on one machine under fcfs-easy, are assumed as the current setting. "
-    "They are taken to have no limits, since what the log says of them is not known beforehand."
+    "They are taken to have no limits, since what the log says of them is not known beforehand; of queues without "
+    "limits only the first can be split, so dqr and hybrid find less."
 )
 _OPTIONS = (
     click.option(
@@ -119,7 +120,7 @@ def finish(
     if as_json:
         click.echo((directory / "run.json").read_text(encoding="utf-8"), nl=False)
         return
-    tell_history(history, found.base)
+    tell_history(history, found.base, derived=assumed)
     click.echo(f"{ASSUMED}\n" if assumed else "")
     print_backtest(found)
     click.echo(f"\nWritten to {directory}: report.html, {table_name(one=one)}, figures/, run.json")

@@ -98,7 +98,7 @@ def command(
         source = ", ".join(path.name for path in history)
         cleaned = {"read": past.read, "dropped": dict(past.reasons), "changed": dict(past.changed)}
         if not as_json:
-            tell_cleaning(past, config)
+            tell_cleaning(past, config, derived=config_path is None)
     else:
         if history or config_path or cores or month or start or end:
             raise click.UsageError("--job-set is used instead of a history and its options")

@@ -87,7 +87,7 @@ def command(
     if as_json:
         _print_json(past, config, strategy, found, told=told, verify=verify, broken=broken)
     elif not broken:
-        _print(past, base, config, strategy, found, verified=verify)
+        _print(past, base, config, strategy, found, verified=verify, derived=config_path is None)
         for reasons in told:
             _tell(past, f"{job_id}", reasons)
         if out is not None:
@@ -203,7 +203,14 @@ def _print_json(
 
 
 def _print(
-    history: History, base: SiteConfig, config: SiteConfig, strategy: str, found: Summary, *, verified: bool
+    history: History,
+    base: SiteConfig,
+    config: SiteConfig,
+    strategy: str,
+    found: Summary,
+    *,
+    verified: bool,
+    derived: bool,
 ) -> None:
     from qconf.report.terminal import console, print_table
 
@@ -212,7 +219,7 @@ def _print(
         f"{strategy}: {len(history)} jobs from {history.date(first)} to {history.date(last)}\n"
         f"{config.machine.name}, {config.machine.cores} cores, {config.mode}, order {config.order}"
     )
-    tell_cleaning(history, base)
+    tell_cleaning(history, base, derived=derived)
     click.echo("")
     print_table(console(), _metrics_table(found))
     if verified:

@@ -147,7 +147,7 @@ def command(
     if as_json:
         click.echo((directory / "run.json").read_text(), nl=False)
         return
-    tell_history(jobs, base)
+    tell_history(jobs, base, derived=assumed)
     if earlier:
         since = earlier[0].date(earlier[0].span[0])[:7]
         click.echo(f"{sum(map(len, earlier))} jobs of the months before, from {since} on, are there for auto")

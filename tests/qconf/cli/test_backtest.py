@@ -134,6 +134,7 @@ def test_json_is_one_document_on_stdout(inputs: list[object], tmp_path: Path) ->
 
 
 def refused(tmp_path: Path, *arguments: object) -> str:
+    assert "of queues without limits only the first can be split" in result.output
     out = tmp_path / "out"
     with pytest.raises(QconfError) as error:
         invoke(*arguments, "--out", out)
