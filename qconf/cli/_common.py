@@ -155,10 +155,11 @@ def search_options(function: F) -> F:
     def collected(*args: Any, **given: Any) -> Any:  # noqa: ANN401
         return function(*args, search={name: given.pop(name) for name in _SEARCH}, **given)
 
-    return _apply(tuple(_SEARCH.values()), cast("F", collected))
+    return with_options(tuple(_SEARCH.values()), cast("F", collected))
 
 
-def _apply(options: Sequence[Callable[[F], F]], function: F) -> F:
+def with_options(options: Sequence[Callable[[F], F]], function: F) -> F:
+    """Add these, in the order of the help."""
     for option in reversed(options):
         function = option(function)
     return function
@@ -166,22 +167,22 @@ def _apply(options: Sequence[Callable[[F], F]], function: F) -> F:
 
 def period_options(function: F) -> F:
     """Add ``--month``, ``--from`` (start) and ``--to`` (end)."""
-    return _apply(_PERIOD, function)
+    return with_options(_PERIOD, function)
 
 
 def span_options(function: F) -> F:
     """Add ``--from`` (start) and ``--to`` (end)."""
-    return _apply(_PERIOD[1:], function)
+    return with_options(_PERIOD[1:], function)
 
 
 def machine_options(function: F) -> F:
     """Add ``--config`` (config_path) and ``--cores``."""
-    return _apply(_MACHINE, function)
+    return with_options(_MACHINE, function)
 
 
 def log_options(function: F) -> F:
     """Add ``--timezone``."""
-    return _apply(_LOG, function)
+    return with_options(_LOG, function)
 
 
 def history_options(function: F) -> F:
@@ -193,7 +194,7 @@ def history_options(function: F) -> F:
         type=click.Path(path_type=Path),
         help="Log of jobs: CSV, SWF, PBS accounting or sacct; several times for several files.",
     )
-    return _apply((option, *_MACHINE, *_PERIOD, *_LOG), function)
+    return with_options((option, *_MACHINE, *_PERIOD, *_LOG), function)
 
 
 def load_config(config_path: Path | None, records: Records, cores: int | None) -> SiteConfig:

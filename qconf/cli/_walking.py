@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from qconf.cli._common import kept_out, search_options, tell_history
+from qconf.cli._common import kept_out, search_options, tell_history, with_options
 
 if TYPE_CHECKING:
     from qconf.backtest import Backtest
@@ -57,9 +57,7 @@ _OPTIONS = (
 
 def walk_options(function: F) -> F:
     """Add what both commands may be told about strategies, output and computation."""
-    for option in reversed(_OPTIONS):
-        function = option(function)
-    return search_options(function)
+    return search_options(with_options(_OPTIONS, function))
 
 
 def names(strategies: str | None) -> tuple[str, ...]:
