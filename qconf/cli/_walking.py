@@ -1,4 +1,4 @@
-"""What ``qconf backtest`` and ``qconf compare`` share: options, the base configuration, progress, the end."""
+"""What ``qconf backtest`` and ``qconf compare`` share: options, the base configuration, the end."""
 
 from __future__ import annotations
 
@@ -127,29 +127,3 @@ def finish(
 def paths(history: Sequence[Path], config_path: Path | None) -> list[Path]:
     """List what a run reads, and so may not overwrite."""
     return [*history, *([] if config_path is None else [config_path])]
-
-
-class Progress:
-    """A bar on a terminal, nothing when piped."""
-
-    def __init__(self) -> None:
-        import sys
-
-        from rich.console import Console
-        from rich.progress import Progress as Bar
-
-        self.bar = Bar(console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty())
-
-    def __enter__(self) -> Progress:
-        """Show the bar."""
-        self.bar.start()
-        self.task = self.bar.add_task("reading", total=1.0)
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        """Take the bar away."""
-        self.bar.stop()
-
-    def step(self, what: str, share: float) -> None:
-        """Say what is being done and how much of all is done."""
-        self.bar.update(self.task, description=what, completed=share)

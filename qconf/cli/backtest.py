@@ -57,7 +57,8 @@ def command(
 
     from qconf.backtest import backtest
     from qconf.cli._common import cut, stem
-    from qconf.cli._walking import Progress, base_of, finish, names, paths
+    from qconf.cli._long import Progress
+    from qconf.cli._walking import base_of, finish, names, paths
     from qconf.history import clean, keep_barriers, read
     from qconf.resume import Workshop, question
     from qconf.strategies import Options, check
@@ -79,7 +80,7 @@ def command(
     check(wanted, options, base)
     settings = {"objective": objective, "seed": seed, **search, "periods": jobs.periods(period), "span": jobs.span}
     workshop = Workshop(directory, question([source.sha256 for source in jobs.sources], base, settings), resume=resume)
-    with Progress() as progress:
+    with Progress("backtest") as progress:
         found = backtest(
             jobs,
             base,

@@ -53,7 +53,8 @@ def command(
 
     from qconf.backtest import compare, join
     from qconf.cli._common import stem
-    from qconf.cli._walking import Progress, base_of, finish, names, paths
+    from qconf.cli._long import Progress
+    from qconf.cli._walking import base_of, finish, names, paths
     from qconf.history import clean, keep_barriers, read
     from qconf.resume import Workshop, question
     from qconf.strategies import Options, check
@@ -77,7 +78,7 @@ def command(
     check(wanted, options, base)
     settings = {"objective": objective, "seed": seed, **search}
     workshop = Workshop(directory, question([source.sha256 for source in both.sources], base, settings), resume=resume)
-    with Progress() as progress:
+    with Progress("compare") as progress:
         found = compare(
             jobs,
             judged,

@@ -1,0 +1,31 @@
+"""Long work at the terminal: a bar while it goes on."""
+
+from __future__ import annotations
+
+
+class Progress:
+    """A bar on a terminal, nothing when piped."""
+
+    def __init__(self, title: str) -> None:
+        import sys
+
+        from rich.console import Console
+        from rich.progress import Progress as Bar
+
+        self.title = title
+        self.bar = Bar(console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty())
+
+    def __enter__(self) -> Progress:
+        """Show the bar."""
+        self.bar.start()
+        self.task = self.bar.add_task(self.title, total=None)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        """Take the bar away."""
+        self.bar.stop()
+
+    def step(self, what: str, share: float | None = None) -> None:
+        """Say what is being done and, where that is known, how much of all is done."""
+        total = None if share is None else 1.0
+        self.bar.update(self.task, description=f"{self.title}: {what}", total=total, completed=share)
