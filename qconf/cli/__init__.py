@@ -6,12 +6,14 @@ import importlib
 import io
 import os
 import pkgutil
+import signal
 import sys
 from typing import Any, TextIO
 
 import click
 
 from qconf import __version__
+from qconf.cli._long import farewell
 from qconf.errors import QconfError
 
 ORDER = ("tune", "compare", "backtest", "simulate", "policies", "inspect", "import", "init", "export", "synth")
@@ -33,6 +35,14 @@ class Commands(click.Group):
         module = importlib.import_module(f"{__name__}.{cmd_name}{'_' if cmd_name == 'import' else ''}")
         command: click.Command = module.command
         return command
+
+    def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401 - whatever the command returns
+        """Run the command; an interrupt is one line and the exit code that shells give it."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            click.echo("\n" * sys.stderr.isatty() + f"qconf: {farewell(ctx)}", err=True)
+            ctx.exit(128 + signal.SIGINT)
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})

@@ -1,6 +1,29 @@
-"""Long work at the terminal: a bar while it goes on."""
+"""Long work at the terminal: a bar while it goes on, and where an interrupt finds what was finished."""
 
 from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+DIRECTORY = "qconf.directory"  #: in the context, of a command that can go on after an interrupt
+
+
+def can_go_on(directory: Path) -> Path:
+    """Note the run directory of the command that runs, and return it."""
+    click.get_current_context().meta[DIRECTORY] = directory
+    return directory
+
+
+def farewell(context: click.Context) -> str:
+    """Say to who interrupted a command what it leaves."""
+    directory = context.meta.get(DIRECTORY)
+    if directory is None:
+        return "interrupted"
+    from qconf.resume import kept
+
+    left = "--resume goes on from what was finished" if kept(directory) else "nothing was written"
+    return f"interrupted: {left}"
 
 
 class Progress:

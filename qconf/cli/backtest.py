@@ -57,7 +57,7 @@ def command(
 
     from qconf.backtest import backtest
     from qconf.cli._common import cut, stem
-    from qconf.cli._long import Progress
+    from qconf.cli._long import Progress, can_go_on
     from qconf.cli._walking import base_of, finish, names, paths
     from qconf.history import clean, keep_barriers, read
     from qconf.resume import Workshop, question
@@ -67,7 +67,7 @@ def command(
     if not history:
         raise click.UsageError("Missing option '--history'.")
     wanted = names(strategies)
-    directory = out or Path("reports", f"{stem(history[0])}-backtest")
+    directory = can_go_on(out or Path("reports", f"{stem(history[0])}-backtest"))
     check_walk_target(directory, paths(history, config_path), one=False)
     began = perf_counter()
     records = read(history, timezone=timezone)

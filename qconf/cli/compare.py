@@ -53,7 +53,7 @@ def command(
 
     from qconf.backtest import compare, join
     from qconf.cli._common import stem
-    from qconf.cli._long import Progress
+    from qconf.cli._long import Progress, can_go_on
     from qconf.cli._walking import base_of, finish, names, paths
     from qconf.history import clean, keep_barriers, read
     from qconf.resume import Workshop, question
@@ -64,7 +64,7 @@ def command(
         if not given:
             raise click.UsageError(f"Missing option '{option}'.")
     wanted = names(strategies)
-    directory = out or Path("reports", f"{stem(history[0])}-compare")
+    directory = can_go_on(out or Path("reports", f"{stem(history[0])}-compare"))
     check_walk_target(directory, paths([*history, *later], config_path), one=True)
     began = perf_counter()
     records = read(history, timezone=timezone), read(later, timezone=timezone)

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from qconf.cli._common import Number, cut, history_options, kept_out, load_whole, search_options, stem, tell_history
-from qconf.cli._long import Progress
+from qconf.cli._long import Progress, can_go_on
 from qconf.errors import InputError, QconfError
 
 SAMPLE = Path("data", "cray-xc40-2016-02.csv.gz")
@@ -103,7 +103,7 @@ def command(
     assumed = config_path is None and bool(history)
     if not history:
         history, config_path = _sample(config_path)
-    directory = out or Path("reports", stem(history[0]) + (f"-{month}" if month else ""))
+    directory = can_go_on(out or Path("reports", stem(history[0]) + (f"-{month}" if month else "")))
     log, base = load_whole(history, config_path, cores, timezone=timezone)
     jobs = cut(log, month, start, end)
     loaded = perf_counter()
