@@ -146,7 +146,7 @@ def command(
     )
     workshop.clear()
     if as_json:
-        click.echo((directory / "run.json").read_text(), nl=False)
+        click.echo((directory / "run.json").read_text(encoding="utf-8"), nl=False)
         return
     tell_history(jobs, base, derived=assumed)
     if earlier:
