@@ -14,6 +14,13 @@ from qconf.errors import QconfError
 from qconf.files import write_whole
 from qconf.strategies import Proposal
 
+FOLDER = ".unfinished"
+
+
+def kept(directory: Path) -> bool:
+    """Tell whether a run directory holds finished proposals of a run that is not complete."""
+    return any((directory / FOLDER).glob("*.json"))
+
 
 class Workshop:
     """Keeps finished proposals in a folder of the run directory until the run is complete.
@@ -31,7 +38,7 @@ class Workshop:
     def __init__(self, directory: Path, question: dict[str, Any], *, resume: bool) -> None:
         text = json.dumps(question, sort_keys=True, default=str)
         self.key = hashlib.sha256(text.encode()).hexdigest()
-        self.folder = directory / ".unfinished"
+        self.folder = directory / FOLDER
         if not resume:
             self.clear()
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import importlib
+import io
 import os
 import pkgutil
+import signal
 import sys
+from typing import Any, TextIO
 
 import click
 
 from qconf import __version__
+from qconf.cli._long import farewell
 from qconf.errors import QconfError
 
 ORDER = ("tune", "compare", "backtest", "simulate", "policies", "inspect", "import", "init", "export", "synth")
@@ -32,6 +36,14 @@ class Commands(click.Group):
         command: click.Command = module.command
         return command
 
+    def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401 - whatever the command returns
+        """Run the command; an interrupt is one line and the exit code that shells give it."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            click.echo("\n" * sys.stderr.isatty() + f"qconf: {farewell(ctx)}", err=True)
+            ctx.exit(128 + signal.SIGINT)
+
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(__version__, prog_name="qconf")
@@ -44,6 +56,7 @@ def qconf(debug: bool) -> None:
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line; a domain error is one message on stderr and exit code 1."""
     given = sys.argv[1:] if arguments is None else arguments
+    sys.stdout, sys.stderr = _forgiving(sys.stdout), _forgiving(sys.stderr)
     try:
         qconf.main(args=given, prog_name="qconf", standalone_mode=True)
     except QconfError as error:
@@ -57,6 +70,31 @@ def main(arguments: list[str] | None = None) -> None:
         what = error.filename or "the output cannot be written"
         click.echo(f"qconf: {what}: {error.strerror or error}", err=True)
         os._exit(1)  # else Python would try once more to write what is left
+
+
+class _Pipe(io.FileIO):
+    """A file that lets go what its reader, like `head`, no longer wants; the program goes on to its own end."""
+
+    def write(self, data: Any, /) -> int | None:  # type: ignore[override]  # noqa: ANN401
+        """Write it, or as much of it as there is someone to read."""
+        try:
+            return super().write(data)
+        except BrokenPipeError:
+            return memoryview(data).nbytes
+
+
+def _forgiving(stream: TextIO) -> TextIO:
+    """Return the stream with escapes for what its encoding lacks, and a closed pipe no error; a test's own as it is."""
+    try:
+        pipe = _Pipe(stream.fileno(), "w", closefd=False)
+    except (AttributeError, OSError):
+        return stream
+    return io.TextIOWrapper(
+        io.BufferedWriter(pipe),
+        encoding=stream.encoding,
+        errors="backslashreplace",
+        line_buffering=bool(stream.line_buffering),
+    )
 
 
 if __name__ == "__main__":

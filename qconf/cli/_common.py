@@ -38,7 +38,7 @@ _LOG = (
         default="UTC",
         show_default=True,
         metavar="ZONE",
-        help="Zone of local times in CSV and sacct files.",
+        help="Zone of local times in CSV and sacct files, and of months and dates; an SWF log says its own.",
     ),
 )
 
@@ -49,15 +49,15 @@ FORMATS = ("auto", "swf", "pbs", "sacct", "csv")
 
 
 class Number(click.FloatRange):
-    """A number in a range; click's own takes NaN for one that lies in every range."""
+    """A finite number in a range; click's own takes NaN for one that lies in every range."""
 
     name = "number"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:  # noqa: ANN401
         """Return it as a float."""
         number = float(super().convert(value, param, ctx))
-        if math.isnan(number):
-            self.fail(f"{value!r} is no number", param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{value!r} is no finite number", param, ctx)
         return number
 
 
@@ -155,10 +155,11 @@ def search_options(function: F) -> F:
     def collected(*args: Any, **given: Any) -> Any:  # noqa: ANN401
         return function(*args, search={name: given.pop(name) for name in _SEARCH}, **given)
 
-    return _apply(tuple(_SEARCH.values()), cast("F", collected))
+    return with_options(tuple(_SEARCH.values()), cast("F", collected))
 
 
-def _apply(options: Sequence[Callable[[F], F]], function: F) -> F:
+def with_options(options: Sequence[Callable[[F], F]], function: F) -> F:
+    """Add these, in the order of the help."""
     for option in reversed(options):
         function = option(function)
     return function
@@ -166,22 +167,22 @@ def _apply(options: Sequence[Callable[[F], F]], function: F) -> F:
 
 def period_options(function: F) -> F:
     """Add ``--month``, ``--from`` (start) and ``--to`` (end)."""
-    return _apply(_PERIOD, function)
+    return with_options(_PERIOD, function)
 
 
 def span_options(function: F) -> F:
     """Add ``--from`` (start) and ``--to`` (end)."""
-    return _apply(_PERIOD[1:], function)
+    return with_options(_PERIOD[1:], function)
 
 
 def machine_options(function: F) -> F:
     """Add ``--config`` (config_path) and ``--cores``."""
-    return _apply(_MACHINE, function)
+    return with_options(_MACHINE, function)
 
 
 def log_options(function: F) -> F:
     """Add ``--timezone``."""
-    return _apply(_LOG, function)
+    return with_options(_LOG, function)
 
 
 def history_options(function: F) -> F:
@@ -193,7 +194,7 @@ def history_options(function: F) -> F:
         type=click.Path(path_type=Path),
         help="Log of jobs: CSV, SWF, PBS accounting or sacct; several times for several files.",
     )
-    return _apply((option, *_MACHINE, *_PERIOD, *_LOG), function)
+    return with_options((option, *_MACHINE, *_PERIOD, *_LOG), function)
 
 
 def load_config(config_path: Path | None, records: Records, cores: int | None) -> SiteConfig:
@@ -277,24 +278,24 @@ def check_table(output: Path, inputs: Sequence[Path]) -> None:
         raise InputError("is there already and no list of dropped records", file=beside, fix=fix)
 
 
-def tell_history(history: History, base: SiteConfig) -> None:
-    """Print what was read, what was left out of it and changed and why, and what is odd about the configuration."""
+def tell_history(history: History, base: SiteConfig, *, derived: bool) -> None:
+    """Print what was read, and what `tell_cleaning` tells."""
     first, last = history.span
     click.echo(
         f"{len(history)} jobs from {history.date(first)[:10]} to {history.date(last)[:10]} on {base.machine.name} "
         f"({base.machine.cores} cores, {len(base.queues)} queue{'s' * (len(base.queues) != 1)})"
     )
-    tell_cleaning(history, base)
+    tell_cleaning(history, base, derived=derived)
 
 
-def tell_cleaning(history: History, base: SiteConfig) -> None:
-    """Print what was left out and changed and why, and what is odd about the configuration."""
+def tell_cleaning(history: History, base: SiteConfig, *, derived: bool) -> None:
+    """Print what was left out and changed and why, and what is odd about a configuration that somebody wrote."""
     of, in_ = (" of the whole log", " in the whole log") if history.outside else ("", "")
     for what, counts in ((f"left out{of}", history.reasons), (f"changed{in_}", history.changed)):
         told = [f"{count} {reason}" for reason, count in counts.items() if count]
         if told:
             click.echo(f"{what}: {', '.join(told)}")
-    for warning in (*base.warnings(), *kept_out(history, base)):
+    for warning in (*([] if derived else base.warnings()), *kept_out(history, base)):
         click.echo(f"warning: {warning}", err=True)
 
 
@@ -331,10 +332,16 @@ def cut(history: History, month: str | None, start: str | None, end: str | None)
         return history.month(month)
     if start is None and end is None:
         return history
-    bounds = [
-        None if text is None else _second(name, text, history) for name, text in (("--from", start), ("--to", end))
-    ]
-    return history.between(*bounds)
+    first = None if start is None else _second("--from", start, history)
+    last = None if end is None else _second("--to", end, history)
+    if first is not None and last is not None and last <= first:
+        raise InputError(
+            f"the end does not come after the start, --from {start}",
+            field="--to",
+            value=end,
+            fix="name a later time: what was submitted before it is taken",
+        )
+    return history.between(first, last)
 
 
 def _second(name: str, text: str, history: History) -> int:

@@ -1,4 +1,4 @@
-"""What ``qconf backtest`` and ``qconf compare`` share: options, the base configuration, progress, the end."""
+"""What ``qconf backtest`` and ``qconf compare`` share: options, the base configuration, the end."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from qconf.cli._common import kept_out, search_options, tell_history
+from qconf.cli._common import kept_out, search_options, tell_history, with_options
 
 if TYPE_CHECKING:
     from qconf.backtest import Backtest
@@ -19,7 +19,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 ASSUMED = (
     "No --config: the queues that the log names, on one machine under fcfs-easy, are assumed as the current setting. "
-    "They are taken to have no limits, since what the log says of them is not known beforehand."
+    "They are taken to have no limits, since what the log says of them is not known beforehand; of queues without "
+    "limits only the first can be split, so dqr and hybrid find less."
 )
 _OPTIONS = (
     click.option(
@@ -56,9 +57,7 @@ _OPTIONS = (
 
 def walk_options(function: F) -> F:
     """Add what both commands may be told about strategies, output and computation."""
-    for option in reversed(_OPTIONS):
-        function = option(function)
-    return search_options(function)
+    return search_options(with_options(_OPTIONS, function))
 
 
 def names(strategies: str | None) -> tuple[str, ...]:
@@ -119,7 +118,7 @@ def finish(
     if as_json:
         click.echo((directory / "run.json").read_text(encoding="utf-8"), nl=False)
         return
-    tell_history(history, found.base)
+    tell_history(history, found.base, derived=assumed)
     click.echo(f"{ASSUMED}\n" if assumed else "")
     print_backtest(found)
     click.echo(f"\nWritten to {directory}: report.html, {table_name(one=one)}, figures/, run.json")
@@ -128,29 +127,3 @@ def finish(
 def paths(history: Sequence[Path], config_path: Path | None) -> list[Path]:
     """List what a run reads, and so may not overwrite."""
     return [*history, *([] if config_path is None else [config_path])]
-
-
-class Progress:
-    """A bar on a terminal, nothing when piped."""
-
-    def __init__(self) -> None:
-        import sys
-
-        from rich.console import Console
-        from rich.progress import Progress as Bar
-
-        self.bar = Bar(console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty())
-
-    def __enter__(self) -> Progress:
-        """Show the bar."""
-        self.bar.start()
-        self.task = self.bar.add_task("reading", total=1.0)
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        """Take the bar away."""
-        self.bar.stop()
-
-    def step(self, what: str, share: float) -> None:
-        """Say what is being done and how much of all is done."""
-        self.bar.update(self.task, description=what, completed=share)

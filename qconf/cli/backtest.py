@@ -57,7 +57,8 @@ def command(
 
     from qconf.backtest import backtest
     from qconf.cli._common import cut, stem
-    from qconf.cli._walking import Progress, base_of, finish, names, paths
+    from qconf.cli._long import Progress, can_go_on
+    from qconf.cli._walking import base_of, finish, names, paths
     from qconf.history import clean, keep_barriers, read
     from qconf.resume import Workshop, question
     from qconf.strategies import Options, check
@@ -66,7 +67,7 @@ def command(
     if not history:
         raise click.UsageError("Missing option '--history'.")
     wanted = names(strategies)
-    directory = out or Path("reports", f"{stem(history[0])}-backtest")
+    directory = can_go_on(out or Path("reports", f"{stem(history[0])}-backtest"))
     check_walk_target(directory, paths(history, config_path), one=False)
     began = perf_counter()
     records = read(history, timezone=timezone)
@@ -79,7 +80,7 @@ def command(
     check(wanted, options, base)
     settings = {"objective": objective, "seed": seed, **search, "periods": jobs.periods(period), "span": jobs.span}
     workshop = Workshop(directory, question([source.sha256 for source in jobs.sources], base, settings), resume=resume)
-    with Progress() as progress:
+    with Progress("backtest") as progress:
         found = backtest(
             jobs,
             base,

@@ -53,7 +53,8 @@ def command(
 
     from qconf.backtest import compare, join
     from qconf.cli._common import stem
-    from qconf.cli._walking import Progress, base_of, finish, names, paths
+    from qconf.cli._long import Progress, can_go_on
+    from qconf.cli._walking import base_of, finish, names, paths
     from qconf.history import clean, keep_barriers, read
     from qconf.resume import Workshop, question
     from qconf.strategies import Options, check
@@ -63,7 +64,7 @@ def command(
         if not given:
             raise click.UsageError(f"Missing option '{option}'.")
     wanted = names(strategies)
-    directory = out or Path("reports", f"{stem(history[0])}-compare")
+    directory = can_go_on(out or Path("reports", f"{stem(history[0])}-compare"))
     check_walk_target(directory, paths([*history, *later], config_path), one=True)
     began = perf_counter()
     records = read(history, timezone=timezone), read(later, timezone=timezone)
@@ -77,7 +78,7 @@ def command(
     check(wanted, options, base)
     settings = {"objective": objective, "seed": seed, **search}
     workshop = Workshop(directory, question([source.sha256 for source in both.sources], base, settings), resume=resume)
-    with Progress() as progress:
+    with Progress("compare") as progress:
         found = compare(
             jobs,
             judged,

@@ -96,9 +96,11 @@ def _derive(
 
         found = init_slurm(slurm, cores=cores, name=name)
         return found.config, found.warnings, slurm.name
-    from qconf.history import derive_config, read
+    from qconf.history import derive_config, read, remarks
 
-    config = derive_config(read(list(history)), cores)
+    records = read(list(history))
+    config = derive_config(records, cores)
+    told = remarks(records, config)
     if name is not None:
         config = config.replace(machine=config.machine.model_copy(update={"name": name}))
-    return config, config.warnings(), ", ".join(path.name for path in history)
+    return config, [*told, *config.warnings()], ", ".join(path.name for path in history)

@@ -58,6 +58,7 @@ def command(
 
 def _print(answer: dict[str, Any]) -> None:
     from rich.table import Table
+    from rich.text import Text
 
     from qconf.report.terminal import console, print_table
 
@@ -90,7 +91,7 @@ def _print(answer: dict[str, Any]) -> None:
         if counts:
             table = Table(title=title, title_justify="left", show_header=False, box=None, padding=(0, 2, 0, 0))
             for reason, count in counts.items():
-                table.add_row(f"{count:>8}", reason)
+                table.add_row(f"{count:>8}", Text(reason))
             print_table(to, table)
 
 

@@ -98,7 +98,7 @@ def command(
         source = ", ".join(path.name for path in history)
         cleaned = {"read": past.read, "dropped": dict(past.reasons), "changed": dict(past.changed)}
         if not as_json:
-            tell_cleaning(past, config)
+            tell_cleaning(past, config, derived=config_path is None)
     else:
         if history or config_path or cores or month or start or end:
             raise click.UsageError("--job-set is used instead of a history and its options")
@@ -116,7 +116,10 @@ def command(
         "shrink": float(shrink or 1),
         "disciplines": [row.as_json() for row in rows],
     }
-    tables = [_results(f"{source}: {len(workload)} jobs on {machine} cores", rows), _switching(rows)]
+    title = f"{source}: {len(workload)} jobs on {machine} cores"
+    if shrink is not None:
+        title += f", times between submissions multiplied by {shrink}"
+    tables = [_results(title, rows), _switching(rows)]
     if sweeps:
         tables += _sweep(workload, machine, out, workers, answer)
     if grids:

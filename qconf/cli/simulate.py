@@ -87,7 +87,7 @@ def command(
     if as_json:
         _print_json(past, config, strategy, found, told=told, verify=verify, broken=broken)
     elif not broken:
-        _print(past, base, config, strategy, found, verified=verify)
+        _print(past, base, config, strategy, found, verified=verify, derived=config_path is None)
         for reasons in told:
             _tell(past, f"{job_id}", reasons)
         if out is not None:
@@ -203,7 +203,14 @@ def _print_json(
 
 
 def _print(
-    history: History, base: SiteConfig, config: SiteConfig, strategy: str, found: Summary, *, verified: bool
+    history: History,
+    base: SiteConfig,
+    config: SiteConfig,
+    strategy: str,
+    found: Summary,
+    *,
+    verified: bool,
+    derived: bool,
 ) -> None:
     from qconf.report.terminal import console, print_table
 
@@ -212,7 +219,7 @@ def _print(
         f"{strategy}: {len(history)} jobs from {history.date(first)} to {history.date(last)}\n"
         f"{config.machine.name}, {config.machine.cores} cores, {config.mode}, order {config.order}"
     )
-    tell_cleaning(history, base)
+    tell_cleaning(history, base, derived=derived)
     click.echo("")
     print_table(console(), _metrics_table(found))
     if verified:
@@ -241,5 +248,7 @@ def _metrics_table(found: Summary) -> Table:
         table.add_column(title, justify="right", no_wrap=True)
     for name, row in (("all", found.overall), *found.queues.items()):
         cells = [write(row[key]) for _, key, write in columns]
-        table.add_row(Text(name), *cells, style="bold" if row is found.overall else "")
+        whole = row is found.overall
+        label = "all (queue)" if name == "all" and not whole else name
+        table.add_row(Text(label), *cells, style="bold" if whole else "")
     return table

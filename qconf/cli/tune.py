@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from qconf.cli._common import Number, cut, history_options, kept_out, load_whole, search_options, stem, tell_history
+from qconf.cli._long import Progress, can_go_on
 from qconf.errors import InputError, QconfError
 
 SAMPLE = Path("data", "cray-xc40-2016-02.csv.gz")
@@ -102,10 +103,10 @@ def command(
     assumed = config_path is None and bool(history)
     if not history:
         history, config_path = _sample(config_path)
+    directory = can_go_on(out or Path("reports", stem(history[0]) + (f"-{month}" if month else "")))
     log, base = load_whole(history, config_path, cores, timezone=timezone)
     jobs = cut(log, month, start, end)
     loaded = perf_counter()
-    directory = out or Path("reports", stem(history[0]) + (f"-{month}" if month else ""))
     given = {"configuration": config_path, "print server": current, "nodes": Path(nodes) if nodes else None}
     inputs = {what: path for what, path in given.items() if path is not None and path.is_file()}
     check_target(directory, [*history, *inputs.values()])
@@ -116,7 +117,7 @@ def command(
     spans = [each.span for each in (*earlier, jobs)]
     settings = {"objective": objective, "seed": seed, "spans": spans, **search}
     workshop = Workshop(directory, question([source.sha256 for source in jobs.sources], base, settings), resume=resume)
-    with _Progress() as progress:
+    with Progress("tuning") as progress:
         answer = recommend(
             jobs,
             base,
@@ -145,9 +146,9 @@ def command(
     )
     workshop.clear()
     if as_json:
-        click.echo((directory / "run.json").read_text(), nl=False)
+        click.echo((directory / "run.json").read_text(encoding="utf-8"), nl=False)
         return
-    tell_history(jobs, base)
+    tell_history(jobs, base, derived=assumed)
     if earlier:
         since = earlier[0].date(earlier[0].span[0])[:7]
         click.echo(f"{sum(map(len, earlier))} jobs of the months before, from {since} on, are there for auto")
@@ -166,30 +167,3 @@ def _sample(config_path: Path | None) -> tuple[tuple[Path, ...], Path]:
     if not (root / SAMPLE).is_file():
         raise QconfError(f"the sample {SAMPLE} is not installed here. Give a log with --history.")
     return (root / SAMPLE,), config_path or root / SAMPLE_CONFIG
-
-
-class _Progress:
-    """A bar on a terminal, nothing when piped."""
-
-    def __init__(self) -> None:
-        import sys
-
-        from rich.console import Console
-        from rich.progress import Progress
-
-        console = Console(stderr=True)
-        self.bar = Progress(console=console, transient=True, disable=not sys.stderr.isatty())
-
-    def __enter__(self) -> _Progress:
-        """Show the bar."""
-        self.bar.start()
-        self.task = self.bar.add_task("tuning", total=None)
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        """Take the bar away."""
-        self.bar.stop()
-
-    def step(self, name: str) -> None:
-        """Say which strategy is at work."""
-        self.bar.update(self.task, description=f"tuning: {name}")

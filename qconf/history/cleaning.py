@@ -12,7 +12,7 @@ from parsim.workload import MAX_DURATION, MAX_SPAN
 from qconf.config import SiteConfig
 from qconf.errors import InputError
 from qconf.history.history import COLUMNS, History
-from qconf.history.names import legal_names
+from qconf.history.names import legal_names, renamed
 from qconf.history.records import Drop, Records, drop_table
 
 #: Limits of a queue that a job can be too wide for, and why it is dropped then.
@@ -123,6 +123,9 @@ class _Cleaning:
         named = np.array(known, dtype=np.int64)[codes] if len(distinct) else self.queue.copy()
         takes = [self._takes(i) for i in range(len(queues))]
         alive = self.alive
+        for code, name in enumerate(distinct.tolist()):
+            if known[code] >= 0 and name not in position:
+                self.count(alive & (codes == code), renamed(name, legal[name]))
         for i, mask in enumerate(takes):
             self.queue[mask & (named == i)] = i
         stays = self.queue >= 0

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 
 from parsim.workload import MAX_DURATION
 from qconf.config import SiteConfig
 from qconf.errors import InputError
-from qconf.history.names import legal_names
+from qconf.history.names import legal_names, renamed
 from qconf.history.records import Records
 
 NAMELESS = "all"  #: queue of the jobs that name none
@@ -38,12 +39,7 @@ def derive_config(records: Records, cores: int | None = None) -> SiteConfig:
             fix="give it with --cores, or a configuration with --config",
         )
     table = records.table
-    lacks = {
-        "no submit time": table["submit"] < 0,
-        "no cores": table["cores"] < 1,
-        f"more than {size} cores": table["cores"] > size,
-        "no run time": table["runtime"] <= 0,
-    }
+    lacks = _lacks(table) | {f"more than {size} cores": table["cores"] > size}
     usable = table[~np.any(list(lacks.values()), axis=0)]
     if usable.empty:
         counts = records.reasons | {what: int(rows.sum()) for what, rows in lacks.items()}
@@ -72,3 +68,25 @@ def derive_config(records: Records, cores: int | None = None) -> SiteConfig:
     return SiteConfig.model_validate(
         {"machine": {"name": "derived", "cores": size}, "mode": "shared", "order": "fcfs", "queues": queues}
     )
+
+
+def remarks(records: Records, config: SiteConfig) -> list[str]:
+    """Say what a derived configuration does not show: queues by another name, jobs wider than the machine."""
+    table, size = records.table, config.machine.cores
+    legal = legal_names(records.queue_names)
+    found = [renamed(name, new) for name, new in legal.items() if name != new and new in config.names]
+    wide = table[~np.any(list(_lacks(table).values()), axis=0) & (table["cores"] > size)]
+    if len(wide):
+        counts = wide["queue"].value_counts(sort=False)
+        queues = ", ".join(f"{count} of {legal.get(str(name), 'no queue')}" for name, count in counts.items())
+        found.append(f"jobs wider than the machine of {size} cores are left out: {queues}")
+    return found
+
+
+def _lacks(table: pd.DataFrame) -> dict[str, pd.Series[bool]]:
+    """Mark the jobs that no machine could run, by what they lack."""
+    return {
+        "no submit time": table["submit"] < 0,
+        "no cores": table["cores"] < 1,
+        "no run time": table["runtime"] <= 0,
+    }

@@ -24,6 +24,11 @@ def legal_names(names: Sequence[str]) -> dict[str, str]:
     return result
 
 
+def renamed(name: str, legal: str) -> str:
+    """Say that a queue is known by another name than that in the log."""
+    return f"queue name made legal: {name!r} is {legal}"
+
+
 def _invent(name: str, taken: set[str]) -> str:
     stem = re.sub(r"[^A-Za-z0-9_-]+", "-", name).strip("-_") or "queue"
     stem = (stem if stem[0].isascii() and stem[0].isalpha() else f"q{stem}")[:LONGEST_NAME]

@@ -18,6 +18,7 @@ from qconf.config import POOL_SUFFIX, parse_duration
 from qconf.errors import InputError
 from qconf.history.records import LIMITS, UNKNOWN, Drop, Records, SourceInfo, drop_table, job_table
 from qconf.history.sources import Source
+from qconf.history.times import zone
 
 RECORD = re.compile(r"\d\d/\d\d/\d{4} \d\d:\d\d:\d\d;([A-Za-z]{1,2});([^;\s]*);")
 _RUN = (" user=", " queue=", " ctime=", " start=", " Resource_List.ncpus=")
@@ -191,16 +192,17 @@ class _Log:
             self.jobs[name, ctime] = job
 
 
-def read_pbs(sources: Sequence[Source], **_: object) -> Records:
-    """Read PBS accounting logs; the order of the files does not matter.
+def read_pbs(sources: Sequence[Source], timezone: str = "UTC", **_: object) -> Records:
+    """Read PBS accounting logs; the order of the files does not matter. Months of them are those of `timezone`.
 
     A job that still runs at the end of the log has state ``running``, end and runtime unknown.
 
     Raises
     ------
     InputError
-        No record is about a job.
+        No record is about a job, or there is no such zone.
     """
+    zone(timezone)
     log = _Log()
     for number, source in enumerate(sources):
         path = str(source.path)
@@ -208,7 +210,7 @@ def read_pbs(sources: Sequence[Source], **_: object) -> Records:
             text = raw.decode("utf-8", "replace")
             if text.strip():
                 log.add(text, path, number, line)
-    records = _records(log, sources)
+    records = _records(log, sources, timezone)
     if not records.read or (records.table.empty and not log.jobs):
         raise InputError(
             "no record of a job's run (types S and E)",
@@ -218,7 +220,7 @@ def read_pbs(sources: Sequence[Source], **_: object) -> Records:
     return records
 
 
-def _records(log: _Log, sources: Sequence[Source]) -> Records:
+def _records(log: _Log, sources: Sequence[Source], timezone: str) -> Records:
     paths = [str(source.path) for source in sources]
     rows: list[_Job] = []
     drops = log.drops
@@ -255,6 +257,7 @@ def _records(log: _Log, sources: Sequence[Source]) -> Records:
         table=job_table(columns, len(rows)),
         dropped=drop_table(drops),
         read=len(rows) + len(drops),
+        timezone=timezone,
         sources=tuple(SourceInfo(str(source.path), source.sha256) for source in sources),
         format="pbs",
         merged=dict(log.merged),

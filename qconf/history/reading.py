@@ -37,7 +37,8 @@ def read(paths: Sequence[str | Path] | str | Path, *, format: str = "auto", time
     format : {"auto", "swf", "csv", "pbs", "sacct"}
         ``auto`` looks at the content.
     timezone : str
-        Of local times in CSV and sacct files, like ``Europe/Stockholm``. PBS and SWF carry Unix times.
+        Of local times in CSV and sacct files, like ``Europe/Stockholm``; PBS and SWF carry Unix times. Months are
+        counted in it, those of SWF in the zone of its header.
 
     Returns
     -------

@@ -152,8 +152,9 @@ class _Columns:
         lower = [name.lower() for name in names]
         missing = [" or ".join(group) for group in NEEDED if not any(name.lower() in lower for name in group)]
         if missing:
+            steps = "this is a listing of job steps, " if _lists_steps(source, lower) else ""
             raise InputError(
-                f"no column {', '.join(missing)} among {', '.join(filter(None, names)) or 'nothing'}",
+                f"{steps}no column {', '.join(missing)} among {', '.join(filter(None, names)) or 'nothing'}",
                 file=source.path,
                 line=line,
                 fix=f"make it with {COMMAND}",
@@ -185,6 +186,13 @@ class _Columns:
             raise ValueError(f"{len(cells)} cells where the header has {self.width}")
         cells.append("")
         return cells
+
+
+def _lists_steps(source: Source, names: Sequence[str]) -> bool:
+    """Tell whether there is a row like that of 1.batch."""
+    rows = (line.split("|") for line in source.read(1 << 16).decode("utf-8", "replace").splitlines())
+    ids = [at for at, name in enumerate(names) if name in ("jobid", "jobidraw")]
+    return any(STEP.fullmatch(row[at].strip()) for row in rows for at in ids if at < len(row))
 
 
 def _read_row(cells: list[str], columns: _Columns, clock: _Clock) -> _Run | None:

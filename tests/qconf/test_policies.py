@@ -171,7 +171,9 @@ def test_the_tables(tmp_path: Path, workload: Workload) -> None:
     for row in compare(workload, 24):
         assert f"{row.name} " in text
         assert f"{row.metrics['sld_wa']:.4f}" in text
-    assert "300 jobs on 24 cores" in text
+    assert "300 jobs on 24 cores " in text
+    shrunken = run("--history", log, "--cores", "24", "--shrink", "0.75")
+    assert "300 jobs on 24 cores, times between submissions multiplied by 0.75 " in shrunken
 
 
 def test_json_with_sweep_and_grid(tmp_path: Path, workload: Workload) -> None:

@@ -116,12 +116,25 @@ def test_an_interrupted_run_goes_on_and_gives_the_same(
 
     monkeypatch.setattr(qconf.strategies, "propose", interrupted)
     arguments = [*inputs, *QUICK, "--out", tmp_path / "out"]
-    assert invoke(*arguments).exit_code == 1  # click's own "Aborted!"
+    stopped = invoke(*arguments)
+    assert (stopped.exit_code, stopped.stderr) == (130, "qconf: interrupted: --resume goes on from what was finished\n")
     assert not (tmp_path / "out" / "run.json").exists()
     before = len(asked)
     assert invoke(*arguments, "--resume").exit_code == 0
     assert set(asked[before:]) == {"dp-nlp", "dynp"}
     assert digests(tmp_path / "out") == digests(run[0])
+
+
+def test_an_interrupt_before_anything_is_finished(
+    inputs: list[object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("qconf.strategies.propose", interrupted)
+    stopped = invoke(*inputs, *QUICK, "--out", tmp_path / "out")
+    assert (stopped.exit_code, stopped.stderr) == (130, "qconf: interrupted: nothing was written\n")
+    assert not (tmp_path / "out").exists()
 
 
 def test_without_a_configuration_nothing_of_the_log_but_its_queue_names_is_used(
@@ -130,6 +143,7 @@ def test_without_a_configuration_nothing_of_the_log_but_its_queue_names_is_used(
     result = invoke(*inputs[:2], *QUICK, "--cores", 48, "--out", tmp_path / "out")
     assert result.exit_code == 0
     assert "No --config" in result.output
+    assert "of queues without limits only the first can be split" in result.output
     record = json.loads((tmp_path / "out" / "run.json").read_text())
     assert record["assumed_current"]
     assert record["base"]["queues"][0]["cores"] == [1, 48]

@@ -83,12 +83,17 @@ def test_times_that_no_log_has(log, text):
         load_history([log], cores=16, start=text)
 
 
-@pytest.mark.parametrize("text", ["nan", "-inf", "0.5"])
+@pytest.mark.parametrize("text", ["nan", "-inf", "inf", "0.5"])
 def test_a_number_in_a_range_is_a_number(text):
     with pytest.raises(click.BadParameter):
         Number(1.0).convert(text, None, None)
     assert Number(1.0).convert("1.5", None, None) == 1.5
-    assert Number(1.0).convert("inf", None, None) == float("inf")  # no bound
+
+
+@pytest.mark.parametrize("end", ["2016-02-10", "2016-02-20"])
+def test_an_end_that_is_not_after_the_start(log, end):
+    with pytest.raises(QconfError, match=f"--to = '{end}': the end does not come after the start, --from 2016-02-20"):
+        load_history([log], cores=16, start="2016-02-20", end=end)
 
 
 @pytest.mark.parametrize("period", [{"end": "9999-12-31"}, {"start": "1969-12-31"}])

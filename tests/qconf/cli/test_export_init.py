@@ -112,9 +112,13 @@ def test_init_from_pbs_and_back(tmp_path):
 
 def test_init_from_a_history_alone(tmp_path):
     history = tmp_path / "history.csv"
-    history.write_text("job_id,submit,runtime,walltime,cores,queue\n1,0,10,60,4,small\n2,5,10,120,8,big\n")
+    rows = "1,0,10,60,4,small\n2,5,10,120,8,big\n3,5,10,120,99,big\n"
+    history.write_text("job_id,submit,runtime,walltime,cores,queue\n" + rows)
     done = run("init", "--history", history, "--cores", 16)
     assert done.exit_code == 0, done.output
+    told = "jobs wider than the machine of 16 cores are left out: 1 of big"
+    assert f"warning: {told}\n" in done.stderr
+    assert f"# * {told}\n" in done.stdout
     (tmp_path / "site.yaml").write_text(done.stdout)
     config = load(tmp_path / "site.yaml")
     assert config.machine.cores == 16

@@ -60,6 +60,12 @@ def test_inspect_prints_tables(run, tmp_path):
     assert all(word in out for word in ("small", "large", "no run time"))
 
 
+def test_inspect_tells_a_queue_by_another_name(run, tmp_path):
+    (tmp_path / "h.csv").write_text(CSV.replace("large", "[x]"))
+    out = run("inspect", "h.csv")[1]
+    assert "1  queue name made legal: '[x]' is x" in out
+
+
 def test_inspect_cuts_nothing_off_on_a_narrow_terminal(run, tmp_path, monkeypatch):
     (tmp_path / "h.csv").write_text(CSV)
     monkeypatch.setattr(terminal, "WIDTH", 40)

@@ -89,6 +89,11 @@ def test_strategies(run, tmp_path, name):
     assert answer["config"]["mode"] == ("partitioned" if name == "pp" else "shared")
 
 
+def test_a_queue_of_the_name_of_the_whole_is_told_from_it(run):
+    lines = run(MACHINE + "queues: [{name: all}]\n").out.splitlines()
+    assert [line.split("  ")[0] for line in lines[-2:]] == ["all", "all (queue)"]
+
+
 def test_json_is_one_document_without_nan(run):
     text = run(SHARED.replace("{name: b}", "{name: b}\n  - {name: empty, cores: [8, 8]}"), "--json").out
     answer = json.loads(text, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))

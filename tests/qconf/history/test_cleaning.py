@@ -145,7 +145,13 @@ def test_no_usable_job():
 
 def test_queue_names_that_no_batch_system_takes_are_known_by_their_legal_form():
     queues = [{"name": "other"}, {"name": "fque-1"}]
-    assert one({"queue": "[fque:1]"}, site(queues=queues))[1]["queue"] == "fque-1"
+    history, row = one({"queue": "[fque:1]"}, site(queues=queues))
+    assert row["queue"] == "fque-1"
+    assert history.changed["queue name made legal: '[fque:1]' is fque-1"] == 1
+    lost = one({"queue": "[fque:1]"}, site())[0].changed
+    assert not any("legal" in what for what in lost)  # neither name is one of the configuration
+    named = [{"name": "очередь"}]
+    assert not any("legal" in what for what in one({"queue": "очередь"}, site(queues=named))[0].changed)
 
 
 def test_submits_a_lifetime_apart_are_refused():

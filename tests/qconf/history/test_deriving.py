@@ -3,7 +3,7 @@
 import pytest
 
 from qconf.errors import InputError
-from qconf.history import clean, derive_config, read
+from qconf.history import clean, derive_config, read, remarks
 from qconf.history.names import LEGAL, legal_names
 
 CSV = "job_id,submit,runtime,walltime,cores,queue\n"
@@ -37,6 +37,18 @@ def test_a_queue_with_a_job_without_walltime_has_no_maximum(write):
 def test_without_a_size_it_refuses(write):
     with pytest.raises(InputError, match=r"the size of the machine is unknown. Give it with --cores"):
         derive_config(read(write(CSV + "1,0,60,100,4,a\n")))
+
+
+def test_what_a_derived_configuration_does_not_show_is_remarked(write):
+    rows = "1,0,60,100,4,[a:1]\n2,0,60,100,99,[a:1]\n3,0,60,100,99,\n4,0,60,100,99,b\n5,0,0,60,99,b\n6,0,60,100,65,b\n"
+    records = read(write(CSV + rows))
+    config = derive_config(records, 64)
+    assert remarks(records, config) == [
+        "queue name made legal: '[a:1]' is a-1",
+        "jobs wider than the machine of 64 cores are left out: 1 of a-1, 1 of no queue, 2 of b",
+    ]
+    assert clean(records, config).reasons == {"wider than the machine": 4, "no run time": 1}
+    assert remarks(read(write(CSV + "1,0,60,100,4,b\n")), config) == []
 
 
 def test_names_become_legal_and_unique():

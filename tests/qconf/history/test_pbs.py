@@ -5,7 +5,7 @@ import random
 import pytest
 
 from qconf.errors import InputError
-from qconf.history import read
+from qconf.history import clean, derive_config, read
 
 # By hand from the E records of the sample: job, ctime, start, end, cores, walltime, queue, state.
 # Times count from 1795185000. 38 was requeued and ran twice; 58 ended in small_p, the pool's side of small.
@@ -155,6 +155,20 @@ def test_times_are_the_epoch_fields_whatever_the_clock_on_the_wall(write):
     autumn = record("S", start=1793500200, stamp="10/25/2026 02:50:00")
     autumn += record("E", start=1793500200, end=1793502000, stamp="10/25/2026 02:20:00")  # clocks went back
     assert only(read(write(autumn)))["runtime"] == 1800
+
+
+def test_months_are_those_of_the_zone_and_times_stay_what_they_are(write):
+    new_year = 1451606400  # 2016-01-01T00:00:00Z
+    log = "".join(
+        record("E", f"{i}.srv", ctime=t, start=t, end=t + 9) for i, t in enumerate((new_year - 3600, new_year))
+    )
+    for timezone, january in (("UTC", ["1.srv"]), ("Europe/Stockholm", ["0.srv", "1.srv"])):
+        records = read(write(log), timezone=timezone)
+        assert records.table["submit"].tolist() == [new_year - 3600, new_year]
+        history = clean(records, derive_config(records, 64))
+        assert history.month("2016-01").jobs["job_id"].tolist() == january
+    with pytest.raises(InputError, match="unknown time zone"):
+        read(write(log), timezone="Mars/X")
 
 
 def test_a_number_that_a_rebuilt_server_uses_again_is_another_job(write):

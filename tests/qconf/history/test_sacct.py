@@ -47,9 +47,11 @@ def test_the_real_sample_says_what_its_rows_say(shared):
     assert (records.read, sum(records.merged.values())) == (15, 1)
 
 
-def test_output_without_submit_is_refused_with_the_command_to_use(shared):
-    with pytest.raises(InputError, match=r"no column Submit.*sacct -a -D --parsable2"):
+def test_output_without_submit_is_refused_with_the_command_to_use(shared, write):
+    with pytest.raises(InputError, match=r"listing of job steps, no column Submit.*sacct -a -D --parsable2"):
         read(shared("slurm/sacct_steps.txt"))
+    with pytest.raises(InputError, match=r"line 1: no column Submit"):
+        read(write("JobID|Start|End|Timelimit|AllocCPUS\n1|||01:00|4\n"))
 
 
 HEADER = "JobIDRaw|JobID|User|Partition|State|Submit|Start|End|TimelimitRaw|Timelimit|AllocCPUS|ReqCPUS|NNodes"
