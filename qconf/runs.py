@@ -106,7 +106,8 @@ def write_run(
     exported, refused, notes = _export(recommendation, known, nodes, binding, route, remove)
     drawn = figures(recommendation)
     told = [ASSUMED] if assumed_current else []
-    told = [*dict.fromkeys([*told, *warnings, *recommendation.base.warnings(), *recommendation.config.warnings()])]
+    odd = {} if assumed_current else dict.fromkeys([*recommendation.base.warnings(), *recommendation.config.warnings()])
+    told = [*dict.fromkeys([*told, *warnings, *odd])]
     labels = labels_of([source.path for source in history.sources])
     dropped = history.dropped.assign(file=history.dropped["file"].map(lambda path: labels.get(path, Path(path).name)))
     files: dict[str, str] = {

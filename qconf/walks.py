@@ -75,7 +75,7 @@ def write_walk(
     if one:
         table = table.drop(columns="period")
     drawn = walk_figures(found)
-    told = [*dict.fromkeys([*warnings, *found.base.warnings()])]
+    told = [*dict.fromkeys([*warnings, *([] if assumed_current else found.base.warnings())])]
     labels = labels_of([source.path for source in history.sources])
     dropped = history.dropped.assign(file=history.dropped["file"].map(lambda path: labels.get(path, Path(path).name)))
     files = {

@@ -8,6 +8,7 @@ import os
 import pkgutil
 import signal
 import sys
+from pathlib import Path
 from typing import Any, TextIO
 
 import click
@@ -83,8 +84,10 @@ class _Pipe(io.FileIO):
             return memoryview(data).nbytes
 
 
-def _forgiving(stream: TextIO) -> TextIO:
+def _forgiving(stream: TextIO | None) -> TextIO:
     """Return the stream with escapes for what its encoding lacks, and a closed pipe no error; a test's own as it is."""
+    if stream is None:  # it was closed before the program began
+        return Path(os.devnull).open("w", encoding="utf-8")
     try:
         pipe = _Pipe(stream.fileno(), "w", closefd=False)
     except (AttributeError, OSError):
