@@ -20,6 +20,7 @@ from qconf.export import ExportError, prepare_pbs
 from qconf.export.nodes import Node
 from qconf.export.server import Server
 from qconf.export.unsaid import Binding
+from qconf.fidelity import Fidelity
 from qconf.files import all_or_nothing, changed, digests, remove_unchanged, spare
 from qconf.history import History
 from qconf.jsons import as_json
@@ -65,6 +66,7 @@ def write_run(
     inputs: Mapping[str, str | Path] | None = None,
     timings: Mapping[str, Any] | None = None,
     warnings: Sequence[str] = (),
+    fidelity: Fidelity | None = None,
     assumed_current: bool = False,
     current: Server | str | None = None,
     nodes: Sequence[Node] | None = None,
@@ -89,6 +91,8 @@ def write_run(
         Seconds, by what took them; those of the strategies are added.
     warnings : sequence of str
         For the report, beside those of the configuration.
+    fidelity : Fidelity, optional
+        How near the simulated present is to what happened.
     assumed_current : bool
         No configuration was given: nobody knows what the machine does today, so there is no rollback.
     current, nodes, binding, route, remove
@@ -112,7 +116,13 @@ def write_run(
     dropped = history.dropped.assign(file=history.dropped["file"].map(lambda path: labels.get(path, Path(path).name)))
     files: dict[str, str] = {
         "report.html": render(
-            recommendation, drawn, history=history, warnings=told, export=None if refused else exported, refused=refused
+            recommendation,
+            drawn,
+            history=history,
+            fidelity=fidelity,
+            warnings=told,
+            export=None if refused else exported,
+            refused=refused,
         ),
         "comparison.csv": comparison_frame(recommendation).to_csv(index=False, lineterminator="\n"),
         "config.yaml": dump(recommendation.config, _header(recommendation)),
@@ -125,6 +135,7 @@ def write_run(
         "inputs": inputs_record(history, labels, inputs or {}),
         "warnings": told,
         "assumed_current": assumed_current,
+        "fidelity": None if fidelity is None else asdict(fidelity),
         "pbs": {"refused": refused, "notes": list(notes), "rollback": "rollback.qmgr" in exported},
         "files": digests(files),
     }

@@ -20,7 +20,7 @@ LAYERS = (
     ("qconf.synth",),
     ("qconf.tuning",),
     ("qconf.strategies", "qconf.policies"),
-    ("qconf.recommend", "qconf.resume", "qconf.backtest"),
+    ("qconf.recommend", "qconf.resume", "qconf.backtest", "qconf.fidelity"),
     ("qconf.export",),
     ("qconf.report",),
     ("qconf.runs", "qconf.study"),

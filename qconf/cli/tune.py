@@ -40,6 +40,14 @@ SAMPLE_CONFIG = Path("configs", "cray-xc40.yaml")
     help="Most by which a queue's 95 % wait, and the longest wait, may grow.",
 )
 @click.option(
+    "--least-gain",
+    default=2.0,
+    show_default=True,
+    type=Number(0.0, 100.0),
+    metavar="PERCENT",
+    help="Gain below which a change is not worth what it costs: loading it drains the machine.",
+)
+@click.option(
     "--current",
     type=click.Path(path_type=Path),
     help="What the PBS server holds now (qmgr -c 'print server'); only the difference is exported, with a rollback.",
@@ -64,6 +72,7 @@ def command(
     strategy: str,
     objective: str,
     guard: float,
+    least_gain: float,
     search: dict[str, Any],
     current: Path | None,
     nodes: str | None,
@@ -83,11 +92,13 @@ def command(
     """
     from dataclasses import replace
     from functools import partial
+    from textwrap import fill
     from time import perf_counter
 
     from qconf.export import refusal
     from qconf.export.nodes import read_nodes
     from qconf.export.server import Server
+    from qconf.fidelity import fidelity
     from qconf.recommend import DEFAULT, recommend
     from qconf.report.tables import print_recommendation
     from qconf.resume import Workshop, question
@@ -126,12 +137,14 @@ def command(
             objective=objective,
             options=options,
             guards=Guards(factor=guard),
+            least_gain=least_gain / 100,
             refused=partial(refusal, current=None if assumed else server, nodes=listed),
             store=workshop,
             progress=progress.step,
         )
     shown = {name: value for name, value in search.items() if name != "utilization"}  # there as tau_util
     answer = replace(answer, settings=answer.settings | shown)
+    near = fidelity(jobs, base)
     timings = {"read": loaded - began, "tune": perf_counter() - loaded}
     run = write_run(
         directory,
@@ -140,6 +153,7 @@ def command(
         inputs=inputs,
         timings=timings,
         warnings=kept_out(log, base),
+        fidelity=near,
         assumed_current=assumed,
         current=server,
         nodes=listed,
@@ -152,6 +166,8 @@ def command(
     if earlier:
         since = earlier[0].date(earlier[0].span[0])[:7]
         click.echo(f"{sum(map(len, earlier))} jobs of the months before, from {since} on, are there for auto")
+    if near is not None:
+        click.echo(fill(near.text(), 110, break_on_hyphens=False))
     click.echo(f"{ASSUMED}\n" if assumed else "")
     print_recommendation(answer)
     if run.refused:

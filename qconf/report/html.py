@@ -12,6 +12,7 @@ from markupsafe import Markup
 
 from qconf.config import SiteConfig, format_duration
 from qconf.drawing import FAINT, INK, PAPER
+from qconf.fidelity import Fidelity
 from qconf.history import History
 from qconf.recommend import Recommendation, Row
 from qconf.report import wording
@@ -38,6 +39,7 @@ def render(
     figures: Mapping[str, str],
     *,
     history: History | None = None,
+    fidelity: Fidelity | None = None,
     warnings: Sequence[str] = (),
     export: Mapping[str, str] | None = None,
     refused: str = "",
@@ -51,6 +53,8 @@ def render(
         Name to SVG text, from `qconf.report.figures.figures`.
     history : History, optional
         What was read: adds what was dropped and changed, and gives the time zone, else UTC.
+    fidelity : Fidelity, optional
+        How near the simulated present is to what happened.
     warnings : sequence of str
     export : dict of str to str, optional
         The files of pbs/, as `qconf.export.export_pbs` gives them.
@@ -70,6 +74,7 @@ def render(
         r=recommendation,
         change=recommendation.verdict == "CHANGE",
         history=history,
+        fidelity=fidelity,
         parts=[
             {"name": name, "jobs": jobs, "first": wording.date(low, zone), "last": wording.date(high, zone)}
             for name, (jobs, low, high) in recommendation.parts.items()

@@ -144,6 +144,20 @@ def test_without_a_configuration_current_is_assumed(small: Path, tmp_path: Path)
     assert not (tmp_path / "out" / "pbs" / "rollback.qmgr").exists()
 
 
+def test_the_least_gain_and_what_really_happened_reach_the_run(small: Path, tmp_path: Path) -> None:
+    jobs = pd.read_csv(small)
+    history = tmp_path / "real.csv"
+    jobs.assign(start=jobs["submit"] + 60).to_csv(history, index=False)
+    arguments = ["--history", history, "--config", ROOT / "configs/cray-xc40.yaml", "--strategy", "pp"]
+    result = invoke(*arguments, "--out", tmp_path / "out", "--least-gain", "37")
+    record = json.loads((tmp_path / "out/run.json").read_text())
+    assert record["settings"]["least_gain"] == 0.37
+    assert record["fidelity"]["real_mean"] == 60
+    says = f"Really, {len(jobs)} jobs whose start the log tells waited 0.02 h on average"
+    assert says in " ".join(result.output.split())
+    assert says in " ".join(html.unescape((tmp_path / "out/report.html").read_text()).split())
+
+
 def test_what_pbs_cannot_be_told_is_said_beside_the_verdict(small: Path, tmp_path: Path) -> None:
     text = (ROOT / "configs/cray-xc40.yaml").read_text()
     config = tmp_path / "long.yaml"

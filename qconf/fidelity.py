@@ -1,0 +1,75 @@
+"""How near the simulated present is to what really happened, where a log says when its jobs started."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.stats import spearmanr
+
+from parsim import simulate
+from qconf.config import SiteConfig
+from qconf.history import History
+
+FEWEST = 20  # jobs whose start is known, below which nothing can be said
+FAR = 2.0  # mean waits that differ by more than this factor are told as a warning
+
+
+@dataclass(frozen=True)
+class Fidelity:
+    """Waits as they were and as they are simulated, of the jobs whose start is known.
+
+    Attributes
+    ----------
+    jobs : int
+    real_mean, real_median, mean, median : float
+        Seconds; the first two really, the others simulated.
+    correlation : float
+        Spearman's, of both waits over the jobs; NaN where either is the same for all.
+    """
+
+    jobs: int
+    real_mean: float
+    real_median: float
+    mean: float
+    median: float
+    correlation: float
+
+    @property
+    def far(self) -> bool:
+        """Whether the means differ by more than `FAR`, a minute aside."""
+        low, high = sorted((self.real_mean, self.mean))
+        return high + 60 > FAR * (low + 60)
+
+    def text(self) -> str:
+        """Say it in a sentence or two."""
+        text = (
+            f"Really, {self.jobs} jobs whose start the log tells waited {self.real_mean / 3600:.2f} h on average (half "
+            f"of them up to {self.real_median / 3600:.2f} h); simulated under the current configuration, "
+            f"{self.mean / 3600:.2f} h ({self.median / 3600:.2f} h)"
+        )
+        text += f", with a rank correlation of {self.correlation:.2f}." if np.isfinite(self.correlation) else "."
+        if self.far:
+            text += (
+                " That is far apart: the configuration may not be what was there, or something else held the jobs "
+                "(outages, reservations, limits of users or projects). Gains are against the simulated present."
+            )
+        return text
+
+
+def fidelity(history: History, config: SiteConfig) -> Fidelity | None:
+    """Simulate the jobs under the configuration they ran under; None where too few starts are known."""
+    submit, start = (history.jobs[name].to_numpy() for name in ("submit", "start"))
+    known = (start >= 0) & (start >= submit)
+    if known.sum() < FEWEST:
+        return None
+    real, simulated = (start - submit)[known], simulate(history.workload(config), config.system()).wait[known]
+    alike = np.ptp(real) == 0 or np.ptp(simulated) == 0
+    return Fidelity(
+        jobs=int(known.sum()),
+        real_mean=float(real.mean()),
+        real_median=float(np.median(real)),
+        mean=float(simulated.mean()),
+        median=float(np.median(simulated)),
+        correlation=float("nan") if alike else float(spearmanr(real, simulated).statistic),
+    )
