@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
@@ -120,7 +120,7 @@ class Recommendation:
         Jobs, first and last submit (Unix seconds) of ``history``, ``learned`` and ``judged``, of what else was learned
         from and judged, and of the ``earlier months``.
     settings : dict
-        What was asked: seed, workers, guard rails, ...
+        What was asked: seed, guard rails, ...
     """
 
     verdict: Literal["CHANGE", "KEEP"]
@@ -186,13 +186,7 @@ def recommend(
     check(names, options, base)
     before = tuple(Month(each.workload(base), base) for each in earlier)
     month = Month(history.workload(base), base, earlier=before)
-    first, last = history.span
-    stages = {}
-    for name, (learned_to, judged_to) in STAGES.items():
-        if name == "first" and last - first < LONG:
-            continue
-        cut, end = (first + round((last + 1 - first) * share) for share in (learned_to, judged_to))
-        stages[name] = Stage(month.between(first, cut), Trial.of(month, cut, end, WARMUP))
+    stages = _stages(month, *history.span)
     later = stages["learned"]
     settings = {
         "objective": objective,
@@ -205,29 +199,6 @@ def recommend(
         "warmup_seconds": WARMUP,
         "strategies": list(names),
     }
-    parts = {
-        name: (
-            len(part),
-            history.epoch + int(part.workload.submit[0]),
-            history.epoch + int(part.workload.submit[-1]),
-        )
-        for name, part in (
-            ("history", month),
-            ("learned", later.learned),
-            ("judged", later.trial.judged),
-            *(
-                (f"{what} {when}", part)
-                for name, when in (("early", "before"), ("first", "before that"))
-                if name in stages
-                for what, part in (("learned", stages[name].learned), ("judged", stages[name].trial.judged))
-            ),
-        )
-        if len(part)
-    }
-    if earlier:
-        oldest, latest = earlier[0], earlier[-1]
-        span = oldest.epoch + oldest.span[0], latest.epoch + latest.span[1]
-        parts["earlier months"] = sum(map(len, earlier)), *span
     bench = _Bench(
         month, {name: stage for name, stage in stages.items() if stage.enough}, options, guards, refused, store
     )
@@ -245,7 +216,7 @@ def recommend(
         objective=objective,
         rows=rows,
         curves=curves(month),
-        parts=parts,
+        parts=_parts(month, stages, history.epoch) | _before(earlier),
         settings=settings,
     )
     if not later.enough:
@@ -256,6 +227,37 @@ def recommend(
         )
         return replace(answer, reason=reason)
     return _decide(answer, least_gain)
+
+
+def _stages(month: Month, first: int, last: int) -> dict[str, Stage]:
+    """Divide a history from its first to its last submission into what is learned from and what is judged."""
+    found = {}
+    for name, (learned_to, judged_to) in STAGES.items():
+        if name != "first" or last - first >= LONG:
+            cut, end = (first + round((last + 1 - first) * share) for share in (learned_to, judged_to))
+            found[name] = Stage(month.between(first, cut), Trial.of(month, cut, end, WARMUP))
+    return found
+
+
+def _parts(month: Month, stages: Mapping[str, Stage], epoch: int) -> dict[str, tuple[int, int, int]]:
+    """Count the jobs of each part that has some, with its first and last submit, Unix seconds."""
+    parts = {"history": month}
+    for name, when in (("learned", ""), ("early", " before"), ("first", " before that")):
+        if name in stages:
+            parts |= {f"learned{when}": stages[name].learned, f"judged{when}": stages[name].trial.judged}
+    return {
+        name: (len(part), epoch + int(part.workload.submit[0]), epoch + int(part.workload.submit[-1]))
+        for name, part in parts.items()
+        if len(part)
+    }
+
+
+def _before(earlier: Sequence[History]) -> dict[str, tuple[int, int, int]]:
+    """Count the jobs of the months before, as `_parts` does."""
+    if not earlier:
+        return {}
+    oldest, latest = earlier[0], earlier[-1]
+    return {"earlier months": (sum(map(len, earlier)), oldest.epoch + oldest.span[0], latest.epoch + latest.span[1])}
 
 
 @dataclass(frozen=True)

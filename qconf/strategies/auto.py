@@ -76,7 +76,7 @@ def propose(month: Month, options: Options) -> Proposal:
 
 
 def search(month: Month, options: Options, *, guard: bool = False) -> Proposal:
-    """Do what `propose` says; with `guard`, no queue's tails may grow beyond what is allowed, whatever that costs."""
+    """Do what `propose` says; with `guard`, by priorities that keep queues' tails within what is allowed."""
     if not len(month):
         raise NotApplicableError("there are no jobs to learn from")
     return _Search(month, options, guard).run()

@@ -216,7 +216,7 @@ month is noisy: judged are its last twenty days, ten at a time.
 
 
 @click.command("trials")
-@click.option("--count", type=click.IntRange(1), help="Histories of each kind.  [default: 100, 50 or 25]")
+@click.option("--count", type=click.IntRange(1), help="Histories of each kind.  [default: 100 or 25]")
 @click.option("--learned", default=LEARNED, show_default=True, type=click.IntRange(1), help="Months learned from.")
 @click.option(
     "--out", type=click.Path(path_type=Path), default=ROOT / "docs", help="Folder of trials.md.  [default: docs]"
