@@ -32,7 +32,10 @@ def _column(name: str, values: ArrayLike, length: int) -> Column:
         raise ValueError(f"{name}: expected one dimension, got shape {array.shape}")
     numbers = array
     if array.dtype.kind not in "iu":
-        numbers = array.astype(np.float64)
+        try:
+            numbers = array.astype(np.float64)
+        except OverflowError as error:
+            raise ValueError(f"{name}: {error}") from error
         if not np.isfinite(numbers).all() or (numbers != np.floor(numbers)).any():
             raise ValueError(f"{name}: expected whole numbers, got {array.dtype} with fractions, NaN or infinity")
     if array.size != length:
@@ -56,7 +59,8 @@ class Workload:
     Parameters
     ----------
     submit, runtime, walltime : array_like of int, shape (n,)
-        Seconds. `runtime` is what the job really ran, `walltime` what its user asked for; a job ends after the lesser.
+        Seconds, `submit` within 2**61 of 0. `runtime` is what the job really ran, `walltime` what its user asked for;
+        a job ends after the lesser.
     cores : array_like of int, shape (n,)
     queue, user : array_like of int, shape (n,), optional
 

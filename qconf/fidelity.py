@@ -57,10 +57,13 @@ class Fidelity:
         return text
 
 
-def fidelity(history: History, config: SiteConfig) -> Fidelity | None:
-    """Simulate the jobs under the configuration they ran under; None where too few starts are known."""
+def fidelity(history: History, config: SiteConfig, span: tuple[int, int]) -> Fidelity | None:
+    """Simulate jobs under the configuration they ran under; None where too few starts are known.
+
+    Counted are those submitted from the first to the last of `span`; the others fill the machine.
+    """
     submit, start = (history.jobs[name].to_numpy() for name in ("submit", "start"))
-    known = (start >= 0) & (start >= submit)
+    known = (start >= 0) & (start >= submit) & (submit >= span[0]) & (submit <= span[1])
     if known.sum() < FEWEST:
         return None
     real, simulated = (start - submit)[known], simulate(history.workload(config), config.system()).wait[known]

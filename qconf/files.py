@@ -96,6 +96,14 @@ def changed(directory: Path, known: Mapping[str, str]) -> list[Path]:
     return [path for path, digest in paths.items() if path.is_file() and _digest(path) != digest]
 
 
+def put_aside(path: Path) -> Path:
+    """Rename a file to the first name with ``~`` behind it that is free, and return that."""
+    beside = path.with_name(f"{path.name}~")
+    while beside.exists():
+        beside = beside.with_name(f"{beside.name}~")
+    return path.rename(beside)
+
+
 def remove_unchanged(directory: Path, known: Mapping[str, str]) -> None:
     """Delete the files of these names whose SHA-256 is still the one that is known."""
     for name, digest in known.items():

@@ -20,7 +20,7 @@ from qconf.config import SiteConfig
 from qconf.history import History
 from qconf.strategies import BASELINES, Options, Proposal, Store, asked, check
 from qconf.tuning.bounds import utilization
-from qconf.tuning.evidence import FEWEST_DAYS, Draws, Evidence
+from qconf.tuning.evidence import FEWEST_DAYS, Draws, Evidence, NoDaysError
 from qconf.tuning.judging import Guarded, Guards, Trial, stranded, touched
 from qconf.tuning.month import Month, UnroutableError
 from qconf.tuning.rating import SAID, gain
@@ -173,7 +173,7 @@ def recommend(
         Gain below which a change is not worth its trouble.
     refused : callable, optional
         Says why the batch system cannot be told a configuration, empty if it can: what it refuses may not be
-        recommended, unless the base is refused for the same.
+        recommended, unless the base is refused too.
     store : Store, optional
         Finished proposals of an interrupted run.
     progress : callable, optional
@@ -338,6 +338,8 @@ class _Bench:
                 gained = replace(gained, low=evidence.low, high=evidence.high)
                 usual = self.guards.broken(evidence.before, evidence.after, last.trial.days)
                 worse = {what: text for what, text in worse.items() if what in usual}  # else it was an unlucky job
+            except NoDaysError as error:
+                broken.append(f"whether that is chance cannot be told: {error}")
             except (NotApplicableError, UnroutableError) as error:
                 broken.append(f"what it learned from an earlier part alone cannot be judged on the next: {error}")
         broken += worse.values()
@@ -348,21 +350,18 @@ class _Bench:
         """Say why a configuration cannot be had at this site, however good it is."""
         base = self.month.base
         found = [f"changes {path}, which is fixed" for path in touched(base, config)] + stranded(base, config)
-        why = self.refused(config) if self.refused is not None else ""
-        if why and self.refused is not None and why != self.refused(base):
+        if self.refused is not None and not self.refused(base) and (why := self.refused(config)):
             found.append(f"PBS cannot be told: {why}")
         return found
 
     def handed_out(self, row: Row, learned: Proposal, final: Proposal) -> Row:
         """Hand out what was judged, where what the whole history taught breaks a guard rail that it kept."""
         trial = self.stages["learned"].trial
-        if final.config == learned.config or self.impossible(learned.config):
+        if final.config == learned.config or learned.why_not or self.impossible(learned.config):
             return row
-        kept, then = (
-            self.guards.broken(Guarded.of(self.current), Guarded.of(found), trial.days)
-            for found in (row.judged, trial.run(final))
-            if found is not None
-        )
+        before, days = Guarded.of(self.current), trial.days
+        kept = self.guards.broken(before, Guarded.of(trial.run(learned)), days)
+        then = self.guards.broken(before, Guarded.of(trial.run(final)), days)
         worse = [text for what, text in then.items() if what not in kept]
         if not worse:
             return row
@@ -372,7 +371,7 @@ class _Bench:
 
 def _decide(answer: Recommendation, least_gain: float) -> Recommendation:
     """Choose the best row that may be recommended, and say why in one paragraph."""
-    best, evidence = _best(answer)
+    best, evidence = _best(answer, least_gain)
     beaten = _beaten(answer, best)
     if best is None or evidence is None or best.judged is None or best.config is None:
         reason = (
@@ -401,7 +400,7 @@ def _decide(answer: Recommendation, least_gain: float) -> Recommendation:
     if best.relearned:
         plain = f"That is what is to be loaded: with what it learned from the whole history, {best.relearned}."
     if best.name in BASELINES:
-        plain = "It is a plain baseline: nothing tuned did better."
+        plain = "It is a plain baseline: from nothing tuned a percent more is to be expected."
     current = answer.rows[0].judged
     before = f"{current['mean_wait']:.0f} s" if current is not None else "unknown"
     reason = (
@@ -412,19 +411,17 @@ def _decide(answer: Recommendation, least_gain: float) -> Recommendation:
     return replace(answer, verdict="CHANGE", winner=best.name, config=best.config, reason=" ".join(reason.split()))
 
 
-def _best(answer: Recommendation) -> tuple[Row | None, Evidence | None]:
+def _best(answer: Recommendation, least_gain: float) -> tuple[Row | None, Evidence | None]:
     """Find the row that may be recommended from which most is to be expected, the certain ones first.
 
-    Of equals the first, which is the simplest: baselines stand before what was tuned.
+    Of equals that are worth a change the first is taken: baselines stand before what was tuned.
     """
     able = [(row, row.evidence) for row in answer.rows if row.evidence is not None and not row.barred]
     best = max(able, key=lambda each: (each[1].certain, each[1].expected), default=(None, None))
-    equal = (
-        each
-        for each in able
-        if best[1] is not None and each[1].certain == best[1].certain and each[1].expected > best[1].expected - EQUAL
-    )
-    return next(equal, best)
+    if best[1] is None:
+        return best
+    least = max(best[1].expected - EQUAL, min(least_gain, best[1].expected))
+    return next(each for each in able if each[1].certain == best[1].certain and each[1].expected >= least)
 
 
 def _gain(row: Row) -> float:
@@ -435,11 +432,18 @@ def _beaten(answer: Recommendation, best: Row | None) -> str:
     """Name the strategies that gained more than the best one but may not be recommended, or promise less."""
     least = max(_gain(best), 0.0) if best is not None else 0.0
     return " ".join(
-        f"{row.name} would gain {100 * _gain(row):.1f} %, but "
-        f"{row.barred or 'on days drawn anew less is to be expected of it, or for less certain'}."
+        f"{row.name} would gain {100 * _gain(row):.1f} %, but {row.barred or _outdone(row, best)}."
         for row in answer.rows
         if _gain(row) > least
     )
+
+
+def _outdone(row: Row, best: Row | None) -> str:
+    """Say by what a row that gained more than the best on the last third is not the best."""
+    mine, its = row.evidence, None if best is None else best.evidence
+    if mine is not None and its is not None and mine.certain and mine.expected >= its.expected:
+        return "no percent more is to be expected of it than of what is simpler"
+    return "on days drawn anew less is to be expected of it, or for less certain"
 
 
 def curves(month: Month) -> list[Curve]:

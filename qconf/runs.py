@@ -21,7 +21,7 @@ from qconf.export.nodes import Node
 from qconf.export.server import Server
 from qconf.export.unsaid import Binding
 from qconf.fidelity import Fidelity
-from qconf.files import all_or_nothing, changed, digests, remove_unchanged, spare
+from qconf.files import all_or_nothing, changed, digests, put_aside, remove_unchanged, spare
 from qconf.history import History
 from qconf.jsons import as_json
 from qconf.recommend import Recommendation, Row
@@ -50,12 +50,15 @@ class Run:
         Why there are no scripts for PBS; empty if there are.
     notes : tuple of str
         What PBS will do otherwise than the simulator.
+    aside : tuple of str
+        Where what was edited since the last run is kept.
     """
 
     directory: Path
     files: tuple[str, ...]
     refused: str = ""
     notes: tuple[str, ...] = ()
+    aside: tuple[str, ...] = ()
 
 
 def write_run(
@@ -142,12 +145,14 @@ def write_run(
     files[RECORD] = as_json(record)
     files[TIMINGS] = as_json({**(timings or {}), "strategies": {row.name: row.seconds for row in recommendation.rows}})
 
-    write_files(target, files, [*(s.path for s in history.sources), *(inputs or {}).values()])
-    return Run(target, tuple(sorted(files)), refused, notes)
+    aside = write_files(target, files, [*(s.path for s in history.sources), *(inputs or {}).values()])
+    return Run(target, tuple(sorted(files)), refused, notes, aside)
 
 
-def write_files(target: Path, files: Mapping[str, str], inputs: Iterable[str | Path]) -> None:
+def write_files(target: Path, files: Mapping[str, str], inputs: Iterable[str | Path]) -> tuple[str, ...]:
     """Write the files of a run, by their names relative to `target`, all or none; an earlier run's are replaced.
+
+    What was edited since that run is kept beside, ``config.yaml`` as ``config.yaml~``; these names are returned.
 
     Raises
     ------
@@ -161,8 +166,11 @@ def write_files(target: Path, files: Mapping[str, str], inputs: Iterable[str | P
             path = scratch / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8", newline="")
+        edited = changed(target, {name: digest for name, digest in (before or {}).items() if digest and name in files})
+        aside = [put_aside(path) for path in edited]
     gone = {name: digest for name, digest in (before or {}).items() if name not in files and _own(name)}
     remove_unchanged(target, gone)
+    return tuple(path.relative_to(target).as_posix() for path in aside)
 
 
 def check_target(directory: str | Path, inputs: Iterable[str | Path] = (), *, names: Iterable[str] = NAMES) -> None:
@@ -171,7 +179,7 @@ def check_target(directory: str | Path, inputs: Iterable[str | Path] = (), *, na
     Raises
     ------
     InputError
-        A file of these names is there that is of no run, or is one of the inputs; what a run wrote was edited since.
+        A file of these names is there that is of no run, or is one of the inputs.
     """
     target = Path(directory)
     elsewhere = "choose another directory with --out"
@@ -181,12 +189,8 @@ def check_target(directory: str | Path, inputs: Iterable[str | Path] = (), *, na
     paths = [target / name for name in sorted(names)]
     spare(inputs, paths, elsewhere)
     there = next((path for path in paths if path.exists()), None)
-    before = _previous(target)
-    if there is not None and before is None:
+    if there is not None and _previous(target) is None:
         raise InputError("is there already and not from an earlier run", file=there, fix=elsewhere)
-    edited = next(iter(changed(target, {name: digest for name, digest in (before or {}).items() if digest})), None)
-    if edited is not None:
-        raise InputError("was edited since the run that wrote it", file=edited, fix=f"move it away, or {elsewhere}")
 
 
 def _record(recommendation: Recommendation, history: History, labels: Mapping[str, str]) -> dict[str, Any]:

@@ -248,14 +248,13 @@ def load_whole(
     history: Sequence[Path], config_path: Path | None = None, cores: int | None = None, *, timezone: str = "UTC"
 ) -> tuple[History, SiteConfig]:
     """Do what `load_history` does, but leave all jobs in."""
-    from qconf.history import clean, keep_barriers, read
+    from qconf.history import clean, read
 
     if not history:
         raise click.UsageError("Missing option '--history'.")
     records = read(history, timezone=timezone)
     config = load_config(config_path, records, cores)
-    whole = clean(records, config)
-    return whole, keep_barriers(config, whole)
+    return clean(records, config), config
 
 
 def check_table(output: Path, inputs: Sequence[Path]) -> None:
@@ -279,13 +278,15 @@ def check_table(output: Path, inputs: Sequence[Path]) -> None:
 
 
 def tell_history(history: History, base: SiteConfig, *, derived: bool) -> None:
-    """Print what was read, and what `tell_cleaning` tells."""
+    """Print what was read, what `tell_cleaning` tells, and which limits keep jobs out."""
     first, last = history.span
     click.echo(
         f"{len(history)} jobs from {history.date(first)[:10]} to {history.date(last)[:10]} on {base.machine.name} "
         f"({base.machine.cores} cores, {len(base.queues)} queue{'s' * (len(base.queues) != 1)})"
     )
     tell_cleaning(history, base, derived=derived)
+    for warning in kept_out(history, base):
+        click.echo(f"warning: {warning}", err=True)
 
 
 def tell_cleaning(history: History, base: SiteConfig, *, derived: bool) -> None:
@@ -295,7 +296,7 @@ def tell_cleaning(history: History, base: SiteConfig, *, derived: bool) -> None:
         told = [f"{count} {reason}" for reason, count in counts.items() if count]
         if told:
             click.echo(f"{what}: {', '.join(told)}")
-    for warning in (*([] if derived else base.warnings()), *kept_out(history, base)):
+    for warning in [] if derived else base.warnings():
         click.echo(f"warning: {warning}", err=True)
 
 

@@ -15,6 +15,11 @@ def can_go_on(directory: Path) -> Path:
     return directory
 
 
+def nothing_to_resume() -> None:
+    """Note that all of the running command is written: an interrupt leaves nothing to go on from."""
+    click.get_current_context().meta.pop(DIRECTORY, None)
+
+
 def farewell(context: click.Context) -> str:
     """Say to who interrupted a command what it leaves."""
     directory = context.meta.get(DIRECTORY)

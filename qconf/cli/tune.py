@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from qconf.cli._common import Number, cut, history_options, kept_out, load_whole, search_options, stem, tell_history
-from qconf.cli._long import Progress, can_go_on
+from qconf.cli._long import Progress, can_go_on, nothing_to_resume
 from qconf.errors import InputError, QconfError
 
 SAMPLE = Path("data", "cray-xc40-2016-02.csv.gz")
@@ -99,6 +99,7 @@ def command(
     from qconf.export.nodes import read_nodes
     from qconf.export.server import Server
     from qconf.fidelity import fidelity
+    from qconf.history import keep_barriers
     from qconf.recommend import DEFAULT, recommend
     from qconf.report.tables import print_recommendation
     from qconf.resume import Workshop, question
@@ -115,7 +116,8 @@ def command(
     if not history:
         history, config_path = _sample(config_path)
     directory = can_go_on(out or Path("reports", stem(history[0]) + (f"-{month}" if month else "")))
-    log, base = load_whole(history, config_path, cores, timezone=timezone)
+    log, site = load_whole(history, config_path, cores, timezone=timezone)
+    base = keep_barriers(site, log)
     jobs = cut(log, month, start, end)
     loaded = perf_counter()
     given = {"configuration": config_path, "print server": current, "nodes": Path(nodes) if nodes else None}
@@ -143,8 +145,10 @@ def command(
             progress=progress.step,
         )
     shown = {name: value for name, value in search.items() if name != "utilization"}  # there as tau_util
-    answer = replace(answer, settings=answer.settings | shown)
-    near = fidelity(jobs, base)
+    answer = replace(
+        answer, settings=answer.settings | shown, base=site, config=answer.config.replace(fixed=site.fixed)
+    )
+    near = fidelity(log, base, jobs.span)
     timings = {"read": loaded - began, "tune": perf_counter() - loaded}
     run = write_run(
         directory,
@@ -159,6 +163,7 @@ def command(
         nodes=listed,
     )
     workshop.clear()
+    nothing_to_resume()
     if as_json:
         click.echo((directory / "run.json").read_text(encoding="utf-8"), nl=False)
         return
@@ -170,6 +175,8 @@ def command(
         click.echo(fill(near.text(), 110, break_on_hyphens=False))
     click.echo(f"{ASSUMED}\n" if assumed else "")
     print_recommendation(answer)
+    if run.aside:
+        click.echo(f"\nEdited since the last run, and kept beside: {', '.join(run.aside)}")
     if run.refused:
         click.echo(f"\nNo scripts for PBS: {run.refused}")
     click.echo(f"\nWritten to {directory}: report.html, config.yaml, comparison.csv, pbs/ (see pbs/PLAN.md)")

@@ -231,9 +231,8 @@ def _plan(
         )
     steps = _steps(goal, files, counts, before)
     stop, start = _switches(route, before, undone=True)
-    new = [name for name in goal.new if name != route]
     back_to = before.attributes.get("default_queue", "workq")
-    moves = [f"qselect -q {name} -s QHW | xargs -r -n 1 qmove {back_to}" for name in new]
+    moves = [f"qselect -q {name} -s QHW | xargs -r -n 1 qmove {back_to}" for name in goal.new]
     if "qconf-promote" in files:
         stop.insert(0, _STOP_PROMOTION)
     return render(
@@ -257,10 +256,11 @@ def _switches(route: str, before: Server, *, undone: bool = False) -> tuple[list
     """Return what stops the starting and routing of jobs, and what starts both again; `undone`, what went before."""
     stop = ["qmgr -a -c 'set server scheduling = False'"]
     start = ["qmgr -a -c 'set server scheduling = True'"]
-    if route in before.queues:
+    known = route in before.queues
+    if known or undone:
         stop.append(f"qmgr -a -c 'set queue {route} started = False'")
-        if not undone or before.queues[route].get("started") == "True":
-            start.insert(0, f"qmgr -a -c 'set queue {route} started = True'")
+    if known and not (undone and before.queues[route].get("started") != "True"):
+        start.insert(0, f"qmgr -a -c 'set queue {route} started = True'")
     return stop, start
 
 

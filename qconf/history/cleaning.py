@@ -17,8 +17,8 @@ from qconf.history.records import Drop, Records, drop_table
 
 #: Limits of a queue that a job can be too wide for, and why it is dropped then.
 TOO_WIDE = {
-    "max_run_cores": "above the running-cores limit of its queue",
-    "max_user_cores": "above the running-cores limit per user of its queue",
+    "max_run_cores": "above the running-cores limit of queue",
+    "max_user_cores": "above the running-cores limit per user of queue",
 }
 
 Column = NDArray[np.int64]
@@ -59,7 +59,7 @@ def barriers(history: History, config: SiteConfig) -> list[str]:
         f"queues.{queue.name}.{limit}"
         for queue in config.queues
         for limit, reason in TOO_WIDE.items()
-        if history.reasons.get(reason) and (getattr(queue, limit) or config.machine.cores) < config.widest(queue)
+        if history.reasons.get(f"{reason} {queue.name}")
     ]
 
 
@@ -179,10 +179,10 @@ class _Cleaning:
             mine = self.queue == i
             if queue.max_run_cores is not None:
                 over = mine & (self.cores > queue.max_run_cores)
-                self.drop(over, TOO_WIDE["max_run_cores"], "cores", self.cores)
+                self.drop(over, f"{TOO_WIDE['max_run_cores']} {queue.name}", "cores", self.cores)
             if queue.max_user_cores is not None:
                 over = mine & has_user & (self.cores > queue.max_user_cores)
-                self.drop(over, TOO_WIDE["max_user_cores"], "cores", self.cores)
+                self.drop(over, f"{TOO_WIDE['max_user_cores']} {queue.name}", "cores", self.cores)
 
     def _check_span(self, order: Column) -> None:
         """Refuse submits too far apart for one machine; the farthest from the middle is the culprit."""

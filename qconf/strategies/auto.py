@@ -29,8 +29,8 @@ from qconf.tuning.split_merge import free_name
 from qconf.workers import side_by_side
 
 ALLOWED = 1.4  # growth of the longest wait, and of a queue's 95 % wait, from which a queue is guarded by priority
-TOLERATED = 1.5  # of the longest wait of fcfs-easy: what is longer
-STEEP = 1.0  # costs so much, in log score, for the logarithm of what is beyond
+TOLERATED = 1.5  # times the longest wait of fcfs-easy, beyond which the longest wait costs more
+STEEP = 1.0  # what the logarithm of what is beyond costs, in log score
 MARGIN = 0.25  # by which what is more complicated must be better, in log score: the best of twenty in a noisy month
 TRIED = 8  # best orders that are tried with priorities
 ROUNDS = 8  # of raising priorities
@@ -90,7 +90,7 @@ class _Search:
         self.weights = weights(options.objective)
         self.log: list[dict[str, object]] = []
         self.before = _before(month)
-        self.smoothed = self.present = self.logarithms(self.before)
+        self.smoothed = self.beside = self.present = self.logarithms(self.before)
         self.current = self.judge("current", month.base, self.before)
 
     def run(self) -> Proposal:
@@ -101,7 +101,9 @@ class _Search:
             self.note(candidate, why)
             if kept:
                 chosen = candidate
-        simpler = self.rated(self.smoothed if chosen is best else self.logarithms(chosen.measure)) >= 0
+        if chosen is not best:
+            self.smoothed, self.beside = self.logarithms(chosen.measure), self.present
+        simpler = self.rated(self.smoothed, self.beside) >= 0
         self.note(self.current, "simpler and no worse" if simpler else "")
         return Proposal(self.base if simpler else chosen.config, self.log)
 
@@ -119,7 +121,8 @@ class _Search:
         foretold = lead([surface[:, :3] @ self.weights for surface in surfaces], costs)
         used = len(months) if foretold > LEAD else 1
         smoothed = np.mean(surfaces[-used:], axis=0)
-        scores = self.rated(smoothed) + costs / used
+        self.beside = np.mean([_logarithms(each, _before(each)) for each in months[-used:]], axis=0)
+        scores = self.rated(smoothed, self.beside) + costs / used
         ranking = np.argsort(scores, kind="stable")[:TRIED]
         first = orders[ranking[0]]
         self.smoothed = smoothed[ranking[0]]
@@ -194,7 +197,7 @@ class _Search:
         }
         if "queue_priority" in answer.config.order:
             entry["priorities"] = {queue.name: queue.priority for queue in answer.config.queues}
-        self.smoothed = self.logarithms(answer.measure)
+        self.smoothed, self.beside = self.logarithms(answer.measure), self.present
         return answer
 
     def simulate(self, configs: Iterator[tuple[str, SiteConfig]]) -> list[_Candidate]:
@@ -215,18 +218,18 @@ class _Search:
         halves = log_ratios(measure.aims[1:], self.before.aims[1:]) @ self.weights[:2]
         late = _beyond(measure.late, self.before.late)
         longest = _beyond(measure.longest, self.before.longest.max())
-        score = float(self.rated(self.logarithms(measure)))
+        score = float(self.rated(self.logarithms(measure), self.present))
         return _Candidate(what, config, measure, score, halves, late | longest)
 
     def logarithms(self, measure: _Measure) -> NDArray[np.float64]:
         """Do what `_logarithms` does, for the month under search."""
         return _logarithms(self.month, measure)
 
-    def rated(self, logarithms: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Score what `_logarithms` gave: 0 is as good as the base, less is better; shape (..., 4) in, (...) out."""
+    def rated(self, logarithms: NDArray[np.float64], base: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Score `_logarithms` beside those of the base, less is better; shape (..., 4) in, (...) out."""
         score, present = (
             each[..., :3] @ self.weights + STEEP * np.maximum(each[..., 3] - np.log(TOLERATED), 0)
-            for each in (logarithms, self.present)
+            for each in (logarithms, base)
         )
         return np.asarray(score - present)
 

@@ -27,6 +27,10 @@ RATED = 1.5  # deviations of the draws by which the rating must be better: in 93
 _Numbers = NDArray[np.float64]
 
 
+class NoDaysError(NotApplicableError):
+    """There is nothing to draw anew."""
+
+
 @dataclass(frozen=True)
 class Evidence:
     """What the draws say of a proposal against the current configuration.
@@ -66,7 +70,7 @@ class Draws:
 
     Raises
     ------
-    NotApplicableError
+    NoDaysError
         There are no jobs to draw.
     """
 
@@ -76,7 +80,7 @@ class Draws:
         self.objective, self.workers = objective, workers
         self.before = self._measure([base] * len(trials))
         if np.isnan(self.before[:, 0]).all():
-            raise NotApplicableError("no job was submitted on the whole days that are judged")
+            raise NoDaysError("no job was submitted on the whole days that are judged")
 
     def _measure(self, subjects: Sequence[Simulated]) -> _Numbers:
         """Numbers of every draw, the mean over its stages by their days; one subject for each. Shape (draws, 4 + Q)."""

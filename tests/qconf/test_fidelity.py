@@ -14,11 +14,11 @@ PAST = history(STARVED, jobs=200)
 WAITS = simulate(PAST.workload(STARVED), STARVED.system()).wait
 
 
-def told(waits):
+def told(waits, span=PAST.span):
     """The same history in a log that tells starts; -1 where it does not."""
     submit = PAST.jobs["submit"].to_numpy()
     start = np.where(np.asarray(waits) < 0, -1, submit + waits)
-    return fidelity(replace(PAST, jobs=PAST.jobs.assign(start=start)), STARVED)
+    return fidelity(replace(PAST, jobs=PAST.jobs.assign(start=start)), STARVED, span)
 
 
 def test_what_was_simulated_rightly_is_near():
@@ -43,7 +43,9 @@ def test_only_jobs_whose_start_is_known_count():
     assert told(some).jobs == FEWEST
     assert told(some).mean == WAITS[:FEWEST].mean()
     assert told(np.where(np.arange(200) < FEWEST - 1, WAITS, -1)) is None
-    assert fidelity(PAST, STARVED) is None  # it tells none
+    assert fidelity(PAST, STARVED, PAST.span) is None  # it tells none
+    late = (int(PAST.jobs["submit"].iloc[150]), PAST.span[1])
+    assert (told(WAITS, late).jobs, told(WAITS, late).mean) == (50, WAITS[150:].mean())
 
 
 def test_nobody_who_waits_is_correlated_with_nothing():

@@ -173,16 +173,16 @@ def test_a_second_run_replaces_the_first_and_leaves_what_is_not_its_own(tmp_path
 
 
 @pytest.mark.parametrize("name", ["config.yaml", "pbs/qconf-promote"])
-def test_what_was_edited_since_a_run_is_not_overwritten(tmp_path, past, name):
+def test_what_was_edited_since_a_run_is_kept_beside(tmp_path, past, name):
     target = tmp_path / "run"
     write_run(target, small.recommendation(), past)
-    (target / name).write_text("edited by the administrator")
-    before = content(target)
-    with pytest.raises(InputError, match=r"was edited since the run that wrote it\. Move it away, or choose another"):
-        write_run(target, small.recommendation("KEEP"), past)
-    assert content(target) == before
-    (target / name).unlink()
-    write_run(target, small.recommendation("KEEP"), past)
+    for text in ("edited", "edited again"):
+        (target / name).write_text(text)
+        assert write_run(target, small.recommendation(), past).aside
+        assert "edited" not in (target / name).read_text()
+    assert (target / f"{name}~").read_text() == "edited"
+    assert (target / f"{name}~~").read_text() == "edited again"
+    assert write_run(target, small.recommendation(), past).aside == ()
 
 
 def test_files_that_are_of_no_run_are_not_overwritten(tmp_path, past):

@@ -62,16 +62,16 @@ def test_a_job_outside_every_range_fits_no_queue():
 
 def test_a_job_above_its_own_queues_limit_is_dropped_even_if_another_would_take_it():
     limited = site(queues=[{"name": "a", "max_run_cores": 8}, {"name": "b"}])
-    assert one({"cores": 9}, limited)[0].reasons == {"above the running-cores limit of its queue": 1}
+    assert one({"cores": 9}, limited)[0].reasons == {"above the running-cores limit of queue a": 1}
     per_user = site(queues=[{"name": "a", "max_user_cores": 8}])
-    reason = "above the running-cores limit per user of its queue"
+    reason = "above the running-cores limit per user of queue a"
     assert one({"cores": 9, "user": "ann"}, per_user)[0].reasons == {reason: 1}
     assert one({"cores": 9}, per_user)[1] is not None  # jobs without a user are exempt
 
 
 def test_limits_that_keep_jobs_out_are_fixed_and_others_are_not():
     limits = {"max_run_cores": 8, "max_user_cores": 9}
-    limited = site(queues=[{"name": "a", "cores": [1, 100], **limits}, {"name": "b", "cores": [1, 8], **limits}])
+    limited = site(queues=[{"name": "a", "cores": [1, 100], **limits}, {"name": "b", "cores": [1, 100], **limits}])
     shut_out = one({"cores": 9}, limited)[0]
     assert keep_barriers(limited, shut_out).fixed == ("queues.a.max_run_cores",)
     assert keep_barriers(limited, one({"cores": 8}, limited)[0]) is limited
@@ -128,7 +128,7 @@ def test_whole_nodes_come_after_routing():
     assert one({"cores": 9}, site(cores_per_node=8))[1]["cores"] == 9
     limited = [{"name": "a", "max_run_cores": 9}]
     assert one({"cores": 9}, site(queues=limited, **nodes))[0].reasons == {
-        "above the running-cores limit of its queue": 1
+        "above the running-cores limit of queue a": 1
     }
 
 
