@@ -288,6 +288,8 @@ class _Bench:
         first, last = (int(self.month.workload.submit[i]) for i in (0, -1))
         self.whole = Trial.of(self.month, first, last + 1)
         self.base = Proposal(self.month.base)
+        if self.refused is not None and self.refused(self.month.base):
+            self.refused = None  # what the site has cannot be told either: nothing is barred for it
         if "learned" in self.stages:
             self.current = self.stages["learned"].trial.run(self.base)
 
@@ -344,23 +346,23 @@ class _Bench:
                 broken.append(f"what it learned from an earlier part alone cannot be judged on the next: {error}")
         broken += worse.values()
         row = replace(row, judged=judged, gain=gained, evidence=evidence, barred="; ".join(broken))
-        return row if evidence is None or row.barred else self.handed_out(row, learned, final)
+        return row if evidence is None or row.barred else self.handed_out(row, judged, learned, final)
 
     def impossible(self, config: SiteConfig) -> list[str]:
         """Say why a configuration cannot be had at this site, however good it is."""
         base = self.month.base
         found = [f"changes {path}, which is fixed" for path in touched(base, config)] + stranded(base, config)
-        if self.refused is not None and not self.refused(base) and (why := self.refused(config)):
+        if self.refused is not None and (why := self.refused(config)):
             found.append(f"PBS cannot be told: {why}")
         return found
 
-    def handed_out(self, row: Row, learned: Proposal, final: Proposal) -> Row:
+    def handed_out(self, row: Row, judged: Summary, learned: Proposal, final: Proposal) -> Row:
         """Hand out what was judged, where what the whole history taught breaks a guard rail that it kept."""
         trial = self.stages["learned"].trial
         if final.config == learned.config or learned.why_not or self.impossible(learned.config):
             return row
         before, days = Guarded.of(self.current), trial.days
-        kept = self.guards.broken(before, Guarded.of(trial.run(learned)), days)
+        kept = self.guards.broken(before, Guarded.of(judged), days)
         then = self.guards.broken(before, Guarded.of(trial.run(final)), days)
         worse = [text for what, text in then.items() if what not in kept]
         if not worse:

@@ -277,9 +277,12 @@ def _before(month: Month) -> _Measure:
 
 def _first_come(month: Month) -> _Measure:
     """Simulate `fcfs-easy`, within what is fixed."""
-    base = _ordered(month.base, GENERAL, np.ones(len(month.base.queues)))
-    system = replace(base.system(), order="fcfs")
-    return month.remember("first come", lambda: _measure(month, month.workload, system), lasting=True)
+
+    def simulated() -> _Measure:
+        base = _ordered(month.base, GENERAL, np.ones(len(month.base.queues)))
+        return _measure(month, month.workload, replace(base.system(), order="fcfs"))
+
+    return month.remember("first come", simulated, lasting=True)
 
 
 def _logarithms(month: Month, measure: _Measure) -> NDArray[np.float64]:
