@@ -41,21 +41,6 @@ class Fidelity:
         low, high = sorted((self.real_mean, self.mean))
         return high + 60 > FAR * (low + 60)
 
-    def text(self) -> str:
-        """Say it in a sentence or two."""
-        text = (
-            f"Really, {self.jobs} jobs whose start the log tells waited {self.real_mean / 3600:.2f} h on average (half "
-            f"of them up to {self.real_median / 3600:.2f} h); simulated under the current configuration, "
-            f"{self.mean / 3600:.2f} h ({self.median / 3600:.2f} h)"
-        )
-        text += f", with a rank correlation of {self.correlation:.2f}." if np.isfinite(self.correlation) else "."
-        if self.far:
-            text += (
-                " That is far apart: the configuration may not be what was there, or something else held the jobs "
-                "(outages, reservations, limits of users or projects). Gains are against the simulated present."
-            )
-        return text
-
 
 def fidelity(history: History, config: SiteConfig, span: tuple[int, int]) -> Fidelity | None:
     """Simulate jobs under the configuration they ran under; None where too few starts are known.

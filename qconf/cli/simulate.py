@@ -230,7 +230,7 @@ def _metrics_table(found: Summary) -> Table:
     from rich.table import Table
     from rich.text import Text
 
-    from qconf.report.wording import hours, number, percent
+    from qconf.report.wording import hours, number, percent, queue_label
 
     columns = (
         ("jobs", "jobs", "{:.0f}".format),
@@ -246,9 +246,8 @@ def _metrics_table(found: Summary) -> Table:
     table.add_column("queue", no_wrap=True)
     for title, *_ in columns:
         table.add_column(title, justify="right", no_wrap=True)
-    for name, row in (("all", found.overall), *found.queues.items()):
-        cells = [write(row[key]) for _, key, write in columns]
-        whole = row is found.overall
-        label = "all (queue)" if name == "all" and not whole else name
-        table.add_row(Text(label), *cells, style="bold" if whole else "")
+    rows = [("all", found.overall, "bold")]
+    rows += [(queue_label(name), row, "") for name, row in found.queues.items()]
+    for name, row, style in rows:
+        table.add_row(Text(name), *(write(row[key]) for _, key, write in columns), style=style)
     return table

@@ -102,6 +102,7 @@ def command(
     from qconf.history import keep_barriers
     from qconf.recommend import DEFAULT, recommend
     from qconf.report.tables import print_recommendation
+    from qconf.report.wording import fidelity_text
     from qconf.resume import Workshop, question
     from qconf.runs import ASSUMED, check_target, write_run
     from qconf.strategies import NAMES, Options, check
@@ -172,7 +173,7 @@ def command(
         since = earlier[0].date(earlier[0].span[0])[:7]
         click.echo(f"{sum(map(len, earlier))} jobs of the months before, from {since} on, are there for auto")
     if near is not None:
-        click.echo(fill(near.text(), 110, break_on_hyphens=False))
+        click.echo(fill(fidelity_text(near), 110, break_on_hyphens=False))
     click.echo(f"{ASSUMED}\n" if assumed else "")
     print_recommendation(answer)
     if run.aside:

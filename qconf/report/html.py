@@ -74,7 +74,7 @@ def render(
         r=recommendation,
         change=recommendation.verdict == "CHANGE",
         history=history,
-        fidelity=fidelity,
+        fidelity=None if fidelity is None else wording.fidelity_text(fidelity),
         parts=[
             {"name": name, "jobs": jobs, "first": wording.date(low, zone), "last": wording.date(high, zone)}
             for name, (jobs, low, high) in recommendation.parts.items()

@@ -15,7 +15,7 @@ from rich.text import Text
 from parsim.metrics import METRICS
 from qconf.recommend import Recommendation, Row
 from qconf.report.terminal import WIDTH, console, print_table
-from qconf.report.wording import gain_text, hours, number, percent
+from qconf.report.wording import gain_text, hours, number, percent, queue_label
 
 #: Title, metric and how it is written: what a person compares strategies by.
 COLUMNS = (
@@ -118,4 +118,4 @@ def _comparison(recommendation: Recommendation) -> Iterator[tuple[str, str, str,
                 yield row.name, "all", metric, value
         for queue, values in row.judged.queues.items():
             for metric in METRICS:
-                yield row.name, "all (queue)" if queue == "all" else queue, metric, values[metric]
+                yield row.name, queue_label(queue), metric, values[metric]

@@ -22,7 +22,7 @@ from qconf.report.figures import grouped_bars
 from qconf.report.html import page, settings_rows, steps
 from qconf.report.tables import notes
 from qconf.report.terminal import WIDTH, console, print_table
-from qconf.report.wording import ABSENT, hours, number, percent
+from qconf.report.wording import ABSENT, hours, number, percent, queue_label
 from qconf.tuning.rating import SAID
 
 BARS = 150  #: a figure of more bars shows the best strategies only
@@ -54,7 +54,7 @@ def backtest_frame(found: Backtest) -> pd.DataFrame:
 def _queues(verdict: Verdict) -> Iterator[tuple[str, dict[str, float]]]:
     yield "all", verdict.summary.overall
     for queue, values in verdict.summary.queues.items():
-        yield "all (queue)" if queue == "all" else queue, values
+        yield queue_label(queue), values
 
 
 def columns(found: Backtest) -> list[str]:

@@ -11,9 +11,31 @@ from qconf.config import PoolConfig, QueueConfig, SiteConfig, format_duration
 from qconf.history.times import zone
 
 if TYPE_CHECKING:
+    from qconf.fidelity import Fidelity
     from qconf.recommend import Interval
 
 ABSENT = "-"
+
+
+def queue_label(name: str) -> str:
+    """Tell a queue of the name ``all`` from the whole."""
+    return "all (queue)" if name == "all" else name
+
+
+def fidelity_text(near: Fidelity) -> str:
+    """Say how near the simulated present is to what happened, in two sentences or three."""
+    text = (
+        f"Really, {near.jobs} jobs whose start the log tells waited {near.real_mean / 3600:.2f} h on average (half of "
+        f"them up to {near.real_median / 3600:.2f} h); simulated under the current configuration, "
+        f"{near.mean / 3600:.2f} h ({near.median / 3600:.2f} h)"
+    )
+    text += f", with a rank correlation of {near.correlation:.2f}." if math.isfinite(near.correlation) else "."
+    if near.far:
+        text += (
+            " That is far apart: the configuration may not be what was there, or something else held the jobs "
+            "(outages, reservations, limits of users or projects). Gains are against the simulated present."
+        )
+    return text
 
 
 def hours(seconds: float) -> str:

@@ -8,6 +8,7 @@ import pytest
 
 from parsim import simulate
 from qconf.fidelity import FEWEST, fidelity
+from qconf.report.wording import fidelity_text
 from tests.qconf.test_recommend import STARVED, history
 
 PAST = history(STARVED, jobs=200)
@@ -28,14 +29,14 @@ def test_what_was_simulated_rightly_is_near():
     assert found.real_median == found.median == np.median(WAITS)
     assert found.correlation == pytest.approx(1.0)
     assert not found.far
-    assert "far apart" not in found.text()
+    assert "far apart" not in fidelity_text(found)
 
 
 def test_what_is_not_the_configuration_of_the_log_is_far():
     found = told(3 * WAITS + 3600)
     assert found.far
-    assert "That is far apart" in found.text()
-    assert f"waited {(3 * WAITS + 3600).mean() / 3600:.2f} h on average" in found.text()
+    assert "That is far apart" in fidelity_text(found)
+    assert f"waited {(3 * WAITS + 3600).mean() / 3600:.2f} h on average" in fidelity_text(found)
 
 
 def test_only_jobs_whose_start_is_known_count():
@@ -51,4 +52,4 @@ def test_only_jobs_whose_start_is_known_count():
 def test_nobody_who_waits_is_correlated_with_nothing():
     found = told(np.zeros(200, dtype=np.int64))
     assert math.isnan(found.correlation)
-    assert "correlation" not in found.text()
+    assert "correlation" not in fidelity_text(found)

@@ -7,7 +7,8 @@ import pandas as pd
 import pytest
 
 from qconf.history import History
-from qconf.recommend import Guards, Interval, _decide, recommend
+from qconf.recommend import Guards, Interval, recommend
+from qconf.recommend.verdict import decide
 from qconf.strategies import Options, Proposal, propose
 from qconf.tuning.evidence import Evidence
 from qconf.tuning.judging import Guarded, Trial
@@ -252,7 +253,7 @@ def decided(**evidence):
     guarded = Guarded({}, 0.0, 0.0)
     base = small.recommendation()
     row = replace(base.rows[3], gain=Interval(0.12), evidence=Evidence(**about, before=guarded, after=guarded))
-    return _decide(replace(base, rows=[base.rows[0], row], verdict="KEEP", winner="current"), 0.02)
+    return decide(replace(base, rows=[base.rows[0], row], verdict="KEEP", winner="current"), 0.02)
 
 
 def test_the_verdict_is_that_of_the_evidence():
@@ -276,7 +277,7 @@ def test_the_best_is_that_from_which_most_is_to_be_expected():
         return replace(base.rows[3], name=name, gain=Interval(gained), evidence=evidence)
 
     rows = [base.rows[0], row("lucky", 0.5, 0.1, 0.05), row("steady", 0.2, 0.3, 0.05), row("unsure", 0.6, 0.4, -0.1)]
-    found = _decide(replace(base, rows=rows), 0.02)
+    found = decide(replace(base, rows=rows), 0.02)
     assert found.winner == "steady"
     assert "lucky would gain 50.0 %, but on days drawn anew less is to be expected of it" in found.reason
 
@@ -291,7 +292,7 @@ def test_of_equals_the_simpler_is_recommended():
             )
             for name, (gain, low) in expected.items()
         ]
-        return _decide(replace(base, rows=[base.rows[0], *rows]), 0.02).winner
+        return decide(replace(base, rows=[base.rows[0], *rows]), 0.02).winner
 
     assert winner(plain=(0.295, 0.1), tuned=(0.3, 0.1)) == "plain"
     assert winner(plain=(0.28, 0.1), tuned=(0.3, 0.1)) == "tuned"
@@ -314,7 +315,7 @@ class Told(Guards):
 @pytest.mark.parametrize(("usual", "barred"), [((), ""), (("longest wait", "other"), "longest on the third")])
 def test_what_the_judged_third_breaks_by_chance_bars_nobody(monkeypatch, usual, barred):
     """Only what is also broken in draws, in the words of the third that the tables show."""
-    monkeypatch.setattr("qconf.recommend.Guarded.of", lambda _: Guarded({}, 0.0, -1.0))
+    monkeypatch.setattr("qconf.recommend.bench.Guarded.of", lambda _: Guarded({}, 0.0, -1.0))
     found = recommend(history(STARVED, jobs=600), STARVED, strategies=("pp",), options=FEW, guards=Told(usual=usual))
     assert {row.barred for row in found.rows if row.evidence is not None} == {barred}
     assert {row.barred for row in found.rows if row.evidence is None} == {"longest on the third; used on the third"}
@@ -342,7 +343,7 @@ def test_what_was_judged_is_handed_out_where_what_all_jobs_taught_breaks_a_guard
     assert row.decisions[0]["step"] < 600
     assert row.relearned.startswith("utilization falls from")
     assert row.whole["mean_wait"] < found.rows[0].whole["mean_wait"]
-    alone = _decide(replace(found, rows=[found.rows[0], row]), 0.02)
+    alone = decide(replace(found, rows=[found.rows[0], row]), 0.02)
     assert (alone.verdict, alone.config) == ("CHANGE", shared)
     assert f"with what it learned from the whole history, {row.relearned}." in alone.reason
 

@@ -1,9 +1,4 @@
-import json
-import os
 import re
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -12,7 +7,6 @@ from hypothesis import strategies as st
 
 from parsim.workload import MAX_DURATION
 from qconf.config import MachineConfig, PoolConfig, QueueConfig, SiteConfig, load, parse
-from qconf.errors import InputError
 from qconf.export.errors import ExportError
 from qconf.export.nodes import Node, read_nodes
 from qconf.export.pbs import export_pbs, prepare_pbs
@@ -320,152 +314,6 @@ def test_what_pbs_cannot_say_is_said():
     ):
         assert words in text, words
     assert all(note in export.files["PLAN.md"] for note in export.notes)
-
-
-# The nodes
-
-
-def test_nodes_are_given_out_whole():
-    files = export_pbs(parse(HYBRID), nodes=read_nodes("nid[001-012]"))
-    server = PbsServer(files["queues.qmgr"])
-    server.load(files["nodes.qmgr"])
-    lists = [attributes["resources_available.Qlist"] for attributes in server.nodes.values()]
-    assert len(lists) == 12
-    assert lists.count("small,large") == 4
-    assert lists.count("medium,large") == 5
-    assert lists.count("small_p,medium_p,large") == 3
-
-
-def test_nodes_stay_where_they_are_if_they_can():
-    nodes = [
-        Node(f"n{i}", 8, "medium,large" if i < 5 else "small,large" if i < 9 else "small_p,medium_p,large")
-        for i in range(12)
-    ]
-    files = export_pbs(parse(HYBRID), nodes=nodes)
-    assert commands(files["nodes.qmgr"]) == []
-    nodes[3] = Node("n3", 8, "")
-    files = export_pbs(parse(HYBRID), nodes=nodes, current=FRESH)
-    assert commands(files["nodes.qmgr"]) == ['set node n3 resources_available.Qlist = "medium,large"']
-    assert "unset node n3 resources_available.Qlist" in commands(files["rollback.qmgr"])
-
-
-PBSNODES = """\
-nid00001
-     Mom = nid00001.local
-     ntype = PBS
-     state = free
-     resources_available.arch = linux
-     resources_available.ncpus = 24
-     resources_available.Qlist = small,large
-     resources_assigned.ncpus = 0
-
-nid00002
-     Mom = nid00002.local
-     state = offline
-     resources_available.ncpus = 24
-
-"""
-
-
-def test_node_lists(tmp_path):
-    assert [node.name for node in read_nodes("n[8-11],login[01-02]x,single")] == [
-        "n8", "n9", "n10", "n11", "login01x", "login02x", "single",
-    ]  # fmt: skip
-    (tmp_path / "names").write_text("a b\nc[1-2]  # four\n")
-    assert [node.name for node in read_nodes(str(tmp_path / "names"))] == ["a", "b", "c1", "c2"]
-    (tmp_path / "pbsnodes").write_text(PBSNODES)
-    assert read_nodes(str(tmp_path / "pbsnodes")) == [
-        Node("nid00001", 24, "small,large"),
-        Node("nid00002", 24, ""),
-    ]
-
-
-@pytest.mark.parametrize(
-    "given_nodes", ["nosuchfile", "a[3-1]", "a[1-99999999]", "a,a", "a;b[1-2]", "[[1-2]", "é[1-2]", ","]
-)
-def test_node_lists_that_are_none(given_nodes):
-    with pytest.raises((ExportError, InputError)):
-        read_nodes(given_nodes)
-
-
-# The script that moves jobs
-
-
-def job(queue, cores, walltime, waited, state="Q"):
-    ctime = time.strftime("%a %b %d %H:%M:%S %Y", time.localtime(time.time() - waited))
-    return {
-        "job_state": state,
-        "queue": queue,
-        "ctime": ctime,
-        "Resource_List": {"ncpus": cores, "walltime": walltime},
-    }
-
-
-def run_promotion(tmp_path, listing, *arguments, text=HYBRID):
-    files = export_pbs(parse(text))
-    script = tmp_path / "qconf-promote"
-    script.write_text(files["qconf-promote"])
-    (tmp_path / "jobs.json").write_text(json.dumps({"Jobs": listing}) if isinstance(listing, dict) else listing)
-    for name, body in (
-        ("qstat", f'cat "{tmp_path}/jobs.json"'),
-        ("qmove", f'echo "$@" >> "{tmp_path}/moved"'),
-    ):
-        (tmp_path / name).write_text(f"#!/bin/sh\n{body}\n")
-        (tmp_path / name).chmod(0o755)
-    environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "LC_ALL": "C"}
-    done = subprocess.run(
-        [sys.executable, script, *arguments], env=environment, capture_output=True, text=True, check=False
-    )
-    moved = (tmp_path / "moved").read_text().split("\n")[:-1] if (tmp_path / "moved").exists() else []
-    return done, moved
-
-
-def test_promotion_moves_what_is_due_largest_factor_first(tmp_path):
-    listing = {
-        "1.host": job("small", 8, "01:00:00", 3500),  # factor 38.9 of 40
-        "2.host": job("small", 8, "01:00:00", 3700),  # 41.1
-        "3.host": job("medium", 24, "01:00:00", 3700),  # 82.2
-        "4.host": job("medium", 25, "01:00:00", 99999),  # takes 32 cores, the pool has 24
-        "5.host": job("small", 8, "01:00:00", 99999, "R"),
-        "6.host": job("large", 48, "01:00:00", 99999),
-        "7.host": job("small", 8, "01:00:00", 99999, "H"),
-        "8[].host": job("small", 8, "01:00:00", 99999),
-        "9; rm -rf /": job("small", 8, "01:00:00", 99999),
-    }
-    done, moved = run_promotion(tmp_path, listing)
-    assert done.returncode == 0, done.stderr
-    assert moved == ["small_p 8[].host", "medium_p 3.host", "small_p 2.host"]
-
-
-def test_promotion_dry_run_moves_nothing(tmp_path):
-    done, moved = run_promotion(tmp_path, {"2.host": job("small", 8, "01:00:00", 9999)}, "--dry-run")
-    assert done.returncode == 0
-    assert "2.host: priority factor" in done.stdout
-    assert moved == []
-
-
-def test_promotion_refuses_what_it_does_not_understand(tmp_path):
-    due = {"2.host": job("small", 8, "01:00:00", 9999)}
-    done, moved = run_promotion(tmp_path, due, "--dryrun")
-    assert (done.returncode, moved) == (2, [])
-    done, moved = run_promotion(tmp_path, '{"Jobs": {"1.host": {"Job_Name": 007}}}')
-    assert (done.returncode, moved) == (1, [])
-    assert done.stderr.startswith("qstat -f -F json: not JSON, nothing is moved")
-
-
-def test_promotion_of_jobs_too_wide_for_their_partition(tmp_path):
-    text = HYBRID.replace("partition: 32", "partition: 8").replace("cores: 24", "cores: 48")
-    _, moved = run_promotion(
-        tmp_path, {"1.h": job("small", 16, "01:00:00", 0), "2.h": job("small", 8, "01:00:00", 0)}, text=text
-    )
-    assert moved == ["small_p 1.h"]
-
-
-def test_promotion_goes_on_after_a_job_it_does_not_understand(tmp_path):
-    odd = job("small", 8, "01:00:00", 9999) | {"ctime": "yesterday"}
-    done, moved = run_promotion(tmp_path, {"1.h": odd, "2.h": job("small", 8, "01:00:00", 9999)})
-    assert done.returncode == 1
-    assert moved == ["small_p 2.h"]
 
 
 # Safety

@@ -1,0 +1,147 @@
+"""From a history to a recommendation: CHANGE to what one of the strategies proposes, or KEEP what is there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, replace
+
+import numpy as np
+
+from qconf.config import SiteConfig
+from qconf.history import History
+from qconf.recommend.answer import Curve, Interval, Recommendation, Row
+from qconf.recommend.bench import FEWEST, WARMUP, Bench, parts_of, stages_of
+from qconf.recommend.verdict import decide
+from qconf.strategies import BASELINES, Options, Store, check
+from qconf.tuning.bounds import utilization
+from qconf.tuning.evidence import FEWEST_DAYS
+from qconf.tuning.judging import Guards
+from qconf.tuning.month import Month
+from qconf.tuning.sizes import Room
+
+#: What ``qconf tune`` judges when no strategy is named.
+DEFAULT = ("current", "fcfs-easy", "lxf-easy", "shared", "pp", "dp-nlp", "exact", "auto", "auto-guarded")
+
+
+def recommend(
+    history: History,
+    base: SiteConfig,
+    *,
+    earlier: Sequence[History] = (),
+    strategies: Sequence[str] = DEFAULT,
+    objective: str | None = None,
+    options: Options | None = None,
+    guards: Guards | None = None,
+    least_gain: float = 0.02,
+    refused: Callable[[SiteConfig], str] | None = None,
+    store: Store | None = None,
+    progress: Callable[[str], None] | None = None,
+) -> Recommendation:
+    """Let every strategy learn on the first two thirds of the history, judge it on the rest, answer with the best.
+
+    Where it does better, it also learns on the first third and is judged on the second, in a history of `LONG` on the
+    first sixth and the next too, and all judged days are drawn anew: it must do better beyond chance.
+
+    Parameters
+    ----------
+    history : History
+        Cleaned with `base`.
+    base : SiteConfig
+        The current configuration.
+    earlier : sequence of History
+        Months before it, the oldest first, cleaned with `base`: what `auto` finds that they have in common.
+    strategies : sequence of str
+        ``current`` and the baselines are always among those judged.
+    objective : {"mean-wait", "bounded-slowdown", "mixed"}
+        Default that of `options`.
+    options : Options
+    guards : Guards
+        What may not get worse; a strategy that breaks one is shown, not recommended.
+    least_gain : float
+        Gain below which a change is not worth its trouble.
+    refused : callable, optional
+        Says why the batch system cannot be told a configuration, empty if it can: what it refuses may not be
+        recommended, unless the base is refused too.
+    store : Store, optional
+        Finished proposals of an interrupted run.
+    progress : callable, optional
+        Told what is being done.
+    """
+    options, guards = options or Options(), guards or Guards()
+    objective = objective or options.objective
+    options = replace(options, objective=objective)
+    names = tuple(dict.fromkeys(("current", *BASELINES, *strategies)))
+    check(names, options, base)
+    before = tuple(Month(each.workload(base), base) for each in earlier)
+    month = Month(history.workload(base), base, earlier=before)
+    stages = stages_of(month, *history.span)
+    later = stages["learned"]
+    settings = {
+        "objective": objective,
+        "seed": options.seed,
+        "samples": options.samples,
+        "slack": options.slack,
+        "tau_util": options.utilization,
+        "guards": asdict(guards),
+        "least_gain": least_gain,
+        "warmup_seconds": WARMUP,
+        "strategies": list(names),
+    }
+    bench = Bench(
+        month, {name: stage for name, stage in stages.items() if stage.enough}, options, guards, refused, store
+    )
+    rows = []
+    for name in names:
+        if progress is not None:
+            progress(name)
+        rows.append(bench.row(name))
+    answer = Recommendation(
+        verdict="KEEP",
+        reason="",
+        winner="current",
+        config=base,
+        base=base,
+        objective=objective,
+        rows=rows,
+        curves=curves(month),
+        parts=parts_of(month, stages, history.epoch) | _before(earlier),
+        settings=settings,
+    )
+    if not later.enough:
+        reason = (
+            f"The history is too short to learn from one part and judge on another: {len(later.learned)} and "
+            f"{len(later.trial.judged)} jobs, judged on {later.trial.days} whole days. At least {FEWEST} are needed in "
+            f"each, and {FEWEST_DAYS} days. Keep what you have."
+        )
+        return replace(answer, reason=reason)
+    return decide(answer, least_gain)
+
+
+def _before(earlier: Sequence[History]) -> dict[str, tuple[int, int, int]]:
+    """Count the jobs of the months before, as `_parts` does."""
+    if not earlier:
+        return {}
+    oldest, latest = earlier[0], earlier[-1]
+    return {"earlier months": (sum(map(len, earlier)), oldest.epoch + oldest.span[0], latest.epoch + latest.span[1])}
+
+
+def curves(month: Month) -> list[Curve]:
+    """Simulate every queue that owns a partition alone, over sizes from its widest job to the machine."""
+    base, unit = month.base, month.base.grid
+    queues = np.array([i for i, q in enumerate(base.queues) if not q.reservation and month.widest[i]], dtype=np.int64)
+    space = Room(queues, base.machine.cores // unit, -(-month.widest[queues] // unit), unit)
+    out = []
+    for k, i in enumerate(queues):
+        curve = utilization(month, space, k)
+        out.append(
+            Curve(
+                queue=base.queues[i].name,
+                sizes=(curve.sizes * unit).tolist(),
+                waits=curve.waits.tolist(),
+                utilizations=curve.shares.tolist(),
+            )
+        )
+    return out
+
+
+__all__ = ["Curve", "Guards", "Interval", "Recommendation", "Row", "curves", "recommend"]
