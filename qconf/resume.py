@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
+from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,8 @@ from qconf import __version__
 from qconf.config import SiteConfig, dump, parse
 from qconf.errors import QconfError
 from qconf.files import write_whole
-from qconf.strategies import Proposal
+from qconf.history.records import SourceInfo
+from qconf.strategies import Options, Proposal
 
 FOLDER = ".unfinished"
 
@@ -72,6 +75,8 @@ class Workshop:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def question(history_sha256: list[str], config: SiteConfig, settings: dict[str, Any]) -> dict[str, Any]:
-    """Say what a run is about, for `Workshop`."""
-    return {"version": __version__, "inputs": history_sha256, "config": dump(config), "settings": settings}
+def question(sources: Sequence[SourceInfo], config: SiteConfig, options: Options, **more: object) -> dict[str, Any]:
+    """Say what a run is about, for `Workshop`: all on which an answer depends, so not the number of workers."""
+    settings = {name: value for name, value in asdict(options).items() if name != "workers"}
+    inputs = [source.sha256 for source in sources]
+    return {"version": __version__, "inputs": inputs, "config": dump(config), "settings": settings, **more}

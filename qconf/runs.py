@@ -242,7 +242,7 @@ def _strategy(row: Row) -> dict[str, Any]:
         "name": row.name,
         "barred": row.barred,
         "relearned": row.relearned,
-        "gain": None if row.gain is None else asdict(row.gain),
+        "gain": row.gain,
         "evidence": None if row.evidence is None else {**asdict(row.evidence), "certain": row.evidence.certain},
         "judged": summary_record(row.judged),
         "learned_and_judged_on_the_same_jobs": summary_record(row.whole),

@@ -19,7 +19,7 @@ from parsim import metrics
 from qconf.backtest.averaging import REFERENCES, Backtest, Stage, Verdict, averages, notes
 from qconf.config import SiteConfig
 from qconf.errors import InputError
-from qconf.history import History
+from qconf.history import History, keep_barriers
 from qconf.history.history import FEWEST, Period
 from qconf.strategies import NAMES, Options, Proposal, Store, asked, check
 from qconf.tuning.judging import touched
@@ -39,7 +39,6 @@ def backtest(
     *,
     period: str = "month",
     strategies: Sequence[str] = NAMES,
-    objective: str | None = None,
     options: Options | None = None,
     warmup_days: int = WARMUP_DAYS,
     fewest: int = FEWEST,
@@ -55,15 +54,13 @@ def backtest(
     history : History
         Cleaned with `base`.
     base : SiteConfig
-        The current configuration.
+        The current configuration. Its limits that keep jobs out of the history are taken as fixed.
     period : str
         ``month``, or days such as ``30d`` from the first submit on.
     strategies : sequence of str
         The `REFERENCES` are always among those judged. ``static`` learns from the first period alone.
-    objective : {"mean-wait", "bounded-slowdown", "mixed"}
-        Of which reductions, the best and the worst period are told, and which `auto` looks at; default that of
-        `options`.
     options : Options
+        With the objective of which reductions, the best and the worst period are told, and which `auto` looks at.
     warmup_days : int
         Jobs of so many days before a period fill the machine and are not counted.
     fewest : int
@@ -82,7 +79,6 @@ def backtest(
         base,
         history.periods(period),
         strategies=strategies,
-        objective=objective,
         options=options,
         warmup_days=warmup_days,
         fewest=fewest,
@@ -98,7 +94,6 @@ def compare(
     base: SiteConfig,
     *,
     strategies: Sequence[str] = NAMES,
-    objective: str | None = None,
     options: Options | None = None,
     warmup_days: int = WARMUP_DAYS,
     store: Store | None = None,
@@ -122,7 +117,6 @@ def compare(
         base,
         periods,
         strategies=strategies,
-        objective=objective,
         options=options,
         warmup_days=warmup_days,
         fewest=2,
@@ -173,7 +167,6 @@ def walk(
     periods: Sequence[Period],
     *,
     strategies: Sequence[str],
-    objective: str | None,
     options: Options | None,
     warmup_days: int,
     fewest: int,
@@ -183,11 +176,10 @@ def walk(
 ) -> Backtest:
     """Judge every strategy on each of the periods (label, start, end) but the first; see `backtest`."""
     options = options or Options()
-    objective = objective or options.objective
-    options = replace(options, objective=objective)
     names = tuple(dict.fromkeys((*REFERENCES, *strategies)))
     check(names, options, base)
     names = tuple(sorted(names, key=lambda name: NAMES.index(name) if name in NAMES else len(NAMES)))
+    base = keep_barriers(base, history)
     stages, skipped = plan_stages(history, periods, fewest, warmup_days)
     by_label = {label: (start, end) for label, start, end in periods}
     first = stages[0].learned
@@ -214,9 +206,9 @@ def walk(
         stages=stages,
         skipped=skipped,
         verdicts=verdicts,
-        averages=averages(verdicts, objective),
+        averages=averages(verdicts, options.objective),
         base=base,
-        objective=objective,
+        objective=options.objective,
         notes=notes(verdicts),
         settings=told,
     )

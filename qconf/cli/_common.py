@@ -90,9 +90,8 @@ _SEARCH = {
         type=Number(0, 1),
         help="Room of dp-nlp's proportional constraint.",
     ),
-    "utilization": click.option(
+    "tau_util": click.option(
         "--tau-util",
-        "utilization",
         default=0.9,
         show_default=True,
         type=Number(0, 1, min_open=True),

@@ -59,7 +59,7 @@ def command(
     from qconf.cli._common import cut, stem
     from qconf.cli._long import Progress, can_go_on
     from qconf.cli._walking import base_of, finish, names, paths
-    from qconf.history import clean, keep_barriers, read
+    from qconf.history import clean, read
     from qconf.resume import Workshop, question
     from qconf.strategies import Options, check
     from qconf.walks import check_walk_target
@@ -73,20 +73,18 @@ def command(
     records = read(history, timezone=timezone)
     base = base_of(config_path, records, cores)
     whole = clean(records, base)
-    base = keep_barriers(base, whole)
     jobs = cut(whole, None, start, end)
     loaded = perf_counter()
     options = Options(seed=seed, workers=workers, objective=objective, **search)
     check(wanted, options, base)
-    settings = {"objective": objective, "seed": seed, **search, "periods": jobs.periods(period), "span": jobs.span}
-    workshop = Workshop(directory, question([source.sha256 for source in jobs.sources], base, settings), resume=resume)
+    asked = question(jobs.sources, base, options, periods=jobs.periods(period), span=jobs.span)
+    workshop = Workshop(directory, asked, resume=resume)
     with Progress("backtest") as progress:
         found = backtest(
             jobs,
             base,
             period=period,
             strategies=wanted,
-            objective=objective,
             options=options,
             warmup_days=warmup_days,
             store=workshop,

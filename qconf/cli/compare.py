@@ -55,7 +55,7 @@ def command(
     from qconf.cli._common import stem
     from qconf.cli._long import Progress, can_go_on
     from qconf.cli._walking import base_of, finish, names, paths
-    from qconf.history import clean, keep_barriers, read
+    from qconf.history import clean, read
     from qconf.resume import Workshop, question
     from qconf.strategies import Options, check
     from qconf.walks import check_walk_target
@@ -71,20 +71,17 @@ def command(
     known = records[0] if config_path is not None else read([*history, *later], timezone=timezone)
     base = base_of(config_path, known, cores)
     jobs, judged = (clean(each, base) for each in records)
-    base = keep_barriers(base, jobs, judged)
     both = join(jobs, judged)
     loaded = perf_counter()
     options = Options(seed=seed, workers=workers, objective=objective, **search)
     check(wanted, options, base)
-    settings = {"objective": objective, "seed": seed, **search}
-    workshop = Workshop(directory, question([source.sha256 for source in both.sources], base, settings), resume=resume)
+    workshop = Workshop(directory, question(both.sources, base, options), resume=resume)
     with Progress("compare") as progress:
         found = compare(
             jobs,
             judged,
             base,
             strategies=wanted,
-            objective=objective,
             options=options,
             warmup_days=warmup_days,
             store=workshop,

@@ -90,7 +90,6 @@ def command(
     before it have in common. Without --history the sample that ships with the project is used. Without --config,
     the queues found in the history are taken as one machine under EASY backfilling.
     """
-    from dataclasses import replace
     from functools import partial
     from textwrap import fill
     from time import perf_counter
@@ -99,7 +98,6 @@ def command(
     from qconf.export.nodes import read_nodes
     from qconf.export.server import Server
     from qconf.fidelity import fidelity
-    from qconf.history import keep_barriers
     from qconf.recommend import DEFAULT, recommend
     from qconf.report.tables import print_recommendation
     from qconf.report.wording import fidelity_text
@@ -117,27 +115,24 @@ def command(
     if not history:
         history, config_path = _sample(config_path)
     directory = can_go_on(out or Path("reports", stem(history[0]) + (f"-{month}" if month else "")))
-    log, site = load_whole(history, config_path, cores, timezone=timezone)
-    base = keep_barriers(site, log)
+    log, base = load_whole(history, config_path, cores, timezone=timezone)
     jobs = cut(log, month, start, end)
     loaded = perf_counter()
     given = {"configuration": config_path, "print server": current, "nodes": Path(nodes) if nodes else None}
     inputs = {what: path for what, path in given.items() if path is not None and path.is_file()}
     check_target(directory, [*history, *inputs.values()])
-    options = Options(seed=seed, workers=workers, **search)
+    options = Options(seed=seed, workers=workers, objective=objective, **search)
     wanted = DEFAULT if strategy == "auto" else (strategy,)
     check(wanted, options, base)
     earlier = [] if month is None else log.months_before(jobs.span[0])
     spans = [each.span for each in (*earlier, jobs)]
-    settings = {"objective": objective, "seed": seed, "spans": spans, **search}
-    workshop = Workshop(directory, question([source.sha256 for source in jobs.sources], base, settings), resume=resume)
+    workshop = Workshop(directory, question(jobs.sources, base, options, spans=spans), resume=resume)
     with Progress("tuning") as progress:
         answer = recommend(
             jobs,
             base,
             earlier=earlier,
             strategies=wanted,
-            objective=objective,
             options=options,
             guards=Guards(factor=guard),
             least_gain=least_gain / 100,
@@ -145,10 +140,6 @@ def command(
             store=workshop,
             progress=progress.step,
         )
-    shown = {name: value for name, value in search.items() if name != "utilization"}  # there as tau_util
-    answer = replace(
-        answer, settings=answer.settings | shown, base=site, config=answer.config.replace(fixed=site.fixed)
-    )
     near = fidelity(log, base, jobs.span)
     timings = {"read": loaded - began, "tune": perf_counter() - loaded}
     run = write_run(

@@ -8,8 +8,8 @@ from dataclasses import asdict, replace
 import numpy as np
 
 from qconf.config import SiteConfig
-from qconf.history import History
-from qconf.recommend.answer import Curve, Interval, Recommendation, Row
+from qconf.history import History, keep_barriers
+from qconf.recommend.answer import Curve, Recommendation, Row
 from qconf.recommend.bench import FEWEST, WARMUP, Bench, parts_of, stages_of
 from qconf.recommend.verdict import decide
 from qconf.strategies import BASELINES, Options, Store, check
@@ -29,7 +29,6 @@ def recommend(
     *,
     earlier: Sequence[History] = (),
     strategies: Sequence[str] = DEFAULT,
-    objective: str | None = None,
     options: Options | None = None,
     guards: Guards | None = None,
     least_gain: float = 0.02,
@@ -39,22 +38,21 @@ def recommend(
 ) -> Recommendation:
     """Let every strategy learn on the first two thirds of the history, judge it on the rest, answer with the best.
 
-    Where it does better, it also learns on the first third and is judged on the second, in a history of `LONG` on the
-    first sixth and the next too, and all judged days are drawn anew: it must do better beyond chance.
+    Where it does better, it also learns on the first third and is judged on the second, in a history of `bench.LONG`
+    on the first sixth and the next too, and all judged days are drawn anew: it must do better beyond chance.
 
     Parameters
     ----------
     history : History
         Cleaned with `base`.
     base : SiteConfig
-        The current configuration.
+        The current configuration. Its limits that keep jobs out of the history are taken as fixed.
     earlier : sequence of History
         Months before it, the oldest first, cleaned with `base`: what `auto` finds that they have in common.
     strategies : sequence of str
         ``current`` and the baselines are always among those judged.
-    objective : {"mean-wait", "bounded-slowdown", "mixed"}
-        Default that of `options`.
     options : Options
+        With the objective that is to become less.
     guards : Guards
         What may not get worse; a strategy that breaks one is shown, not recommended.
     least_gain : float
@@ -68,20 +66,14 @@ def recommend(
         Told what is being done.
     """
     options, guards = options or Options(), guards or Guards()
-    objective = objective or options.objective
-    options = replace(options, objective=objective)
     names = tuple(dict.fromkeys(("current", *BASELINES, *strategies)))
     check(names, options, base)
+    site, base = base, keep_barriers(base, history, *earlier)
     before = tuple(Month(each.workload(base), base) for each in earlier)
     month = Month(history.workload(base), base, earlier=before)
     stages = stages_of(month, *history.span)
     later = stages["learned"]
-    settings = {
-        "objective": objective,
-        "seed": options.seed,
-        "samples": options.samples,
-        "slack": options.slack,
-        "tau_util": options.utilization,
+    settings = asdict(options) | {
         "guards": asdict(guards),
         "least_gain": least_gain,
         "warmup_seconds": WARMUP,
@@ -94,14 +86,14 @@ def recommend(
     for name in names:
         if progress is not None:
             progress(name)
-        rows.append(bench.row(name))
+        rows.append(_released(bench.row(name), site))
     answer = Recommendation(
         verdict="KEEP",
         reason="",
         winner="current",
-        config=base,
-        base=base,
-        objective=objective,
+        config=site,
+        base=site,
+        objective=options.objective,
         rows=rows,
         curves=curves(month),
         parts=parts_of(month, stages, history.epoch) | _before(earlier),
@@ -117,8 +109,16 @@ def recommend(
     return decide(answer, least_gain)
 
 
+def _released(row: Row, site: SiteConfig) -> Row:
+    """Leave fixed what the site fixes, not what `keep_barriers` fixed for the run."""
+    if row.config is None:
+        return row
+    fixed = tuple(pattern for pattern in row.config.fixed if pattern in site.fixed)
+    return replace(row, config=row.config.replace(fixed=fixed))
+
+
 def _before(earlier: Sequence[History]) -> dict[str, tuple[int, int, int]]:
-    """Count the jobs of the months before, as `_parts` does."""
+    """Count the jobs of the months before, as `parts_of` does."""
     if not earlier:
         return {}
     oldest, latest = earlier[0], earlier[-1]
@@ -144,4 +144,4 @@ def curves(month: Month) -> list[Curve]:
     return out
 
 
-__all__ = ["Curve", "Guards", "Interval", "Recommendation", "Row", "curves", "recommend"]
+__all__ = ["Curve", "Guards", "Recommendation", "Row", "curves", "recommend"]

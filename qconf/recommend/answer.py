@@ -2,22 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from parsim.metrics import Summary
 from qconf.config import SiteConfig
 from qconf.tuning.evidence import Evidence
-
-
-@dataclass(frozen=True)
-class Interval:
-    """A gain over the current configuration: 0.2 is a fifth less; `low` to `high` is its 90 % interval, else NaN."""
-
-    gain: float
-    low: float = math.nan
-    high: float = math.nan
 
 
 @dataclass(frozen=True)
@@ -35,11 +25,10 @@ class Row:
         Metrics on the later part of the history, learned from the earlier one.
     whole : Summary or None
         Metrics of `config` on the whole history: learned and judged on the same jobs, so flattering.
-    gain : Interval or None
-        Of the objective, on the later part, against the current configuration. The interval is that of `evidence`, not
-        of this one number.
+    gain : float or None
+        Of the objective, on the later part, against the current configuration: 0.2 is a fifth less.
     evidence : Evidence or None
-        Whether that is more than chance; None where there is no gain to doubt, or it may not be recommended anyway.
+        What the judged days give that are drawn anew; None where there is no gain, or it may not be recommended anyway.
     barred : str
         Why it may not be recommended; empty if it may.
     relearned : str
@@ -55,7 +44,7 @@ class Row:
     config: SiteConfig | None
     judged: Summary | None
     whole: Summary | None
-    gain: Interval | None
+    gain: float | None
     evidence: Evidence | None = None
     barred: str = ""
     relearned: str = ""

@@ -15,7 +15,7 @@ import numpy as np
 
 from parsim.metrics import Summary
 from qconf.config import SiteConfig
-from qconf.recommend.answer import Interval, Row
+from qconf.recommend.answer import Row
 from qconf.strategies import Options, Proposal, Store, asked
 from qconf.tuning.evidence import FEWEST_DAYS, Draws, NoDaysError
 from qconf.tuning.judging import Guarded, Guards, Trial, stranded, touched
@@ -116,13 +116,13 @@ class Bench:
         before, after = (
             np.array([each["mean_wait"], each["mean_bounded_slowdown"]]) for each in (self.current, judged)
         )
-        gained = Interval(float(gain(after, before, self.options.objective)))
+        gained = float(gain(after, before, self.options.objective))
         broken = [final.why_not] if final.why_not else self.impossible(final.config)
         evidence = None
-        if gained.gain > 0 and not broken and final.config == self.month.base and row.name != "current":
+        if gained > 0 and not broken and final.config == self.month.base and row.name != "current":
             broken.append("learned from the whole history, it proposes what you have")
         worse = self.guards.broken(Guarded.of(self.current), Guarded.of(judged), last.trial.days)
-        if gained.gain > 0 and not broken and row.name != "current":
+        if gained > 0 and not broken and row.name != "current":
             try:
                 earlier = [
                     self.propose(row.name, part, stage.learned)
@@ -130,7 +130,6 @@ class Bench:
                     if stage is not last
                 ]
                 evidence = self.draws.weigh([*earlier, learned])
-                gained = replace(gained, low=evidence.low, high=evidence.high)
                 usual = self.guards.broken(evidence.before, evidence.after, last.trial.days)
                 worse = {what: text for what, text in worse.items() if what in usual}  # else it was an unlucky job
             except NoDaysError as error:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from qconf.recommend.answer import Recommendation, Row
 from qconf.strategies import BASELINES
-from qconf.tuning.evidence import Evidence
+from qconf.tuning.evidence import DRAWS, Evidence
 from qconf.tuning.rating import SAID
 
 EQUAL = 0.01  # of the objective: what is expected to gain less than that more than something simpler is no better
@@ -25,31 +25,34 @@ def decide(answer: Recommendation, least_gain: float) -> Recommendation:
     what = SAID[answer.objective]
     gained = f"{100 * _gain(best):.1f} %"
     span = (
-        f"On days like those judged, drawn anew, {100 * evidence.expected:.1f} % are to be expected (90 % interval "
-        f"{100 * evidence.low:.1f} to {100 * evidence.high:.1f} %)"
+        f"Over {DRAWS} random resamplings of the judged days the gain is {100 * evidence.expected:.1f} % "
+        f"(90 % interval {100 * evidence.low:.1f} to {100 * evidence.high:.1f} %)"
     )
     if evidence.expected < least_gain or not evidence.certain:
         why = "may be chance: the interval reaches zero"
         if evidence.low > 0:
-            why = "slowdowns and longest waits may outweigh"
+            why = "may be outweighed by slowdowns and longest waits"
         if evidence.expected < least_gain:
             why = "is not worth a change"
         reason = (
             f"On the last third of the history, which it had not learned from, the best candidate, {best.name}, lowers "
-            f"{what} by {gained}. {span}, which {why}. {beaten} Keep what you have."
+            f"{what} by {gained}. {span}. That {why}. {beaten} Keep what you have."
         )
         return replace(answer, reason=" ".join(reason.split()))
-    plain = "What is to be loaded it learned from the whole history, these days included."
+    plain = "The configuration to load was learned from the whole history, the judged days included."
     if best.relearned:
-        plain = f"That is what is to be loaded: with what it learned from the whole history, {best.relearned}."
+        plain = (
+            "The configuration to load is the one that was judged: learned from the whole history, it would break "
+            f"a guard rail ({best.relearned})."
+        )
     if best.name in BASELINES:
-        plain = "It is a plain baseline: from nothing tuned a percent more is to be expected."
+        plain = "It is a plain baseline; no tuned strategy is expected to gain a full percent more."
     current = answer.rows[0].judged
-    before = f"{current['mean_wait']:.0f} s" if current is not None else "unknown"
+    before = f"{current['mean_wait'] / 3600:.2f}" if current is not None else "unknown"
+    fell = "" if answer.objective == "mean-wait" else "; mean wait goes"
     reason = (
-        f"On the last third of the history, which it had not learned from, {best.name} lowers {what} by "
-        f"{gained}; mean wait goes from {before} to {best.judged['mean_wait']:.0f} s. "
-        f"{span}. {plain} {beaten}"
+        f"On the last third of the history, which it had not learned from, {best.name} lowers {what} by {gained}{fell} "
+        f"from {before} to {best.judged['mean_wait'] / 3600:.2f} h. {span}. {plain} {beaten}"
     )
     return replace(answer, verdict="CHANGE", winner=best.name, config=best.config, reason=" ".join(reason.split()))
 
@@ -68,14 +71,14 @@ def _best(answer: Recommendation, least_gain: float) -> tuple[Row | None, Eviden
 
 
 def _gain(row: Row) -> float:
-    return row.gain.gain if row.gain is not None else 0.0
+    return row.gain if row.gain is not None else 0.0
 
 
 def _beaten(answer: Recommendation, best: Row | None) -> str:
     """Name the strategies that gained more than the best one but may not be recommended, or promise less."""
     least = max(_gain(best), 0.0) if best is not None else 0.0
     return " ".join(
-        f"{row.name} would gain {100 * _gain(row):.1f} %, but {row.barred or _outdone(row, best)}."
+        f"{row.name} gains {100 * _gain(row):.1f} % there, but {row.barred or _outdone(row, best)}."
         for row in answer.rows
         if _gain(row) > least
     )
@@ -85,5 +88,5 @@ def _outdone(row: Row, best: Row | None) -> str:
     """Say by what a row that gained more than the best on the last third is not the best."""
     mine, its = row.evidence, None if best is None else best.evidence
     if mine is not None and its is not None and mine.certain and mine.expected >= its.expected:
-        return "no percent more is to be expected of it than of what is simpler"
-    return "on days drawn anew less is to be expected of it, or for less certain"
+        return "on resampled days it gains less than a percent more than something simpler"
+    return "on resampled days its gain is smaller or less certain"

@@ -139,6 +139,7 @@ def _environment() -> jinja2.Environment:
         "percent": wording.percent,
         "count": wording.count,
         "gain": wording.gain_text,
+        "expected": wording.expected_text,
     }
     return environment
 
@@ -169,7 +170,7 @@ def inline(svg: str, name: str) -> Markup:
 
 def _strategy(recommendation: Recommendation, row: Row) -> dict[str, Any]:
     sense = "better" if row.evidence is not None and row.evidence.certain else ""
-    if row.gain is not None and row.gain.gain < 0:
+    if row.gain is not None and row.gain < 0:
         sense = "worse"
     return {
         "row": row,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -15,7 +14,7 @@ from rich.text import Text
 from parsim.metrics import METRICS
 from qconf.recommend import Recommendation, Row
 from qconf.report.terminal import WIDTH, console, print_table
-from qconf.report.wording import gain_text, hours, number, percent, queue_label
+from qconf.report.wording import expected_text, gain_text, hours, number, percent, queue_label
 
 #: Title, metric and how it is written: what a person compares strategies by.
 COLUMNS = (
@@ -34,13 +33,14 @@ def strategies_table(recommendation: Recommendation) -> Table:
     table.add_column("strategy", no_wrap=True)
     for title, *_ in COLUMNS:
         table.add_column(title, justify="right", no_wrap=True)
-    table.add_column("gain %, 90 % interval", justify="right", no_wrap=True)
+    table.add_column("gain %", justify="right", no_wrap=True)
+    table.add_column("resampled (90 % interval)", justify="right", no_wrap=True)
     for row in recommendation.rows:
         style = "bold" if row.name == recommendation.winner else ("dim" if row.barred else "")
         cells = [] if row.judged is None else [write(row.judged[key]) for _, key, write in COLUMNS]
         cells = cells or ["-"] * len(COLUMNS)
-        gain = "reference" if row.name == "current" else gain_text(row.gain)
-        table.add_row(_mark(recommendation, row), Text(row.name), *cells, gain, style=style)
+        cells += ["reference", "-"] if row.name == "current" else [gain_text(row.gain), expected_text(row.evidence)]
+        table.add_row(_mark(recommendation, row), Text(row.name), *cells, style=style)
     return table
 
 
@@ -59,11 +59,6 @@ def print_recommendation(recommendation: Recommendation, to: Console | None = No
     to.print(Text(verdict), soft_wrap=True)
     to.print()
     print_table(to, strategies_table(recommendation))
-    if any(row.gain is not None and math.isfinite(row.gain.low) for row in recommendation.rows):
-        to.print()
-        to.print(
-            "Gains are those on the last third; intervals are of all judged days, drawn anew, and need not hold them."
-        )
     _print_said(to, "x may not be recommended:", [(row.name, row.barred) for row in recommendation.rows if row.barred])
     _print_said(to, "What the strategies noted:", list(notes((r.name, r.decisions) for r in recommendation.rows)))
 
@@ -99,7 +94,8 @@ def comparison_frame(recommendation: Recommendation) -> pd.DataFrame:
     -------
     DataFrame
         strategy, queue, metric, value. Queue ``all`` is the whole; a queue of that name is ``all (queue)``.
-        Beside parsim's `METRICS` the whole has ``gain``, ``gain_low`` and ``gain_high`` of the objective.
+        Beside parsim's `METRICS` the whole has the ``gain`` of the objective and, where the judged days were drawn
+        anew, ``resampled_gain_expected``, ``resampled_gain_low`` and ``resampled_gain_high``.
         Seconds, shares in 0..1; NaN where there is no such value. Strategies without numbers have no rows.
     """
     return pd.DataFrame(list(_comparison(recommendation)), columns=["strategy", "queue", "metric", "value"])
@@ -112,10 +108,10 @@ def _comparison(recommendation: Recommendation) -> Iterator[tuple[str, str, str,
         for metric in METRICS:
             yield row.name, "all", metric, row.judged.overall[metric]
         if row.gain is not None:
-            for metric, value in zip(
-                ("gain", "gain_low", "gain_high"), (row.gain.gain, row.gain.low, row.gain.high), strict=True
-            ):
-                yield row.name, "all", metric, value
+            yield row.name, "all", "gain", row.gain
+        if row.evidence is not None:
+            for metric in ("expected", "low", "high"):
+                yield row.name, "all", f"resampled_gain_{metric}", getattr(row.evidence, metric)
         for queue, values in row.judged.queues.items():
             for metric in METRICS:
                 yield row.name, queue_label(queue), metric, values[metric]

@@ -12,7 +12,7 @@ from qconf.history.times import zone
 
 if TYPE_CHECKING:
     from qconf.fidelity import Fidelity
-    from qconf.recommend import Interval
+    from qconf.tuning.evidence import Evidence
 
 ABSENT = "-"
 
@@ -25,15 +25,15 @@ def queue_label(name: str) -> str:
 def fidelity_text(near: Fidelity) -> str:
     """Say how near the simulated present is to what happened, in two sentences or three."""
     text = (
-        f"Really, {near.jobs} jobs whose start the log tells waited {near.real_mean / 3600:.2f} h on average (half of "
-        f"them up to {near.real_median / 3600:.2f} h); simulated under the current configuration, "
-        f"{near.mean / 3600:.2f} h ({near.median / 3600:.2f} h)"
+        f"According to the log, the {near.jobs} jobs with a recorded start waited {near.real_mean / 3600:.2f} h on "
+        f"average (median {near.real_median / 3600:.2f} h); simulated under the current configuration they wait "
+        f"{near.mean / 3600:.2f} h (median {near.median / 3600:.2f} h)"
     )
-    text += f", with a rank correlation of {near.correlation:.2f}." if math.isfinite(near.correlation) else "."
+    text += f", rank correlation {near.correlation:.2f}." if math.isfinite(near.correlation) else "."
     if near.far:
         text += (
-            " That is far apart: the configuration may not be what was there, or something else held the jobs "
-            "(outages, reservations, limits of users or projects). Gains are against the simulated present."
+            " These are far apart: the site may have had another configuration, or something else held the jobs "
+            "(outages, reservations, limits of users or projects). Gains are measured against the simulation."
         )
     return text
 
@@ -63,14 +63,16 @@ def count(value: float) -> str:
     return f"{value:,.0f}".replace(",", "\N{NARROW NO-BREAK SPACE}") if math.isfinite(value) else ABSENT
 
 
-def gain_text(gain: Interval | None) -> str:
-    """Write a gain like ``+20.1 (+12.0 to +27.9)``; plus is better than the current configuration."""
-    if gain is None or not math.isfinite(gain.gain):
+def gain_text(gain: float | None) -> str:
+    """Write a gain in per cent like ``+20.1``; plus is better than the current configuration."""
+    return ABSENT if gain is None or not math.isfinite(gain) else f"{100 * gain:+.1f}"
+
+
+def expected_text(evidence: Evidence | None) -> str:
+    """Write the gain on resampled days and its 90 % interval, per cent, like ``+20.1 (+12.0 to +27.9)``."""
+    if evidence is None:
         return ABSENT
-    text = f"{100 * gain.gain:+.1f}"
-    if math.isfinite(gain.low) and math.isfinite(gain.high):
-        text += f" ({100 * gain.low:+.1f} to {100 * gain.high:+.1f})"
-    return text
+    return f"{gain_text(evidence.expected)} ({gain_text(evidence.low)} to {gain_text(evidence.high)})"
 
 
 def date(second: int, timezone: str) -> str:

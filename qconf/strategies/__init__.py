@@ -1,6 +1,6 @@
 """The named strategies: the jobs of one period and the base configuration in, a configuration out.
 
-Every module of this package with a `propose` function is a strategy; its name on the command line is `NAME`.
+Each of `NAMES`, with ``_`` for ``-``, is a module of this package with a `propose` function.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ RANGES = {
     "workers": (1, math.inf),
     "samples": (1, math.inf),
     "slack": (0, 1),
-    "utilization": (0, 1),
+    "tau_util": (0, 1),
     "chunk": (1, math.inf),
     "degradation": (0, math.inf),
 }
@@ -66,13 +66,13 @@ class Options:
     workers : int
         Threads; the answer does not depend on it.
     objective : {"mean-wait", "bounded-slowdown", "mixed"}
-        What `auto` looks at; the paper's strategies know mean wait only.
+        What is to become less: `auto` looks at it and gains are told in it; the paper's strategies know mean wait only.
     samples : int
         Partition sets that dp-nlp simulates.
     slack : float
         Room of the proportional constraint, 0 gives pp.
-    utilization : float
-        Share of a queue's best utilization down to which its lower bound goes (tau_util).
+    tau_util : float
+        Share of a queue's best utilization down to which its lower bound goes.
     degree : int or None
         Of dp-nlp's surrogates, 1 to 3; None chooses by cross-validation.
     weights : tuple of float
@@ -96,7 +96,7 @@ class Options:
     objective: str = "mean-wait"
     samples: int = 100
     slack: float = 0.3
-    utilization: float = 0.9
+    tau_util: float = 0.9
     degree: int | None = None
     weights: tuple[float, ...] = WEIGHTS
     split_on: str = "walltime"

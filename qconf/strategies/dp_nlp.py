@@ -34,7 +34,7 @@ FIRST_STEP = 32  # of so many parts of the machine, one moves first
 
 def propose(month: Month, options: Options) -> Proposal:
     """Find partition sizes; queues stay as they are. Never worse than pp or the current sizes on the history."""
-    key = ("dp-nlp", options.seed, options.samples, options.slack, options.utilization, options.degree)
+    key = ("dp-nlp", options.seed, options.samples, options.slack, options.tau_util, options.degree)
     return month.remember(key, lambda: _Program(month, options).run())
 
 
@@ -44,7 +44,7 @@ class _Program:
     def __init__(self, month: Month, options: Options) -> None:
         self.month, self.options = month, options
         self.space = room(month)
-        self.bounds = lower_bounds(month, self.space, options.slack, options.utilization)
+        self.bounds = lower_bounds(month, self.space, options.slack, options.tau_util)
         self.weights = np.array([weight for weight, _ in month.epochs])
         self.known: dict[str, Sizes] = {}  # divisions that the answer may not be worse than
         present = np.array([month.base.queues[i].partition for i in self.space.queues]) // self.space.unit

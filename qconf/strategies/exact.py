@@ -13,7 +13,7 @@ def propose(month: Month, options: Options) -> Proposal:
     """Find the sizes of least weighted mean wait, free of dp-nlp's constraints; say what these would cost."""
     space = room(month)
     free = optimum(month, space, None, options.workers)
-    bounds = lower_bounds(month, space, options.slack, options.utilization)
+    bounds = lower_bounds(month, space, options.slack, options.tau_util)
     tight = optimum(month, space, bounds, options.workers)
     log = [
         {

@@ -109,7 +109,7 @@ def parameters(options: Options) -> str:
         ("samples of partition sets", "100", str(options.samples)),
         ("epochs and their weights", "3 of 10 days: 1/3, 2/3, 3/3", ", ".join(f"{w:.3g}" for w in options.weights)),
         ("degree of the polynomials", "at most 3", str(options.degree or "1 to 3, by cross-validation")),
-        ("tau_util of the lower bounds", "not given", f"{options.utilization:g}"),
+        ("tau_util of the lower bounds", "not given", f"{options.tau_util:g}"),
         ("slack of proportions", "0, which nothing satisfies", f"{options.slack:g}, or the least with a solution"),
         ("chunkSize", "5 cores", str(options.chunk or "a node of 24 cores: nodes are given whole")),
         ("degPercent", "30 %", f"{100 * options.degradation:g} %"),

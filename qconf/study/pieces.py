@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -99,7 +99,7 @@ def run(piece: Piece, traces: Path, work: Path, tell: Callable[[str], None]) -> 
         return None
     history = _cut(clean(read([path]), base), piece)
     asked = {
-        **question([source.sha256 for source in history.sources], base, asdict(piece.options) | {"workers": None}),
+        **question(history.sources, base, piece.options),
         "periods": piece.periods,
         "period": piece.period,
         "begin": piece.begin,

@@ -98,7 +98,7 @@ def sensitivity(options: Options, *, quick: bool) -> list[Piece]:
     changes += [(f"chunkSize {chunk} cores", {"chunk": chunk}) for chunk in (240, 1200)]
     changes += [(f"degPercent {100 * part:.0f} %", {"degradation": part}) for part in (0.1, 1.0)]
     changes += [(f"tau by {name}", {"reference": name}) for name in ("idqueue", "large")]
-    changes += [("tau_util 0.8", {"utilization": 0.8})]
+    changes += [("tau_util 0.8", {"tau_util": 0.8})]
     changes += [("split on what jobs ran, not on walltime", {"split_on": "runtime"})]
     changes += [("dqr visits queues at random", {"order": "random"})]
     changes += [("carving judged by partitions", {"carve": "partitions"})]

@@ -35,7 +35,7 @@ def test_what_was_simulated_rightly_is_near():
 def test_what_is_not_the_configuration_of_the_log_is_far():
     found = told(3 * WAITS + 3600)
     assert found.far
-    assert "That is far apart" in fidelity_text(found)
+    assert "These are far apart" in fidelity_text(found)
     assert f"waited {(3 * WAITS + 3600).mean() / 3600:.2f} h on average" in fidelity_text(found)
 
 

@@ -186,12 +186,12 @@ def test_settings_of_the_searches_reach_them(inputs: list[object], tmp_path: Pat
     wanted = ["--samples", "30", "--period", "10d", "--strategies", "dp-nlp", *settings, "--out", tmp_path / "out"]
     assert invoke(*inputs, *wanted).exit_code == 0
     record = json.loads((tmp_path / "out" / "run.json").read_text())
-    shown = {key: record["settings"][key] for key in ("degree", "weights", "slack", "utilization", "carve", "samples")}
+    shown = {key: record["settings"][key] for key in ("degree", "weights", "slack", "tau_util", "carve", "samples")}
     assert shown == {
         "degree": 2,
         "weights": [1.0, 1.0],
         "slack": 0.9,
-        "utilization": 1.0,
+        "tau_util": 1.0,
         "carve": "partitions",
         "samples": 30,
     }

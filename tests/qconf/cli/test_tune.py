@@ -153,7 +153,7 @@ def test_the_least_gain_and_what_really_happened_reach_the_run(small: Path, tmp_
     record = json.loads((tmp_path / "out/run.json").read_text())
     assert record["settings"]["least_gain"] == 0.37
     assert record["fidelity"]["real_mean"] == 60
-    says = f"Really, {len(jobs)} jobs whose start the log tells waited 0.02 h on average"
+    says = f"According to the log, the {len(jobs)} jobs with a recorded start waited 0.02 h on average"
     assert says in " ".join(result.output.split())
     assert says in " ".join(html.unescape((tmp_path / "out/report.html").read_text()).split())
 

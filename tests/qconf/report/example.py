@@ -10,9 +10,10 @@ from parsim import metrics, simulate
 from parsim.system import System
 from qconf.config import load
 from qconf.history import clean, read
-from qconf.recommend import Curve, Interval, Recommendation, Row
+from qconf.recommend import Curve, Recommendation, Row
 from qconf.strategies.fcfs_easy import undistinguished
 from qconf.tuning.month import Month
+from tests.qconf.report import small
 
 ROOT = Path(__file__).parents[3]
 SAMPLE = ROOT / "data" / "cray-xc40-2016-02.csv.gz"
@@ -54,7 +55,8 @@ def recommendation(verdict="CHANGE"):
                 config=config,
                 judged=judged,
                 whole=whole,
-                gain=None if name == "current" else Interval(gain, gain - 0.07, gain + 0.06),
+                gain=None if name == "current" else gain,
+                evidence=small.evidence(gain, gain - 0.07, gain + 0.06) if gain > 0 else None,
                 barred=BARRED if config.mode == "partitioned" else "",
                 decisions=DECISIONS.get(name, []),
                 seconds=0.5,

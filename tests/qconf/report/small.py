@@ -4,7 +4,9 @@ import math
 
 from parsim.metrics import METRICS, Summary
 from qconf.config import MachineConfig, PoolConfig, QueueConfig, SiteConfig
-from qconf.recommend import Curve, Interval, Recommendation, Row
+from qconf.recommend import Curve, Recommendation, Row
+from qconf.tuning.evidence import Evidence
+from qconf.tuning.judging import Guarded
 
 FEBRUARY = 1454284800
 DAY = 86400
@@ -43,6 +45,11 @@ def summary(names, wait):
     return Summary(row(1.0, 900.0), {names[0]: row(0.5, 800.0), names[1]: row(4.0, 100.0)})
 
 
+def evidence(expected, low, high):
+    guarded = Guarded({}, 0.0, 0.0)
+    return Evidence(expected, low, high, -0.1, guarded, guarded)
+
+
 def _row(name, config, waits, gain, **more):
     return Row(name, config, *(summary(config.names, wait) for wait in waits), gain, **more)
 
@@ -55,11 +62,12 @@ def recommendation(verdict="CHANGE", names=("short", "long"), machine="toy", tex
     carving = [{"step": "carve", "pool": 32, "kept": True, "wait": math.inf}, {"step": "tau", "value": 2.5}]
     rows = [
         _row("current", base, (5400, 5000), None),
-        _row("lxf-easy", base.replace(order="lxf"), (5000, 4000), Interval(0.074, -0.02, 0.17),
+        _row("lxf-easy", base.replace(order="lxf"), (5000, 4000), 0.074, evidence=evidence(0.08, -0.02, 0.17),
              relearned=f"{text}: utilization falls from 80.0 to 70.0 %"),
-        _row("pp", base.with_partitions((32, 96)), (90000, 80000), Interval(-15.7, -22, -9), barred=barred,
+        _row("pp", base.with_partitions((32, 96)), (90000, 80000), -15.7, barred=barred,
              decisions=[{"step": text, "units": [32, 96], "note": "", "notes": [f"{text} and poor"]}]),
-        _row("hybrid", hybrid(base), (3600, 1800), Interval(1 / 3, 0.21, 0.41), decisions=carving, seconds=1.5),
+        _row("hybrid", hybrid(base), (3600, 1800), 1 / 3, evidence=evidence(0.31, 0.21, 0.41),
+             decisions=carving, seconds=1.5),
         Row("exact", None, None, None, None, barred="a queue has no job"),
     ]  # fmt: skip
     change = verdict == "CHANGE"

@@ -58,7 +58,7 @@ def test_comparison_is_long_and_complete():
     assert set(frame["queue"]) == {"all", "short", "long"}
     wide = frame.pivot_table(index=["strategy", "queue"], columns="metric", values="value", dropna=False)
     assert wide.loc[("hybrid", "long"), "mean_wait"] == 14400
-    assert wide.loc[("hybrid", "all"), "gain_low"] == 0.21
+    assert wide.loc[("hybrid", "all"), "resampled_gain_low"] == 0.21
     assert set(METRICS) <= set(wide.columns)
     assert math.isnan(wide.loc[("hybrid", "short"), "gain"])
 

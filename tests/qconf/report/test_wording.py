@@ -3,7 +3,6 @@ import math
 import numpy as np
 import pytest
 
-from qconf.recommend import Interval
 from qconf.report import wording
 from tests.qconf.report import small
 
@@ -19,13 +18,18 @@ def test_hours(seconds, text):
     ("gain", "text"),
     [
         (None, "-"),
-        (Interval(math.nan, 0, 0), "-"),
-        (Interval(0.2, math.nan, math.nan), "+20.0"),
-        (Interval(-0.051, -0.1, 0.02), "-5.1 (-10.0 to +2.0)"),
+        (math.nan, "-"),
+        (0.2, "+20.0"),
+        (-0.051, "-5.1"),
     ],
 )
 def test_gain(gain, text):
     assert wording.gain_text(gain) == text
+
+
+def test_the_gain_on_resampled_days_is_told_with_its_interval():
+    assert wording.expected_text(None) == "-"
+    assert wording.expected_text(small.evidence(0.074, -0.02, 0.17)) == "+7.4 (-2.0 to +17.0)"
 
 
 @pytest.mark.parametrize(

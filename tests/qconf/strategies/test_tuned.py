@@ -16,7 +16,7 @@ from qconf.tuning.split_merge import uncovered
 from tests.qconf.tuning.small import DAY, LONG, SHORT, WIDE, month, site, three, two
 
 FEW = Options(samples=30)
-ROOMY = Options(samples=30, slack=0.95, utilization=1.0)  # constraints that leave many divisions
+ROOMY = Options(samples=30, slack=0.95, tau_util=1.0)  # constraints that leave many divisions
 TUNED = ("pp", "static", "dp-nlp", "exact", "dqr", "hybrid")
 CASES = {
     "plain": lambda: month(two(), jobs=300),
@@ -113,7 +113,7 @@ def test_what_the_history_is_too_poor_for_is_said(name):
 @pytest.mark.parametrize("name", ["dp-nlp", "dqr", "hybrid"])
 def test_bounds_that_no_machine_meets_are_drawn_in_and_said(name):
     here = month(two(), jobs=2000, span=DAY)
-    proposal = propose(name, here, Options(samples=30, utilization=0.01))
+    proposal = propose(name, here, Options(samples=30, tau_util=0.01))
     (bounds,) = steps(proposal, "bounds")
     assert sum(bounds["wanted"]) > 64 >= sum(bounds["low"])
     assert "drawn" in bounds["notes"][0]
@@ -333,7 +333,7 @@ def test_what_is_no_choice_is_refused(options):
         ({"objective": "speed"}, "no such objective"),
         ({"samples": 0}, "Give 1 or more"),
         ({"slack": float("nan")}, "Give a number from 0 to 1"),
-        ({"utilization": 1.1}, "Give a number from 0 to 1"),
+        ({"tau_util": 1.1}, "Give a number from 0 to 1"),
         ({"chunk": -7}, "Give 1 or more"),
         ({"degradation": float("nan")}, "Give 0 or more"),
     ],
