@@ -8,9 +8,24 @@
 
 from parsim import metrics, verify
 from parsim.explain import Reason, explain
+from parsim.planning import PlannedRun, Policy, plan
 from parsim.schedule import Schedule
 from parsim.simulate import simulate
 from parsim.system import Pool, Queue, System
 from parsim.workload import Workload
 
-__all__ = ["Pool", "Queue", "Reason", "Schedule", "System", "Workload", "explain", "metrics", "simulate", "verify"]
+__all__ = [
+    "PlannedRun",
+    "Policy",
+    "Pool",
+    "Queue",
+    "Reason",
+    "Schedule",
+    "System",
+    "Workload",
+    "explain",
+    "metrics",
+    "plan",
+    "simulate",
+    "verify",
+]

@@ -170,26 +170,10 @@ class _Witness(_Story, Replay):
 
     def _pass_over(self, job: int, parts: Iterable[int]) -> None:
         if job == self.watched and not self.held:
-            self.held = self._limit()
+            name, queue = self._held(job), self.jobs.queue[job]
+            limit = self.limits[queue][LIMITS.index(name)]
+            self.held = f"{name} = {limit} of queue {self.system.queues[queue].name}"
         super()._pass_over(job, parts)
-
-    def _limit(self) -> str:
-        """Name the first limit that holds the job."""
-        job = self.watched
-        queue = self.jobs.queue[job]
-        mates = [other for other in self.heads if other != job and self.jobs.queue[other] == queue]
-        limits = dict(zip(LIMITS, self.limits[queue], strict=True))
-        for name, limit in limits.items():
-            who = self.jobs.user[job] if "user" in name else -1
-            counted = [other for other in mates if who < 0 or self.jobs.user[other] == who]
-            running, cores = self.used.get((queue, who), (0, 0))
-            if "cores" in name:
-                used = cores + self.jobs.cores[job] + sum(self.jobs.cores[other] for other in counted)
-            else:
-                used = running + 1 + len(counted)
-            if limit is not None and used > limit:
-                return f"{name} = {limit} of queue {self.system.queues[queue].name}"
-        raise AssertionError
 
     def _start(self, job: int, place: Placement) -> None:
         if job == self.watched:

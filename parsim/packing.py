@@ -59,7 +59,7 @@ class Prepared:
 
     @cached_property
     def plain(self) -> NDArray[np.int32]:
-        """Submit (from 0), cores, runtime and walltime for `parsim.kernels.easy`, shape (n, 4)."""
+        """Submit (from 0), cores, runtime and walltime for the kernels of one list, shape (n, 4)."""
         w = self.workload
         jobs = np.empty((len(w), 4), dtype=np.int32)
         jobs[:, at.SUBMIT] = w.submit - w.submit[:1]
@@ -71,7 +71,7 @@ class Prepared:
     @cached_property
     def jobs(self) -> NDArray[np.int32]:
         """`State.jobs` without the homes."""
-        jobs = np.zeros((len(self.workload), 8), dtype=np.int32)
+        jobs = np.zeros((len(self.workload), at.JOB_COLUMNS), dtype=np.int32)
         jobs[:, :4] = self.plain
         jobs[:, at.QUEUE] = self.workload.queue
         jobs[:, at.USER] = self.users[1]
@@ -171,7 +171,7 @@ def pack(prepared: Prepared, system: System) -> at.State:
     entries[-2] += may_enter  # these may stand in the pool's list as well
     total = int(entries.sum()) + at.BLOCK
     most = np.minimum(part_cores, n) + 1
-    parts = np.zeros((part_cores.size + 1, 21), dtype=np.int64)
+    parts = np.zeros((part_cores.size + 1, at.PART_COLUMNS), dtype=np.int64)
     parts[:-1, at.CAPACITY] = parts[:-1, at.FREE] = part_cores
     parts[1:, at.OFFSET] = np.cumsum(entries)[:-1]
     parts[1:, at.FIRST_RUNNING] = np.cumsum(most)
@@ -185,7 +185,7 @@ def pack(prepared: Prepared, system: System) -> at.State:
     ends[1 : count.size + 1] = count
     ends = ends.cumsum()
     code, constants, columns, depth = pack_formula(workload, system)
-    held = np.zeros((n if settings[at.TRACK_HELD] else 0, 2), dtype=np.int64)
+    held = np.zeros((n if settings[at.TRACK_HELD] else 0, at.HELD_COLUMNS), dtype=np.int64)
     held[:, at.HELD_SINCE] = -1
     return at.State(
         jobs=jobs,
@@ -258,7 +258,7 @@ def _is_small(ratio: Fraction) -> bool:
 def _pack_settings(prepared: Prepared, system: System) -> NDArray[np.int64]:
     pool = system.pool if system.mode == "hybrid" else None
     formula = system.formula
-    settings = np.zeros(17, dtype=np.int64)
+    settings = np.zeros(at.SETTINGS, dtype=np.int64)
     settings[at.BACKFILL] = system.backfill
     settings[at.ORDER] = orders.FORMULA if formula is not None else ORDERS.index(system.order)
     settings[at.COMBINED] = pool is not None and pool.placement == "combined"
@@ -275,7 +275,7 @@ def _pack_settings(prepared: Prepared, system: System) -> NDArray[np.int64]:
 
 def _pack_queues(system: System) -> NDArray[np.int64]:
     ranks = sorted({queue.priority for queue in system.queues})
-    table = np.zeros((len(system.queues), 10), dtype=np.int64)
+    table = np.zeros((len(system.queues), at.QUEUE_COLUMNS), dtype=np.int64)
     weights = _weights(tuple(queue.priority for queue in system.queues))
     for row, queue, weight in zip(table, system.queues, weights, strict=True):
         row[at.STARVATION] = NEVER if queue.starvation is None else queue.starvation

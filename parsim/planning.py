@@ -256,7 +256,7 @@ def plan(workload: Workload, cores: int, policy: Policy | str) -> PlannedRun:
         if len(jobs):
             seconds[kernel.FCFS] = (start + jobs.effective_runtime).max() - jobs.submit[0]
     else:
-        columns = np.column_stack((jobs.submit, jobs.cores, jobs.walltime, jobs.effective_runtime))
+        columns = np.column_stack((jobs.submit, jobs.cores, jobs.effective_runtime, jobs.walltime))
         tie = ROUNDING if policy.metric in {"sld", "sld_ww"} else 0.0
         start, cases, starts, seconds = kernel.replan(
             columns, _ranks(jobs), _worth(jobs, policy.metric), cores, tie, _settings(policy)
@@ -272,11 +272,6 @@ def plan(workload: Workload, cores: int, policy: Policy | str) -> PlannedRun:
         part_names=("machine",),
     )
     return PlannedRun(policy, schedule, cases, starts, seconds, promised)
-
-
-def simulate_planned(workload: Workload, system_cores: int, name: str) -> Schedule:
-    """Return the schedule of the planning discipline called `name` on one machine of `system_cores` cores."""
-    return plan(workload, system_cores, named(name)).schedule
 
 
 def _ranks(jobs: Workload) -> NDArray[np.int64]:
@@ -309,7 +304,7 @@ def _worth(jobs: Workload, metric: Metric) -> NDArray[np.float64]:
 
 
 def _settings(policy: Policy) -> NDArray[np.int64]:
-    settings = np.zeros(10, dtype=np.int64)
+    settings = np.zeros(kernel.SETTINGS, dtype=np.int64)
     settings[kernel.KIND] = {"fixed": kernel.FIXED, "bounds": kernel.BOUNDS}.get(policy.kind, kernel.TUNING)
     settings[kernel.POLICY] = ORDERS.index(policy.order)
     settings[kernel.LOWER], settings[kernel.UPPER] = policy.lower, policy.upper

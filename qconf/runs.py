@@ -19,7 +19,6 @@ from qconf.errors import InputError
 from qconf.export import ExportError, prepare_pbs
 from qconf.export.nodes import Node
 from qconf.export.server import Server
-from qconf.export.unsaid import Binding
 from qconf.fidelity import Fidelity
 from qconf.files import all_or_nothing, changed, digests, put_aside, remove_unchanged, spare
 from qconf.history import History
@@ -73,9 +72,6 @@ def write_run(
     assumed_current: bool = False,
     current: Server | str | None = None,
     nodes: Sequence[Node] | None = None,
-    binding: Binding = "qlist",
-    route: str | None = None,
-    remove: Sequence[str] = (),
 ) -> Run:
     """Write report.html, comparison.csv, config.yaml, pbs/, figures/, dropped.csv, run.json and timings.json.
 
@@ -98,7 +94,7 @@ def write_run(
         How near the simulated present is to what happened.
     assumed_current : bool
         No configuration was given: nobody knows what the machine does today, so there is no rollback.
-    current, nodes, binding, route, remove
+    current, nodes
         As `qconf.export.export_pbs` takes them. Without `current` there is no rollback.
 
     Raises
@@ -110,7 +106,7 @@ def write_run(
     """
     target = Path(directory)
     known = None if assumed_current else current
-    exported, refused, notes = _export(recommendation, known, nodes, binding, route, remove)
+    exported, refused, notes = _export(recommendation, known, nodes)
     drawn = figures(recommendation)
     told = [ASSUMED] if assumed_current else []
     odd = {} if assumed_current else dict.fromkeys([*recommendation.base.warnings(), *recommendation.config.warnings()])
@@ -241,6 +237,7 @@ def _strategy(row: Row) -> dict[str, Any]:
     return {
         "name": row.name,
         "barred": row.barred,
+        "excused": row.excused,
         "relearned": row.relearned,
         "gain": row.gain,
         "evidence": None if row.evidence is None else {**asdict(row.evidence), "certain": row.evidence.certain},
@@ -290,22 +287,19 @@ def _header(recommendation: Recommendation) -> str:
 
 
 def _export(
-    recommendation: Recommendation,
-    current: Server | str | None,
-    nodes: Sequence[Node] | None,
-    binding: Binding,
-    route: str | None,
-    remove: Sequence[str],
+    recommendation: Recommendation, current: Server | str | None, nodes: Sequence[Node] | None
 ) -> tuple[dict[str, str], str, tuple[str, ...]]:
     """Return the files of pbs/, why there are none, and what PBS does otherwise."""
     config = recommendation.config
     try:
-        found = prepare_pbs(config, current=current, nodes=nodes, binding=binding, route=route, remove=remove)
+        found = prepare_pbs(config, current=current, nodes=nodes)
     except ExportError as error:
         return {"PLAN.md": REFUSED.format(verdict=_nothing(recommendation), why=error)}, str(error), ()
     files = dict(found.files)
     title, _, rest = files["PLAN.md"].partition("\n")
     files["PLAN.md"] = f"{title}\n{_nothing(recommendation)}{rest}"
+    if recommendation.verdict == "KEEP":
+        files |= {name: f"{KEPT_SCRIPT}{text}" for name, text in files.items() if name.endswith(".qmgr")}
     return files, "", tuple(found.notes)
 
 
@@ -321,6 +315,7 @@ KEPT = """
 > **KEEP: nothing to load.** Nothing did better than the current configuration beyond doubt. This is what the
 > scripts for the configuration *as it stands* look like, for reference.
 """
+KEPT_SCRIPT = "# KEEP: nothing to load. For reference, the configuration as it stands.\n"
 REFUSED = """# No scripts for PBS
 {verdict}
 PBS cannot be told this configuration, so no script was written, not even in part:

@@ -19,31 +19,88 @@ STARVING = np.int32(2**30)  #: group of the starving, above every rank of a queu
 PASSED = np.int32(-(2**31))  #: sign of a group: the visit has passed this entry, or its limits hold it
 GROUP = np.int32(2**31 - 1)  #: mask that takes that sign away
 
-#: Columns of `jobs`; the kernels of one list have the first four of them.
-(SUBMIT, CORES, RUNTIME, WALLTIME, QUEUE, USER, HOME, IS_HEAD) = range(8)
-#: Columns of `held`: since when its limits hold a job, or -1; for how long they did before.
-(HELD_SINCE, HELD_FOR) = range(2)
-#: Columns of `queues`; what runs counts the heads of the present pass.
+# Columns of `jobs`; the kernels of one list have the first four of them.
+JOB_COLUMNS = 8
 (
-    STARVATION,
-    RANK,
+    SUBMIT,
+    CORES,
+    RUNTIME,
+    WALLTIME,
+    QUEUE,
+    USER,
+    HOME,  #: part in whose list it waits first
+    IS_HEAD,  #: whether it is the head of some list in this pass
+) = range(JOB_COLUMNS)
+
+# Columns of `held`.
+HELD_COLUMNS = 2
+(
+    HELD_SINCE,  #: instant from which its limits hold a job, or -1
+    HELD_FOR,  #: seconds for which they did before
+) = range(HELD_COLUMNS)
+
+# Columns of `queues`; what is used counts the heads of the present pass.
+QUEUE_COLUMNS = 10
+(
+    STARVATION,  #: seconds of waiting until a job starves, or `NEVER`
+    RANK,  #: of its priority among those of all queues, the greatest last
     MAX_RUN,
     MAX_RUN_CORES,
     MAX_USER_RUN,
     MAX_USER_CORES,
     MAX_WALLTIME,
-    WEIGHT,
+    WEIGHT,  #: its priority as a whole number, in proportion to the others'
     USED_JOBS,
     USED_CORES,
-) = range(10)
-#: Columns of `parts`: its cores, its waiting list, of which no job is narrower than LEAST, and its running jobs; whether the last plan of its
-#: head still stands, from which job on it has not seen who waits, and whether anybody came since; from T_RESERVED on, the plan of the present
-#: pass. One row more, the last, has the reserved list.
-(CAPACITY, FREE, OFFSET, LAST, LEAST, FIRST_STARVING, FIRST_RUNNING, RUNNING, STANDS, KEPT_HEAD, SEEN, FRESH,
- T_RESERVED, T_RELEASED, SHARE, HEAD, INSTANT, EXTRA, SLACK, SLACK_ALONE, PLANNED) = range(21)  # fmt: skip
-#: Entries of `settings`; from RUNNING_JOBS on they count.
-(BACKFILL, ORDER, COMBINED, STARVING_FIRST, MOVE, LIMITS, USER_LIMITS, TRACK_HELD, STARVES, BITS, LONE,
- RUNNING_JOBS, WAKES, WAITING, SPREAD, NEXT_STARVING, SUBMITTED) = range(17)  # fmt: skip
+) = range(QUEUE_COLUMNS)
+
+# Columns of `parts`; one row more, the last, has the list of jobs by reservation.
+PART_COLUMNS = 21
+(
+    CAPACITY,  #: cores
+    FREE,  #: of them idle
+    OFFSET,  #: first entry of its waiting list
+    LAST,  #: how many entries that list has
+    LEAST,  #: no job in the list is narrower
+    FIRST_STARVING,  #: least number of a starving job in the list; `NEVER` without one, or `UNKNOWN`
+    FIRST_RUNNING,  #: first entry of its running jobs in `expected`
+    RUNNING,  #: how many they are
+    STANDS,  #: whether the last plan of its head still stands
+    KEPT_HEAD,  #: whose plan that is
+    SEEN,  #: jobs from this number on were not there when it was made
+    FRESH,  #: whether anybody has come to the list since
+    T_RESERVED,  #: in this pass: instant at which the reserved job is to start, or `NEVER`
+    T_RELEASED,  #: ... at which it is expected to end
+    SHARE,  #: ... cores of this part that it takes
+    HEAD,  #: ... the first job of the list that does not fit, or -1
+    INSTANT,  #: ... from which the head is expected to fit
+    EXTRA,  #: ... cores that jobs running past INSTANT may take without delaying the head
+    SLACK,  #: ... cores that jobs running past T_RESERVED may take without delaying the reserved job or the head
+    SLACK_ALONE,  #: ... the same as if there were no head
+    PLANNED,  #: ... whether the head's plan has been made
+) = range(PART_COLUMNS)
+
+# Entries of `settings`; from RUNNING_JOBS on they count.
+SETTINGS = 17
+(
+    BACKFILL,
+    ORDER,
+    COMBINED,  #: jobs of the pool may take cores of their partition too
+    STARVING_FIRST,
+    MOVE,  #: who enters the pool leaves the partition's list
+    LIMITS,  #: some queue has running limits
+    USER_LIMITS,  #: ... per user
+    TRACK_HELD,  #: limits hold jobs whose eligible time a formula asks for
+    STARVES,  #: some queue has a starvation period
+    BITS,  #: low bits of a key that hold the job; the high ones hold an instant
+    LONE,  #: one shared machine: there is one list
+    RUNNING_JOBS,
+    WAKES,  #: entries of `wakes`
+    WAITING,  #: jobs that have been submitted and not started
+    SPREAD,  #: rows of `shares` in use
+    NEXT_STARVING,  #: instant at which the next job starves
+    SUBMITTED,
+) = range(SETTINGS)
 BLOCK = 32  #: entries of a list examined at once; the lists are padded by as many
 UNKNOWN = np.int64(-1)  #: `FIRST_STARVING`, before somebody asks
 
@@ -60,14 +117,14 @@ inlined_in_loop = njit(
 class State(NamedTuple):
     """Everything that the event loop reads and writes."""
 
-    jobs: NDArray[np.int32]  # (n, 8), ascending by submit, from 0
+    jobs: NDArray[np.int32]  # (n, JOB_COLUMNS), ascending by submit, from 0
     start: NDArray[np.int64]  # (n,), -1 before
     place: NDArray[np.int32]  # (n,): part that a job runs on, or -1 - its row in `shares`
     eligible: NDArray[np.int64]  # (n,): instant from which a job may enter the pool
-    held: NDArray[np.int64]  # (n, 2), or empty where nobody asks
-    queues: NDArray[np.int64]  # (Q, 10)
-    parts: NDArray[np.int64]  # (P + 1, 21)
-    settings: NDArray[np.int64]  # (17,)
+    held: NDArray[np.int64]  # (n, HELD_COLUMNS), or empty where nobody asks
+    queues: NDArray[np.int64]  # (Q, QUEUE_COLUMNS)
+    parts: NDArray[np.int64]  # (P + 1, PART_COLUMNS)
+    settings: NDArray[np.int64]  # (SETTINGS,)
     w_job: NDArray[np.int32]  # (...): waiting jobs, list after list, each ascending
     w_cores: NDArray[np.int32]  # (...), beside `w_job`, as all that follow
     w_time: NDArray[np.int32]  # walltime

@@ -15,7 +15,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from parsim.kernels.layout import NEVER
+from parsim.kernels.layout import CORES, NEVER, RUNTIME, SUBMIT, WALLTIME
 from parsim.kernels.profile import Ints, fit, reserve
 
 Floats = NDArray[np.float64]
@@ -24,10 +24,9 @@ FCFS, SJF, LJF = 0, 1, 2  # rows of `ranks` and of all that is counted per polic
 FIXED, BOUNDS, TUNING = 0, 1, 2  # how the policy of a pass is found
 SIMPLE, ADVANCED, PREFERRED = 0, 1, 2  # deciders of self-tuning dynP
 
-# Columns of `jobs`.
-SUBMIT, CORES, WALLTIME, LENGTH = range(4)
 # Entries of `settings`.
-KIND, POLICY, LOWER, UPPER, LEAST, DECIDER, FAVOURITE, FULL, MAKESPAN, STANDING = range(10)
+SETTINGS = 10
+KIND, POLICY, LOWER, UPPER, LEAST, DECIDER, FAVOURITE, FULL, MAKESPAN, STANDING = range(SETTINGS)
 
 # Columns of a set of running jobs, latest first.
 WHEN, WHO = 0, 1
@@ -192,6 +191,42 @@ def _decide(least: int, policy: int, decider: int, favourite: int) -> int:
     return SJF if least & 2 else LJF
 
 
+@njit(cache=True, nogil=True, inline="always")
+def _least(scores: Floats, most: float) -> int:
+    """Return the policies whose score is at most this, as bits."""
+    least = 0
+    for p in range(3):
+        if scores[p] <= most:
+            least |= 1 << p
+    return least
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _by_bounds(order: Ints, count: int, jobs: Ints, lower: int, upper: int) -> int:
+    """Choose by the mean walltime of the waiting jobs: short ones SJF, long ones LJF, else FCFS."""
+    total = 0
+    for k in range(count):
+        total += jobs[order[k], WALLTIME]
+    if total <= lower * count:
+        return SJF
+    return FCFS if total <= upper * count else LJF
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _left_by_running(expected: Ints, running: int, jobs: Ints, now: int, idle: int, times: Ints, free: Ints) -> int:
+    """Write down from which instants on how many cores are idle, by the expected ends; return how many instants."""
+    times[0] = now
+    free[0] = idle
+    size = 1
+    for k in range(running - 1, -1, -1):
+        if expected[k, WHEN] != times[size - 1]:
+            times[size] = expected[k, WHEN]
+            free[size] = free[size - 1]
+            size += 1
+        free[size - 1] += jobs[expected[k, WHO], CORES]
+    return size
+
+
 @njit(cache=True, nogil=True)
 def replan(
     jobs: Ints, ranks: Ints, worth: Floats, machine: int, tie: float, settings: Ints
@@ -201,8 +236,7 @@ def replan(
     Parameters
     ----------
     jobs : ndarray(int64), shape (n, 4)
-        Submit, cores, walltime, and the seconds that each really occupies its cores, at most its walltime.
-        Ascending by submit.
+        Submit, cores, run time (at most the walltime), walltime. Ascending by submit.
     ranks : ndarray(int64), shape (3, n)
         Place of each job in the order of FCFS, SJF, LJF.
     worth : ndarray(float64), shape (n,)
@@ -211,7 +245,7 @@ def replan(
         Cores; no job is wider.
     tie : float
         Scores closer than this share of the least are equal to it.
-    settings : ndarray(int64), shape (10,)
+    settings : ndarray(int64), shape (SETTINGS,)
         See the constants above.
 
     Returns
@@ -276,17 +310,7 @@ def replan(
         if waiting == 0:
             continue
 
-        # What the running jobs leave, by their expected ends.
-        base_times[0] = now
-        base_free[0] = idle
-        base = 1
-        for k in range(running - 1, -1, -1):
-            if expected[k, WHEN] != base_times[base - 1]:
-                base_times[base] = expected[k, WHEN]
-                base_free[base] = base_free[base - 1]
-                base += 1
-            base_free[base - 1] += jobs[expected[k, WHO], CORES]
-
+        base = _left_by_running(expected, running, jobs, now, idle, base_times, base_free)
         decides = waiting >= settings[LEAST] and (submitted or settings[FULL] == 1)
         if kind == TUNING and decides:
             least_score = np.inf
@@ -319,25 +343,14 @@ def replan(
                 if whole:
                     scores[p] = _score(orders[FCFS], waiting, jobs, planned[p], now, worth, makespan)
                 least_score = min(least_score, scores[p])
-            least = 0
-            for p in range(3):
-                if scores[p] <= least_score * (1.0 + tie):
-                    least |= 1 << p
+            least = _least(scores, least_score * (1.0 + tie))
             chosen = _decide(least, policy, decider, favourite)
             cases[policy, least, chosen] += 1
             plan = planned[LJF if standing and chosen != policy else chosen]
             policy = chosen
         else:
             if kind == BOUNDS and decides:
-                total = 0
-                for k in range(waiting):
-                    total += jobs[orders[FCFS, k], WALLTIME]
-                if total <= settings[LOWER] * waiting:
-                    chosen = SJF
-                elif total <= settings[UPPER] * waiting:
-                    chosen = FCFS
-                else:
-                    chosen = LJF
+                chosen = _by_bounds(orders[FCFS], waiting, jobs, settings[LOWER], settings[UPPER])
                 cases[policy, 0, chosen] += 1
                 policy = chosen
             order = orders[policy]
@@ -377,7 +390,7 @@ def replan(
                         start[job] = now
                         starts[policy] += 1
                         idle -= jobs[job, CORES]
-                        _run(ends, running, now + jobs[job, LENGTH], job)
+                        _run(ends, running, now + jobs[job, RUNTIME], job)
                         _run(expected, running, now + jobs[job, WALLTIME], job)
                         running += 1
         waiting = left

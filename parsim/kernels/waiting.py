@@ -106,7 +106,7 @@ def copy_entry(s, kind, to, i):
 
 
 @inlined_in_loop
-def slope_of(s, p, kind, j):
+def slope_of(s, kind, j):
     """What the wait of job j, or its cube, is multiplied by where the order is a ratio."""
     jobs, queues = s.jobs, s.queues
     w = np.float64(jobs[j, WALLTIME])
@@ -159,7 +159,7 @@ def add_waiting(s, p, j, now):
         value[i] = v
     if kind > LJF:
         s.origin[i] = jobs[j, SUBMIT]
-        s.slope[i] = 0.0 if group == STARVING else slope_of(s, p, kind, j)
+        s.slope[i] = 0.0 if group == STARVING else slope_of(s, kind, j)
 
 
 @inlined_in_loop
@@ -355,7 +355,7 @@ def drop_started(s, p, kept):
 
 
 @inlined_in_loop
-def nothing_new(s, p, ordered, head_counts, now):
+def nothing_new(s, p, ordered, head_counts):
     """Whether list p needs no visit: its order is constant, and since its last plan nobody came, left or ended."""
     parts = s.parts
     if not ordered or parts[p, STANDS] == 0 or parts[p, FRESH] or parts[p, T_RESERVED] < NEVER:
@@ -410,7 +410,7 @@ def visit_list(s, p, now):
     # The head counts in later lists: for the limits of its queue mates, and for who takes cores here from the pool's list.
     head_counts = p < pool and ((limits and parts[pool, CAPACITY] > 0) or (combined and reach > 0))
     if not track:
-        if nothing_new(s, p, ordered, head_counts, now):
+        if nothing_new(s, p, ordered, head_counts):
             return
         if not head_counts and nobody_fits(s, p, at, last, reach):
             return

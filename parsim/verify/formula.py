@@ -51,8 +51,8 @@ class _UndefinedError(ArithmeticError):
 def compile_formula(text: str) -> Node:
     """Turn a formula into a function of `NAMES`.
 
-    Numbers, ``+ - * / **``, comparisons (1 if true, else 0), ``and or not``, ``a if b else c``, and the
-    functions ``min max abs pow log sqrt``. An operation without a finite value makes the whole formula 0.
+    Numbers, ``+ - * / **``, comparisons of two (1 if true, else 0), ``a if b else c``, and the functions
+    ``min max abs pow log sqrt``. An operation without a finite value makes the whole formula 0.
 
     Raises
     ------
@@ -92,24 +92,15 @@ def _build(node: ast.expr, text: str) -> Node:
             return lambda v: -operand(v)
         case ast.UnaryOp(op=ast.UAdd(), operand=inner):
             return _build(inner, text)
-        case ast.UnaryOp(op=ast.Not(), operand=inner):
-            operand = _build(inner, text)
-            return lambda v: float(not operand(v))
         case ast.BinOp(op=op) if type(op) in _BINARY:
             binary, left, right = _BINARY[type(op)], _build(node.left, text), _build(node.right, text)
             return lambda v: _finite(binary(left(v), right(v)))
-        case ast.BoolOp(op=op, values=inners):
-            parts = [_build(inner, text) for inner in inners]
-            if isinstance(op, ast.And):
-                return lambda v: float(all(part(v) for part in parts))
-            return lambda v: float(any(part(v) for part in parts))
         case ast.IfExp():
             test, then, other = (_build(inner, text) for inner in (node.test, node.body, node.orelse))
             return lambda v: then(v) if test(v) else other(v)
-        case ast.Compare(ops=ops) if all(type(op) in _COMPARE for op in ops):
-            sides = [_build(inner, text) for inner in (node.left, *node.comparators)]
-            tests = [_COMPARE[type(op)] for op in ops]
-            return lambda v: float(all(t(a(v), b(v)) for t, a, b in zip(tests, sides, sides[1:], strict=False)))
+        case ast.Compare(ops=[op], comparators=[other]) if type(op) in _COMPARE:
+            holds, low, high = _COMPARE[type(op)], _build(node.left, text), _build(other, text)
+            return lambda v: float(holds(low(v), high(v)))
         case ast.Call(func=ast.Name(id=name), keywords=[]) if name in _FUNCTIONS:
             function, least, most = _FUNCTIONS[name]
             arguments = [_build(inner, text) for inner in node.args]

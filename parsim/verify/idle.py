@@ -3,6 +3,15 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+
+
+def by_instant(instants: Sequence[int]) -> dict[int, list[int]]:
+    """Group jobs, counted from 0, by an instant of each."""
+    groups: dict[int, list[int]] = {}
+    for job, instant in enumerate(instants):
+        groups.setdefault(instant, []).append(job)
+    return groups
 
 
 class Idle:

@@ -13,7 +13,7 @@ import numpy as np
 
 from parsim.schedule import Schedule
 from parsim.system import System
-from parsim.verify.idle import Idle
+from parsim.verify.idle import Idle, by_instant
 from parsim.verify.violation import Discrepancy, Violation
 from parsim.workload import Workload
 
@@ -53,7 +53,7 @@ class ClassReplay:
     def run(self) -> list[Violation]:
         """Go over all instants; return what is wrong, in order of time."""
         found: list[Violation] = []
-        ended, submitted, started = (self._by_instant(column) for column in (self.end, self.submit, self.start))
+        ended, submitted, started = (by_instant(column) for column in (self.end, self.submit, self.start))
         events = ended.keys() | submitted.keys()
         for now in sorted(events | started.keys()):
             self.now = now
@@ -70,13 +70,6 @@ class ClassReplay:
             for job in sorted(self.due):
                 self._start(job)
         return found
-
-    @staticmethod
-    def _by_instant(column: list[int]) -> dict[int, list[int]]:
-        jobs: dict[int, list[int]] = {}
-        for job, instant in enumerate(column):
-            jobs.setdefault(instant, []).append(job)
-        return jobs
 
     def _judge(self) -> list[Violation]:
         if not self.idle.cores[0]:

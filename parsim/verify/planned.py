@@ -14,7 +14,7 @@ from parsim.planning import Policy
 from parsim.schedule import Schedule
 from parsim.system import Queue, System
 from parsim.verify.columns import check_capacity, check_times
-from parsim.verify.idle import Idle
+from parsim.verify.idle import Idle, by_instant
 from parsim.verify.violation import Violation
 from parsim.workload import Workload
 
@@ -64,8 +64,7 @@ class _Judge:
 
     def violations(self) -> list[Violation]:
         keeps = self.policy.kind == "conservative"
-        jobs = range(len(self.submit))
-        submitted, started, ended = (_by_instant(jobs, column) for column in (self.submit, self.start, self.end))
+        submitted, started, ended = (by_instant(column) for column in (self.submit, self.start, self.end))
         passes = set(submitted) | set(ended) | (set(started) if keeps else set())
         for now in sorted(passes | set(started)):
             due = set(started.get(now, ()))
@@ -175,10 +174,3 @@ class _Judge:
                 self.idle.add(begin, begin + self.walltime[job], -self.cores[job])
                 self.promise[job] = begin
         return {job: self.promise[job] for _, job in self.waiting}
-
-
-def _by_instant(jobs: range, instants: list[int]) -> dict[int, list[int]]:
-    groups: dict[int, list[int]] = {}
-    for job in jobs:
-        groups.setdefault(instants[job], []).append(job)
-    return groups

@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections.abc import Iterable
 
-from parsim.system import System
+from parsim.system import LIMITS, System
 from parsim.verify.formula import compile_formula
 from parsim.verify.orders import STATIC, Line, Ratio, Value, by_ratio
 from parsim.verify.part import Part
@@ -185,25 +185,24 @@ class Replay:
     def _violation(self, rule: str, job: int, message: str) -> Violation:
         return Violation(rule, self.jobs.row[job], self.now, message)
 
-    def _held(self, job: int) -> bool:
-        """Rule 4: some limit holds `job`, counting the heads that wait."""
+    def _held(self, job: int) -> str:
+        """Rule 4: the first of `LIMITS` that holds `job`, counting the heads that wait; empty if none does."""
         jobs, queue = self.jobs, self.jobs.queue[job]
         if not self.limited[queue]:
-            return False
-        max_run, max_cores, max_user_run, max_user_cores = self.limits[queue]
+            return ""
         user = jobs.user[job]
-        limits = [(-1, max_run, max_cores)]
-        if user >= 0:
-            limits.append((user, max_user_run, max_user_cores))
-        for who, most_jobs, most_cores in limits:
+        limits = self.limits[queue]
+        for who, first in ((-1, 0), (user, 2))[: 1 + (user >= 0)]:
             running, cores = self.used.get((queue, who), (0, 0))
             running, cores = running + 1, cores + jobs.cores[job]
             for head in self.heads:
                 if head != job and jobs.queue[head] == queue and (who < 0 or jobs.user[head] == who):
                     running, cores = running + 1, cores + jobs.cores[head]
-            if (most_jobs is not None and running > most_jobs) or (most_cores is not None and cores > most_cores):
-                return True
-        return False
+            for which, used in ((first, running), (first + 1, cores)):
+                most = limits[which]
+                if most is not None and used > most:
+                    return LIMITS[which]
+        return ""
 
     def _pass_over(self, job: int, parts: Iterable[int]) -> None:
         """`job` is held by its limits: it must not start on `parts` in this visit."""

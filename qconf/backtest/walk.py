@@ -54,7 +54,7 @@ def backtest(
     history : History
         Cleaned with `base`.
     base : SiteConfig
-        The current configuration. Its limits that keep jobs out of the history are taken as fixed.
+        The current configuration. A limit that keeps jobs out of a period is taken as fixed in it.
     period : str
         ``month``, or days such as ``30d`` from the first submit on.
     strategies : sequence of str
@@ -158,6 +158,10 @@ def join(history: History, later: History) -> History:
         read=history.read + later.read,
         sources=(*history.sources, *later.sources),
         outside=history.outside + later.outside,
+        kept_out={
+            path: (*history.kept_out.get(path, ()), *(submit + shift for submit in later.kept_out.get(path, ())))
+            for path in dict.fromkeys([*history.kept_out, *later.kept_out])
+        },
     )
 
 
@@ -179,7 +183,6 @@ def walk(
     names = tuple(dict.fromkeys((*REFERENCES, *strategies)))
     check(names, options, base)
     names = tuple(sorted(names, key=lambda name: NAMES.index(name) if name in NAMES else len(NAMES)))
-    base = keep_barriers(base, history)
     stages, skipped = plan_stages(history, periods, fewest, warmup_days)
     by_label = {label: (start, end) for label, start, end in periods}
     first = stages[0].learned
@@ -251,7 +254,8 @@ def plan_stages(
 
 def _month(history: History, base: SiteConfig, start: int, end: int, earlier: tuple[Month, ...] = ()) -> Month:
     """Return the jobs of a span of time, as if no later had ever been read: users are numbered among themselves."""
-    return Month(history.between(start, end).workload(base), base, earlier=earlier)
+    part = history.between(start, end)
+    return Month(part.workload(base), keep_barriers(base, part), earlier=earlier)
 
 
 def _ask(name: str, learned: Month, options: Options, store: Store | None, key: str) -> Proposal | str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from collections.abc import Callable, Sequence
 from functools import wraps
 from pathlib import Path
@@ -284,7 +285,7 @@ def tell_history(history: History, base: SiteConfig, *, derived: bool) -> None:
         f"({base.machine.cores} cores, {len(base.queues)} queue{'s' * (len(base.queues) != 1)})"
     )
     tell_cleaning(history, base, derived=derived)
-    for warning in kept_out(history, base):
+    for warning in (*strangers(history), *kept_out(history)):
         click.echo(f"warning: {warning}", err=True)
 
 
@@ -299,15 +300,24 @@ def tell_cleaning(history: History, base: SiteConfig, *, derived: bool) -> None:
         click.echo(f"warning: {warning}", err=True)
 
 
-def kept_out(history: History, base: SiteConfig) -> list[str]:
+def kept_out(history: History) -> list[str]:
     """Say which limits keep jobs out of the history, and what becomes of that."""
     from qconf.history import barriers
 
     return [
         f"{path}: keeps jobs out of this history, and is taken as fixed: what lifts it would be judged without them. "
         "Raise it in the configuration to have them simulated"
-        for path in barriers(history, base)
+        for path in barriers(history)
     ]
+
+
+def strangers(history: History) -> list[str]:
+    """Say that no job names a queue of the configuration, where so many name others."""
+    from qconf.history.cleaning import UNKNOWN_QUEUE
+
+    if history.changed.get(UNKNOWN_QUEUE, 0) < len(history) + history.outside:
+        return []
+    return ["no job names a queue of this configuration, so all are routed by their size: is it the right one?"]
 
 
 def stem(path: Path) -> str:
@@ -352,6 +362,8 @@ def _second(name: str, text: str, history: History) -> int:
         moment = int(text) if text.lstrip("-").isdigit() else instant(text, zone(history.timezone))
     except ValueError as error:
         raise InputError("is no time", field=name, value=text, fix=fix) from error
+    if re.fullmatch(r"(19|20)[0-9]{6}", text):
+        raise InputError("could be a date or an epoch second", field=name, value=text, fix=fix)
     if not DATED[0] <= moment <= DATED[1]:
         raise InputError("is no time that a log could have", field=name, value=text, fix=f"{fix}, not milliseconds")
     return moment - history.epoch

@@ -26,8 +26,8 @@ _OPTIONS = (
     click.option(
         "--strategies",
         metavar="A,B,...",
-        help="Which to judge; fcfs-easy, shared and static always are. Planning disciplines, such as planned-sjf and "
-        "dynp, may be named too.  [default: all]",
+        help="Which to judge; fcfs-easy, shared and static always are, and current with --config. "
+        "Planning disciplines, such as planned-sjf and dynp, may be named too.  [default: all]",
     ),
     click.option(
         "--objective",
@@ -60,8 +60,8 @@ def walk_options(function: F) -> F:
     return search_options(with_options(_OPTIONS, function))
 
 
-def names(strategies: str | None) -> tuple[str, ...]:
-    """Split and check ``--strategies``; all where it is not given."""
+def names(strategies: str | None, *, current: bool) -> tuple[str, ...]:
+    """Split and check ``--strategies``; all where it is not given. With `current`, what the site has is among them."""
     from qconf.strategies import NAMES, check_names
 
     if strategies is None:
@@ -70,7 +70,7 @@ def names(strategies: str | None) -> tuple[str, ...]:
     if not found:
         raise click.UsageError("--strategies names none")
     check_names(found)
-    return found
+    return ("current", *found) if current else found
 
 
 def base_of(config_path: Path | None, records: Records, cores: int | None) -> SiteConfig:
@@ -111,7 +111,7 @@ def finish(
         history,
         inputs={} if config_path is None else {"configuration": config_path},
         timings=timings,
-        warnings=[*([ASSUMED] if assumed else []), *kept_out(history, found.base)],
+        warnings=[*([ASSUMED] if assumed else []), *kept_out(history)],
         assumed_current=assumed,
         one=one,
     )

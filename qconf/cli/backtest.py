@@ -66,7 +66,7 @@ def command(
 
     if not history:
         raise click.UsageError("Missing option '--history'.")
-    wanted = names(strategies)
+    wanted = names(strategies, current=config_path is not None)
     directory = can_go_on(out or Path("reports", f"{stem(history[0])}-backtest"))
     check_walk_target(directory, paths(history, config_path), one=False)
     began = perf_counter()

@@ -63,7 +63,7 @@ def command(
     for option, given in (("--history", history), ("--next", later)):
         if not given:
             raise click.UsageError(f"Missing option '{option}'.")
-    wanted = names(strategies)
+    wanted = names(strategies, current=config_path is not None)
     directory = can_go_on(out or Path("reports", f"{stem(history[0])}-compare"))
     check_walk_target(directory, paths([*history, *later], config_path), one=True)
     began = perf_counter()
@@ -75,7 +75,8 @@ def command(
     loaded = perf_counter()
     options = Options(seed=seed, workers=workers, objective=objective, **search)
     check(wanted, options, base)
-    workshop = Workshop(directory, question(both.sources, base, options), resume=resume)
+    spans = [(each.epoch, *each.span) for each in (jobs, judged)]
+    workshop = Workshop(directory, question(both.sources, base, options, spans=spans), resume=resume)
     with Progress("compare") as progress:
         found = compare(
             jobs,

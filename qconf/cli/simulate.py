@@ -91,8 +91,7 @@ def command(
         for reasons in told:
             _tell(past, f"{job_id}", reasons)
         if out is not None:
-            beside = f" and {out.parent / DROPPED}" if len(past.dropped) else ""
-            click.echo(f"\nwritten: {out}{beside}")
+            click.echo(f"\nwritten: {out} and {out.parent / DROPPED}")
     if broken:
         _refuse(past, broken)
 
@@ -124,7 +123,7 @@ def schedule_table(history: History, workload: Workload, config: SiteConfig, sch
 
 
 def write_schedule(out: Path, history: History, table: pd.DataFrame) -> None:
-    """Write the schedule, and beside it the dropped jobs if there are any; both or none."""
+    """Write the schedule, and beside it the dropped jobs; both or none."""
     import gzip
 
     from qconf.files import all_or_nothing
@@ -132,9 +131,8 @@ def write_schedule(out: Path, history: History, table: pd.DataFrame) -> None:
     text = table.to_csv(index=False, lineterminator="\n").encode()
     with all_or_nothing(out.parent) as scratch:
         (scratch / out.name).write_bytes(gzip.compress(text, mtime=0) if out.suffix == ".gz" else text)
-        if len(history.dropped):
-            dropped = history.dropped.to_csv(index=False, lineterminator="\n")
-            (scratch / DROPPED).write_text(dropped, encoding="utf-8", newline="")
+        dropped = history.dropped.to_csv(index=False, lineterminator="\n")
+        (scratch / DROPPED).write_text(dropped, encoding="utf-8", newline="")
 
 
 def _simulate(jobs: Month, proposal: Proposal) -> Schedule:

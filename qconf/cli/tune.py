@@ -108,6 +108,13 @@ def command(
 
     if strategy not in NAMES:
         raise InputError("no such strategy", field="--strategy", value=strategy, fix=f"choose among {', '.join(NAMES)}")
+    if current is not None and config_path is None and history:
+        raise InputError(
+            "what the server holds now is given, but not the configuration that it stands for",
+            field="--current",
+            value=str(current),
+            fix="make one with qconf init --from-pbs, look it over, and give it with --config",
+        )
     server = None if current is None else Server.read(current)
     listed = None if nodes is None else read_nodes(nodes)
     began = perf_counter()
@@ -148,7 +155,7 @@ def command(
         jobs,
         inputs=inputs,
         timings=timings,
-        warnings=kept_out(log, base),
+        warnings=kept_out(log if earlier else jobs),
         fidelity=near,
         assumed_current=assumed,
         current=server,

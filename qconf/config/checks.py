@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from qconf.config.site import SiteConfig
 
 
+MINUTE = 60  # seconds
+
+
 class Finding(NamedTuple):
     """A mistake or an oddity.
 
@@ -238,6 +241,8 @@ def oddities(config: SiteConfig) -> Iterator[Finding]:
                 f"{queue.partition} is below the queue's widest job of {widest} cores: "
                 "wider jobs wait for the pool or a reservation",
             )
+        if queue.walltime[1] < MINUTE:
+            yield Finding(f"{at}.walltime", f"up to {queue.walltime[1]} seconds; for hours write {queue.walltime[1]}h")
         if lost_job([queue], config.queues[:i]) is None:
             yield Finding(at, f"no job is ever routed to {queue.name}: the queues before it take everything it admits")
     if config.mode == "hybrid" and config.order != "fcfs":

@@ -223,7 +223,8 @@ def _plan(
             [
                 queue.name,
                 f"{queue.cores[0]} to {most}",
-                f"above {format_duration(above)}, up to " + ("-" if upto == MAX_DURATION else format_duration(upto)),
+                f"above {format_duration(above)}"
+                + ("" if upto == MAX_DURATION else f", up to {format_duration(upto)}"),
                 str(goal.priorities.values[queue.name]),
                 "reservation" if queue.reservation else (str(queue.partition) if config.mode != "shared" else "-"),
                 _example(config, queue.name),
@@ -274,7 +275,7 @@ def _example(config: SiteConfig, name: str) -> str:
             first = next((other.name for other in config.queues if other.admits(cores, walltime)), None)
             if first == name:
                 return f"`-l ncpus={cores} -l walltime={format_clock(walltime)}`"
-    return "see the queues before it"
+    return "none: the queues before it take every job that it admits"
 
 
 def _steps(goal: Desired, files: dict[str, str], counts: dict[str, int], before: Server) -> list[dict[str, Any]]:

@@ -61,7 +61,8 @@ def init_slurm(path: str | Path, *, cores: int | None = None, name: str | None =
             partitions.append({**defaults[first], **fields, "line": str(line)})
     total = cores or sum(nodes.values())
     if not total:
-        raise InputError("names no node", file=path, field="NodeName", fix="give --cores")
+        fix = "give --cores; what qmgr prints is read with --from-pbs"
+        raise InputError("names no node", file=path, field="NodeName", fix=fix)
     sizes = set(nodes.values())
     size = sizes.pop() if len(sizes) == 1 and total % min(nodes.values()) == 0 else 1
     try:

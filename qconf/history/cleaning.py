@@ -15,11 +15,14 @@ from qconf.history.history import COLUMNS, History
 from qconf.history.names import legal_names, renamed
 from qconf.history.records import Drop, Records, drop_table
 
-#: Limits of a queue that a job can be too wide for, and why it is dropped then.
+#: Limits of a queue that a job can be too wide for, and why it is left out then.
 TOO_WIDE = {
     "max_run_cores": "above the running-cores limit of queue",
     "max_user_cores": "above the running-cores limit per user of queue",
 }
+
+#: What is counted for jobs that name a queue which the configuration does not have.
+UNKNOWN_QUEUE = "routed: named a queue that the configuration lacks"
 
 Column = NDArray[np.int64]
 Mask = NDArray[np.bool_]
@@ -53,14 +56,9 @@ def clean(records: Records, config: SiteConfig) -> History:
     return work.result()
 
 
-def barriers(history: History, config: SiteConfig) -> list[str]:
-    """List the limits of a configuration that keep jobs out of the history that was cleaned with it, by their paths."""
-    return [
-        f"queues.{queue.name}.{limit}"
-        for queue in config.queues
-        for limit, reason in TOO_WIDE.items()
-        if history.reasons.get(f"{reason} {queue.name}")
-    ]
+def barriers(history: History) -> list[str]:
+    """List the limits of the configuration that keep jobs out of this period of a history, by their paths."""
+    return [path for path, submits in history.kept_out.items() if submits]
 
 
 def keep_barriers(config: SiteConfig, *histories: History) -> SiteConfig:
@@ -68,7 +66,7 @@ def keep_barriers(config: SiteConfig, *histories: History) -> SiteConfig:
 
     What lifts one would let in jobs that the history lacks: simulated without them, it would look better than it is.
     """
-    found = [path for history in histories for path in barriers(history, config) if not config.is_fixed(path)]
+    found = [path for history in histories for path in barriers(history) if not config.is_fixed(path)]
     return config.replace(fixed=(*config.fixed, *dict.fromkeys(found))) if found else config
 
 
@@ -87,6 +85,7 @@ class _Cleaning:
         self.reasons = [""]
         self.detail = np.full(len(table), "", dtype=object)
         self.changed: Counter[str] = Counter(records.changed)
+        self.kept_out: dict[str, tuple[int, ...]] = {}
 
     @property
     def alive(self) -> Mask:
@@ -134,7 +133,7 @@ class _Cleaning:
         moved = alive & ~stays & (self.queue >= 0)
         silent = (names == "").to_numpy()
         self.count(moved & silent, "routed: named no queue")
-        self.count(moved & ~silent & (named < 0), "routed: named a queue that the configuration lacks")
+        self.count(moved & ~silent & (named < 0), UNKNOWN_QUEUE)
         self.count(moved & (named >= 0), "routed: outside the limits of the queue it named")
         nowhere = alive & (self.queue < 0)
         self.drop(nowhere, "fits no queue", "cores", self.cores)
@@ -177,12 +176,16 @@ class _Cleaning:
         has_user = (self.records.table["user"] != "").to_numpy()
         for i, queue in enumerate(self.config.queues):
             mine = self.queue == i
-            if queue.max_run_cores is not None:
-                over = mine & (self.cores > queue.max_run_cores)
-                self.drop(over, f"{TOO_WIDE['max_run_cores']} {queue.name}", "cores", self.cores)
-            if queue.max_user_cores is not None:
-                over = mine & has_user & (self.cores > queue.max_user_cores)
-                self.drop(over, f"{TOO_WIDE['max_user_cores']} {queue.name}", "cores", self.cores)
+            for name, reason in TOO_WIDE.items():
+                limit = getattr(queue, name)
+                if limit is None:
+                    continue
+                over = mine & self.alive & (self.cores > limit)
+                if name == "max_user_cores":
+                    over &= has_user
+                self.drop(over, f"{reason} {queue.name}", "cores", self.cores)
+                if over.any():
+                    self.kept_out[f"queues.{queue.name}.{name}"] = tuple(self.submit[over].tolist())
 
     def _check_span(self, order: Column) -> None:
         """Refuse submits too far apart for one machine; the farthest from the middle is the culprit."""
@@ -255,4 +258,5 @@ class _Cleaning:
             records.epoch,
             records.timezone,
             tuple(records.sources),
+            kept_out=self.kept_out,
         )

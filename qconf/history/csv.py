@@ -56,6 +56,10 @@ def read_csv(sources: Sequence[Source], timezone: str = "UTC", **_: object) -> R
         tables.append(table)
         infos.append(SourceInfo(str(source.path), source.sha256))
     table = pd.concat(tables, ignore_index=True) if len(tables) > 1 else tables[0]
+    again = table.duplicated([name for name in table if name not in ("file", "line")]).to_numpy()
+    for job, number, line in table.loc[again, ["job_id", "file", "line"]].itertuples(index=False):
+        drops.append(Drop(job, infos[number].path, int(line), "the same row again"))
+    table = table[~again].reset_index(drop=True)
     return Records(
         table,
         drop_table(drops),
@@ -118,7 +122,7 @@ def _read_one(source: Source, timezone: str, drops: list[Drop], changed: Counter
 def _columns(header: str, delimiter: str, source: Source) -> list[str]:
     """Name the columns, ours where another tool's name is known; refuse what is missing or comes twice."""
     given = [name.strip() for name in next(csv.reader([header], delimiter=delimiter), [])]
-    lower = [name.lower() for name in given]
+    lower = [re.sub(r"[\s-]+", "_", name.lower()) for name in given]
     names = [low if low not in ALIASES or ALIASES[low] in lower else ALIASES[low] for low in lower]
     twice = [name for name, times in Counter(names).items() if times > 1 and name]
     if twice:
@@ -165,6 +169,13 @@ def _whole_lines(
     body = rows[1:]
     if body and body[-1][1] < width and not text.endswith("\n"):
         number, filled, first = body.pop()
+        if number <= text.count("\n"):
+            raise InputError(
+                "a quote is left open: the rest of the file is one row",
+                file=source.path,
+                line=number,
+                fix="close the quote",
+            )
         drops.append(Drop(first[:40], str(source.path), number, "torn last line", f"{filled} of {width} cells"))
         text = "\n".join(text.split("\n")[: number - 1]) + "\n"
     for number, filled, _ in body:

@@ -36,7 +36,7 @@ def derive_config(records: Records, cores: int | None = None) -> SiteConfig:
         raise InputError(
             "the size of the machine is unknown",
             file=path,
-            fix="give it with --cores, or a configuration with --config",
+            fix="give it with --cores",
         )
     table = records.table
     lacks = _lacks(table) | {f"more than {size} cores": table["cores"] > size}

@@ -59,6 +59,8 @@ class History:
     sources : sequence of SourceInfo
     outside : int
         Usable jobs outside the chosen period.
+    kept_out : dict of str to tuple of int
+        Submits of the jobs in the period that a limit of the configuration kept out, by the limit's path.
     """
 
     jobs: pd.DataFrame
@@ -69,6 +71,7 @@ class History:
     timezone: str = "UTC"
     sources: Sequence[SourceInfo] = ()
     outside: int = 0
+    kept_out: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     reasons: Mapping[str, int] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -136,7 +139,11 @@ class History:
                 fix=f"the history goes from {self.date(first)} to {self.date(last)}",
             )
         jobs = self.jobs[inside].reset_index(drop=True)
-        return replace(self, jobs=jobs, outside=self.outside + int((~inside).sum()))
+        kept_out = {
+            path: tuple(s for s in submits if (start is None or s >= start) and (end is None or s < end))
+            for path, submits in self.kept_out.items()
+        }
+        return replace(self, jobs=jobs, outside=self.outside + int((~inside).sum()), kept_out=kept_out)
 
     def month(self, label: str) -> History:
         """Return the jobs submitted in a calendar month such as ``2016-02``.
@@ -178,7 +185,12 @@ class History:
         if not days:
             raise InputError("no such period", field="period", value=kind, fix="write month, or days such as 30d")
         step = int(days.group(1)) * DAY
-        return [(self.date(start)[:10], start, start + step) for start in range(first, last + 1, step)]
+        found = []
+        for start in range(first, last + 1, step):
+            date = self.date(start)
+            same = bool(found) and found[-1][0] == date[:10]  # a day of 25 hours
+            found.append((date[:16] if same else date[:10], start, start + step))
+        return found
 
     def months_before(self, second: int, fewest: int = FEWEST) -> list[History]:
         """Return the calendar months that end by then, the oldest first, those with few jobs left out."""

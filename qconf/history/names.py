@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Collection, Sequence
+from hashlib import blake2b
 
 LONGEST_NAME = 15  #: characters that PBS takes
 LEGAL = re.compile(rf"[A-Za-z][A-Za-z0-9_-]{{0,{LONGEST_NAME - 1}}}")
@@ -12,14 +14,19 @@ LEGAL = re.compile(rf"[A-Za-z][A-Za-z0-9_-]{{0,{LONGEST_NAME - 1}}}")
 def legal_names(names: Sequence[str]) -> dict[str, str]:
     """Map each name of a history to a legal and unique one, itself where legal; the empty one stays out.
 
+    It does not matter in which order they come, so that the logs of two months agree: a name that is too long, or that
+    becomes the same as another's, ends with a hash.
+
     >>> legal_names(["normal", "3", "[fque:1]", "fque-1"])
-    {'normal': 'normal', '3': 'q3', '[fque:1]': 'fque-1-2', 'fque-1': 'fque-1'}
+    {'normal': 'normal', '3': 'q3', '[fque:1]': 'fque-1-8568', 'fque-1': 'fque-1'}
     """
     distinct = [name for name in dict.fromkeys(names) if name]
     taken = {name for name in distinct if LEGAL.fullmatch(name)}
+    stems = {name: _stem(name) for name in distinct if name not in taken}
+    unclear = taken | {stem for stem, times in Counter(stems.values()).items() if times > 1 or len(stem) > LONGEST_NAME}
     result: dict[str, str] = {}
     for name in distinct:
-        result[name] = name if name in taken else _invent(name, taken)
+        result[name] = name if name in taken else _told_apart(name, stems[name], taken, unclear)
         taken.add(result[name])
     return result
 
@@ -29,11 +36,14 @@ def renamed(name: str, legal: str) -> str:
     return f"queue name made legal: {name!r} is {legal}"
 
 
-def _invent(name: str, taken: set[str]) -> str:
+def _stem(name: str) -> str:
     stem = re.sub(r"[^A-Za-z0-9_-]+", "-", name).strip("-_") or "queue"
-    stem = (stem if stem[0].isascii() and stem[0].isalpha() else f"q{stem}")[:LONGEST_NAME]
-    candidate, number = stem, 2
-    while candidate in taken:
-        tail = f"-{number}"
-        candidate, number = stem[: LONGEST_NAME - len(tail)] + tail, number + 1
+    return stem if stem[0].isalpha() else f"q{stem}"
+
+
+def _told_apart(name: str, stem: str, taken: Collection[str], unclear: Collection[str]) -> str:
+    candidate, turn = stem, 0
+    while candidate in taken or candidate in unclear:
+        tail = blake2b(f"{name}{turn or ''}".encode(), digest_size=2).hexdigest()
+        candidate, turn = f"{stem[: LONGEST_NAME - 5]}-{tail}", turn + 1
     return candidate

@@ -92,5 +92,5 @@ def recognise(source: Source) -> str:
         line=1,
         field="first line",
         value=first[:60],
-        fix=f"a CSV starts with {','.join(REQUIRED)}; or say --format",
+        fix=f"a CSV starts with {','.join(REQUIRED)}; qconf import also takes --format",
     )

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, tzinfo
 from functools import lru_cache
 
 from qconf.errors import InputError
-from qconf.history.records import LIMITS, UNKNOWN, Drop, Records, SourceInfo, drop_table, job_table
+from qconf.history.records import COLUMNS, LIMITS, UNKNOWN, Drop, Records, SourceInfo, drop_table, job_table
 from qconf.history.sources import Source
 from qconf.history.times import slurm_limit, zone
 
@@ -119,22 +119,8 @@ def read_sacct(sources: Sequence[Source], timezone: str = "UTC", **_: object) ->
         if problem is not None:
             drops.append(Drop(run.job_id, paths[run.file], run.line, *problem))
     rows = [run for run, problem in zip(last, problems, strict=True) if problem is None]
-    names = (
-        "job_id",
-        "submit",
-        "runtime",
-        "walltime",
-        "cores",
-        "queue",
-        "user",
-        "start",
-        "end",
-        "state",
-        "file",
-        "line",
-    )
     return Records(
-        table=job_table({name: [getattr(run, name) for run in rows] for name in names}, len(rows)),
+        table=job_table({name: [getattr(run, name) for run in rows] for name in COLUMNS}, len(rows)),
         dropped=drop_table(drops),
         read=len(rows) + len(drops),
         timezone=timezone,
@@ -216,7 +202,7 @@ def _read_row(cells: list[str], columns: _Columns, clock: _Clock) -> _Run | None
         limit = cells[at["timelimit"]].strip()
     cores = _cores(cells[at["alloccpus"]].strip()) or _cores(cells[at["ncpus"]].strip())
     return _Run(
-        key=key,
+        key=f"{key}|{cells[at['user']].strip()}",  # ids begin anew one day, and belong to others then
         job_id=job_id,
         submit=submit,
         queued=submit,

@@ -77,7 +77,7 @@ def find_sources(paths: Sequence[str | Path] | str | Path) -> list[Source]:
     Raises
     ------
     InputError
-        A path does not exist, a folder holds no file, or two files have the same content.
+        A path does not exist or is a pipe, a folder holds no file, or two files have the same content.
     """
     found: list[Source] = []
     for path in [Path(paths)] if isinstance(paths, str | Path) else [Path(p) for p in paths]:
@@ -88,8 +88,10 @@ def find_sources(paths: Sequence[str | Path] | str | Path) -> list[Source]:
                     "the folder holds no file", file=path, fix="name the log files, or the folder they are in"
                 )
             found += map(Source, files)
-        elif path.exists():
+        elif path.is_file():
             found.append(Source(path))
+        elif path.exists():
+            raise InputError("is no file, and a log is read more than once", file=path, fix="save it to a file first")
         else:
             raise InputError("there is no such file", file=path, fix="check the path")
     if not found:

@@ -31,6 +31,8 @@ class Row:
         What the judged days give that are drawn anew; None where there is no gain, or it may not be recommended anyway.
     barred : str
         Why it may not be recommended; empty if it may.
+    excused : str
+        Guard rails that are broken on the judged part but not on average over the days drawn anew. Empty if none is.
     relearned : str
         Guard rails that what it learned from the whole history breaks on the judged part, where what was judged kept
         them: then `config` is what was judged. Empty if nothing is broken.
@@ -47,6 +49,7 @@ class Row:
     gain: float | None
     evidence: Evidence | None = None
     barred: str = ""
+    excused: str = ""
     relearned: str = ""
     decisions: list[dict[str, Any]] = field(default_factory=list)
     seconds: float = 0.0

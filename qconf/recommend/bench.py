@@ -117,8 +117,8 @@ class Bench:
             np.array([each["mean_wait"], each["mean_bounded_slowdown"]]) for each in (self.current, judged)
         )
         gained = float(gain(after, before, self.options.objective))
-        broken = [final.why_not] if final.why_not else self.impossible(final.config)
-        evidence = None
+        broken = [final.why_not] if final.why_not else self.impossible(final.config) if row.name != "current" else []
+        evidence, excused = None, ""
         if gained > 0 and not broken and final.config == self.month.base and row.name != "current":
             broken.append("learned from the whole history, it proposes what you have")
         worse = self.guards.broken(Guarded.of(self.current), Guarded.of(judged), last.trial.days)
@@ -131,13 +131,14 @@ class Bench:
                 ]
                 evidence = self.draws.weigh([*earlier, learned])
                 usual = self.guards.broken(evidence.before, evidence.after, last.trial.days)
-                worse = {what: text for what, text in worse.items() if what in usual}  # else it was an unlucky job
+                excused = "; ".join(text for what, text in worse.items() if what not in usual)  # an unlucky job
+                worse = {what: text for what, text in worse.items() if what in usual}
             except NoDaysError as error:
                 broken.append(f"whether that is chance cannot be told: {error}")
             except (NotApplicableError, UnroutableError) as error:
                 broken.append(f"what it learned from an earlier part alone cannot be judged on the next: {error}")
         broken += worse.values()
-        row = replace(row, judged=judged, gain=gained, evidence=evidence, barred="; ".join(broken))
+        row = replace(row, judged=judged, gain=gained, evidence=evidence, excused=excused, barred="; ".join(broken))
         return row if evidence is None or row.barred else self.handed_out(row, judged, learned, final)
 
     def impossible(self, config: SiteConfig) -> list[str]:

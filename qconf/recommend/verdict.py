@@ -47,6 +47,8 @@ def decide(answer: Recommendation, least_gain: float) -> Recommendation:
         )
     if best.name in BASELINES:
         plain = "It is a plain baseline; no tuned strategy is expected to gain a full percent more."
+    if best.excused:
+        plain += f" Beyond the guard rails there, but not on average over the resampled days: {best.excused}."
     current = answer.rows[0].judged
     before = f"{current['mean_wait'] / 3600:.2f}" if current is not None else "unknown"
     fell = "" if answer.objective == "mean-wait" else "; mean wait goes"

@@ -8,14 +8,15 @@ from functools import lru_cache
 from typing import Any
 
 import jinja2
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
-from qconf.config import SiteConfig, format_duration
+from qconf.config import format_duration
 from qconf.drawing import FAINT, INK, PAPER
 from qconf.fidelity import Fidelity
 from qconf.history import History
 from qconf.recommend import Recommendation, Row
 from qconf.report import wording
+from qconf.report.changes import definitions, pairs
 from qconf.report.figures import is_baseline
 from qconf.tuning.rating import SAID
 
@@ -86,7 +87,7 @@ def render(
         flattering=[row for row in recommendation.rows if row.judged is not None and row.whole is not None],
         queues=_queues(recommendation),
         queue_columns=QUEUE_COLUMNS,
-        sites=_changes(wording.site_facts(recommendation.base), wording.site_facts(recommendation.config)),
+        sites=pairs(wording.site_facts(recommendation.base), wording.site_facts(recommendation.config)),
         definitions=definitions(recommendation.base, recommendation.config),
         decisions=[(row.name, steps(row.decisions)) for row in recommendation.rows if row.decisions],
         settings=settings_rows(recommendation.settings),
@@ -101,7 +102,8 @@ def render(
 def page(template: str, figures: Mapping[str, str], captions: Mapping[str, str], **context: Any) -> str:  # noqa: ANN401
     """Fill in one of the templates; it gets `figures` with name, svg to embed and caption, and the `context`."""
     drawn = [
-        {"name": name, "svg": inline(svg, name), "caption": captions.get(name, name)} for name, svg in figures.items()
+        {"name": name, "svg": inline(svg, name, captions.get(name, name)), "caption": captions.get(name, name)}
+        for name, svg in figures.items()
     ]
     text = _environment().get_template(template).render(figures=drawn, **context)
     return "\n".join(line.rstrip() for line in text.splitlines() if line.strip()) + "\n"
@@ -144,8 +146,8 @@ def _environment() -> jinja2.Environment:
     return environment
 
 
-def inline(svg: str, name: str) -> Markup:
-    """Make an SVG file a part of a page: no prologue, ids of its own, the page's colours.
+def inline(svg: str, name: str, label: str) -> Markup:
+    """Make an SVG file a part of a page: no prologue, ids of its own, the page's colours, and a label.
 
     `svg` is trusted: matplotlib draws text as outlines and escapes what it writes.
     """
@@ -164,7 +166,7 @@ def inline(svg: str, name: str) -> Markup:
     text = re.sub(r'\b(fill|stroke)="(var\(--\w+\))"', r'style="\1: \2"', text)
     text = re.sub(r'(<svg\b[^>]*?)\s+width="[^"]*"', r"\1", text, count=1)
     text = re.sub(r'(<svg\b[^>]*?)\s+height="[^"]*"', r"\1", text, count=1)
-    text = text.replace("<svg", '<svg role="img"', 1)
+    text = text.replace("<svg", f'<svg role="img" aria-label="{escape(label)}"', 1)
     return Markup("\n".join(line for line in text.splitlines() if line.strip()))  # noqa: S704
 
 
@@ -193,24 +195,6 @@ def _queues(recommendation: Recommendation) -> list[dict[str, Any]]:
         }
         for name in names
     ]
-
-
-def _changes(before: Mapping[str, str], after: Mapping[str, str]) -> list[dict[str, Any]]:
-    return [
-        {"name": name, "before": before.get(name), "after": after.get(name)}
-        for name in dict.fromkeys([*before, *after])
-    ]
-
-
-def definitions(base: SiteConfig, config: SiteConfig) -> list[dict[str, Any]]:
-    """Compare the queues of two configurations: per queue its state and each property before and after."""
-    rows = []
-    for name in dict.fromkeys([*base.names, *config.names]):
-        old = wording.queue_facts(base.queue(name), base) if name in base.names else {}
-        new = wording.queue_facts(config.queue(name), config) if name in config.names else {}
-        state = "same" if old == new else ("removed" if not new else ("new" if not old else "changed"))
-        rows.append({"name": name, "state": state, "facts": _changes(old, new)})
-    return rows
 
 
 def steps(decisions: Sequence[Mapping[str, Any]]) -> list[tuple[str, list[tuple[str, str]]]]:

@@ -13,6 +13,7 @@ from rich.text import Text
 
 from parsim.metrics import METRICS
 from qconf.recommend import Recommendation, Row
+from qconf.report.changes import told
 from qconf.report.terminal import WIDTH, console, print_table
 from qconf.report.wording import expected_text, gain_text, hours, number, percent, queue_label
 
@@ -59,6 +60,8 @@ def print_recommendation(recommendation: Recommendation, to: Console | None = No
     to.print(Text(verdict), soft_wrap=True)
     to.print()
     print_table(to, strategies_table(recommendation))
+    if recommendation.verdict == "CHANGE":
+        _print_said(to, "What changes:", list(told(recommendation.base, recommendation.config)))
     _print_said(to, "x may not be recommended:", [(row.name, row.barred) for row in recommendation.rows if row.barred])
     _print_said(to, "What the strategies noted:", list(notes((r.name, r.decisions) for r in recommendation.rows)))
 
@@ -71,7 +74,7 @@ def notes(logs: Iterable[tuple[str, Sequence[Mapping[str, Any]]]]) -> Iterator[t
 
 
 def _print_said(to: Console, title: str, said: Sequence[tuple[str, str]]) -> None:
-    """Print what is said of each strategy, those of which the same is said together."""
+    """Print what is said of each strategy or queue, those of which the same is said together."""
     if not said:
         return
     together: dict[str, list[str]] = {}

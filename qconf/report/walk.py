@@ -17,7 +17,6 @@ from parsim.metrics import METRICS
 from qconf.backtest import REFERENCES, Average, Backtest, Verdict
 from qconf.drawing import COLOURS, INK, MARKERS, draw
 from qconf.history import History
-from qconf.report import wording
 from qconf.report.figures import grouped_bars
 from qconf.report.html import page, settings_rows, steps
 from qconf.report.tables import notes
@@ -238,14 +237,12 @@ def render_walk(
             "name": mark(found, average),
             "baseline": average.strategy in REFERENCES,
             "cells": cells(found, average),
-            "fell_back": average.fell_back,
         }
         for average in found.averages
     ]
     stages = [
         {
             "stage": stage,
-            "first": wording.date(history.epoch + max(stage.start, history.span[0]), history.timezone),
             "waits": [
                 hours(verdict.summary["mean_wait"]) + (" °" if verdict.instead else "")
                 for verdict in found.verdicts

@@ -6,6 +6,7 @@ import math
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from parsim.system import ORDERS
 from parsim.workload import MAX_CORES, MAX_DURATION
 from qconf.config import PoolConfig, QueueConfig, SiteConfig, format_duration
 from qconf.history.times import zone
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from qconf.tuning.evidence import Evidence
 
 ABSENT = "-"
+UNUSED = "not used"
 
 
 def queue_label(name: str) -> str:
@@ -81,7 +83,8 @@ def date(second: int, timezone: str) -> str:
 
 
 def queue_facts(queue: QueueConfig, config: SiteConfig) -> dict[str, str]:
-    """Say what a queue of `config` is, one short text per property."""
+    """Say what a queue of `config` is, one short text per property; what a formula makes of no account is `UNUSED`."""
+    formula = config.mode != "hybrid" and config.order not in ORDERS
     if queue.reservation:
         size = "by reservation"
     else:
@@ -96,12 +99,13 @@ def queue_facts(queue: QueueConfig, config: SiteConfig) -> dict[str, str]:
         )
         if limit is not None
     ]
+    starving = ABSENT if queue.starvation is None else format_duration(queue.starvation)
     return {
         "cores": _range(*queue.cores, unlimited=MAX_CORES),
         "walltime": _walltime(*queue.walltime),
-        "priority": f"{queue.priority:g}",
+        "priority": f"{queue.priority:g}" if "queue_priority" in config.order or not formula else UNUSED,
         "runs on (cores)": size,
-        "starving after": ABSENT if queue.starvation is None else format_duration(queue.starvation),
+        "starving after": UNUSED if formula and starving != ABSENT else starving,
         "running at most": ", ".join(limits) or ABSENT,
     }
 

@@ -10,7 +10,7 @@ grow too much, until they do not.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import chain
 
@@ -60,14 +60,28 @@ class _Measure:
 
 @dataclass(frozen=True, eq=False)
 class _Candidate:
-    """A configuration, what it gives, and its score: 0 is as good as the base, -0.1 a tenth less wait."""
+    """A configuration, what it gives, and its scores: 0 is as good as the base, -0.1 a tenth less wait.
+
+    Attributes
+    ----------
+    score : float
+        Of the month under search.
+    halves : ndarray(float64), shape (2,)
+        By the aims alone, of the earlier and of the later half.
+    broken : ndarray(bool), shape (Q,)
+        Queues with longer tails than the guard rails allow.
+    smoothed : float
+        What decides in the end whether the base stays: for the best order its score on the surface of the family, of
+        all months that decided; else `score`.
+    """
 
     what: str
     config: SiteConfig
     measure: _Measure
     score: float
-    halves: NDArray[np.float64]  # its score by the aims alone, in the earlier and in the later half
-    broken: NDArray[np.bool_]  # (Q,): queues with longer tails than the guard rails allow
+    halves: NDArray[np.float64]
+    broken: NDArray[np.bool_]
+    smoothed: float
 
 
 def propose(month: Month, options: Options) -> Proposal:
@@ -90,20 +104,20 @@ class _Search:
         self.weights = weights(options.objective)
         self.log: list[dict[str, object]] = []
         self.before = _before(month)
-        self.smoothed = self.beside = self.present = self.logarithms(self.before)
+        self.present = _logarithms(month, self.before)
         self.current = self.judge("current", month.base, self.before)
 
     def run(self) -> Proposal:
         """Go through the steps; `log` tells what each gave."""
-        chosen = best = self.orders()
+        chosen = self.orders()
         for candidate in self.simulate(chain(_variants(self.month, chosen.config), _divided(self.month))):
+            if candidate is None:
+                continue
             kept, why = _outdoes(candidate, chosen)
             self.note(candidate, why)
             if kept:
                 chosen = candidate
-        if chosen is not best:
-            self.smoothed, self.beside = self.logarithms(chosen.measure), self.present
-        simpler = self.rated(self.smoothed, self.beside) >= 0
+        simpler = chosen.smoothed >= 0
         self.note(self.current, "simpler and no worse" if simpler else "")
         return Proposal(self.base if simpler else chosen.config, self.log)
 
@@ -121,11 +135,11 @@ class _Search:
         foretold = lead([surface[:, :3] @ self.weights for surface in surfaces], costs)
         used = len(months) if foretold > LEAD else 1
         smoothed = np.mean(surfaces[-used:], axis=0)
-        self.beside = np.mean([_logarithms(each, _before(each)) for each in months[-used:]], axis=0)
-        scores = self.rated(smoothed, self.beside) + costs / used
+        present = np.mean([_logarithms(each, _before(each)) for each in months[-used:]], axis=0)
+        rated = self.rated(smoothed, present)
+        scores = rated + costs / used
         ranking = np.argsort(scores, kind="stable")[:TRIED]
         first = orders[ranking[0]]
-        self.smoothed = smoothed[ranking[0]]
         found = measured[ranking[0]].aims[0] / np.maximum(self.before.aims[0], 1.0)
         self.log.append(
             {
@@ -140,7 +154,7 @@ class _Search:
             }
         )
         config = _ordered(self.base, first, np.ones(len(self.base.queues)))
-        best = self.judge("best order", config, measured[ranking[0]])
+        best = replace(self.judge("best order", config, measured[ranking[0]]), smoothed=float(rated[ranking[0]]))
         stuck = any(self.base.is_fixed(f"queues.{name}.priority") for name in self.base.names)
         if not self.guard or stuck or not best.broken.any():
             return best
@@ -168,12 +182,16 @@ class _Search:
             configs = [
                 (order.formula(), _ordered(self.base, order, w)) for order, w in zip(orders, raised, strict=True)
             ]
-            found = self.simulate(iter(configs))
-            tried = zip(found, orders, raised, strict=True)
+            found = self.simulate(configs)
+            tried = [
+                (candidate, order, w)
+                for candidate, order, w in zip(found, orders, raised, strict=True)
+                if candidate is not None
+            ]
             kept += [each for each in tried if not each[0].broken.any()]
-            going = [i for i, candidate in enumerate(found) if candidate.broken.any() and not candidate.broken.all()]
-            raised = [np.where(found[i].broken, raised[i] * RAISE, raised[i]) for i in going]
-            orders = [orders[i] for i in going]
+            going = [each for each in tried if each[0].broken.any() and not each[0].broken.all()]
+            raised = [_raised(w, candidate.broken) for candidate, _, w in going]
+            orders = [order for _, order, _ in going]
             if not orders:
                 break
         entry: dict[str, object] = {
@@ -187,9 +205,9 @@ class _Search:
             entry["note"] = "no priorities keep the tails of these queues short and gain anything: the best order stays"
             return best
         # Few jobs stand behind a tail: what just holds on these will not on others, so there is some to spare.
-        more = np.where(best.broken | (least > 1), RAISE, 1.0)
-        for firm in self.simulate(iter([("to spare", _ordered(self.base, order, least * more))])):
-            if not firm.broken.any() and firm.score < answer.score + SPARE:
+        more = _raised(least, best.broken | (least > 1))
+        for firm in self.simulate([("to spare", _ordered(self.base, order, more))]):
+            if firm is not None and not firm.broken.any() and firm.score < answer.score + SPARE:
                 answer = firm
         entry |= {
             "best": answer.config.order,
@@ -197,33 +215,29 @@ class _Search:
         }
         if "queue_priority" in answer.config.order:
             entry["priorities"] = {queue.name: queue.priority for queue in answer.config.queues}
-        self.smoothed, self.beside = self.logarithms(answer.measure), self.present
         return answer
 
-    def simulate(self, configs: Iterator[tuple[str, SiteConfig]]) -> list[_Candidate]:
-        """Judge configurations, side by side; those that touch what is fixed or never start a job are left out."""
-        able = []
+    def simulate(self, configs: Iterable[tuple[str, SiteConfig]]) -> list[_Candidate | None]:
+        """Judge configurations, side by side; None for those that touch what is fixed or never start a job."""
+        able: list[tuple[str, SiteConfig] | None] = []
         for what, config in configs:
             why = [f"changes {path}, which is fixed" for path in touched(self.base, config)]
             if why := [*why, *stranded(self.base, config)]:
                 self.log.append({"step": "not tried", "with": what, "why": "; ".join(why)})
+                able.append(None)
             else:
                 able.append((what, config))
-        arguments = [(self.month, self.month.routed(config), config.system()) for _, config in able]
-        measured = side_by_side(self.workers, _measure, arguments)
-        return [self.judge(what, config, measure) for (what, config), measure in zip(able, measured, strict=True)]
+        arguments = [(self.month, self.month.routed(each[1]), each[1].system()) for each in able if each is not None]
+        measured = iter(side_by_side(self.workers, _measure, arguments))
+        return [None if each is None else self.judge(*each, next(measured)) for each in able]
 
     def judge(self, what: str, config: SiteConfig, measure: _Measure) -> _Candidate:
         """Compare with the base."""
         halves = log_ratios(measure.aims[1:], self.before.aims[1:]) @ self.weights[:2]
         late = _beyond(measure.late, self.before.late)
         longest = _beyond(measure.longest, self.before.longest.max())
-        score = float(self.rated(self.logarithms(measure), self.present))
-        return _Candidate(what, config, measure, score, halves, late | longest)
-
-    def logarithms(self, measure: _Measure) -> NDArray[np.float64]:
-        """Do what `_logarithms` does, for the month under search."""
-        return _logarithms(self.month, measure)
+        score = float(self.rated(_logarithms(self.month, measure), self.present))
+        return _Candidate(what, config, measure, score, halves, late | longest, smoothed=score)
 
     def rated(self, logarithms: NDArray[np.float64], base: NDArray[np.float64]) -> NDArray[np.float64]:
         """Score `_logarithms` beside those of the base, less is better; shape (..., 4) in, (...) out."""
@@ -238,6 +252,11 @@ class _Search:
         self.log.append({"step": "compare", "with": candidate.what, "score": round(candidate.score, 4)})
         if text:
             self.log[-1]["note"] = text
+
+
+def _raised(priorities: NDArray[np.float64], queues: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Raise the priorities of these queues by one step; six decimals, as a person reads them."""
+    return np.asarray(np.where(queues, priorities * RAISE, priorities).round(6), dtype=np.float64)
 
 
 def _outdoes(candidate: _Candidate, chosen: _Candidate) -> tuple[bool, str]:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from parsim import Reason, Schedule
-from parsim.planning import named, simulate_planned
+from parsim.planning import named, plan
 from parsim.verify import Violation
 from parsim.verify.planned import check_planned
 from qconf.errors import InputError
@@ -28,7 +28,7 @@ class Planned(Proposal):
 
     def simulate(self, month: Month) -> Schedule:
         """Plan all jobs of a month, from an empty machine."""
-        return simulate_planned(month.workload, month.base.machine.cores, self.discipline)
+        return plan(month.workload, month.base.machine.cores, self.discipline).schedule
 
     def verify(self, month: Month, schedule: Schedule) -> list[Violation]:
         """Judge what `simulate` returned by the rules of the discipline."""

@@ -231,7 +231,7 @@ def _plainly(logs: Sequence[Outcome]) -> str:
         waits = {name: average.against["fcfs-easy"].ratios["mean_wait"] for name, average in each.items()}
         parts = {name: waits[name] for name in PARTITIONED if name in waits}
         best, kindest = min(waits, key=waits.__getitem__), min(parts, key=parts.__getitem__)
-        text = f"* {outcome.piece.what}: the least mean wait has {best}, {waits[best]:.3f} of fcfs-easy's. "
+        text = f"* {outcome.piece.what}: {best} has the shortest mean wait, {waits[best]:.3f} of fcfs-easy's. "
         if parts[kindest] > 1:
             text += (
                 f"Partitioning is a bad idea: the best of the partitioned strategies, {kindest}, makes jobs wait "

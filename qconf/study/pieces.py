@@ -80,9 +80,9 @@ class Outcome:
         """Labels of the judged months."""
         return list(dict.fromkeys(verdict.period for verdict in self.verdicts))
 
-    def averages(self, without: tuple[str, ...] = ()) -> dict[str, Average]:
+    def averages(self) -> dict[str, Average]:
         """Compare the strategies over the months, by name."""
-        return {each.strategy: each for each in averages(self.verdicts, "mean-wait", without=without)}
+        return {each.strategy: each for each in averages(self.verdicts, "mean-wait")}
 
 
 def run(piece: Piece, traces: Path, work: Path, tell: Callable[[str], None]) -> Outcome | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
 from typing import Protocol
@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 
 from parsim import Schedule, Workload, metrics
 from parsim.metrics import Summary
-from parsim.system import LIMITS
-from qconf.config import QueueConfig, SiteConfig
+from parsim.system import LIMITS, ORDERS
+from qconf.config import PoolConfig, QueueConfig, SiteConfig
 from qconf.tuning.month import Month
 
 DAY = 86400
 MONTH = 30  # days
+FEW = 20  # jobs, below which the 95th percentile of their waits is as good as the longest: said beside it
 
 
 class Simulated(Protocol):
@@ -101,17 +102,21 @@ class Guarded:
         Longest wait, seconds.
     used : float
         Share of the machine in use from first to last submit.
+    jobs : dict of str to int
+        Jobs of each queue, where they were counted.
     """
 
     p95: dict[str, float]
     longest: float
     used: float
+    jobs: dict[str, int] = field(default_factory=dict)
 
     @classmethod
     def of(cls, summary: Summary) -> Guarded:
         """Take it from metrics."""
         p95 = {name: values["p95_wait"] for name, values in summary.queues.items()}
-        return cls(p95, summary["max_wait"], summary["utilization_window"])
+        jobs = {name: int(values["jobs"]) for name, values in summary.queues.items()}
+        return cls(p95, summary["max_wait"], summary["utilization_window"], jobs)
 
 
 @dataclass(frozen=True)
@@ -135,11 +140,14 @@ class Guards:
 
     def broken(self, before: Guarded, after: Guarded, days: float) -> dict[str, str]:
         """Return what becomes worse than it may in so many judged days, and how, for a person to read."""
-        waits = {f"95 % wait of queue {name}": (before.p95[name], after.p95[name]) for name in before.p95}
-        waits["longest wait"] = before.longest, after.longest
+        waits = {
+            f"95 % wait of queue {name}": (before.p95[name], after.p95[name], _few(before.jobs.get(name)))
+            for name in before.p95
+        }
+        waits["longest wait"] = before.longest, after.longest, ""
         found = {
-            what: f"{what} grows from {then / 3600:.1f} to {now / 3600:.1f} h"
-            for what, (then, now) in waits.items()
+            what: f"{what}{few} grows from {then / 3600:.1f} to {now / 3600:.1f} h"
+            for what, (then, now, few) in waits.items()
             if now > max(self.factor * then, then + self.grace)
         }
         if before.used - after.used > self.utilization * max(MONTH / days, 1.0):
@@ -147,11 +155,34 @@ class Guards:
         return found
 
 
+def _few(jobs: int | None) -> str:
+    """Say of how few jobs a percentile is the longest wait."""
+    if jobs is None or jobs >= FEW:
+        return ""
+    return f" ({jobs} job{'s' * (jobs != 1)})"
+
+
 def stranded(base: SiteConfig, other: SiteConfig) -> list[str]:
-    """Say which jobs that the base runs would wait for ever in a batch system that holds `other`."""
+    """Say which jobs that the base runs would wait for ever in a batch system that holds `other`.
+
+    A job stays in its queue while that admits it, else it goes to any that does.
+    """
+    kept = {queue.name: queue for queue in other.queues}
+
+    def stays(old: QueueConfig) -> bool:
+        new = kept.get(old.name)
+        return new is not None and all(
+            low >= least and high <= most
+            for (low, high), (least, most) in ((old.cores, new.cores), (old.walltime, new.walltime))
+        )
+
     found = []
     for queue in other.queues:
-        taken = [min(base.widest(old), base.reach(old)) for old in base.queues if _meet(old, queue)]
+        taken = [
+            min(base.widest(old), base.reach(old))
+            for old in base.queues
+            if old.name == queue.name or (not stays(old) and _meet(old, queue))
+        ]
         if min(other.widest(queue), max(taken, default=0)) > other.reach(queue):
             found.append(f"jobs of {queue.name} wider than {other.reach(queue)} cores would never start")
     return found
@@ -161,9 +192,16 @@ def touched(base: SiteConfig, other: SiteConfig) -> list[str]:
     """List the paths that `other` changes although the base configuration marks them ``fixed``.
 
     Of a queue that is gone, a field counts as kept where every queue that takes its jobs has the same; a limit is
-    changed by a second queue that takes its jobs, since each counts its own.
+    changed by a second queue that takes its jobs, since each counts its own. What no longer counts is changed too: a
+    partition of a shared machine, a priority or a starvation period that a formula does not ask for.
     """
-    found = [name for name in ("mode", "order", "backfill", "pool") if getattr(base, name) != getattr(other, name)]
+    found = [name for name in ("mode", "order", "backfill") if getattr(base, name) != getattr(other, name)]
+    found += [
+        f"pool.{name}"
+        for name in PoolConfig.model_fields
+        if getattr(base.pool, name, None) != getattr(other.pool, name, None)
+        or (base.mode == "hybrid") != (other.mode == "hybrid")
+    ]
     later = {queue.name: queue for queue in other.queues}
     for queue in base.queues:
         if queue.name not in later:
@@ -180,8 +218,28 @@ def touched(base: SiteConfig, other: SiteConfig) -> list[str]:
             for name in type(queue).model_fields
             if getattr(queue, name) != getattr(later[queue.name], name)
             or (beside and name in LIMITS and getattr(queue, name) is not None)
+            or _silenced(name, queue, base, later[queue.name], other)
         ]
     return [path for path in found if base.is_fixed(path)]
+
+
+#: Fields of a queue that count under some configurations only.
+SOMETIMES = ("partition", "priority", "starvation")
+
+
+def _counts(name: str, queue: QueueConfig, config: SiteConfig) -> bool:
+    """Tell whether one of `SOMETIMES` makes a difference; jobs by reservation go by submission in any order."""
+    if name == "partition":
+        return config.mode != "shared"
+    if queue.reservation or config.order in ORDERS:
+        return True
+    return name == "priority" and (config.mode == "hybrid" or "queue_priority" in config.order)
+
+
+def _silenced(name: str, queue: QueueConfig, base: SiteConfig, new: QueueConfig, other: SiteConfig) -> bool:
+    """Tell whether what a field says counts in the base and no more."""
+    given = name in SOMETIMES and bool(getattr(queue, name))
+    return given and _counts(name, queue, base) and not _counts(name, new, other)
 
 
 def _comes(base: SiteConfig, heir: QueueConfig, queue: QueueConfig) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TypeVar, cast
@@ -176,8 +176,3 @@ def _doors(config: SiteConfig) -> tuple[object, ...]:
 
 def _door(queue: QueueConfig) -> tuple[object, ...]:
     return queue.name, queue.cores, queue.walltime, queue.max_run_cores, queue.max_user_cores
-
-
-def reserved(config: SiteConfig) -> Sequence[bool]:
-    """Tell for each queue whether its jobs start by advance reservation, and so own no partition."""
-    return [queue.reservation for queue in config.queues]

@@ -87,9 +87,9 @@ class Regret:
             "step": "regret",
             "weighted_wait": round(self.wait, 1),
             "constrained_optimum": round(self.constrained, 1),
-            "above_constrained_percent": round(100 * self.to_constrained, 2),
+            "above_constrained_percent": round(100 * self.to_constrained, 2) + 0.0,  # no -0.0
             "free_optimum": round(self.free, 1),
-            "above_free_percent": round(100 * self.to_free, 2),
+            "above_free_percent": round(100 * self.to_free, 2) + 0.0,
             "proven": self.proven,
         }
 
@@ -114,8 +114,11 @@ def regret(month: Month, space: Room, bounds: Bounds, units: Sizes, workers: int
     wait = meter.measure(_config(month, space, units)).overall
     free = optimum(month, space, None, workers)
     best = optimum(month, space, bounds, workers)
+    if not best.doubts:
+        return Regret(wait, best.wait, free.wait, proven=True)
+    # Only the best that was found: what is better takes its place.
     constrained = min(best.wait, wait) if allowed(units, bounds) else best.wait
-    return Regret(wait, constrained, min(free.wait, constrained, wait), proven=not best.doubts)
+    return Regret(wait, constrained, min(free.wait, constrained, wait), proven=False)
 
 
 def cheap(month: Month, space: Room) -> bool:

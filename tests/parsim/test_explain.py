@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from parsim import Pool, Queue, System, Workload, explain, simulate
-from parsim.planning import simulate_planned
+from parsim.planning import plan
 from tests import generate
 
 
@@ -164,7 +164,7 @@ def test_a_schedule_of_another_system_is_refused() -> None:
     for other, job in (
         (simulate(workload, System.single(5)), 1),
         (simulate(workload, System.single(4, backfill=False)), 3),
-        (simulate_planned(workload, 4, "planned-sjf"), 2),
+        (plan(workload, 4, "planned-sjf").schedule, 2),
     ):
         with pytest.raises(ValueError, match="schedule: not one of this workload and system"):
             explain(workload, right, other, job)

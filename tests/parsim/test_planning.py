@@ -21,7 +21,6 @@ from parsim.planning import (
     named,
     plan,
     self_tuning,
-    simulate_planned,
 )
 from parsim.schedule import Schedule
 from parsim.verify.planned import check_planned
@@ -187,8 +186,8 @@ def test_row_order_and_clock_do_not_matter(name: str) -> None:
             workload.runtime[rows],
             workload.walltime[rows],
         )
-        start = simulate_planned(workload, cores, name).start
-        assert (simulate_planned(shifted, cores, name).start == start[rows] + 12345).all()
+        start = plan(workload, cores, name).schedule.start
+        assert (plan(shifted, cores, name).schedule.start == start[rows] + 12345).all()
 
 
 def test_no_jobs() -> None:
@@ -330,11 +329,11 @@ def test_whole_trace_keeps_its_promises(trace: tuple[int, Workload, int]) -> Non
 def test_start_of_a_trace_is_legal(name: str) -> None:
     workload, cores = reference_workload("KTH")
     workload = workload.take(slice(1500))
-    assert not check_planned(workload, cores, named(name), simulate_planned(workload, cores, name))
+    assert not check_planned(workload, cores, named(name), plan(workload, cores, name).schedule)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMED)
 def test_whole_trace_is_legal(trace: tuple[int, Workload, int], name: str) -> None:
     _, workload, cores = trace
-    assert not check_planned(workload, cores, named(name), simulate_planned(workload, cores, name))
+    assert not check_planned(workload, cores, named(name), plan(workload, cores, name).schedule)

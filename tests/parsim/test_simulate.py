@@ -76,7 +76,7 @@ def test_every_start_equals_the_independent_reference(name: str) -> None:
     workload = Workload(table["submit"], table["cores"], table["runtime"], table["walltime"], queue=queue)
     schedule = simulate(workload, REFERENCES[name])
     assert (schedule.start == table["start"].to_numpy()).all()
-    # The general event loop gives the same: a starvation period that nobody reaches keeps it from the fast path.
+    # The general event loop gives the same: a running limit that nobody reaches keeps it off the fast path.
     queues = [dataclasses.replace(queue, max_run=10**9) for queue in REFERENCES[name].queues]
     general = simulate(workload, dataclasses.replace(REFERENCES[name], queues=queues))
     assert (general.start == schedule.start).all()

@@ -6,6 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from parsim import formula
+from parsim.system import ORDERS
 from parsim.workload import MAX_CORES, MAX_DURATION
 from qconf.config import (
     ConfigError,
@@ -23,7 +25,8 @@ from qconf.config import (
 from qconf.errors import InputError
 from qconf.history import clean, read
 
-CONFIGS = Path(__file__).parents[2] / "configs"
+ROOT = Path(__file__).parents[2]
+CONFIGS = ROOT / "configs"
 
 HYBRID = """\
 machine: {name: tiny, cores: 96, cores_per_node: 8, whole_nodes: true}
@@ -434,3 +437,15 @@ def test_mutilated_files_give_a_configuration_or_one_message(data):
         assert re.match(r"site\.yaml: the configuration has [0-9]+ mistakes?\n  ", message)
     else:
         assert parse(dump(config)) == config
+
+
+def test_the_reference_of_the_file_names_every_key_and_every_name_of_a_formula():
+    text = (ROOT / "docs" / "configuration.md").read_text()
+    keys = [name for model in (SiteConfig, MachineConfig, QueueConfig, PoolConfig) for name in model.model_fields]
+    told = set(re.findall(r"`([a-z0-9_]+)`", text))
+    assert {*keys, *formula.NAMES, *formula._CALLS, *ORDERS} <= told
+    (example,) = re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)
+    assert parse(example).mode == "hybrid"
+    orders = re.findall(r'order: "(.*)"', text)
+    assert len(orders) == 2
+    assert all(formula.parse(order) for order in orders)

@@ -351,7 +351,6 @@ def test_a_limit_that_keeps_jobs_out_stays_and_is_marked_as_fixed_only_while_it_
     limited = STARVED.with_queues([STARVED.queues[0].model_copy(update={"max_run_cores": 48}), STARVED.queues[1]])
     base = limited.replace(fixed=("queues.short.max_user_run",))
     jobs = history(base, jobs=600)
-    out = pd.DataFrame({"reason": ["above the running-cores limit of queue short"]})
     renamed = [queue.model_copy(update={"name": f"new{i}"}) for i, queue in enumerate(base.queues)]
     taught = {"pp": base.replace(queues=STARVED.queues, mode="shared"), "static": base.with_queues(renamed)}
 
@@ -359,7 +358,9 @@ def test_a_limit_that_keeps_jobs_out_stays_and_is_marked_as_fixed_only_while_it_
         return Proposal(taught[name]) if name in taught else propose(name, learned, options)
 
     monkeypatch.setattr("qconf.strategies.propose", propose_them)
-    found = recommend(replace(jobs, dropped=out, read=601), base, strategies=tuple(taught), options=FEW)
+    found = recommend(
+        replace(jobs, kept_out={"queues.short.max_run_cores": (7,)}), base, strategies=tuple(taught), options=FEW
+    )
     row = next(row for row in found.rows if row.name == "pp")
     assert row.barred.startswith("changes queues.short.max_run_cores, which is fixed")
     assert {row.config.fixed for row in found.rows} == {base.fixed, ()}

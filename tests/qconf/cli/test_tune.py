@@ -44,7 +44,8 @@ def run(small: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Re
 def test_prints_verdict_table_and_place(run: tuple[Path, Result]) -> None:
     out, result = run
     assert result.exit_code == 0
-    assert "KEEP" in result.output or "CHANGE" in result.output
+    verdict = json.loads((out / "run.json").read_text())["verdict"]
+    assert f"\n{verdict}: " in result.output
     for name in ("current", "fcfs-easy", "lxf-easy", "shared", "pp", "dp-nlp", "exact"):
         assert f" {name} " in result.output
     assert str(out) in result.output

@@ -1,5 +1,7 @@
 """Cleaning, rule by rule, on small histories; and what is true of every cleaned history."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -77,7 +79,10 @@ def test_limits_that_keep_jobs_out_are_fixed_and_others_are_not():
     assert keep_barriers(limited, one({"cores": 8}, limited)[0]) is limited
     known = limited.replace(fixed=("queues.a",))
     assert keep_barriers(known, shut_out) is known
-    assert barriers(shut_out, known) == ["queues.a.max_run_cores"]
+    assert barriers(shut_out) == ["queues.a.max_run_cores"]
+    later = replace(shut_out, kept_out={"queues.a.max_run_cores": (shut_out.span[1] + 1,)})
+    assert barriers(later.between(None, later.span[1] + 1)) == []
+    assert keep_barriers(limited, later.between(None, later.span[1] + 1)) is limited
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,26 @@ def test_a_row(write):
     }  # fmt: skip
 
 
+def test_the_same_row_again_is_one_job(write):
+    records = read([write(table(GOOD, GOOD, GOOD.replace("1000", "1001")), "a.csv"), write(table(GOOD, ""), "b.csv")])
+    assert records.table["submit"].tolist() == [1000, 1001]
+    assert records.dropped[["job_id", "line", "reason"]].values.tolist() == [
+        ["a", 3, "the same row again"], ["a", 2, "the same row again"],
+    ]  # fmt: skip
+
+
+def test_a_quote_left_open_does_not_swallow_the_rest(write):
+    rows = [GOOD.replace("a,", f"{i},", 1) for i in range(9)]
+    rows[3] = rows[3].replace("small", '"small')
+    with pytest.raises(InputError, match=r"line 5.*a quote is left open"):
+        read(write(table(*rows).rstrip("\n")))
+
+
+def test_blanks_in_names_of_columns_do_not_matter(write):
+    header = "Job ID,Submit Time,Run-Time,walltime,cores,queue"
+    assert read(write(f"{header}\na,1000,60,100,4,small\n")).table["submit"].tolist() == [1000]
+
+
 def test_order_of_columns_is_free_and_others_stay_out(write):
     records = read(write("queue,extra,cores,walltime,runtime,submit,job_id\nsmall,x y,4,100,60,1000,0007\n"))
     assert records.table.iloc[0][["job_id", "queue", "cores", "user", "end"]].tolist() == [

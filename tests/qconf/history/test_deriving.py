@@ -58,7 +58,13 @@ def test_names_become_legal_and_unique():
     assert all(LEGAL.fullmatch(name) for name in found.values())
     assert len(set(found.values())) == len(found)
     assert found["normal"] == "normal"
-    assert legal_names(names) == found
+    assert legal_names(names[::-1]) == found
+
+
+def test_two_months_give_long_names_the_same_short_ones():
+    one, other = "standard-compute-small", "standard-compute-large"
+    assert legal_names([one, other]) == legal_names([other, one])
+    assert legal_names([one])[one] == legal_names([other, one])[one]
 
 
 def test_queues_of_a_trace_go_by_the_names_in_its_header(shared):

@@ -1,5 +1,6 @@
 """Periods of a history, and what it gives to parsim."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import pandas as pd
@@ -88,6 +89,12 @@ def test_periods_by_days_start_with_the_first_job(history):
     ]
     with pytest.raises(InputError, match="Write month, or days such as 30d"):
         whole.periods("week")
+
+
+def test_periods_have_labels_of_their_own_on_a_day_of_25_hours(history):
+    whole = replace(history(at("2023-10-28T22:15:00", "2023-10-31")), timezone="Europe/Stockholm")
+    labels = [label for label, _, _ in whole.periods("1d")]
+    assert labels == ["2023-10-29", "2023-10-29T23:15", "2023-10-30"]
 
 
 def test_between_counts_what_it_leaves_out_twice(history):

@@ -123,6 +123,11 @@ def test_the_same_row_twice_is_one_job(write):
     assert (len(records.table), sum(records.merged.values())) == (2, 1)
 
 
+def test_an_id_that_begins_anew_is_another_users_job(write):
+    records = read(write(sacct(row(User="ann"), row(User="bob"))))
+    assert records.table["user"].tolist() == ["ann", "bob"]
+
+
 def test_a_requeued_job_that_still_waits_is_no_job_yet(write):
     again = row(State="PENDING", Submit=DAY + "10:00:01", Start="Unknown", End="Unknown")
     third = row(State="PENDING", Submit=DAY + "09:59:00", Start="Unknown", End="Unknown")

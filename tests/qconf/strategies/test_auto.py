@@ -136,8 +136,23 @@ def test_guarded_keeps_every_queue_from_waiting_much_longer(seed):
     assert entry["kept_by"] >= 1
 
 
+def test_what_cannot_be_tried_leaves_a_gap_and_does_not_end_the_search(monkeypatch):
+    base = site({**SHORT, "partition": 0}, {**LONG, "partition": 0}, mode="shared", fixed=("queues.long.priority",))
+    here = month(base, jobs=300)
+    search = auto._Search(here, Options(), guard=True)
+    plain = base.replace(order="fcfs")
+    dearer = [queue.model_copy(update={"priority": 7.0}) for queue in base.queues]
+    found = search.simulate([("as it is", plain), ("dearer", base.with_queues(dearer)), ("again", plain)])
+    assert [None if each is None else each.what for each in found] == ["as it is", None, "again"]
+    assert search.log == [
+        {"step": "not tried", "with": "dearer", "why": "changes queues.long.priority, which is fixed"}
+    ]
+    monkeypatch.setattr(search, "simulate", lambda configs: [None for _ in configs])
+    assert search.guarded([GENERAL], search.current) is search.current
+
+
 def candidate(score, halves=(-1.0, -1.0), broken=(False, False)):
-    return auto._Candidate("it", first_come(), None, score, np.array(halves), np.array(broken))
+    return auto._Candidate("it", first_come(), None, score, np.array(halves), np.array(broken), score)
 
 
 def test_what_is_more_complicated_must_gain_the_margin_as_a_whole_and_in_both_halves_and_lengthen_no_tail():
@@ -190,7 +205,6 @@ def test_the_cheapest_priorities_that_guard_are_taken_and_some_to_spare_if_that_
     }
     answers = iter([[made["dear"], made["cheap"]], [made["firm"]]])
     monkeypatch.setattr(search, "simulate", lambda _: next(answers))
-    monkeypatch.setattr(search, "logarithms", lambda _: np.zeros(4))
     broken = candidate(-1.0, broken=(True, False, False))
     assert search.guarded([GENERAL, Order(3)], broken).what == expected
 

@@ -4,7 +4,6 @@ import pytest
 from qconf.strategies import Proposal
 from qconf.strategies.fcfs_easy import undistinguished
 from qconf.tuning.judging import Guarded, Guards, Trial, stranded, touched
-from qconf.tuning.month import Month
 from tests.qconf.tuning.small import DAY, LONG, SHORT, WIDE, month, site, three, two
 
 
@@ -100,6 +99,28 @@ def test_a_change_of_what_is_fixed_is_found():
     assert touched(base, base.replace(queues=(base.queues[0], long_only))) == ["queues.long.priority"]
 
 
+def test_what_no_longer_counts_is_changed():
+    pool = {"cores": 16, "threshold": 0.25}
+    pooled = site(SHORT, {**LONG, "partition": 24}, mode="hybrid", pool=pool, fixed=("pool.threshold", "*.cores"))
+    assert touched(pooled, pooled) == []
+    assert "pool.threshold" in touched(pooled, pooled.replace(pool={**pool, "threshold": 0.5}))
+    alone = pooled.with_partitions([24, 40])
+    assert {"pool.cores", "pool.threshold"} <= set(touched(pooled, alone))
+    sized = two(fixed=("queues.long.partition",))
+    assert touched(sized, sized.replace(mode="shared")) == ["queues.long.partition"]
+    starving = {**LONG, "partition": 0, "starvation": 7200}
+    ranked = site(
+        {**SHORT, "partition": 0}, starving, mode="shared", fixed=("queues.*.priority", "queues.*.starvation")
+    )
+    formula = "eligible_time / max(walltime, 1)"
+    assert touched(ranked, ranked.replace(order=formula)) == [
+        "queues.short.priority", "queues.long.priority", "queues.long.starvation",
+    ]  # fmt: skip
+    assert touched(ranked, ranked.replace(order=f"queue_priority * {formula}")) == ["queues.long.starvation"]
+    reserved = three(fixed=("queues.wide",))
+    assert touched(reserved, reserved.replace(order=formula)) == []  # goes by submission in any order
+
+
 def test_a_queue_that_is_gone_keeps_what_its_heirs_have():
     base = two(fixed=("queues.*.max_user_run",))
     both = base.queues[1].model_copy(update={"partition": 64})
@@ -162,6 +183,15 @@ def test_jobs_that_would_never_start_are_found(changes, reach):
     assert stranded(other, other) == []  # who never started before is not stranded by what comes
 
 
+def test_a_job_that_stays_in_its_queue_is_not_measured_by_what_another_queue_runs():
+    wide = {"cores": (1, 64)}
+    base = site({**SHORT, **wide, "partition": 24}, {**LONG, **wide, "walltime": (0, 36000), "partition": 40})
+    assert stranded(base, base) == []
+    assert stranded(base, base.with_partitions([25, 39])) == ["jobs of long wider than 39 cores would never start"]
+    (merged,) = (base.queues[1].model_copy(update={"partition": 64, "max_run_cores": 30}),)
+    assert stranded(base, base.with_queues([merged])) == ["jobs of long wider than 30 cores would never start"]
+
+
 def test_queues_of_the_base_are_what_is_summed_up():
     here = trial(base=three())
     other = undistinguished(here.month.base, "lxf")
@@ -178,5 +208,4 @@ def test_a_month_of_other_queues_is_judged_by_the_base():
     one = base.with_queues([base.queues[1].model_copy(update={"partition": 64})])
     summary = here.run(Proposal(one))
     assert set(summary.queues) == {"short", "long"}
-    assert isinstance(here.month, Month)
     assert np.isfinite(summary["mean_wait"])

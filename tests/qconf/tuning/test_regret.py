@@ -73,7 +73,11 @@ def test_a_regret_is_the_distance_to_the_best(make):
     assert at_best.free <= at_best.constrained + 1e-9
     worse = space.widest.copy()
     worse[0] += space.total - worse.sum()
-    assert regret(here, space, bounds, worse).to_free >= 0
+    other = regret(here, space, bounds, worse)
+    assert other.proven == (estimated(here) == "")
+    if other.proven:
+        assert other.free == pytest.approx(min(wait for _, wait in every(here, space)))
+        assert other.to_free > 0
     assert cheap(here, space)
 
 
@@ -83,9 +87,12 @@ def test_what_is_better_than_the_best_that_was_found_takes_its_place_if_it_is_al
     bounds = lower_bounds(here, space, 0.5, 0.9)
     best = optimum(here, space, bounds)
     outside = next(units for units, _ in every(here, space) if not allowed(units, bounds))
-    monkeypatch.setattr("qconf.tuning.regret.optimum", lambda *_: replace(best, wait=1e9))
+    found = replace(best, wait=1e9, doubts="limits hold jobs")
+    monkeypatch.setattr("qconf.tuning.regret.optimum", lambda *_: found)
     assert regret(here, space, bounds, best.units).constrained == pytest.approx(best.wait)
     assert regret(here, space, bounds, outside).constrained == 1e9
+    monkeypatch.setattr("qconf.tuning.regret.optimum", lambda *_: replace(found, doubts=""))
+    assert regret(here, space, bounds, best.units).to_constrained < 0  # a proof that is wrong would be seen
 
 
 def test_constraints_that_no_division_keeps_are_not_taken_for_kept():

@@ -1,0 +1,47 @@
+"""What one configuration has otherwise than another, fact by fact."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from qconf.config import SiteConfig
+from qconf.report import wording
+
+
+def pairs(before: Mapping[str, str], after: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Put each fact as it is before beside what it is after; None where there is no such queue."""
+    return [
+        {"name": name, "before": before.get(name), "after": after.get(name)}
+        for name in dict.fromkeys([*before, *after])
+    ]
+
+
+def definitions(base: SiteConfig, config: SiteConfig) -> list[dict[str, Any]]:
+    """Compare the queues of two configurations: per queue its state and each property before and after."""
+    rows = []
+    for name in dict.fromkeys([*base.names, *config.names]):
+        old = wording.queue_facts(base.queue(name), base) if name in base.names else {}
+        new = wording.queue_facts(config.queue(name), config) if name in config.names else {}
+        state = "same" if old == new else ("removed" if not new else ("new" if not old else "changed"))
+        rows.append({"name": name, "state": state, "facts": pairs(old, new)})
+    return rows
+
+
+def told(base: SiteConfig, config: SiteConfig) -> Iterator[tuple[str, str]]:
+    """Yield (queue, what changes) for every queue that is not the same, and what changes for all of them."""
+    everywhere = _told(pairs(wording.site_facts(base), wording.site_facts(config)))
+    if everywhere:
+        yield "all queues", everywhere
+    for queue in definitions(base, config):
+        if queue["state"] in ("new", "removed"):
+            facts = [f"{fact['name']} {fact['after']}" for fact in queue["facts"] if fact["after"] not in (None, "-")]
+            yield queue["name"], ", ".join([queue["state"], *facts])
+        elif queue["state"] == "changed":
+            yield queue["name"], _told(queue["facts"])
+
+
+def _told(facts: list[dict[str, Any]]) -> str:
+    return "; ".join(
+        f"{fact['name']}: {fact['before']} -> {fact['after']}" for fact in facts if fact["before"] != fact["after"]
+    )
