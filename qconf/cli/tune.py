@@ -91,7 +91,6 @@ def command(
     the queues found in the history are taken as one machine under EASY backfilling.
     """
     from functools import partial
-    from textwrap import fill
     from time import perf_counter
 
     from qconf.export import refusal
@@ -100,6 +99,7 @@ def command(
     from qconf.fidelity import fidelity
     from qconf.recommend import DEFAULT, recommend
     from qconf.report.tables import print_recommendation
+    from qconf.report.terminal import filled
     from qconf.report.wording import fidelity_text
     from qconf.resume import Workshop, question
     from qconf.runs import ASSUMED, check_target, write_run
@@ -171,7 +171,7 @@ def command(
         since = earlier[0].date(earlier[0].span[0])[:7]
         click.echo(f"{sum(map(len, earlier))} jobs of the months before, from {since} on, are there for auto")
     if near is not None:
-        click.echo(fill(fidelity_text(near), 110, break_on_hyphens=False))
+        click.echo(filled(fidelity_text(near)))
     click.echo(f"{ASSUMED}\n" if assumed else "")
     print_recommendation(answer)
     if run.aside:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -14,7 +13,7 @@ from rich.text import Text
 from parsim.metrics import METRICS
 from qconf.recommend import Recommendation, Row
 from qconf.report.changes import told
-from qconf.report.terminal import WIDTH, console, print_table
+from qconf.report.terminal import console, filled, print_table
 from qconf.report.wording import expected_text, gain_text, hours, number, percent, queue_label
 
 #: Title, metric and how it is written: what a person compares strategies by.
@@ -54,10 +53,7 @@ def _mark(recommendation: Recommendation, row: Row) -> str:
 def print_recommendation(recommendation: Recommendation, to: Console | None = None) -> None:
     """Print the verdict, its reason, the table, why some rows may not be recommended, and what had to be noted."""
     to = to or console()
-    verdict = textwrap.fill(
-        f"{recommendation.verdict}: {recommendation.reason}", min(to.width, WIDTH), break_on_hyphens=False
-    )
-    to.print(Text(verdict), soft_wrap=True)
+    to.print(Text(filled(f"{recommendation.verdict}: {recommendation.reason}", to.width)), soft_wrap=True)
     to.print()
     print_table(to, strategies_table(recommendation))
     if recommendation.verdict == "CHANGE":
@@ -86,8 +82,7 @@ def _print_said(to: Console, title: str, said: Sequence[tuple[str, str]]) -> Non
     indent = " " * (min(24, max(len(names) for names, _ in named)) + 4)
     for names, reason in named:
         head = f"  {names}".ljust(len(indent) - 2) + "  "
-        text = textwrap.fill(head + reason, min(to.width, WIDTH), subsequent_indent=indent, break_on_hyphens=False)
-        to.print(Text(text), soft_wrap=True)
+        to.print(Text(filled(head + reason, to.width, indent)), soft_wrap=True)
 
 
 def comparison_frame(recommendation: Recommendation) -> pd.DataFrame:

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import re
 import sys
+import textwrap
 
 from rich.console import Console
 from rich.table import Table
 
 WIDTH = 110
+NO_BREAK = "\N{NO-BREAK SPACE}"
 UNBOUNDED = 1000  # characters, of no table
+
+
+def filled(text: str, width: int = WIDTH, indent: str = "") -> str:
+    """Break a text into lines, none between a number and its unit; those after the first begin with `indent`."""
+    glued = re.sub(r"(?<=[0-9]) (?=(?:%|h|s)(?![A-Za-z0-9]))", NO_BREAK, text)
+    lines = textwrap.fill(glued, min(width, WIDTH), subsequent_indent=indent, break_on_hyphens=False)
+    return lines.replace(NO_BREAK, " ")
 
 
 def console() -> Console:

@@ -449,3 +449,9 @@ def test_the_reference_of_the_file_names_every_key_and_every_name_of_a_formula()
     orders = re.findall(r'order: "(.*)"', text)
     assert len(orders) == 2
     assert all(formula.parse(order) for order in orders)
+
+
+def test_hours_that_were_written_as_seconds_are_suspicious():
+    text = "machine: {cores: 8}\nqueues:\n  - {name: a, walltime: [0, 24]}\n"
+    assert parse(text).warnings() == ["queues[0].walltime: up to 24 seconds; for hours write 24h"]
+    assert parse(text.replace("24]", "24h]")).warnings() == []

@@ -147,7 +147,8 @@ def test_keep_is_the_base(tmp_path, past):
     text = (tmp_path / "run" / "config.yaml").read_text()
     assert text.startswith("# KEEP: the configuration as it stands, nothing to load.\n")
     assert parse(text) == small.site()
-    assert (tmp_path / "run" / "pbs" / "queues.qmgr").exists()
+    script = (tmp_path / "run" / "pbs" / "queues.qmgr").read_text()
+    assert script.startswith("# KEEP: nothing to load.")
 
 
 def test_what_pbs_cannot_be_told_is_said_instead(tmp_path, past):

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 import pytest
 
-from qconf.cli._common import Number, history_options, load_history, stem
+from qconf.cli._common import Number, history_options, load_history, stem, strangers
 from qconf.errors import QconfError
 
 CSV = "job_id,submit,runtime,walltime,cores,queue\n" + "".join(
@@ -81,6 +81,19 @@ def test_the_options_are_the_arguments():
 def test_times_that_no_log_has(log, text):
     with pytest.raises(QconfError, match=r"no time that a log could have.*not milliseconds"):
         load_history([log], cores=16, start=text)
+
+
+def test_a_date_without_dashes_is_not_taken_for_a_second(log):
+    with pytest.raises(QconfError, match="could be a date or an epoch second"):
+        load_history([log], cores=16, start="20160201")
+
+
+def test_a_log_whose_jobs_name_no_queue_of_the_configuration_is_suspicious(log, tmp_path):
+    (tmp_path / "site.yaml").write_text(SITE)
+    assert not strangers(load_history([log], tmp_path / "site.yaml")[0])
+    (tmp_path / "site.yaml").write_text(SITE.replace("name: b", "name: other"))
+    (warning,) = strangers(load_history([log], tmp_path / "site.yaml", month="2016-02")[0])
+    assert "is it the right one?" in warning
 
 
 @pytest.mark.parametrize("text", ["nan", "-inf", "inf", "0.5"])

@@ -56,6 +56,25 @@ def test_without_a_configuration_the_queues_of_both_logs_are_known(
     assert record["history"]["dropped"] == {}
 
 
+def test_resumes_only_what_was_learned_from_the_same_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = ("one", "two", "three")
+    logs = [walking.write(tmp_path / f"{name}.csv", walking.table(periods=1, first=i)) for i, name in enumerate(names)]
+    (tmp_path / "site.yaml").write_text(walking.CONFIG)
+    chosen = ["--config", tmp_path / "site.yaml", "--strategies", "pp", "--out", tmp_path / "out"]
+
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("qconf.backtest.walk.judge", interrupted)
+    invoke("--history", logs[0], "--history", logs[1], "--next", logs[2], *chosen)
+    monkeypatch.undo()
+    assert list((tmp_path / "out" / ".unfinished").glob("*.json"))
+    assert invoke("--history", logs[0], "--next", logs[1], "--next", logs[2], *chosen, "--resume").exit_code == 0
+    resumed = (tmp_path / "out" / "comparison.csv").read_bytes()
+    assert invoke("--history", logs[0], "--next", logs[1], "--next", logs[2], *chosen).exit_code == 0
+    assert (tmp_path / "out" / "comparison.csv").read_bytes() == resumed
+
+
 def test_refuses_logs_that_overlap(logs: tuple[Path, Path, Path], tmp_path: Path) -> None:
     first, then, config = logs
     with pytest.raises(InputError, match=r"january\.csv.*begins at"):

@@ -14,7 +14,7 @@ import yaml
 from click.testing import CliRunner, Result
 
 from qconf.cli import qconf
-from qconf.errors import QconfError
+from qconf.errors import InputError, QconfError
 from qconf.report.wording import value_text
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -246,3 +246,11 @@ def test_a_mistyped_option_leaves_an_interrupted_run_alone(small: Path, tmp_path
     with pytest.raises(QconfError, match="no such reference"):
         invoke(*given, "--strategy", "hybrid", "--reference", "huge")
     assert kept.read_text() == "{}"
+
+
+def test_what_the_server_holds_needs_the_configuration_that_it_stands_for(small: Path, tmp_path: Path) -> None:
+    (tmp_path / "server.txt").write_text("create queue idqueue\n")
+    arguments = ["--history", small, "--cores", 35232, "--current", tmp_path / "server.txt", "--out", tmp_path / "out"]
+    with pytest.raises(InputError, match="qconf init --from-pbs"):
+        invoke(*arguments)
+    assert not (tmp_path / "out").exists()

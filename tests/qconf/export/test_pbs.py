@@ -253,6 +253,21 @@ def test_a_default_walltime_that_no_queue_takes_is_said():
     assert "names no walltime" not in export_pbs(load(CRAY), current=short)["PLAN.md"]
 
 
+def test_where_no_default_walltime_can_be_that_is_said():
+    queues = [
+        QueueConfig(name="a", cores=(1, 4), walltime=(0, 1800)),
+        QueueConfig(name="b", cores=(5, 8), walltime=(7200, 9000)),
+    ]
+    config = SiteConfig(machine=MachineConfig(cores=8), queues=queues)
+    said = "No walltime suits jobs of every width, so none is set as default."
+    assert said in export_pbs(config)["PLAN.md"]
+    first = "the formula lets it go first"
+    assert first not in export_pbs(config)["PLAN.md"]
+    ordered = export_pbs(config.replace(order="eligible_time / max(walltime, 1)"))
+    assert first in ordered["PLAN.md"]
+    assert "resources_default.walltime" not in ordered["queues.qmgr"]
+
+
 def test_binding_by_limits():
     config = parse(HYBRID).with_partitions([40, 56, 0])
     files = export_pbs(config, binding="limits")

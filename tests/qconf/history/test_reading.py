@@ -1,5 +1,7 @@
 """The one door: formats told by content, many files, folders, and what is no history."""
 
+import os
+
 import pytest
 
 from qconf.errors import InputError
@@ -55,6 +57,12 @@ def test_empty_files_among_others_are_days_without_jobs(write):
 def test_what_is_refused(write, files, message):
     with pytest.raises(InputError, match=message):
         read([write(content, name) for name, content in files.items()])
+
+
+def test_a_pipe_is_refused(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(InputError, match="a log is read more than once"):
+        read(tmp_path / "pipe")
 
 
 def test_paths_that_are_none(tmp_path):

@@ -43,7 +43,7 @@ def test_figures_take_the_colours_of_the_page(page):
     svgs = "".join(re.findall(r"<svg.*?</svg>", page, flags=re.DOTALL))
     assert svgs.count("var(--ink)") > 20
     assert not re.search("#1b1f24|#c9ced6|#fdfdfc", svgs)
-    assert page.count("<svg") == page.count('role="img"') == 3
+    assert page.count("<svg") == page.count('role="img" aria-label="') == 3
 
 
 def test_says_first_what_to_do(page):

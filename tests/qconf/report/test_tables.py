@@ -5,7 +5,7 @@ import pytest
 from rich.console import Console
 
 from parsim.metrics import METRICS
-from qconf.report import tables
+from qconf.report import tables, terminal
 from tests.qconf.report import example, small
 from tests.qconf.report.snapshots import check_snapshot
 
@@ -29,7 +29,7 @@ def test_piped_it_is_plain_and_narrow(printed, monkeypatch):
     text = printed(example.recommendation())
     assert text.isascii()
     assert "\x1b" not in text
-    assert max(map(len, text.splitlines())) <= tables.WIDTH
+    assert max(map(len, text.splitlines())) <= terminal.WIDTH
 
 
 def test_names_are_no_markup(printed):
