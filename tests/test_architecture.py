@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 #: Rooms of qconf from left to right; each imports from itself and from those before it, and from parsim.
 LAYERS = (
-    ("qconf.drawing", "qconf.errors", "qconf.files", "qconf.jsons", "qconf.workers"),
+    ("qconf.drawing", "qconf.errors", "qconf.files", "qconf.jsons", "qconf.markdown", "qconf.workers"),
     ("qconf.config",),
     ("qconf.history",),
     ("qconf.synth",),

@@ -9,13 +9,14 @@ Streit, "Evaluation of an Unfair Decider Mechanism for the Self-Tuning dynP Job 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
 from parsim import Workload
 from parsim.planning import PlannedRun, Policy, named, plan, self_tuning
+from qconf.markdown import table
 from qconf.policies.jobsets import JOB_SETS, generate_job_set
 from qconf.policies.study import GRID_LOWER, GRID_UPPER, bounds_grid, sweep
 
@@ -58,27 +59,22 @@ def sld_wa(run: PlannedRun) -> float:
     return response / int((schedule.cores * (schedule.end - schedule.start)).sum())
 
 
-def markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a table; all columns but the first hold numbers."""
-    lines = [" | ".join(head), "|".join(["---"] + ["---:"] * (len(head) - 1))]
-    lines += [" | ".join(row) for row in rows]
-    return "\n".join(f"| {line} |" if "---" not in line else f"|{line}|" for line in lines) + "\n"
-
-
-def beside(table: Sequence[tuple[str, Policy, tuple[str, str]]], traces: Sequence[tuple[str, Workload, int]]) -> str:
+def beside(
+    published: Sequence[tuple[str, Policy, tuple[str, str]]], traces: Sequence[tuple[str, Workload, int]]
+) -> str:
     """Return published SLDwA and ours, row by row."""
     head = [""]
     for name, _, _ in traces:
         head += [f"{name}, published", "ours", "difference"]
     rows = []
-    for label, policy, published in table:
+    for label, policy, figures in published:
         row = [label]
-        for known, (_, workload, cores) in zip(published, traces, strict=True):
+        for known, (_, workload, cores) in zip(figures, traces, strict=True):
             ours = sld_wa(plan(workload, cores, policy))
             apart = "" if "-" in known else f"{100 * (ours / float(known) - 1):+.1f} %"
             row += [known, f"{ours:.4f}", apart]
         rows.append(row)
-    return markdown(head, rows)
+    return table(head, rows) + "\n"
 
 
 def decisions(workload: Workload, cores: int) -> str:
@@ -107,7 +103,7 @@ def decisions(workload: Workload, cores: int) -> str:
         "kept %",
         "SJF in use and FCFS = SJF < LJF %",
     )
-    return markdown(head, rows)
+    return table(head, rows) + "\n"
 
 
 def bounds_tables(name: str, workers: int = 1) -> str:
@@ -120,13 +116,13 @@ def bounds_tables(name: str, workers: int = 1) -> str:
         found = [grid.get((low, high)) for high in GRID_UPPER]
         cells = ["" if row is None else f"{row.metrics['art']:.0f}" for row in found]
         rows.append((str(low), *cells))
-    out = markdown(("lower \\ upper", *map(str, GRID_UPPER)), rows)
+    out = table(("lower \\ upper", *map(str, GRID_UPPER)), rows) + "\n"
     use = []
     for factor, (row,) in sweep(workload, job_set.machine, [named("dynp-bounds")], workers=workers):
         seconds = row.seconds or {}
         shares = [f"{100 * value / sum(seconds.values()):.1f}" for value in seconds.values()]
         use.append((f"{factor:.2f}", f"{100 * row.metrics['utilization']:.1f}", *shares))
-    return out + "\n" + markdown(("shrinking factor", "utilization %", "FCFS %", "SJF %", "LJF %"), use)
+    return out + "\n" + table(("shrinking factor", "utilization %", "FCFS %", "SJF %", "LJF %"), use) + "\n"
 
 
 @click.command()

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qconf.backtest import COMPARED, Average
+from qconf.markdown import table
 from qconf.study.pieces import Outcome, Piece
 from qconf.study.plan import FIXED
 
@@ -28,20 +29,15 @@ def section(found: Sequence[Outcome]) -> str:
     """Write a table for each log: a row for each way to cut it, their mean and standard deviation."""
     lines = [ABOUT]
     for site, of_site in groupby(found, lambda outcome: outcome.piece.what):
-        lines += [
-            f"### {site}\n",
-            f"| cut into | periods | {' | '.join(SHOWN)} | auto worse % |",
-            "|---|---:|" + "---:|" * (len(SHOWN) + 1),
-        ]
-        table = []
+        rows, ratios = [], []
         for cut, outcomes in groupby(of_site, lambda outcome: _cut(outcome.piece)):
             averages = _averages(outcomes)
-            table.append([[averages[name].against["fcfs-easy"].ratios[each] for each in COMPARED] for name in SHOWN])
+            ratios.append([[averages[name].against["fcfs-easy"].ratios[each] for each in COMPARED] for name in SHOWN])
             auto = averages["auto"]
-            lines.append(_row(cut, str(auto.periods), table[-1], f"{100 * auto.against['fcfs-easy'].worse:.0f}"))
-        lines.append(_row("*mean*", "", np.mean(table, axis=0)))
-        lines.append(_row("*standard deviation*", "", np.std(table, axis=0, ddof=1)))
-        lines.append("")
+            rows.append(_row(cut, str(auto.periods), ratios[-1], f"{100 * auto.against['fcfs-easy'].worse:.0f}"))
+        rows.append(_row("*mean*", "", np.mean(ratios, axis=0)))
+        rows.append(_row("*standard deviation*", "", np.std(ratios, axis=0, ddof=1)))
+        lines += [f"### {site}\n", table(["cut into", "periods", *SHOWN, "auto worse %"], rows), ""]
     return "\n".join(lines)
 
 
@@ -60,6 +56,8 @@ def _averages(outcomes: Iterable[Outcome]) -> dict[str, Average]:
     }
 
 
-def _row(what: str, periods: str, values: Sequence[Sequence[float]] | NDArray[np.float64], worse: str = "") -> str:
+def _row(
+    what: str, periods: str, values: Sequence[Sequence[float]] | NDArray[np.float64], worse: str = ""
+) -> list[str]:
     cells = (" / ".join(f"{value:.3f}" for value in each) for each in values)
-    return f"| {what} | {periods} | {' | '.join(cells)} | {worse} |"
+    return [what, periods, *cells, worse]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from qconf.markdown import table
 from qconf.report.figures import grouped_bars
 from qconf.strategies import Options
 from qconf.study.pieces import Outcome
@@ -59,21 +60,21 @@ def folded(found: Outcome) -> str:
 def _table(found: Outcome, measure: Measure) -> str:
     """Write a row per month, a column per strategy."""
     names = list(dict.fromkeys(verdict.strategy for verdict in found.verdicts))
-    table = {(v.period, v.strategy): measure.write(v.summary[measure.metric]) for v in found.verdicts}
-    rows = [[label, *(table[label, name] for name in names)] for label in found.periods]
-    lines = [f"| month | {' | '.join(names)} |", "|---|" + "---:|" * len(names)]
-    return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows), ""])
+    told = {(v.period, v.strategy): measure.write(v.summary[measure.metric]) for v in found.verdicts}
+    return table(["month", *names], [[label, *(told[label, name] for name in names)] for label in found.periods]) + "\n"
 
 
 def figures(found: Outcome) -> dict[str, str]:
     """Draw a figure per metric: file name to SVG text."""
     out = {}
     for measure in MEASURES:
-        table = {(v.period, v.strategy): measure.scale * v.summary[measure.metric] for v in found.verdicts}
+        values = {(v.period, v.strategy): measure.scale * v.summary[measure.metric] for v in found.verdicts}
         rows = {
-            name: [table[label, name] for label in found.periods] for name in DRAWN if (found.periods[0], name) in table
+            name: [values[label, name] for label in found.periods]
+            for name in DRAWN
+            if (found.periods[0], name) in values
         }
-        line = [table[label, "fcfs-easy"] for label in found.periods]
+        line = [values[label, "fcfs-easy"] for label in found.periods]
         out[f"study-{_file(measure)}.svg"] = grouped_bars(
             found.periods, rows, label=measure.title, line=line, line_label="fcfs-easy"
         )
@@ -89,16 +90,15 @@ def pairs(found: Outcome, changes: Callable[[Claim, Outcome], dict[str, float]])
     lines = [
         "### The paper's pairs, month by month\n",
         "Change in per cent; minus is less. The paper's Figures 7 to 13 draw these pairs.\n",
-        f"| | of | {' | '.join(found.periods)} |",
-        "|---|---|" + "---:|" * len(found.periods),
     ]
+    rows = []
     for claim in CLAIMS:
         row = changes(claim, found)
         cells = [f"{row[label]:+.0f}" if label in row else "" for label in found.periods]
         if row:
             metric = claim.metric.removesuffix("_window").replace("_", " ")
-            lines.append(f"| {claim.strategy} against {claim.reference} | {metric} | {' | '.join(cells)} |")
-    return "\n".join([*lines, ""])
+            rows.append([f"{claim.strategy} against {claim.reference}", metric, *cells])
+    return "\n".join([*lines, table(["", "of", *found.periods], rows, left=2), ""])
 
 
 def parameters(options: Options) -> str:
@@ -116,5 +116,5 @@ def parameters(options: Options) -> str:
         ("tau", "half the priority of `medium`", f"half the priority of {reference}"),
         ("dqr splits by", "run time", split_on),
     )
-    lines = ["### Parameters (the paper's Table III)\n", "| parameter | paper | here |", "|---|---|---|"]
-    return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows), ""])
+    told = table(["parameter", "paper", "here"], rows, left=3)
+    return "\n".join(["### Parameters (the paper's Table III)\n", told, ""])

@@ -9,6 +9,7 @@ from statistics import mean, median
 from typing import Any
 
 from qconf.backtest import Average
+from qconf.markdown import table
 from qconf.strategies import Options
 from qconf.study import cuts, monthly
 from qconf.study.pieces import Outcome
@@ -73,9 +74,11 @@ def _generated(found: Outcome, options: Options) -> str:
         monthly.parameters(options),
         "### The paper's claims beside ours\n",
         "Change in per cent, as the mean of the monthly changes; minus is less.\n",
-        "| | of | paper: average | best month | ours: average | best month | worst month |",
-        "|---|---|---:|---:|---:|---:|---:|",
-        *(_claim(claim, found) for claim in CLAIMS),
+        table(
+            ["", "of", "paper: average", "best month", "ours: average", "best month", "worst month"],
+            [_claim(claim, found) for claim in CLAIMS],
+            left=2,
+        ),
         "",
         DIFFERENT,
         "### All strategies\n",
@@ -87,28 +90,28 @@ def _generated(found: Outcome, options: Options) -> str:
     return "\n".join(lines)
 
 
-def _claim(claim: Claim, found: Outcome) -> str:
+def _claim(claim: Claim, found: Outcome) -> list[str]:
     said = claim.text or (f"{claim.average:+.0f}" if claim.average is not None else "")
     best = f"{claim.best:+.0f}" if claim.best is not None else ""
     without = f", without {', '.join(claim.without)}" if claim.without else ""
     row = [f"{claim.strategy} against {claim.reference}{without}", NAMES[claim.metric], said, best]
     changes = _changes(claim, found)
     if not changes:
-        return f"| {' | '.join([*row, 'not measured', '', ''])} |"
+        return [*row, "not measured", "", ""]
     ordered = sorted(changes.items(), key=lambda item: item[1], reverse=claim.metric == "utilization_window")
     row += [
         f"{mean(changes.values()):+.0f}",
         *(f"{value:+.0f} ({label})" for label, value in (ordered[0], ordered[-1])),
     ]
-    return f"| {' | '.join(row)} |"
+    return row
 
 
 def _changes(claim: Claim, found: Outcome) -> dict[str, float]:
     """Per cent by which the strategy's metric differs from the reference's, per month."""
-    table = {(v.period, v.strategy): v.summary[claim.metric] for v in found.verdicts}
+    values = {(v.period, v.strategy): v.summary[claim.metric] for v in found.verdicts}
     out = {}
     for label in found.periods:
-        mine, theirs = table.get((label, claim.strategy)), table.get((label, claim.reference))
+        mine, theirs = values.get((label, claim.strategy)), values.get((label, claim.reference))
         if label not in claim.without and mine is not None and theirs:
             out[label] = 100 * (mine / theirs - 1)
     return out
@@ -117,7 +120,7 @@ def _changes(claim: Claim, found: Outcome) -> dict[str, float]:
 def _strategies(found: Outcome) -> str:
     titles = ["strategy", "mean wait", "/ fcfs-easy", "/ shared", "/ static", "bounded slowdown", "/ fcfs-easy"]
     titles += ["max wait", "/ fcfs-easy", "util. %", "worse %", "no answer"]
-    lines = [f"| {' | '.join(titles)} |", "|---|" + "---:|" * (len(titles) - 1)]
+    rows = []
     for name, average in found.averages().items():
         easy, means = average.against["fcfs-easy"], average.means
         cells = [f"{means['mean_wait'] / 3600:.2f}"]
@@ -125,8 +128,8 @@ def _strategies(found: Outcome) -> str:
         cells += [f"{means['mean_bounded_slowdown']:.1f}", _ratio(average, "fcfs-easy", "mean_bounded_slowdown")]
         cells += [f"{means['max_wait'] / 3600:.1f}", _ratio(average, "fcfs-easy", "max_wait")]
         cells += [f"{100 * means['utilization_window']:.1f}", f"{100 * easy.worse:.0f}", str(average.fell_back or "")]
-        lines.append(f"| {name} | {' | '.join(cells)} |")
-    return "\n".join(lines) + "\n"
+        rows.append([name, *cells])
+    return table(titles, rows) + "\n"
 
 
 def _ratio(average: Average, reference: str, metric: str) -> str:
@@ -197,7 +200,7 @@ def _sensitivity(found: Sequence[Outcome]) -> str:
     )
     titles = ("setting", "dp-nlp / static", "dqr / static", "hybrid / static", "hybrid / shared",
               "hybrid / shared, slowdown", "R^2", "regret %")  # fmt: skip
-    lines = ["## What the settings do\n", told, f"| {' | '.join(titles)} |", "|---|" + "---:|" * (len(titles) - 1)]
+    rows = []
     for outcome in found:
         each = outcome.averages()
         cells = [_ratio(each[name], "static", "mean_wait") for name in ("dp-nlp", "dqr", "hybrid")]
@@ -205,9 +208,9 @@ def _sensitivity(found: Sequence[Outcome]) -> str:
         fits = [step["r2"] for step in _steps(outcome, "surrogate") if step.get("r2") is not None]
         regrets = _regrets(outcome)
         cells += [f"{median(fits):.2f}" if fits else "", f"{mean(a for a, _ in regrets):.1f}" if regrets else ""]
-        lines.append(f"| {outcome.piece.what} | {' | '.join(cells)} |")
-    lines.append("\nchunkSize is rounded up to whole nodes of 24 cores, so the paper's 5 cores are a node here.\n")
-    return "\n".join(lines)
+        rows.append([outcome.piece.what, *cells])
+    note = "\nchunkSize is rounded up to whole nodes of 24 cores, so the paper's 5 cores are a node here.\n"
+    return "\n".join(["## What the settings do\n", told, table(titles, rows), note])
 
 
 def _log(found: Outcome) -> str:

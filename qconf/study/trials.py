@@ -22,6 +22,7 @@ from qconf.errors import QconfError
 from qconf.files import write_whole
 from qconf.history import History, clean, read
 from qconf.jsons import as_json
+from qconf.markdown import table
 from qconf.recommend import Recommendation, recommend
 from qconf.strategies import Options, propose
 from qconf.study.pieces import ROOT, hash_of
@@ -189,12 +190,18 @@ def _load(path: Path, key: str) -> list[Tally]:
 
 def page(tallies: Sequence[Tally], learned: int, asked: str) -> str:
     """Write what came out, in Markdown."""
+    titles = ["months in the history", "to be gained", "CHANGE", "KEEP", "of these by guard rails alone"]
     rows = [
-        f"| {t.trials.months} | {100 * t.trials.gain:.0f} % | {t.changed} of {t.trials.count} | "
-        f"{t.trials.count - t.changed} of {t.trials.count} | {t.barred} |"
+        [
+            str(t.trials.months),
+            f"{100 * t.trials.gain:.0f} %",
+            f"{t.changed} of {t.trials.count}",
+            f"{t.trials.count - t.changed} of {t.trials.count}",
+            str(t.barred),
+        ]
         for t in tallies
     ]
-    return TEXT.format(command=asked, learned=learned, load=LEAST_LOAD, rows="\n".join(rows))
+    return TEXT.format(command=asked, learned=learned, load=LEAST_LOAD, table=table(titles, rows, left=0))
 
 
 TEXT = """# KEEP and CHANGE: how often the answer is right
@@ -209,9 +216,7 @@ ones, up to an eighth of the machine. Every fresh history comes from the same ge
 offered load of at least {load:g}. Where there is nothing to gain the right answer is KEEP; where there is, CHANGE. One
 month is noisy: judged are its last twenty days, ten at a time.
 
-| months in the history | to be gained | CHANGE | KEEP | of these by guard rails alone |
-|---:|---:|---:|---:|---:|
-{rows}
+{table}
 """
 
 

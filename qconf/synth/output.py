@@ -9,6 +9,7 @@ from pathlib import Path
 import pandas as pd
 
 from qconf.files import all_or_nothing, write_whole
+from qconf.markdown import table
 from qconf.synth.monthly import generate_month, month_of
 from qconf.synth.presets import preset_named
 
@@ -62,12 +63,12 @@ def month_table(preset: str, months: int = 9, seed: int = 0, offered_load: float
     return pd.DataFrame.from_dict(rows, orient="index")
 
 
-def markdown(table: pd.DataFrame) -> str:
+def markdown(frame: pd.DataFrame) -> str:
     """Render a `month_table` as Markdown."""
-    columns = [str(column) for column in table.columns]
+    columns = [str(column) for column in frame.columns]
     digits = [1 if column.endswith("%") else 2 if column in {"Mcore-h", "load"} else 0 for column in columns]
-    lines = ["| month | " + " | ".join(columns) + " |", "|---|" + "---:|" * len(columns)]
-    for month, row in zip(table.index, table.to_numpy(), strict=True):
-        cells = (f"{value:.{places}f}" for value, places in zip(row, digits, strict=True))
-        lines.append(f"| {month} | " + " | ".join(cells) + " |")
-    return "\n".join(lines)
+    rows = [
+        [str(month), *(f"{value:.{places}f}" for value, places in zip(row, digits, strict=True))]
+        for month, row in zip(frame.index, frame.to_numpy(), strict=True)
+    ]
+    return table(["month", *columns], rows)
