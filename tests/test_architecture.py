@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import doctest
+import importlib
 import re
 import subprocess
 import sys
@@ -112,3 +114,13 @@ def test_the_project_speaks_of_itself_alone() -> None:
         if path.suffix in {".py", ".md", ".yaml", ".toml", ".j2", ""} and path.is_file():
             text = path.read_text(errors="ignore")
             assert not workplace.search(text), name
+
+
+EXAMPLES = [name for package in ("parsim", "qconf") for name, path in modules(package) if ">>>" in path.read_text()]
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_examples_in_docstrings_are_right(name: str) -> None:
+    failed, tried = doctest.testmod(importlib.import_module(name))
+    assert tried
+    assert not failed

@@ -1,7 +1,5 @@
 """Why jobs started when they did: small schedules, told in words."""
 
-import doctest
-import sys
 from itertools import pairwise
 from random import Random
 
@@ -14,10 +12,6 @@ from tests import generate
 
 def told(workload: Workload, system: System, job: int) -> list[str]:
     return [str(reason) for reason in explain(workload, system, simulate(workload, system), job)]
-
-
-def test_examples_of_the_docstring() -> None:
-    assert doctest.testmod(sys.modules["parsim.explain"]).failed == 0
 
 
 def test_it_ran_at_once() -> None:
