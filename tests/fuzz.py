@@ -11,7 +11,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from pathlib import Path
 from random import Random
 
 import numpy as np
@@ -22,9 +21,9 @@ from parsim.planning import NAMED, plan
 from parsim.verify import Violation, check_schedule
 from parsim.verify.planned import check_planned
 from tests import generate, naive
+from tests.beside import REFERENCE
 from tests.naive_planning import naive_plan
 
-SHARED = Path(__file__).resolve().parents[2] / "shared" / "reference"
 TRACES = {"KTH-SP2": 100, "SDSC-SP2": 128, "HPC2N": 240}  #: of HPC2N, its first 60 000 jobs
 DISCIPLINES = (*generate.disciplines(), "multiqueue", "planned")
 
@@ -81,7 +80,7 @@ def systems(cores: int) -> Iterator[tuple[str, System]]:
 
 def trace(name: str) -> Workload:
     """Return a trace whose jobs are routed to four queues by their cores."""
-    table = pd.read_csv(SHARED / f"{name}_easy.csv.gz")
+    table = pd.read_csv(REFERENCE / f"{name}_easy.csv.gz")
     users = np.random.default_rng(0).integers(0, 300, len(table))
     queue = np.digitize(table["cores"], [2, 9, 33])
     return Workload(table["submit"], table["cores"], table["runtime"], table["walltime"], queue, users)
@@ -108,7 +107,7 @@ def main() -> int:
     chosen = parser.parse_args()
     bad = 0
     if chosen.traces:
-        for name in (name for name in TRACES if (SHARED / f"{name}_easy.csv.gz").exists()):
+        for name in (name for name in TRACES if (REFERENCE / f"{name}_easy.csv.gz").exists()):
             for label, judge in judgements(name):
                 if label.startswith(tuple(chosen.disciplines or ("",))):
                     began = time.perf_counter()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from random import Random
 
 import numpy as np
@@ -12,10 +11,9 @@ from hypothesis import given, settings
 
 from parsim.system import Pool, Queue, System
 from parsim.workload import Workload
+from tests.beside import REFERENCE
 from tests.generate import Case, cases, disciplines, multiqueue
 from tests.naive import NaiveSchedule, formula_value, simulate, simulate_multiqueue
-
-REFERENCE = Path(__file__).parents[1].parent / "shared" / "reference"
 
 
 def jobs(*rows: tuple[int, ...]) -> Workload:

@@ -193,7 +193,9 @@ def _read_row(cells: list[str], columns: _Columns, clock: _Clock) -> _Run | None
     submit = clock.read(cells[at["submit"]].strip())
     if submit == UNKNOWN:
         raise ValueError("no submit")
-    start, end = clock.run(cells[at["start"]].strip(), cells[at["end"]].strip(), cells[at["elapsedraw"]].strip())
+    start, end = clock.run(
+        cells[at["start"]].strip(), cells[at["end"]].strip(), cells[at["elapsedraw"]].strip(), submit
+    )
     state = cells[at["state"]].strip().split(" ")[0].rstrip("+").lower()
     if state in ALIVE:
         end = UNKNOWN
@@ -247,8 +249,8 @@ class _Clock:
         except (ValueError, OverflowError) as error:
             raise ValueError(f"{text[:40]!r} is no time") from error
 
-    def run(self, start: str, end: str, elapsed: str) -> tuple[int, int]:
-        """Read start and end; of several readings, the one that agrees with the elapsed time."""
+    def run(self, start: str, end: str, elapsed: str, submit: int) -> tuple[int, int]:
+        """Read start and end; of several readings, the one that agrees with the elapsed time and the submit."""
         first = self.read(start), self.read(end)
         if self.where is UTC or UNKNOWN in first:
             return first
@@ -257,8 +259,8 @@ class _Clock:
             return first
         pairs = sorted((s, e) for s in {first[0], again[0]} for e in {first[1], again[1]})
         if re.fullmatch(r"[0-9]{1,12}", elapsed):
-            return min(pairs, key=lambda pair: abs(pair[1] - pair[0] - int(elapsed)))
-        return next((pair for pair in pairs if pair[0] <= pair[1]), pairs[0])
+            return min(pairs, key=lambda pair: (abs(pair[1] - pair[0] - int(elapsed)), pair[0] < submit))
+        return next((pair for pair in pairs if submit <= pair[0] <= pair[1]), pairs[0])
 
 
 @lru_cache(maxsize=65536)

@@ -14,6 +14,7 @@ from qconf.history import clean, read
 from qconf.strategies import Options, propose
 from qconf.tuning.formulas import family
 from qconf.tuning.month import Month
+from tests.beside import TRACES
 
 ROOT = Path(__file__).resolve().parents[2]
 FEWEST = 1000  # jobs of a month that says something
@@ -23,7 +24,7 @@ USUAL = 2500  # jobs to which speeds are scaled
 def main(name: str, workers: int) -> None:
     """Print a row per month, then the sums."""
     base = load(ROOT / "configs" / f"{name.lower()}.yaml")
-    (path,) = (ROOT.parent / "shared" / "traces").glob(f"{name}-*.swf.gz")
+    (path,) = TRACES.glob(f"{name}-*.swf.gz")
     history = clean(read([path]), base)
     print(f"{'month':8} {'jobs':>5} {'tried':>6} {'wall s':>7} {'CPU s':>6} {f'a second of {USUAL} jobs':>22}")
     months = [

@@ -20,6 +20,7 @@ from qconf.history import clean, read
 from qconf.history.history import FEWEST
 from qconf.tuning.formulas import GENERAL, Order, family, smooth
 from qconf.workers import side_by_side
+from tests.beside import TRACES
 
 ROOT = Path(__file__).resolve().parents[2]
 LOGS = ("SDSC-SP2", "KTH-SP2", "HPC2N")
@@ -39,7 +40,7 @@ def numbers(jobs: Workload, system: System, start: int) -> list[float]:
 def table(name: str, workers: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Simulate fcfs-easy, then every order: (months, 1 + orders, 3) learned from, and judged."""
     base = load(ROOT / "configs" / f"{name.lower()}.yaml")
-    (path,) = (ROOT.parent / "shared" / "traces").glob(f"{name}-*.swf.gz")
+    (path,) = TRACES.glob(f"{name}-*.swf.gz")
     history = clean(read([path]), base)
     periods = history.periods("month")
     spans = {label: (start, end) for label, start, end in periods}

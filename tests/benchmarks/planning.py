@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import gzip
 import time
-from pathlib import Path
 
 import numpy as np
 
 from parsim import Workload
 from parsim.planning import named, plan, self_tuning
+from tests.beside import REFERENCE
 
-REFERENCE = Path(__file__).parents[2].parent / "shared" / "reference"
 TRACES = {"KTH-SP2": 100, "SDSC-SP2": 128}
 POLICIES = (
     named("planned-fcfs"),

@@ -24,8 +24,8 @@ from parsim.kernels.easy import easy
 from parsim.packing import prepare, rank
 from qconf.synth.stable import stable_workload
 from tests import naive
+from tests.beside import REFERENCE
 
-SHARED = Path(__file__).resolve().parents[3] / "shared"
 REPEATS = 9
 ROUNDS = 5
 MACHINES = {"KTH-SP2": 100, "SDSC-SP2": 128}
@@ -46,7 +46,7 @@ def best(run: Callable[[], object], clock: Callable[[], float] = time.thread_tim
 
 
 def trace(name: str) -> Workload | None:
-    path = SHARED / "reference" / f"{name}_easy.csv.gz"
+    path = REFERENCE / f"{name}_easy.csv.gz"
     if not path.exists():
         return None
     table = pd.read_csv(path)
@@ -56,7 +56,7 @@ def trace(name: str) -> Workload | None:
 
 def beside_reference(workload: Workload, cores: int, kernel: Callable[[], object]) -> float | None:
     """Speed of our kernel over the C++ reference on the same jobs: median of rounds in which both run in turn."""
-    source = SHARED / "reference" / "ref_easy.cpp"
+    source = REFERENCE / "ref_easy.cpp"
     if not source.exists():
         return None
     with tempfile.TemporaryDirectory() as folder:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 from dataclasses import replace
-from pathlib import Path
 from random import Random
 
 import numpy as np
@@ -25,9 +24,9 @@ from parsim.planning import (
 from parsim.schedule import Schedule
 from parsim.verify.planned import check_planned
 from tests import generate
+from tests.beside import REFERENCE
 from tests.naive_planning import naive_plan
 
-SHARED = Path(__file__).parents[2].parent / "shared"
 TRACES = {"KTH": ("KTH-SP2", 100), "SDSC": ("SDSC-SP2", 128)}
 
 
@@ -277,7 +276,7 @@ PUBLISHED = {
 
 def reference_workload(trace: str) -> tuple[Workload, int]:
     name, cores = TRACES[trace]
-    path = SHARED / "reference" / f"{name}_easy.csv.gz"
+    path = REFERENCE / f"{name}_easy.csv.gz"
     if not path.exists():
         pytest.skip(f"needs the cleaned jobs of {name} at ../shared/reference")
     with gzip.open(path, "rt") as lines:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from pathlib import Path
 from random import Random
 
 import numpy as np
@@ -16,8 +15,8 @@ from hypothesis import strategies as st
 from parsim import Pool, Queue, Schedule, System, Workload, simulate
 from parsim.verify import check_schedule
 from tests import generate, naive
+from tests.beside import REFERENCE
 
-SHARED = Path(__file__).resolve().parents[3] / "shared"
 DISCIPLINES = generate.disciplines()
 
 
@@ -68,7 +67,7 @@ REFERENCES = {
 
 @pytest.mark.parametrize("name", REFERENCES)
 def test_every_start_equals_the_independent_reference(name: str) -> None:
-    path = SHARED / "reference" / f"{name}.csv.gz"
+    path = REFERENCE / f"{name}.csv.gz"
     if not path.exists():
         pytest.skip(f"no reference schedules beside the project: {path.name}")
     table = pd.read_csv(path)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from random import Random
 
 import numpy as np
@@ -14,8 +13,7 @@ from parsim import System, Workload, simulate
 from parsim.schedule import Schedule
 from parsim.verify import RULES, check_schedule
 from tests import generate, naive
-
-REFERENCE = Path(__file__).resolve().parents[3] / "shared" / "reference"
+from tests.beside import REFERENCE
 
 
 def machine(*class_limits: int, cores: int = 4) -> System:

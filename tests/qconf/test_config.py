@@ -24,6 +24,7 @@ from qconf.config import (
 )
 from qconf.errors import InputError
 from qconf.history import clean, read
+from tests.beside import TRACES
 
 ROOT = Path(__file__).parents[2]
 CONFIGS = ROOT / "configs"
@@ -108,7 +109,7 @@ def test_shipped_configurations_load_without_warnings(path):
     ],
 )
 def test_every_job_of_a_real_trace_that_survives_cleaning_has_a_queue(site, trace, jobs):
-    path = Path(__file__).parents[3] / "shared" / "traces" / f"{trace}.swf.gz"
+    path = TRACES / f"{trace}.swf.gz"
     if not path.exists():
         pytest.skip(f"{path} is not here")
     history = clean(read([path]), load(CONFIGS / f"{site}.yaml"))

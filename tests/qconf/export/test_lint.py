@@ -1,11 +1,9 @@
-from pathlib import Path
-
 import pytest
 
 from qconf.export.lint import Linter
 from qconf.export.server import Server
+from tests.beside import SHARED
 
-SHARED = Path(__file__).parents[4] / "shared"
 VERDICTS = SHARED / "pbs" / "qmgr_verdicts.tsv"
 
 needs_verdicts = pytest.mark.skipif(not VERDICTS.exists(), reason=f"{VERDICTS} is not here")

@@ -10,12 +10,13 @@ from qconf.config import MachineConfig, PoolConfig, QueueConfig, SiteConfig, loa
 from qconf.export.errors import ExportError
 from qconf.export.nodes import Node, read_nodes
 from qconf.export.pbs import export_pbs, prepare_pbs
+from tests.beside import SHARED
 from tests.qconf.export.pbs_model import PbsServer, commands
 from tests.qconf.export.snapshots import check_snapshot
 from tests.qconf.test_config import site_configs
 
 ROOT = Path(__file__).parents[3]
-PRINTED = ROOT.parent / "shared" / "pbs" / "print_server.txt"
+PRINTED = SHARED / "pbs" / "print_server.txt"
 CRAY = ROOT / "configs" / "cray-xc40.yaml"
 FRESH = """\
 create queue workq

@@ -6,7 +6,6 @@ import socket
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
 
@@ -17,17 +16,18 @@ from qconf.export.errors import ExportError
 from qconf.export.nodes import read_nodes
 from qconf.export.slurm import clock, export_slurm, hostlist
 from qconf.export.slurm_init import init_slurm
+from tests.beside import SHARED
 from tests.qconf.export.snapshots import check_snapshot
 from tests.qconf.export.test_pbs import CRAY, HYBRID
 
-SHARED = Path(__file__).parents[4] / "shared" / "slurm"
+SLURM = SHARED / "slurm"
 LUA = shutil.which("lua5.3") or shutil.which("lua5.4") or shutil.which("lua")
 
 needs_lua = pytest.mark.skipif(LUA is None, reason="no Lua interpreter here (Debian's lua5.3)")
 needs_controller = pytest.mark.skipif(
     shutil.which("slurmctld") is None, reason="no slurmctld here (Debian's slurm-wlm)"
 )
-needs_shared = pytest.mark.skipif(not SHARED.exists(), reason=f"{SHARED} is not here")
+needs_shared = pytest.mark.skipif(not SLURM.exists(), reason=f"{SLURM} is not here")
 
 CONF = """\
 ClusterName=qconf
@@ -280,7 +280,7 @@ def test_hostlists():
 
 @needs_shared
 def test_init_from_a_real_file():
-    found = init_slurm(SHARED / "slurm.conf.in")
+    found = init_slurm(SLURM / "slurm.conf.in")
     config = found.config
     assert (config.machine.cores, config.machine.cores_per_node, config.mode) == (35232, 24, "partitioned")
     assert [(q.name, q.partition, q.cores, q.walltime[1], q.priority) for q in config.queues] == [

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-SHARED = Path(__file__).resolve().parents[4] / "shared"
+from tests.beside import SHARED
 
 
 @pytest.fixture

@@ -151,6 +151,9 @@ def test_the_hour_that_comes_twice(write):
     whole = {"Submit": "2026-10-25T01:00:00", "Start": "2026-10-25T02:20:00", "End": "2026-10-25T02:50:00"}
     text = "\n".join((header, row(**whole) + "|5400", row(JobIDRaw="6", JobID="6", **whole) + "|1800", ""))
     assert read(write(text, "b"), timezone="Europe/Stockholm").table["runtime"].tolist() == [5400, 1800]
+    late = {"Submit": "1792889700", "Start": "2026-10-25T02:20:00", "End": "2026-10-25T02:50:00"}  # 02:55, the first
+    table = read(write(f"{header}\n{row(**late)}|1800\n", "c"), timezone="Europe/Stockholm").table
+    assert table[["start", "runtime"]].values.tolist() == [[1792891200, 1800]]
 
 
 def test_a_torn_last_line_and_a_bar_in_a_name(write):
