@@ -27,6 +27,7 @@ from qconf.recommend import Recommendation, Row
 from qconf.report.figures import figures
 from qconf.report.html import render, settings_shown
 from qconf.report.tables import comparison_frame
+from qconf.tuning.evidence import Evidence
 
 RECORD, TIMINGS = "run.json", "timings.json"
 VERSIONS = ("matplotlib", "numba", "numpy", "pandas", "scikit-learn", "scipy")
@@ -240,12 +241,19 @@ def _strategy(row: Row) -> dict[str, Any]:
         "excused": row.excused,
         "relearned": row.relearned,
         "gain": row.gain,
-        "evidence": None if row.evidence is None else {**asdict(row.evidence), "certain": row.evidence.certain},
+        "evidence": None if row.evidence is None else _evidence(row.evidence),
         "judged": summary_record(row.judged),
         "learned_and_judged_on_the_same_jobs": summary_record(row.whole),
         "config": None if row.config is None else site_record(row.config),
         "decisions": row.decisions,
     }
+
+
+def _evidence(found: Evidence) -> dict[str, Any]:
+    record = {**asdict(found), "certain": found.certain}
+    for which in ("before", "after"):  # of means over draws: no jobs are counted
+        del record[which]["jobs"]
+    return record
 
 
 def summary_record(found: Summary | None) -> dict[str, Any] | None:
@@ -299,7 +307,7 @@ def _export(
     title, _, rest = files["PLAN.md"].partition("\n")
     files["PLAN.md"] = f"{title}\n{_nothing(recommendation)}{rest}"
     if recommendation.verdict == "KEEP":
-        files |= {name: f"{KEPT_SCRIPT}{text}" for name, text in files.items() if name.endswith(".qmgr")}
+        files |= {name: f"{KEPT_SCRIPT}{files[name]}" for name in LOADED if name in files}
     return files, "", tuple(found.notes)
 
 
@@ -315,6 +323,7 @@ KEPT = """
 > **KEEP: nothing to load.** Nothing did better than the current configuration beyond doubt. This is what the
 > scripts for the configuration *as it stands* look like, for reference.
 """
+LOADED = ("queues.qmgr", "nodes.qmgr", "sched_config.changes")
 KEPT_SCRIPT = "# KEEP: nothing to load. For reference, the configuration as it stands.\n"
 REFUSED = """# No scripts for PBS
 {verdict}

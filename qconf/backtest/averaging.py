@@ -135,8 +135,8 @@ class Backtest:
         return tuple(average.strategy for average in self.averages)
 
 
-def averages(verdicts: Iterable[Verdict], objective: str, *, without: Sequence[str] = ()) -> list[Average]:
-    """Compare the strategies over all periods but those named `without`.
+def averages(verdicts: Iterable[Verdict], objective: str) -> list[Average]:
+    """Compare the strategies over all periods.
 
     Returns
     -------
@@ -145,8 +145,7 @@ def averages(verdicts: Iterable[Verdict], objective: str, *, without: Sequence[s
     """
     table: dict[str, dict[str, Verdict]] = {}
     for verdict in verdicts:
-        if verdict.period not in without:
-            table.setdefault(verdict.strategy, {})[verdict.period] = verdict
+        table.setdefault(verdict.strategy, {})[verdict.period] = verdict
     return [
         Average(
             strategy=name,

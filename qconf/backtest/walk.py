@@ -19,7 +19,7 @@ from parsim import metrics
 from qconf.backtest.averaging import REFERENCES, Backtest, Stage, Verdict, averages, notes
 from qconf.config import SiteConfig
 from qconf.errors import InputError
-from qconf.history import History, keep_barriers
+from qconf.history import History, keep_barriers, release
 from qconf.history.history import FEWEST, Period
 from qconf.strategies import NAMES, Options, Proposal, Store, asked, check
 from qconf.tuning.judging import touched
@@ -200,7 +200,7 @@ def walk(
             if name == "static" and stage.learned != first:
                 answer = kept[name]
             else:
-                answer = _ask(name, learned, options, store, f"{name}-{stage.learned}")
+                answer = _ask(name, learned, options, store, f"{name}-{stage.learned}", base)
             kept[name] = answer
             verdict = judge(stage, name, around, answer)
             verdicts.append(replace(verdict, seconds=time.perf_counter() - began))
@@ -258,10 +258,13 @@ def _month(history: History, base: SiteConfig, start: int, end: int, earlier: tu
     return Month(part.workload(base), keep_barriers(base, part), earlier=earlier)
 
 
-def _ask(name: str, learned: Month, options: Options, store: Store | None, key: str) -> Proposal | str:
-    """Return a strategy's proposal, or why it has none."""
+def _ask(
+    name: str, learned: Month, options: Options, store: Store | None, key: str, base: SiteConfig
+) -> Proposal | str:
+    """Return a strategy's proposal, with what `base` fixes and no more; or why it has none."""
     try:
-        return asked(store, key, name, learned, options)
+        answer = asked(store, key, name, learned, options)
+        return replace(answer, config=release(answer.config, base))
     except (NotApplicableError, UnroutableError) as error:
         return str(error)
 

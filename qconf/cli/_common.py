@@ -277,7 +277,7 @@ def check_table(output: Path, inputs: Sequence[Path]) -> None:
         raise InputError("is there already and no list of dropped records", file=beside, fix=fix)
 
 
-def tell_history(history: History, base: SiteConfig, *, derived: bool) -> None:
+def tell_history(history: History, base: SiteConfig, *, derived: bool, earlier: Sequence[History] = ()) -> None:
     """Print what was read, what `tell_cleaning` tells, and which limits keep jobs out."""
     first, last = history.span
     click.echo(
@@ -285,7 +285,7 @@ def tell_history(history: History, base: SiteConfig, *, derived: bool) -> None:
         f"({base.machine.cores} cores, {len(base.queues)} queue{'s' * (len(base.queues) != 1)})"
     )
     tell_cleaning(history, base, derived=derived)
-    for warning in (*strangers(history), *kept_out(history)):
+    for warning in cautions(history, *earlier):
         click.echo(f"warning: {warning}", err=True)
 
 
@@ -300,14 +300,19 @@ def tell_cleaning(history: History, base: SiteConfig, *, derived: bool) -> None:
         click.echo(f"warning: {warning}", err=True)
 
 
-def kept_out(history: History) -> list[str]:
-    """Say which limits keep jobs out of the history, and what becomes of that."""
+def cautions(*histories: History) -> list[str]:
+    """Say what is suspicious about these histories, cleaned for one configuration; the first is the one judged."""
+    return [*strangers(histories[0]), *kept_out(*histories)]
+
+
+def kept_out(*histories: History) -> list[str]:
+    """Say which limits keep jobs out of the histories, and what becomes of that."""
     from qconf.history import barriers
 
     return [
         f"{path}: keeps jobs out of this history, and is taken as fixed: what lifts it would be judged without them. "
         "Raise it in the configuration to have them simulated"
-        for path in barriers(history)
+        for path in dict.fromkeys(path for history in histories for path in barriers(history))
     ]
 
 

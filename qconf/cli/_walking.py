@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from qconf.cli._common import kept_out, search_options, tell_history, with_options
+from qconf.cli._common import cautions, search_options, tell_history, with_options
 
 if TYPE_CHECKING:
     from qconf.backtest import Backtest
@@ -111,7 +111,7 @@ def finish(
         history,
         inputs={} if config_path is None else {"configuration": config_path},
         timings=timings,
-        warnings=[*([ASSUMED] if assumed else []), *kept_out(history)],
+        warnings=[*([ASSUMED] if assumed else []), *cautions(history)],
         assumed_current=assumed,
         one=one,
     )

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from qconf.cli._common import Number, cut, history_options, kept_out, load_whole, search_options, stem, tell_history
+from qconf.cli._common import Number, cautions, cut, history_options, load_whole, search_options, stem, tell_history
 from qconf.cli._long import Progress, can_go_on, nothing_to_resume
 from qconf.errors import InputError, QconfError
 
@@ -143,7 +143,7 @@ def command(
             options=options,
             guards=Guards(factor=guard),
             least_gain=least_gain / 100,
-            refused=partial(refusal, current=None if assumed else server, nodes=listed),
+            refused=partial(refusal, current=server, nodes=listed),
             store=workshop,
             progress=progress.step,
         )
@@ -155,7 +155,7 @@ def command(
         jobs,
         inputs=inputs,
         timings=timings,
-        warnings=kept_out(log if earlier else jobs),
+        warnings=cautions(jobs, *earlier),
         fidelity=near,
         assumed_current=assumed,
         current=server,
@@ -166,7 +166,7 @@ def command(
     if as_json:
         click.echo((directory / "run.json").read_text(encoding="utf-8"), nl=False)
         return
-    tell_history(jobs, base, derived=assumed)
+    tell_history(jobs, base, derived=assumed, earlier=earlier)
     if earlier:
         since = earlier[0].date(earlier[0].span[0])[:7]
         click.echo(f"{sum(map(len, earlier))} jobs of the months before, from {since} on, are there for auto")

@@ -282,11 +282,10 @@ def _put_server(result: Desired, before: Server, config: SiteConfig) -> None:
                 "finds its queue; the simulator gave it its queue's longest."
             )
         else:
-            first = " and the formula lets it go first" if text is not None and "walltime" in text else ""
             result.notes.append(
                 "**No walltime suits jobs of every width, so none is set as default.** PBS plans a job that names none "
-                f"as if it ran for years{first}; the simulator gave it its queue's longest. Set "
-                "resources_default.walltime on each queue, or have a hook refuse such jobs."
+                "as if it ran for years, and no formula knows its walltime; the simulator gave it "
+                "its queue's longest. Set resources_default.walltime on each queue, or have a hook refuse such jobs."
             )
     result.server.attributes |= {key: _same(before.attributes.get(key), value) for key, value in wanted.items()}
 

@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 from parsim.workload import MAX_CORES, MAX_DURATION
-from qconf.config import SiteConfig, format_clock, format_duration
+from qconf.config import SiteConfig, format_clock, format_duration, lost_job
 from qconf.export import nodes as node_lists
 from qconf.export.desired import Desired, desired
 from qconf.export.errors import ExportError
@@ -275,7 +275,10 @@ def _example(config: SiteConfig, name: str) -> str:
             first = next((other.name for other in config.queues if other.admits(cores, walltime)), None)
             if first == name:
                 return f"`-l ncpus={cores} -l walltime={format_clock(walltime)}`"
-    return "none: the queues before it take every job that it admits"
+    found = lost_job([queue], config.queues[: config.queues.index(queue)])
+    if found is None:
+        return "none: the queues before it take every job that it admits"
+    return f"`-l ncpus={found[0]} -l walltime={format_clock(found[1])}`"
 
 
 def _steps(goal: Desired, files: dict[str, str], counts: dict[str, int], before: Server) -> list[dict[str, Any]]:

@@ -12,7 +12,7 @@ from parsim.workload import MAX_DURATION, MAX_SPAN
 from qconf.config import SiteConfig
 from qconf.errors import InputError
 from qconf.history.history import COLUMNS, History
-from qconf.history.names import legal_names, renamed
+from qconf.history.names import hashed, legal_names, renamed
 from qconf.history.records import Drop, Records, drop_table
 
 #: Limits of a queue that a job can be too wide for, and why it is left out then.
@@ -70,6 +70,12 @@ def keep_barriers(config: SiteConfig, *histories: History) -> SiteConfig:
     return config.replace(fixed=(*config.fixed, *dict.fromkeys(found))) if found else config
 
 
+def release(config: SiteConfig, site: SiteConfig) -> SiteConfig:
+    """Leave fixed what the site fixes, not what `keep_barriers` has fixed for the run."""
+    fixed = tuple(pattern for pattern in config.fixed if pattern in site.fixed)
+    return config if fixed == config.fixed else config.replace(fixed=fixed)
+
+
 class _Cleaning:
     """The columns on their way; a row leaves by being marked in `reason`."""
 
@@ -118,13 +124,16 @@ class _Cleaning:
         legal = legal_names(self.records.queue_names)
         codes, distinct = pd.factorize(names)
         position = {queue.name: i for i, queue in enumerate(queues)}
-        known = [position.get(name, position.get(legal.get(name, ""), -1)) for name in distinct.tolist()]
+        # Another month may have had a name that this one had to be told from.
+        forms = {name: [name, *([legal[name], hashed(name)] if name else [])] for name in distinct.tolist()}
+        called = {name: next((form for form in of if form in position), "") for name, of in forms.items()}
+        known = [position.get(form, -1) for form in called.values()]
         named = np.array(known, dtype=np.int64)[codes] if len(distinct) else self.queue.copy()
         takes = [self._takes(i) for i in range(len(queues))]
         alive = self.alive
         for code, name in enumerate(distinct.tolist()):
             if known[code] >= 0 and name not in position:
-                self.count(alive & (codes == code), renamed(name, legal[name]))
+                self.count(alive & (codes == code), renamed(name, called[name]))
         for i, mask in enumerate(takes):
             self.queue[mask & (named == i)] = i
         stays = self.queue >= 0

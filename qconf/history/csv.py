@@ -56,9 +56,9 @@ def read_csv(sources: Sequence[Source], timezone: str = "UTC", **_: object) -> R
         tables.append(table)
         infos.append(SourceInfo(str(source.path), source.sha256))
     table = pd.concat(tables, ignore_index=True) if len(tables) > 1 else tables[0]
-    again = table.duplicated([name for name in table if name not in ("file", "line")]).to_numpy()
+    again = _in_an_earlier_file(table)
     for job, number, line in table.loc[again, ["job_id", "file", "line"]].itertuples(index=False):
-        drops.append(Drop(job, infos[number].path, int(line), "the same row again"))
+        drops.append(Drop(job, infos[number].path, int(line), "in an earlier file too"))
     table = table[~again].reset_index(drop=True)
     return Records(
         table,
@@ -69,6 +69,13 @@ def read_csv(sources: Sequence[Source], timezone: str = "UTC", **_: object) -> R
         format="csv",
         changed=changed,
     )
+
+
+def _in_an_earlier_file(table: pd.DataFrame) -> NDArray[np.bool_]:
+    """Mark the rows that a file before theirs has too: exports of overlapping months."""
+    read = [name for name in table if name not in ("file", "line")]
+    first = table.groupby(read, dropna=False, sort=False)["file"].transform("min")
+    return np.asarray(table["file"] > first)
 
 
 def _read_one(source: Source, timezone: str, drops: list[Drop], changed: Counter[str]) -> pd.DataFrame:

@@ -36,6 +36,12 @@ def renamed(name: str, legal: str) -> str:
     return f"queue name made legal: {name!r} is {legal}"
 
 
+def hashed(name: str, turn: int = 0) -> str:
+    """Return what a name becomes that is too long, or not alone in what is made of it."""
+    tail = blake2b(f"{name}{turn or ''}".encode(), digest_size=2).hexdigest()
+    return f"{_stem(name)[: LONGEST_NAME - 5]}-{tail}"
+
+
 def _stem(name: str) -> str:
     stem = re.sub(r"[^A-Za-z0-9_-]+", "-", name).strip("-_") or "queue"
     return stem if stem[0].isalpha() else f"q{stem}"
@@ -44,6 +50,5 @@ def _stem(name: str) -> str:
 def _told_apart(name: str, stem: str, taken: Collection[str], unclear: Collection[str]) -> str:
     candidate, turn = stem, 0
     while candidate in taken or candidate in unclear:
-        tail = blake2b(f"{name}{turn or ''}".encode(), digest_size=2).hexdigest()
-        candidate, turn = f"{stem[: LONGEST_NAME - 5]}-{tail}", turn + 1
+        candidate, turn = hashed(name, turn), turn + 1
     return candidate

@@ -8,7 +8,7 @@ from dataclasses import asdict, replace
 import numpy as np
 
 from qconf.config import SiteConfig
-from qconf.history import History, keep_barriers
+from qconf.history import History, keep_barriers, release
 from qconf.recommend.answer import Curve, Recommendation, Row
 from qconf.recommend.bench import FEWEST, WARMUP, Bench, parts_of, stages_of
 from qconf.recommend.verdict import decide
@@ -86,7 +86,8 @@ def recommend(
     for name in names:
         if progress is not None:
             progress(name)
-        rows.append(_released(bench.row(name), site))
+        row = bench.row(name)
+        rows.append(row if row.config is None else replace(row, config=release(row.config, site)))
     answer = Recommendation(
         verdict="KEEP",
         reason="",
@@ -107,14 +108,6 @@ def recommend(
         )
         return replace(answer, reason=reason)
     return decide(answer, least_gain)
-
-
-def _released(row: Row, site: SiteConfig) -> Row:
-    """Leave fixed what the site fixes, not what `keep_barriers` fixed for the run."""
-    if row.config is None:
-        return row
-    fixed = tuple(pattern for pattern in row.config.fixed if pattern in site.fixed)
-    return replace(row, config=row.config.replace(fixed=fixed))
 
 
 def _before(earlier: Sequence[History]) -> dict[str, tuple[int, int, int]]:

@@ -29,7 +29,7 @@ from qconf.tuning.split_merge import free_name
 from qconf.workers import side_by_side
 
 ALLOWED = 1.4  # growth of the longest wait, and of a queue's 95 % wait, from which a queue is guarded by priority
-TOLERATED = 1.5  # times the longest wait of fcfs-easy, beyond which the longest wait costs more
+TOLERATED = 1.5  # times the longest wait of `_first_come`, beyond which the longest wait costs more
 STEEP = 1.0  # what the logarithm of what is beyond costs, in log score
 MARGIN = 0.25  # by which what is more complicated must be better, in log score: the best of twenty in a noisy month
 TRIED = 8  # best orders that are tried with priorities
@@ -103,6 +103,8 @@ class _Search:
         self.month, self.base, self.workers, self.guard = month, month.base, options.workers, guard
         self.weights = weights(options.objective)
         self.log: list[dict[str, object]] = []
+        self.pinned = any(self.base.is_fixed(f"queues.{name}.priority") for name in self.base.names)
+        self.priorities = np.array([queue.priority if self.pinned else 1.0 for queue in self.base.queues])
         self.before = _before(month)
         self.present = _logarithms(month, self.before)
         self.current = self.judge("current", month.base, self.before)
@@ -124,9 +126,9 @@ class _Search:
     def orders(self) -> _Candidate:
         """Return the best order of the waiting list, with the priorities that keep the tails in bounds."""
         orders = family()
-        plain = _ordered(self.base, GENERAL, np.ones(len(self.base.queues)))
-        if touched(self.base, plain):
-            self.log.append({"step": "orders", "note": "the order of the waiting list is fixed"})
+        plain = _ordered(self.base, GENERAL, self.priorities)
+        if stuck := touched(self.base, plain):
+            self.log.append({"step": "orders", "note": f"none can be tried: {', '.join(stuck)} is fixed"})
             return self.current
         measured = self.measured(self.month, plain)
         months = [*self.month.earlier, self.month]
@@ -146,17 +148,16 @@ class _Search:
                 "step": "orders",
                 "tried": len(orders),
                 **({"months": used, "foretold": round(foretold, 4)} if self.month.earlier else {}),
-                "best": first.formula(),
+                "best": first.formula(weighted=self.pinned),
                 "score": round(float(scores[ranking[0]]), 4),
                 "general_score": round(float(scores[orders.index(GENERAL)]), 4),
                 "wait_ratio": round(float(found[0]), 4),
                 "slowdown_ratio": round(float(found[1]), 4),
             }
         )
-        config = _ordered(self.base, first, np.ones(len(self.base.queues)))
+        config = _ordered(self.base, first, self.priorities)
         best = replace(self.judge("best order", config, measured[ranking[0]]), smoothed=float(rated[ranking[0]]))
-        stuck = any(self.base.is_fixed(f"queues.{name}.priority") for name in self.base.names)
-        if not self.guard or stuck or not best.broken.any():
+        if not self.guard or self.pinned or not best.broken.any():
             return best
         return self.guarded([orders[i] for i in ranking], best)
 
@@ -165,10 +166,11 @@ class _Search:
         system = plain.system()
 
         def simulated() -> list[_Measure]:
-            jobs = [(month, month.workload, replace(system, order=order.formula())) for order in family()]
+            formulas = [order.formula(weighted=self.pinned) for order in family()]
+            jobs = [(month, month.workload, replace(system, order=formula)) for formula in formulas]
             return side_by_side(self.workers, _measure, jobs)
 
-        return month.remember("orders", simulated, lasting=True)
+        return month.remember(("orders", system), simulated, lasting=True)
 
     def surface(self, month: Month, plain: SiteConfig) -> NDArray[np.float64]:
         """Logarithms of all orders in a month, as `_logarithms` gives them, smoothed; shape (members, 4)."""
@@ -295,7 +297,7 @@ def _before(month: Month) -> _Measure:
 
 
 def _first_come(month: Month) -> _Measure:
-    """Simulate `fcfs-easy`, within what is fixed."""
+    """Simulate the shared machine, first come first served within the queues' priorities, and within what is fixed."""
 
     def simulated() -> _Measure:
         base = _ordered(month.base, GENERAL, np.ones(len(month.base.queues)))
@@ -314,7 +316,8 @@ def _logarithms(month: Month, measure: _Measure) -> NDArray[np.float64]:
 
 def _ordered(base: SiteConfig, order: Order, weights: NDArray[np.float64]) -> SiteConfig:
     """Return the base queues on the shared machine, ordered by a formula that weighs queues; fixed marks are kept."""
-    weighted = bool((weights != 1).any())
+    pinned = any(base.is_fixed(f"queues.{name}.priority") for name in base.names)
+    weighted = pinned or bool((weights != 1).any())
     queues = []
     for queue, weight in zip(base.queues, weights, strict=True):
         update: dict[str, float | None] = {"starvation": None, "max_run": None, "max_run_cores": None, "partition": 0}

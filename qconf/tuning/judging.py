@@ -193,7 +193,7 @@ def touched(base: SiteConfig, other: SiteConfig) -> list[str]:
 
     Of a queue that is gone, a field counts as kept where every queue that takes its jobs has the same; a limit is
     changed by a second queue that takes its jobs, since each counts its own. What no longer counts is changed too: a
-    partition of a shared machine, a priority or a starvation period that a formula does not ask for.
+    partition where the machine becomes shared, a priority that a formula does not ask for.
     """
     found = [name for name in ("mode", "order", "backfill") if getattr(base, name) != getattr(other, name)]
     found += [
@@ -202,6 +202,8 @@ def touched(base: SiteConfig, other: SiteConfig) -> list[str]:
         if getattr(base.pool, name, None) != getattr(other.pool, name, None)
         or (base.mode == "hybrid") != (other.mode == "hybrid")
     ]
+    if base.mode == other.mode == "hybrid" and base.threshold == other.threshold:  # said or not
+        found = [path for path in found if path != "pool.threshold"]
     later = {queue.name: queue for queue in other.queues}
     for queue in base.queues:
         if queue.name not in later:
@@ -209,7 +211,11 @@ def touched(base: SiteConfig, other: SiteConfig) -> list[str]:
             found += [
                 f"queues.{queue.name}.{name}"
                 for name in type(queue).model_fields
-                if not heirs or any(getattr(heir, name) != getattr(queue, name) for heir in heirs)
+                if not heirs
+                or any(
+                    getattr(heir, name) != getattr(queue, name) or _silenced(name, queue, base, heir, other)
+                    for heir in heirs
+                )
             ]
             continue
         beside = any(_comes(base, heir, queue) for heir in other.queues)
@@ -224,16 +230,16 @@ def touched(base: SiteConfig, other: SiteConfig) -> list[str]:
 
 
 #: Fields of a queue that count under some configurations only.
-SOMETIMES = ("partition", "priority", "starvation")
+SOMETIMES = ("partition", "priority")
 
 
 def _counts(name: str, queue: QueueConfig, config: SiteConfig) -> bool:
-    """Tell whether one of `SOMETIMES` makes a difference; jobs by reservation go by submission in any order."""
+    """Tell whether one of `SOMETIMES` makes a difference."""
     if name == "partition":
         return config.mode != "shared"
-    if queue.reservation or config.order in ORDERS:
+    if queue.reservation and config.mode != "shared":  # goes by submission in any order
         return True
-    return name == "priority" and (config.mode == "hybrid" or "queue_priority" in config.order)
+    return config.mode == "hybrid" or config.order in ORDERS or "queue_priority" in config.order
 
 
 def _silenced(name: str, queue: QueueConfig, base: SiteConfig, new: QueueConfig, other: SiteConfig) -> bool:

@@ -60,10 +60,12 @@ def test_schedule_csv_is_in_the_order_and_time_of_the_input(run, tmp_path):
     assert out.out.isascii()
 
 
-def test_without_drops_there_is_no_list_of_them(run, tmp_path):
+def test_the_list_of_what_was_dropped_is_empty_where_nothing_was(run, tmp_path):
+    run(SHARED, "--out", tmp_path / "out" / "s.csv.gz")
+    assert "bad" in (tmp_path / "out" / "dropped.csv").read_text()
     (tmp_path / "log.csv").write_text(LOG.replace("bad,950,-1", "good,950,1"))
     run(SHARED, "--out", tmp_path / "out" / "s.csv.gz")
-    assert [path.name for path in (tmp_path / "out").iterdir()] == ["s.csv.gz"]
+    assert (tmp_path / "out" / "dropped.csv").read_text() == "job_id,file,line,reason,detail\n"
     assert gzip.decompress((tmp_path / "out" / "s.csv.gz").read_bytes()).decode().startswith(HEADER + "\nc,1000,")
 
 

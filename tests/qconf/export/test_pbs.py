@@ -262,11 +262,8 @@ def test_where_no_default_walltime_can_be_that_is_said():
     config = SiteConfig(machine=MachineConfig(cores=8), queues=queues)
     said = "No walltime suits jobs of every width, so none is set as default."
     assert said in export_pbs(config)["PLAN.md"]
-    first = "the formula lets it go first"
-    assert first not in export_pbs(config)["PLAN.md"]
-    ordered = export_pbs(config.replace(order="eligible_time / max(walltime, 1)"))
-    assert first in ordered["PLAN.md"]
-    assert "resources_default.walltime" not in ordered["queues.qmgr"]
+    assert "resources_default.walltime" not in export_pbs(config)["queues.qmgr"]
+    assert said not in export_pbs(config.replace(queues=[queues[0]]))["PLAN.md"]
 
 
 def test_binding_by_limits():

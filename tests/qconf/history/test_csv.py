@@ -21,12 +21,11 @@ def test_a_row(write):
     }  # fmt: skip
 
 
-def test_the_same_row_again_is_one_job(write):
-    records = read([write(table(GOOD, GOOD, GOOD.replace("1000", "1001")), "a.csv"), write(table(GOOD, ""), "b.csv")])
-    assert records.table["submit"].tolist() == [1000, 1001]
-    assert records.dropped[["job_id", "line", "reason"]].values.tolist() == [
-        ["a", 3, "the same row again"], ["a", 2, "the same row again"],
-    ]  # fmt: skip
+def test_a_row_of_an_earlier_file_is_the_same_job_and_equal_tasks_of_one_file_are_not(write):
+    other = GOOD.replace("1000", "1001")
+    records = read([write(table(GOOD, GOOD, other), "a.csv"), write(table(GOOD, other.replace("a,", "b,")), "b.csv")])
+    assert records.table[["job_id", "submit"]].values.tolist() == [["a", 1000], ["a", 1000], ["a", 1001], ["b", 1001]]
+    assert records.dropped[["job_id", "line", "reason"]].values.tolist() == [["a", 2, "in an earlier file too"]]
 
 
 def test_a_quote_left_open_does_not_swallow_the_rest(write):

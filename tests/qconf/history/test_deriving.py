@@ -61,6 +61,14 @@ def test_names_become_legal_and_unique():
     assert legal_names(names[::-1]) == found
 
 
+def test_a_name_that_another_month_had_to_tell_apart_is_still_known(write):
+    both = CSV + "1,0,60,100,4,big.mem\n2,0,60,100,4,big:mem\n"
+    config = derive_config(read(write(both)), 64)
+    assert len(set(config.names)) == 2
+    alone = clean(read(write(CSV + "3,0,60,100,4,big:mem\n", "b.csv")), config)
+    assert alone.jobs["queue"].tolist() == clean(read(write(both)), config).jobs["queue"].tolist()[1:]
+
+
 def test_two_months_give_long_names_the_same_short_ones():
     one, other = "standard-compute-small", "standard-compute-large"
     assert legal_names([one, other]) == legal_names([other, one])

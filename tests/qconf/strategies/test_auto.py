@@ -136,6 +136,16 @@ def test_guarded_keeps_every_queue_from_waiting_much_longer(seed):
     assert entry["kept_by"] >= 1
 
 
+def test_where_priorities_are_fixed_the_orders_ask_for_them():
+    here = busy(first_come())
+    base = here.base.replace(fixed=(f"queues.{here.base.names[0]}.priority",))
+    found = propose("auto", Month(here.workload, base), Options())
+    orders = next(step for step in found.decisions if step["step"] == "orders")
+    assert orders["best"].startswith("queue_priority * ")
+    assert touched(base, found.config) == []
+    assert [queue.priority for queue in found.config.queues] == [queue.priority for queue in base.queues]
+
+
 def test_what_cannot_be_tried_leaves_a_gap_and_does_not_end_the_search(monkeypatch):
     base = site({**SHORT, "partition": 0}, {**LONG, "partition": 0}, mode="shared", fixed=("queues.long.priority",))
     here = month(base, jobs=300)

@@ -108,17 +108,22 @@ def test_what_no_longer_counts_is_changed():
     assert {"pool.cores", "pool.threshold"} <= set(touched(pooled, alone))
     sized = two(fixed=("queues.long.partition",))
     assert touched(sized, sized.replace(mode="shared")) == ["queues.long.partition"]
-    starving = {**LONG, "partition": 0, "starvation": 7200}
-    ranked = site(
-        {**SHORT, "partition": 0}, starving, mode="shared", fixed=("queues.*.priority", "queues.*.starvation")
-    )
+    ranked = two(mode="shared", fixed=("queues.*.priority",))
     formula = "eligible_time / max(walltime, 1)"
-    assert touched(ranked, ranked.replace(order=formula)) == [
-        "queues.short.priority", "queues.long.priority", "queues.long.starvation",
-    ]  # fmt: skip
-    assert touched(ranked, ranked.replace(order=f"queue_priority * {formula}")) == ["queues.long.starvation"]
+    assert touched(ranked, ranked.replace(order=formula)) == ["queues.short.priority", "queues.long.priority"]
+    assert touched(ranked, ranked.replace(order=f"queue_priority * {formula}")) == []
+    twin = ranked.with_queues([ranked.queues[0], ranked.queues[1].model_copy(update={"name": "other"})])
+    assert touched(ranked, twin.replace(order=formula)) == ["queues.short.priority", "queues.long.priority"]
     reserved = three(fixed=("queues.wide",))
     assert touched(reserved, reserved.replace(order=formula)) == []  # goes by submission in any order
+    shared = reserved.replace(mode="shared")
+    assert touched(shared, shared.replace(order=formula)) == ["queues.wide.priority"]  # where it has no list of its own
+    half = two(fixed=("pool.threshold",)).replace(
+        mode="hybrid", queues=[queue.model_copy(update={"partition": 24}) for queue in two().queues],
+        pool={"cores": 16, "reference": "long"},
+    )  # fmt: skip
+    assert touched(half, half.replace(pool={"cores": 16, "threshold": half.threshold})) == []
+    assert touched(half, half.replace(pool={"cores": 16, "threshold": 77.0})) == ["pool.threshold"]
 
 
 def test_a_queue_that_is_gone_keeps_what_its_heirs_have():
