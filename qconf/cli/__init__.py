@@ -8,6 +8,7 @@ import os
 import pkgutil
 import signal
 import sys
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -57,16 +58,17 @@ def qconf(debug: bool) -> None:
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line; a domain error is one message on stderr and exit code 1."""
     given = sys.argv[1:] if arguments is None else arguments
+    debug = "--debug" in takewhile(lambda word: word.startswith("-"), given)  # else it belongs to a command
     sys.stdout, sys.stderr = _forgiving(sys.stdout), _forgiving(sys.stderr)
     try:
         qconf.main(args=given, prog_name="qconf", standalone_mode=True)
     except QconfError as error:
-        if "--debug" in given:
+        if debug:
             raise
         click.echo(f"qconf: {error}", err=True)
         sys.exit(1)
     except OSError as error:
-        if "--debug" in given:
+        if debug:
             raise
         what = error.filename or "the output cannot be written"
         click.echo(f"qconf: {what}: {error.strerror or error}", err=True)

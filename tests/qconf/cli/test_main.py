@@ -43,3 +43,14 @@ def test_a_reader_that_leaves_changes_nothing(inputs: list[str], name: str, code
     done = subprocess.run(command(*given), stdout=writer, stderr=writer, check=False)
     os.close(writer)
     assert done.returncode == code
+
+
+@pytest.mark.parametrize(
+    ("given", "traceback"),
+    [(["inspect", "missing"], False), (["--debug", "inspect", "missing"], True), (["inspect", "--", "--debug"], False)],
+)
+def test_a_traceback_is_for_those_who_ask_for_it(given: list[str], traceback: bool, tmp_path: Path) -> None:
+    done = subprocess.run(command(*given), capture_output=True, check=False, cwd=tmp_path, text=True)
+    assert done.returncode == 1
+    assert ("Traceback" in done.stderr) == traceback
+    assert "there is no such file" in done.stderr
