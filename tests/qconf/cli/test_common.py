@@ -1,12 +1,16 @@
 """From the shared options to a history and its configuration."""
 
+import dataclasses
 from pathlib import Path
 
 import click
 import pytest
 
+from qconf.backtest import walk
+from qconf.cli import backtest, compare, tune
 from qconf.cli._common import Number, history_options, load_history, stem, strangers
 from qconf.errors import QconfError
+from qconf.strategies import CHOICES, Options
 
 CSV = "job_id,submit,runtime,walltime,cores,queue\n" + "".join(
     f"{i},2016-0{i}-15,60,100,{i},{'ab'[i % 2]}\n" for i in range(1, 5)
@@ -120,3 +124,18 @@ def test_a_name_for_what_is_made_of_a_history(tmp_path, monkeypatch):
     (tmp_path / "logs" / "sub" / "latest.csv").symlink_to(tmp_path / "h.csv")
     assert stem(Path("latest.csv")) == "latest"
     assert [stem(Path(each)) for each in ("a.swf.gz", "b.csv", "..", ".", "/")] == ["a", "b", "logs", "sub", "history"]
+
+
+@pytest.mark.parametrize("command", [tune.command, backtest.command, compare.command], ids=lambda each: each.name)
+def test_what_the_options_are_unless_given_is_what_the_strategies_take(command):
+    given = {parameter.name: parameter for parameter in command.params}
+    unless = command.make_context(command.name, []).params
+    fields = {field.name for field in dataclasses.fields(Options)}
+    assert fields <= set(given)
+    for name in fields - {"workers"}:
+        parameter = given[name]
+        assert unless[name] == getattr(Options(), name), name
+        if isinstance(parameter.type, click.Choice):
+            assert tuple(parameter.type.choices) == CHOICES[name]
+    if command is not tune.command:
+        assert unless["warmup_days"] == walk.WARMUP_DAYS
