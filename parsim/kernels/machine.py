@@ -41,7 +41,8 @@ from parsim.kernels.layout import (
 from parsim.kernels.reserved import visit_reserved
 from parsim.kernels.running import pop_key, push_key
 from parsim.kernels.starts import drop_head, end_job
-from parsim.kernels.waiting import add_waiting, begin_starving, leave_list, visit_list
+from parsim.kernels.visiting import visit_list
+from parsim.kernels.waiting import add_waiting, begin_starving, leave_list
 
 
 @inlined_in_loop

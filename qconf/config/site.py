@@ -8,7 +8,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Field, ValidationError, ValidationInfo, model_validator
 
-from parsim.system import Pool, Queue, System
+from parsim.system import ORDERS, Pool, Queue, System
 from qconf.config.checks import fixable_paths, matches, mistakes, oddities
 from qconf.config.models import MachineConfig, Model, PoolConfig, QueueConfig, as_tuple
 from qconf.config.problems import ConfigError, Problem, dotted
@@ -47,6 +47,11 @@ class SiteConfig(Model):
     def pool_cores(self) -> int:
         """Cores of the common pool; 0 where there is none."""
         return self.pool.cores if self.mode == "hybrid" and self.pool is not None else 0
+
+    @property
+    def asks_priority(self) -> bool:
+        """Whether the priorities of queues make a difference: to any order but a formula that does not name them."""
+        return self.mode == "hybrid" or self.order in ORDERS or "queue_priority" in self.order
 
     def widest(self, queue: QueueConfig) -> int:
         """Cores of the widest job that a queue lets in."""

@@ -56,10 +56,11 @@ def read_csv(sources: Sequence[Source], timezone: str = "UTC", **_: object) -> R
         tables.append(table)
         infos.append(SourceInfo(str(source.path), source.sha256))
     table = pd.concat(tables, ignore_index=True) if len(tables) > 1 else tables[0]
-    again = _in_an_earlier_file(table)
-    for job, number, line in table.loc[again, ["job_id", "file", "line"]].itertuples(index=False):
-        drops.append(Drop(job, infos[number].path, int(line), "in an earlier file too"))
-    table = table[~again].reset_index(drop=True)
+    if len(tables) > 1:
+        again = _in_an_earlier_file(table)
+        for job, number, line in table.loc[again, ["job_id", "file", "line"]].itertuples(index=False):
+            drops.append(Drop(job, infos[number].path, int(line), "in an earlier file too"))
+        table = table[~again].reset_index(drop=True)
     return Records(
         table,
         drop_table(drops),

@@ -85,7 +85,6 @@ def date(second: int, timezone: str) -> str:
 def queue_facts(queue: QueueConfig, config: SiteConfig) -> dict[str, str]:
     """Say what a queue of `config` is, one short text per property; what a formula makes of no account is `UNUSED`."""
     formula = config.order not in ORDERS
-    ranked = not formula or config.mode == "hybrid" or "queue_priority" in config.order
     patient = formula and not (config.mode != "shared" and any(each.reservation for each in config.queues))
     patient = patient and not (config.mode == "hybrid" and config.pool is not None and config.pool.starving_first)
     if queue.reservation:
@@ -106,7 +105,7 @@ def queue_facts(queue: QueueConfig, config: SiteConfig) -> dict[str, str]:
     return {
         "cores": _range(*queue.cores, unlimited=MAX_CORES),
         "walltime": _walltime(*queue.walltime),
-        "priority": f"{queue.priority:g}" if ranked else UNUSED,
+        "priority": f"{queue.priority:g}" if config.asks_priority else UNUSED,
         "runs on (cores)": size,
         "starving after": UNUSED if patient and starving != ABSENT else starving,
         "running at most": ", ".join(limits) or ABSENT,

@@ -104,7 +104,7 @@ class _Search:
         self.weights = weights(options.objective)
         self.log: list[dict[str, object]] = []
         self.pinned = any(self.base.is_fixed(f"queues.{name}.priority") for name in self.base.names)
-        self.priorities = np.array([queue.priority if self.pinned else 1.0 for queue in self.base.queues])
+        self.priorities = np.array([queue.priority for queue in self.base.queues]) if self.pinned else None
         self.before = _before(month)
         self.present = _logarithms(month, self.before)
         self.current = self.judge("current", month.base, self.before)
@@ -182,7 +182,8 @@ class _Search:
         kept: list[tuple[_Candidate, Order, NDArray[np.float64]]] = []
         for _ in range(ROUNDS):
             configs = [
-                (order.formula(), _ordered(self.base, order, w)) for order, w in zip(orders, raised, strict=True)
+                (order.formula(), _ordered(self.base, order, w if (w > 1).any() else None))
+                for order, w in zip(orders, raised, strict=True)
             ]
             found = self.simulate(configs)
             tried = [
@@ -300,7 +301,7 @@ def _first_come(month: Month) -> _Measure:
     """Simulate the shared machine, first come first served within the queues' priorities, and within what is fixed."""
 
     def simulated() -> _Measure:
-        base = _ordered(month.base, GENERAL, np.ones(len(month.base.queues)))
+        base = _ordered(month.base, GENERAL)
         return _measure(month, month.workload, replace(base.system(), order="fcfs"))
 
     return month.remember("first come", simulated, lasting=True)
@@ -314,19 +315,24 @@ def _logarithms(month: Month, measure: _Measure) -> NDArray[np.float64]:
     return np.array([*log_ratios(now, then), log_ratios(now, plain)[2]])
 
 
-def _ordered(base: SiteConfig, order: Order, weights: NDArray[np.float64]) -> SiteConfig:
-    """Return the base queues on the shared machine, ordered by a formula that weighs queues; fixed marks are kept."""
-    pinned = any(base.is_fixed(f"queues.{name}.priority") for name in base.names)
-    weighted = pinned or bool((weights != 1).any())
+def _ordered(base: SiteConfig, order: Order, priorities: NDArray[np.float64] | None = None) -> SiteConfig:
+    """Return the base queues on the shared machine, ordered by a formula, with `priorities` one that asks for these.
+
+    What is fixed stays.
+    """
     queues = []
-    for queue, weight in zip(base.queues, weights, strict=True):
+    for i, queue in enumerate(base.queues):
         update: dict[str, float | None] = {"starvation": None, "max_run": None, "max_run_cores": None, "partition": 0}
-        if weighted:
-            update["priority"] = float(weight)
+        if priorities is not None:
+            update["priority"] = float(priorities[i])
         free = {field: value for field, value in update.items() if not base.is_fixed(f"queues.{queue.name}.{field}")}
         queues.append(queue.model_copy(update=free))
     return base.replace(
-        queues=tuple(queues), mode="shared", order=order.formula(weighted=weighted), backfill=True, pool=None
+        queues=tuple(queues),
+        mode="shared",
+        order=order.formula(weighted=priorities is not None),
+        backfill=True,
+        pool=None,
     )
 
 

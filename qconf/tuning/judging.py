@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from parsim import Schedule, Workload, metrics
 from parsim.metrics import Summary
-from parsim.system import LIMITS, ORDERS
+from parsim.system import LIMITS
 from qconf.config import PoolConfig, QueueConfig, SiteConfig
 from qconf.tuning.month import Month
 
@@ -170,11 +170,7 @@ def stranded(base: SiteConfig, other: SiteConfig) -> list[str]:
     kept = {queue.name: queue for queue in other.queues}
 
     def stays(old: QueueConfig) -> bool:
-        new = kept.get(old.name)
-        return new is not None and all(
-            low >= least and high <= most
-            for (low, high), (least, most) in ((old.cores, new.cores), (old.walltime, new.walltime))
-        )
+        return old.name in kept and _within(old, kept[old.name])
 
     found = []
     for queue in other.queues:
@@ -237,9 +233,9 @@ def _counts(name: str, queue: QueueConfig, config: SiteConfig) -> bool:
     """Tell whether one of `SOMETIMES` makes a difference."""
     if name == "partition":
         return config.mode != "shared"
-    if queue.reservation and config.mode != "shared":  # goes by submission in any order
-        return True
-    return config.mode == "hybrid" or config.order in ORDERS or "queue_priority" in config.order
+    return config.asks_priority or (
+        queue.reservation and config.mode != "shared"
+    )  # these go by submission in any order
 
 
 def _silenced(name: str, queue: QueueConfig, base: SiteConfig, new: QueueConfig, other: SiteConfig) -> bool:
@@ -252,12 +248,13 @@ def _comes(base: SiteConfig, heir: QueueConfig, queue: QueueConfig) -> bool:
     """Tell whether a new queue takes jobs of one of the base that no other of the base was there to take."""
     if heir.name in base.names or not _meet(queue, heir):
         return False
-    return not any(
-        old.name != queue.name
-        and old.cores[0] <= heir.cores[0] <= heir.cores[1] <= old.cores[1]
-        and old.walltime[0] <= heir.walltime[0] <= heir.walltime[1] <= old.walltime[1]
-        for old in base.queues
-    )
+    return not any(old.name != queue.name and _within(heir, old) for old in base.queues)
+
+
+def _within(inner: QueueConfig, outer: QueueConfig) -> bool:
+    """Tell whether all jobs that could enter the one could enter the other."""
+    cores = outer.cores[0] <= inner.cores[0] and inner.cores[1] <= outer.cores[1]
+    return cores and outer.walltime[0] <= inner.walltime[0] and inner.walltime[1] <= outer.walltime[1]
 
 
 def _meet(a: QueueConfig, b: QueueConfig) -> bool:
