@@ -139,6 +139,20 @@ _SEARCH = {
         show_default=True,
         help="Whether hybrid judges a chunk with the pool in use, or by the partitions alone.",
     ),
+    "pool_entry": click.option(
+        "--pool-entry",
+        type=click.Choice(("move", "either")),
+        default="move",
+        show_default=True,
+        help="Whether jobs that may enter hybrid's pool leave their partition's list, or (for study only: PBS cannot "
+        "do it) start wherever they can first.",
+    ),
+    "pool_placement": click.option(
+        "--pool-placement",
+        type=click.Choice(("pool", "combined")),
+        help="Where jobs in hybrid's pool start: wholly in it, or on their partition's cores too.  "
+        "[default: as configured, else pool]",
+    ),
     "reference": click.option(
         "--reference",
         metavar="QUEUE",

@@ -43,6 +43,8 @@ CHOICES: dict[str, tuple[object, ...]] = {
     "split_on": ("walltime", "runtime"),
     "order": ("size", "random"),
     "carve": ("live", "partitions"),
+    "pool_entry": ("move", "either"),
+    "pool_placement": (None, "pool", "combined"),
 }
 RANGES = {
     "workers": (1, math.inf),
@@ -87,6 +89,11 @@ class Options:
         Part by which a queue's mean wait, and the whole, may rise while the pool is carved (degPercent).
     carve : {"live", "partitions"}
         Whether hybrid judges a step with the pool in use, or by the shrunken partitions alone.
+    pool_entry : {"move", "either"}
+        Whether a job that may enter hybrid's pool leaves its partition's list, or (the paper's, for study only) starts
+        wherever it can first.
+    pool_placement : {"pool", "combined"} or None
+        Where jobs in hybrid's pool start; None is what the configuration says.
     reference : str or None
         Queue half of whose priority is tau; None is what the configuration says, else that with most core-seconds.
     """
@@ -104,6 +111,8 @@ class Options:
     chunk: int | None = None
     degradation: float = 0.3
     carve: str = "live"
+    pool_entry: str = "move"
+    pool_placement: str | None = None
     reference: str | None = None
 
 

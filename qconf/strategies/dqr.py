@@ -18,11 +18,16 @@ from qconf.tuning.meter import Meter, Waits
 from qconf.tuning.month import Month
 from qconf.tuning.split_merge import Candidate, Layout, mergeable, merged, splits
 
+#: What only the pool is carved by: whatever it is, the queues are the same.
+_OF_HYBRID: dict[str, Any] = {
+    name: getattr(Options, name)
+    for name in ("chunk", "degradation", "carve", "pool_entry", "pool_placement", "reference")
+}
+
 
 def propose(month: Month, options: Options) -> Proposal:
     """Change sizes, then queues. Never worse than dp-nlp on the history."""
-    key = ("dqr", replace(options, workers=1, chunk=None, carve="", degradation=0.0, reference=None))
-    return month.remember(key, lambda: _propose(month, options))
+    return month.remember(("dqr", replace(options, workers=1, **_OF_HYBRID)), lambda: _propose(month, options))
 
 
 def _propose(month: Month, options: Options) -> Proposal:

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from parsim.system import Pool
 from qconf.config import PoolConfig, SiteConfig
 from qconf.strategies import Options, Proposal, dp_nlp, dqr
 from qconf.tuning.meter import Meter
@@ -20,6 +19,7 @@ from qconf.tuning.pool import AHEAD, PATH, Carving, Walk, best_of_path, carve, j
 from qconf.tuning.sizes import Sizes, fixed_partition
 
 FEW_CORES = 5  # the paper's chunk
+BOTH_WAYS = "a job waits for its partition and for the pool at once, but PBS holds it in one queue"
 
 
 def propose(month: Month, options: Options) -> Proposal:
@@ -35,14 +35,14 @@ def propose(month: Month, options: Options) -> Proposal:
     meter = Meter(month, options.workers)
     workloads = meter.workloads(config, first.runtimes)
     system = config.system()
-    pool = Pool(threshold=tau, entry="move")
     sizes = np.array([queue.partition for queue in config.queues], dtype=np.int64)
     widest = np.zeros_like(sizes)
     for jobs in workloads:
         np.maximum.at(widest, jobs.queue, jobs.cores)
     original = meter.simulate(workloads, system)
+    rules = _rules(month, options, tau)
     pooled = options.carve == "live"
-    real = judge(meter, workloads, system, pool)
+    real = judge(meter, workloads, system, pooled_config(config, sizes, rules).system().pool)
     judged = real if pooled else judge(meter, workloads, system, None)
     ahead = AHEAD * options.workers
     fixed = [name for i, name in enumerate(month.base.names) if fixed_partition(month.base, i)]
@@ -72,11 +72,12 @@ def propose(month: Month, options: Options) -> Proposal:
             "weighted_wait": round(best.overall, 1),
         },
     ]
-    answer = pooled_config(config, done.sizes, tau) if done.steps else config
+    answer = pooled_config(config, done.sizes, rules) if done.steps else config
     if original.overall <= current < waits.overall:
         answer = config
         log.append({"step": "no pool", "why": "with it jobs wait longer than now, with dqr's partitions they do not"})
-    return Proposal(answer, log, why_not=first.why_not, runtimes=first.runtimes)
+    why_not = first.why_not or (BOTH_WAYS if answer.mode == "hybrid" and rules.entry == "either" else "")
+    return Proposal(answer, log, why_not=why_not, runtimes=first.runtimes)
 
 
 def threshold(month: Month, reference: str | None = None) -> tuple[float, str]:
@@ -91,13 +92,24 @@ def threshold(month: Month, reference: str | None = None) -> tuple[float, str]:
     return 0.5 * base.queue(reference).priority, reference
 
 
-def pooled_config(config: SiteConfig, sizes: Sizes, tau: float) -> SiteConfig:
-    """Return `config` with these partitions, and what they leave as a pool that a batch server can be told of."""
+def _rules(month: Month, options: Options, tau: float) -> PoolConfig:
+    """Say who may enter the pool and where jobs start then; what no option asks for is as in the present pool."""
+    present = month.base.pool or PoolConfig()
+    return PoolConfig(
+        threshold=tau,
+        entry=options.pool_entry,  # type: ignore[arg-type]
+        placement=options.pool_placement or present.placement,  # type: ignore[arg-type]
+        starving_first=present.starving_first,
+    )
+
+
+def pooled_config(config: SiteConfig, sizes: Sizes, rules: PoolConfig) -> SiteConfig:
+    """Return `config` with these partitions, and what they leave as a pool."""
     queues = tuple(
         queue.model_copy(update={"partition": int(size)}) for queue, size in zip(config.queues, sizes, strict=True)
     )
-    pool = PoolConfig(cores=config.machine.cores - int(sizes.sum()), threshold=tau, entry="move")
-    return config.replace(mode="hybrid", queues=queues, pool=pool)
+    cores = config.machine.cores - int(sizes.sum())
+    return config.replace(mode="hybrid", queues=queues, pool=rules.model_copy(update={"cores": cores}))
 
 
 def _story(done: Carving, config: SiteConfig, options: Options) -> list[dict[str, Any]]:

@@ -136,6 +136,7 @@ def test_what_the_options_are_unless_given_is_what_the_strategies_take(command):
         parameter = given[name]
         assert unless[name] == getattr(Options(), name), name
         if isinstance(parameter.type, click.Choice):
-            assert tuple(parameter.type.choices) == CHOICES[name]
+            unset = (None,) if unless[name] is None else ()
+            assert (*unset, *parameter.type.choices) == CHOICES[name]
     if command is not tune.command:
         assert unless["warmup_days"] == walk.WARMUP_DAYS

@@ -8,6 +8,7 @@ import pytest
 
 from parsim import Workload
 from qconf import strategies
+from qconf.config import PoolConfig
 from qconf.errors import InputError
 from qconf.strategies import NAMES, Options, propose
 from qconf.strategies.hybrid import threshold
@@ -320,7 +321,8 @@ def test_dqr_splits_by_real_runtime_for_study_only():
 
 
 @pytest.mark.parametrize(
-    "options", [{"split_on": "phase"}, {"order": "alphabet"}, {"carve": "up"}, {"reference": "no"}]
+    "options",
+    [{"split_on": "phase"}, {"order": "alphabet"}, {"carve": "up"}, {"pool_entry": "in"}, {"reference": "no"}],
 )
 def test_what_is_no_choice_is_refused(options):
     with pytest.raises(InputError, match="Choose among"):
@@ -358,6 +360,23 @@ def test_hybrid_carves_within_its_limits(carve, mode):
     assert pool == (end["cores"], "move")
     (other,) = steps(proposal, "true objective instead")
     assert other["weighted_wait"] <= round(dqr, 1)
+
+
+@pytest.mark.parametrize("placement", ["pool", "combined"])
+def test_hybrid_enters_its_pool_as_asked_or_as_configured(placement):
+    here = month(
+        three().replace(pool=PoolConfig(placement=placement, starving_first=True)), jobs=600, seed=0, span=6 * DAY
+    )
+    kept = propose("hybrid", here, Options(samples=30, chunk=2))
+    assert (kept.config.mode, kept.config.pool.entry, kept.why_not) == ("hybrid", "move", "")
+    assert (kept.config.pool.placement, kept.config.pool.starving_first) == (placement, True)
+    asked = propose("hybrid", here, Options(samples=30, chunk=2, pool_entry="either", pool_placement="pool"))
+    assert (asked.config.pool.entry, asked.config.pool.placement) == ("either", "pool")
+    assert "PBS holds it in one queue" in asked.why_not
+    schedule = asked.simulate(here)
+    assert not asked.verify(here, schedule)
+    (end,) = steps(asked, "pool")
+    assert here.weighted_wait(asked.config) == pytest.approx(end["weighted_wait"], abs=0.1)
 
 
 def test_dqr_splits_the_first_part_again_as_long_as_it_helps():
