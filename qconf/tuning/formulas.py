@@ -1,26 +1,38 @@
 """A small family of waiting-list orders that PBS can express, and how to choose one of it from a noisy month.
 
-``(eligible_time + a * walltime) / walltime ** b * ncpus ** -g * (1 + (eligible_time / c) ** 2)``: the expansion factor
-with a taste for short and for narrow jobs, and an impatience that in the end lets nobody wait much longer than c. Month
-to month few parameters travel: the family is small, its scores are smoothed by a quadratic surface over the parameters
-(neighbours differ by the chance of who met whom), and parameters far from a good general one pay for their distance.
-Where many months are known, what they have in common is followed where it has foretold better than the last one alone.
+``(1 + (eligible_time / patience) ** 2.5 * (ncpus / eighth) ** breadth) / walltime ** length / ncpus ** width``: of
+those who come, short and narrow jobs go first; who has waited for longer than jobs of his walltime can be asked to goes
+ahead of them, wide jobs sooner. That patience grows with the walltime is Argonne's utility function (WFP3, ``(wait /
+walltime) ** 3 * cores``): with one that is as long for every job, short ones wait longer and long ones not less.
+
+Month to month few parameters travel: the family is small, its scores are smoothed by a quadratic surface over the
+parameters (neighbours differ by the chance of who met whom), and parameters far from a good general one pay for their
+distance. Where many months are known, what they have in common is followed where it has foretold better than the last
+one alone.
+
+References
+----------
+Tang, Lan, Desai and Buettner, "Fault-aware, utility-based job scheduling on Blue Gene/P systems", Cluster 2009.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass, replace
 from itertools import combinations_with_replacement, pairwise, product
 
 import numpy as np
 from numpy.typing import NDArray
 
-AGES = (0.3, 1.0, 3.0)  # a: how much of its walltime a job has waited when it comes
-LENGTHS = (1.0, 1.3, 1.6, 2.0, 2.4)  # b: how much shorter jobs are preferred; 1 is the expansion factor
-WIDTHS = (0.0, 0.15, 0.3, 0.5)  # g: how much narrower jobs are preferred
-PATIENCE = (None, 96, 48, 36)  # c: hours after which waiting itself makes a job more urgent
-DISTANCE = 0.04  # what a standard deviation away from `GENERAL` costs, squared, in log score
+LENGTHS = (0.2, 0.6, 1.0)  # how much shorter jobs are preferred when they come
+WIDTHS = (0.0, 0.35, 0.7)  # how much narrower jobs are
+PATIENCE = (7.5, 15, 30)  # hours for which a job of ten hours on an eighth of the machine waits like any other
+GROWTHS = (0.8, 1.0, 1.2)  # how patience grows with the walltime; 1 in proportion
+BREADTHS = (0.4, 0.8, 1.2)  # how much sooner wide jobs go ahead, once they have waited
+POWER = 2.5  # power of the multiples that a job has waited
+LONG = 36000  # the walltime that patience is told for, seconds
+WIDE = 8  # the part of the machine that it is told for
+DISTANCE = 0.12  # what a standard deviation away from `GENERAL` costs, squared, in log score
 RIDGE = 1e-3
 LEAD = 0.2  # log score by which all months together must have foretold better than the last alone, summed
 
@@ -29,34 +41,44 @@ LEAD = 0.2  # log score by which all months together must have foretold better t
 class Order:
     """One member of the family."""
 
-    age: float = 1.0
-    length: float = 2.0
-    width: float = 0.15
-    patience: int | None = 48
+    length: float = 0.6
+    width: float = 0.35
+    patience: float = 15
+    growth: float = 1.0
+    breadth: float = 0.8
 
-    def formula(self, *, weighted: bool = False) -> str:
-        """Write it as a formula of names that PBS's job_sort_formula knows; `weighted` by the queues' priorities."""
-        age = "walltime" if self.age == 1 else f"{self.age:g} * walltime"
-        text = f"(eligible_time + {age}) / max(walltime, 1) ** {self.length:g}"
+    def formula(self, cores: int, *, weighted: bool = False) -> str:
+        """Write it as a formula of names that PBS's job_sort_formula knows.
+
+        Parameters
+        ----------
+        cores : int
+            Of the machine.
+        weighted : bool
+            Multiply by the priorities of the queues.
+        """
+        patience = f"{self.patience * 3600 / LONG:g} * max(walltime, 1)"
+        if self.growth != 1:
+            patience = f"{self.patience * 3600:g} * (max(walltime, 1) / {LONG}) ** {self.growth:g}"
+        waited = f"(eligible_time / ({patience})) ** {POWER:g} * (ncpus / {cores / WIDE:g}) ** {self.breadth:g}"
+        text = f"(1 + {waited}) / max(walltime, 1) ** {self.length:g}"
         if self.width:
-            text += f" * ncpus ** -{self.width:g}"
-        if self.patience is not None:
-            text += f" * (1 + (eligible_time / {self.patience * 3600}) ** 2)"
+            text += f" / ncpus ** {self.width:g}"
         return f"queue_priority * {text}" if weighted else text
 
 
-#: Good on every public log that it was tried on, with nothing tuned.
+#: Good on every log that it was tried on, with nothing tuned.
 GENERAL = Order()
 
 
 def family() -> list[Order]:
     """Return all members."""
-    return [Order(a, b, g, c) for a, b, g, c in product(AGES, LENGTHS, WIDTHS, PATIENCE)]
+    return [Order(*each) for each in product(LENGTHS, WIDTHS, PATIENCE, GROWTHS, BREADTHS)]
 
 
 def _features(orders: Sequence[Order]) -> NDArray[np.float64]:
-    """Parameters, each with mean 0 and deviation 1, shape (members, 4)."""
-    raw = np.array([[np.log(o.age), o.length, o.width, 0.0 if o.patience is None else o.patience**-2] for o in orders])
+    """Parameters, patience by its logarithm, each with mean 0 and deviation 1, shape (members, 5)."""
+    raw = np.array([astuple(replace(order, patience=np.log(order.patience))) for order in orders])
     scaled: NDArray[np.float64] = (raw - raw.mean(axis=0)) / raw.std(axis=0)
     return scaled
 
