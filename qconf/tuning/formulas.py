@@ -66,6 +66,15 @@ class Order:
             text += f" / ncpus ** {self.width:g}"
         return f"queue_priority * {text}" if weighted else text
 
+    def meaning(self) -> str:
+        """Say in words what it does, but for the priorities of queues."""
+        first = "short and narrow jobs first" if self.width else "short jobs first"
+        waited = f"{self.patience * 3600 / LONG:g} times its walltime"
+        if self.growth != 1:
+            less = "more than in proportion" if self.growth > 1 else "less than in proportion"
+            waited = f"{self.patience:g} h with a walltime of {LONG // 3600} h, with another {less}"
+        return f"{first}; a job counts twice when it has waited {waited}, and soon many times, a wide one sooner"
+
 
 #: Good on every log that it was tried on, with nothing tuned.
 GENERAL = Order()
@@ -74,6 +83,12 @@ GENERAL = Order()
 def family() -> list[Order]:
     """Return all members."""
     return [Order(*each) for each in product(LENGTHS, WIDTHS, PATIENCE, GROWTHS, BREADTHS)]
+
+
+def meaning(formula: str, cores: int) -> str:
+    """Say in words what a member's formula does on a machine of so many cores; empty of any other."""
+    text = formula.removeprefix("queue_priority * ")
+    return next((order.meaning() for order in family() if order.formula(cores) == text), "")
 
 
 def _features(orders: Sequence[Order]) -> NDArray[np.float64]:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from parsim import System, Workload, simulate
-from qconf.tuning.formulas import GENERAL, Order, family, lead, remoteness, smooth
+from qconf.tuning.formulas import GENERAL, Order, family, lead, meaning, remoteness, smooth
 
 
 def test_members_differ_and_the_general_one_is_among_them():
@@ -80,3 +80,14 @@ def test_lead_is_what_all_months_foretold_better_than_the_last_alone():
     assert lead([steady, odd, odd], free) == pytest.approx(-0.1)  # where all still choose the first
     # What costs 0.5 is not chosen after one month, but after two: the more months there are, the less it counts.
     assert lead([steady, steady, steady], np.array([0.5, 0.0])) == pytest.approx(0.3)
+
+
+def test_every_member_says_what_it_does_and_no_other_formula_is_taken_for_one():
+    words = meaning(GENERAL.formula(128), 128)
+    assert words.startswith("short and narrow jobs first; a job counts twice when it has waited 1.5 times its walltime")
+    assert meaning(GENERAL.formula(128, weighted=True), 128) == words
+    told = {order: meaning(order.formula(100), 100) for order in family()}
+    assert all(told.values())
+    assert len(set(told.values())) == 2 * 3 * 3  # whether narrow ones go first, patience and its growth are told
+    assert meaning("eligible_time", 100) == ""
+    assert meaning(GENERAL.formula(128), 100) == ""
