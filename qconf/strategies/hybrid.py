@@ -76,7 +76,7 @@ def propose(month: Month, options: Options) -> Proposal:
     if original.overall <= current < waits.overall:
         answer = config
         log.append({"step": "no pool", "why": "with it jobs wait longer than now, with dqr's partitions they do not"})
-    why_not = first.why_not or (BOTH_WAYS if answer.mode == "hybrid" and rules.entry == "either" else "")
+    why_not = first.why_not or (BOTH_WAYS if rules.entry == "either" else "")  # on any part of a history, pool or not
     return Proposal(answer, log, why_not=why_not, runtimes=first.runtimes)
 
 
@@ -93,7 +93,7 @@ def threshold(month: Month, reference: str | None = None) -> tuple[float, str]:
 
 
 def _rules(month: Month, options: Options, tau: float) -> PoolConfig:
-    """Say who may enter the pool and where jobs start then; what no option asks for is as in the present pool."""
+    """Say who may enter the pool and how, and where jobs start then; what no option tells is as in the present pool."""
     present = month.base.pool or PoolConfig()
     return PoolConfig(
         threshold=tau,

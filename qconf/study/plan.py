@@ -21,7 +21,7 @@ BEGINNINGS = (0, 5, 10, 15, 20, 25)
 CHOSEN = ("fcfs-easy", "lxf-easy", "auto")
 #: The expansion factor with a taste for short jobs: one order for every log, nothing tuned.
 FIXED = "(eligible_time + walltime) / max(walltime, 1) ** 1.3"
-#: The paper to the letter where `qconf` unless told does what PBS can, and looks at the pool in use.
+#: How the paper carves and fills the pool. Unless told, `qconf` looks at the pool in use and does what PBS can.
 PAPER: dict[str, Any] = {"carve": "partitions", "pool_entry": "either"}
 #: A slack that leaves many divisions, so that what is asked of the surrogates shows.
 WIDE = 0.8

@@ -1,9 +1,10 @@
 """A small family of waiting-list orders that PBS can express, and how to choose one of it from a noisy month.
 
-``(1 + (eligible_time / patience) ** 2.5 * (ncpus / eighth) ** breadth) / walltime ** length / ncpus ** width``: of
-those who come, short and narrow jobs go first; who has waited for longer than jobs of his walltime can be asked to goes
-ahead of them, wide jobs sooner. That patience grows with the walltime is Argonne's utility function (WFP3, ``(wait /
-walltime) ** 3 * cores``): with one that is as long for every job, short ones wait longer and long ones not less.
+``(1 + (eligible_time / patience) ** 2.5 * (ncpus / eighth) ** urgency) / walltime ** length / ncpus ** width``: of
+those who come, short and narrow jobs go first; who has waited for as long as jobs of his walltime can be asked to
+counts twice, and soon many times, wide jobs sooner. That patience grows with the walltime is Argonne's utility function
+(WFP3, ``(wait / walltime) ** 3 * cores``): with one that is as long for every job, short ones wait longer and long ones
+not less.
 
 Month to month few parameters travel: the family is small, its scores are smoothed by a quadratic surface over the
 parameters (neighbours differ by the chance of who met whom), and parameters far from a good general one pay for their
@@ -26,12 +27,12 @@ from numpy.typing import NDArray
 
 LENGTHS = (0.2, 0.6, 1.0)  # how much shorter jobs are preferred when they come
 WIDTHS = (0.0, 0.35, 0.7)  # how much narrower jobs are
-PATIENCE = (7.5, 15, 30)  # hours for which a job of ten hours on an eighth of the machine waits like any other
+PATIENCE = (7.5, 15, 30)  # hours after which a job of ten hours on an eighth of the machine counts twice
 GROWTHS = (0.8, 1.0, 1.2)  # how patience grows with the walltime; 1 in proportion
-BREADTHS = (0.4, 0.8, 1.2)  # how much sooner wide jobs go ahead, once they have waited
+URGENCIES = (0.4, 0.8, 1.2)  # how much sooner wide jobs do
 POWER = 2.5  # power of the multiples that a job has waited
 LONG = 36000  # the walltime that patience is told for, seconds
-WIDE = 8  # the part of the machine that it is told for
+SHARE = 8  # the part of the machine that it is told for: an eighth
 DISTANCE = 0.12  # what a standard deviation away from `GENERAL` costs, squared, in log score
 RIDGE = 1e-3
 LEAD = 0.2  # log score by which all months together must have foretold better than the last alone, summed
@@ -45,7 +46,7 @@ class Order:
     width: float = 0.35
     patience: float = 15
     growth: float = 1.0
-    breadth: float = 0.8
+    urgency: float = 0.8
 
     def formula(self, cores: int, *, weighted: bool = False) -> str:
         """Write it as a formula of names that PBS's job_sort_formula knows.
@@ -60,7 +61,7 @@ class Order:
         patience = f"{self.patience * 3600 / LONG:g} * max(walltime, 1)"
         if self.growth != 1:
             patience = f"{self.patience * 3600:g} * (max(walltime, 1) / {LONG}) ** {self.growth:g}"
-        waited = f"(eligible_time / ({patience})) ** {POWER:g} * (ncpus / {cores / WIDE:g}) ** {self.breadth:g}"
+        waited = f"(eligible_time / ({patience})) ** {POWER:g} * (ncpus / {cores / SHARE:g}) ** {self.urgency:g}"
         text = f"(1 + {waited}) / max(walltime, 1) ** {self.length:g}"
         if self.width:
             text += f" / ncpus ** {self.width:g}"
@@ -76,13 +77,13 @@ class Order:
         return f"{first}; a job counts twice when it has waited {waited}, and soon many times, a wide one sooner"
 
 
-#: Good on every log that it was tried on, with nothing tuned.
+#: Chosen on several logs together (``python -m tests.benchmarks.general``), for no site in particular.
 GENERAL = Order()
 
 
 def family() -> list[Order]:
     """Return all members."""
-    return [Order(*each) for each in product(LENGTHS, WIDTHS, PATIENCE, GROWTHS, BREADTHS)]
+    return [Order(*each) for each in product(LENGTHS, WIDTHS, PATIENCE, GROWTHS, URGENCIES)]
 
 
 def meaning(formula: str, cores: int) -> str:

@@ -322,7 +322,14 @@ def test_dqr_splits_by_real_runtime_for_study_only():
 
 @pytest.mark.parametrize(
     "options",
-    [{"split_on": "phase"}, {"order": "alphabet"}, {"carve": "up"}, {"pool_entry": "in"}, {"reference": "no"}],
+    [
+        {"split_on": "phase"},
+        {"order": "alphabet"},
+        {"carve": "up"},
+        {"pool_entry": "in"},
+        {"pool_placement": "out"},
+        {"reference": "no"},
+    ],
 )
 def test_what_is_no_choice_is_refused(options):
     with pytest.raises(InputError, match="Choose among"):
@@ -362,6 +369,14 @@ def test_hybrid_carves_within_its_limits(carve, mode):
     assert other["weighted_wait"] <= round(dqr, 1)
 
 
+def test_a_pool_that_pbs_cannot_do_bars_hybrid_even_where_none_is_carved():
+    """What was learned from another part of the history has one, and is what was judged."""
+    here = month(three(), jobs=600, seed=0, span=6 * DAY)
+    proposal = propose("hybrid", here, Options(samples=30, chunk=2, carve="partitions", pool_entry="either"))
+    assert proposal.config.mode == "partitioned"
+    assert "PBS holds it in one queue" in proposal.why_not
+
+
 @pytest.mark.parametrize("placement", ["pool", "combined"])
 def test_hybrid_enters_its_pool_as_asked_or_as_configured(placement):
     here = month(
@@ -370,8 +385,9 @@ def test_hybrid_enters_its_pool_as_asked_or_as_configured(placement):
     kept = propose("hybrid", here, Options(samples=30, chunk=2))
     assert (kept.config.mode, kept.config.pool.entry, kept.why_not) == ("hybrid", "move", "")
     assert (kept.config.pool.placement, kept.config.pool.starving_first) == (placement, True)
-    asked = propose("hybrid", here, Options(samples=30, chunk=2, pool_entry="either", pool_placement="pool"))
-    assert (asked.config.pool.entry, asked.config.pool.placement) == ("either", "pool")
+    other = {"pool": "combined", "combined": "pool"}[placement]
+    asked = propose("hybrid", here, Options(samples=30, chunk=2, pool_entry="either", pool_placement=other))
+    assert (asked.config.pool.entry, asked.config.pool.placement) == ("either", other)
     assert "PBS holds it in one queue" in asked.why_not
     schedule = asked.simulate(here)
     assert not asked.verify(here, schedule)

@@ -38,7 +38,7 @@ def first(order, *, submit, cores, walltime):
     return int(np.argmin(start[1:]))
 
 
-SLOW = {"length": 0.0, "width": 0.0, "patience": 1000, "growth": 0.0, "breadth": 0.0}
+SLOW = {"length": 0.0, "width": 0.0, "patience": 1000, "growth": 0.0, "urgency": 0.0}
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ SLOW = {"length": 0.0, "width": 0.0, "patience": 1000, "growth": 0.0, "breadth":
     [
         ("length", 0.0, 1.0, {"submit": [10, 20], "cores": [8, 8], "walltime": [5000, 500]}),
         ("width", 0.0, 0.7, {"submit": [10, 20], "cores": [8, 5], "walltime": [5000, 5000]}),
-        ("breadth", 0.0, 1.0, {"submit": [10, 20], "cores": [5, 8], "walltime": [5000, 5000]}),
+        ("urgency", 0.0, 1.0, {"submit": [10, 20], "cores": [5, 8], "walltime": [5000, 5000]}),
     ],
 )
 def test_parameters_prefer_what_they_are_called_after(parameter, before, after, jobs):
