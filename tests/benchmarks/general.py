@@ -1,10 +1,10 @@
 """Where `auto`'s general order comes from, and how good one is that was chosen without the log that judges it.
 
-``python -m tests.benchmarks.general [orders]``. Orders of `auto`'s shape with parameters from a wide range (400 unless
+``python -m tests.benchmarks.general [orders]``. Orders of `auto`'s shape with parameters from a wide range (256 unless
 told) are simulated, each fixed over all judged periods of every log, as the walk-forward judges: the public logs, the
 generated months and a log of Lublin's model. Ratios are of means over the periods, to ``fcfs-easy``. For each log are
-shown the ten orders that are best on the other logs together, the ten best on all, and the general order, with those
-next to it since single orders scatter by chance.
+shown the ten orders that are best on the other logs together, the ten best on all, and the general order, each the mean
+with those next to it since single orders scatter by chance; and which parameters the ten have.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import sys
 import tempfile
 from collections.abc import Iterator
-from dataclasses import astuple
+from dataclasses import astuple, fields
 from pathlib import Path
 
 import numpy as np
@@ -101,12 +101,20 @@ def main(count: int) -> None:
     table = np.array(found)
     scores = np.log(table) @ weights("mean-wait") + STEEP * np.maximum(np.log(table[..., 2] / TOLERATED), 0)
     print(f"{'':10} {'best on the others':>22} {'best on all':>22} {'about the general one':>22}")
+    everywhere = np.argsort(scores.mean(axis=0))[:BEST]
     for i, name in enumerate(names):
         others = np.argsort(np.delete(scores, i, axis=0).mean(axis=0))[:BEST]
-        everywhere = np.argsort(scores.mean(axis=0))[:BEST]
         rows = (table[i, others].mean(axis=0), table[i, everywhere].mean(axis=0), around[i])
         print(f"{name:10} " + " ".join(f"{' / '.join(f'{value:.3f}' for value in row):>22}" for row in rows))
+        print(f"{'':10} the ten best on the others: {_middle(orders, others)}")
+    print(f"the ten best on all: {_middle(orders, everywhere)}")
+
+
+def _middle(orders: list[Order], which: NDArray[np.int64]) -> str:
+    values = np.median([astuple(orders[i]) for i in which], axis=0)
+    names = (each.name for each in fields(Order))
+    return ", ".join(f"{name} {value:.2f}" for name, value in zip(names, values, strict=True))
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 400)
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 256)
