@@ -62,9 +62,10 @@ class Order:
         if self.growth != 1:
             patience = f"{self.patience * 3600:g} * (max(walltime, 1) / {LONG}) ** {self.growth:g}"
         waited = f"(eligible_time / ({patience})) ** {POWER:g} * (ncpus / {cores / SHARE:g}) ** {self.urgency:g}"
-        text = f"(1 + {waited}) / max(walltime, 1) ** {self.length:g}"
+        size = f"max(walltime, 1) ** {self.length:g}"
         if self.width:
-            text += f" / ncpus ** {self.width:g}"
+            size = f"({size} * ncpus ** {self.width:g})"
+        text = f"(1 + {waited}) / {size}"
         return f"queue_priority * {text}" if weighted else text
 
     def meaning(self) -> str:

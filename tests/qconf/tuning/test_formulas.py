@@ -18,7 +18,7 @@ def test_members_differ_and_the_general_one_is_among_them():
 PLAIN = "(1 + (eligible_time / (1 * max(walltime, 1))) ** 2.5 * (ncpus / 8) ** 0.4) / max(walltime, 1) ** 1"
 NARROW = (
     "(1 + (eligible_time / (144000 * (max(walltime, 1) / 36000) ** 0.7)) ** 2.5 * (ncpus / 12.5) ** 1.2)"
-    " / max(walltime, 1) ** 0.2 / ncpus ** 0.7"
+    " / (max(walltime, 1) ** 0.2 * ncpus ** 0.7)"
 )
 
 
