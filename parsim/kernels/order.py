@@ -143,7 +143,7 @@ def interpret(code, constants, columns, jobs, eligible, stack, count):
 
 @njit(cache=True, nogil=True, error_model="numpy", forceinline=True, _nrt=False)
 def _half(x):
-    """Return x to the 2.5, three times as fast as C's power: NaN of what is negative."""
+    """Return x to the 2.5 without C's slower power; NaN of what is negative."""
     return _defined(x * x * math.sqrt(x)) if x >= 0.0 else np.nan
 
 

@@ -33,7 +33,7 @@ TOLERATED = 1.5  # times the longest wait of `_first_come`, beyond which the lon
 STEEP = 1.0  # what the logarithm of what is beyond costs, in log score
 MARGIN = 0.25  # by which what is more complicated must be better, in log score: the best of twenty in a noisy month
 TRIED = 8  # best orders that are tried with priorities
-ROUNDS = 9  # of raising priorities: after more, whole numbers up to 1023 no longer tell their ratios
+ROUNDS = 8  # of raising priorities
 SPARE = 0.1  # what tails shorter than need be may cost, in log score
 RAISE = 1.8  # what a queue's priority is multiplied by when its tails are too long
 POOLS = (0.0, 0.25, 0.5, 0.75, 0.9)  # shares of the machine in the common pool; 0 is partitions alone
@@ -142,20 +142,20 @@ class _Search:
         scores = rated + costs / used
         ranking = np.argsort(scores, kind="stable")[:TRIED]
         first = orders[ranking[0]]
-        config = _ordered(self.base, first, self.priorities)
         found = measured[ranking[0]].aims[0] / np.maximum(self.before.aims[0], 1.0)
         self.log.append(
             {
                 "step": "orders",
                 "tried": len(orders),
                 **({"months": used, "foretold": round(foretold, 4)} if self.month.earlier else {}),
-                "best": config.order,
+                "best": first.formula(weighted=self.pinned),
                 "score": round(float(scores[ranking[0]]), 4),
                 "general_score": round(float(scores[orders.index(GENERAL)]), 4),
                 "wait_ratio": round(float(found[0]), 4),
                 "slowdown_ratio": round(float(found[1]), 4),
             }
         )
+        config = _ordered(self.base, first, self.priorities)
         best = replace(self.judge("best order", config, measured[ranking[0]]), smoothed=float(rated[ranking[0]]))
         if not self.guard or self.pinned or not best.broken.any():
             return best
@@ -166,7 +166,7 @@ class _Search:
         system = plain.system()
 
         def simulated() -> list[_Measure]:
-            formulas = [order.formula(plain.machine.cores, weighted=self.pinned) for order in family()]
+            formulas = [order.formula(weighted=self.pinned) for order in family()]
             jobs = [(month, month.workload, replace(system, order=formula)) for formula in formulas]
             return side_by_side(self.workers, _measure, jobs)
 
@@ -182,10 +182,10 @@ class _Search:
         kept: list[tuple[_Candidate, Order, NDArray[np.float64]]] = []
         for _ in range(ROUNDS):
             configs = [
-                _ordered(self.base, order, w if (w > 1).any() else None)
+                (order.formula(), _ordered(self.base, order, w if (w > 1).any() else None))
                 for order, w in zip(orders, raised, strict=True)
             ]
-            found = self.simulate((config.order, config) for config in configs)
+            found = self.simulate(configs)
             tried = [
                 (candidate, order, w)
                 for candidate, order, w in zip(found, orders, raised, strict=True)
@@ -330,7 +330,7 @@ def _ordered(base: SiteConfig, order: Order, priorities: NDArray[np.float64] | N
     return base.replace(
         queues=tuple(queues),
         mode="shared",
-        order=order.formula(base.machine.cores, weighted=priorities is not None),
+        order=order.formula(weighted=priorities is not None),
         backfill=True,
         pool=None,
     )
