@@ -36,7 +36,7 @@ def command(*, quick: bool, out: Path, traces: Path, work: Path | None, workers:
     """Judge every strategy on generated months and on public logs, and write what came out as study.md."""
     work = work or ROOT / "reports" / ("study-quick" if quick else "study")
     work.mkdir(parents=True, exist_ok=True)
-    options = Options(workers=workers)
+    options = Options(workers=workers, **plan.PAPER)
 
     def tell(text: str) -> None:
         end = "\r" if sys.stderr.isatty() else "\n"

@@ -105,6 +105,8 @@ def parameters(options: Options) -> str:
     """Write the parameters as the paper's Table III does, with ours where the paper has none."""
     reference = options.reference or "the queue with most core-seconds"
     split_on = {"walltime": "walltime, which a scheduler can enforce", "runtime": "real run time"}[options.split_on]
+    judged = {"partitions": "the partitions without it", "live": "partitions and pool"}[options.carve]
+    entry = {"either": "starts where it can first", "move": "leaves its partition's list"}[options.pool_entry]
     rows = (
         ("samples of partition sets", "100", str(options.samples)),
         ("epochs and their weights", "3 of 10 days: 1/3, 2/3, 3/3", ", ".join(f"{w:.3g}" for w in options.weights)),
@@ -115,6 +117,8 @@ def parameters(options: Options) -> str:
         ("degPercent", "30 %", f"{100 * options.degradation:g} %"),
         ("tau", "half the priority of `medium`", f"half the priority of {reference}"),
         ("dqr splits by", "run time", split_on),
+        ("a chunk is judged by", "the partitions without it", judged),
+        ("a job that may enter the pool", "starts where it can first", entry),
     )
     told = table(["parameter", "paper", "here"], rows, left=3)
     return "\n".join(["### Parameters (the paper's Table III)\n", told, ""])

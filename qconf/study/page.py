@@ -34,7 +34,9 @@ fill the machine and are not counted. `static` learns from the first month and n
 months so far have in common. Nothing of a judged
 month reaches the tuning. Ratios are of means over the months; "worse" is the share of months with a longer mean
 wait than under `fcfs-easy`; "no answer" are the months in which a strategy did not apply and the current
-configuration stood in. Times are hours. Utilization is that while jobs arrive.
+configuration stood in. Times are hours. Utilization is that while jobs arrive. `hybrid` carves and fills
+its pool as the paper does, which PBS cannot follow; what `qconf` does unless told otherwise is under "What the
+settings do".
 """
 QUICK = """\
 **This is the quick study**: {months} months of each log and {sensitivity} for the effect of settings, so single
@@ -84,6 +86,7 @@ def _generated(found: Outcome, options: Options) -> str:
         "### All strategies\n",
         _strategies(found),
         _surrogates(found),
+        _queues(found),
         monthly.pairs(found, _changes),
         monthly.tables(found),
     ]
@@ -167,12 +170,22 @@ def _surrogates(found: Outcome) -> str:
     return "\n".join(out) + ("\n" if out else "")
 
 
-def _steps(found: Outcome, name: str) -> list[dict[str, Any]]:
-    """List the entries of this name in dp-nlp's logs."""
+def _queues(found: Outcome) -> str:
+    """Say what dqr did to the queues."""
+    splits, merges = (_steps(found, name, "dqr") for name in ("split", "merge"))
+    kept, joined = (sum(bool(step["kept"]) for step in steps) for steps in (splits, merges))
+    if not splits:
+        return ""
+    text = f"dqr kept {kept} of the {len(splits)} splits that it looked at, and {joined} of {len(merges)} merges."
+    return text + ("\n" if kept else " Without a split it does not matter in which order it visits the queues.\n")
+
+
+def _steps(found: Outcome, name: str, strategy: str = "dp-nlp") -> list[dict[str, Any]]:
+    """List the entries of this name in a strategy's logs."""
     return [
         step
         for verdict in found.verdicts
-        if verdict.strategy == "dp-nlp"
+        if verdict.strategy == strategy
         for step in verdict.decisions
         if step.get("step") == name
     ]

@@ -26,6 +26,8 @@ ROOT = Path(__file__).resolve().parents[2]
 GENERATED = "generated"
 #: ``current`` is ``shared`` in all of the study's configurations.
 STRATEGIES = tuple(name for name in NAMES if name != "current")
+#: Strategies whose decisions the page tells of.
+TOLD = ("dp-nlp", "dqr")
 
 
 @dataclass(frozen=True)
@@ -156,7 +158,7 @@ def _keep(verdict: Verdict) -> dict[str, Any]:
         "strategy": verdict.strategy,
         "overall": verdict.summary.overall,
         "instead": verdict.instead,
-        "decisions": verdict.decisions if verdict.strategy == "dp-nlp" else [],
+        "decisions": verdict.decisions if verdict.strategy in TOLD else [],
         "seconds": verdict.seconds,
     }
 

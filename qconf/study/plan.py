@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 from qconf.strategies import Options
 from qconf.study.pieces import GENERATED, Piece
@@ -20,6 +21,8 @@ BEGINNINGS = (0, 5, 10, 15, 20, 25)
 CHOSEN = ("fcfs-easy", "lxf-easy", "auto")
 #: The expansion factor with a taste for short jobs: one order for every log, nothing tuned.
 FIXED = "(eligible_time + walltime) / max(walltime, 1) ** 1.3"
+#: How the paper carves and fills the pool. Unless told, `qconf` looks at the pool in use and does what PBS can.
+PAPER: dict[str, Any] = {"carve": "partitions", "pool_entry": "either"}
 #: A slack that leaves many divisions, so that what is asked of the surrogates shows.
 WIDE = 0.8
 
@@ -101,7 +104,12 @@ def sensitivity(options: Options, *, quick: bool) -> list[Piece]:
     changes += [("tau_util 0.8", {"tau_util": 0.8})]
     changes += [("split on what jobs ran, not on walltime", {"split_on": "runtime"})]
     changes += [("dqr visits queues at random", {"order": "random"})]
-    changes += [("carving judged by partitions", {"carve": "partitions"})]
+    changes += [
+        ("carving judged with the pool in use", {"carve": "live"}),
+        ("a job enters the pool for good, as PBS can", {"pool_entry": "move"}),
+        ("both, as `qconf` does unless told", {"carve": "live", "pool_entry": "move"}),
+        ("a job may have cores of partition and pool", {"pool_placement": "combined"}),
+    ]
     changes += [("slack 0", {"slack": 0.0})]
     for slack in (Options.slack, WIDE):
         at = "" if slack == Options.slack else f"slack {slack:g}, "

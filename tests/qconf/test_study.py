@@ -142,6 +142,24 @@ def test_every_pair_of_the_paper_is_shown_month_by_month():
     drawn = monthly.figures(found)
     assert all(f"(figures/{name})" in shown and svg.startswith("<?xml") for name, svg in drawn.items())
     assert "| degPercent | 30 % | 10 % |" in monthly.parameters(Options(degradation=0.1))
+    letter = "| a job that may enter the pool | starts where it can first | starts where it can first |"
+    assert letter in monthly.parameters(Options(**plan.PAPER))
+    assert letter not in monthly.parameters(Options())
+
+
+@pytest.mark.parametrize(("kept", "said"), [(False, "kept 0 of the 2 splits"), (True, "kept 1 of the 2 splits")])
+def test_says_what_dqr_did_to_the_queues(kept, said):
+    found = outcome({"dp-nlp": [1], "dqr": [1]})
+    assert page._queues(found) == ""
+    found.verdicts[1].decisions[:] = [
+        {"step": "split", "kept": kept},
+        {"step": "split", "kept": False, "why": "a job would have no place"},
+        {"step": "merge", "kept": True},
+    ]
+    text = page._queues(found)
+    assert said in text
+    assert "1 of 1 merges" in text
+    assert ("does not matter" in text) is not kept
 
 
 def test_says_plainly_when_partitioning_is_a_bad_idea():
@@ -155,7 +173,7 @@ def test_says_plainly_when_partitioning_is_a_bad_idea():
 
 
 def test_the_plan_has_every_setting_once():
-    found = plan.sensitivity(Options(), quick=False)
+    found = plan.sensitivity(Options(**plan.PAPER), quick=False)
     assert len({piece.what for piece in found}) == len({piece.options for piece in found}) == len(found)
     assert len({piece.name for piece in found}) == len(found)
     assert all((ROOT / "configs" / piece.config).is_file() for piece in plan.logs(Options(), quick=True))

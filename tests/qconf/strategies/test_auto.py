@@ -8,7 +8,8 @@ import pytest
 from parsim import System, Workload, metrics, simulate
 from qconf.export.order import formula, scale
 from qconf.strategies import Options, auto, propose
-from qconf.tuning.formulas import DISTANCE, GENERAL, Order, family, remoteness, smooth
+from qconf.tuning import formulas
+from qconf.tuning.formulas import GENERAL, Order, family, remoteness, smooth
 from qconf.tuning.judging import touched
 from qconf.tuning.month import Month
 from qconf.tuning.rating import log_ratios, weights
@@ -60,7 +61,7 @@ def test_gains_and_says_how():
     proposal = propose("auto", here)
     assert here.simulate(proposal.config).wait.mean() < 0.8 * here.simulate(here.base).wait.mean()
     found = proposal.decisions[0]
-    assert (found["step"], found["tried"]) == ("orders", 240)
+    assert (found["step"], found["tried"]) == ("orders", 243)
     assert proposal.config.order == found["best"]
     assert formula(proposal.config, scale(proposal.config.queues))[0]
     assert "long on at most 60 % of the cores" in {d.get("with") for d in proposal.decisions}
@@ -83,14 +84,15 @@ def by_hand(months, used, steep=0.0, tolerated=1.0):
     for each in months[-used:]:
         w = each.workload
         jobs = Workload(w.submit, w.cores, w.runtime, w.walltime)
-        found = [simulate(jobs, System.single(64, order=order.formula())) for order in orders]
+        found = [simulate(jobs, System.single(64, order=order.formula(64))) for order in orders]
         found.append(each.simulate(each.base))
         rows = [[s.wait.mean(), metrics.bounded_slowdown(s).mean(), s.wait.max()] for s in found]
         surfaces.append(smooth(orders, log_ratios(np.array(rows[:-1]), np.array(rows[-1]))))
     surface = np.mean(surfaces, axis=0)
-    scores = surface @ weights("mean-wait") + DISTANCE * remoteness(orders) / used
+    jobs = np.mean([len(each) for each in months])
+    scores = surface @ weights("mean-wait") + formulas.DISTANCE * formulas.JOBS / jobs * remoteness(orders) / used
     scores += steep * np.maximum(surface[:, 2] - np.log(tolerated), 0)
-    return orders[int(np.argmin(scores))].formula()
+    return orders[int(np.argmin(scores))].formula(64)
 
 
 @pytest.mark.parametrize(("least", "used"), [(np.inf, 1), (-np.inf, 3)])
@@ -98,6 +100,7 @@ def test_earlier_months_decide_once_they_have_foretold_better(monkeypatch, least
     base = first_come()
     months = [month(base, jobs=250, seed=seed, span=2 * DAY, only=[0, 0, 1, 2]) for seed in (1, 2, 3)]
     monkeypatch.setattr("qconf.strategies.auto.LEAD", least)
+    monkeypatch.setattr(formulas, "JOBS", 250)
     here = replace(months[-1], earlier=tuple(months[:-1]))
     found = propose("auto", here).decisions[0]
     assert (found["months"], found["best"]) == (used, by_hand(months, used))
@@ -108,6 +111,7 @@ def test_earlier_months_decide_once_they_have_foretold_better(monkeypatch, least
 def test_longest_waits_far_beyond_those_of_fcfs_easy_cost_more(monkeypatch):
     here = month(first_come(), jobs=250, seed=3, span=2 * DAY, only=[0, 0, 1, 2])
     monkeypatch.setattr("qconf.strategies.auto.STEEP", 2.0)
+    monkeypatch.setattr(formulas, "JOBS", 250)
     monkeypatch.setattr("qconf.strategies.auto.TOLERATED", 0.9)
     found = propose("auto", here).decisions[0]["best"]
     assert found == by_hand([here], 1, 2.0, 0.9) != by_hand([here], 1)
