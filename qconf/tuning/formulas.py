@@ -72,11 +72,9 @@ class Order:
     def meaning(self) -> str:
         """Say in words what it does, but for the priorities of queues."""
         first = "short and narrow jobs first" if self.width else "short jobs first"
-        waited = f"{self.patience * 3600 / LONG:g} times its walltime"
-        if self.growth != 1:
-            less = "more than in proportion" if self.growth > 1 else "less than in proportion"
-            waited = f"{self.patience:g} h with a walltime of {LONG // 3600} h, with another {less}"
-        return f"{first}; a job counts twice when it has waited {waited}, and soon many times, a wide one sooner"
+        hour = self.patience * (3600 / LONG) ** self.growth
+        waits = f"{self.patience:g} h, one of 1 h after {hour:.2g} h"
+        return f"{first}; a job of {LONG // 3600} h counts twice when it has waited {waits}, and soon many times, a wide one sooner"
 
 
 #: Chosen on several logs together (``python -m tests.benchmarks.general``), for no site in particular.

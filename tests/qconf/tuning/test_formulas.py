@@ -91,7 +91,9 @@ def test_lead_is_what_all_months_foretold_better_than_the_last_alone():
 
 def test_every_member_says_what_it_does_and_no_other_formula_is_taken_for_one():
     words = meaning(GENERAL.formula(128), 128)
-    assert words.startswith("short and narrow jobs first; a job counts twice when it has waited 15 h with a walltime of 10 h, with")
+    assert words.startswith(
+        "short and narrow jobs first; a job of 10 h counts twice when it has waited 15 h, one of 1 h"
+    )
     assert meaning(GENERAL.formula(128, weighted=True), 128) == words
     told = {order: meaning(order.formula(100), 100) for order in family()}
     assert all(told.values())
