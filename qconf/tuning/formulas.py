@@ -72,9 +72,9 @@ class Order:
     def meaning(self) -> str:
         """Say in words what it does, but for the priorities of queues."""
         first = "short and narrow jobs first" if self.width else "short jobs first"
-        hour = self.patience * (3600 / LONG) ** self.growth
-        waits = f"{self.patience:g} h, one of 1 h after {hour:.2g} h"
-        return f"{first}; a job of {LONG // 3600} h counts twice when it has waited {waits}, and soon many times, a wide one sooner"
+        ten, one = (f"{self.patience * (3600 * hours / LONG) ** self.growth:.2g} h" for hours in (10, 1))
+        twice = f"a job of 10 h counts twice when it has waited {ten}, one of 1 h after {one}"
+        return f"{first}; {twice}, and soon many times, a wide one sooner"
 
 
 #: Chosen on several logs together (``python -m tests.benchmarks.general``), for no site in particular.
