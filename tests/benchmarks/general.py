@@ -32,8 +32,8 @@ from qconf.workers import side_by_side
 from tests.benchmarks.frontier import LOGS, ROOT, numbers
 from tests.beside import TRACES
 
-LEAST = (0.0, 0.0, 7.0, 0.4, 0.0)  # of each parameter
-MOST = (1.2, 0.8, 80.0, 1.2, 1.2)
+LEAST = (0.2, 0.1, 7.0, 0.4, 0.2)  # of each parameter
+MOST = (1.6, 1.3, 40.0, 1.2, 2.0)
 BEST = 10
 NEAR = 0.04  # part of the range by which neighbours of the general order lie from it
 Judged = list[tuple[Workload, int]]
