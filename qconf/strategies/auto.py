@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from parsim import System, Workload, metrics, simulate
 from qconf.config import PoolConfig, QueueConfig, SiteConfig
 from qconf.strategies import Options, Proposal
-from qconf.tuning.formulas import GENERAL, LEAD, Order, costs, family, lead, smooth
+from qconf.tuning.formulas import DISTANCE, GENERAL, LEAD, Order, family, lead, remoteness, smooth
 from qconf.tuning.judging import stranded, touched
 from qconf.tuning.month import Month
 from qconf.tuning.rating import GRACE, log_ratios, weights
@@ -33,7 +33,7 @@ TOLERATED = 1.5  # times the longest wait of `_first_come`, beyond which the lon
 STEEP = 1.0  # what the logarithm of what is beyond costs, in log score
 MARGIN = 0.25  # by which what is more complicated must be better, in log score: the best of twenty in a noisy month
 TRIED = 8  # best orders that are tried with priorities
-ROUNDS = 9  # of raising priorities: after more, whole numbers up to 1023 no longer tell their ratios
+ROUNDS = 8  # of raising priorities
 SPARE = 0.1  # what tails shorter than need be may cost, in log score
 RAISE = 1.8  # what a queue's priority is multiplied by when its tails are too long
 POOLS = (0.0, 0.25, 0.5, 0.75, 0.9)  # shares of the machine in the common pool; 0 is partitions alone
@@ -49,14 +49,11 @@ class _Measure:
     ----------
     aims : ndarray(float64), shape (3, 2)
         Of all jobs, of the earlier and of the later half.
-    tail : float
-        Longest wait of ten days, the mean over all such: the longest of all is that of one job.
     longest, late : ndarray(float64), shape (Q,)
         Longest wait, 0 without jobs, and 95th percentile of the waits, NaN without jobs, of each base queue.
     """
 
     aims: NDArray[np.float64]
-    tail: float
     longest: NDArray[np.float64]
     late: NDArray[np.float64]
 
@@ -136,29 +133,29 @@ class _Search:
         measured = self.measured(self.month, plain)
         months = [*self.month.earlier, self.month]
         surfaces = [self.surface(each, plain) for each in months]
-        distant = costs(orders, float(np.mean([len(each) for each in months])))
-        foretold = lead([surface[:, :3] @ self.weights for surface in surfaces], distant)
+        costs = DISTANCE * remoteness(orders)
+        foretold = lead([surface[:, :3] @ self.weights for surface in surfaces], costs)
         used = len(months) if foretold > LEAD else 1
         smoothed = np.mean(surfaces[-used:], axis=0)
         present = np.mean([_logarithms(each, _before(each)) for each in months[-used:]], axis=0)
         rated = self.rated(smoothed, present)
-        scores = rated + distant / used
+        scores = rated + costs / used
         ranking = np.argsort(scores, kind="stable")[:TRIED]
         first = orders[ranking[0]]
-        config = _ordered(self.base, first, self.priorities)
         found = measured[ranking[0]].aims[0] / np.maximum(self.before.aims[0], 1.0)
         self.log.append(
             {
                 "step": "orders",
                 "tried": len(orders),
                 **({"months": used, "foretold": round(foretold, 4)} if self.month.earlier else {}),
-                "best": config.order,
+                "best": first.formula(weighted=self.pinned),
                 "score": round(float(scores[ranking[0]]), 4),
                 "general_score": round(float(scores[orders.index(GENERAL)]), 4),
                 "wait_ratio": round(float(found[0]), 4),
                 "slowdown_ratio": round(float(found[1]), 4),
             }
         )
+        config = _ordered(self.base, first, self.priorities)
         best = replace(self.judge("best order", config, measured[ranking[0]]), smoothed=float(rated[ranking[0]]))
         if not self.guard or self.pinned or not best.broken.any():
             return best
@@ -169,7 +166,7 @@ class _Search:
         system = plain.system()
 
         def simulated() -> list[_Measure]:
-            formulas = [order.formula(plain.machine.cores, weighted=self.pinned) for order in family()]
+            formulas = [order.formula(weighted=self.pinned) for order in family()]
             jobs = [(month, month.workload, replace(system, order=formula)) for formula in formulas]
             return side_by_side(self.workers, _measure, jobs)
 
@@ -185,10 +182,10 @@ class _Search:
         kept: list[tuple[_Candidate, Order, NDArray[np.float64]]] = []
         for _ in range(ROUNDS):
             configs = [
-                _ordered(self.base, order, w if (w > 1).any() else None)
+                (order.formula(), _ordered(self.base, order, w if (w > 1).any() else None))
                 for order, w in zip(orders, raised, strict=True)
             ]
-            found = self.simulate((config.order, config) for config in configs)
+            found = self.simulate(configs)
             tried = [
                 (candidate, order, w)
                 for candidate, order, w in zip(found, orders, raised, strict=True)
@@ -290,7 +287,6 @@ def _measure(month: Month, routed: Workload, system: System) -> _Measure:
     waits = [schedule.wait[month.workload.queue == q] for q in range(len(month.base.queues))]
     return _Measure(
         aims=np.array([[schedule.wait[part].mean(), slowdown[part].mean()] for part in parts]),
-        tail=float(np.mean([schedule.wait[first:last].max() for first, last in month.tens])),
         longest=np.array([wait.max(initial=0) for wait in waits], dtype=np.float64),
         late=np.array([metrics.p95(wait) for wait in waits]),
     )
@@ -313,7 +309,9 @@ def _first_come(month: Month) -> _Measure:
 
 def _logarithms(month: Month, measure: _Measure) -> NDArray[np.float64]:
     """Log ratios of mean wait, slowdown and longest wait to the base's, of the longest to fcfs-easy's; shape (4,)."""
-    now, then, plain = (np.array([*each.aims[0], each.tail]) for each in (measure, _before(month), _first_come(month)))
+    now, then, plain = (
+        np.array([*each.aims[0], each.longest.max()]) for each in (measure, _before(month), _first_come(month))
+    )
     return np.array([*log_ratios(now, then), log_ratios(now, plain)[2]])
 
 
@@ -332,7 +330,7 @@ def _ordered(base: SiteConfig, order: Order, priorities: NDArray[np.float64] | N
     return base.replace(
         queues=tuple(queues),
         mode="shared",
-        order=order.formula(base.machine.cores, weighted=priorities is not None),
+        order=order.formula(weighted=priorities is not None),
         backfill=True,
         pool=None,
     )

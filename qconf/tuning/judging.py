@@ -14,8 +14,9 @@ from parsim import Schedule, Workload, metrics
 from parsim.metrics import Summary
 from parsim.system import LIMITS
 from qconf.config import PoolConfig, QueueConfig, SiteConfig
-from qconf.tuning.month import DAY, Month
+from qconf.tuning.month import Month
 
+DAY = 86400
 MONTH = 30  # days
 FEW = 20  # jobs, below which the 95th percentile of their waits is as good as the longest: said beside it
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import pairwise
 from typing import TypeVar, cast
 
 import numpy as np
@@ -17,8 +16,6 @@ from qconf.errors import QconfError
 
 #: Of the epochs that a month is cut into, the oldest first (Kondameedi and Vadhiyar, CCGrid 2017, section IV).
 WEIGHTS = (1 / 3, 2 / 3, 1.0)
-
-DAY = 86400
 
 T = TypeVar("T")
 Runtimes = tuple[
@@ -66,14 +63,6 @@ class Month:
         if key not in memory:
             memory[key] = make()
         return cast("T", memory[key])
-
-    @cached_property
-    def tens(self) -> tuple[tuple[int, int], ...]:
-        """First job and one after the last of equal spans of about ten days; spans without jobs are left out."""
-        first, last = (int(self.workload.submit[i]) for i in (0, -1))
-        edges = np.linspace(first, last + 1, max(round((last - first) / (10 * DAY)), 1) + 1)
-        bounds = np.searchsorted(self.workload.submit, edges).tolist()
-        return tuple((start, end) for start, end in pairwise(bounds) if start < end)
 
     @property
     def past(self) -> Month:

@@ -8,8 +8,7 @@ import pytest
 from parsim import System, Workload, metrics, simulate
 from qconf.export.order import formula, scale
 from qconf.strategies import Options, auto, propose
-from qconf.tuning import formulas
-from qconf.tuning.formulas import GENERAL, Order, family, remoteness, smooth
+from qconf.tuning.formulas import DISTANCE, GENERAL, Order, family, remoteness, smooth
 from qconf.tuning.judging import touched
 from qconf.tuning.month import Month
 from qconf.tuning.rating import log_ratios, weights
@@ -61,7 +60,7 @@ def test_gains_and_says_how():
     proposal = propose("auto", here)
     assert here.simulate(proposal.config).wait.mean() < 0.8 * here.simulate(here.base).wait.mean()
     found = proposal.decisions[0]
-    assert (found["step"], found["tried"]) == ("orders", 243)
+    assert (found["step"], found["tried"]) == ("orders", 240)
     assert proposal.config.order == found["best"]
     assert formula(proposal.config, scale(proposal.config.queues))[0]
     assert "long on at most 60 % of the cores" in {d.get("with") for d in proposal.decisions}
@@ -77,17 +76,6 @@ def test_which_order_is_best_does_not_depend_on_the_base():
     assert propose("auto", Month(here.workload, found)).config.order == found.order
 
 
-def tail(submit, wait):
-    """Mean over spans of about ten days of the longest wait of the jobs that come in them."""
-    first, length = submit[0], submit[-1] + 1 - submit[0]
-    spans = max(round((length - 1) / (10 * DAY)), 1)
-    longest = {}
-    for t, w in zip(submit.tolist(), wait.tolist(), strict=True):
-        which = (t - first) * spans // length
-        longest[which] = max(longest.get(which, 0), w)
-    return sum(longest.values()) / len(longest)
-
-
 def by_hand(months, used, steep=0.0, tolerated=1.0):
     """The order that the last `used` months say is best, from their schedules; the base is fcfs-easy."""
     orders = family()
@@ -95,15 +83,14 @@ def by_hand(months, used, steep=0.0, tolerated=1.0):
     for each in months[-used:]:
         w = each.workload
         jobs = Workload(w.submit, w.cores, w.runtime, w.walltime)
-        found = [simulate(jobs, System.single(64, order=order.formula(64))) for order in orders]
+        found = [simulate(jobs, System.single(64, order=order.formula())) for order in orders]
         found.append(each.simulate(each.base))
-        rows = [[s.wait.mean(), metrics.bounded_slowdown(s).mean(), tail(w.submit, s.wait)] for s in found]
+        rows = [[s.wait.mean(), metrics.bounded_slowdown(s).mean(), s.wait.max()] for s in found]
         surfaces.append(smooth(orders, log_ratios(np.array(rows[:-1]), np.array(rows[-1]))))
     surface = np.mean(surfaces, axis=0)
-    jobs = np.mean([len(each) for each in months])
-    scores = surface @ weights("mean-wait") + formulas.DISTANCE * formulas.JOBS / jobs * remoteness(orders) / used
+    scores = surface @ weights("mean-wait") + DISTANCE * remoteness(orders) / used
     scores += steep * np.maximum(surface[:, 2] - np.log(tolerated), 0)
-    return orders[int(np.argmin(scores))].formula(64)
+    return orders[int(np.argmin(scores))].formula()
 
 
 @pytest.mark.parametrize(("least", "used"), [(np.inf, 1), (-np.inf, 3)])
@@ -111,7 +98,6 @@ def test_earlier_months_decide_once_they_have_foretold_better(monkeypatch, least
     base = first_come()
     months = [month(base, jobs=250, seed=seed, span=2 * DAY, only=[0, 0, 1, 2]) for seed in (1, 2, 3)]
     monkeypatch.setattr("qconf.strategies.auto.LEAD", least)
-    monkeypatch.setattr(formulas, "JOBS", 125)
     here = replace(months[-1], earlier=tuple(months[:-1]))
     found = propose("auto", here).decisions[0]
     assert (found["months"], found["best"]) == (used, by_hand(months, used))
@@ -122,20 +108,10 @@ def test_earlier_months_decide_once_they_have_foretold_better(monkeypatch, least
 def test_longest_waits_far_beyond_those_of_fcfs_easy_cost_more(monkeypatch):
     here = month(first_come(), jobs=250, seed=3, span=2 * DAY, only=[0, 0, 1, 2])
     monkeypatch.setattr("qconf.strategies.auto.STEEP", 2.0)
-    monkeypatch.setattr(formulas, "JOBS", 250)
     monkeypatch.setattr("qconf.strategies.auto.TOLERATED", 0.9)
     found = propose("auto", here).decisions[0]["best"]
     assert found == by_hand([here], 1, 2.0, 0.9) != by_hand([here], 1)
     assert propose("auto", Month(here.workload, first_come(order="ljf"))).decisions[0]["best"] == found
-
-
-def test_the_longest_waits_of_ten_days_are_rated(monkeypatch):
-    here = month(first_come(), jobs=900, seed=1, span=26 * DAY, only=[0, 0, 1, 2])
-    monkeypatch.setattr(formulas, "JOBS", 100)
-    found = propose("auto", here).decisions[0]["best"]
-    assert found == by_hand([here], 1)
-    monkeypatch.setattr("tests.qconf.strategies.test_auto.tail", lambda _submit, wait: wait.max())
-    assert found != by_hand([here], 1)
 
 
 def test_what_divides_the_machine_leaves_fixed_partitions_as_they_are():

@@ -105,14 +105,3 @@ def test_parts_of_a_month():
     middle = int(here.workload.submit[50])
     assert len(here.between(0, middle)) + len(here.between(middle, 2**40)) == 100
     assert here.core_seconds.sum() == (here.workload.cores * here.workload.effective_runtime).sum()
-
-
-def test_a_month_is_cut_into_spans_of_about_ten_days():
-    day = 86400
-    submit = np.array([0, 3, 9, 11, 12, 34]) * day
-    one = np.ones(len(submit), dtype=np.int64)
-    here = Month(Workload(submit, one, one, one), two())
-    assert here.tens == ((0, 4), (4, 5), (5, 6))  # 34 days make three spans of 11 days and 8 hours
-    assert here.between(0, 4 * day).tens == ((0, 2),)
-    far = Month(Workload(submit[[0, 5]], one[:2], one[:2], one[:2]), two())
-    assert far.tens == ((0, 1), (1, 2))  # nobody came in between
