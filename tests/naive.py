@@ -68,9 +68,7 @@ def _defined(function: Callable[..., float], *arguments: float) -> float:
 
 
 def power(x: float, y: float) -> float:
-    """Return x to the y; a square is a product, and the power 2.5 one with a square root."""
-    if y == 2.5:
-        return x * x * math.sqrt(x)
+    """Return x to the y; a square is a product, rounded once."""
     return x * x if y == 2 else math.pow(x, y)
 
 

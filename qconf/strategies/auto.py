@@ -2,8 +2,7 @@
 
 Every member of a small family of orders is simulated on the shared machine, and rated by the logarithms of mean wait,
 bounded slowdown and longest wait: smoothed over the family and regularised, since a month is noisy. Where months before
-it are known, and all together have foretold better than the last one alone, they decide. A formula that the site has is
-tried with other weights of length and width too, and corrected so where that is no worse. Anything more complicated
+it are known, and all together have foretold better than the last one alone, they decide. Anything more complicated
 (running limits, other boundaries, partitions, a common pool) must beat the best order by a margin in both halves of the
 history, and the base stays unless it is beaten. Asked to guard, it gives priority to queues whose longest waits would
 grow too much, until they do not.
@@ -19,11 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parsim import System, Workload, metrics, simulate
-from parsim.system import ORDERS
 from qconf.config import PoolConfig, QueueConfig, SiteConfig
 from qconf.strategies import Options, Proposal
-from qconf.tuning import corrections
-from qconf.tuning.formulas import DISTANCE, GENERAL, LEAD, Order, costs, family, lead, member, smooth
+from qconf.tuning.formulas import DISTANCE, GENERAL, LEAD, Order, family, lead, remoteness, smooth
 from qconf.tuning.judging import stranded, touched
 from qconf.tuning.month import Month
 from qconf.tuning.rating import GRACE, log_ratios, weights
@@ -32,12 +29,11 @@ from qconf.tuning.split_merge import free_name
 from qconf.workers import side_by_side
 
 ALLOWED = 1.4  # growth of the longest wait, and of a queue's 95 % wait, from which a queue is guarded by priority
-SAFE = 1.2  # the same, tried first: tails of days to come will be longer than those of the days that were learned from
 TOLERATED = 1.5  # times the longest wait of `_first_come`, beyond which the longest wait costs more
 STEEP = 1.0  # what the logarithm of what is beyond costs, in log score
 MARGIN = 0.25  # by which what is more complicated must be better, in log score: the best of twenty in a noisy month
 TRIED = 8  # best orders that are tried with priorities
-ROUNDS = 9  # of raising priorities: after more, whole numbers up to 1023 no longer tell their ratios
+ROUNDS = 8  # of raising priorities
 SPARE = 0.1  # what tails shorter than need be may cost, in log score
 RAISE = 1.8  # what a queue's priority is multiplied by when its tails are too long
 POOLS = (0.0, 0.25, 0.5, 0.75, 0.9)  # shares of the machine in the common pool; 0 is partitions alone
@@ -75,8 +71,8 @@ class _Candidate:
     broken : ndarray(bool), shape (Q,)
         Queues with longer tails than the guard rails allow.
     smoothed : float
-        What decides in the end whether the base stays: for an order its score on the surface of its family, of all
-        months that decided; else `score`.
+        What decides in the end whether the base stays: for the best order its score on the surface of the family, of
+        all months that decided; else `score`.
     """
 
     what: str
@@ -109,16 +105,13 @@ class _Search:
         self.log: list[dict[str, object]] = []
         self.pinned = any(self.base.is_fixed(f"queues.{name}.priority") for name in self.base.names)
         self.priorities = np.array([queue.priority for queue in self.base.queues]) if self.pinned else None
-        self.allowed = SAFE if guard else ALLOWED
-        self.months = [month]  # that decide
-        self.jobs = float(np.mean([len(each) for each in (*month.earlier, month)]))
         self.before = _before(month)
         self.present = _logarithms(month, self.before)
         self.current = self.judge("current", month.base, self.before)
 
     def run(self) -> Proposal:
         """Go through the steps; `log` tells what each gave."""
-        chosen = self.corrected(self.orders())
+        chosen = self.orders()
         for candidate in self.simulate(chain(_variants(self.month, chosen.config), _divided(self.month))):
             if candidate is None:
                 continue
@@ -134,108 +127,50 @@ class _Search:
         """Return the best order of the waiting list, with the priorities that keep the tails in bounds."""
         orders = family()
         plain = _ordered(self.base, GENERAL, self.priorities)
-        if stuck := ["order"] if self.base.is_fixed("order") else touched(self.base, plain):
+        if stuck := touched(self.base, plain):
             self.log.append({"step": "orders", "note": f"none can be tried: {', '.join(stuck)} is fixed"})
             return self.current
         measured = self.measured(self.month, plain)
         months = [*self.month.earlier, self.month]
         surfaces = [self.surface(each, plain) for each in months]
-        distant = costs(orders, GENERAL, DISTANCE, self.jobs)
-        foretold = lead([surface[:, :3] @ self.weights for surface in surfaces], distant)
+        costs = DISTANCE * remoteness(orders)
+        foretold = lead([surface[:, :3] @ self.weights for surface in surfaces], costs)
         used = len(months) if foretold > LEAD else 1
-        self.months = months[-used:]
-        rated = self.surveyed(surfaces[-used:])
-        scores = rated + distant / used
+        smoothed = np.mean(surfaces[-used:], axis=0)
+        present = np.mean([_logarithms(each, _before(each)) for each in months[-used:]], axis=0)
+        rated = self.rated(smoothed, present)
+        scores = rated + costs / used
         ranking = np.argsort(scores, kind="stable")[:TRIED]
         first = orders[ranking[0]]
-        config = _ordered(self.base, first, self.priorities)
         found = measured[ranking[0]].aims[0] / np.maximum(self.before.aims[0], 1.0)
         self.log.append(
             {
                 "step": "orders",
                 "tried": len(orders),
                 **({"months": used, "foretold": round(foretold, 4)} if self.month.earlier else {}),
-                "best": config.order,
+                "best": first.formula(weighted=self.pinned),
                 "score": round(float(scores[ranking[0]]), 4),
                 "general_score": round(float(scores[orders.index(GENERAL)]), 4),
                 "wait_ratio": round(float(found[0]), 4),
                 "slowdown_ratio": round(float(found[1]), 4),
             }
         )
+        config = _ordered(self.base, first, self.priorities)
         best = replace(self.judge("best order", config, measured[ranking[0]]), smoothed=float(rated[ranking[0]]))
-        if not self.guard or self.pinned:
+        if not self.guard or self.pinned or not best.broken.any():
             return best
-        for self.allowed in (SAFE, ALLOWED):
-            best = replace(best, broken=self.broken(best.measure))
-            guarded = self.guarded([orders[i] for i in ranking], best) if best.broken.any() else best
-            if not guarded.broken.any():
-                return guarded
-        return best
-
-    def corrected(self, best: _Candidate) -> _Candidate:
-        """Return the present order with other weights of length and width, where that is no worse than `best`.
-
-        It changes less. There is none where the order has a name or is fixed, nor where it is one of the family: those
-        beside it were tried.
-        """
-        order = self.base.order
-        if order in ORDERS or self.base.is_fixed("order") or member(order, self.base.machine.cores):
-            return best
-        members = corrections.family()
-        formulas = [each.formula(order) for each in members]
-        try:
-            systems = [replace(self.base.system(), order=formula) for formula in formulas]
-        except ValueError as error:  # too long, or too deep
-            self.log.append({"step": "correction", "note": f"the present order cannot be corrected: {error}"})
-            return best
-        measured = [self.simulated(month, "corrections", systems) for month in self.months]
-        rated = self.surveyed(
-            [
-                smooth(members, np.array([_logarithms(month, each) for each in found]))
-                for month, found in zip(self.months, measured, strict=True)
-            ]
-        )
-        rated[members.index(corrections.Correction())] = 0.0  # the base itself: no surface is needed
-        distant = costs(members, corrections.Correction(), corrections.DISTANCE, self.jobs)
-        scores = rated + distant / len(self.months)
-        judged = [
-            self.judge("the present order, corrected", self.base.replace(order=formula), measure)
-            for formula, measure in zip(formulas, measured[-1], strict=True)
-        ]
-        able = [i for i, each in enumerate(judged) if not self.guard or not (each.broken & ~best.broken).any()]
-        first = min(able, key=lambda i: float(scores[i]))
-        found = replace(judged[first], smoothed=float(rated[first]))
-        # With priorities that guard the best order has a score of the last month alone.
-        kept = found.score <= best.score if self.guard else found.smoothed <= best.smoothed
-        self.log.append(
-            {
-                "step": "correction",
-                "tried": len(members),
-                "best": formulas[first],
-                "score": round(float(scores[first]), 4),
-                "note": "no worse than the best order, and changes less" if kept else "worse than the best order",
-            }
-        )
-        return found if kept else best
-
-    def surveyed(self, surfaces: list[NDArray[np.float64]]) -> NDArray[np.float64]:
-        """Rate a family by its surfaces in the months that decide, shapes (members, 4); shape (members,)."""
-        present = np.mean([_logarithms(month, _before(month)) for month in self.months], axis=0)
-        return self.rated(np.mean(surfaces, axis=0), present)
+        return self.guarded([orders[i] for i in ranking], best)
 
     def measured(self, month: Month, plain: SiteConfig) -> list[_Measure]:
         """Simulate all orders on a month."""
         system = plain.system()
-        formulas = [order.formula(plain.machine.cores, weighted=self.pinned) for order in family()]
-        return self.simulated(month, "orders", [replace(system, order=formula) for formula in formulas])
-
-    def simulated(self, month: Month, what: str, systems: list[System]) -> list[_Measure]:
-        """Simulate the jobs of a month, in the base's queues, under each of these; once."""
 
         def simulated() -> list[_Measure]:
-            return side_by_side(self.workers, _measure, [(month, month.workload, system) for system in systems])
+            formulas = [order.formula(weighted=self.pinned) for order in family()]
+            jobs = [(month, month.workload, replace(system, order=formula)) for formula in formulas]
+            return side_by_side(self.workers, _measure, jobs)
 
-        return month.remember((what, systems[0]), simulated, lasting=True)
+        return month.remember(("orders", system), simulated, lasting=True)
 
     def surface(self, month: Month, plain: SiteConfig) -> NDArray[np.float64]:
         """Logarithms of all orders in a month, as `_logarithms` gives them, smoothed; shape (members, 4)."""
@@ -247,10 +182,10 @@ class _Search:
         kept: list[tuple[_Candidate, Order, NDArray[np.float64]]] = []
         for _ in range(ROUNDS):
             configs = [
-                _ordered(self.base, order, w if (w > 1).any() else None)
+                (order.formula(), _ordered(self.base, order, w if (w > 1).any() else None))
                 for order, w in zip(orders, raised, strict=True)
             ]
-            found = self.simulate((config.order, config) for config in configs)
+            found = self.simulate(configs)
             tried = [
                 (candidate, order, w)
                 for candidate, order, w in zip(found, orders, raised, strict=True)
@@ -265,7 +200,6 @@ class _Search:
         entry: dict[str, object] = {
             "step": "guard rails",
             "queues": [name for name, broken in zip(self.base.names, best.broken, strict=True) if broken],
-            "allowed": self.allowed,
             "kept_by": len(kept),
         }
         self.log.append(entry)
@@ -303,13 +237,10 @@ class _Search:
     def judge(self, what: str, config: SiteConfig, measure: _Measure) -> _Candidate:
         """Compare with the base."""
         halves = log_ratios(measure.aims[1:], self.before.aims[1:]) @ self.weights[:2]
+        late = _beyond(measure.late, self.before.late)
+        longest = _beyond(measure.longest, self.before.longest.max())
         score = float(self.rated(_logarithms(self.month, measure), self.present))
-        return _Candidate(what, config, measure, score, halves, self.broken(measure), smoothed=score)
-
-    def broken(self, measure: _Measure) -> NDArray[np.bool_]:
-        """Tell which queues have longer tails than are allowed; shape (Q,)."""
-        late = _beyond(measure.late, self.before.late, self.allowed)
-        return late | _beyond(measure.longest, self.before.longest.max(), self.allowed)
+        return _Candidate(what, config, measure, score, halves, late | longest, smoothed=score)
 
     def rated(self, logarithms: NDArray[np.float64], base: NDArray[np.float64]) -> NDArray[np.float64]:
         """Score `_logarithms` beside those of the base, less is better; shape (..., 4) in, (...) out."""
@@ -342,9 +273,9 @@ def _outdoes(candidate: _Candidate, chosen: _Candidate) -> tuple[bool, str]:
     return True, "better by more than the margin, in both halves of the history"
 
 
-def _beyond(after: NDArray[np.float64], before: NDArray[np.float64], allowed: float) -> NDArray[np.bool_]:
-    """Tell which tails are longer than is allowed."""
-    return np.asarray(after > np.maximum(allowed * before, before + GRACE))
+def _beyond(after: NDArray[np.float64], before: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Tell which tails are longer than the guard rails allow."""
+    return np.asarray(after > np.maximum(ALLOWED * before, before + GRACE))
 
 
 def _measure(month: Month, routed: Workload, system: System) -> _Measure:
@@ -399,7 +330,7 @@ def _ordered(base: SiteConfig, order: Order, priorities: NDArray[np.float64] | N
     return base.replace(
         queues=tuple(queues),
         mode="shared",
-        order=order.formula(base.machine.cores, weighted=priorities is not None),
+        order=order.formula(weighted=priorities is not None),
         backfill=True,
         pool=None,
     )
@@ -407,8 +338,6 @@ def _ordered(base: SiteConfig, order: Order, priorities: NDArray[np.float64] | N
 
 def _variants(month: Month, chosen: SiteConfig) -> Iterator[tuple[str, SiteConfig]]:
     """Yield what is more complicated than an order of the waiting list, each with a name."""
-    if chosen.mode != "shared":
-        return
     base = month.base
     kept = tuple(
         queue.model_copy(update={name: getattr(old, name) for name in ("starvation", "max_run", "max_run_cores")})
@@ -430,7 +359,7 @@ def _with(chosen: SiteConfig, q: int, *queues: QueueConfig) -> SiteConfig:
 def _capped(month: Month, chosen: SiteConfig, q: int, cap: float) -> Iterator[tuple[str, SiteConfig]]:
     """Limit the cores that the running jobs of one queue may have."""
     queue, cores = chosen.queues[q], int(cap * chosen.machine.cores) // chosen.grid * chosen.grid
-    if month.widest[q] <= cores < (queue.max_run_cores or chosen.machine.cores):
+    if cores >= month.widest[q]:
         yield (
             f"{queue.name} on at most {100 * cap:.0f} % of the cores",
             _with(chosen, q, queue.model_copy(update={"max_run_cores": cores})),

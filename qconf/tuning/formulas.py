@@ -1,19 +1,10 @@
 """A small family of waiting-list orders that PBS can express, and how to choose one of it from a noisy month.
 
-``(1 + (eligible_time / patience) ** 2.5 * (ncpus / eighth) ** urgency) / walltime ** length / ncpus ** width``: of
-those who come, short and narrow jobs go first; who has waited for as long as jobs of his walltime can be asked to
-counts twice, and soon many times, wide jobs sooner. That patience grows with the walltime is Argonne's utility function
-(WFP3, ``(wait / walltime) ** 3 * cores``): with one that is as long for every job, short ones wait longer and long ones
-not less.
-
-Month to month few parameters travel: the family is small, its scores are smoothed by a quadratic surface over the
-parameters (neighbours differ by the chance of who met whom), and parameters far from a good general one pay for their
-distance, the less the more jobs were watched. Where many months are known, what they have in common is followed
-where it has foretold better than the last one alone.
-
-References
-----------
-Tang, Lan, Desai and Buettner, "Fault-aware, utility-based job scheduling on Blue Gene/P systems", Cluster 2009.
+``(eligible_time + a * walltime) / walltime ** b * ncpus ** -g * (1 + (eligible_time / c) ** 2)``: the expansion factor
+with a taste for short and for narrow jobs, and an impatience that in the end lets nobody wait much longer than c. Month
+to month few parameters travel: the family is small, its scores are smoothed by a quadratic surface over the parameters
+(neighbours differ by the chance of who met whom), and parameters far from a good general one pay for their distance.
+Where many months are known, what they have in common is followed where it has foretold better than the last one alone.
 """
 
 from __future__ import annotations
@@ -21,107 +12,58 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations_with_replacement, pairwise, product
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-LENGTHS = (0.6, 1.0)  # how much shorter jobs are preferred when they come
-WIDTHS = (0.35, 0.7)  # how much narrower jobs are
-PATIENCE = (7.5, 15)  # hours after which a job of ten hours on an eighth of the machine counts twice
-GROWTH = 0.8  # power of the walltime by which patience grows
-URGENCY = 1.2  # power of the cores by which wide jobs become urgent sooner
-POWER = 2.5  # of the multiples that a job has waited
-LONG = 36000  # the walltime that patience is told for, seconds
-SHARE = 8  # the part of the machine that it is told for: an eighth
-DISTANCE = 0.12  # what a standard deviation away from `GENERAL` costs, squared, in log score
-JOBS = 2500  # after as many; after twice as many, which say twice as much, it is half
+AGES = (0.3, 1.0, 3.0)  # a: how much of its walltime a job has waited when it comes
+LENGTHS = (1.0, 1.3, 1.6, 2.0, 2.4)  # b: how much shorter jobs are preferred; 1 is the expansion factor
+WIDTHS = (0.0, 0.15, 0.3, 0.5)  # g: how much narrower jobs are preferred
+PATIENCE = (None, 96, 48, 36)  # c: hours after which waiting itself makes a job more urgent
+DISTANCE = 0.04  # what a standard deviation away from `GENERAL` costs, squared, in log score
 RIDGE = 1e-3
 LEAD = 0.2  # log score by which all months together must have foretold better than the last alone, summed
-
-
-class Member(Protocol):
-    """One order of a family."""
-
-    @property
-    def point(self) -> tuple[float, ...]:
-        """Where it lies among the others: its parameters, as far as they are from one another."""
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
     """One member of the family."""
 
-    length: float = 1.0
-    width: float = 0.7
-    patience: float = 15
-    growth: float = GROWTH
-    urgency: float = URGENCY
+    age: float = 1.0
+    length: float = 2.0
+    width: float = 0.15
+    patience: int | None = 48
 
-    @property
-    def point(self) -> tuple[float, ...]:
-        """What members differ in, patience by its logarithm."""
-        return self.length, self.width, float(np.log(self.patience))
-
-    def formula(self, cores: int, *, weighted: bool = False) -> str:
-        """Write it as a formula of names that PBS's job_sort_formula knows.
-
-        Parameters
-        ----------
-        cores : int
-            Of the machine.
-        weighted : bool
-            Multiply by the priorities of the queues.
-        """
-        patience = f"{self.patience * 3600 / LONG:g} * max(walltime, 1)"
-        if self.growth != 1:
-            patience = f"{self.patience * 3600:g} * (max(walltime, 1) / {LONG}) ** {self.growth:g}"
-        waited = f"(eligible_time / ({patience})) ** {POWER:g} * (ncpus / {cores / SHARE:g}) ** {self.urgency:g}"
-        size = "max(walltime, 1)" + (f" ** {self.length:g}" if self.length != 1 else "")
+    def formula(self, *, weighted: bool = False) -> str:
+        """Write it as a formula of names that PBS's job_sort_formula knows; `weighted` by the queues' priorities."""
+        age = "walltime" if self.age == 1 else f"{self.age:g} * walltime"
+        text = f"(eligible_time + {age}) / max(walltime, 1) ** {self.length:g}"
         if self.width:
-            size = f"({size} * ncpus ** {self.width:g})"
-        text = f"(1 + {waited}) / {size}"
+            text += f" * ncpus ** -{self.width:g}"
+        if self.patience is not None:
+            text += f" * (1 + (eligible_time / {self.patience * 3600}) ** 2)"
         return f"queue_priority * {text}" if weighted else text
 
-    def meaning(self) -> str:
-        """Say in words what it does, but for the priorities of queues."""
-        first = "short and narrow jobs first" if self.width else "short jobs first"
-        ten, one = (f"{self.patience * (3600 * hours / LONG) ** self.growth:.2g} h" for hours in (10, 1))
-        twice = f"a job of 10 h counts twice when it has waited {ten}, one of 1 h after {one}"
-        return f"{first}; {twice}, and soon many times, a wide one sooner"
 
-
-#: Chosen on several logs together (``python -m tests.benchmarks.general``), for no site in particular.
+#: Good on every public log that it was tried on, with nothing tuned.
 GENERAL = Order()
 
 
 def family() -> list[Order]:
     """Return all members."""
-    return [Order(*each) for each in product(LENGTHS, WIDTHS, PATIENCE)]
+    return [Order(a, b, g, c) for a, b, g, c in product(AGES, LENGTHS, WIDTHS, PATIENCE)]
 
 
-def member(formula: str, cores: int) -> Order | None:
-    """Find the member that a formula says on a machine of so many cores, with or without priorities of queues."""
-    text = formula.removeprefix("queue_priority * ")
-    return next((order for order in family() if order.formula(cores) == text), None)
-
-
-def meaning(formula: str, cores: int) -> str:
-    """Say in words what a member's formula does; empty of any other."""
-    found = member(formula, cores)
-    return "" if found is None else found.meaning()
-
-
-def _features(members: Sequence[Member]) -> NDArray[np.float64]:
-    """Points, each parameter with mean 0 and deviation 1, shape (members, parameters)."""
-    raw = np.array([member.point for member in members])
+def _features(orders: Sequence[Order]) -> NDArray[np.float64]:
+    """Parameters, each with mean 0 and deviation 1, shape (members, 4)."""
+    raw = np.array([[np.log(o.age), o.length, o.width, 0.0 if o.patience is None else o.patience**-2] for o in orders])
     scaled: NDArray[np.float64] = (raw - raw.mean(axis=0)) / raw.std(axis=0)
     return scaled
 
 
-def smooth(members: Sequence[Member], values: NDArray[np.float64]) -> NDArray[np.float64]:
+def smooth(orders: Sequence[Order], values: NDArray[np.float64]) -> NDArray[np.float64]:
     """Fit a quadratic surface over the parameters to noisy values; shapes (members, k) in and out."""
-    x = _features(members)
+    x = _features(orders)
     squares = [x[:, i] * x[:, j] for i, j in combinations_with_replacement(range(x.shape[1]), 2)]
     design = np.column_stack([np.ones(len(x)), x, *squares])
     normal = design.T @ design + RIDGE * np.eye(design.shape[1])
@@ -129,30 +71,11 @@ def smooth(members: Sequence[Member], values: NDArray[np.float64]) -> NDArray[np
     return fitted
 
 
-def remoteness(members: Sequence[Member], centre: Member) -> NDArray[np.float64]:
-    """Squared distance from a point, one of them or not, in standard deviations; shape (members,)."""
-    raw = np.array([member.point for member in members])
-    away: NDArray[np.float64] = (((raw - centre.point) / raw.std(axis=0)) ** 2).sum(axis=1)
+def remoteness(orders: Sequence[Order]) -> NDArray[np.float64]:
+    """Squared distance from `GENERAL` in standard deviations, shape (members,)."""
+    x = _features(orders)
+    away: NDArray[np.float64] = ((x - x[list(orders).index(GENERAL)]) ** 2).sum(axis=1)
     return away
-
-
-def costs(members: Sequence[Member], centre: Member, price: float, jobs: float) -> NDArray[np.float64]:
-    """Return what the distance from `centre` costs where so many jobs were watched, in log score.
-
-    Parameters
-    ----------
-    members : sequence of Member
-    centre : Member
-        One of them or not.
-    price : float
-        For a standard deviation away, squared, after `JOBS`.
-    jobs : float
-
-    Returns
-    -------
-    ndarray(float64), shape (members,)
-    """
-    return price * JOBS / jobs * remoteness(members, centre)
 
 
 def lead(scores: Sequence[NDArray[np.float64]], costs: NDArray[np.float64]) -> float:

@@ -18,13 +18,13 @@ from qconf.backtest.walk import WARMUP_DAYS, plan_stages
 from qconf.config import load
 from qconf.history import clean, read
 from qconf.history.history import FEWEST
-from qconf.study.plan import FIXED
-from qconf.tuning.formulas import GENERAL, family, remoteness, smooth
+from qconf.tuning.formulas import GENERAL, Order, family, smooth
 from qconf.workers import side_by_side
 from tests.beside import TRACES
 
 ROOT = Path(__file__).resolve().parents[2]
 LOGS = ("SDSC-SP2", "KTH-SP2", "HPC2N")
+PLAIN = Order(age=1.0, length=1.3, width=0.0, patience=None)
 SHUFFLES = 100
 LONGEST = 1.4  # longest waits that are allowed, against fcfs-easy
 
@@ -38,14 +38,13 @@ def numbers(jobs: Workload, system: System, start: int) -> list[float]:
 
 
 def table(name: str, workers: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Simulate fcfs-easy, the fixed order, then every order: (months, 2 + orders, 3) learned from, and judged."""
+    """Simulate fcfs-easy, then every order: (months, 1 + orders, 3) learned from, and judged."""
     base = load(ROOT / "configs" / f"{name.lower()}.yaml")
     (path,) = TRACES.glob(f"{name}-*.swf.gz")
     history = clean(read([path]), base)
     periods = history.periods("month")
     spans = {label: (start, end) for label, start, end in periods}
-    cores = base.machine.cores
-    systems = [System.single(cores, order) for order in ("fcfs", FIXED, *(o.formula(cores) for o in family()))]
+    systems = [System.single(base.machine.cores, order) for order in ("fcfs", *(o.formula() for o in family()))]
     tasks = []
     stages, _ = plan_stages(history, periods, FEWEST, WARMUP_DAYS)
     for stage in stages:
@@ -85,26 +84,22 @@ def main(names: tuple[str, ...], workers: int = 2) -> None:
     for name in names:
         learned, judged = table(name, workers)
         reference = judged[:, 0].mean(axis=0)
-        plain, smoother = judged[:, 2:], smoothed(judged[:, 2:])
+        plain, smoother = judged[:, 1:], smoothed(judged[:, 1:])
         single, surface = (values.mean(axis=0) / reference for values in (plain, smoother))
         bounded = np.where(surface[:, 2] <= LONGEST, surface[:, 0], np.inf)
         shown = {
-            "next to the general order": int(remoteness(orders, GENERAL).argmin()),
+            "walltime ** 1.3, nothing else": orders.index(PLAIN),
+            "general order": orders.index(GENERAL),
             "least wait": int(surface[:, 0].argmin()),
             f"least wait, longest <= {LONGEST:g}": int(bounded.argmin()),
         }
         print(f"{name}, {len(judged)} months: wait / slowdown / longest, of the surface and of the order alone")
-        print(f"  {'fixed order':32} {'':21}   {_written(judged[:, 1].mean(axis=0) / reference)}   {FIXED}")
         for what, i in shown.items():
-            ratios = "   ".join(_written(each[i]) for each in (surface, single))
-            print(f"  {what:32} {ratios}   {orders[i]}")
-        every = [persistence(learned[:, 2:, k], judged[:, 2:, k]) for k in range(3)]
+            ratios = "   ".join(" / ".join(f"{value:.3f}" for value in each[i]) for each in (surface, single))
+            print(f"  {what:32} {ratios}   {orders[i].formula()}")
+        every = [persistence(learned[:, 1:, k], judged[:, 1:, k]) for k in range(3)]
         for what, values in zip(("the next", "one at random"), zip(*every, strict=True), strict=True):
             print(f"  what is special to a month, correlated with {what}: {' / '.join(f'{r:.2f}' for r in values)}")
-
-
-def _written(values: NDArray[np.float64]) -> str:
-    return " / ".join(f"{value:.3f}" for value in values)
 
 
 if __name__ == "__main__":
