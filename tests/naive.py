@@ -68,7 +68,9 @@ def _defined(function: Callable[..., float], *arguments: float) -> float:
 
 
 def power(x: float, y: float) -> float:
-    """Return x to the y; a square is a product, rounded once."""
+    """Return x to the y; a square is a product, and the power 2.5 one with a square root."""
+    if y == 2.5:
+        return x * x * math.sqrt(x)
     return x * x if y == 2 else math.pow(x, y)
 
 

@@ -111,11 +111,17 @@ def interpret(code, constants, columns, jobs, eligible, stack, count):
             for i in range(count):
                 a[i] = _defined(a[i] / b[i])
         elif op == POWER:
-            squares = True
+            squares = halves = True
             for i in range(count):
                 squares &= b[i] == 2.0
+                halves &= b[i] == 2.5
             for i in range(count):
-                a[i] = _defined(a[i] * a[i]) if squares else _power(a[i], b[i])
+                if squares:
+                    a[i] = _defined(a[i] * a[i])
+                elif halves:
+                    a[i] = _half(a[i])
+                else:
+                    a[i] = _power(a[i], b[i])
         else:
             for i in range(count):
                 x, y = a[i], b[i]
@@ -136,12 +142,20 @@ def interpret(code, constants, columns, jobs, eligible, stack, count):
 
 
 @njit(cache=True, nogil=True, error_model="numpy", forceinline=True, _nrt=False)
+def _half(x):
+    """Return x to the 2.5, three times as fast as C's power: NaN of what is negative."""
+    return _defined(x * x * math.sqrt(x)) if x >= 0.0 else np.nan
+
+
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True, _nrt=False)
 def _power(x, y):
-    """Return x to the y; NaN is handed on even where C says that NaN to the 0 is 1. A square is a product."""
+    """Return x to the y; NaN is handed on even where C says that NaN to the 0 is 1. Squares and 2.5 are products."""
     if math.isnan(x) or math.isnan(y):
         return np.nan
     if y == 2.0:
         return _defined(x * x)
+    if y == 2.5:
+        return _half(x)
     return _defined(math.pow(x, y))
 
 

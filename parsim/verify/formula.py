@@ -15,7 +15,9 @@ Node = Callable[[Values], float]
 
 
 def _power(x: float, y: float) -> float:
-    """Return x to the y; a square is a product, rounded once."""
+    """Return x to the y; a square is a product, and so is the power 2.5, rounded at every step."""
+    if y == 2.5:
+        return x * x * math.sqrt(x)
     return x * x if y == 2 else math.pow(x, y)
 
 

@@ -114,6 +114,22 @@ def test_a_square_is_a_product_wherever_it_is_evaluated() -> None:
             assert judged((1.0, wait, 1.0, 2.0, 0.0)) == product
 
 
+@pytest.mark.parametrize("power", ["{} ** 2.5", "pow({}, 2.5)", "{} ** (ncpus / 2)"])
+def test_the_power_of_what_is_found_is_a_product_wherever_it_is_evaluated(power: str) -> None:
+    waits = [float(wait) for wait in (0, *range(600, 640), 1e7)]
+    base = "(eligible_time / 5400)"
+    products = [(wait / 5400) * (wait / 5400) * math.sqrt(wait / 5400) for wait in waits]
+    assert products == pytest.approx([math.pow(wait / 5400, 2.5) for wait in waits], rel=1e-15)
+    judged = compile_formula(power.format(base))
+    for wait, product in zip(waits, products, strict=True):
+        assert value(power.format(base), eligible=wait, cores=5) == product
+        assert naive.formula_value(power.format(base), eligible_time=wait, ncpus=5) == product
+        assert judged((1.0, wait, 1.0, 5.0, 0.0)) == product
+    negative = "7 + (-1 - eligible_time) ** 2.5"
+    assert value(negative, eligible=3.0) == naive.formula_value(negative, eligible_time=3.0) == 0
+    assert compile_formula(negative)((1.0, 3.0, 1.0, 1.0, 0.0)) == 0
+
+
 def test_only_what_time_changes_is_left_to_the_event_loop() -> None:
     formula = parse("(eligible_time + 3 * walltime) / walltime ** 1.3 * ncpus ** -0.3")
     assert len(formula.column_codes) == 3

@@ -160,6 +160,7 @@ def test_pool_of_everything_is_the_shared_machine_by_priority_factor() -> None:
 
 LIVELY = (
     "(eligible_time + walltime) / max(walltime, 1) ** 2 * ncpus ** -0.15 * (1 + (eligible_time / 90) ** 2)",
+    "(1 + (eligible_time / (1.5 * max(walltime, 1))) ** 2.5 * (ncpus / 4) ** 0.8) / max(walltime, 1) ** 0.6",
     "min(eligible_time, 40) * ncpus",  # many are equal
     "-ncpus",
 )
