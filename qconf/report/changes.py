@@ -7,7 +7,6 @@ from typing import Any
 
 from qconf.config import SiteConfig
 from qconf.report import wording
-from qconf.tuning import corrections
 
 
 def pairs(before: Mapping[str, str], after: Mapping[str, str]) -> list[dict[str, Any]]:
@@ -34,8 +33,6 @@ def told(base: SiteConfig, config: SiteConfig) -> Iterator[tuple[str, str]]:
     everywhere = _told(pairs(wording.site_facts(base), wording.site_facts(config)))
     if everywhere:
         yield "all queues", everywhere
-    if words := corrections.meaning(base.order, config.order):
-        yield "all queues", f"this order is: {words}"
     for queue in definitions(base, config):
         if queue["state"] in ("new", "removed"):
             facts = [f"{fact['name']} {fact['after']}" for fact in queue["facts"] if fact["after"] not in (None, "-")]

@@ -2,8 +2,7 @@
 
 Every member of a small family of orders is simulated on the shared machine, and rated by the logarithms of mean wait,
 bounded slowdown and longest wait: smoothed over the family and regularised, since a month is noisy. Where months before
-it are known, and all together have foretold better than the last one alone, they decide. A formula that the site has is
-tried with other weights of length and width too, and corrected so where that is no worse. Anything more complicated
+it are known, and all together have foretold better than the last one alone, they decide. Anything more complicated
 (running limits, other boundaries, partitions, a common pool) must beat the best order by a margin in both halves of the
 history, and the base stays unless it is beaten. Asked to guard, it gives priority to queues whose longest waits would
 grow too much, until they do not.
@@ -19,11 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parsim import System, Workload, metrics, simulate
-from parsim.system import ORDERS
 from qconf.config import PoolConfig, QueueConfig, SiteConfig
 from qconf.strategies import Options, Proposal
-from qconf.tuning import corrections
-from qconf.tuning.formulas import DISTANCE, GENERAL, LEAD, Order, family, lead, member, remoteness, smooth
+from qconf.tuning.formulas import DISTANCE, GENERAL, LEAD, Order, family, lead, remoteness, smooth
 from qconf.tuning.judging import stranded, touched
 from qconf.tuning.month import Month
 from qconf.tuning.rating import GRACE, log_ratios, weights
@@ -74,8 +71,8 @@ class _Candidate:
     broken : ndarray(bool), shape (Q,)
         Queues with longer tails than the guard rails allow.
     smoothed : float
-        What decides in the end whether the base stays: for an order its score on the surface of its family, of all
-        months that decided; else `score`.
+        What decides in the end whether the base stays: for the best order its score on the surface of the family, of
+        all months that decided; else `score`.
     """
 
     what: str
@@ -108,14 +105,13 @@ class _Search:
         self.log: list[dict[str, object]] = []
         self.pinned = any(self.base.is_fixed(f"queues.{name}.priority") for name in self.base.names)
         self.priorities = np.array([queue.priority for queue in self.base.queues]) if self.pinned else None
-        self.months = [month]  # that decide
         self.before = _before(month)
         self.present = _logarithms(month, self.before)
         self.current = self.judge("current", month.base, self.before)
 
     def run(self) -> Proposal:
         """Go through the steps; `log` tells what each gave."""
-        chosen = self.corrected(self.orders())
+        chosen = self.orders()
         for candidate in self.simulate(chain(_variants(self.month, chosen.config), _divided(self.month))):
             if candidate is None:
                 continue
@@ -137,11 +133,12 @@ class _Search:
         measured = self.measured(self.month, plain)
         months = [*self.month.earlier, self.month]
         surfaces = [self.surface(each, plain) for each in months]
-        costs = DISTANCE * remoteness(orders, GENERAL)
+        costs = DISTANCE * remoteness(orders)
         foretold = lead([surface[:, :3] @ self.weights for surface in surfaces], costs)
         used = len(months) if foretold > LEAD else 1
-        self.months = months[-used:]
-        rated = self.surveyed(surfaces[-used:])
+        smoothed = np.mean(surfaces[-used:], axis=0)
+        present = np.mean([_logarithms(each, _before(each)) for each in months[-used:]], axis=0)
+        rated = self.rated(smoothed, present)
         scores = rated + costs / used
         ranking = np.argsort(scores, kind="stable")[:TRIED]
         first = orders[ranking[0]]
@@ -164,70 +161,16 @@ class _Search:
             return best
         return self.guarded([orders[i] for i in ranking], best)
 
-    def corrected(self, best: _Candidate) -> _Candidate:
-        """Return the present order with other weights of length and width, where that is no worse than `best`.
-
-        It changes less. There is none where the order has a name or is fixed, nor where it is one of the family: those
-        beside it were tried.
-        """
-        order = self.base.order
-        if order in ORDERS or self.base.is_fixed("order") or member(order):
-            return best
-        members = corrections.family()
-        formulas = [each.formula(order) for each in members]
-        try:
-            systems = [replace(self.base.system(), order=formula) for formula in formulas]
-        except ValueError as error:  # too long, or too deep
-            self.log.append({"step": "correction", "note": f"the present order cannot be corrected: {error}"})
-            return best
-        measured = [self.simulated(month, "corrections", systems) for month in self.months]
-        rated = self.surveyed(
-            [
-                smooth(members, np.array([_logarithms(month, each) for each in found]))
-                for month, found in zip(self.months, measured, strict=True)
-            ]
-        )
-        rated[members.index(corrections.Correction())] = 0.0  # the base itself: no surface is needed
-        distant = corrections.DISTANCE * remoteness(members, corrections.Correction())
-        scores = rated + distant / len(self.months)
-        judged = [
-            self.judge("the present order, corrected", self.base.replace(order=formula), measure)
-            for formula, measure in zip(formulas, measured[-1], strict=True)
-        ]
-        able = [i for i, each in enumerate(judged) if not self.guard or not (each.broken & ~best.broken).any()]
-        first = min(able, key=lambda i: float(scores[i]))
-        found = replace(judged[first], smoothed=float(rated[first]))
-        # With priorities that guard the best order has a score of the last month alone.
-        kept = found.score <= best.score if self.guard else found.smoothed <= best.smoothed
-        self.log.append(
-            {
-                "step": "correction",
-                "tried": len(members),
-                "best": formulas[first],
-                "score": round(float(scores[first]), 4),
-                "note": "no worse than the best order, and changes less" if kept else "worse than the best order",
-            }
-        )
-        return found if kept else best
-
-    def surveyed(self, surfaces: list[NDArray[np.float64]]) -> NDArray[np.float64]:
-        """Rate a family by its surfaces in the months that decide, shapes (members, 4); shape (members,)."""
-        present = np.mean([_logarithms(month, _before(month)) for month in self.months], axis=0)
-        return self.rated(np.mean(surfaces, axis=0), present)
-
     def measured(self, month: Month, plain: SiteConfig) -> list[_Measure]:
         """Simulate all orders on a month."""
         system = plain.system()
-        formulas = [order.formula(weighted=self.pinned) for order in family()]
-        return self.simulated(month, "orders", [replace(system, order=formula) for formula in formulas])
-
-    def simulated(self, month: Month, what: str, systems: list[System]) -> list[_Measure]:
-        """Simulate the jobs of a month, in the base's queues, under each of these; once."""
 
         def simulated() -> list[_Measure]:
-            return side_by_side(self.workers, _measure, [(month, month.workload, system) for system in systems])
+            formulas = [order.formula(weighted=self.pinned) for order in family()]
+            jobs = [(month, month.workload, replace(system, order=formula)) for formula in formulas]
+            return side_by_side(self.workers, _measure, jobs)
 
-        return month.remember((what, systems[0]), simulated, lasting=True)
+        return month.remember(("orders", system), simulated, lasting=True)
 
     def surface(self, month: Month, plain: SiteConfig) -> NDArray[np.float64]:
         """Logarithms of all orders in a month, as `_logarithms` gives them, smoothed; shape (members, 4)."""

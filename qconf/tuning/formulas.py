@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations_with_replacement, pairwise, product
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,14 +25,6 @@ RIDGE = 1e-3
 LEAD = 0.2  # log score by which all months together must have foretold better than the last alone, summed
 
 
-class Member(Protocol):
-    """One order of a family."""
-
-    @property
-    def point(self) -> tuple[float, ...]:
-        """Where it lies among the others: its parameters, as far as they are from one another."""
-
-
 @dataclass(frozen=True, slots=True)
 class Order:
     """One member of the family."""
@@ -42,11 +33,6 @@ class Order:
     length: float = 2.0
     width: float = 0.15
     patience: int | None = 48
-
-    @property
-    def point(self) -> tuple[float, ...]:
-        """The parameters, as evenly spread as what they do."""
-        return float(np.log(self.age)), self.length, self.width, 0.0 if self.patience is None else self.patience**-2
 
     def formula(self, *, weighted: bool = False) -> str:
         """Write it as a formula of names that PBS's job_sort_formula knows; `weighted` by the queues' priorities."""
@@ -68,22 +54,16 @@ def family() -> list[Order]:
     return [Order(a, b, g, c) for a, b, g, c in product(AGES, LENGTHS, WIDTHS, PATIENCE)]
 
 
-def member(formula: str) -> Order | None:
-    """Find the member that a formula says, with or without priorities of queues."""
-    text = formula.removeprefix("queue_priority * ")
-    return next((order for order in family() if order.formula() == text), None)
-
-
-def _features(members: Sequence[Member]) -> NDArray[np.float64]:
-    """Points, each parameter with mean 0 and deviation 1, shape (members, parameters)."""
-    raw = np.array([each.point for each in members])
+def _features(orders: Sequence[Order]) -> NDArray[np.float64]:
+    """Parameters, each with mean 0 and deviation 1, shape (members, 4)."""
+    raw = np.array([[np.log(o.age), o.length, o.width, 0.0 if o.patience is None else o.patience**-2] for o in orders])
     scaled: NDArray[np.float64] = (raw - raw.mean(axis=0)) / raw.std(axis=0)
     return scaled
 
 
-def smooth(members: Sequence[Member], values: NDArray[np.float64]) -> NDArray[np.float64]:
+def smooth(orders: Sequence[Order], values: NDArray[np.float64]) -> NDArray[np.float64]:
     """Fit a quadratic surface over the parameters to noisy values; shapes (members, k) in and out."""
-    x = _features(members)
+    x = _features(orders)
     squares = [x[:, i] * x[:, j] for i, j in combinations_with_replacement(range(x.shape[1]), 2)]
     design = np.column_stack([np.ones(len(x)), x, *squares])
     normal = design.T @ design + RIDGE * np.eye(design.shape[1])
@@ -91,10 +71,10 @@ def smooth(members: Sequence[Member], values: NDArray[np.float64]) -> NDArray[np
     return fitted
 
 
-def remoteness(members: Sequence[Member], centre: Member) -> NDArray[np.float64]:
-    """Squared distance from one of them in standard deviations, shape (members,)."""
-    x = _features(members)
-    away: NDArray[np.float64] = ((x - x[list(members).index(centre)]) ** 2).sum(axis=1)
+def remoteness(orders: Sequence[Order]) -> NDArray[np.float64]:
+    """Squared distance from `GENERAL` in standard deviations, shape (members,)."""
+    x = _features(orders)
+    away: NDArray[np.float64] = ((x - x[list(orders).index(GENERAL)]) ** 2).sum(axis=1)
     return away
 
 

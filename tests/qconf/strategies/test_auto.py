@@ -8,7 +8,6 @@ import pytest
 from parsim import System, Workload, metrics, simulate
 from qconf.export.order import formula, scale
 from qconf.strategies import Options, auto, propose
-from qconf.tuning import corrections
 from qconf.tuning.formulas import DISTANCE, GENERAL, Order, family, remoteness, smooth
 from qconf.tuning.judging import touched
 from qconf.tuning.month import Month
@@ -77,75 +76,6 @@ def test_which_order_is_best_does_not_depend_on_the_base():
     assert propose("auto", Month(here.workload, found)).config.order == found.order
 
 
-WIDER = "(1 + eligible_time / max(walltime, 1)) * ncpus ** 0.9"
-
-
-def test_an_order_that_the_site_has_is_corrected_where_that_is_no_worse(monkeypatch):
-    here = busy(first_come(order=WIDER))
-    monkeypatch.setattr("qconf.tuning.corrections.DISTANCE", 0.0)
-    proposal = propose("auto", here)
-    entry = next(d for d in proposal.decisions if d["step"] == "correction")
-    assert entry["tried"] == 15
-    monkeypatch.setattr(
-        "qconf.strategies.auto.family", lambda: [GENERAL, Order(0.3, 1.0, 0.3, None), Order(3.0, 1.3, 0.5, 96)]
-    )
-    monkeypatch.setattr("qconf.strategies.auto.smooth", lambda _members, values: values)  # a surface needs more
-    search = auto._Search(here, Options(), guard=False)
-    best = search.orders()
-    found = search.corrected(best)
-    corrected = {each.formula(WIDER): here.base.replace(order=each.formula(WIDER)) for each in corrections.family()}
-    rated = {order: search.judge(order, c, auto._measure(here, here.workload, c.system())).score
-             for order, c in corrected.items()}  # fmt: skip
-    least = min(rated, key=rated.__getitem__)
-    assert search.log[-1]["best"] == least
-    assert found.config == (corrected[least] if rated[least] <= best.smoothed else best.config)
-    assert search.log[-1]["note"] == (
-        "worse than the best order" if found is best else "no worse than the best order, and changes less"
-    )
-    assert search.corrected(replace(best, smoothed=rated[least] - 0.01)).config == best.config
-    assert search.corrected(replace(best, smoothed=rated[least] + 0.01)).config == corrected[least]
-
-
-@pytest.mark.parametrize(
-    "changes", [{"order": "lxf"}, {"order": WIDER, "fixed": ("order",)}, {"order": family()[5].formula()}]
-)
-def test_a_named_a_fixed_and_a_found_order_are_not_corrected(changes):
-    search = auto._Search(busy(first_come(**changes)), Options(), guard=False)
-    assert search.corrected(search.current) is search.current
-    assert search.log == []
-
-
-def test_an_order_that_is_too_long_to_correct_is_left_and_that_is_said():
-    long = " + ".join(["eligible_time"] * 125)  # 1997 characters of 2000
-    search = auto._Search(month(first_come(order=long), jobs=30), Options(), guard=False)
-    assert search.corrected(search.current) is search.current
-    assert search.log[-1]["note"].startswith("the present order cannot be corrected: ")
-
-
-def test_a_guarded_correction_lengthens_no_tail_that_the_best_order_does_not():
-    here = busy(first_come(order=WIDER))
-    free, guarded = (auto._Search(here, Options(), guard=guard) for guard in (False, True))
-    kept = []
-    for search in (free, guarded):
-        worst = replace(search.current, score=np.inf, smoothed=np.inf, broken=np.zeros(3, dtype=bool))
-        kept.append(search.corrected(worst))
-    assert kept[0].broken.any()
-    assert not kept[1].broken.any()
-    best = replace(guarded.current, score=kept[1].score - 0.01, smoothed=np.inf)
-    assert guarded.corrected(best) is best  # what is compared are scores of the same month
-
-
-def test_a_formula_of_partitions_is_corrected_where_it_is():
-    order = {"mode": "partitioned", "order": WIDER}
-    here = month(three(**order), jobs=500)
-    decisions = propose("auto", here).decisions
-    assert next(d for d in decisions if d["step"] == "correction")["tried"] == 15
-    search = auto._Search(here, Options(), guard=False)
-    found = search.corrected(replace(search.current, smoothed=np.inf))
-    assert (found.config.mode, found.config.queues) == ("partitioned", here.base.queues)
-    assert list(auto._variants(here, found.config)) == []  # limits are shares of a shared machine
-
-
 def by_hand(months, used, steep=0.0, tolerated=1.0):
     """The order that the last `used` months say is best, from their schedules; the base is fcfs-easy."""
     orders = family()
@@ -158,7 +88,7 @@ def by_hand(months, used, steep=0.0, tolerated=1.0):
         rows = [[s.wait.mean(), metrics.bounded_slowdown(s).mean(), s.wait.max()] for s in found]
         surfaces.append(smooth(orders, log_ratios(np.array(rows[:-1]), np.array(rows[-1]))))
     surface = np.mean(surfaces, axis=0)
-    scores = surface @ weights("mean-wait") + DISTANCE * remoteness(orders, GENERAL) / used
+    scores = surface @ weights("mean-wait") + DISTANCE * remoteness(orders) / used
     scores += steep * np.maximum(surface[:, 2] - np.log(tolerated), 0)
     return orders[int(np.argmin(scores))].formula()
 
@@ -211,6 +141,17 @@ def test_a_fixed_order_stays_even_the_general_one():
     proposal = propose("auto", busy(base))
     assert proposal.config.order == base.order
     assert proposal.decisions[0] == {"step": "orders", "note": "none can be tried: order is fixed"}
+
+
+def test_limits_are_not_tried_on_a_divided_machine_nor_where_they_are():
+    base = three(mode="partitioned", fixed=("order",))
+    assert list(auto._variants(month(base, jobs=500), base)) == []
+    here = busy(first_come())
+    assert "long on at most 80 % of the cores" in dict(auto._variants(here, here.base))
+    queues = [q.model_copy(update={"max_run_cores": 48} if q.name == "long" else {}) for q in here.base.queues]
+    tried = dict(auto._variants(here, here.base.with_queues(queues)))
+    assert "long on at most 80 % of the cores" not in tried
+    assert tried["long on at most 60 % of the cores"].queue("long").max_run_cores == 38
 
 
 def test_where_priorities_are_fixed_the_orders_ask_for_them():
