@@ -164,6 +164,9 @@ class _Witness(_Story, Replay):
         part = self.parts[home]
         if part.head == job:
             return f"heads the list of {part.name}, waits for {_cores(self.jobs.cores[job])}"
+        ripe = self.jobs.submit[job] + self.system.patience
+        if self.now < ripe and self.jobs.cores[job] > part.idle:
+            return f"waits for {_cores(self.jobs.cores[job])}, reserved for it from {ripe} on at the earliest"
         if part.head >= 0:
             return f"behind job {self.names[part.head]}, the head of {part.name}"
         return f"no idle core on {part.name}"

@@ -270,6 +270,7 @@ def _pack_settings(prepared: Prepared, system: System) -> NDArray[np.int64]:
     settings[at.STARVES] = any(queue.starvation is not None for queue in system.queues)
     settings[at.BITS] = prepared.bits
     settings[at.LONE] = system.mode == "shared"
+    settings[at.RESERVE_AFTER] = system.patience
     return settings
 
 

@@ -106,7 +106,7 @@ def _named(column: str, job: int, prepared: Prepared) -> str:
 
 def _plain(prepared: Prepared, system: System) -> bool:
     """Whether every list is alone on its cores and its order is constant: the fast kernel's case."""
-    if system.order not in ("fcfs", "sjf", "ljf") or system.pool_cores or system.has_limits:
+    if system.order not in ("fcfs", "sjf", "ljf") or system.pool_cores or system.has_limits or system.patience:
         return False
     if system.mode == "shared":
         return True
@@ -147,7 +147,8 @@ def _simulate_plain(prepared: Prepared, system: System) -> Outcome:
 def _simulate_changing(prepared: Prepared, system: System) -> NDArray[np.int64]:
     workload = prepared.workload
     start = np.empty(len(workload), dtype=np.int64)
-    changing(prepared.plain, system.cores, system.backfill, prepared.bits, *pack_formula(workload, system), start)
+    formula = pack_formula(workload, system)
+    changing(prepared.plain, system.cores, system.backfill, system.patience, prepared.bits, *formula, start)
     start += workload.submit[0]
     return start
 

@@ -150,6 +150,9 @@ class System:
         Required by ``hybrid``, ignored elsewhere.
     backfill : bool
         False is plain FCFS: nobody passes the head of the list.
+    reserve_after : int
+        Seconds that a job must have waited before it may be the head of a shared machine's list under EASY; until then
+        it blocks nobody. In other modes, and without `backfill`, it plays no part.
     class_limits : sequence of int
         Seconds at which the classes of ``multiqueue`` meet, ascending; a class goes from above one up to the next.
 
@@ -165,6 +168,7 @@ class System:
     order: str = "fcfs"
     pool: Pool | None = None
     backfill: bool = True
+    reserve_after: int = 0
     class_limits: Sequence[int] = (100, 1000, 10_000)
 
     def __post_init__(self) -> None:
@@ -192,6 +196,10 @@ class System:
                 yield f"queues[{i}].cores", f"no job can enter: from {queue.cores[0]} up, of {self.cores}"
         if self.mode not in ("shared", "partitioned", "hybrid", "multiqueue"):
             yield "mode", f"{self.mode!r} is none of shared, partitioned, hybrid, multiqueue"
+        if not _is_whole(self.reserve_after):
+            yield "reserve_after", f"{self.reserve_after!r} is {NOT_WHOLE}"
+        elif self.reserve_after < 0:
+            yield "reserve_after", f"{self.reserve_after} is negative"
         wrong = [limit for limit in self.class_limits if not _is_whole(limit)]
         if wrong:
             yield "class_limits", f"{tuple(self.class_limits)} has {NOT_WHOLE}"
@@ -242,6 +250,11 @@ class System:
     def is_whole(self) -> bool:
         """Whether all cores are one part."""
         return self.mode in ("shared", "multiqueue")
+
+    @property
+    def patience(self) -> int:
+        """Seconds from which a waiting job may be a head: `reserve_after` where it counts, else 0."""
+        return self.reserve_after if self.mode == "shared" and self.backfill else 0
 
     @property
     def has_limits(self) -> bool:

@@ -112,6 +112,7 @@ def system(
     placement: str | None = None,
     entry: str | None = None,
     starving_first: bool | None = None,
+    reserve_after: int = 0,
 ) -> System:
     """Return a machine of 1 to 16 cores; what is None is drawn.
 
@@ -144,7 +145,15 @@ def system(
         queues[i] = Queue(
             **{name: getattr(queues[i], name) for name in Queue.__slots__} | {"partition": part, "reservation": wide}
         )
-    return System(cores=cores, queues=queues, mode=mode, order=order, pool=pool, backfill=backfill)
+    return System(
+        cores=cores,
+        queues=queues,
+        mode=mode,
+        order=order,
+        pool=pool,
+        backfill=backfill,
+        reserve_after=reserve_after,
+    )
 
 
 def workload(rng: Random, machine: System, *, jobs: int | None = None, fit_partition: bool = False) -> Workload:
@@ -201,6 +210,10 @@ def _coin(rng: Random) -> bool:
     return rng.random() < 0.5
 
 
+def _late(rng: Random) -> int:
+    return rng.choice((1, 2, 3, 5, 10, 20, 100))
+
+
 def _order(rng: Random) -> str:
     return rng.choice(ORDERS)
 
@@ -235,6 +248,10 @@ def disciplines() -> dict[str, Callable[[Random], Case]]:
         "shared-orders": _drawn("shared", order=_order, starvation=_coin),
         "shared-formula": _drawn("shared", order=_formula, limits=_coin, starvation=_coin),
         "shared-all": _drawn("shared", **everything),
+        "reserve-after": _drawn("shared", reserve_after=_late),
+        "reserve-after-formula": _drawn("shared", reserve_after=_late, order=_formula),
+        "reserve-after-limits": _drawn("shared", reserve_after=_late, limits=True, order=_any_order),
+        "reserve-after-all": _drawn("shared", reserve_after=_late, **everything),
         "reservations": _drawn("partitioned", reservation=True),
         "reservations-starvation": _drawn("partitioned", reservation=True, starvation=True),
         "reservations-all": _drawn("partitioned", reservation=True, **everything),
@@ -246,7 +263,7 @@ def disciplines() -> dict[str, Callable[[Random], Case]]:
         "hybrid-limits": _drawn("hybrid", reservation=_coin, limits=True),
         "hybrid-starving": _drawn("hybrid", reservation=_coin, starvation=True, starving_first=True),
         "hybrid-formula": _drawn("hybrid", reservation=_coin, limits=True, order=_formula),
-        "hybrid-all": _drawn("hybrid", reservation=True, **everything),
+        "hybrid-all": _drawn("hybrid", reservation=True, reserve_after=_late, **everything),
     }
 
 

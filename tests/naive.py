@@ -351,7 +351,7 @@ class _Simulation:
             cores_on = self.place(part, j)
             if cores_on is not None:
                 self.begin(j, cores_on)
-            elif not found and self.cores[j] <= self.capacity[part]:
+            elif not found and self.cores[j] <= self.capacity[part] and self.may_head(j):
                 found = True
                 c, w = self.cores[j], self.walltime[j]
                 instant = earliest(self.capacity[part], self.promised(part), c, self.now, w)  # rule 12
@@ -359,6 +359,11 @@ class _Simulation:
                 self.head_of[part] = (j, Block(part, instant, instant + w, c))
                 if not self.system.backfill:
                     break
+
+    def may_head(self, j: int) -> bool:
+        """Whether j has waited for as long as a reservation on the shared machine asks."""
+        asked = self.shared and self.system.backfill
+        return not asked or self.now >= self.submit[j] + self.system.reserve_after
 
     def may_start(self, part: int, j: int, cores: int) -> bool:
         """Rules 11 and 12: now, beside the reservation and, unless j is it, the head that still waits."""

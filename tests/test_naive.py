@@ -41,6 +41,23 @@ def test_backfill_may_end_exactly_at_the_shadow() -> None:
     assert starts(System.single(4, backfill=False), *ahead, (2, 1, 8, 8)) == [0, 10, 20]
 
 
+def test_nothing_is_reserved_for_a_job_that_has_not_waited_long_enough() -> None:
+    # Until 6 the second job blocks nobody: the third may take for long the core that it would need at 10.
+    ahead = ((0, 3, 10, 10), (1, 4, 10, 10))
+    assert starts(System(4, reserve_after=5), *ahead, (2, 1, 50, 50)) == [0, 52, 2]
+    assert starts(System(4, reserve_after=5), *ahead, (5, 1, 50, 50)) == [0, 55, 5]
+    assert starts(System(4, reserve_after=5), *ahead, (6, 1, 50, 50)) == [0, 10, 20]
+    # Of two that do not fit at 6 the one that has waited is the head, though the other goes before it in the order.
+    rows = ((0, 3, 10, 10), (1, 4, 9, 9), (6, 2, 2, 2), (6, 1, 20, 20))
+    assert starts(System(4, order="sjf"), *rows) == [0, 26, 10, 6]
+    assert starts(System(4, order="sjf", reserve_after=5), *rows) == [0, 12, 10, 21]
+    assert starts(System(4, [Queue(partition=4)], "partitioned", reserve_after=5), *ahead, (2, 1, 50, 50)) == [
+        0,
+        10,
+        20,
+    ]
+
+
 def test_extra_cores_are_used_up() -> None:
     # At 10 five cores are there, four for the head: one extra, for the first long job and not for the second.
     rows = ((0, 3, 10, 10), (1, 4, 5, 5), (2, 1, 100, 100), (2, 1, 100, 100))

@@ -25,13 +25,15 @@ GONE = -np.inf  # in place of the value of an entry whose job has left; all othe
 
 
 @njit(cache=True, nogil=True)
-def changing(jobs, machine, backfill, bits, code, constants, columns, depth, start):
+def changing(jobs, machine, backfill, patience, bits, code, constants, columns, depth, start):
     """Schedule `jobs` on `machine` cores.
 
     Parameters
     ----------
     jobs, machine, backfill, bits, start
         As `parsim.kernels.easy.easy` takes them.
+    patience : int
+        Seconds that a job has waited before it may be the head.
     code, constants, columns, depth
         The formula, as `parsim.kernels.order.interpret` takes it; the largest value goes first.
     """
@@ -86,7 +88,12 @@ def changing(jobs, machine, backfill, bits, code, constants, columns, depth, sta
                 value[begin + i] = 0.0 if math.isnan(v) else v
 
         kept = last  # first entry whose job left
-        head = first_of(value, last)
+        ripe = last  # who may be the head: the entries before this one
+        if patience > 0:
+            ripe = 0
+            while ripe < last and now - jobs[wait_job[ripe], SUBMIT] >= patience:
+                ripe += 1
+        head = first_of(value, wait_cores, ripe, last, free)
         while head >= 0 and wait_cores[head] <= free:
             c = np.int64(wait_cores[head])
             begin_job(jobs, wait_job[head], now, bits, heap, ends, held, size, start)
@@ -94,7 +101,7 @@ def changing(jobs, machine, backfill, bits, code, constants, columns, depth, sta
             size += 1
             value[head] = GONE
             kept = min(kept, head)
-            head = first_of(value, last)
+            head = first_of(value, wait_cores, ripe, last, free)
         if head >= 0 and backfill and free > 0:
             shadow, extra = shadow_of(ends, held, size, free, np.int64(wait_cores[head]), now, bits)
             slack = min(shadow - now, LONGEST)
@@ -130,12 +137,16 @@ def changing(jobs, machine, backfill, bits, code, constants, columns, depth, sta
 
 
 @inlined
-def first_of(value, last):
-    """Return the entry with the largest value, of equal ones the first; -1 if all have left."""
+def first_of(value, wait_cores, ripe, last, free):
+    """Return the entry with the largest value, of equal ones the first, of those that fit or may be the head; -1 of none."""
     best = np.int64(-1)
     largest = GONE
-    for i in range(last):
+    for i in range(ripe):
         if value[i] > largest:
+            best = i
+            largest = value[i]
+    for i in range(ripe, last):
+        if value[i] > largest and wait_cores[i] <= free:
             best = i
             largest = value[i]
     return best

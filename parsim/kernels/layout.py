@@ -81,7 +81,7 @@ PART_COLUMNS = 21
 ) = range(PART_COLUMNS)
 
 # Entries of `settings`; from RUNNING_JOBS on they count.
-SETTINGS = 17
+SETTINGS = 18
 (
     BACKFILL,
     ORDER,
@@ -94,6 +94,7 @@ SETTINGS = 17
     STARVES,  #: some queue has a starvation period
     BITS,  #: low bits of a key that hold the job; the high ones hold an instant
     LONE,  #: one shared machine: there is one list
+    RESERVE_AFTER,  #: seconds that a job has waited before it may be a head
     RUNNING_JOBS,
     WAKES,  #: entries of `wakes`
     WAITING,  #: jobs that have been submitted and not started

@@ -30,9 +30,11 @@ from parsim.kernels.layout import (
     PASSED,
     PLANNED,
     QUEUE,
+    RESERVE_AFTER,
     SEEN,
     SLACK,
     STANDS,
+    SUBMIT,
     SUBMITTED,
     T_RESERVED,
     TRACK_HELD,
@@ -242,7 +244,7 @@ def visit_list(s, p, now):
             if start_here(s, p, i, now):
                 gone = min(gone, i)
                 stands = False
-            elif s.w_cores[i] <= parts[p, CAPACITY]:
+            elif s.w_cores[i] <= parts[p, CAPACITY] and now - jobs[j, SUBMIT] >= settings[RESERVE_AFTER]:
                 head = j
                 make_head(s, j, p)
                 break

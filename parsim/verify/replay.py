@@ -250,7 +250,7 @@ class Replay:
                 continue
             if job in self.due and jobs.place[job] == ((index, cores),):
                 raise Discrepancy(part.obstacle(end, cores), job, f"may not start on {part.name} now")
-            if not has_head:
+            if not has_head and self.now - jobs.submit[job] >= self.system.patience:
                 self.heads.add(job)
                 part.promise(job, cores, jobs.walltime[job], self.now)
                 if not self.system.backfill:

@@ -40,6 +40,17 @@ def test_it_was_backfilled() -> None:
     ]
 
 
+def test_nothing_was_reserved_for_it_yet() -> None:
+    workload = Workload([0, 1, 2], [3, 4, 1], [10, 10, 100], [10, 10, 100])
+    system = System(4, reserve_after=5)
+    assert told(workload, system, 1) == [
+        "1 to 10: waits for 4 cores, reserved for it from 6 on at the earliest",
+        "10 to 102: heads the list of machine, waits for 4 cores",
+        "102: starts on machine, in turn",
+    ]
+    assert told(workload, system, 2) == ["2: starts on machine as soon as it is submitted, in turn"]
+
+
 def test_a_limit_held_it() -> None:
     workload = Workload([0, 1], [1, 1], [10, 10], [10, 10])
     assert told(workload, System(4, [Queue(name="short", max_run=1)]), 1) == [
