@@ -210,12 +210,14 @@ def _print(
     verified: bool,
     derived: bool,
 ) -> None:
+    from qconf.config.durations import format_duration
     from qconf.report.terminal import console, print_table
 
     first, last = history.span
     click.echo(
         f"{strategy}: {len(history)} jobs from {history.date(first)} to {history.date(last)}\n"
         f"{config.machine.name}, {config.machine.cores} cores, {config.mode}, order {config.order}"
+        + (f", reservations after {format_duration(config.patience)}" if config.patience else "")
     )
     tell_cleaning(history, base, derived=derived)
     click.echo("")

@@ -191,6 +191,7 @@ def fixable_paths(names: Iterable[str]) -> list[str]:
         "mode",
         "order",
         "backfill",
+        "reserve_after",
         *(f"machine.{field}" for field in MachineConfig.model_fields),
         *(f"queues.{name}.{field}" for name in names for field in QueueConfig.model_fields),
         *(f"pool.{field}" for field in PoolConfig.model_fields),
@@ -245,5 +246,8 @@ def oddities(config: SiteConfig) -> Iterator[Finding]:
             yield Finding(f"{at}.walltime", f"up to {queue.walltime[1]} seconds; for hours write {queue.walltime[1]}h")
         if lost_job([queue], config.queues[:i]) is None:
             yield Finding(at, f"no job is ever routed to {queue.name}: the queues before it take everything it admits")
+    if config.reserve_after and not config.patience:
+        why = f"mode {config.mode}" if config.mode != "shared" else "backfill: false"
+        yield Finding("reserve_after", f"plays no part with {why}")
     if config.mode == "hybrid" and config.order != "fcfs":
         yield Finding("order", "orders the partitions only: the pool goes by priority factor")

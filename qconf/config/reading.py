@@ -29,6 +29,7 @@ _ALLOWED = {
     "mode": "shared, partitioned or hybrid",
     "order": f"one of {', '.join(ORDERS)}, or a formula",
     "backfill": "true or false",
+    "reserve_after": FORMS,
     "queues": "a list of queues, at least one",
     "cores": "[least, most] cores, whole numbers, both inclusive; null for no maximum",
     "walltime": f"[above, up to], each {FORMS}; null for no maximum",

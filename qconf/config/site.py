@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field, ValidationError, ValidationInfo, mo
 
 from parsim.system import ORDERS, Pool, Queue, System
 from qconf.config.checks import fixable_paths, matches, mistakes, oddities
-from qconf.config.models import MachineConfig, Model, PoolConfig, QueueConfig, as_tuple
+from qconf.config.models import Duration, MachineConfig, Model, PoolConfig, QueueConfig, as_tuple
 from qconf.config.problems import ConfigError, Problem, dotted
 
 
@@ -21,6 +21,7 @@ class SiteConfig(Model):
     mode: Literal["shared", "partitioned", "hybrid"] = "shared"
     order: Annotated[str, Field(min_length=1, max_length=2000)] = "fcfs"
     backfill: bool = True
+    reserve_after: Duration = 0
     queues: Annotated[tuple[QueueConfig, ...], BeforeValidator(as_tuple), Field(min_length=1)]
     pool: PoolConfig | None = None
     fixed: Annotated[tuple[str, ...], BeforeValidator(as_tuple)] = ()
@@ -52,6 +53,11 @@ class SiteConfig(Model):
     def asks_priority(self) -> bool:
         """Whether the priorities of queues make a difference: to any order but a formula that does not name them."""
         return self.mode == "hybrid" or self.order in ORDERS or "queue_priority" in self.order
+
+    @property
+    def patience(self) -> int:
+        """Seconds of waiting from which a job gets a reservation: `reserve_after` where it counts, else 0."""
+        return self.reserve_after if self.mode == "shared" and self.backfill else 0
 
     def widest(self, queue: QueueConfig) -> int:
         """Cores of the widest job that a queue lets in."""
@@ -107,6 +113,7 @@ class SiteConfig(Model):
             order=self.order,
             pool=pool,
             backfill=self.backfill,
+            reserve_after=self.reserve_after,
         )
 
     @classmethod
@@ -137,7 +144,7 @@ class SiteConfig(Model):
         queues = tuple(
             queue.model_copy(update={"partition": int(size)}) for queue, size in zip(self.queues, sizes, strict=True)
         )
-        return self.replace(queues=queues, mode="partitioned", pool=None)
+        return self.replace(queues=queues, mode="partitioned", reserve_after=self.unless_fixed(0), pool=None)
 
     def is_fixed(self, path: str) -> bool:
         """Tell whether `fixed` forbids a search to touch `path`, like ``queues.large.priority``.
@@ -148,6 +155,10 @@ class SiteConfig(Model):
         if position := re.match(r"queues\[([0-9]+)\]", path):
             path = f"queues.{self.queues[int(position[1])].name}{path[position.end() :]}"
         return any(matches(pattern, path) for pattern in self.fixed)
+
+    def unless_fixed(self, reserve_after: int) -> int:
+        """Return that `reserve_after`, or the one that is fixed."""
+        return self.reserve_after if self.is_fixed("reserve_after") else reserve_after
 
     def warnings(self) -> list[str]:
         """List what is allowed but probably not meant, each with its path."""

@@ -20,6 +20,8 @@ def dump(config: SiteConfig, comment: str = "") -> str:
     lines.append(f"order: {_scalar(config.order)}")
     if not config.backfill:
         lines.append("backfill: false")
+    if config.reserve_after:
+        lines.append(f"reserve_after: {format_duration(config.reserve_after)}")
     lines.append("queues:")
     for queue in config.queues:
         hidden = queue.partition == 0 and (config.mode == "shared" or queue.reservation)

@@ -30,4 +30,4 @@ def undistinguished(base: SiteConfig, order: str) -> SiteConfig:
         )
         for queue in base.queues
     )
-    return base.replace(queues=queues, mode="shared", order=order, backfill=True, pool=None)
+    return base.replace(queues=queues, mode="shared", order=order, backfill=True, reserve_after=0, pool=None)

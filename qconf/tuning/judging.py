@@ -192,6 +192,8 @@ def touched(base: SiteConfig, other: SiteConfig) -> list[str]:
     partition where the machine becomes shared, a priority that a formula does not ask for.
     """
     found = [name for name in ("mode", "order", "backfill") if getattr(base, name) != getattr(other, name)]
+    if base.reserve_after != other.reserve_after or (base.patience and not other.patience):
+        found.append("reserve_after")
     found += [
         f"pool.{name}"
         for name in PoolConfig.model_fields

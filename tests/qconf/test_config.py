@@ -408,6 +408,7 @@ def site_configs(draw):
         mode=mode,
         order=draw(st.sampled_from(["fcfs", "sjf", "lxf", "queue_priority * (1 + eligible_time / max(walltime, 1))"])),
         backfill=draw(st.booleans()),
+        reserve_after=draw(st.sampled_from([0, 0, 1, 86400, 100_000])),
         queues=queues,
         pool=pool if mode == "hybrid" else None,
         fixed=draw(st.sampled_from([(), ("queues.*.max_run", "pool"), ("order",)])),

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from qconf.strategies import Proposal
+from qconf.strategies import Proposal, propose
 from qconf.strategies.fcfs_easy import undistinguished
 from qconf.tuning.judging import Guarded, Guards, Trial, stranded, touched
 from tests.qconf.tuning.small import DAY, LONG, SHORT, WIDE, month, site, three, two
@@ -97,6 +97,23 @@ def test_a_change_of_what_is_fixed_is_found():
     assert touched(base, base.with_partitions([20, 44])) == ["queues.long.partition"]
     assert touched(base, base.replace(order="lxf")) == ["order"]
     assert touched(base, base.replace(queues=(base.queues[0], long_only))) == ["queues.long.priority"]
+
+
+def test_a_fixed_wait_before_reservations_stays_and_counts_where_it_did():
+    base = two(mode="shared", reserve_after=7200, fixed=("reserve_after",))
+    assert touched(base, base.replace(reserve_after=3600)) == ["reserve_after"]
+    divided = base.with_partitions([40, 24])
+    assert (divided.reserve_after, divided.patience) == (7200, 0)
+    assert touched(base, divided) == ["reserve_after"]
+    assert touched(base, base.replace(backfill=False)) == ["reserve_after"]
+    assert touched(divided, base) == []
+    assert propose("shared", month(divided)).config.reserve_after == 7200
+    free = base.replace(fixed=())
+    assert free.with_partitions([40, 24]).reserve_after == 0
+    dormant = two(reserve_after=7200)
+    assert propose("shared", month(dormant)).config.reserve_after == 0
+    assert propose("shared", month(free)).config.reserve_after == 7200
+    assert propose("fcfs-easy", month(free)).config.reserve_after == 0
 
 
 def test_what_no_longer_counts_is_changed():
