@@ -20,8 +20,63 @@ from qconf.export.templates import render
 from qconf.export.unsaid import Binding
 
 _SCHED_CONFIG = "$PBS_HOME/sched_priv/sched_config"
-_STOP_PROMOTION = "systemctl disable --now qconf-promote.timer; rm -f /etc/cron.d/qconf-promote"
 _SCHED_BACK = f"cp -p sched_config.before {_SCHED_CONFIG} && kill -HUP $(pgrep -x pbs_sched)"
+
+
+@dataclass(frozen=True)
+class _Script:
+    """A script that is run every minute beside PBS, and what the plan says of it."""
+
+    name: str
+    does: str
+    title: str
+    of: str
+    restore: tuple[str, ...] = ()
+
+    @property
+    def undo(self) -> tuple[str, ...]:
+        """What stops it, and takes back what it did."""
+        return (f"systemctl disable --now {self.name}.timer; rm -f /etc/cron.d/{self.name}", *self.restore)
+
+    def files(self, template: str, **values: object) -> dict[str, str]:
+        """Write the script and what runs it."""
+        units = ("service", "timer", "cron")
+        return {
+            self.name: render(template, **values),
+            **{f"{self.name}.{unit}": render(f"minutely.{unit}", name=self.name, does=self.does) for unit in units},
+        }
+
+    def step(self) -> dict[str, Any]:
+        """Say how to install it."""
+        name = self.name
+        return {
+            "title": self.title,
+            "text": f"Read it first. It has to run as a PBS manager; `{name}.cron` is for hosts without systemd.",
+            "commands": [
+                f"install -m 755 {name} /usr/local/sbin/{name}",
+                f"/usr/local/sbin/{name} --dry-run",
+                f"install -m 644 {name}.service {name}.timer /etc/systemd/system/",
+                f"systemctl daemon-reload && systemctl enable --now {name}.timer",
+            ],
+            "check": f"the dry run ended with exit 0; `systemctl list-timers` shows {name}.",
+            "undo": ", then ".join(f"`{command}`" for command in self.undo) + ".",
+        }
+
+
+_PROMOTE = _Script(
+    name="qconf-promote",
+    does="Move PBS jobs that have waited long for their walltime into the common pool",
+    title="Install the script that moves jobs into the pool",
+    of="of the pool",
+)
+_RESERVE = _Script(
+    name="qconf-reserve",
+    does="Let PBS jobs wait before they may become top jobs",
+    title="Install the script that lets jobs wait before they get a reservation",
+    of="of the reservations",
+    # of running jobs too: they may be rerun
+    restore=("qselect -s BHQRSW | xargs -r -n 1 qalter -W topjob_ineligible=False",),
+)
 
 
 @dataclass
@@ -117,6 +172,8 @@ def prepare_pbs(
     files["sched_config.changes"] = render("sched_config.changes", backfill=config.backfill, qlist=parted)
     if goal.pool_queues:
         files |= _promotion(config, goal)
+    if config.patience:
+        files |= _RESERVE.files("reserve.py", period=config.patience, queues=config.names)
     files["PLAN.md"] = _plan(config, goal, files, counts, before=before, known=current is not None)
     return Export(files, goal.notes)
 
@@ -188,7 +245,7 @@ def _promotion(config: SiteConfig, goal: Desired) -> dict[str, str]:
         for queue in config.queues
         if queue.name in goal.pool_queues
     ]
-    script = render(
+    return _PROMOTE.files(
         "promote.py",
         threshold=exact(config.threshold),
         pool=pool.cores,
@@ -196,8 +253,6 @@ def _promotion(config: SiteConfig, goal: Desired) -> dict[str, str]:
         wider=pool.placement == "combined",
         queues=rows,
     )
-    units = ("qconf-promote.service", "qconf-promote.timer", "qconf-promote.cron")
-    return {"qconf-promote": script, **{name: render(name) for name in units}}
 
 
 def exact(value: float) -> str:
@@ -230,12 +285,13 @@ def _plan(
                 _example(config, queue.name),
             ]
         )
-    steps = _steps(goal, files, counts, before)
+    script = next((each for each in (_PROMOTE, _RESERVE) if each.name in files), None)
+    steps = _steps(goal, files, counts, before, script)
     stop, start = _switches(route, before, undone=True)
     back_to = before.attributes.get("default_queue", "workq")
     moves = [f"qselect -q {name} -s QHW | xargs -r -n 1 qmove {back_to}" for name in goal.new]
-    if "qconf-promote" in files:
-        stop.insert(0, _STOP_PROMOTION)
+    if script is not None:
+        stop[:0] = script.undo
     return render(
         "pbs_plan.md",
         machine=comment_name(config),
@@ -245,7 +301,7 @@ def _plan(
         table=table,
         notes=goal.notes,
         steps=steps,
-        promoted=_STOP_PROMOTION if "qconf-promote" in files else "",
+        script=script,
         undo_stop=stop,
         undo_moves=moves or ["# no queue was created"],
         undo_commands=["qmgr -a < rollback.qmgr", _SCHED_BACK],
@@ -281,7 +337,9 @@ def _example(config: SiteConfig, name: str) -> str:
     return f"`-l ncpus={found[0]} -l walltime={format_clock(found[1])}`"
 
 
-def _steps(goal: Desired, files: dict[str, str], counts: dict[str, int], before: Server) -> list[dict[str, Any]]:
+def _steps(
+    goal: Desired, files: dict[str, str], counts: dict[str, int], before: Server, script: _Script | None
+) -> list[dict[str, Any]]:
     route = goal.route
     stop, start = _switches(route, before)
     steps: list[dict[str, Any]] = [
@@ -339,22 +397,8 @@ def _steps(goal: Desired, files: dict[str, str], counts: dict[str, int], before:
                 "undo": '`qmove` the jobs back after "Undo" has opened the queues again.',
             }
         )
-    if "qconf-promote" in files:
-        steps.append(
-            {
-                "title": "Install the script that moves jobs into the pool",
-                "text": "Read it first. It has to run as a PBS manager; `qconf-promote.cron` is for hosts "
-                "without systemd.",
-                "commands": [
-                    "install -m 755 qconf-promote /usr/local/sbin/qconf-promote",
-                    "/usr/local/sbin/qconf-promote --dry-run",
-                    "install -m 644 qconf-promote.service qconf-promote.timer /etc/systemd/system/",
-                    "systemctl daemon-reload && systemctl enable --now qconf-promote.timer",
-                ],
-                "check": "the dry run ended with exit 0; `systemctl list-timers` shows qconf-promote.",
-                "undo": f"`{_STOP_PROMOTION}`.",
-            }
-        )
+    if script is not None:
+        steps.append(script.step())
     steps.append(
         {
             "title": "Start again",

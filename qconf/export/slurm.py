@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from parsim.workload import MAX_CORES, MAX_DURATION
-from qconf.config import POOL_SUFFIX, QueueConfig, SiteConfig
+from qconf.config import POOL_SUFFIX, QueueConfig, SiteConfig, format_duration
 from qconf.export import nodes as node_lists
 from qconf.export.errors import ExportError, checked_queue
 from qconf.export.nodes import Node
@@ -15,6 +15,7 @@ from qconf.export.pbs import Export, comment_name, exact
 from qconf.export.templates import render
 
 POOL = "pool"  #: name of the partition that is the common pool
+LONGEST_AGE = 30 * 86400  #: a larger bf_min_age_reserve is an error to Slurm, and counts as none
 
 
 def export_slurm(config: SiteConfig, *, nodes: Sequence[Node] | None = None) -> dict[str, str]:
@@ -95,6 +96,7 @@ def prepare_slurm(config: SiteConfig, *, nodes: Sequence[Node] | None = None) ->
         scheduler="sched/backfill" if config.backfill else "sched/builtin",
         limited=[queue.name for queue in limited],
         pool=bool(pool),
+        age=min(config.patience, LONGEST_AGE),
         notes=notes,
     )
     return Export(files, notes)
@@ -202,6 +204,13 @@ def _unsaid(config: SiteConfig) -> Iterator[str]:
             yield "pool entry `either` is exported as `move`."
         if config.pool.placement == "combined":
             yield "pool placement `combined` is exported as `pool`: a job runs in one partition."
+    if config.patience:
+        yield (
+            f"A job gets a reservation once it has waited {format_duration(config.patience)}: bf_min_age_reserve "
+            "counts from when it is eligible to run, the simulator from its submission."
+        )
+    if config.patience > LONGEST_AGE:
+        yield f"bf_min_age_reserve is at most {format_duration(LONGEST_AGE)}, which is exported instead."
     if config.mode == "shared" and any(queue.partition for queue in config.queues):
         yield "Partition sizes are not exported: the mode is shared."
 

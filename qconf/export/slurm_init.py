@@ -13,6 +13,7 @@ from qconf.config import ConfigError, MachineConfig, QueueConfig, SiteConfig
 from qconf.errors import InputError
 from qconf.export.nodes import expand
 from qconf.export.pbs_init import Found
+from qconf.export.slurm import LONGEST_AGE
 from qconf.history.times import slurm_limit
 
 UNLIMITED = ("UNLIMITED", "INFINITE")
@@ -43,11 +44,15 @@ def init_slurm(path: str | Path, *, cores: int | None = None, name: str | None =
     nodes: dict[str, int] = {}
     partitions: list[dict[str, str]] = []
     defaults: dict[str, dict[str, str]] = {"nodename": {}, "partitionname": {}}
-    cluster = "slurm"
+    cluster, parameters = "slurm", ""
     for line, fields in _lines(text):
         first = next(iter(fields))
         if first == "clustername":
             cluster = fields[first]
+        if "schedulerparameters" in fields:
+            parameters = fields["schedulerparameters"]
+        if "schedulerparameters+" in fields:
+            parameters += "," + fields["schedulerparameters+"]
         if first == "include":
             warnings.append(f"line {line}: included files are not read: {fields[first]}")
         if first not in defaults:
@@ -81,13 +86,28 @@ def init_slurm(path: str | Path, *, cores: int | None = None, name: str | None =
     if not queues:
         raise InputError("holds no partition that a job can enter", file=path, field="PartitionName")
     try:
-        return Found(_divided(machine, queues, places, nodes, warnings), warnings)
+        config = _divided(machine, queues, places, nodes, warnings)
+        config = config.replace(reserve_after=_reserve_after(parameters, warnings))
     except ConfigError as error:
         raise InputError(f"cannot be made a configuration: {error}", file=path) from error
+    if config.reserve_after and not config.patience:
+        warnings.append(f"bf_min_age_reserve: as reserve_after it plays no part with mode {config.mode}")
+    return Found(config, warnings)
+
+
+def _reserve_after(parameters: str, warnings: list[str]) -> int:
+    """Read bf_min_age_reserve among the SchedulerParameters; where Slurm takes it for an error, it counts as none."""
+    found = re.search(r"(?:^|,)\s*bf_min_age_reserve=([^,\s]*)", parameters, re.IGNORECASE)
+    if found is None:
+        return 0
+    if re.fullmatch(r"[0-9]{1,7}", found[1]) and int(found[1]) <= LONGEST_AGE:
+        return int(found[1])
+    warnings.append(f"bf_min_age_reserve={found[1]} is no number of seconds up to {LONGEST_AGE}: left out")
+    return 0
 
 
 def _lines(text: str) -> Iterator[tuple[int, dict[str, str]]]:
-    """Yield (line, fields) with keys in lower case; a line ending in a backslash goes on."""
+    """Yield (line, fields) with keys in lower case, with a + where += adds; a line ending in a backslash goes on."""
     pending, first = "", 0
     for number, raw in enumerate(text.splitlines(), start=1):
         first = first if pending else number
@@ -99,9 +119,9 @@ def _lines(text: str) -> Iterator[tuple[int, dict[str, str]]]:
         if include := re.match(r"\s*include\s+(\S+)", joined, re.IGNORECASE):
             yield first, {"include": include[1]}
             continue
-        fields = re.findall(r'([A-Za-z]\w*)\s*=\s*("[^"]*"|\S*)', joined)
+        fields = re.findall(r'([A-Za-z]\w*)\s*(\+?)=\s*("[^"]*"|\S*)', joined)
         if fields:
-            yield first, {key.lower(): value.strip('"') for key, value in fields}
+            yield first, {key.lower() + added: value.strip('"') for key, added, value in fields}
 
 
 def _expand(text: str, line: int, path: str | Path) -> list[str]:

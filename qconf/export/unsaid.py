@@ -39,6 +39,14 @@ def unsaid(config: SiteConfig, binding: Binding, route: str) -> Iterator[str]:
             )
     if config.mode == "shared" and any(queue.partition for queue in config.queues):
         yield "Partition sizes are not exported: the mode is shared."
+    if config.patience:
+        yield (
+            f"A job gets a reservation once it has waited {format_duration(config.patience)}: PBS has no such setting. "
+            "Every minute the script qconf-reserve sets `topjob_ineligible` of the jobs in these queues instead, "
+            "whoever set it before. A new job may have a reservation for up to a minute, until the script first sees "
+            "it, and one that has waited long enough may be without for up to a minute more. Where the script is "
+            "stopped without its undo, jobs that have True never get a reservation."
+        )
     if config.machine.whole_nodes:
         yield (
             "The simulator gives whole nodes. PBS does where the nodes have `sharing = default_excl` or `force_excl`, "

@@ -16,6 +16,6 @@ def _environment() -> jinja2.Environment:
     )
 
 
-def render(name: str, **values: object) -> str:
+def render(name: str, /, **values: object) -> str:
     """Fill the template `name`; a gap without a value is an error."""
     return _environment().get_template(f"{name}.j2").render(**values)

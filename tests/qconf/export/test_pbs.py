@@ -105,6 +105,9 @@ def test_any_valid_configuration_loads_and_is_undone(config, told):
         assert server.printed() == before.printed()
     else:
         assert "There is no rollback script." in files["PLAN.md"]
+    assert ("qconf-reserve" in files) == (config.patience > 0)
+    for name in {"qconf-promote", "qconf-reserve"} & set(files):
+        compile(files[name], name, "exec")
     for name in ("queues.qmgr", "nodes.qmgr", "rollback.qmgr"):
         assert all(
             re.match(r"(create|set|unset|delete) (queue|server|node|resource)", line)

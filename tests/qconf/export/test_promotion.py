@@ -1,43 +1,14 @@
 """The script that moves jobs into the pool, run as it is exported."""
 
-import json
-import os
-import subprocess
-import sys
-import time
-
 from qconf.config import parse
 from qconf.export.pbs import export_pbs
+from tests.qconf.export.running import job, run_script
 from tests.qconf.export.test_pbs import HYBRID
 
 
-def job(queue, cores, walltime, waited, state="Q"):
-    ctime = time.strftime("%a %b %d %H:%M:%S %Y", time.localtime(time.time() - waited))
-    return {
-        "job_state": state,
-        "queue": queue,
-        "ctime": ctime,
-        "Resource_List": {"ncpus": cores, "walltime": walltime},
-    }
-
-
 def run_promotion(tmp_path, listing, *arguments, text=HYBRID):
-    files = export_pbs(parse(text))
-    script = tmp_path / "qconf-promote"
-    script.write_text(files["qconf-promote"])
-    (tmp_path / "jobs.json").write_text(json.dumps({"Jobs": listing}) if isinstance(listing, dict) else listing)
-    for name, body in (
-        ("qstat", f'cat "{tmp_path}/jobs.json"'),
-        ("qmove", f'echo "$@" >> "{tmp_path}/moved"'),
-    ):
-        (tmp_path / name).write_text(f"#!/bin/sh\n{body}\n")
-        (tmp_path / name).chmod(0o755)
-    environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "LC_ALL": "C"}
-    done = subprocess.run(
-        [sys.executable, script, *arguments], env=environment, capture_output=True, text=True, check=False
-    )
-    moved = (tmp_path / "moved").read_text().split("\n")[:-1] if (tmp_path / "moved").exists() else []
-    return done, moved
+    script = export_pbs(parse(text))["qconf-promote"]
+    return run_script(tmp_path, script, listing, *arguments, tool="qmove")
 
 
 def test_promotion_moves_what_is_due_largest_factor_first(tmp_path):

@@ -1,6 +1,7 @@
 import getpass
 import json
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -72,8 +73,8 @@ def free_port():
         return probe.getsockname()[1]
 
 
-def partitions_of_the_controller(folder, text, nodes, cpus):
-    """Ask the real controller what it makes of a file of partitions."""
+def told_by_the_controller(folder, text, nodes, cpus, question="partition"):
+    """Ask the real controller what it makes of a file of partitions: what `scontrol show` says of the question."""
     (folder / "state").mkdir()
     conf = folder / "slurm.conf"
     # A QOS lives in the accounting database, which is not here.
@@ -98,18 +99,14 @@ def partitions_of_the_controller(folder, text, nodes, cpus):
             if controller.poll() is not None:
                 break
             asked = subprocess.run(
-                ["scontrol", "--oneliner", "show", "partition"],
+                ["scontrol", "--oneliner", "show", question],
                 env=environment,
                 capture_output=True,
                 text=True,
                 check=False,
             )
-            if asked.returncode == 0 and "PartitionName" in asked.stdout:
-                return [
-                    dict(w.split("=", 1) for w in line.split() if "=" in w)
-                    for line in asked.stdout.splitlines()
-                    if line
-                ]
+            if asked.returncode == 0 and ("PartitionName" in asked.stdout or question != "partition"):
+                return asked.stdout
         raise AssertionError(log.read_text()[-3000:])
     finally:
         controller.terminate()
@@ -124,7 +121,9 @@ def test_the_real_controller_takes_the_partitions(case, tmp_path):
     )
     config = parse(HYBRID) if case == "hybrid" else load(CRAY)
     found = {
-        p["PartitionName"]: p for p in partitions_of_the_controller(tmp_path, files["partitions.conf"], nodes, cpus)
+        p["PartitionName"]: p
+        for line in told_by_the_controller(tmp_path, files["partitions.conf"], nodes, cpus).splitlines()
+        if (p := dict(w.split("=", 1) for w in line.split() if "=" in w))
     }
     assert list(found) == [*config.names, *(["pool"] if case == "hybrid" else [])]
     for queue in config.queues:
@@ -139,6 +138,55 @@ def test_the_real_controller_takes_the_partitions(case, tmp_path):
         assert int(partition["TotalCPUs"]) == cores
     if case == "hybrid":
         assert int(found["pool"]["TotalCPUs"]) == 24
+
+
+PATIENT = """\
+machine: {cores: 96, cores_per_node: 8}
+reserve_after: 2h
+queues: [{name: small, cores: [1, 16]}, {name: large, cores: [17, 96]}]
+"""
+LINE = "SchedulerParameters=bf_min_age_reserve=7200"
+
+
+@needs_controller
+def test_the_real_controller_takes_the_wait_for_a_reservation(tmp_path):
+    text = LINE + "\n" + export_slurm(parse(PATIENT))["partitions.conf"]
+    told = told_by_the_controller(tmp_path, text, "nid[001-012]", 8, "config")
+    assert re.search(r"^SchedulerParameters *= bf_min_age_reserve=7200$", told, re.MULTILINE)
+    assert "Invalid" not in (tmp_path / "log").read_text()
+
+
+def test_the_wait_for_a_reservation_is_a_line_of_slurm_conf(tmp_path):
+    files = export_slurm(parse(PATIENT))
+    plan = files["PLAN.md"]
+    assert re.findall(r"^Scheduler.*", plan[plan.index("```\nScheduler") :], re.MULTILINE)[:2] == [
+        "SchedulerType=sched/backfill",
+        LINE,
+    ]
+    assert "do not replace it: add `,bf_min_age_reserve=7200`" in plan
+    assert "counts from when it is eligible to run, the simulator from its submission" in plan
+    again = from_text(tmp_path, NODES.replace("[1-10,12],m3", "[1-12]") + LINE + "\n" + files["partitions.conf"])
+    assert (again.config.mode, again.config.reserve_after) == ("shared", 7200)
+    assert not again.warnings
+
+
+def test_a_wait_longer_than_slurm_takes_is_cut_and_that_is_said():
+    plan = export_slurm(parse(PATIENT.replace("2h", "31d")))["PLAN.md"]
+    assert "SchedulerParameters=bf_min_age_reserve=2592000\n" in plan
+    assert "bf_min_age_reserve is at most 30d" in plan
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        PATIENT.replace("reserve_after: 2h\n", ""),
+        PATIENT.replace("reserve_after: 2h", "backfill: false\nreserve_after: 2h"),
+        HYBRID + "reserve_after: 2h\n",
+    ],
+)
+def test_no_wait_for_a_reservation_where_it_plays_no_part(text):
+    assert "SchedulerParameters" not in hybrid(text)["PLAN.md"]
+    assert hybrid(text) == export_slurm(parse(text).replace(reserve_after=0), nodes=read_nodes("nid[001-012]"))
 
 
 HARNESS = """
@@ -322,6 +370,33 @@ def test_init_shared_and_reserved(tmp_path):
     found = from_text(tmp_path, NODES + "PartitionName=a Nodes=n[1-10]\nPartitionName=b Nodes=n[9-10]\n")
     assert found.config.mode == "shared"
     assert "share some nodes" in found.warnings[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds", "says"),
+    [
+        ("", 0, ""),
+        ("SchedulerParameters=bf_continue", 0, ""),
+        ("SchedulerParameters=bf_continue,bf_min_age_reserve=600,defer", 600, ""),
+        ("schedulerparameters = BF_Min_Age_Reserve=2592000 # a month", 2592000, ""),
+        ("SchedulerParameters=bf_continue\nSchedulerParameters+=bf_min_age_reserve=600", 600, ""),
+        ("SchedulerParameters=bf_min_age_reserve=600\nSchedulerParameters=defer", 0, ""),
+        ("SchedulerParameters=bf_min_age_reserve=2592001", 0, "bf_min_age_reserve=2592001 is no number"),
+        ("SchedulerParameters=bf_min_age_reserve=-1", 0, "bf_min_age_reserve=-1 is no number"),
+    ],
+)
+def test_init_reads_the_wait_for_a_reservation(text, seconds, says, tmp_path):
+    found = from_text(tmp_path, f"{NODES}{text}\nPartitionName=a Nodes=ALL\n")
+    assert found.config.reserve_after == seconds
+    assert says in " ".join(found.warnings)
+    assert bool(found.warnings) == bool(says)
+
+
+def test_init_says_where_the_wait_for_a_reservation_plays_no_part(tmp_path):
+    parts = "PartitionName=a Nodes=n[1-10]\nPartitionName=b Nodes=n12,m3\n"
+    found = from_text(tmp_path, f"{NODES}SchedulerParameters=bf_min_age_reserve=600\n{parts}")
+    assert (found.config.mode, found.config.reserve_after) == ("partitioned", 600)
+    assert found.warnings == ["bf_min_age_reserve: as reserve_after it plays no part with mode partitioned"]
 
 
 @pytest.mark.parametrize(

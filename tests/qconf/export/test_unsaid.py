@@ -37,6 +37,7 @@ PARTED = {"mode": "partitioned", "small": ", partition: 40", "big": ", partition
         ({"order": "lxf", "small": ", max_user_run: 1"}, "For the order lxf the simulator counts all"),
         ({"big": ", starvation: 24h, max_run: 3"}, "For starvation the simulator counts all"),
         ({"big": ", max_run_cores: 100", "whole": "true"}, "For limits of running cores (big) PBS counts the cores"),
+        ({"pool": "reserve_after: 90m"}, "A job gets a reservation once it has waited 1h30m"),
         ({"order": "'1 / ncpus'", "whole": "true"}, "For ncpus in the order PBS counts the cores"),
         (
             {"mode": "hybrid", "big": ", reservation: true", "small": ", partition: 40", "pool": "pool: {cores: 60}"},
@@ -54,6 +55,8 @@ def test_is_said(about, what):
         ({"small": ", max_run_cores: 20"}, "never start"),
         ({**PARTED, "big": ", reservation: true", "small": ", partition: 100"}, "never start"),
         ({"order": "lxf"}, "counts all"),
+        ({"pool": "reserve_after: 0"}, "qconf-reserve"),
+        ({**PARTED, "pool": "reserve_after: 90m"}, "qconf-reserve"),
         ({**PARTED, "order": "lxf", "whole": "true"}, "counts"),
         ({"order": "'eligible_time / walltime'", "small": ", max_run: 1", "big": ", starvation: 1h"}, "counts all"),
         ({"small": ", max_run: 1"}, "counts all"),

@@ -1,0 +1,153 @@
+"""The script that lets jobs wait before they get a reservation, run as it is exported; and when it is exported."""
+
+import re
+
+import pytest
+
+from qconf.config import parse
+from qconf.export.folder import write_export
+from qconf.export.nodes import read_nodes
+from qconf.export.pbs import export_pbs
+from qconf.export.pbs_init import init_pbs
+from qconf.export.server import Server
+from tests.qconf.export.pbs_model import PbsServer
+from tests.qconf.export.running import job, run_script
+from tests.qconf.export.snapshots import check_snapshot
+from tests.qconf.export.test_pbs import FRESH, HYBRID
+
+PATIENT = """\
+machine: {name: tiny, cores: 96, cores_per_node: 8}
+order: "eligible_time / max(walltime, 1)"
+reserve_after: 2h
+queues:
+  - {name: small, cores: [1, 16], walltime: [0, 24h]}
+  - {name: large, cores: [17, 96], walltime: [0, 48h]}
+"""
+FILES = {"qconf-reserve", "qconf-reserve.service", "qconf-reserve.timer", "qconf-reserve.cron"}
+UNDO = "qselect -s BHQRSW | xargs -r -n 1 qalter -W topjob_ineligible=False"
+
+
+def run(tmp_path, listing, *arguments, body=""):
+    return run_script(
+        tmp_path, export_pbs(parse(PATIENT))["qconf-reserve"], listing, *arguments, tool="qalter", body=body
+    )
+
+
+def waiting(waited, marked=None, queue="small", state="Q"):
+    found = job(queue, 8, "01:00:00", waited, state)
+    return found if marked is None else found | {"topjob_ineligible": marked}
+
+
+def test_snapshot():
+    check_snapshot("pbs-reserve-after", export_pbs(parse(PATIENT), current=FRESH))
+
+
+def test_what_is_set_goes_by_the_wait(tmp_path):
+    listing = {
+        "1.host": waiting(0),
+        "2.host": waiting(7100, "False", "large"),
+        "3.host": waiting(7100, "True"),
+        "4.host": waiting(7200, "True", "large"),
+        "5.host": waiting(7200),
+        "6.host": waiting(99999, "False"),
+        "7.host": waiting(0, True),
+        "8.host": waiting(99999, True),
+    }
+    done, calls = run(tmp_path, listing)
+    assert done.returncode == 0, done.stderr
+    assert calls == [
+        "-W topjob_ineligible=False 4.host",
+        "-W topjob_ineligible=False 8.host",
+        "-W topjob_ineligible=True 1.host",
+        "-W topjob_ineligible=True 2.host",
+    ]
+
+
+def test_whose_is_set(tmp_path):
+    listing = {
+        "1.host": waiting(0, state="R"),
+        "2.host": waiting(99999, "True", state="H"),
+        "3.host": waiting(0, queue="route"),
+        "4.host": waiting(99999, "True", queue="other"),
+        "5[].host": waiting(0),
+        "6[].host": waiting(99999, "True", state="B"),  # its next subjobs may get a reservation
+        "7[3].host": waiting(0),
+        "8; rm -rf /": waiting(0),
+    }
+    done, calls = run(tmp_path, listing)
+    assert done.returncode == 0, done.stderr
+    assert calls == ["-W topjob_ineligible=False 6[].host", "-W topjob_ineligible=True 5[].host"]
+
+
+def test_nothing_to_set_calls_nothing(tmp_path):
+    for listing in ({}, {"1.host": waiting(0, "True"), "2.host": waiting(99999)}):
+        done, calls = run(tmp_path, listing)
+        assert (done.returncode, done.stdout, calls) == (0, "", [])
+
+
+def test_dry_run_sets_nothing(tmp_path):
+    done, calls = run(tmp_path, {"1.host": waiting(0)}, "--dry-run")
+    assert (done.returncode, done.stdout, calls) == (0, "1.host: topjob_ineligible = True\n", [])
+
+
+def test_a_call_that_fails_is_told_after_the_others(tmp_path):
+    listing = {f"{number}.host": waiting(0) for number in (1, 2, 3)}
+    done, calls = run(tmp_path, listing, body='[ "$3" != 2.host ]')
+    assert (done.returncode, len(calls)) == (1, 3)
+
+
+def test_what_is_not_understood_is_refused(tmp_path):
+    done, calls = run(tmp_path, {"1.host": waiting(0)}, "--dryrun")
+    assert (done.returncode, calls) == (2, [])
+    done, calls = run(tmp_path, '{"Jobs": {"1.host": {"Job_Name": 007}}}')
+    assert (done.returncode, calls) == (1, [])
+    assert done.stderr.startswith("qstat -f -F json: not JSON, nothing is set")
+    done, calls = run(tmp_path, {"1.host": waiting(0) | {"ctime": "yesterday"}, "2.host": waiting(0)})
+    assert (done.returncode, calls) == (1, ["-W topjob_ineligible=True 2.host"])
+
+
+@pytest.mark.parametrize("known", [None, FRESH])
+def test_the_plan_installs_it_and_takes_it_back(known):
+    plan = export_pbs(parse(PATIENT), current=known)["PLAN.md"]
+    assert "A new job may have a reservation for up to a minute" in plan
+    step = plan[plan.index("Install the script that lets jobs wait") : plan.index("Start again")]
+    assert "systemctl enable --now qconf-reserve.timer" in step
+    for undone in (step[step.index("Undo: ") :], plan[plan.index("## Undo") :]):
+        assert undone.index("systemctl disable --now qconf-reserve.timer") < undone.index(UNDO)
+    assert "qconf-promote" not in plan
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        PATIENT.replace("reserve_after: 2h\n", ""),
+        PATIENT.replace("reserve_after: 2h", "backfill: false\nreserve_after: 2h"),
+        HYBRID + "reserve_after: 2h\n",
+    ],
+)
+def test_nothing_is_written_where_it_plays_no_part(text):
+    config = parse(text)
+    files = export_pbs(config, nodes=read_nodes("n[1-12]"))
+    assert not FILES & set(files)
+    assert not any("topjob_ineligible" in each for each in files.values())
+    assert files == export_pbs(config.replace(reserve_after=0), nodes=read_nodes("n[1-12]"))
+
+
+def test_a_later_export_without_it_takes_its_files_away(tmp_path):
+    write_export(tmp_path, export_pbs(parse(PATIENT)))
+    assert {path.name for path in tmp_path.iterdir()} >= FILES
+    write_export(tmp_path, export_pbs(parse(PATIENT).replace(reserve_after=0)))
+    assert not FILES & {path.name for path in tmp_path.iterdir()}
+
+
+def test_the_units_name_the_script_alone():
+    files = export_pbs(parse(PATIENT))
+    for name in sorted(FILES - {"qconf-reserve"}):
+        assert set(re.findall(r"qconf-[a-z]+", files[name])) == {"qconf-reserve"}
+
+
+def test_pbs_does_not_hold_it():
+    printed = PbsServer(export_pbs(parse(PATIENT))["queues.qmgr"]).printed()
+    again = init_pbs(Server.parse(printed), cores=96).config
+    assert again.reserve_after == 0
+    assert again.order == parse(PATIENT).order
