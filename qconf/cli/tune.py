@@ -21,8 +21,8 @@ SAMPLE_CONFIG = Path("configs", "cray-xc40.yaml")
     "--strategy",
     default="auto",
     show_default=True,
-    help="The strategy whose answer is wanted; with auto, pp, dp-nlp, exact and auto-guarded are judged too, and the "
-    "best of them is the answer. The baselines are always shown.",
+    help="The strategy whose answer is wanted; with auto, pp, dp-nlp, exact, auto-fitted and auto-guarded are judged "
+    "too, and the best of them is the answer. The baselines are always shown.",
 )
 @click.option(
     "--objective",

@@ -20,7 +20,7 @@ from qconf.tuning.month import Month
 from qconf.tuning.sizes import Room
 
 #: What ``qconf tune`` judges when no strategy is named.
-DEFAULT = ("current", "fcfs-easy", "lxf-easy", "shared", "pp", "dp-nlp", "exact", "auto", "auto-guarded")
+DEFAULT = ("current", "fcfs-easy", "lxf-easy", "shared", "pp", "dp-nlp", "exact", "auto", "auto-fitted", "auto-guarded")
 
 
 def recommend(

@@ -33,6 +33,10 @@ def told(base: SiteConfig, config: SiteConfig) -> Iterator[tuple[str, str]]:
     everywhere = _told(pairs(wording.site_facts(base), wording.site_facts(config)))
     if everywhere:
         yield "all queues", everywhere
+    if config.order != base.order and (words := wording.order_meaning(config)):
+        yield "all queues", f"this order is: {words}"
+    if config.patience != base.patience:
+        yield "all queues", wording.reservations(config)
     for queue in definitions(base, config):
         if queue["state"] in ("new", "removed"):
             facts = [f"{fact['name']} {fact['after']}" for fact in queue["facts"] if fact["after"] not in (None, "-")]

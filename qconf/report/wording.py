@@ -10,6 +10,7 @@ from parsim.system import ORDERS
 from parsim.workload import MAX_CORES, MAX_DURATION
 from qconf.config import PoolConfig, QueueConfig, SiteConfig, format_duration
 from qconf.history.times import zone
+from qconf.tuning.formulas import general
 
 if TYPE_CHECKING:
     from qconf.fidelity import Fidelity
@@ -117,9 +118,35 @@ def site_facts(config: SiteConfig) -> dict[str, str]:
     return {
         "mode": config.mode,
         "order of waiting jobs": config.order,
-        "backfill": "EASY" if config.backfill else "none",
+        "backfill": _backfill(config),
         "common pool": _pool(config.pool, config) if config.mode == "hybrid" and config.pool else ABSENT,
     }
+
+
+def order_meaning(config: SiteConfig) -> str:
+    """Say what `auto`'s general order does; empty of any other, of which the formula is all that is known."""
+    if config.order.removeprefix("queue_priority * ") != general(config.machine.cores):
+        return ""
+    return (
+        "short and narrow jobs first; on an eighth of the machine a job of 10 h counts twice when it has waited 15 h, "
+        "one of 1 h after 2.4 h, and soon many times; a wider one sooner"
+    )
+
+
+def reservations(config: SiteConfig) -> str:
+    """Say from when on a job that does not fit is waited for."""
+    if not config.patience:
+        return "cores are reserved at once for the first job that does not fit"
+    return (
+        f"cores are reserved for a job that does not fit only when it has waited {format_duration(config.patience)}; "
+        "until then it blocks nobody"
+    )
+
+
+def _backfill(config: SiteConfig) -> str:
+    if not config.backfill:
+        return "none"
+    return f"EASY, a reservation after {format_duration(config.patience)}" if config.patience else "EASY"
 
 
 def _pool(pool: PoolConfig, config: SiteConfig) -> str:

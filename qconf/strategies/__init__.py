@@ -33,6 +33,7 @@ NAMES = (
     "mqb",
     "exact",
     "auto",
+    "auto-fitted",
     "auto-guarded",
 )
 BASELINES = ("fcfs-easy", "lxf-easy", "shared")

@@ -1,17 +1,20 @@
 """`auto`: what an administrator would want; the best order of the waiting list that travels, or the base as it stands.
 
-Every member of a small family of orders is simulated on the shared machine, and rated by the logarithms of mean wait,
-bounded slowdown and longest wait: smoothed over the family and regularised, since a month is noisy. Where months before
-it are known, and all together have foretold better than the last one alone, they decide. Anything more complicated
-(running limits, other boundaries, partitions, a common pool) must beat the best order by a margin in both halves of the
-history, and the base stays unless it is beaten. Asked to guard, it gives priority to queues whose longest waits would
-grow too much, until they do not.
+A general order and a small family of others are simulated on the shared machine, and rated by the logarithms of mean
+wait, bounded slowdown and longest wait: the family smoothed and regularised, since a month is noisy, and asked to be
+clearly better than the general order. Where months before it are known, and all together have foretold better than the
+last one alone, they decide. Whether a job should have waited for a day before anything is reserved for it, all the
+months that are known decide together: in that sites differ, not months. Anything more complicated (running limits,
+other boundaries, partitions, a common pool) must beat the best order by a margin in both halves of the history, and the
+base stays unless it is beaten. Asked to guard, it gives priority to queues whose longest waits would grow too much,
+until they do not.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
 
 import numpy as np
@@ -19,8 +22,9 @@ from numpy.typing import NDArray
 
 from parsim import System, Workload, metrics, simulate
 from qconf.config import PoolConfig, QueueConfig, SiteConfig
+from qconf.config.durations import format_duration
 from qconf.strategies import Options, Proposal
-from qconf.tuning.formulas import DISTANCE, GENERAL, LEAD, Order, family, lead, remoteness, smooth
+from qconf.tuning.formulas import JOBS, LEAD, candidates, costs, general, lead, surveyed
 from qconf.tuning.judging import stranded, touched
 from qconf.tuning.month import Month
 from qconf.tuning.rating import GRACE, log_ratios, weights
@@ -36,6 +40,9 @@ TRIED = 8  # best orders that are tried with priorities
 ROUNDS = 8  # of raising priorities
 SPARE = 0.1  # what tails shorter than need be may cost, in log score
 RAISE = 1.8  # what a queue's priority is multiplied by when its tails are too long
+RESERVE_AFTER = 86400  # seconds of waiting from which a job gets a reservation, instead of at once
+MONTHS = 3  # from which on it is asked at all whether that is better: it asks more of a site than another order
+DELAY = 0.1  # log score by which that must be better on `JOBS` jobs; on twice as many by half
 POOLS = (0.0, 0.25, 0.5, 0.75, 0.9)  # shares of the machine in the common pool; 0 is partitions alone
 CAPS = (0.6, 0.8)  # shares of the machine that one queue's running jobs may have
 DEMANDING = 0.1  # share of all core-seconds from which a queue is worth a limit or a split
@@ -89,22 +96,30 @@ def propose(month: Month, options: Options) -> Proposal:
     return search(month, options)
 
 
-def search(month: Month, options: Options, *, guard: bool = False) -> Proposal:
-    """Do what `propose` says; with `guard`, by priorities that keep queues' tails within what is allowed."""
+def search(month: Month, options: Options, *, guard: bool = False, fit: bool = False) -> Proposal:
+    """Do what `propose` says; with `guard`, by priorities that keep queues' tails within what is allowed.
+
+    With `fit` the general order is left out: the family fits the months that are known, and nothing else is trusted.
+    """
     if not len(month):
         raise NotApplicableError("there are no jobs to learn from")
-    return _Search(month, options, guard).run()
+    return _Search(month, options, guard, fit).run()
 
 
 class _Search:
     """One history under search."""
 
-    def __init__(self, month: Month, options: Options, guard: bool) -> None:
+    def __init__(self, month: Month, options: Options, guard: bool = False, fit: bool = False) -> None:
         self.month, self.base, self.workers, self.guard = month, month.base, options.workers, guard
         self.weights = weights(options.objective)
         self.log: list[dict[str, object]] = []
         self.pinned = any(self.base.is_fixed(f"queues.{name}.priority") for name in self.base.names)
         self.priorities = np.array([queue.priority for queue in self.base.queues]) if self.pinned else None
+        self.months = [*month.earlier, month]
+        self.reserve_after = 0
+        self.tried = (
+            slice(1, None) if fit else slice(None)
+        )  # of the candidates, of which the general order is the first
         self.before = _before(month)
         self.present = _logarithms(month, self.before)
         self.current = self.judge("current", month.base, self.before)
@@ -125,64 +140,112 @@ class _Search:
 
     def orders(self) -> _Candidate:
         """Return the best order of the waiting list, with the priorities that keep the tails in bounds."""
-        orders = family()
-        plain = _ordered(self.base, GENERAL, self.priorities)
+        orders = candidates(self.base.machine.cores)[self.tried]
+        plain = self.ordered(general(self.base.machine.cores))
         if stuck := ["order"] if self.base.is_fixed("order") else touched(self.base, plain):
             self.log.append({"step": "orders", "note": f"none can be tried: {', '.join(stuck)} is fixed"})
             return self.current
-        measured = self.measured(self.month, plain)
-        months = [*self.month.earlier, self.month]
+        months = self.months
+        measured = [self.measured(each, plain)[self.tried] for each in months]
         surfaces = [self.surface(each, plain) for each in months]
-        costs = DISTANCE * remoteness(orders)
-        foretold = lead([surface[:, :3] @ self.weights for surface in surfaces], costs)
+        foretold = lead([surface[:, :3] @ self.weights for surface in surfaces], self.paid(months))
         used = len(months) if foretold > LEAD else 1
-        smoothed = np.mean(surfaces[-used:], axis=0)
         present = np.mean([_logarithms(each, _before(each)) for each in months[-used:]], axis=0)
-        rated = self.rated(smoothed, present)
-        scores = rated + costs / used
+        rated = self.rated(np.mean(surfaces[-used:], axis=0), present)
+        scores = rated + self.paid(months[-used:]) / used
         ranking = np.argsort(scores, kind="stable")[:TRIED]
-        first = orders[ranking[0]]
-        found = measured[ranking[0]].aims[0] / np.maximum(self.before.aims[0], 1.0)
+        first = measured[-1][ranking[0]]
+        config = self.ordered(orders[ranking[0]])
+        found = first.aims[0] / np.maximum(self.before.aims[0], 1.0)
         self.log.append(
             {
                 "step": "orders",
                 "tried": len(orders),
                 **({"months": used, "foretold": round(foretold, 4)} if self.month.earlier else {}),
-                "best": first.formula(weighted=self.pinned),
+                "best": config.order,
                 "score": round(float(scores[ranking[0]]), 4),
-                "general_score": round(float(scores[orders.index(GENERAL)]), 4),
+                **({"general_score": round(float(scores[0]), 4)} if self.tried.start is None else {}),
                 "wait_ratio": round(float(found[0]), 4),
                 "slowdown_ratio": round(float(found[1]), 4),
             }
         )
-        config = _ordered(self.base, first, self.priorities)
-        best = replace(self.judge("best order", config, measured[ranking[0]]), smoothed=float(rated[ranking[0]]))
-        if not self.guard or self.pinned or not best.broken.any():
+        best = replace(self.judge("best order", config, first), smoothed=float(rated[ranking[0]]))
+        later = self.reserving(best, [found[ranking[0]] for found in measured])
+        if not self.guard or self.pinned or not later.broken.any():
+            return later
+        answer = self.guarded([orders[i] for i in ranking], later)
+        if answer.broken.any() and self.reserve_after:
+            self.reserve_after = 0
+            answer = self.guarded([orders[i] for i in ranking], best)
+        return answer
+
+    def ordered(self, order: str, priorities: NDArray[np.float64] | None = None) -> SiteConfig:
+        """Return the base on the shared machine, ordered by a formula, with reservations when they are best made."""
+        weights = self.priorities if priorities is None else priorities
+        return _ordered(self.base, order, weights, self.reserve_after)
+
+    def paid(self, months: list[Month]) -> NDArray[np.float64]:
+        """Return what the orders pay in each of these months, in log score, shape (orders,)."""
+        paid = costs(float(np.mean([len(each) for each in months])))[self.tried]
+        return np.asarray(paid - paid.min())
+
+    def reserving(self, best: _Candidate, at_once: list[_Measure]) -> _Candidate:
+        """Return the best order where nothing is reserved for who has hardly waited, if all months say that is better.
+
+        `at_once` is what the best order gave in each month.
+        """
+        if len(self.months) < MONTHS or self.base.is_fixed("reserve_after"):
             return best
-        return self.guarded([orders[i] for i in ranking], best)
+        later = best.config.replace(reserve_after=RESERVE_AFTER)
+        system = later.system()
+        measured = [
+            month.remember(("reservations", system), partial(_measure, month, month.workload, system), lasting=True)
+            for month in self.months
+        ]
+        pairs = zip(self.months, at_once, measured, strict=True)
+        logarithms = np.array([[_logarithms(month, each) for each in pair] for month, *pair in pairs])
+        score = float(np.diff(self.rated(logarithms.mean(axis=0), np.zeros(4)))[0])
+        found = replace(self.judge("best order", later, measured[-1]), smoothed=best.smoothed + score)
+        kept = score + DELAY * JOBS / sum(map(len, self.months)) < 0
+        note = "better than at once" if kept else "at once, as before"
+        if kept and self.guard and (found.broken & ~best.broken).any():
+            kept, note = False, "better than at once, but the longest waits of a queue grow too much"
+        self.log.append(
+            {
+                "step": "reservations",
+                "after": format_duration(RESERVE_AFTER),
+                "months": len(self.months),
+                "score": round(score, 4),
+                "note": note,
+            }
+        )
+        if not kept:
+            return best
+        self.reserve_after = RESERVE_AFTER
+        return found
 
     def measured(self, month: Month, plain: SiteConfig) -> list[_Measure]:
         """Simulate all orders on a month."""
-        system = plain.system()
+        configs = [_ordered(plain, order, self.priorities) for order in candidates(plain.machine.cores)]
 
         def simulated() -> list[_Measure]:
-            formulas = [order.formula(weighted=self.pinned) for order in family()]
-            jobs = [(month, month.workload, replace(system, order=formula)) for formula in formulas]
-            return side_by_side(self.workers, _measure, jobs)
+            tasks = [(month, month.workload, config.system()) for config in configs]
+            return side_by_side(self.workers, _measure, tasks)
 
-        return month.remember(("orders", system), simulated, lasting=True)
+        return month.remember(("orders", plain.system()), simulated, lasting=True)
 
     def surface(self, month: Month, plain: SiteConfig) -> NDArray[np.float64]:
-        """Logarithms of all orders in a month, as `_logarithms` gives them, smoothed; shape (members, 4)."""
-        return smooth(family(), np.array([_logarithms(month, each) for each in self.measured(month, plain)]))
+        """Logarithms of all orders in a month, as `_logarithms` gives them, smoothed; shape (orders, 4)."""
+        found = np.array([_logarithms(month, each) for each in self.measured(month, plain)])
+        return surveyed(found)[self.tried]
 
-    def guarded(self, orders: list[Order], best: _Candidate) -> _Candidate:
+    def guarded(self, orders: list[str], best: _Candidate) -> _Candidate:
         """Raise the priorities of queues whose tails are too long; return `best` if that never helps."""
         raised = [np.ones(len(self.base.queues)) for _ in orders]
-        kept: list[tuple[_Candidate, Order, NDArray[np.float64]]] = []
+        kept: list[tuple[_Candidate, str, NDArray[np.float64]]] = []
         for _ in range(ROUNDS):
             configs = [
-                (order.formula(), _ordered(self.base, order, w if (w > 1).any() else None))
+                (order, self.ordered(order, w if (w > 1).any() else None))
                 for order, w in zip(orders, raised, strict=True)
             ]
             found = self.simulate(configs)
@@ -209,7 +272,7 @@ class _Search:
             return best
         # Few jobs stand behind a tail: what just holds on these will not on others, so there is some to spare.
         more = _raised(least, best.broken | (least > 1))
-        for firm in self.simulate([("to spare", _ordered(self.base, order, more))]):
+        for firm in self.simulate([("to spare", self.ordered(order, more))]):
             if firm is not None and not firm.broken.any() and firm.score < answer.score + SPARE:
                 answer = firm
         entry |= {
@@ -301,8 +364,7 @@ def _first_come(month: Month) -> _Measure:
     """Simulate the shared machine, first come first served within the queues' priorities, and within what is fixed."""
 
     def simulated() -> _Measure:
-        base = _ordered(month.base, GENERAL)
-        return _measure(month, month.workload, replace(base.system(), order="fcfs"))
+        return _measure(month, month.workload, _ordered(month.base, "fcfs").system())
 
     return month.remember("first come", simulated, lasting=True)
 
@@ -315,7 +377,9 @@ def _logarithms(month: Month, measure: _Measure) -> NDArray[np.float64]:
     return np.array([*log_ratios(now, then), log_ratios(now, plain)[2]])
 
 
-def _ordered(base: SiteConfig, order: Order, priorities: NDArray[np.float64] | None = None) -> SiteConfig:
+def _ordered(
+    base: SiteConfig, order: str, priorities: NDArray[np.float64] | None = None, reserve_after: int = 0
+) -> SiteConfig:
     """Return the base queues on the shared machine, ordered by a formula, with `priorities` one that asks for these.
 
     What is fixed stays.
@@ -330,8 +394,9 @@ def _ordered(base: SiteConfig, order: Order, priorities: NDArray[np.float64] | N
     return base.replace(
         queues=tuple(queues),
         mode="shared",
-        order=order.formula(weighted=priorities is not None),
+        order=order if priorities is None else f"queue_priority * {order}",
         backfill=True,
+        reserve_after=base.unless_fixed(reserve_after),
         pool=None,
     )
 
@@ -347,6 +412,8 @@ def _variants(month: Month, chosen: SiteConfig) -> Iterator[tuple[str, SiteConfi
     )
     if kept != chosen.queues:
         yield "the present running limits and starvation", chosen.replace(queues=kept)
+    if base.patience and base.patience != chosen.patience:
+        yield "the present wait before a reservation", chosen.replace(reserve_after=base.patience)
     demanding = np.flatnonzero(month.core_seconds > DEMANDING * month.core_seconds.sum())
     for q in demanding:
         for cap in CAPS:
@@ -398,7 +465,7 @@ def _divided(month: Month) -> Iterator[tuple[str, SiteConfig]]:
         space = room(month)
     except NotApplicableError:
         return
-    shares = proportional(month, space)
+    shares, late = proportional(month, space), month.base.unless_fixed(0)
     for share in POOLS:
         sizes = space.cores(np.floor(shares * (1 - share)).astype(np.int64), len(month.base.queues))
         if not share:
@@ -412,5 +479,7 @@ def _divided(month: Month) -> Iterator[tuple[str, SiteConfig]]:
             pool = PoolConfig(cores=cores, entry="move", placement="pool", threshold=threshold)
             yield (
                 f"a pool of {100 * share:.0f} %{when}",
-                month.base.replace(queues=queues, mode="hybrid", order="fcfs", backfill=True, pool=pool),
+                month.base.replace(
+                    queues=queues, mode="hybrid", order="fcfs", backfill=True, reserve_after=late, pool=pool
+                ),
             )

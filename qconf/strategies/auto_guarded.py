@@ -1,6 +1,7 @@
-"""`auto-guarded`: `auto`, with priorities for queues whose longest waits would grow, whatever that costs.
+"""`auto-guarded`: `auto-fitted`, with priorities for queues whose longest waits would grow, whatever that costs.
 
-`auto` weighs tails against means; what it finds may be barred by the guard rails. This looks for what they let through.
+`auto` weighs tails against means; what it finds may be barred by the guard rails. This looks for what they let through,
+and priorities fit the queues of one site and no other's.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ from qconf.tuning.month import Month
 
 
 def propose(month: Month, options: Options) -> Proposal:
-    """Search as `auto` does, among what keeps every queue's 95 % wait, and the longest wait, in bounds.
+    """Search as `auto-fitted` does, among what keeps every queue's 95 % wait, and the longest wait, in bounds.
 
-    Where no priorities do that and gain anything, or these may not be changed, the best order stays as `auto` finds it.
+    Where no priorities do that and gain anything, or these may not be changed, the best order stays as it is.
     """
-    return search(month, options, guard=True)
+    return search(month, options, guard=True, fit=True)

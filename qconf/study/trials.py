@@ -34,7 +34,7 @@ from qconf.workers import side_by_side
 
 PRESET = "cray-xc40"
 LEAST_LOAD = 0.8  # offered load of every month
-SEARCHED = ("auto", "auto-guarded")
+SEARCHED = ("auto", "auto-fitted", "auto-guarded")
 LEARNED = 24  # months from which the best configuration is found
 #: With 2, 4 and 5 the rules of the verdict were chosen, with 3 those before them were tried.
 SEEDS = {"learned": 1, "fresh": 6}

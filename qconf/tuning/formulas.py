@@ -1,10 +1,20 @@
-"""A small family of waiting-list orders that PBS can express, and how to choose one of it from a noisy month.
+"""A general waiting-list order, a small family of others, and how to choose from a noisy month.
 
-``(eligible_time + a * walltime) / walltime ** b * ncpus ** -g * (1 + (eligible_time / c) ** 2)``: the expansion factor
-with a taste for short and for narrow jobs, and an impatience that in the end lets nobody wait much longer than c. Month
-to month few parameters travel: the family is small, its scores are smoothed by a quadratic surface over the parameters
-(neighbours differ by the chance of who met whom), and parameters far from a good general one pay for their distance.
-Where many months are known, what they have in common is followed where it has foretold better than the last one alone.
+PBS can express them all. The general one is ``(1 + (eligible_time / patience) ** 2.5 * (ncpus / eighth) ** 1.2) /
+(walltime * ncpus ** 0.7)``: of those who come short and narrow jobs go first, and who has waited for as long as jobs of
+his walltime can be asked to counts twice and soon many times, wide jobs sooner. That patience grows with the walltime
+it has from Argonne's utility function (WFP3, ``(wait / walltime) ** 3 * cores``).
+
+The family is ``(eligible_time + a * walltime) / walltime ** b * ncpus ** -g * (1 + (eligible_time / c) ** 2)``: the
+expansion factor with a taste for short and for narrow jobs, and an impatience that in the end lets nobody wait much
+longer than c. Month to month few parameters travel: the family is small, its scores are smoothed by a quadratic surface
+over the parameters (neighbours differ by the chance of who met whom), parameters far from the middle pay for their
+distance, and all of them for not being the general order, the less the more jobs were watched. Where many months are
+known, what they have in common is followed where it has foretold better than the last one alone.
+
+References
+----------
+Tang, Lan, Desai and Buettner, "Fault-aware, utility-based job scheduling on Blue Gene/P systems", Cluster 2009.
 """
 
 from __future__ import annotations
@@ -20,7 +30,9 @@ AGES = (0.3, 1.0, 3.0)  # a: how much of its walltime a job has waited when it c
 LENGTHS = (1.0, 1.3, 1.6, 2.0, 2.4)  # b: how much shorter jobs are preferred; 1 is the expansion factor
 WIDTHS = (0.0, 0.15, 0.3, 0.5)  # g: how much narrower jobs are preferred
 PATIENCE = (None, 96, 48, 36)  # c: hours after which waiting itself makes a job more urgent
-DISTANCE = 0.04  # what a standard deviation away from `GENERAL` costs, squared, in log score
+DISTANCE = 0.04  # what a standard deviation away from `MIDDLE` costs, squared, in log score
+TRUST = 0.5  # log score by which one of the family must be better than the general order
+JOBS = 2500  # on as many jobs; on twice as many, which say twice as much, by half
 RIDGE = 1e-3
 LEAD = 0.2  # log score by which all months together must have foretold better than the last alone, summed
 
@@ -34,19 +46,27 @@ class Order:
     width: float = 0.15
     patience: int | None = 48
 
-    def formula(self, *, weighted: bool = False) -> str:
-        """Write it as a formula of names that PBS's job_sort_formula knows; `weighted` by the queues' priorities."""
+    def formula(self) -> str:
+        """Write it as a formula of names that PBS's job_sort_formula knows."""
         age = "walltime" if self.age == 1 else f"{self.age:g} * walltime"
         text = f"(eligible_time + {age}) / max(walltime, 1) ** {self.length:g}"
         if self.width:
             text += f" * ncpus ** -{self.width:g}"
         if self.patience is not None:
             text += f" * (1 + (eligible_time / {self.patience * 3600}) ** 2)"
-        return f"queue_priority * {text}" if weighted else text
+        return text
 
 
-#: Good on every public log that it was tried on, with nothing tuned.
-GENERAL = Order()
+MIDDLE = Order()
+
+
+def general(cores: int) -> str:
+    """Write the order that is good on every log that it was tried on, with nothing tuned, for a machine of `cores`.
+
+    A job of ten hours on an eighth of the machine counts twice when it has waited fifteen hours.
+    """
+    waited = "eligible_time / (54000 * (max(walltime, 1) / 36000) ** 0.8)"
+    return f"(1 + ({waited}) ** 2.5 * (ncpus / {cores / 8:g}) ** 1.2) / (max(walltime, 1) * ncpus ** 0.7)"
 
 
 def family() -> list[Order]:
@@ -72,10 +92,25 @@ def smooth(orders: Sequence[Order], values: NDArray[np.float64]) -> NDArray[np.f
 
 
 def remoteness(orders: Sequence[Order]) -> NDArray[np.float64]:
-    """Squared distance from `GENERAL` in standard deviations, shape (members,)."""
+    """Squared distance from `MIDDLE` in standard deviations, shape (members,)."""
     x = _features(orders)
-    away: NDArray[np.float64] = ((x - x[list(orders).index(GENERAL)]) ** 2).sum(axis=1)
+    away: NDArray[np.float64] = ((x - x[list(orders).index(MIDDLE)]) ** 2).sum(axis=1)
     return away
+
+
+def candidates(cores: int) -> list[str]:
+    """Write all orders that are tried: the general one, then the family."""
+    return [general(cores), *(order.formula() for order in family())]
+
+
+def surveyed(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Smooth what the candidates gave, but for the general order's; shapes (candidates, k) in and out."""
+    return np.vstack([values[:1], smooth(family(), values[1:])])
+
+
+def costs(jobs: float) -> NDArray[np.float64]:
+    """Return what the candidates pay where months of so many jobs were watched, log score, shape (candidates,)."""
+    return np.array([0.0, *(TRUST * JOBS / jobs + DISTANCE * remoteness(family()))])
 
 
 def lead(scores: Sequence[NDArray[np.float64]], costs: NDArray[np.float64]) -> float:
@@ -83,10 +118,10 @@ def lead(scores: Sequence[NDArray[np.float64]], costs: NDArray[np.float64]) -> f
 
     Parameters
     ----------
-    scores : sequence of ndarray(float64), shape (members,)
+    scores : sequence of ndarray(float64), shape (candidates,)
         One for each month, the oldest first; smoothed.
-    costs : ndarray(float64), shape (members,)
-        What members pay whatever the months say: the less, the more months there are.
+    costs : ndarray(float64), shape (candidates,)
+        What they pay whatever the months say: the less, the more months there are.
     """
     total, found = np.zeros(len(costs)), 0.0
     for known, following in pairwise(scores):

@@ -1,13 +1,15 @@
 """What an order of the waiting list could give at most on the public logs, and how much one month tells of the next.
 
-``python -m tests.benchmarks.frontier [trace...]``. Every order of `auto`'s family, fixed over all judged months, is
-simulated as the walk-forward judges (three days of warm-up); ratios are of means over the months, to ``fcfs-easy``.
-Means of single orders scatter by some per cent, so those of the quadratic surface through all of them are shown beside.
+``python -m tests.benchmarks.frontier [trace...]``. Every order of `auto`'s family and its general order, with a
+reservation at once and after a day, each fixed over all judged months, are simulated as the walk-forward judges (three
+days of warm-up); ratios are of means over the months, to ``fcfs-easy``. Means of single orders scatter by some per
+cent, so those of the quadratic surface through all of them are shown beside.
 """
 
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,13 +20,15 @@ from qconf.backtest.walk import WARMUP_DAYS, plan_stages
 from qconf.config import load
 from qconf.history import clean, read
 from qconf.history.history import FEWEST
-from qconf.tuning.formulas import GENERAL, Order, family, smooth
+from qconf.strategies.auto import RESERVE_AFTER
+from qconf.tuning.formulas import Order, family, general, smooth
 from qconf.workers import side_by_side
 from tests.beside import TRACES
 
 ROOT = Path(__file__).resolve().parents[2]
 LOGS = ("SDSC-SP2", "KTH-SP2", "HPC2N")
 PLAIN = Order(age=1.0, length=1.3, width=0.0, patience=None)
+FIXED = ("fcfs-easy", "general order", "general order, reserved late")
 SHUFFLES = 100
 LONGEST = 1.4  # longest waits that are allowed, against fcfs-easy
 
@@ -38,13 +42,15 @@ def numbers(jobs: Workload, system: System, start: int) -> list[float]:
 
 
 def table(name: str, workers: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Simulate fcfs-easy, then every order: (months, 1 + orders, 3) learned from, and judged."""
+    """Simulate `FIXED`, then the family: (months, fixed + orders, 3) learned from, and judged."""
     base = load(ROOT / "configs" / f"{name.lower()}.yaml")
     (path,) = TRACES.glob(f"{name}-*.swf.gz")
     history = clean(read([path]), base)
     periods = history.periods("month")
     spans = {label: (start, end) for label, start, end in periods}
-    systems = [System.single(base.machine.cores, order) for order in ("fcfs", *(o.formula() for o in family()))]
+    cores = base.machine.cores
+    systems = [System.single(cores, order) for order in ("fcfs", general(cores), *(o.formula() for o in family()))]
+    systems.insert(2, replace(systems[1], reserve_after=RESERVE_AFTER))
     tasks = []
     stages, _ = plan_stages(history, periods, FEWEST, WARMUP_DAYS)
     for stage in stages:
@@ -84,12 +90,12 @@ def main(names: tuple[str, ...], workers: int = 2) -> None:
     for name in names:
         learned, judged = table(name, workers)
         reference = judged[:, 0].mean(axis=0)
-        plain, smoother = judged[:, 1:], smoothed(judged[:, 1:])
+        first = len(FIXED)
+        plain, smoother = judged[:, first:], smoothed(judged[:, first:])
         single, surface = (values.mean(axis=0) / reference for values in (plain, smoother))
         bounded = np.where(surface[:, 2] <= LONGEST, surface[:, 0], np.inf)
         shown = {
             "walltime ** 1.3, nothing else": orders.index(PLAIN),
-            "general order": orders.index(GENERAL),
             "least wait": int(surface[:, 0].argmin()),
             f"least wait, longest <= {LONGEST:g}": int(bounded.argmin()),
         }
@@ -97,7 +103,9 @@ def main(names: tuple[str, ...], workers: int = 2) -> None:
         for what, i in shown.items():
             ratios = "   ".join(" / ".join(f"{value:.3f}" for value in each[i]) for each in (surface, single))
             print(f"  {what:32} {ratios}   {orders[i].formula()}")
-        every = [persistence(learned[:, 1:, k], judged[:, 1:, k]) for k in range(3)]
+        for what, found in zip(FIXED, judged[:, :first].mean(axis=0) / reference, strict=True):
+            print(f"  {what:32} {' / '.join(f'{value:.3f}' for value in found)}")
+        every = [persistence(learned[:, first:, k], judged[:, first:, k]) for k in range(3)]
         for what, values in zip(("the next", "one at random"), zip(*every, strict=True), strict=True):
             print(f"  what is special to a month, correlated with {what}: {' / '.join(f'{r:.2f}' for r in values)}")
 

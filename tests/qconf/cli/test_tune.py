@@ -133,7 +133,7 @@ def test_resume_uses_what_was_finished(small: Path, tmp_path: Path, monkeypatch:
     before = len(asked)
     assert invoke(*arguments, "--resume").exit_code == 0
     # What came before the interruption is not asked again.
-    assert set(asked[before:]) == {"exact", "auto", "auto-guarded"}
+    assert set(asked[before:]) == {"exact", "auto", "auto-fitted", "auto-guarded"}
     assert (tmp_path / "out" / "run.json").exists()
     assert not (tmp_path / "out" / ".unfinished").exists()
 

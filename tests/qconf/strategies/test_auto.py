@@ -1,4 +1,4 @@
-"""auto and auto-guarded: what they promise, and what becomes of bad input."""
+"""auto, auto-fitted and auto-guarded: what they promise, and what becomes of bad input."""
 
 from dataclasses import replace
 
@@ -8,7 +8,7 @@ import pytest
 from parsim import System, Workload, metrics, simulate
 from qconf.export.order import formula, scale
 from qconf.strategies import Options, auto, propose
-from qconf.tuning.formulas import DISTANCE, GENERAL, Order, family, remoteness, smooth
+from qconf.tuning.formulas import JOBS, candidates, costs, general, surveyed
 from qconf.tuning.judging import touched
 from qconf.tuning.month import Month
 from qconf.tuning.rating import log_ratios, weights
@@ -17,7 +17,7 @@ from qconf.tuning.split_merge import uncovered
 from tests.qconf.strategies.test_tuned import CASES
 from tests.qconf.tuning.small import DAY, LONG, SHORT, WIDE, month, site, three, two
 
-BOTH = ("auto", "auto-guarded")
+KINDS = ("auto", "auto-fitted", "auto-guarded")
 WHOLE = {**LONG, "partition": 0}
 
 
@@ -38,7 +38,7 @@ def tails(here, config):
 
 
 @pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("name", BOTH)
+@pytest.mark.parametrize("name", KINDS)
 def test_copes(case, name):
     here = CASES[case]()
     proposal = propose(name, here)
@@ -49,7 +49,7 @@ def test_copes(case, name):
     assert proposal.decisions[-1]["with"] == "current"
 
 
-@pytest.mark.parametrize("name", BOTH)
+@pytest.mark.parametrize("name", KINDS)
 def test_says_that_there_is_nothing_to_learn_from(name):
     with pytest.raises(NotApplicableError, match="no jobs"):
         propose(name, month(two(), jobs=0))
@@ -60,7 +60,7 @@ def test_gains_and_says_how():
     proposal = propose("auto", here)
     assert here.simulate(proposal.config).wait.mean() < 0.8 * here.simulate(here.base).wait.mean()
     found = proposal.decisions[0]
-    assert (found["step"], found["tried"]) == ("orders", 240)
+    assert (found["step"], found["tried"]) == ("orders", 241)
     assert proposal.config.order == found["best"]
     assert formula(proposal.config, scale(proposal.config.queues))[0]
     assert "long on at most 60 % of the cores" in {d.get("with") for d in proposal.decisions}
@@ -78,19 +78,20 @@ def test_which_order_is_best_does_not_depend_on_the_base():
 
 def by_hand(months, used, steep=0.0, tolerated=1.0):
     """The order that the last `used` months say is best, from their schedules; the base is fcfs-easy."""
-    orders = family()
+    orders = candidates(64)
     surfaces = []
     for each in months[-used:]:
         w = each.workload
         jobs = Workload(w.submit, w.cores, w.runtime, w.walltime)
-        found = [simulate(jobs, System.single(64, order=order.formula())) for order in orders]
+        found = [simulate(jobs, System.single(64, order=order)) for order in orders]
         found.append(each.simulate(each.base))
         rows = [[s.wait.mean(), metrics.bounded_slowdown(s).mean(), s.wait.max()] for s in found]
-        surfaces.append(smooth(orders, log_ratios(np.array(rows[:-1]), np.array(rows[-1]))))
+        surfaces.append(surveyed(log_ratios(np.array(rows[:-1]), np.array(rows[-1]))))
     surface = np.mean(surfaces, axis=0)
-    scores = surface @ weights("mean-wait") + DISTANCE * remoteness(orders) / used
+    jobs = np.mean([len(each) for each in months])
+    scores = surface @ weights("mean-wait") + costs(jobs) / used
     scores += steep * np.maximum(surface[:, 2] - np.log(tolerated), 0)
-    return orders[int(np.argmin(scores))].formula()
+    return orders[int(np.argmin(scores))]
 
 
 @pytest.mark.parametrize(("least", "used"), [(np.inf, 1), (-np.inf, 3)])
@@ -98,6 +99,7 @@ def test_earlier_months_decide_once_they_have_foretold_better(monkeypatch, least
     base = first_come()
     months = [month(base, jobs=250, seed=seed, span=2 * DAY, only=[0, 0, 1, 2]) for seed in (1, 2, 3)]
     monkeypatch.setattr("qconf.strategies.auto.LEAD", least)
+    monkeypatch.setattr("qconf.tuning.formulas.TRUST", 0.0)
     here = replace(months[-1], earlier=tuple(months[:-1]))
     found = propose("auto", here).decisions[0]
     assert (found["months"], found["best"]) == (used, by_hand(months, used))
@@ -109,9 +111,60 @@ def test_longest_waits_far_beyond_those_of_fcfs_easy_cost_more(monkeypatch):
     here = month(first_come(), jobs=250, seed=3, span=2 * DAY, only=[0, 0, 1, 2])
     monkeypatch.setattr("qconf.strategies.auto.STEEP", 2.0)
     monkeypatch.setattr("qconf.strategies.auto.TOLERATED", 0.9)
+    monkeypatch.setattr("qconf.tuning.formulas.TRUST", 0.0)
     found = propose("auto", here).decisions[0]["best"]
     assert found == by_hand([here], 1, 2.0, 0.9) != by_hand([here], 1)
     assert propose("auto", Month(here.workload, first_come(order="ljf"))).decisions[0]["best"] == found
+
+
+def test_on_few_jobs_the_general_order_is_trusted():
+    here = month(first_come(), jobs=250, seed=3, span=2 * DAY, only=[0, 0, 1, 2])
+    found = propose("auto", here).decisions[0]
+    assert (found["best"], found["score"]) == (general(64), found["general_score"])
+
+
+def test_fitted_leaves_the_general_order_out_and_asks_for_no_trust(monkeypatch):
+    here = month(first_come(), jobs=250, seed=3, span=2 * DAY, only=[0, 0, 1, 2])
+    found = propose("auto-fitted", here).decisions[0]
+    assert found["tried"] == 240
+    assert "general_score" not in found
+    monkeypatch.setattr("qconf.tuning.formulas.TRUST", -1.0)  # the family for its own sake
+    assert found["best"] == by_hand([here], 1)
+    assert propose("auto", here).decisions[0]["best"] == found["best"]
+
+
+def rating(each, config):
+    """What is to become less, by the schedules of a configuration and of first come, first served."""
+    now, then = each.simulate(config), each.simulate(each.base)
+    rows = [[s.wait.mean(), metrics.bounded_slowdown(s).mean(), s.wait.max()] for s in (now, then)]
+    logarithms = log_ratios(*np.array(rows))
+    return np.array([*(logarithms * weights("mean-wait")), logarithms[2] - np.log(auto.TOLERATED)])
+
+
+def test_all_months_decide_whether_jobs_must_have_waited_before_anything_is_reserved_for_them(monkeypatch):
+    monkeypatch.setattr("qconf.strategies.auto.RESERVE_AFTER", 7200)
+    base = site({**SHORT, "partition": 0}, {**LONG, "partition": 0}, mode="shared")
+    months = [month(base, jobs=250, seed=seed, span=2 * DAY, only=[0, 0, 1]) for seed in (1, 2, 3)]
+    here = replace(months[-1], earlier=tuple(months[:-1]))
+    at_once = base.replace(order=general(64))
+    late = at_once.replace(reserve_after=7200)
+    first, then = (np.mean([rating(each, config) for each in months], axis=0) for config in (at_once, late))
+    score = sum(then[:3]) + max(then[3], 0) - sum(first[:3]) - max(first[3], 0)
+    edge = -score * len(months) * 250 / JOBS
+    for least, found in ((edge - 1e-6, late), (edge + 1e-6, at_once)):
+        monkeypatch.setattr("qconf.strategies.auto.DELAY", least)
+        proposal = propose("auto", here)
+        step = next(d for d in proposal.decisions if d["step"] == "reservations")
+        assert (step["months"], step["after"], step["score"]) == (3, "2h", round(score, 4))
+        assert step["note"] == ("better than at once" if found is late else "at once, as before")
+        assert proposal.config == found
+        assert not proposal.verify(here, proposal.simulate(here))
+    monkeypatch.setattr("qconf.strategies.auto.DELAY", -1e9)
+    kept = replace(here, base=base.replace(fixed=("reserve_after",)))
+    for few in (kept, replace(here, earlier=(months[1],))):
+        proposal = propose("auto", few)
+        assert proposal.config.reserve_after == 0
+        assert "reservations" not in {d["step"] for d in proposal.decisions}
 
 
 def test_what_divides_the_machine_leaves_fixed_partitions_as_they_are():
@@ -136,8 +189,42 @@ def test_guarded_keeps_every_queue_from_waiting_much_longer(seed):
     assert entry["kept_by"] >= 1
 
 
+@pytest.mark.parametrize("seed", range(1, 4))
+def test_guarded_reserves_late_only_where_that_too_keeps_every_queue_from_waiting_much_longer(seed, monkeypatch):
+    monkeypatch.setattr("qconf.strategies.auto.DELAY", -1e9)
+    months = [busy(first_come(), each) for each in (seed, seed + 1, seed + 2)]
+    here = replace(months[-1], earlier=tuple(months[:-1]))
+    before, longest = tails(here, here.base)
+    proposal = propose("auto-guarded", here)
+    assert "reservations" in {d["step"] for d in proposal.decisions}
+    late, most = tails(here, proposal.config)
+    assert (late <= np.maximum(1.4 * before, before + 3600)).all()
+    assert most <= max(1.4 * longest, longest + 3600)
+    assert proposal.config != here.base
+
+
+def test_guarded_goes_back_to_reservations_at_once_where_no_priorities_help(monkeypatch):
+    base = first_come()
+    months = tuple(busy(base, each) for each in (1, 2))
+    here = replace(busy(base, 3), earlier=months)
+    monkeypatch.setattr("qconf.strategies.auto.DELAY", -1e9)
+    search = auto._Search(here, Options(), guard=True)
+    asked = []
+
+    def guarded(orders, best):
+        asked.append(search.reserve_after)
+        return replace(best, broken=np.array([search.reserve_after > 0, False, False]), what=f"{len(asked)}")
+
+    monkeypatch.setattr(search, "guarded", guarded)
+    broken = np.array([True, True, True])
+    judge = search.judge
+    monkeypatch.setattr(search, "judge", lambda *its: replace(judge(*its), broken=broken))
+    assert search.orders().what == "2"
+    assert asked == [auto.RESERVE_AFTER, 0]
+
+
 def test_a_fixed_order_stays_even_the_general_one():
-    base = first_come(order=GENERAL.formula(), fixed=("order",))
+    base = first_come(order=general(64), fixed=("order",))
     proposal = propose("auto", busy(base))
     assert proposal.config.order == base.order
     assert proposal.decisions[0] == {"step": "orders", "note": "none can be tried: order is fixed"}
@@ -176,7 +263,7 @@ def test_what_cannot_be_tried_leaves_a_gap_and_does_not_end_the_search(monkeypat
         {"step": "not tried", "with": "dearer", "why": "changes queues.long.priority, which is fixed"}
     ]
     monkeypatch.setattr(search, "simulate", lambda configs: [None for _ in configs])
-    assert search.guarded([GENERAL], search.current) is search.current
+    assert search.guarded([general(64)], search.current) is search.current
 
 
 def candidate(score, halves=(-1.0, -1.0), broken=(False, False)):
@@ -234,7 +321,7 @@ def test_the_cheapest_priorities_that_guard_are_taken_and_some_to_spare_if_that_
     answers = iter([[made["dear"], made["cheap"]], [made["firm"]]])
     monkeypatch.setattr(search, "simulate", lambda _: next(answers))
     broken = candidate(-1.0, broken=(True, False, False))
-    assert search.guarded([GENERAL, Order(3)], broken).what == expected
+    assert search.guarded(candidates(64)[:2], broken).what == expected
 
 
 def test_nothing_that_strands_a_job_is_tried():
@@ -252,7 +339,7 @@ def test_nothing_that_strands_a_job_is_tried():
     assert any(each.startswith("jobs of long above") and each.endswith("60 % of the cores") for each in narrow)
 
 
-@pytest.mark.parametrize("name", BOTH)
+@pytest.mark.parametrize("name", KINDS)
 @pytest.mark.parametrize(
     "base",
     [
@@ -285,7 +372,7 @@ def test_a_queue_with_limits_is_not_split(limit):
     )
 
 
-@pytest.mark.parametrize("name", BOTH)
+@pytest.mark.parametrize("name", KINDS)
 @pytest.mark.parametrize(
     "fixed", [("order",), ("mode",), ("queues.wide.priority",), ("queues.long",), ("queues.*",), ("order", "pool")]
 )

@@ -1,18 +1,66 @@
-"""The family of orders: what its members say, and how a noisy month is smoothed."""
+"""The general order and the family of others: what they say, what they cost, and how a noisy month is smoothed."""
 
 import numpy as np
 import pytest
 
 from parsim import System, Workload, simulate
-from qconf.tuning.formulas import GENERAL, Order, family, lead, remoteness, smooth
+from qconf.tuning.formulas import (
+    DISTANCE,
+    MIDDLE,
+    TRUST,
+    Order,
+    candidates,
+    costs,
+    family,
+    general,
+    lead,
+    remoteness,
+    smooth,
+    surveyed,
+)
+from tests.naive import formula_value
 
 
-def test_members_differ_and_the_general_one_is_among_them():
+def test_candidates_differ_and_the_general_one_is_the_first():
     orders = family()
-    assert len({order.formula() for order in orders}) == len(orders) == 240
-    assert GENERAL in orders
-    assert remoteness(orders)[orders.index(GENERAL)] == 0
-    assert (np.delete(remoteness(orders), orders.index(GENERAL)) > 0).all()
+    assert len(orders) == 240
+    assert len(set(candidates(1000))) == 241
+    assert candidates(1000) == [general(1000), *(order.formula() for order in orders)]
+    assert remoteness(orders)[orders.index(MIDDLE)] == 0
+    assert (np.delete(remoteness(orders), orders.index(MIDDLE)) > 0).all()
+
+
+def test_all_but_the_general_order_cost_something_the_less_the_more_jobs_there_are():
+    middle = 1 + family().index(MIDDLE)
+    few, many = costs(2500), costs(5000)
+    assert (few.argmin(), few[0], many[0]) == (0, 0.0, 0.0)
+    assert (few[middle], many[middle]) == (pytest.approx(TRUST), pytest.approx(TRUST / 2))
+    np.testing.assert_allclose(few[1:] - TRUST, DISTANCE * remoteness(family()))
+    np.testing.assert_allclose(many[1:] - TRUST / 2, DISTANCE * remoteness(family()))
+
+
+def test_the_family_is_smoothed_and_the_general_order_left_as_it_is():
+    values = np.random.default_rng(0).normal(size=(241, 2))
+    found = surveyed(values)
+    assert found[0].tolist() == values[0].tolist()
+    np.testing.assert_array_equal(found[1:], smooth(family(), values[1:]))
+
+
+def test_the_general_order_lets_a_job_of_ten_hours_on_an_eighth_count_twice_after_fifteen():
+    text = (
+        "(1 + (eligible_time / (54000 * (max(walltime, 1) / 36000) ** 0.8)) ** 2.5 * (ncpus / 12.5) ** 1.2)"
+        " / (max(walltime, 1) * ncpus ** 0.7)"
+    )
+    assert general(100) == text
+
+    def value(eligible_time, walltime, ncpus):
+        return formula_value(text, eligible_time=eligible_time, walltime=walltime, ncpus=ncpus)
+
+    assert value(54000, 36000, 12.5) == pytest.approx(2 * value(0, 36000, 12.5))
+    assert value(54000 * 0.1**0.8, 3600, 12.5) == pytest.approx(2 * value(0, 3600, 12.5))  # the shorter the sooner
+    assert value(54000, 36000, 25) > 3 * value(0, 36000, 25)  # the wider the sooner
+    assert value(0, 3600, 10) == pytest.approx(10 * value(0, 36000, 10))
+    assert value(0, 3600, 20) == pytest.approx(value(0, 3600, 10) / 2**0.7)
 
 
 PATIENT = "(eligible_time + walltime) / max(walltime, 1) ** 1.3"
@@ -22,7 +70,6 @@ HASTY = "(eligible_time + 3 * walltime) / max(walltime, 1) ** 2 * ncpus ** -0.5 
 @pytest.mark.parametrize(("order", "text"), [(Order(1, 1.3, 0, None), PATIENT), (Order(3, 2, 0.5, 36), HASTY)])
 def test_formulas_read_as_written(order, text):
     assert order.formula() == text
-    assert order.formula(weighted=True) == f"queue_priority * {text}"
 
 
 def test_parameters_do_what_they_are_called():
