@@ -104,7 +104,7 @@ def scaled(workload: Workload, system: System) -> tuple[Workload, System]:
         for q in system.queues
     ]
     times = (w.submit * 7, w.cores, w.runtime * 7, w.walltime * 7, w.queue, w.user)
-    return Workload(*times), dataclasses.replace(system, queues=queues)
+    return Workload(*times), dataclasses.replace(system, queues=queues, reserve_after=system.reserve_after * 7)
 
 
 def renamed(workload: Workload, system: System) -> tuple[Workload, System]:
