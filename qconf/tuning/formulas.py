@@ -61,7 +61,7 @@ MIDDLE = Order()
 
 
 def general(cores: int) -> str:
-    """Write the order that is good on every log that it was tried on, with nothing tuned, for a machine of `cores`.
+    """Write the order that was chosen on several logs together, for no site in particular, for a machine of `cores`.
 
     A job of ten hours on an eighth of the machine counts twice when it has waited fifteen hours.
     """
