@@ -12,7 +12,7 @@ until they do not.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
@@ -20,20 +20,20 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
-from parsim import System, Workload, metrics, simulate
-from qconf.config import PoolConfig, QueueConfig, SiteConfig
+from qconf.config import SiteConfig
 from qconf.config.durations import format_duration
 from qconf.strategies import Options, Proposal
 from qconf.tuning.formulas import JOBS, LEAD, candidates, costs, general, lead, surveyed
 from qconf.tuning.judging import stranded, touched
+from qconf.tuning.measures import Measure, logarithms, measure, of_base
 from qconf.tuning.month import Month
 from qconf.tuning.rating import GRACE, log_ratios, weights
-from qconf.tuning.sizes import NotApplicableError, proportional, room
-from qconf.tuning.split_merge import free_name
+from qconf.tuning.sizes import NotApplicableError
+from qconf.tuning.variants import divided, limited, ordered
 from qconf.workers import side_by_side
 
 ALLOWED = 1.4  # growth of the longest wait, and of a queue's 95 % wait, from which a queue is guarded by priority
-TOLERATED = 1.5  # times the longest wait of `_first_come`, beyond which the longest wait costs more
+TOLERATED = 1.5  # times the longest wait of first come, first served, beyond which the longest wait costs more
 STEEP = 1.0  # what the logarithm of what is beyond costs, in log score
 MARGIN = 0.25  # by which what is more complicated must be better, in log score: the best of twenty in a noisy month
 TRIED = 8  # best orders that are tried with priorities
@@ -43,26 +43,6 @@ RAISE = 1.8  # what a queue's priority is multiplied by when its tails are too l
 RESERVE_AFTER = 86400  # seconds of waiting from which a job gets a reservation, instead of at once
 MONTHS = 3  # from which on it is asked at all whether that is better: it asks more of a site than another order
 DELAY = 0.1  # log score by which that must be better on `JOBS` jobs; on twice as many by half
-POOLS = (0.0, 0.25, 0.5, 0.75, 0.9)  # shares of the machine in the common pool; 0 is partitions alone
-CAPS = (0.6, 0.8)  # shares of the machine that one queue's running jobs may have
-DEMANDING = 0.1  # share of all core-seconds from which a queue is worth a limit or a split
-
-
-@dataclass(frozen=True, eq=False)
-class _Measure:
-    """What one configuration gives: aims are mean wait and bounded slowdown, tails the longest waits.
-
-    Attributes
-    ----------
-    aims : ndarray(float64), shape (3, 2)
-        Of all jobs, of the earlier and of the later half.
-    longest, late : ndarray(float64), shape (Q,)
-        Longest wait, 0 without jobs, and 95th percentile of the waits, NaN without jobs, of each base queue.
-    """
-
-    aims: NDArray[np.float64]
-    longest: NDArray[np.float64]
-    late: NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +64,7 @@ class _Candidate:
 
     what: str
     config: SiteConfig
-    measure: _Measure
+    measure: Measure
     score: float
     halves: NDArray[np.float64]
     broken: NDArray[np.bool_]
@@ -120,14 +100,14 @@ class _Search:
         self.tried = (
             slice(1, None) if fit else slice(None)
         )  # of the candidates, of which the general order is the first
-        self.before = _before(month)
-        self.present = _logarithms(month, self.before)
+        self.before = of_base(month)
+        self.present = logarithms(month, self.before)
         self.current = self.judge("current", month.base, self.before)
 
     def run(self) -> Proposal:
         """Go through the steps; `log` tells what each gave."""
         chosen = self.orders()
-        for candidate in self.simulate(chain(_variants(self.month, chosen.config), _divided(self.month))):
+        for candidate in self.simulate(chain(limited(self.month, chosen.config), divided(self.month))):
             if candidate is None:
                 continue
             kept, why = _outdoes(candidate, chosen)
@@ -146,17 +126,17 @@ class _Search:
             self.log.append({"step": "orders", "note": f"none can be tried: {', '.join(stuck)} is fixed"})
             return self.current
         months = self.months
-        measured = [self.measured(each, plain)[self.tried] for each in months]
-        surfaces = [self.surface(each, plain) for each in months]
+        measured = [self.measured(each, plain) for each in months]
+        surfaces = [_surface(*each)[self.tried] for each in zip(months, measured, strict=True)]
         foretold = lead([surface[:, :3] @ self.weights for surface in surfaces], self.paid(months))
         used = len(months) if foretold > LEAD else 1
-        present = np.mean([_logarithms(each, _before(each)) for each in months[-used:]], axis=0)
+        present = np.mean([logarithms(each, of_base(each)) for each in months[-used:]], axis=0)
         rated = self.rated(np.mean(surfaces[-used:], axis=0), present)
         scores = rated + self.paid(months[-used:]) / used
         ranking = np.argsort(scores, kind="stable")[:TRIED]
-        first = measured[-1][ranking[0]]
+        at_once = [found[self.tried][ranking[0]] for found in measured]
         config = self.ordered(orders[ranking[0]])
-        found = first.aims[0] / np.maximum(self.before.aims[0], 1.0)
+        found = at_once[-1].aims[0] / np.maximum(self.before.aims[0], 1.0)
         self.log.append(
             {
                 "step": "orders",
@@ -169,8 +149,8 @@ class _Search:
                 "slowdown_ratio": round(float(found[1]), 4),
             }
         )
-        best = replace(self.judge("best order", config, first), smoothed=float(rated[ranking[0]]))
-        later = self.reserving(best, [found[ranking[0]] for found in measured])
+        best = replace(self.judge("best order", config, at_once[-1]), smoothed=float(rated[ranking[0]]))
+        later = self.reserving(best, at_once)
         if not self.guard or self.pinned or not later.broken.any():
             return later
         answer = self.guarded([orders[i] for i in ranking], later)
@@ -182,14 +162,14 @@ class _Search:
     def ordered(self, order: str, priorities: NDArray[np.float64] | None = None) -> SiteConfig:
         """Return the base on the shared machine, ordered by a formula, with reservations when they are best made."""
         weights = self.priorities if priorities is None else priorities
-        return _ordered(self.base, order, weights, self.reserve_after)
+        return ordered(self.base, order, weights, self.reserve_after)
 
     def paid(self, months: list[Month]) -> NDArray[np.float64]:
         """Return what the orders pay in each of these months, in log score, shape (orders,)."""
         paid = costs(float(np.mean([len(each) for each in months])))[self.tried]
         return np.asarray(paid - paid.min())
 
-    def reserving(self, best: _Candidate, at_once: list[_Measure]) -> _Candidate:
+    def reserving(self, best: _Candidate, at_once: list[Measure]) -> _Candidate:
         """Return the best order where nothing is reserved for who has hardly waited, if all months say that is better.
 
         `at_once` is what the best order gave in each month.
@@ -199,12 +179,12 @@ class _Search:
         later = best.config.replace(reserve_after=RESERVE_AFTER)
         system = later.system()
         measured = [
-            month.remember(("reservations", system), partial(_measure, month, month.workload, system), lasting=True)
+            month.remember(("reservations", system), partial(measure, month, month.workload, system), lasting=True)
             for month in self.months
         ]
         pairs = zip(self.months, at_once, measured, strict=True)
-        logarithms = np.array([[_logarithms(month, each) for each in pair] for month, *pair in pairs])
-        score = float(np.diff(self.rated(logarithms.mean(axis=0), np.zeros(4)))[0])
+        rows = np.array([[logarithms(month, each) for each in pair] for month, *pair in pairs])
+        score = float(np.diff(self.rated(rows.mean(axis=0), np.zeros(4)))[0])
         found = replace(self.judge("best order", later, measured[-1]), smoothed=best.smoothed + score)
         kept = score + DELAY * JOBS / sum(map(len, self.months)) < 0
         note = "better than at once" if kept else "at once, as before"
@@ -224,20 +204,15 @@ class _Search:
         self.reserve_after = RESERVE_AFTER
         return found
 
-    def measured(self, month: Month, plain: SiteConfig) -> list[_Measure]:
+    def measured(self, month: Month, plain: SiteConfig) -> list[Measure]:
         """Simulate all orders on a month."""
-        configs = [_ordered(plain, order, self.priorities) for order in candidates(plain.machine.cores)]
+        configs = [ordered(plain, order, self.priorities) for order in candidates(plain.machine.cores)]
 
-        def simulated() -> list[_Measure]:
+        def simulated() -> list[Measure]:
             tasks = [(month, month.workload, config.system()) for config in configs]
-            return side_by_side(self.workers, _measure, tasks)
+            return side_by_side(self.workers, measure, tasks)
 
         return month.remember(("orders", plain.system()), simulated, lasting=True)
-
-    def surface(self, month: Month, plain: SiteConfig) -> NDArray[np.float64]:
-        """Logarithms of all orders in a month, as `_logarithms` gives them, smoothed; shape (orders, 4)."""
-        found = np.array([_logarithms(month, each) for each in self.measured(month, plain)])
-        return surveyed(found)[self.tried]
 
     def guarded(self, orders: list[str], best: _Candidate) -> _Candidate:
         """Raise the priorities of queues whose tails are too long; return `best` if that never helps."""
@@ -294,19 +269,19 @@ class _Search:
             else:
                 able.append((what, config))
         arguments = [(self.month, self.month.routed(each[1]), each[1].system()) for each in able if each is not None]
-        measured = iter(side_by_side(self.workers, _measure, arguments))
+        measured = iter(side_by_side(self.workers, measure, arguments))
         return [None if each is None else self.judge(*each, next(measured)) for each in able]
 
-    def judge(self, what: str, config: SiteConfig, measure: _Measure) -> _Candidate:
+    def judge(self, what: str, config: SiteConfig, found: Measure) -> _Candidate:
         """Compare with the base."""
-        halves = log_ratios(measure.aims[1:], self.before.aims[1:]) @ self.weights[:2]
-        late = _beyond(measure.late, self.before.late)
-        longest = _beyond(measure.longest, self.before.longest.max())
-        score = float(self.rated(_logarithms(self.month, measure), self.present))
-        return _Candidate(what, config, measure, score, halves, late | longest, smoothed=score)
+        halves = log_ratios(found.aims[1:], self.before.aims[1:]) @ self.weights[:2]
+        late = _beyond(found.late, self.before.late)
+        longest = _beyond(found.longest, self.before.longest.max())
+        score = float(self.rated(logarithms(self.month, found), self.present))
+        return _Candidate(what, config, found, score, halves, late | longest, smoothed=score)
 
     def rated(self, logarithms: NDArray[np.float64], base: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Score `_logarithms` beside those of the base, less is better; shape (..., 4) in, (...) out."""
+        """Score `logarithms` beside those of the base, less is better; shape (..., 4) in, (...) out."""
         score, present = (
             each[..., :3] @ self.weights + STEEP * np.maximum(each[..., 3] - np.log(TOLERATED), 0)
             for each in (logarithms, base)
@@ -318,6 +293,11 @@ class _Search:
         self.log.append({"step": "compare", "with": candidate.what, "score": round(candidate.score, 4)})
         if text:
             self.log[-1]["note"] = text
+
+
+def _surface(month: Month, measured: list[Measure]) -> NDArray[np.float64]:
+    """Return `logarithms` of what all orders gave in a month, smoothed; shape (orders, 4)."""
+    return surveyed(np.array([logarithms(month, each) for each in measured]))
 
 
 def _raised(priorities: NDArray[np.float64], queues: NDArray[np.bool_]) -> NDArray[np.float64]:
@@ -339,147 +319,3 @@ def _outdoes(candidate: _Candidate, chosen: _Candidate) -> tuple[bool, str]:
 def _beyond(after: NDArray[np.float64], before: NDArray[np.float64]) -> NDArray[np.bool_]:
     """Tell which tails are longer than the guard rails allow."""
     return np.asarray(after > np.maximum(ALLOWED * before, before + GRACE))
-
-
-def _measure(month: Month, routed: Workload, system: System) -> _Measure:
-    """Simulate a candidate, whose queues the jobs of `routed` have; tails are those of the base's queues."""
-    schedule = simulate(routed, system)
-    slowdown = metrics.bounded_slowdown(schedule)
-    middle = max(len(schedule) // 2, 1)
-    parts = (slice(None), slice(None, middle), slice(min(middle, len(schedule) - 1), None))
-    waits = [schedule.wait[month.workload.queue == q] for q in range(len(month.base.queues))]
-    return _Measure(
-        aims=np.array([[schedule.wait[part].mean(), slowdown[part].mean()] for part in parts]),
-        longest=np.array([wait.max(initial=0) for wait in waits], dtype=np.float64),
-        late=np.array([metrics.p95(wait) for wait in waits]),
-    )
-
-
-def _before(month: Month) -> _Measure:
-    """Simulate the base."""
-    return month.remember("base", lambda: _measure(month, month.workload, month.base.system()), lasting=True)
-
-
-def _first_come(month: Month) -> _Measure:
-    """Simulate the shared machine, first come first served within the queues' priorities, and within what is fixed."""
-
-    def simulated() -> _Measure:
-        return _measure(month, month.workload, _ordered(month.base, "fcfs").system())
-
-    return month.remember("first come", simulated, lasting=True)
-
-
-def _logarithms(month: Month, measure: _Measure) -> NDArray[np.float64]:
-    """Log ratios of mean wait, slowdown and longest wait to the base's, of the longest to fcfs-easy's; shape (4,)."""
-    now, then, plain = (
-        np.array([*each.aims[0], each.longest.max()]) for each in (measure, _before(month), _first_come(month))
-    )
-    return np.array([*log_ratios(now, then), log_ratios(now, plain)[2]])
-
-
-def _ordered(
-    base: SiteConfig, order: str, priorities: NDArray[np.float64] | None = None, reserve_after: int = 0
-) -> SiteConfig:
-    """Return the base queues on the shared machine, ordered by a formula, with `priorities` one that asks for these.
-
-    What is fixed stays.
-    """
-    queues = []
-    for i, queue in enumerate(base.queues):
-        update: dict[str, float | None] = {"starvation": None, "max_run": None, "max_run_cores": None, "partition": 0}
-        if priorities is not None:
-            update["priority"] = float(priorities[i])
-        free = {field: value for field, value in update.items() if not base.is_fixed(f"queues.{queue.name}.{field}")}
-        queues.append(queue.model_copy(update=free))
-    return base.replace(
-        queues=tuple(queues),
-        mode="shared",
-        order=order if priorities is None else f"queue_priority * {order}",
-        backfill=True,
-        reserve_after=base.unless_fixed(reserve_after),
-        pool=None,
-    )
-
-
-def _variants(month: Month, chosen: SiteConfig) -> Iterator[tuple[str, SiteConfig]]:
-    """Yield what is more complicated than an order of the waiting list, each with a name."""
-    if chosen.mode != "shared":
-        return
-    base = month.base
-    kept = tuple(
-        queue.model_copy(update={name: getattr(old, name) for name in ("starvation", "max_run", "max_run_cores")})
-        for queue, old in zip(chosen.queues, base.queues, strict=True)
-    )
-    if kept != chosen.queues:
-        yield "the present running limits and starvation", chosen.replace(queues=kept)
-    if base.patience and base.patience != chosen.patience:
-        yield "the present wait before a reservation", chosen.replace(reserve_after=base.patience)
-    demanding = np.flatnonzero(month.core_seconds > DEMANDING * month.core_seconds.sum())
-    for q in demanding:
-        for cap in CAPS:
-            yield from _capped(month, chosen, int(q), cap)
-        yield from _split(month, chosen, int(q))
-
-
-def _with(chosen: SiteConfig, q: int, *queues: QueueConfig) -> SiteConfig:
-    return chosen.with_queues((*chosen.queues[:q], *queues, *chosen.queues[q + 1 :]))
-
-
-def _capped(month: Month, chosen: SiteConfig, q: int, cap: float) -> Iterator[tuple[str, SiteConfig]]:
-    """Limit the cores that the running jobs of one queue may have."""
-    queue, cores = chosen.queues[q], int(cap * chosen.machine.cores) // chosen.grid * chosen.grid
-    if month.widest[q] <= cores < (queue.max_run_cores or chosen.machine.cores):
-        yield (
-            f"{queue.name} on at most {100 * cap:.0f} % of the cores",
-            _with(chosen, q, queue.model_copy(update={"max_run_cores": cores})),
-        )
-
-
-def _split(month: Month, chosen: SiteConfig, q: int) -> Iterator[tuple[str, SiteConfig]]:
-    """Split one queue at half its longest walltime, and limit the cores of the longer jobs.
-
-    A queue with limits of its own stays whole: two would count twice as much.
-    """
-    queue, w = chosen.queues[q], month.workload
-    if queue.limited:
-        return
-    low, high = queue.walltime[0], min(queue.walltime[1], int(w.walltime[w.queue == q].max()))
-    middle = (low + high) // 2
-    long = (w.queue == q) & (w.walltime > middle)
-    if not low < middle < high or long.all() or not long.any():
-        return
-    shorter = queue.model_copy(
-        update={"name": free_name(queue.name, chosen.names), "walltime": (low, middle), "partition": 0}
-    )
-    for cap in CAPS:
-        cores = int(cap * chosen.machine.cores) // chosen.grid * chosen.grid
-        if cores >= w.cores[long].max():
-            longer = queue.model_copy(update={"walltime": (middle, queue.walltime[1]), "max_run_cores": cores})
-            above = f"jobs of {queue.name} above {middle / 3600:g} h in a queue of their own"
-            yield f"{above} on at most {100 * cap:.0f} % of the cores", _with(chosen, q, shorter, longer)
-
-
-def _divided(month: Month) -> Iterator[tuple[str, SiteConfig]]:
-    """Divide the machine in proportion to work, with a pool from none to most of it, entered late or at once."""
-    try:
-        space = room(month)
-    except NotApplicableError:
-        return
-    shares, late = proportional(month, space), month.base.unless_fixed(0)
-    for share in POOLS:
-        sizes = space.cores(np.floor(shares * (1 - share)).astype(np.int64), len(month.base.queues))
-        if not share:
-            yield "partitions in proportion to work", month.base.with_partitions(sizes).replace(backfill=True)
-            continue
-        queues = tuple(
-            queue.model_copy(update={"partition": size}) for queue, size in zip(month.base.queues, sizes, strict=True)
-        )
-        cores = month.base.machine.cores - sum(sizes)
-        for threshold, when in ((None, ""), (0.0, ", entered at once")):
-            pool = PoolConfig(cores=cores, entry="move", placement="pool", threshold=threshold)
-            yield (
-                f"a pool of {100 * share:.0f} %{when}",
-                month.base.replace(
-                    queues=queues, mode="hybrid", order="fcfs", backfill=True, reserve_after=late, pool=pool
-                ),
-            )

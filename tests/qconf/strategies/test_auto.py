@@ -14,6 +14,7 @@ from qconf.tuning.month import Month
 from qconf.tuning.rating import log_ratios, weights
 from qconf.tuning.sizes import NotApplicableError
 from qconf.tuning.split_merge import uncovered
+from qconf.tuning.variants import limited
 from tests.qconf.strategies.test_tuned import CASES
 from tests.qconf.tuning.small import DAY, LONG, SHORT, WIDE, month, site, three, two
 
@@ -232,11 +233,11 @@ def test_a_fixed_order_stays_even_the_general_one():
 
 def test_limits_are_not_tried_on_a_divided_machine_nor_where_they_are():
     base = three(mode="partitioned", fixed=("order",))
-    assert list(auto._variants(month(base, jobs=500), base)) == []
+    assert list(limited(month(base, jobs=500), base)) == []
     here = busy(first_come())
-    assert "long on at most 80 % of the cores" in dict(auto._variants(here, here.base))
+    assert "long on at most 80 % of the cores" in dict(limited(here, here.base))
     queues = [q.model_copy(update={"max_run_cores": 48} if q.name == "long" else {}) for q in here.base.queues]
-    tried = dict(auto._variants(here, here.base.with_queues(queues)))
+    tried = dict(limited(here, here.base.with_queues(queues)))
     assert "long on at most 80 % of the cores" not in tried
     assert tried["long on at most 60 % of the cores"].queue("long").max_run_cores == 38
 
