@@ -16,6 +16,7 @@ import ast
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -178,6 +179,7 @@ class _Compiler:
         return (op.COLUMN, JOB_NAMES.index(node.id))
 
 
+@lru_cache(maxsize=1024)
 def parse(text: str) -> Formula:
     """Parse a formula; nothing of it is ever executed as Python.
 

@@ -5,15 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from numbers import Integral, Real
 from typing import Literal
 
 from parsim.formula import Formula
-from parsim.formula import parse as _parse_formula
+from parsim.formula import parse as parse_formula
 from parsim.workload import MAX_CORES, MAX_DURATION
-
-parse_formula = lru_cache(maxsize=256)(_parse_formula)
 
 Mode = Literal["shared", "partitioned", "hybrid", "multiqueue"]
 Placement = Literal["pool", "combined"]

@@ -205,6 +205,8 @@ def matches(pattern: str, path: str) -> bool:
 
 
 def _fixed(config: SiteConfig) -> Iterator[Finding]:
+    if not config.fixed:
+        return
     paths = fixable_paths(config.names)
     stems = {path[: dot.start()] for path in paths for dot in re.finditer(r"\.", path)} | set(paths)
     for i, pattern in enumerate(config.fixed):

@@ -206,9 +206,9 @@ class _Search:
 
     def measured(self, month: Month, plain: SiteConfig) -> list[Measure]:
         """Simulate all orders on a month."""
-        configs = [ordered(plain, order, self.priorities) for order in candidates(plain.machine.cores)]
 
         def simulated() -> list[Measure]:
+            configs = [ordered(plain, order, self.priorities) for order in candidates(plain.machine.cores)]
             tasks = [(month, month.workload, config.system()) for config in configs]
             return side_by_side(self.workers, measure, tasks)
 
