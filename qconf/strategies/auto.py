@@ -29,7 +29,7 @@ from qconf.tuning.measures import Measure, logarithms, measure, of_base
 from qconf.tuning.month import Month
 from qconf.tuning.rating import GRACE, log_ratios, weights
 from qconf.tuning.sizes import NotApplicableError
-from qconf.tuning.variants import divided, limited, ordered
+from qconf.tuning.variants import divided, limited, ordered, weighed
 from qconf.workers import side_by_side
 
 ALLOWED = 1.4  # growth of the longest wait, and of a queue's 95 % wait, from which a queue is guarded by priority
@@ -205,11 +205,12 @@ class _Search:
         return found
 
     def measured(self, month: Month, plain: SiteConfig) -> list[Measure]:
-        """Simulate all orders on a month."""
+        """Simulate all orders on a month, where `plain` has one of them."""
 
         def simulated() -> list[Measure]:
-            configs = [ordered(plain, order, self.priorities) for order in candidates(plain.machine.cores)]
-            tasks = [(month, month.workload, config.system()) for config in configs]
+            system = plain.system()
+            orders = [weighed(order, self.priorities) for order in candidates(plain.machine.cores)]
+            tasks = [(month, month.workload, replace(system, order=order)) for order in orders]
             return side_by_side(self.workers, measure, tasks)
 
         return month.remember(("orders", plain.system()), simulated, lasting=True)

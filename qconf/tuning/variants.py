@@ -34,11 +34,16 @@ def ordered(
     return base.replace(
         queues=tuple(queues),
         mode="shared",
-        order=order if priorities is None else f"queue_priority * {order}",
+        order=weighed(order, priorities),
         backfill=True,
         reserve_after=base.unless_fixed(reserve_after),
         pool=None,
     )
+
+
+def weighed(order: str, priorities: NDArray[np.float64] | None) -> str:
+    """Return a formula that asks for the queues' priorities, if there are any."""
+    return order if priorities is None else f"queue_priority * {order}"
 
 
 def limited(month: Month, chosen: SiteConfig) -> Iterator[tuple[str, SiteConfig]]:

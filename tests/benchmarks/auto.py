@@ -12,7 +12,7 @@ from pathlib import Path
 from qconf.config import load
 from qconf.history import clean, read
 from qconf.strategies import Options, propose
-from qconf.tuning.formulas import family
+from qconf.tuning.formulas import candidates
 from qconf.tuning.month import Month
 from tests.beside import TRACES
 
@@ -38,7 +38,7 @@ def main(name: str, workers: int) -> None:
         wall, used = time.perf_counter(), time.process_time()
         found = propose("auto", month, Options(workers=workers))
         wall, used = time.perf_counter() - wall, time.process_time() - used
-        tried = len(family()) + sum(step["step"] == "compare" for step in found.decisions)
+        tried = len(candidates(base.machine.cores)) + sum(step["step"] == "compare" for step in found.decisions)
         jobs, seconds = jobs + tried * len(month), seconds + wall
         print(f"{label:8} {len(month):5} {tried:6} {wall:7.2f} {used:6.2f} {tried * len(month) / USUAL / wall:22.0f}")
     print(f"all: {seconds:.1f} s, {jobs / USUAL / seconds:.0f} configurations of {USUAL} jobs a second")
