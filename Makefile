@@ -20,7 +20,7 @@ lint: $(VENV)/ready
 bench: $(VENV)/ready
 	$(BIN)/python -m tests.benchmarks.speed
 
-study: $(VENV)/ready  # writes docs/study.md in about an hour; make study QUICK=1 in minutes
+study: $(VENV)/ready  # writes docs/study.md in about half an hour; make study QUICK=1 in minutes
 	$(BIN)/python -m qconf.study $(if $(QUICK),--quick) --workers $(WORKERS)
 
 $(VENV)/ready: requirements.lock pyproject.toml
