@@ -47,7 +47,7 @@ DELAY = 0.1  # log score by which that must be better on `JOBS` jobs; on twice a
 
 @dataclass(frozen=True, eq=False)
 class _Candidate:
-    """A configuration, what it gives, and its scores: 0 is as good as the base, -0.1 a tenth less wait.
+    """A configuration and its scores: 0 is as good as the base, -0.1 a tenth less wait.
 
     Attributes
     ----------
@@ -64,7 +64,6 @@ class _Candidate:
 
     what: str
     config: SiteConfig
-    measure: Measure
     score: float
     halves: NDArray[np.float64]
     broken: NDArray[np.bool_]
@@ -279,7 +278,7 @@ class _Search:
         late = _beyond(found.late, self.before.late)
         longest = _beyond(found.longest, self.before.longest.max())
         score = float(self.rated(logarithms(self.month, found), self.present))
-        return _Candidate(what, config, found, score, halves, late | longest, smoothed=score)
+        return _Candidate(what, config, score, halves, late | longest, smoothed=score)
 
     def rated(self, logarithms: NDArray[np.float64], base: NDArray[np.float64]) -> NDArray[np.float64]:
         """Score `logarithms` beside those of the base, less is better; shape (..., 4) in, (...) out."""

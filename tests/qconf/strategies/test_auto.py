@@ -268,7 +268,7 @@ def test_what_cannot_be_tried_leaves_a_gap_and_does_not_end_the_search(monkeypat
 
 
 def candidate(score, halves=(-1.0, -1.0), broken=(False, False)):
-    return auto._Candidate("it", first_come(), None, score, np.array(halves), np.array(broken), score)
+    return auto._Candidate("it", first_come(), score, np.array(halves), np.array(broken), score)
 
 
 def test_what_is_more_complicated_must_gain_the_margin_as_a_whole_and_in_both_halves_and_lengthen_no_tail():
