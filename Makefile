@@ -21,7 +21,7 @@ bench: $(VENV)/ready
 	$(BIN)/python -m tests.benchmarks.speed
 
 study: $(VENV)/ready  # writes docs/study.md in about half an hour; make study QUICK=1 in minutes
-	$(BIN)/python -m qconf.study $(if $(QUICK),--quick) --workers $(WORKERS)
+	$(BIN)/python -m studies.paper $(if $(QUICK),--quick) --workers $(WORKERS)
 
 $(VENV)/ready: requirements.lock pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.12 ...")'

@@ -1,18 +1,18 @@
 """The walk-forward: every strategy learns from one period and is judged on the next."""
 
-from qconf.backtest.averaging import (
+from qconf.backtest.results import (
     AVERAGED,
     COMPARED,
     REFERENCES,
     Against,
     Average,
     Backtest,
-    Stage,
-    Verdict,
+    Fold,
+    FoldResult,
     averages,
     reduction,
 )
-from qconf.backtest.walk import WARMUP_DAYS, backtest, compare, join, judge
+from qconf.backtest.walk_forward import WARMUP_DAYS, backtest, compare, join, judge
 from qconf.history.history import FEWEST
 
 __all__ = [
@@ -24,8 +24,8 @@ __all__ = [
     "Against",
     "Average",
     "Backtest",
-    "Stage",
-    "Verdict",
+    "Fold",
+    "FoldResult",
     "averages",
     "backtest",
     "compare",

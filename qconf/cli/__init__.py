@@ -15,7 +15,7 @@ from typing import Any, TextIO
 import click
 
 from qconf import __version__
-from qconf.cli._long import farewell
+from qconf.cli.progress import interrupt_message
 from qconf.errors import QconfError
 
 ORDER = ("tune", "compare", "backtest", "simulate", "policies", "inspect", "import", "init", "export", "synth")
@@ -43,7 +43,7 @@ class Commands(click.Group):
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
-            click.echo("\n" * sys.stderr.isatty() + f"qconf: {farewell(ctx)}", err=True)
+            click.echo("\n" * sys.stderr.isatty() + f"qconf: {interrupt_message(ctx)}", err=True)
             ctx.exit(128 + signal.SIGINT)
 
 

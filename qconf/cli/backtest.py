@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
-from qconf.cli._common import log_options, machine_options, span_options
-from qconf.cli._walking import walk_options
+from qconf.cli.options import log_options, machine_options, span_options
+from qconf.cli.walk_forward import walk_options
 
 
 @click.command("backtest")
@@ -56,13 +56,13 @@ def command(
     from time import perf_counter
 
     from qconf.backtest import backtest
-    from qconf.cli._common import cut, stem
-    from qconf.cli._long import Progress, can_go_on
-    from qconf.cli._walking import base_of, finish, names, paths
+    from qconf.cli.options import cut, stem
+    from qconf.cli.progress import Progress, can_go_on
+    from qconf.cli.walk_forward import base_of, finish, names, paths
     from qconf.history import clean, read
-    from qconf.resume import Workshop, question
+    from qconf.recommend.checkpoint import Checkpoint, question
+    from qconf.report.backtest_directory import check_walk_target
     from qconf.strategies import Options, check
-    from qconf.walks import check_walk_target
 
     if not history:
         raise click.UsageError("Missing option '--history'.")
@@ -78,7 +78,7 @@ def command(
     options = Options(seed=seed, workers=workers, objective=objective, **search)
     check(wanted, options, base)
     asked = question(jobs.sources, base, options, periods=jobs.periods(period), span=jobs.span)
-    workshop = Workshop(directory, asked, resume=resume)
+    checkpoint = Checkpoint(directory, asked, resume=resume)
     with Progress("backtest") as progress:
         found = backtest(
             jobs,
@@ -87,9 +87,9 @@ def command(
             strategies=wanted,
             options=options,
             warmup_days=warmup_days,
-            store=workshop,
+            store=checkpoint,
             progress=progress.step,
         )
     timings = {"read": loaded - began, "backtest": perf_counter() - loaded}
     finish(directory, found, jobs, config_path=config_path, timings=timings, as_json=as_json, one=False)
-    workshop.clear()
+    checkpoint.clear()

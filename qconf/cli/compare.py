@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
-from qconf.cli._common import log_options, machine_options
-from qconf.cli._walking import walk_options
+from qconf.cli.options import log_options, machine_options
+from qconf.cli.walk_forward import walk_options
 
 
 @click.command("compare")
@@ -52,13 +52,13 @@ def command(
     from time import perf_counter
 
     from qconf.backtest import compare, join
-    from qconf.cli._common import stem
-    from qconf.cli._long import Progress, can_go_on
-    from qconf.cli._walking import base_of, finish, names, paths
+    from qconf.cli.options import stem
+    from qconf.cli.progress import Progress, can_go_on
+    from qconf.cli.walk_forward import base_of, finish, names, paths
     from qconf.history import clean, read
-    from qconf.resume import Workshop, question
+    from qconf.recommend.checkpoint import Checkpoint, question
+    from qconf.report.backtest_directory import check_walk_target
     from qconf.strategies import Options, check
-    from qconf.walks import check_walk_target
 
     for option, given in (("--history", history), ("--next", later)):
         if not given:
@@ -76,7 +76,7 @@ def command(
     options = Options(seed=seed, workers=workers, objective=objective, **search)
     check(wanted, options, base)
     spans = [(each.epoch, *each.span) for each in (jobs, judged)]
-    workshop = Workshop(directory, question(both.sources, base, options, spans=spans), resume=resume)
+    checkpoint = Checkpoint(directory, question(both.sources, base, options, spans=spans), resume=resume)
     with Progress("compare") as progress:
         found = compare(
             jobs,
@@ -85,9 +85,9 @@ def command(
             strategies=wanted,
             options=options,
             warmup_days=warmup_days,
-            store=workshop,
+            store=checkpoint,
             progress=progress.step,
         )
     timings = {"read": loaded - began, "compare": perf_counter() - loaded}
     finish(directory, found, both, config_path=config_path, timings=timings, as_json=as_json, one=True)
-    workshop.clear()
+    checkpoint.clear()

@@ -60,9 +60,9 @@ def command(
 
     from qconf.config import load
     from qconf.export.folder import write_export
-    from qconf.export.nodes import read_nodes
-    from qconf.export.pbs import prepare_pbs
-    from qconf.export.server import Server
+    from qconf.export.pbs.nodes import read_nodes
+    from qconf.export.pbs.scripts import prepare_pbs
+    from qconf.export.pbs.server import Server
 
     site = load(config)
     listed = None if nodes is None else read_nodes(nodes)
@@ -76,7 +76,7 @@ def command(
             remove=remove,
         )
     else:
-        from qconf.export.slurm import prepare_slurm
+        from qconf.export.slurm.scripts import prepare_slurm
 
         export = prepare_slurm(site, nodes=listed)
     target = output or Path("reports") / config.stem / kind

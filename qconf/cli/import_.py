@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from qconf.cli._common import DROPPED, FORMATS, check_table, log_options
+from qconf.cli.options import DROPPED, FORMATS, check_table, log_options
 from qconf.errors import InputError
 
 
@@ -36,9 +36,9 @@ def command(paths: tuple[Path, ...], output: Path, kind: str, timezone: str, as_
     import gzip
     import json
 
-    from qconf.files import all_or_nothing
     from qconf.history import read
     from qconf.history.history import history_csv
+    from qconf.text import all_or_nothing
 
     check_table(output, paths)
     records = read(paths, format=kind, timezone=timezone)

@@ -51,7 +51,7 @@ def command(
         raise InputError("is there already", file=output, fix="name another file, or add --force")
 
     from qconf.config import dump
-    from qconf.files import write_whole
+    from qconf.text import write_whole
 
     if cores is None and history and (pbs or slurm):
         from qconf.history import read
@@ -84,15 +84,15 @@ def _derive(
     name: str | None,
 ) -> tuple[SiteConfig, list[str], str]:
     if pbs is not None:
-        from qconf.export.nodes import read_nodes
-        from qconf.export.pbs_init import init_pbs
-        from qconf.export.server import Server
+        from qconf.export.pbs.init import init_pbs
+        from qconf.export.pbs.nodes import read_nodes
+        from qconf.export.pbs.server import Server
 
         listed = None if nodes is None else read_nodes(nodes)
         found = init_pbs(Server.read(pbs), cores=cores, nodes=listed, name=name or "pbs")
         return found.config, found.warnings, pbs.name
     if slurm is not None:
-        from qconf.export.slurm_init import init_slurm
+        from qconf.export.slurm.init import init_slurm
 
         found = init_slurm(slurm, cores=cores, name=name)
         return found.config, found.warnings, slurm.name

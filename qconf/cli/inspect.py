@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from qconf.cli._common import FORMATS, cut, load_config, log_options, machine_options, period_options
+from qconf.cli.options import FORMATS, cut, load_config, log_options, machine_options, period_options
 
 
 @click.command("inspect")

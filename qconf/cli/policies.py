@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from qconf.cli._common import history_options, load_history, tell_cleaning
+from qconf.cli.options import history_options, load_history, tell_cleaning
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from parsim import Workload
-    from qconf.policies import Row
+    from studies.dynp import Row
 
 COLUMNS = (
     ("SLDwA", "sld_wa", 1, ".4f"),
@@ -89,7 +89,7 @@ def command(
     Jobs run on one machine without queues and limits. SLDwA is the mean slowdown weighted by core-seconds,
     ART the mean response time.
     """
-    from qconf import policies
+    from studies import dynp as policies
 
     cleaned: dict[str, Any] = {}
     if job_set is None:
@@ -140,9 +140,9 @@ def command(
 
 def _sweep(workload: Workload, machine: int, out: Path, workers: int, answer: dict[str, Any]) -> list[Table]:
     """Run the sweep, write its figures, and return its tables."""
-    from qconf import policies
-    from qconf.files import write_whole
-    from qconf.policies.figures import response_figure, use_figure
+    from qconf.text import write_whole
+    from studies import dynp as policies
+    from studies.dynp.figures import response_figure, use_figure
 
     swept = policies.sweep(workload, machine, workers=workers)
     answer["sweep"] = [
@@ -167,9 +167,9 @@ def _sweep(workload: Workload, machine: int, out: Path, workers: int, answer: di
 
 def _grid(workload: Workload, machine: int, out: Path, workers: int, answer: dict[str, Any]) -> Table:
     """Run the grid of bounds, write its figure, and return its table."""
-    from qconf import policies
-    from qconf.files import write_whole
-    from qconf.policies.figures import grid_figure
+    from qconf.text import write_whole
+    from studies import dynp as policies
+    from studies.dynp.figures import grid_figure
 
     grid = policies.bounds_grid(workload, machine, workers=workers)
     answer["grid"] = [{"lower": low, "upper": high, **row.as_json()} for (low, high), row in grid.items()]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from qconf.cli._common import DROPPED, check_table, history_options, load_history, tell_cleaning
+from qconf.cli.options import DROPPED, check_table, history_options, load_history, tell_cleaning
 from qconf.errors import InputError, QconfError
 
 if TYPE_CHECKING:
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from parsim.metrics import Summary
     from parsim.verify import Violation
     from qconf.config import SiteConfig
+    from qconf.evaluation.period import Period
     from qconf.history import History
     from qconf.strategies import Proposal
-    from qconf.tuning.month import Month
 
 SHOWN = 20  #: violations that are printed
 
@@ -66,14 +66,14 @@ def command(
     learning from the same jobs: flattering, use `qconf tune` to choose one.
     """
     from parsim import metrics
+    from qconf.evaluation.period import Period, TrainingSet
     from qconf.strategies import Options, propose
-    from qconf.tuning.month import Month
 
     if out is not None:
         check_table(out, [*history, *([config_path] if config_path else [])])
     past, base = load_history(history, config_path, cores, month=month, start=start, end=end, timezone=timezone)
-    jobs = Month(past.workload(base), base)
-    proposal = propose(strategy, jobs, Options(seed=seed, workers=workers))
+    jobs = Period(past.workload(base), base)
+    proposal = propose(strategy, TrainingSet(jobs), Options(seed=seed, workers=workers))
     config = proposal.config
     workload = jobs.routed(config, proposal.runtimes)
     asked = [] if job_id is None else _rows(past, job_id)
@@ -126,7 +126,7 @@ def write_schedule(out: Path, history: History, table: pd.DataFrame) -> None:
     """Write the schedule, and beside it the dropped jobs; both or none."""
     import gzip
 
-    from qconf.files import all_or_nothing
+    from qconf.text import all_or_nothing
 
     text = table.to_csv(index=False, lineterminator="\n").encode()
     with all_or_nothing(out.parent) as scratch:
@@ -135,7 +135,7 @@ def write_schedule(out: Path, history: History, table: pd.DataFrame) -> None:
         (scratch / DROPPED).write_text(dropped, encoding="utf-8", newline="")
 
 
-def _simulate(jobs: Month, proposal: Proposal) -> Schedule:
+def _simulate(jobs: Period, proposal: Proposal) -> Schedule:
     try:
         return proposal.simulate(jobs)
     except ValueError as error:
@@ -182,7 +182,7 @@ def _print_json(
 ) -> None:
     from dataclasses import asdict
 
-    from qconf.jsons import as_json
+    from qconf.text import as_json
 
     answer: dict[str, Any] = {
         "strategy": strategy,
@@ -217,7 +217,7 @@ def _print(
     click.echo(
         f"{strategy}: {len(history)} jobs from {history.date(first)} to {history.date(last)}\n"
         f"{config.machine.name}, {config.machine.cores} cores, {config.mode}, order {config.order}"
-        + (f", reservations after {format_duration(config.patience)}" if config.patience else "")
+        + (f", reservations after {format_duration(config.reservation_delay)}" if config.reservation_delay else "")
     )
     tell_cleaning(history, base, derived=derived)
     click.echo("")

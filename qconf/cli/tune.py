@@ -7,8 +7,17 @@ from typing import Any
 
 import click
 
-from qconf.cli._common import Number, cautions, cut, history_options, load_whole, search_options, stem, tell_history
-from qconf.cli._long import Progress, can_go_on, nothing_to_resume
+from qconf.cli.options import (
+    Number,
+    cut,
+    history_options,
+    history_warnings,
+    load_whole,
+    search_options,
+    stem,
+    tell_history,
+)
+from qconf.cli.progress import Progress, can_go_on, nothing_to_resume
 from qconf.errors import InputError, QconfError
 
 SAMPLE = Path("data", "cray-xc40-2016-02.csv.gz")
@@ -93,18 +102,18 @@ def command(
     from functools import partial
     from time import perf_counter
 
+    from qconf.evaluation.guard_rails import GuardRails
     from qconf.export import refusal
-    from qconf.export.nodes import read_nodes
-    from qconf.export.server import Server
-    from qconf.fidelity import fidelity
+    from qconf.export.pbs.nodes import read_nodes
+    from qconf.export.pbs.server import Server
     from qconf.recommend import DEFAULT, recommend
+    from qconf.recommend.checkpoint import Checkpoint, question
+    from qconf.recommend.fidelity import fidelity
+    from qconf.report.run_directory import ASSUMED, check_target, write_run
     from qconf.report.tables import print_recommendation
     from qconf.report.terminal import filled
     from qconf.report.wording import fidelity_text
-    from qconf.resume import Workshop, question
-    from qconf.runs import ASSUMED, check_target, write_run
     from qconf.strategies import NAMES, Options, check
-    from qconf.tuning.judging import Guards
 
     if strategy not in NAMES:
         raise InputError("no such strategy", field="--strategy", value=strategy, fix=f"choose among {', '.join(NAMES)}")
@@ -133,7 +142,7 @@ def command(
     check(wanted, options, base)
     earlier = [] if month is None else log.months_before(jobs.span[0])
     spans = [each.span for each in (*earlier, jobs)]
-    workshop = Workshop(directory, question(jobs.sources, base, options, spans=spans), resume=resume)
+    checkpoint = Checkpoint(directory, question(jobs.sources, base, options, spans=spans), resume=resume)
     with Progress("tuning") as progress:
         answer = recommend(
             jobs,
@@ -141,10 +150,10 @@ def command(
             earlier=earlier,
             strategies=wanted,
             options=options,
-            guards=Guards(factor=guard),
+            guards=GuardRails(factor=guard),
             least_gain=least_gain / 100,
             refused=partial(refusal, current=server, nodes=listed),
-            store=workshop,
+            store=checkpoint,
             progress=progress.step,
         )
     near = fidelity(log, base, jobs.span)
@@ -155,13 +164,13 @@ def command(
         jobs,
         inputs=inputs,
         timings=timings,
-        warnings=cautions(jobs, *earlier),
+        warnings=history_warnings(jobs, *earlier),
         fidelity=near,
         assumed_current=assumed,
         current=server,
         nodes=listed,
     )
-    workshop.clear()
+    checkpoint.clear()
     nothing_to_resume()
     if as_json:
         click.echo((directory / "run.json").read_text(encoding="utf-8"), nl=False)

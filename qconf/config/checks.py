@@ -248,7 +248,7 @@ def oddities(config: SiteConfig) -> Iterator[Finding]:
             yield Finding(f"{at}.walltime", f"up to {queue.walltime[1]} seconds; for hours write {queue.walltime[1]}h")
         if lost_job([queue], config.queues[:i]) is None:
             yield Finding(at, f"no job is ever routed to {queue.name}: the queues before it take everything it admits")
-    if config.reserve_after and not config.patience:
+    if config.reserve_after and not config.reservation_delay:
         why = f"mode {config.mode}" if config.mode != "shared" else "backfill: false"
         yield Finding("reserve_after", f"plays no part with {why}")
     if config.mode == "hybrid" and config.order != "fcfs":

@@ -55,7 +55,7 @@ class SiteConfig(Model):
         return self.mode == "hybrid" or self.order in ORDERS or "queue_priority" in self.order
 
     @property
-    def patience(self) -> int:
+    def reservation_delay(self) -> int:
         """Seconds of waiting from which a job gets a reservation: `reserve_after` where it counts, else 0."""
         return self.reserve_after if self.mode == "shared" and self.backfill else 0
 

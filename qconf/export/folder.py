@@ -7,8 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from qconf.errors import InputError
-from qconf.files import all_or_nothing, digests, remove_unchanged, spare
-from qconf.jsons import as_json
+from qconf.text import all_or_nothing, as_json, digests, refuse_overwrite, remove_unchanged
 
 RECORD = "export.json"
 RUN = "run.json"
@@ -28,7 +27,7 @@ def write_export(directory: str | Path, files: Mapping[str, str], *, inputs: Ite
     """
     target = Path(directory)
     elsewhere = "choose another directory with -o"
-    spare(inputs, (target / name for name in (*files, RECORD)), elsewhere)
+    refuse_overwrite(inputs, (target / name for name in (*files, RECORD)), elsewhere)
     before = _previous(target)
     for name in (*files, RECORD):
         if (target / name).exists() and name not in before:

@@ -56,24 +56,9 @@ def clean(records: Records, config: SiteConfig) -> History:
     return work.result()
 
 
-def barriers(history: History) -> list[str]:
+def binding_limits(history: History) -> list[str]:
     """List the limits of the configuration that keep jobs out of this period of a history, by their paths."""
     return [path for path, submits in history.kept_out.items() if submits]
-
-
-def keep_barriers(config: SiteConfig, *histories: History) -> SiteConfig:
-    """Mark limits that keep jobs out as fixed.
-
-    What lifts one would let in jobs that the history lacks: simulated without them, it would look better than it is.
-    """
-    found = [path for history in histories for path in barriers(history) if not config.is_fixed(path)]
-    return config.replace(fixed=(*config.fixed, *dict.fromkeys(found))) if found else config
-
-
-def release(config: SiteConfig, site: SiteConfig) -> SiteConfig:
-    """Leave fixed what the site fixes, not what `keep_barriers` has fixed for the run."""
-    fixed = tuple(pattern for pattern in config.fixed if pattern in site.fixed)
-    return config if fixed == config.fixed else config.replace(fixed=fixed)
 
 
 class _Cleaning:

@@ -33,7 +33,7 @@ COLUMNS = (
     "row",
 )
 
-Period = tuple[str, int, int]
+Window = tuple[str, int, int]
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,7 +155,7 @@ class History:
         """
         return self.between(*month_bounds(label, self.epoch, zone(self.timezone)))
 
-    def periods(self, kind: str) -> list[Period]:
+    def periods(self, kind: str) -> list[Window]:
         """Cut the history into calendar months (``month``) or days from the first submit (``30d``).
 
         The first and the last may be covered by jobs only in part.
@@ -174,7 +174,7 @@ class History:
         if kind == "month":
             where = zone(self.timezone)
             moment = datetime.fromtimestamp(self.epoch + first, where)
-            label, found = f"{moment.year:04d}-{moment.month:02d}", list[Period]()
+            label, found = f"{moment.year:04d}-{moment.month:02d}", list[Window]()
             while True:
                 start, end = month_bounds(label, self.epoch, where)
                 found.append((label, start, end))

@@ -21,16 +21,7 @@ from pandas.api.extensions import ExtensionArray
 
 from parsim.workload import MAX_CORES
 from qconf.errors import InputError
-from qconf.history.records import (
-    LIMITS,
-    MAX_EPOCH,
-    UNKNOWN,
-    Drop,
-    Records,
-    SourceInfo,
-    drop_table,
-    job_table,
-)
+from qconf.history.records import LIMITS, MAX_EPOCH, UNKNOWN, Drop, Records, SourceInfo, drop_table, job_table
 from qconf.history.sources import Source
 
 FIELDS = 18

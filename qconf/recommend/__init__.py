@@ -8,16 +8,16 @@ from dataclasses import asdict, replace
 import numpy as np
 
 from qconf.config import SiteConfig
-from qconf.history import History, keep_barriers, release
-from qconf.recommend.answer import Curve, Recommendation, Row
-from qconf.recommend.bench import FEWEST, WARMUP, Bench, parts_of, stages_of
-from qconf.recommend.verdict import decide
+from qconf.evaluation.bootstrap import FEWEST_DAYS
+from qconf.evaluation.guard_rails import GuardRails
+from qconf.evaluation.period import Period, TrainingSet
+from qconf.history import History, binding_limits
+from qconf.recommend.decide import decide
+from qconf.recommend.evaluator import FEWEST, WARMUP, Evaluator, parts_of, splits_of
+from qconf.recommend.recommendation import Curve, Recommendation, Row
 from qconf.strategies import BASELINES, Options, Store, check
-from qconf.tuning.bounds import utilization
-from qconf.tuning.evidence import FEWEST_DAYS
-from qconf.tuning.judging import Guards
-from qconf.tuning.month import Month
-from qconf.tuning.sizes import Room
+from qconf.strategies.partitioning.bounds import utilization
+from qconf.strategies.partitioning.sizes import PartitionSpace
 
 #: What ``qconf tune`` judges when no strategy is named.
 DEFAULT = ("current", "fcfs-easy", "lxf-easy", "shared", "pp", "dp-nlp", "exact", "auto", "auto-fitted", "auto-guarded")
@@ -30,7 +30,7 @@ def recommend(
     earlier: Sequence[History] = (),
     strategies: Sequence[str] = DEFAULT,
     options: Options | None = None,
-    guards: Guards | None = None,
+    guards: GuardRails | None = None,
     least_gain: float = 0.02,
     refused: Callable[[SiteConfig], str] | None = None,
     store: Store | None = None,
@@ -53,7 +53,7 @@ def recommend(
         ``current`` and the baselines are always among those judged.
     options : Options
         With the objective that is to become less.
-    guards : Guards
+    guards : GuardRails
         What may not get worse; a strategy that breaks one is shown, not recommended.
     least_gain : float
         Gain below which a change is not worth its trouble.
@@ -65,45 +65,44 @@ def recommend(
     progress : callable, optional
         Told what is being done.
     """
-    options, guards = options or Options(), guards or Guards()
+    options, guards = options or Options(), guards or GuardRails()
     names = tuple(dict.fromkeys(("current", *BASELINES, *strategies)))
     check(names, options, base)
-    site, base = base, keep_barriers(base, history, *earlier)
-    before = tuple(Month(each.workload(base), base) for each in earlier)
-    month = Month(history.workload(base), base, earlier=before)
-    stages = stages_of(month, *history.span)
-    later = stages["learned"]
+    binding = tuple(dict.fromkeys(path for each in (history, *earlier) for path in binding_limits(each)))
+    period, *before = (Period(each.workload(base), base, binding) for each in (history, *earlier))
+    training = TrainingSet(period, tuple(before))
+    splits = splits_of(training, *history.span)
+    later = splits["learned"]
     settings = asdict(options) | {
         "guards": asdict(guards),
         "least_gain": least_gain,
         "warmup_seconds": WARMUP,
         "strategies": list(names),
     }
-    bench = Bench(
-        month, {name: stage for name, stage in stages.items() if stage.enough}, options, guards, refused, store
+    bench = Evaluator(
+        training, {name: split for name, split in splits.items() if split.enough}, options, guards, refused, store
     )
     rows = []
     for name in names:
         if progress is not None:
             progress(name)
-        row = bench.row(name)
-        rows.append(row if row.config is None else replace(row, config=release(row.config, site)))
+        rows.append(bench.row(name))
     answer = Recommendation(
         verdict="KEEP",
         reason="",
         winner="current",
-        config=site,
-        base=site,
+        config=base,
+        base=base,
         objective=options.objective,
         rows=rows,
-        curves=curves(month),
-        parts=parts_of(month, stages, history.epoch) | _before(earlier),
+        curves=curves(training),
+        parts=parts_of(period, splits, history.epoch) | _before(earlier),
         settings=settings,
     )
     if not later.enough:
         reason = (
             f"The history is too short to learn from one part and judge on another: {len(later.learned)} and "
-            f"{len(later.trial.judged)} jobs, judged on {later.trial.days} whole days. At least {FEWEST} are needed in "
+            f"{len(later.test.judged)} jobs, judged on {later.test.days} whole days. At least {FEWEST} are needed in "
             f"each, and {FEWEST_DAYS} days. Keep what you have."
         )
         return replace(answer, reason=reason)
@@ -118,14 +117,15 @@ def _before(earlier: Sequence[History]) -> dict[str, tuple[int, int, int]]:
     return {"earlier months": (sum(map(len, earlier)), oldest.epoch + oldest.span[0], latest.epoch + latest.span[1])}
 
 
-def curves(month: Month) -> list[Curve]:
+def curves(training: TrainingSet) -> list[Curve]:
     """Simulate every queue that owns a partition alone, over sizes from its widest job to the machine."""
-    base, unit = month.base, month.base.grid
-    queues = np.array([i for i, q in enumerate(base.queues) if not q.reservation and month.widest[i]], dtype=np.int64)
-    space = Room(queues, base.machine.cores // unit, -(-month.widest[queues] // unit), unit)
+    base, period = training.base, training.period
+    unit = base.grid
+    queues = np.array([i for i, q in enumerate(base.queues) if not q.reservation and period.widest[i]], dtype=np.int64)
+    space = PartitionSpace(queues, base.machine.cores // unit, -(-period.widest[queues] // unit), unit)
     out = []
     for k, i in enumerate(queues):
-        curve = utilization(month, space, k)
+        curve = utilization(training, space, k)
         out.append(
             Curve(
                 queue=base.queues[i].name,
@@ -137,4 +137,4 @@ def curves(month: Month) -> list[Curve]:
     return out
 
 
-__all__ = ["Curve", "Guards", "Recommendation", "Row", "curves", "recommend"]
+__all__ = ["Curve", "GuardRails", "Recommendation", "Row", "curves", "recommend"]

@@ -35,7 +35,7 @@ def told(base: SiteConfig, config: SiteConfig) -> Iterator[tuple[str, str]]:
         yield "all queues", everywhere
     if config.order != base.order and (words := wording.order_meaning(config)):
         yield "all queues", f"this order is: {words}"
-    if config.patience != base.patience:
+    if config.reservation_delay != base.reservation_delay:
         yield "all queues", wording.reservations(config)
     for queue in definitions(base, config):
         if queue["state"] in ("new", "removed"):

@@ -1,4 +1,4 @@
-"""Figures of a recommendation as SVG text, the same bytes for the same numbers, with the look of `qconf.drawing`."""
+"""Figures of a recommendation as SVG text, the same bytes for the same numbers, with the look of `qconf.report.drawing`."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from qconf.config import SiteConfig
-from qconf.drawing import COLOURS, INK, MARKERS, PAPER, draw
 from qconf.recommend import Curve, Recommendation
+from qconf.report.drawing import COLOURS, INK, MARKERS, PAPER, draw
 from qconf.report.wording import hours
 from qconf.strategies import BASELINES
 
@@ -51,7 +51,7 @@ def mean_wait_figure(recommendation: Recommendation) -> str:
             winner = row.name == recommendation.winner
             colour = COLOURS[1] if winner else (PLAIN if is_baseline(row.name) else COLOURS[0])
             bar = axes.barh(i, min(wait, edge) / 3600, 0.66, color=colour, lw=0)
-            if row.barred:
+            if row.ineligible:
                 bar[0].set(facecolor="none", edgecolor=colour, hatch="////", lw=0.8)
             text = hours(wait) + (" »" if wait > edge else "")
             box = {"facecolor": PAPER, "edgecolor": "none", "pad": 0.8}
@@ -69,7 +69,7 @@ def mean_wait_figure(recommendation: Recommendation) -> str:
         axes.grid(axis="x")
         cut = "; » a bar that is cut" if longest > edge else ""
         axes.set_xlabel(f"mean wait on the judged part, hours{cut}")
-        _legend(axes, recommendation, [row.barred for row, _ in rows], current is not None)
+        _legend(axes, recommendation, [row.ineligible for row, _ in rows], current is not None)
 
     return draw(paint, (7.2, 1.3 + 0.3 * len(rows)))
 
@@ -84,11 +84,11 @@ def is_baseline(name: str) -> bool:
     return name in ("current", *BASELINES)
 
 
-def _legend(axes: Any, recommendation: Recommendation, barred: Sequence[str], line: bool) -> None:  # noqa: ANN401
+def _legend(axes: Any, recommendation: Recommendation, ineligible: Sequence[str], line: bool) -> None:  # noqa: ANN401
     best = "recommended" if recommendation.verdict == "CHANGE" else "kept"
     handles: list[Any] = [Patch(color=COLOURS[1], label=best), Patch(color=PLAIN, label="baseline")]
     handles.append(Patch(color=COLOURS[0], label="strategy"))
-    if any(barred):
+    if any(ineligible):
         handles.append(Patch(facecolor="none", edgecolor=COLOURS[0], hatch="////", label="may not be recommended"))
     if line:
         handles.append(Line2D([], [], color=INK, lw=1, ls=(0, (4, 3)), label="current"))

@@ -11,14 +11,14 @@ import jinja2
 from markupsafe import Markup, escape
 
 from qconf.config import format_duration
-from qconf.drawing import FAINT, INK, PAPER
-from qconf.fidelity import Fidelity
+from qconf.evaluation.score import SAID
 from qconf.history import History
 from qconf.recommend import Recommendation, Row
+from qconf.recommend.fidelity import Fidelity
 from qconf.report import wording
 from qconf.report.changes import definitions, pairs
+from qconf.report.drawing import FAINT, INK, PAPER
 from qconf.report.figures import is_baseline
-from qconf.tuning.rating import SAID
 
 CAPTIONS = {
     "mean-wait": "Mean wait of each strategy on the judged part of the history.",
@@ -171,7 +171,7 @@ def inline(svg: str, name: str, label: str) -> Markup:
 
 
 def _strategy(recommendation: Recommendation, row: Row) -> dict[str, Any]:
-    sense = "better" if row.evidence is not None and row.evidence.certain else ""
+    sense = "better" if row.bootstrap is not None and row.bootstrap.certain else ""
     if row.gain is not None and row.gain < 0:
         sense = "worse"
     return {

@@ -36,10 +36,10 @@ def strategies_table(recommendation: Recommendation) -> Table:
     table.add_column("gain %", justify="right", no_wrap=True)
     table.add_column("resampled (90 % interval)", justify="right", no_wrap=True)
     for row in recommendation.rows:
-        style = "bold" if row.name == recommendation.winner else ("dim" if row.barred else "")
+        style = "bold" if row.name == recommendation.winner else ("dim" if row.ineligible else "")
         cells = [] if row.judged is None else [write(row.judged[key]) for _, key, write in COLUMNS]
         cells = cells or ["-"] * len(COLUMNS)
-        cells += ["reference", "-"] if row.name == "current" else [gain_text(row.gain), expected_text(row.evidence)]
+        cells += ["reference", "-"] if row.name == "current" else [gain_text(row.gain), expected_text(row.bootstrap)]
         table.add_row(_mark(recommendation, row), Text(row.name), *cells, style=style)
     return table
 
@@ -47,7 +47,7 @@ def strategies_table(recommendation: Recommendation) -> Table:
 def _mark(recommendation: Recommendation, row: Row) -> str:
     if row.name == recommendation.winner:
         return ">"
-    return "x" if row.barred else ""
+    return "x" if row.ineligible else ""
 
 
 def print_recommendation(recommendation: Recommendation, to: Console | None = None) -> None:
@@ -58,7 +58,9 @@ def print_recommendation(recommendation: Recommendation, to: Console | None = No
     print_table(to, strategies_table(recommendation))
     if recommendation.verdict == "CHANGE":
         _print_said(to, "What changes:", list(told(recommendation.base, recommendation.config)))
-    _print_said(to, "x may not be recommended:", [(row.name, row.barred) for row in recommendation.rows if row.barred])
+    _print_said(
+        to, "x may not be recommended:", [(row.name, row.ineligible) for row in recommendation.rows if row.ineligible]
+    )
     _print_said(to, "What the strategies noted:", list(notes((r.name, r.decisions) for r in recommendation.rows)))
 
 
@@ -107,9 +109,9 @@ def _comparison(recommendation: Recommendation) -> Iterator[tuple[str, str, str,
             yield row.name, "all", metric, row.judged.overall[metric]
         if row.gain is not None:
             yield row.name, "all", "gain", row.gain
-        if row.evidence is not None:
+        if row.bootstrap is not None:
             for metric in ("expected", "low", "high"):
-                yield row.name, "all", f"resampled_gain_{metric}", getattr(row.evidence, metric)
+                yield row.name, "all", f"resampled_gain_{metric}", getattr(row.bootstrap, metric)
         for queue, values in row.judged.queues.items():
             for metric in METRICS:
                 yield row.name, queue_label(queue), metric, values[metric]

@@ -10,11 +10,11 @@ from parsim.system import ORDERS
 from parsim.workload import MAX_CORES, MAX_DURATION
 from qconf.config import PoolConfig, QueueConfig, SiteConfig, format_duration
 from qconf.history.times import zone
-from qconf.tuning.formulas import general
+from qconf.strategies.auto.orders import general
 
 if TYPE_CHECKING:
-    from qconf.fidelity import Fidelity
-    from qconf.tuning.evidence import Evidence
+    from qconf.evaluation.bootstrap import BootstrapResult
+    from qconf.recommend.fidelity import Fidelity
 
 ABSENT = "-"
 UNUSED = "not used"
@@ -71,7 +71,7 @@ def gain_text(gain: float | None) -> str:
     return ABSENT if gain is None or not math.isfinite(gain) else f"{100 * gain:+.1f}"
 
 
-def expected_text(evidence: Evidence | None) -> str:
+def expected_text(evidence: BootstrapResult | None) -> str:
     """Write the gain on resampled days and its 90 % interval, per cent, like ``+20.1 (+12.0 to +27.9)``."""
     if evidence is None:
         return ABSENT
@@ -135,10 +135,10 @@ def order_meaning(config: SiteConfig) -> str:
 
 def reservations(config: SiteConfig) -> str:
     """Say from when on a job that does not fit is waited for."""
-    if not config.patience:
+    if not config.reservation_delay:
         return "cores are reserved at once for the first job that does not fit"
     return (
-        f"cores are reserved for a job that does not fit only when it has waited {format_duration(config.patience)}; "
+        f"cores are reserved for a job that does not fit only when it has waited {format_duration(config.reservation_delay)}; "
         "until then it blocks nobody"
     )
 
@@ -146,7 +146,9 @@ def reservations(config: SiteConfig) -> str:
 def _backfill(config: SiteConfig) -> str:
     if not config.backfill:
         return "none"
-    return f"EASY, a reservation after {format_duration(config.patience)}" if config.patience else "EASY"
+    return (
+        f"EASY, a reservation after {format_duration(config.reservation_delay)}" if config.reservation_delay else "EASY"
+    )
 
 
 def _pool(pool: PoolConfig, config: SiteConfig) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from parsim import Reason, Schedule, System, explain, simulate
@@ -16,8 +16,8 @@ from parsim.planning import NAMED
 from parsim.verify import Violation, check_schedule
 from qconf.config import SiteConfig
 from qconf.errors import InputError
-from qconf.tuning.month import WEIGHTS, Month, Runtimes
-from qconf.tuning.rating import OBJECTIVES
+from qconf.evaluation.period import WEIGHTS, Period, Runtimes, TrainingSet
+from qconf.evaluation.score import OBJECTIVES
 
 #: In the order in which tables show them; each is a module of this package.
 NAMES = (
@@ -36,6 +36,11 @@ NAMES = (
     "auto-fitted",
     "auto-guarded",
 )
+MODULES = {
+    **{name: f"partitioning.{name.replace('-', '_')}" for name in ("pp", "static", "dp-nlp", "dqr", "hybrid", "exact")},
+    **{name: f"auto.{name.replace('-', '_')}" for name in ("auto-fitted", "auto-guarded")},
+    "auto": "auto.search",
+}
 BASELINES = ("fcfs-easy", "lxf-easy", "shared")
 #: What the options may be that are chosen from a list, and from where to where the numbers may go.
 CHOICES: dict[str, tuple[object, ...]] = {
@@ -73,7 +78,7 @@ class Options:
     samples : int
         Partition sets that dp-nlp simulates.
     slack : float
-        Room of the proportional constraint, 0 gives pp.
+        PartitionSpace of the proportional constraint, 0 gives pp.
     tau_util : float
         Share of a queue's best utilization down to which its lower bound goes.
     degree : int or None
@@ -126,7 +131,7 @@ class Proposal:
     config : SiteConfig
     decisions : list of dict
         {"step": ..., ...}, in order.
-    why_not : str
+    not_exportable : str
         Why no batch system can be told to do this; empty if it can. Such a proposal is shown, never recommended.
     system : System or None
         What is to be simulated where a configuration cannot say it.
@@ -136,29 +141,29 @@ class Proposal:
 
     config: SiteConfig
     decisions: list[dict[str, Any]] = field(default_factory=list)
-    why_not: str = ""
+    not_exportable: str = ""
     system: System | None = None
     runtimes: Runtimes | None = None
 
-    def simulate(self, month: Month) -> Schedule:
-        """Simulate all jobs of a month as proposed, from an empty machine."""
-        return simulate(month.routed(self.config, self.runtimes), self.system or self.config.system())
+    def simulate(self, period: Period) -> Schedule:
+        """Simulate all jobs of a period as proposed, from an empty machine."""
+        return simulate(period.routed(self.config, self.runtimes), self.system or self.config.system())
 
-    def verify(self, month: Month, schedule: Schedule) -> list[Violation]:
+    def verify(self, period: Period, schedule: Schedule) -> list[Violation]:
         """Judge what `simulate` returned by the rules alone."""
-        return check_schedule(month.routed(self.config, self.runtimes), self.system or self.config.system(), schedule)
+        return check_schedule(period.routed(self.config, self.runtimes), self.system or self.config.system(), schedule)
 
-    def explain(self, month: Month, schedule: Schedule, job: int, names: Sequence[str]) -> tuple[Reason, ...]:
+    def explain(self, period: Period, schedule: Schedule, job: int, names: Sequence[str]) -> tuple[Reason, ...]:
         """Tell why `job` started when it did in what `simulate` returned; `names` are what jobs are called.
 
         Raises
         ------
         ValueError
-            The schedule of another month, or of another proposal.
+            The schedule of another period, or of another proposal.
         InputError
             This proposal is a planning discipline, which has no such story.
         """
-        workload, system = month.routed(self.config, self.runtimes), self.system or self.config.system()
+        workload, system = period.routed(self.config, self.runtimes), self.system or self.config.system()
         return explain(workload, system, schedule, job, names=names)
 
 
@@ -172,17 +177,17 @@ class Store(Protocol):
         """Keep a finished proposal."""
 
 
-def asked(store: Store | None, key: str, name: str, month: Month, options: Options) -> Proposal:
+def asked(store: Store | None, key: str, name: str, training: TrainingSet, options: Options) -> Proposal:
     """Return what an interrupted run kept under `key`; else run the strategy as `propose` does, and keep it."""
     found = None if store is None else store.get(key)
     if found is None:
-        found = propose(name, month, options)
+        found = propose(name, training, options)
         if store is not None:
             store.put(key, found)
     return found
 
 
-def propose(name: str, month: Month, options: Options | None = None) -> Proposal:
+def propose(name: str, training: TrainingSet, options: Options | None = None) -> Proposal:
     """Run the strategy, or the planning discipline, called `name`.
 
     Raises
@@ -193,12 +198,12 @@ def propose(name: str, month: Month, options: Options | None = None) -> Proposal
         It has nothing to say about this history.
     """
     options = options or Options()
-    check((name,), options, month.base)
+    check((name,), options, training.base)
     if name in PLANNED:
-        discipline: Proposal = importlib.import_module(f"{__name__}.planned").discipline(name, month)
+        discipline: Proposal = importlib.import_module(f"{__name__}.planned").discipline(name, training)
         return discipline
-    module = importlib.import_module(f"{__name__}.{name.replace('-', '_')}")
-    answer: Proposal = module.propose(month.weighing(tuple(options.weights)), options)
+    module = importlib.import_module(f"{__name__}.{MODULES.get(name, name.replace('-', '_'))}")
+    answer: Proposal = module.propose(replace(training, weights=tuple(options.weights)), options)
     return answer
 
 

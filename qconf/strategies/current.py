@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from qconf.evaluation.period import TrainingSet
 from qconf.strategies import Options, Proposal
-from qconf.tuning.month import Month
 
 
-def propose(month: Month, options: Options) -> Proposal:
+def propose(training: TrainingSet, options: Options) -> Proposal:
     """Change nothing."""
     del options
-    return Proposal(month.base)
+    return Proposal(training.base)

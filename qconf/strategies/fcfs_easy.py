@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from qconf.config import SiteConfig
+from qconf.evaluation.period import TrainingSet
 from qconf.strategies import Options, Proposal
-from qconf.tuning.month import Month
 
 
-def propose(month: Month, options: Options) -> Proposal:
+def propose(training: TrainingSet, options: Options) -> Proposal:
     """Make all queues alike."""
     del options
-    return Proposal(undistinguished(month.base, "fcfs"))
+    return Proposal(undistinguished(training.base, "fcfs"))
 
 
 def undistinguished(base: SiteConfig, order: str) -> SiteConfig:

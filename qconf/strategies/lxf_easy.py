@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from qconf.evaluation.period import TrainingSet
 from qconf.strategies import Options, Proposal
 from qconf.strategies.fcfs_easy import undistinguished
-from qconf.tuning.month import Month
 
 
-def propose(month: Month, options: Options) -> Proposal:
+def propose(training: TrainingSet, options: Options) -> Proposal:
     """Make all queues alike and sort by expansion factor."""
     del options
-    return Proposal(undistinguished(month.base, "lxf"))
+    return Proposal(undistinguished(training.base, "lxf"))

@@ -13,19 +13,19 @@ from typing import Any
 import numpy as np
 
 from qconf.config import format_duration
+from qconf.evaluation.period import TrainingSet
 from qconf.strategies import Options, Proposal
 from qconf.strategies.fcfs_easy import undistinguished
-from qconf.tuning.month import Month
 
-WHY_NOT = "no batch system keeps a reservation for the first job of every class of walltimes"
+NOT_EXPORTABLE = "no batch system keeps a reservation for the first job of every class of walltimes"
 
 
-def propose(month: Month, options: Options) -> Proposal:
+def propose(training: TrainingSet, options: Options) -> Proposal:
     """Class the jobs by walltime; the classes are given, nothing is learned."""
     del options
-    config = undistinguished(month.base, "fcfs")
+    config = undistinguished(training.base, "fcfs")
     system = replace(config.system(), mode="multiqueue")
-    jobs = month.workload
+    jobs = training.workload
     which = np.searchsorted(system.class_limits, jobs.walltime, side="left")
     edges = [format_duration(limit) for limit in system.class_limits]
     log: list[dict[str, Any]] = [
@@ -38,4 +38,4 @@ def propose(month: Month, options: Options) -> Proposal:
         for k, (low, high) in enumerate(zip(["0", *edges], [*edges, ""], strict=True))
     ]
     log.append({"step": "no search", "why": "each class has one reservation, for its first job; no partition binds"})
-    return Proposal(config, log, why_not=WHY_NOT, system=system)
+    return Proposal(config, log, not_exportable=NOT_EXPORTABLE, system=system)

@@ -13,11 +13,11 @@ from parsim.planning import named, plan
 from parsim.verify import Violation
 from parsim.verify.planned import check_planned
 from qconf.errors import InputError
+from qconf.evaluation.period import Period, TrainingSet
 from qconf.strategies import Proposal
 from qconf.strategies.fcfs_easy import undistinguished
-from qconf.tuning.month import Month
 
-WHY_NOT = "no batch system plans its whole waiting list like this"
+NOT_EXPORTABLE = "no batch system plans its whole waiting list like this"
 
 
 @dataclass(frozen=True)
@@ -26,17 +26,17 @@ class Planned(Proposal):
 
     discipline: str = "planned-fcfs"
 
-    def simulate(self, month: Month) -> Schedule:
-        """Plan all jobs of a month, from an empty machine."""
-        return plan(month.workload, month.base.machine.cores, self.discipline).schedule
+    def simulate(self, period: Period) -> Schedule:
+        """Plan all jobs of a period, from an empty machine."""
+        return plan(period.workload, period.base.machine.cores, self.discipline).schedule
 
-    def verify(self, month: Month, schedule: Schedule) -> list[Violation]:
+    def verify(self, period: Period, schedule: Schedule) -> list[Violation]:
         """Judge what `simulate` returned by the rules of the discipline."""
-        return check_planned(month.workload, month.base.machine.cores, named(self.discipline), schedule)
+        return check_planned(period.workload, period.base.machine.cores, named(self.discipline), schedule)
 
-    def explain(self, month: Month, schedule: Schedule, job: int, names: Sequence[str]) -> tuple[Reason, ...]:
+    def explain(self, period: Period, schedule: Schedule, job: int, names: Sequence[str]) -> tuple[Reason, ...]:
         """Refuse: each pass plans everybody anew, and no one job is what another waits for."""
-        del month, schedule, job, names
+        del period, schedule, job, names
         raise InputError(
             "the start of a job under a planning discipline cannot be explained",
             field="strategy",
@@ -45,6 +45,6 @@ class Planned(Proposal):
         )
 
 
-def discipline(name: str, month: Month) -> Planned:
+def discipline(name: str, training: TrainingSet) -> Planned:
     """Return the discipline called `name`; it learns nothing."""
-    return Planned(undistinguished(month.base, "fcfs"), why_not=WHY_NOT, discipline=name)
+    return Planned(undistinguished(training.base, "fcfs"), not_exportable=NOT_EXPORTABLE, discipline=name)

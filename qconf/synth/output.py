@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pandas as pd
 
-from qconf.files import all_or_nothing, write_whole
-from qconf.markdown import table
 from qconf.synth.monthly import generate_month, month_of
 from qconf.synth.presets import preset_named
+from qconf.text import all_or_nothing, markdown_table, write_whole
 
 
 def _compressed(frame: pd.DataFrame) -> bytes:
@@ -71,4 +70,4 @@ def markdown(frame: pd.DataFrame) -> str:
         [str(month), *(f"{value:.{places}f}" for value, places in zip(row, digits, strict=True))]
         for month, row in zip(frame.index, frame.to_numpy(), strict=True)
     ]
-    return table(["month", *columns], rows)
+    return markdown_table(["month", *columns], rows)

@@ -10,10 +10,10 @@ import time
 from pathlib import Path
 
 from qconf.config import load
+from qconf.evaluation.period import Period, TrainingSet
 from qconf.history import clean, read
 from qconf.strategies import Options, propose
-from qconf.tuning.formulas import candidates
-from qconf.tuning.month import Month
+from qconf.strategies.auto.orders import candidates
 from tests.beside import TRACES
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -28,7 +28,7 @@ def main(name: str, workers: int) -> None:
     history = clean(read([path]), base)
     print(f"{'month':8} {'jobs':>5} {'tried':>6} {'wall s':>7} {'CPU s':>6} {f'a second of {USUAL} jobs':>22}")
     months = [
-        (label, Month(history.between(start, end).workload(base), base))
+        (label, TrainingSet(Period.of(history.between(start, end), base)))
         for label, start, end in history.periods("month")
     ]
     months = [(label, month) for label, month in months if len(month) >= FEWEST]

@@ -16,13 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parsim import System, Workload, metrics, simulate
-from qconf.backtest.walk import WARMUP_DAYS, plan_stages
+from qconf.backtest.walk_forward import WARMUP_DAYS, plan_stages
 from qconf.config import load
 from qconf.history import clean, read
 from qconf.history.history import FEWEST
-from qconf.strategies.auto import RESERVE_AFTER
-from qconf.tuning.formulas import Order, family, general, smooth
-from qconf.workers import side_by_side
+from qconf.parallel import parallel_map
+from qconf.strategies.auto.orders import Order, family, general, smooth
+from qconf.strategies.auto.search import RESERVE_AFTER
 from tests.beside import TRACES
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -61,7 +61,7 @@ def table(name: str, workers: int) -> tuple[NDArray[np.float64], NDArray[np.floa
             jobs = history.between(start, end).workload(base)
             jobs = Workload(jobs.submit, jobs.cores, jobs.runtime, jobs.walltime)
             tasks += [(jobs, system, counted) for system in systems]
-    found = np.array(side_by_side(workers, numbers, tasks)).reshape(len(stages), 2, len(systems), 3)
+    found = np.array(parallel_map(workers, numbers, tasks)).reshape(len(stages), 2, len(systems), 3)
     return found[:, 0], found[:, 1]
 
 

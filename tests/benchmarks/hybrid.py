@@ -11,10 +11,10 @@ import time
 from pathlib import Path
 
 from qconf.config import load
+from qconf.evaluation.period import Period, TrainingSet
 from qconf.history import clean, read
 from qconf.strategies import Options, propose
 from qconf.synth import generate, write_history
-from qconf.tuning.month import Month
 
 CONFIG = Path(__file__).resolve().parents[2] / "configs" / "cray-xc40.yaml"
 MONTHS = 9
@@ -31,9 +31,9 @@ def main(workers: int) -> None:
             history = clean(read([path]), base)
             periods = history.periods("month")
             _, start, end = periods[0]
-            propose("hybrid", Month(history.between(start, end).workload(base), base), Options(samples=20))
+            propose("hybrid", TrainingSet(Period.of(history.between(start, end), base)), Options(samples=20))
             for label, start, end in periods[-2:]:
-                month = Month(history.between(start, end).workload(base), base)
+                month = TrainingSet(Period.of(history.between(start, end), base))
                 wall, used = time.perf_counter(), time.process_time()
                 found = propose("hybrid", month, Options(workers=workers))
                 wall, used = time.perf_counter() - wall, time.process_time() - used

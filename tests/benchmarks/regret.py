@@ -1,6 +1,6 @@
 """How far dp-nlp stays from the best division under its constraints, on the generated months.
 
-``python -m tests.benchmarks.regret [months]``. Waits are weighted means over the epochs of the month that is learned
+``python -m tests.benchmarks.regret [months]``. MeanWaits are weighted means over the epochs of the month that is learned
 from; seconds are those of one core, with the exact search that the distance is taken to.
 """
 
@@ -13,10 +13,10 @@ from pathlib import Path
 from statistics import mean
 
 from qconf.config import load
+from qconf.evaluation.period import Period, TrainingSet
 from qconf.history import clean, read
 from qconf.strategies import Options, propose
 from qconf.synth import generate, write_history
-from qconf.tuning.month import Month
 
 CONFIG = Path(__file__).resolve().parents[2] / "configs" / "cray-xc40.yaml"
 
@@ -28,10 +28,10 @@ def main(months: int) -> None:
         history = clean(read([write_history(generate(months=months), Path(folder) / "log.csv")]), base)
     percents = []
     _, start, end = history.periods("month")[0]
-    propose("dp-nlp", Month(history.between(start, end).workload(base), base))  # compiles
+    propose("dp-nlp", TrainingSet(Period.of(history.between(start, end), base)))  # compiles
     print(f"{'month':8} {'dp-nlp s':>9} {'optimum s':>9} {'above %':>8} {'slack':>6} {'samples':>7} {'CPU s':>6}")
     for label, start, end in history.periods("month"):
-        month = Month(history.between(start, end).workload(base), base)
+        month = TrainingSet(Period.of(history.between(start, end), base))
         began = time.process_time()
         steps = {step["step"]: step for step in propose("dp-nlp", month, Options()).decisions}
         taken = time.process_time() - began

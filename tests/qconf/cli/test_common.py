@@ -6,9 +6,9 @@ from pathlib import Path
 import click
 import pytest
 
-from qconf.backtest import walk
+from qconf.backtest import walk_forward as walk
 from qconf.cli import backtest, compare, tune
-from qconf.cli._common import Number, history_options, load_history, stem, strangers
+from qconf.cli.options import Number, history_options, load_history, stem, unknown_queues
 from qconf.errors import QconfError
 from qconf.strategies import CHOICES, Options
 
@@ -94,9 +94,9 @@ def test_a_date_without_dashes_is_not_taken_for_a_second(log):
 
 def test_a_log_whose_jobs_name_no_queue_of_the_configuration_is_suspicious(log, tmp_path):
     (tmp_path / "site.yaml").write_text(SITE)
-    assert not strangers(load_history([log], tmp_path / "site.yaml")[0])
+    assert not unknown_queues(load_history([log], tmp_path / "site.yaml")[0])
     (tmp_path / "site.yaml").write_text(SITE.replace("name: b", "name: other"))
-    (warning,) = strangers(load_history([log], tmp_path / "site.yaml", month="2016-02")[0])
+    (warning,) = unknown_queues(load_history([log], tmp_path / "site.yaml", month="2016-02")[0])
     assert "is it the right one?" in warning
 
 

@@ -11,8 +11,8 @@ from qconf.cli import main, qconf
 from qconf.cli import simulate as command
 from qconf.config import parse
 from qconf.errors import QconfError
+from qconf.evaluation.period import Period
 from qconf.strategies import Proposal
-from qconf.tuning.month import Month
 from tests.qconf.report.example import SAMPLE, SITE
 
 HEADER = "job_id,submit,start,end,wait,cores,queue,place"
@@ -161,7 +161,7 @@ def test_jobs_that_a_strategys_queues_can_never_run_are_a_message():
     workload = parsim.Workload(submit=[0], cores=[8], runtime=[1], walltime=[1])
     config = parse(MACHINE + "queues: [{name: a, max_run_cores: 4}]\n")
     with pytest.raises(QconfError, match=r"the configuration cannot run these jobs: cores\[0\]: 8 is above"):
-        command._simulate(Month(workload, config), Proposal(config))
+        command._simulate(Period(workload, config), Proposal(config))
 
 
 def test_the_history_is_not_overwritten(run, tmp_path):

@@ -86,7 +86,7 @@ def test_what_hybrid_and_mqb_did_can_be_followed(small: Path, tmp_path: Path) ->
         (row,) = (row for row in rows if row["name"] == name)
         decisions = row["decisions"]
         assert steps <= {step["step"] for step in decisions}
-        assert bool(row["barred"]) or name != "mqb"
+        assert bool(row["ineligible"]) or name != "mqb"
         page = html.unescape((out / "report.html").read_text())
         listed = page[page.index('id="decisions"') :].split("<li>")
         for step in decisions:
@@ -169,7 +169,9 @@ def test_what_pbs_cannot_be_told_is_said_beside_the_verdict(small: Path, tmp_pat
     result = invoke("--history", history, "--config", config, "--out", tmp_path / "out", "--strategy", "pp")
     assert "No scripts for PBS: queue name 'medium_size_queue': PBS takes 1 to 15 letters" in result.output
     rows = json.loads((tmp_path / "out/run.json").read_text())["strategies"]
-    assert not any("PBS cannot be told" in row["barred"] for row in rows)  # what the site has now cannot be told either
+    assert not any(
+        "PBS cannot be told" in row["ineligible"] for row in rows
+    )  # what the site has now cannot be told either
 
 
 def test_json_is_one_document_on_stdout(small: Path, tmp_path: Path) -> None:
@@ -223,7 +225,7 @@ def test_the_months_before_the_one_tuned_on_are_looked_at(small: Path, tmp_path:
     told = record["parts"]["earlier months"]
     assert (told["jobs"], told["last_submit"]) == (len(before), int(before["submit"].max()))
     (auto,) = (each for each in record["strategies"] if each["name"] == "auto-guarded")
-    assert {"months", "foretold"} <= set(auto["decisions"][0])
+    assert {"months", "forecast_skill"} <= set(auto["decisions"][0])
     assert "earlier months" in (out / "report.html").read_text()
     assert record["history"]["jobs"] == record["history"]["outside_period"] == len(month)
 

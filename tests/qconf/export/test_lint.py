@@ -1,7 +1,7 @@
 import pytest
 
-from qconf.export.lint import Linter
-from qconf.export.server import Server
+from qconf.export.pbs.lint import Linter
+from qconf.export.pbs.server import Server
 from tests.beside import SHARED
 
 VERDICTS = SHARED / "pbs" / "qmgr_verdicts.tsv"

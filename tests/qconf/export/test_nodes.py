@@ -5,8 +5,8 @@ import pytest
 from qconf.config import parse
 from qconf.errors import InputError
 from qconf.export.errors import ExportError
-from qconf.export.nodes import Node, read_nodes
-from qconf.export.pbs import export_pbs
+from qconf.export.pbs.nodes import Node, read_nodes
+from qconf.export.pbs.scripts import export_pbs
 from tests.qconf.export.pbs_model import PbsServer, commands
 from tests.qconf.export.test_pbs import FRESH, HYBRID
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from parsim.formula import parse as parse_formula
 from qconf.config import MachineConfig, PoolConfig, QueueConfig, SiteConfig
-from qconf.export.order import formula, scale
+from qconf.export.pbs.order import formula, scale
 
 
 def site(priorities, starvations=None, *, order="fcfs", mode="shared", **pool):

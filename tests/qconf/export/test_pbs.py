@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from parsim.workload import MAX_DURATION
 from qconf.config import MachineConfig, PoolConfig, QueueConfig, SiteConfig, load, parse
 from qconf.export.errors import ExportError
-from qconf.export.nodes import Node, read_nodes
-from qconf.export.pbs import export_pbs, prepare_pbs
+from qconf.export.pbs.nodes import Node, read_nodes
+from qconf.export.pbs.scripts import export_pbs, prepare_pbs
 from tests.beside import SHARED
 from tests.qconf.export.pbs_model import PbsServer, commands
 from tests.qconf.export.snapshots import check_snapshot
@@ -105,7 +105,7 @@ def test_any_valid_configuration_loads_and_is_undone(config, told):
         assert server.printed() == before.printed()
     else:
         assert "There is no rollback script." in files["PLAN.md"]
-    assert ("qconf-reserve" in files) == (config.patience > 0)
+    assert ("qconf-reserve" in files) == (config.reservation_delay > 0)
     for name in {"qconf-promote", "qconf-reserve"} & set(files):
         compile(files[name], name, "exec")
     for name in ("queues.qmgr", "nodes.qmgr", "rollback.qmgr"):

@@ -4,10 +4,10 @@ from hypothesis import HealthCheck, Phase, assume, given, settings
 from parsim.workload import MAX_CORES, MAX_DURATION
 from qconf.config import dump, load, parse
 from qconf.errors import InputError
-from qconf.export.nodes import Node, read_nodes
-from qconf.export.pbs import export_pbs
-from qconf.export.pbs_init import init_pbs
-from qconf.export.server import Server
+from qconf.export.pbs.init import init_pbs
+from qconf.export.pbs.nodes import Node, read_nodes
+from qconf.export.pbs.scripts import export_pbs
+from qconf.export.pbs.server import Server
 from tests.qconf.export.pbs_model import PbsServer, commands
 from tests.qconf.export.test_pbs import (
     CRAY,

@@ -1,7 +1,7 @@
 """The script that moves jobs into the pool, run as it is exported."""
 
 from qconf.config import parse
-from qconf.export.pbs import export_pbs
+from qconf.export.pbs.scripts import export_pbs
 from tests.qconf.export.running import job, run_script
 from tests.qconf.export.test_pbs import HYBRID
 

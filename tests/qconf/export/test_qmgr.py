@@ -3,8 +3,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from qconf.errors import InputError
-from qconf.export import qmgr
-from qconf.export.server import Server, destinations
+from qconf.export.pbs import qmgr
+from qconf.export.pbs.server import Server, destinations
 from tests.qconf.export.pbs_model import RefusedError, commands
 
 

@@ -6,10 +6,10 @@ import pytest
 
 from qconf.config import parse
 from qconf.export.folder import write_export
-from qconf.export.nodes import read_nodes
-from qconf.export.pbs import export_pbs
-from qconf.export.pbs_init import init_pbs
-from qconf.export.server import Server
+from qconf.export.pbs.init import init_pbs
+from qconf.export.pbs.nodes import read_nodes
+from qconf.export.pbs.scripts import export_pbs
+from qconf.export.pbs.server import Server
 from tests.qconf.export.pbs_model import PbsServer
 from tests.qconf.export.running import job, run_script
 from tests.qconf.export.snapshots import check_snapshot

@@ -14,9 +14,9 @@ from parsim.workload import MAX_DURATION
 from qconf.config import dump, load, parse
 from qconf.errors import InputError
 from qconf.export.errors import ExportError
-from qconf.export.nodes import read_nodes
-from qconf.export.slurm import clock, export_slurm, hostlist
-from qconf.export.slurm_init import init_slurm
+from qconf.export.pbs.nodes import read_nodes
+from qconf.export.slurm.init import init_slurm
+from qconf.export.slurm.scripts import clock, export_slurm, hostlist
 from tests.beside import SHARED
 from tests.qconf.export.snapshots import check_snapshot
 from tests.qconf.export.test_pbs import CRAY, HYBRID

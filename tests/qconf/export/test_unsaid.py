@@ -3,8 +3,8 @@
 import pytest
 
 from qconf.config import parse
-from qconf.export.order import formula, scale
-from qconf.export.unsaid import unsaid
+from qconf.export.pbs.differences import differences
+from qconf.export.pbs.order import formula, scale
 
 SITE = """\
 machine: {{cores: 100, cores_per_node: 10, whole_nodes: {whole}}}
@@ -19,7 +19,7 @@ queues:
 
 def said(mode="shared", order="fcfs", small="", big="", pool="", binding="qlist", whole="false"):
     config = parse(SITE.format(mode=mode, order=order, small=small, big=big, pool=pool, whole=whole))
-    return " ".join([*unsaid(config, binding, "route"), *formula(config, scale(config.queues))[1]])
+    return " ".join([*differences(config, binding, "route"), *formula(config, scale(config.queues))[1]])
 
 
 PARTED = {"mode": "partitioned", "small": ", partition: 40", "big": ", partition: 60"}

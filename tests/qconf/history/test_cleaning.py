@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from qconf.config import SiteConfig
 from qconf.errors import InputError
-from qconf.history import Records, barriers, clean, keep_barriers
+from qconf.history import Records, binding_limits, clean, fix_binding_limits
 from qconf.history.records import SourceInfo, drop_table, job_table
 
 
@@ -75,14 +75,14 @@ def test_limits_that_keep_jobs_out_are_fixed_and_others_are_not():
     limits = {"max_run_cores": 8, "max_user_cores": 9}
     limited = site(queues=[{"name": "a", "cores": [1, 100], **limits}, {"name": "b", "cores": [1, 100], **limits}])
     shut_out = one({"cores": 9}, limited)[0]
-    assert keep_barriers(limited, shut_out).fixed == ("queues.a.max_run_cores",)
-    assert keep_barriers(limited, one({"cores": 8}, limited)[0]) is limited
+    assert fix_binding_limits(limited, shut_out).fixed == ("queues.a.max_run_cores",)
+    assert fix_binding_limits(limited, one({"cores": 8}, limited)[0]) is limited
     known = limited.replace(fixed=("queues.a",))
-    assert keep_barriers(known, shut_out) is known
-    assert barriers(shut_out) == ["queues.a.max_run_cores"]
+    assert fix_binding_limits(known, shut_out) is known
+    assert binding_limits(shut_out) == ["queues.a.max_run_cores"]
     later = replace(shut_out, kept_out={"queues.a.max_run_cores": (shut_out.span[1] + 1,)})
-    assert barriers(later.between(None, later.span[1] + 1)) == []
-    assert keep_barriers(limited, later.between(None, later.span[1] + 1)) is limited
+    assert binding_limits(later.between(None, later.span[1] + 1)) == []
+    assert fix_binding_limits(limited, later.between(None, later.span[1] + 1)) is limited
 
 
 @pytest.mark.parametrize(

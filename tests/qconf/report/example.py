@@ -9,10 +9,10 @@ import numpy as np
 from parsim import metrics, simulate
 from parsim.system import System
 from qconf.config import load
+from qconf.evaluation.period import Month
 from qconf.history import clean, read
 from qconf.recommend import Curve, Recommendation, Row
 from qconf.strategies.fcfs_easy import undistinguished
-from qconf.tuning.month import Month
 from tests.qconf.report import small
 
 ROOT = Path(__file__).parents[3]
@@ -56,13 +56,13 @@ def recommendation(verdict="CHANGE"):
                 judged=judged,
                 whole=whole,
                 gain=None if name == "current" else gain,
-                evidence=small.evidence(gain, gain - 0.07, gain + 0.06) if gain > 0 else None,
-                barred=BARRED if config.mode == "partitioned" else "",
+                bootstrap=small.bootstrap(gain, gain - 0.07, gain + 0.06) if gain > 0 else None,
+                ineligible=BARRED if config.mode == "partitioned" else "",
                 decisions=DECISIONS.get(name, []),
                 seconds=0.5,
             )
         )
-    rows.append(Row("dqr", None, None, None, None, barred="no queue can be split: every one has a single size"))
+    rows.append(Row("dqr", None, None, None, None, ineligible="no queue can be split: every one has a single size"))
     winner = "auto" if verdict == "CHANGE" else "current"
     moments = {"history": (month, first, last), "learned": (month.between(first, middle), first, middle - 1)}
     moments["judged"] = (late, middle, last)

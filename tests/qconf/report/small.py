@@ -4,9 +4,9 @@ import math
 
 from parsim.metrics import METRICS, Summary
 from qconf.config import MachineConfig, PoolConfig, QueueConfig, SiteConfig
+from qconf.evaluation.bootstrap import BootstrapResult
+from qconf.evaluation.guard_rails import GuardValues
 from qconf.recommend import Curve, Recommendation, Row
-from qconf.tuning.evidence import Evidence
-from qconf.tuning.judging import Guarded
 
 FEBRUARY = 1454284800
 DAY = 86400
@@ -46,8 +46,8 @@ def summary(names, wait):
 
 
 def evidence(expected, low, high):
-    guarded = Guarded({}, 0.0, 0.0)
-    return Evidence(expected, low, high, -0.1, guarded, guarded)
+    guarded = GuardValues({}, 0.0, 0.0)
+    return BootstrapResult(expected, low, high, -0.1, guarded, guarded)
 
 
 def _row(name, config, waits, gain, **more):
@@ -56,19 +56,19 @@ def _row(name, config, waits, gain, **more):
 
 def recommendation(verdict="CHANGE", names=("short", "long"), machine="toy", text="plain"):
     base = site(names, machine)
-    barred = (
+    ineligible = (
         f"{text}: 95 % wait of queue {names[1]} grows from 24.0 to 400.0 h; longest wait grows from 40.0 to 900.0 h"
     )
     carving = [{"step": "carve", "pool": 32, "kept": True, "wait": math.inf}, {"step": "tau", "value": 2.5}]
     rows = [
         _row("current", base, (5400, 5000), None),
-        _row("lxf-easy", base.replace(order="lxf"), (5000, 4000), 0.074, evidence=evidence(0.08, -0.02, 0.17),
-             relearned=f"{text}: utilization falls from 80.0 to 70.0 %"),
-        _row("pp", base.with_partitions((32, 96)), (90000, 80000), -15.7, barred=barred,
+        _row("lxf-easy", base.replace(order="lxf"), (5000, 4000), 0.074, bootstrap=evidence(0.08, -0.02, 0.17),
+             fallback=f"{text}: utilization falls from 80.0 to 70.0 %"),
+        _row("pp", base.with_partitions((32, 96)), (90000, 80000), -15.7, ineligible=ineligible,
              decisions=[{"step": text, "units": [32, 96], "note": "", "notes": [f"{text} and poor"]}]),
-        _row("hybrid", hybrid(base), (3600, 1800), 1 / 3, evidence=evidence(0.31, 0.21, 0.41),
+        _row("hybrid", hybrid(base), (3600, 1800), 1 / 3, bootstrap=evidence(0.31, 0.21, 0.41),
              decisions=carving, seconds=1.5),
-        Row("exact", None, None, None, None, barred="a queue has no job"),
+        Row("exact", None, None, None, None, ineligible="a queue has no job"),
     ]  # fmt: skip
     change = verdict == "CHANGE"
     return Recommendation(

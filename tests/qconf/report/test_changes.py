@@ -1,7 +1,7 @@
 """What a recommendation changes, in lines that a person reads."""
 
 from qconf.report.changes import told
-from qconf.tuning.formulas import general
+from qconf.strategies.auto.orders import general
 from tests.qconf.report import small
 
 

@@ -6,17 +6,17 @@ import pytest
 from qconf.backtest import backtest
 from qconf.recommend import recommend
 from qconf.strategies import NAMES, Options, propose
-from qconf.strategies.mqb import WHY_NOT
+from qconf.strategies.mqb import NOT_EXPORTABLE
 from tests import naive
 from tests.qconf import walking
-from tests.qconf.tuning.small import DAY, month, three, two
+from tests.qconf.small import DAY, three, training, two
 
 LIMITS = (100, 1000, 10_000)
 
 
 @pytest.mark.parametrize("base", [two(), three(mode="shared"), two(order="lxf")])
 def test_is_multiple_queue_backfilling_on_the_whole_machine(base):
-    here = month(base, jobs=400, span=3 * DAY)
+    here = training(base, jobs=400, span=3 * DAY)
     proposal = propose("mqb", here)
     schedule = proposal.simulate(here)
     assert schedule.start.tolist() == naive.simulate_multiqueue(here.workload, 64, LIMITS).start
@@ -32,7 +32,7 @@ def test_is_multiple_queue_backfilling_on_the_whole_machine(base):
 
 
 def test_tells_its_classes():
-    here = month(two(), jobs=300)
+    here = training(two(), jobs=300)
     classes = [each for each in propose("mqb", here).decisions if each["step"] == "class"]
     assert [each["walltime"] for each in classes] == [
         "above 0 up to 1m40s", "above 1m40s up to 16m40s", "above 16m40s up to 2h46m40s", "above 2h46m40s",
@@ -47,7 +47,7 @@ def test_tells_its_classes():
 
 @pytest.mark.parametrize("jobs", [0, 1])
 def test_with_hardly_any_job(jobs):
-    here = month(two(), jobs=jobs)
+    here = training(two(), jobs=jobs)
     assert len(propose("mqb", here).simulate(here)) == jobs
 
 
@@ -55,11 +55,11 @@ def test_is_shown_and_never_recommended(tmp_path):
     history = walking.history(tmp_path, walking.table(jobs=900))
     answer = recommend(history, walking.site(), strategies=("mqb",), options=Options(samples=20))
     (row,) = (row for row in answer.rows if row.name == "mqb")
-    assert WHY_NOT in row.barred
+    assert NOT_EXPORTABLE in row.ineligible
     assert row.gain is not None
     assert answer.winner != "mqb"
     found = backtest(history, walking.site(), period="10d", strategies=("mqb",))
-    assert {v.why_not for v in found.verdicts if v.strategy == "mqb"} == {WHY_NOT}
+    assert {v.not_exportable for v in found.verdicts if v.strategy == "mqb"} == {NOT_EXPORTABLE}
     table = {(v.period, v.strategy): v.summary["mean_wait"] for v in found.verdicts}
     assert any(table[stage.label, "mqb"] != table[stage.label, "fcfs-easy"] for stage in found.stages)
     assert NAMES.index("mqb") < NAMES.index("auto")

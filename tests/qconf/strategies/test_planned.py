@@ -7,33 +7,33 @@ import pytest
 
 from parsim.planning import plan
 from qconf.errors import InputError
+from qconf.evaluation.period import Period, TrainingSet
 from qconf.strategies import NAMES, PLANNED, propose
-from qconf.tuning.month import Month
 from tests.qconf import walking
 
 
 @pytest.fixture(scope="module")
-def month(tmp_path_factory):
+def training(tmp_path_factory):
     history = walking.history(tmp_path_factory.mktemp("log"), walking.table(periods=1))
-    return Month(history.workload(walking.site()), walking.site())
+    return TrainingSet(Period(history.workload(walking.site()), walking.site()))
 
 
 @pytest.mark.parametrize("name", PLANNED)
-def test_plans_the_whole_machine_and_is_judged_by_its_own_rules(month, name):
-    answer = propose(name, month)
-    schedule = answer.simulate(month)
-    np.testing.assert_array_equal(schedule.start, plan(month.workload, 48, name).schedule.start)
-    assert answer.verify(month, schedule) == []
-    assert answer.why_not
+def test_plans_the_whole_machine_and_is_judged_by_its_own_rules(training, name):
+    answer = propose(name, training)
+    schedule = answer.simulate(training)
+    np.testing.assert_array_equal(schedule.start, plan(training.workload, 48, name).schedule.start)
+    assert answer.verify(training, schedule) == []
+    assert answer.not_exportable
     late = schedule.start.copy()
     late[5] += 1
     broken = type(schedule)(
         schedule.submit, late, schedule.end, schedule.cores, schedule.part, schedule.shares, schedule.part_names
     )
-    assert answer.verify(month, broken)
+    assert answer.verify(training, broken)
 
 
-def test_other_names_are_refused_with_those_there_are(month):
+def test_other_names_are_refused_with_those_there_are(training):
     assert not set(PLANNED) & set(NAMES)
     with pytest.raises(InputError, match="planned-sjf"):
-        propose("planned", month)
+        propose("planned", training)

@@ -1,0 +1,199 @@
+"""What a walk-forward gave: per period and strategy, and on average beside the references."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from parsim.metrics import Summary
+from qconf.config import SiteConfig
+from qconf.evaluation.score import gain
+
+#: What every strategy is compared with; always among those judged.
+REFERENCES = ("fcfs-easy", "shared", "static")
+#: Metrics whose mean over the periods is compared.
+COMPARED = ("mean_wait", "mean_bounded_slowdown", "max_wait")
+AVERAGED = (*COMPARED, "p95_wait", "utilization_window", "utilization")
+
+
+@dataclass(frozen=True)
+class Fold:
+    """A judged period, and the one before it that was learned from; times are seconds after the history's epoch."""
+
+    label: str
+    start: int
+    end: int
+    jobs: int
+    warmup_jobs: int
+    learned: str
+    learned_jobs: int
+
+
+@dataclass(frozen=True)
+class FoldResult:
+    """What became of one strategy in one period.
+
+    Attributes
+    ----------
+    period, strategy : str
+    summary : Summary
+        Of the period's jobs, by the base configuration's queues.
+    config : SiteConfig
+        What was simulated; the base as it stands where the strategy did not apply.
+    instead : str
+        Why the current configuration was used instead; empty if the strategy had an answer.
+    not_exportable : str
+        Why no batch system can be told to do this; empty if it can.
+    decisions : list of dict
+    seconds : float
+        Wall time of proposing and judging.
+    fixed : tuple of str
+        What it changes although the base configuration marks it ``fixed``.
+    """
+
+    period: str
+    strategy: str
+    summary: Summary
+    config: SiteConfig
+    instead: str = ""
+    not_exportable: str = ""
+    decisions: list[dict[str, Any]] = field(default_factory=list)
+    seconds: float = 0.0
+    fixed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Against:
+    """A strategy beside a reference, over all periods.
+
+    Attributes
+    ----------
+    ratios : dict of str to float
+        Of the `COMPARED` metrics: mean over the periods, as part of the reference's mean.
+    reduction : float
+        Mean over the periods of the share by which the objective is less.
+    best, worst : (str, float)
+        The period with the greatest and the least reduction.
+    worse : float
+        Share of the periods in which the objective is more.
+    """
+
+    ratios: dict[str, float]
+    reduction: float
+    best: tuple[str, float]
+    worst: tuple[str, float]
+    worse: float
+
+
+@dataclass(frozen=True)
+class Average:
+    """One strategy over all periods: mean of each metric of `AVERAGED`, and it beside each reference."""
+
+    strategy: str
+    periods: int
+    means: dict[str, float]
+    against: dict[str, Against]
+    fell_back: int
+
+
+@dataclass(frozen=True)
+class Backtest:
+    """The answer of ``qconf backtest``, and of ``qconf compare`` with its one period.
+
+    Attributes
+    ----------
+    folds : list of Fold
+        The judged periods.
+    skipped : list of (str, str)
+        Other periods, and why.
+    results : list of FoldResult
+        By period, then strategy.
+    averages : list of Average
+        In the order of the strategies.
+    base : SiteConfig
+    objective : str
+    notes : list of str
+        What a reader has to know.
+    settings : dict
+    """
+
+    folds: list[Fold]
+    skipped: list[tuple[str, str]]
+    results: list[FoldResult]
+    averages: list[Average]
+    base: SiteConfig
+    objective: str
+    notes: list[str]
+    settings: dict[str, Any]
+
+    @property
+    def strategies(self) -> tuple[str, ...]:
+        """Their names, in the order of the tables."""
+        return tuple(average.strategy for average in self.averages)
+
+
+def averages(results: Iterable[FoldResult], objective: str) -> list[Average]:
+    """Compare the strategies over all periods.
+
+    Returns
+    -------
+    list of Average
+        In the order of the first period.
+    """
+    table: dict[str, dict[str, FoldResult]] = {}
+    for verdict in results:
+        table.setdefault(verdict.strategy, {})[verdict.period] = verdict
+    return [
+        Average(
+            strategy=name,
+            periods=len(row),
+            means=_means(row),
+            against={other: _against(row, table[other], objective) for other in REFERENCES if other in table},
+            fell_back=sum(bool(verdict.instead) for verdict in row.values()),
+        )
+        for name, row in table.items()
+    ]
+
+
+def _means(row: dict[str, FoldResult]) -> dict[str, float]:
+    return {name: float(np.mean([verdict.summary[name] for verdict in row.values()])) for name in AVERAGED}
+
+
+def _against(row: dict[str, FoldResult], other: dict[str, FoldResult], objective: str) -> Against:
+    mine, theirs = _means(row), _means(other)
+    reductions = {label: reduction(row[label].summary, other[label].summary, objective) for label in row}
+    best, worst = max(reductions, key=reductions.__getitem__), min(reductions, key=reductions.__getitem__)
+    return Against(
+        ratios={name: _ratio(mine[name], theirs[name]) for name in COMPARED},
+        reduction=float(np.mean(list(reductions.values()))),
+        best=(best, reductions[best]),
+        worst=(worst, reductions[worst]),
+        worse=float(np.mean([value < 0 for value in reductions.values()])),
+    )
+
+
+def reduction(mine: Summary, theirs: Summary, objective: str) -> float:
+    """Return the share by which the objective is less than the reference's (`qconf.evaluation.score.gain`)."""
+    after, before = (np.array([each["mean_wait"], each["mean_bounded_slowdown"]]) for each in (mine, theirs))
+    return float(gain(after, before, objective))
+
+
+def _ratio(mine: float, theirs: float) -> float:
+    if theirs > 0:
+        return mine / theirs
+    return 2.0 if mine > 0 else 1.0
+
+
+def notes(results: Sequence[FoldResult]) -> list[str]:
+    """Say where the current configuration stood in for a strategy."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for verdict in results:
+        if verdict.instead:
+            found.setdefault((verdict.strategy, verdict.instead), []).append(verdict.period)
+    return [
+        f"{name}: the current configuration instead in {', '.join(labels)}: {why}"
+        for (name, why), labels in found.items()
+    ]

@@ -1,0 +1,278 @@
+"""CarvingSequence-forward: every strategy learns from one period and is judged on the next, for all periods of a history.
+
+Nothing from a judged period reaches the tuning: a proposal is made of the jobs of the period before, of those of the
+periods before that and of the base configuration, and of nothing else.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from parsim import metrics
+from qconf.backtest.results import REFERENCES, Backtest, Fold, FoldResult, averages, notes
+from qconf.config import SiteConfig
+from qconf.errors import InputError
+from qconf.evaluation.feasibility import fixed_violations
+from qconf.evaluation.period import Period, TrainingSet, UnroutableError
+from qconf.history import History
+from qconf.history.history import FEWEST, Window
+from qconf.strategies import NAMES, Options, Proposal, Store, asked, check
+from qconf.strategies.partitioning.sizes import NotApplicableError
+
+DAY = 86400
+WARMUP_DAYS = 3
+
+
+Progress = Callable[[str, float], None]  #: told what is being done and which share of all is done
+
+
+def backtest(
+    history: History,
+    base: SiteConfig,
+    *,
+    period: str = "month",
+    strategies: Sequence[str] = NAMES,
+    options: Options | None = None,
+    warmup_days: int = WARMUP_DAYS,
+    fewest: int = FEWEST,
+    store: Store | None = None,
+    progress: Progress | None = None,
+) -> Backtest:
+    """CarvingSequence through the periods of a history: learn from one, judge on the next.
+
+    Of all that came earlier only `auto` makes use.
+
+    Parameters
+    ----------
+    history : History
+        Cleaned with `base`.
+    base : SiteConfig
+        The current configuration. A limit that keeps jobs out of a period is taken as fixed in it.
+    period : str
+        ``month``, or days such as ``30d`` from the first submit on.
+    strategies : sequence of str
+        The `REFERENCES` are always among those judged. ``static`` learns from the first period alone.
+    options : Options
+        With the objective of which reductions, the best and the worst period are told, and which `auto` looks at.
+    warmup_days : int
+        Jobs of so many days before a period fill the machine and are not counted.
+    fewest : int
+        Periods with fewer jobs are neither learned from nor judged; the one before them is learned from instead.
+    store : Store, optional
+        Finished proposals of an interrupted run.
+    progress : callable, optional
+
+    Raises
+    ------
+    InputError
+        An unknown strategy or objective, or fewer than two periods with enough jobs.
+    """
+    return walk(
+        history,
+        base,
+        history.periods(period),
+        strategies=strategies,
+        options=options,
+        warmup_days=warmup_days,
+        fewest=fewest,
+        store=store,
+        progress=progress,
+        settings={"period": period},
+    )
+
+
+def compare(
+    history: History,
+    later: History,
+    base: SiteConfig,
+    *,
+    strategies: Sequence[str] = NAMES,
+    options: Options | None = None,
+    warmup_days: int = WARMUP_DAYS,
+    store: Store | None = None,
+    progress: Progress | None = None,
+) -> Backtest:
+    """Learn from one history, judge on another that begins after it; both cleaned with `base`.
+
+    Raises
+    ------
+    InputError
+        The second does not begin after the first ends, or either has too few jobs.
+    """
+    both = join(history, later)
+    boundary = later.span[0] + later.epoch - history.epoch
+    periods = [("history", history.span[0], boundary), ("next", boundary, both.span[1] + 1)]
+    few = min(len(history), len(later))
+    if few < 2:
+        raise InputError("too few jobs to learn from or to judge on", value=few, fix="give longer logs")
+    return walk(
+        both,
+        base,
+        periods,
+        strategies=strategies,
+        options=options,
+        warmup_days=warmup_days,
+        fewest=2,
+        store=store,
+        progress=progress,
+        settings={},
+    )
+
+
+def join(history: History, later: History) -> History:
+    """Append a history that begins after the other ends; times count from the first one's epoch.
+
+    Raises
+    ------
+    InputError
+        They overlap: jobs would be judged that were learned from.
+    """
+    shift = later.epoch - history.epoch
+    if later.span[0] + shift <= history.span[1]:
+        raise InputError(
+            f"begins at {later.date(later.span[0])}, before the history ends at {history.date(history.span[1])}",
+            file=later.sources[0].path if later.sources else None,
+            fix="give a log that begins after the one that is learned from",
+        )
+    moved = later.jobs.copy()
+    moved["submit"] += shift
+    for name in ("start", "end"):
+        moved[name] = moved[name].where(moved[name] < 0, moved[name] + shift)
+    moved["row"] += history.read
+    counts = {
+        name: history.changed.get(name, 0) + later.changed.get(name, 0)
+        for name in dict.fromkeys([*history.changed, *later.changed])
+    }
+    return replace(
+        history,
+        jobs=pd.concat([history.jobs, moved], ignore_index=True),
+        dropped=pd.concat([history.dropped, later.dropped], ignore_index=True),
+        changed=counts,
+        read=history.read + later.read,
+        sources=(*history.sources, *later.sources),
+        outside=history.outside + later.outside,
+        kept_out={
+            path: (*history.kept_out.get(path, ()), *(submit + shift for submit in later.kept_out.get(path, ())))
+            for path in dict.fromkeys([*history.kept_out, *later.kept_out])
+        },
+    )
+
+
+def walk(
+    history: History,
+    base: SiteConfig,
+    periods: Sequence[Window],
+    *,
+    strategies: Sequence[str],
+    options: Options | None,
+    warmup_days: int,
+    fewest: int,
+    store: Store | None,
+    progress: Progress | None,
+    settings: dict[str, Any],
+) -> Backtest:
+    """Judge every strategy on each of the periods (label, start, end) but the first; see `backtest`."""
+    options = options or Options()
+    names = tuple(dict.fromkeys((*REFERENCES, *strategies)))
+    check(names, options, base)
+    names = tuple(sorted(names, key=lambda name: NAMES.index(name) if name in NAMES else len(NAMES)))
+    folds, skipped = plan_folds(history, periods, fewest, warmup_days)
+    by_label = {label: (start, end) for label, start, end in periods}
+    first = folds[0].learned
+    results: list[FoldResult] = []
+    kept: dict[str, Proposal | str] = {}
+    earlier: tuple[Period, ...] = ()
+    for i, fold in enumerate(folds):
+        learned = TrainingSet(Period.of(history.between(*by_label[fold.learned]), base), earlier)
+        earlier = (*earlier, learned.period)
+        around = Period.of(history.between(fold.start - warmup_days * DAY, fold.end), base)
+        for j, name in enumerate(names):
+            if progress is not None:
+                progress(f"{fold.label} {name}", (i + j / len(names)) / len(folds))
+            began = time.perf_counter()
+            if name == "static" and fold.learned != first:
+                answer = kept[name]
+            else:
+                answer = _ask(name, learned, options, store, f"{name}-{fold.learned}")
+            kept[name] = answer
+            verdict = judge(fold, name, around, answer)
+            results.append(replace(verdict, seconds=time.perf_counter() - began))
+    told = asdict(options) | settings | {"warmup_days": warmup_days, "fewest_jobs": fewest, "strategies": list(names)}
+    return Backtest(
+        folds=folds,
+        skipped=skipped,
+        results=results,
+        averages=averages(results, options.objective),
+        base=base,
+        objective=options.objective,
+        notes=notes(results),
+        settings=told,
+    )
+
+
+def plan_folds(
+    history: History, periods: Sequence[Window], fewest: int, warmup_days: int
+) -> tuple[list[Fold], list[tuple[str, str]]]:
+    """Pair each period with the one before it that has enough jobs; tell which were left out and why.
+
+    Raises
+    ------
+    InputError
+        Fewer than two periods have enough jobs.
+    """
+    submit = history.jobs["submit"].to_numpy()
+
+    def count(start: int, end: int) -> int:
+        return int(np.searchsorted(submit, end) - np.searchsorted(submit, start))
+
+    skipped, enough = [], []
+    for label, start, end in periods:
+        jobs = count(start, end)
+        if jobs < fewest:
+            skipped.append((label, f"{jobs} jobs, at least {fewest} are needed"))
+        else:
+            enough.append((label, start, end, jobs))
+    if len(enough) < 2:
+        raise InputError(
+            f"{len(enough)} of {len(periods)} periods have at least {fewest} jobs, two are needed",
+            file=history.sources[0].path if history.sources else None,
+            fix="give a longer history, or shorter periods such as --period 7d",
+        )
+    folds = [
+        Fold(label, start, end, jobs, count(start - warmup_days * DAY, start), before[0], before[3])
+        for before, (label, start, end, jobs) in pairwise(enough)
+    ]
+    return folds, skipped
+
+
+def _ask(name: str, learned: TrainingSet, options: Options, store: Store | None, key: str) -> Proposal | str:
+    """Return a strategy's proposal, or why it has none."""
+    try:
+        return asked(store, key, name, learned, options)
+    except (NotApplicableError, UnroutableError) as error:
+        return str(error)
+
+
+def judge(fold: Fold, name: str, around: Period, answer: Proposal | str) -> FoldResult:
+    """Simulate a proposal on a period and its warm-up; the current configuration where there is none or it fails."""
+    base = around.base
+    instead = answer if isinstance(answer, str) else ""
+    proposal = Proposal(base) if isinstance(answer, str) else answer
+    try:
+        schedule = proposal.simulate(around)
+    except UnroutableError as error:
+        instead, proposal = str(error), Proposal(base)
+        schedule = proposal.simulate(around)
+    counted = around.workload.submit >= fold.start
+    summary = metrics.summary(around.workload, schedule, base.system(), counted=counted)
+    fixed = tuple(fixed_violations(base, proposal.config, around.binding))
+    return FoldResult(
+        fold.label, name, summary, proposal.config, instead, proposal.not_exportable, proposal.decisions, fixed=fixed
+    )

@@ -1,0 +1,388 @@
+"""Options that several commands share, and the way from them to a history."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from collections.abc import Callable, Sequence
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+import click
+
+from qconf.errors import InputError
+
+if TYPE_CHECKING:
+    from qconf.config import SiteConfig
+    from qconf.history import History, Records
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_PERIOD = (
+    click.option("--month", metavar="YYYY-MM", help="Only the jobs submitted in this calendar month."),
+    click.option("--from", "start", metavar="TIME", help="Only jobs submitted from this date or epoch second on."),
+    click.option("--to", "end", metavar="TIME", help="Only jobs submitted before this date or epoch second."),
+)
+_MACHINE = (
+    click.option("--config", "config_path", type=click.Path(path_type=Path), help="Configuration of the site (YAML)."),
+    click.option(
+        "--cores",
+        type=click.IntRange(1, 2**31 - 1),
+        help="Cores of the machine, where neither configuration nor log says it.",
+    ),
+)
+_LOG = (
+    click.option(
+        "--timezone",
+        default="UTC",
+        show_default=True,
+        metavar="ZONE",
+        help="Zone of local times in CSV and sacct files, and of months and dates; an SWF log says its own.",
+    ),
+)
+
+
+DROPPED = "dropped.csv"
+DATED = (-62135510400, 253402214400)  # from 1-01-02 to 9999-12-31: others have no date in every zone
+FORMATS = ("auto", "swf", "pbs", "sacct", "csv")
+
+
+class Number(click.FloatRange):
+    """A finite number in a range; click's own takes NaN for one that lies in every range."""
+
+    name = "number"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:  # noqa: ANN401
+        """Return it as a float."""
+        number = float(super().convert(value, param, ctx))
+        if not math.isfinite(number):
+            self.fail(f"{value!r} is no finite number", param, ctx)
+        return number
+
+
+class _Weights(click.ParamType):  # type: ignore[type-arg]
+    """Positive numbers with commas between them."""
+
+    name = "numbers"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[float, ...]:  # noqa: ANN401
+        """Return them as a tuple."""
+        if isinstance(value, tuple):
+            return value
+        try:
+            numbers = tuple(float(text) for text in value.split(","))
+        except ValueError:
+            numbers = ()
+        if not numbers or not all(math.isfinite(number) and number > 0 for number in numbers):
+            self.fail(f"{value!r} is not like 1,2,3: a positive number for each epoch, the oldest first", param, ctx)
+        return numbers
+
+
+_SEARCH = {
+    "samples": click.option(
+        "--samples", default=100, show_default=True, type=click.IntRange(20), help="Samples of dp-nlp."
+    ),
+    "slack": click.option(
+        "--slack",
+        default=0.3,
+        show_default=True,
+        type=Number(0, 1),
+        help="PartitionSpace of dp-nlp's proportional constraint.",
+    ),
+    "tau_util": click.option(
+        "--tau-util",
+        default=0.9,
+        show_default=True,
+        type=Number(0, 1, min_open=True),
+        help="Share of a queue's best utilization down to which dp-nlp's lower bound goes.",
+    ),
+    "degree": click.option(
+        "--degree", type=click.IntRange(1, 3), help="Degree of dp-nlp's surrogates.  [default: by cross-validation]"
+    ),
+    "weights": click.option(
+        "--weights",
+        type=_Weights(),
+        default=(1 / 3, 2 / 3, 1.0),
+        metavar="A,B,...",
+        help="Weights of the epochs that the log is cut into, the oldest first.  [default: 1/3, 2/3, 1]",
+    ),
+    "split_on": click.option(
+        "--split-on",
+        type=click.Choice(("walltime", "runtime")),
+        default="walltime",
+        show_default=True,
+        help="What dqr splits queues by; real runtimes are for study only, no scheduler knows them.",
+    ),
+    "order": click.option(
+        "--order",
+        type=click.Choice(("size", "random")),
+        default="size",
+        show_default=True,
+        help="In which dqr visits the queues.",
+    ),
+    "chunk": click.option(
+        "--chunk", type=click.IntRange(1), help="Cores that hybrid moves to the pool at once.  [default: 5, or a node]"
+    ),
+    "degradation": click.option(
+        "--degradation",
+        default=0.3,
+        show_default=True,
+        type=Number(0),
+        help="Part by which waits may grow while hybrid carves the pool: 0.3 is 30 %.",
+    ),
+    "carve": click.option(
+        "--carve",
+        type=click.Choice(("live", "partitions")),
+        default="live",
+        show_default=True,
+        help="Whether hybrid judges a chunk with the pool in use, or by the partitions alone.",
+    ),
+    "pool_entry": click.option(
+        "--pool-entry",
+        type=click.Choice(("move", "either")),
+        default="move",
+        show_default=True,
+        help="Whether jobs that may enter hybrid's pool leave their partition's list, or (for study only: PBS cannot "
+        "do it) start wherever they can first.",
+    ),
+    "pool_placement": click.option(
+        "--pool-placement",
+        type=click.Choice(("pool", "combined")),
+        help="Where jobs in hybrid's pool start: wholly in it, or on their partition's cores too.  "
+        "[default: as configured, else pool]",
+    ),
+    "reference": click.option(
+        "--reference",
+        metavar="QUEUE",
+        help="Queue half of whose priority is tau, where the configuration says nothing of it.  "
+        "[default: that with most core-seconds]",
+    ),
+}
+
+
+def search_options(function: F) -> F:
+    """Add the settings of the searches; the command gets them as `search`, by their names in `Options`."""
+
+    @wraps(function)
+    def collected(*args: Any, **given: Any) -> Any:  # noqa: ANN401
+        return function(*args, search={name: given.pop(name) for name in _SEARCH}, **given)
+
+    return with_options(tuple(_SEARCH.values()), cast("F", collected))
+
+
+def with_options(options: Sequence[Callable[[F], F]], function: F) -> F:
+    """Add these, in the order of the help."""
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+def period_options(function: F) -> F:
+    """Add ``--month``, ``--from`` (start) and ``--to`` (end)."""
+    return with_options(_PERIOD, function)
+
+
+def span_options(function: F) -> F:
+    """Add ``--from`` (start) and ``--to`` (end)."""
+    return with_options(_PERIOD[1:], function)
+
+
+def machine_options(function: F) -> F:
+    """Add ``--config`` (config_path) and ``--cores``."""
+    return with_options(_MACHINE, function)
+
+
+def log_options(function: F) -> F:
+    """Add ``--timezone``."""
+    return with_options(_LOG, function)
+
+
+def history_options(function: F) -> F:
+    """Add ``--history`` (a tuple of paths) and the options above: the arguments of `load_history`."""
+    option = click.option(
+        "--history",
+        "history",
+        multiple=True,
+        type=click.Path(path_type=Path),
+        help="Log of jobs: CSV, SWF, PBS accounting or sacct; several times for several files.",
+    )
+    return with_options((option, *_MACHINE, *_PERIOD, *_LOG), function)
+
+
+def load_config(config_path: Path | None, records: Records, cores: int | None) -> SiteConfig:
+    """Read the configuration, or derive one from the records.
+
+    Raises
+    ------
+    QconfError
+        The file is wrong, or the size of the machine is unknown.
+    """
+    from qconf.history import derive_config
+
+    if config_path is None:
+        return derive_config(records, cores)
+    from qconf.config import load
+
+    config = load(config_path)
+    if cores is not None and cores != config.machine.cores:
+        raise InputError(
+            f"the configuration says {config.machine.cores}",
+            file=config_path,
+            field="--cores",
+            value=cores,
+            fix="leave it out",
+        )
+    return config
+
+
+def load_history(
+    history: Sequence[Path],
+    config_path: Path | None = None,
+    cores: int | None = None,
+    *,
+    month: str | None = None,
+    start: str | None = None,
+    end: str | None = None,
+    timezone: str = "UTC",
+) -> tuple[History, SiteConfig]:
+    """Read the files, take or derive the configuration, clean, and cut the period out.
+
+    Raises
+    ------
+    QconfError
+        One message about the first thing that is wrong.
+    """
+    whole, config = load_whole(history, config_path, cores, timezone=timezone)
+    return cut(whole, month, start, end), config
+
+
+def load_whole(
+    history: Sequence[Path], config_path: Path | None = None, cores: int | None = None, *, timezone: str = "UTC"
+) -> tuple[History, SiteConfig]:
+    """Do what `load_history` does, but leave all jobs in."""
+    from qconf.history import clean, read
+
+    if not history:
+        raise click.UsageError("Missing option '--history'.")
+    records = read(history, timezone=timezone)
+    config = load_config(config_path, records, cores)
+    return clean(records, config), config
+
+
+def check_table(output: Path, inputs: Sequence[Path]) -> None:
+    """Refuse a table, and the list of dropped records beside it, where they would destroy something.
+
+    Raises
+    ------
+    InputError
+        One of them is read, the name is that of the list, or what has the list's name is none.
+    """
+    from qconf.history.records import DROPPED as COLUMNS
+    from qconf.text import refuse_overwrite
+
+    if output.name == DROPPED:
+        raise InputError("is the name of the list of dropped records", file=output, fix="choose another name")
+    beside = output.parent / DROPPED
+    refuse_overwrite(inputs, (output, beside), "choose another name")
+    if beside.is_file() and not beside.read_bytes().startswith(",".join(COLUMNS).encode()):
+        fix = "choose another folder: the dropped records are listed in a file of this name"
+        raise InputError("is there already and no list of dropped records", file=beside, fix=fix)
+
+
+def tell_history(history: History, base: SiteConfig, *, derived: bool, earlier: Sequence[History] = ()) -> None:
+    """Print what was read, what `tell_cleaning` tells, and which limits keep jobs out."""
+    first, last = history.span
+    click.echo(
+        f"{len(history)} jobs from {history.date(first)[:10]} to {history.date(last)[:10]} on {base.machine.name} "
+        f"({base.machine.cores} cores, {len(base.queues)} queue{'s' * (len(base.queues) != 1)})"
+    )
+    tell_cleaning(history, base, derived=derived)
+    for warning in history_warnings(history, *earlier):
+        click.echo(f"warning: {warning}", err=True)
+
+
+def tell_cleaning(history: History, base: SiteConfig, *, derived: bool) -> None:
+    """Print what was left out and changed and why, and what is odd about a configuration that somebody wrote."""
+    of, in_ = (" of the whole log", " in the whole log") if history.outside else ("", "")
+    for what, counts in ((f"left out{of}", history.reasons), (f"changed{in_}", history.changed)):
+        told = [f"{count} {reason}" for reason, count in counts.items() if count]
+        if told:
+            click.echo(f"{what}: {', '.join(told)}")
+    for warning in [] if derived else base.warnings():
+        click.echo(f"warning: {warning}", err=True)
+
+
+def history_warnings(*histories: History) -> list[str]:
+    """Say what is suspicious about these histories, cleaned for one configuration; the first is the one judged."""
+    return [*unknown_queues(histories[0]), *kept_out(*histories)]
+
+
+def kept_out(*histories: History) -> list[str]:
+    """Say which limits keep jobs out of the histories, and what becomes of that."""
+    from qconf.history import binding_limits
+
+    return [
+        f"{path}: keeps jobs out of this history, and is taken as fixed: what lifts it would be judged without them. "
+        "Raise it in the configuration to have them simulated"
+        for path in dict.fromkeys(path for history in histories for path in binding_limits(history))
+    ]
+
+
+def unknown_queues(history: History) -> list[str]:
+    """Say that no job names a queue of the configuration, where so many name others."""
+    from qconf.history.cleaning import UNKNOWN_QUEUE
+
+    if history.changed.get(UNKNOWN_QUEUE, 0) < len(history) + history.outside:
+        return []
+    return ["no job names a queue of this configuration, so all are routed by their size: is it the right one?"]
+
+
+def stem(path: Path) -> str:
+    """Name what is made of a history after it, without the endings of logs; ``..`` by the folder's own name."""
+    name = Path(os.path.abspath(path)).name  # noqa: PTH100 - a link keeps its name
+    for ending in (".gz", ".csv", ".swf", ".txt", ".log"):
+        name = name.removesuffix(ending)
+    return name or "history"
+
+
+def cut(history: History, month: str | None, start: str | None, end: str | None) -> History:
+    """Keep the period that the options name; the whole history where they name none.
+
+    Raises
+    ------
+    InputError
+        They make no sense, or no job was submitted then.
+    """
+    if month is not None:
+        if start is not None or end is not None:
+            raise click.UsageError("--month cannot be combined with --from or --to.")
+        return history.month(month)
+    if start is None and end is None:
+        return history
+    first = None if start is None else _second("--from", start, history)
+    last = None if end is None else _second("--to", end, history)
+    if first is not None and last is not None and last <= first:
+        raise InputError(
+            f"the end does not come after the start, --from {start}",
+            field="--to",
+            value=end,
+            fix="name a later time: what was submitted before it is taken",
+        )
+    return history.between(first, last)
+
+
+def _second(name: str, text: str, history: History) -> int:
+    from qconf.history.times import instant, zone
+
+    fix = "write 2016-02-01, 2016-02-01T08:00:00 or epoch seconds"
+    try:
+        moment = int(text) if text.lstrip("-").isdigit() else instant(text, zone(history.timezone))
+    except ValueError as error:
+        raise InputError("is no time", field=name, value=text, fix=fix) from error
+    if re.fullmatch(r"(19|20)[0-9]{6}", text):
+        raise InputError("could be a date or an epoch second", field=name, value=text, fix=fix)
+    if not DATED[0] <= moment <= DATED[1]:
+        raise InputError("is no time that a log could have", field=name, value=text, fix=f"{fix}, not milliseconds")
+    return moment - history.epoch

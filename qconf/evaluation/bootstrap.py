@@ -1,0 +1,132 @@
+"""Whether a gain is more than chance: the judged days are drawn anew, in any number and order, and simulated again.
+
+The waits of neighbouring days belong together, since a backlog lasts: an interval from resampled waits would be too
+narrow. So it is the submissions that are resampled, by day: every draw is a month that could have been.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from parsim import metrics
+from qconf.evaluation.guard_rails import GuardValues
+from qconf.evaluation.holdout import Holdout, Simulated
+from qconf.evaluation.score import gain, log_ratios, weights
+from qconf.parallel import parallel_map
+from qconf.strategies.partitioning.sizes import NotApplicableError
+
+RESAMPLES = 100
+FEWEST_DAYS = 3  # to draw from
+BOUNDS = (5.0, 95.0)  # per cent: what is called a 90 % interval
+RATED = 1.5  # deviations of the draws by which the rating must be better: in 93 of 100, were they normal
+
+#: Mean wait, mean bounded slowdown, longest wait, use of the machine, then the 95 % wait of each of the base's queues.
+_Numbers = NDArray[np.float64]
+
+
+class NoDaysError(NotApplicableError):
+    """There is nothing to draw anew."""
+
+
+@dataclass(frozen=True)
+class BootstrapResult:
+    """What the draws say of a proposal against the current configuration.
+
+    Attributes
+    ----------
+    expected, low, high : float
+        Gain of the objective, 0.2 is a fifth less: median and 90 % interval of the draws.
+    rating_high : float
+        Mean of the rating (`qconf.evaluation.score`) and `RATED` deviations: below 0 it is better beyond chance, tails
+        included. Not a percentile, which of a hundred draws is itself left to chance.
+    before, after : GuardValues
+        Means over the draws.
+    """
+
+    expected: float
+    low: float
+    high: float
+    rating_high: float
+    before: GuardValues
+    after: GuardValues
+
+    @property
+    def certain(self) -> bool:
+        """Whether neither the gain nor the rating may be chance."""
+        return self.low > 0 and self.rating_high < 0
+
+
+class Bootstrap:
+    """The same draws for everything that is proposed.
+
+    Parameters
+    ----------
+    tests : sequence of Holdout
+        One for each holdout, each with `FEWEST_DAYS` at least.
+    base : Simulated
+
+    Raises
+    ------
+    NoDaysError
+        There are no jobs to draw.
+    """
+
+    def __init__(self, tests: Sequence[Holdout], base: Simulated, objective: str, seed: int, workers: int) -> None:
+        self.tests, self.seed = tests, seed
+        self.names = tests[0].period.base.names
+        self.objective, self.workers = objective, workers
+        self.before = self._measure([base] * len(tests))
+        if np.isnan(self.before[:, 0]).all():
+            raise NoDaysError("no job was submitted on the whole days that are judged")
+
+    def _measure(self, subjects: Sequence[Simulated]) -> _Numbers:
+        """Numbers of every draw, the mean over its holdouts by their days; one subject for each. Shape (draws, 4 + Q)."""
+        holdouts = [*enumerate(zip(self.tests, subjects, strict=True))]
+        # Every draw is made again when it is needed: all of a year's would fill the memory.
+        tasks = [(test, (self.seed, draw, i), subject) for draw in range(RESAMPLES) for i, (test, subject) in holdouts]
+        found = np.array(parallel_map(self.workers, _numbers, tasks))
+        return _mean(found.reshape(RESAMPLES, len(holdouts), -1), axis=1, weights=[t.end - t.start for t in self.tests])
+
+    def weigh(self, subjects: Sequence[Simulated]) -> BootstrapResult:
+        """Tell what the draws say of a strategy that proposes `subjects`, one for each holdout."""
+        after = self._measure(subjects)
+        gains = gain(after[:, :2], self.before[:, :2], self.objective)
+        ratings = log_ratios(after[:, :3], self.before[:, :3]) @ weights(self.objective)
+        low, high = np.nanpercentile(gains, BOUNDS)
+        return BootstrapResult(
+            expected=float(np.nanmedian(gains)),
+            low=float(low),
+            high=float(high),
+            rating_high=float(np.nanmean(ratings) + RATED * np.nanstd(ratings, ddof=1)),
+            before=self._guarded(self.before),
+            after=self._guarded(after),
+        )
+
+    def _guarded(self, numbers: _Numbers) -> GuardValues:
+        longest, used, *p95 = _mean(numbers, axis=0)[2:].tolist()
+        return GuardValues(dict(zip(self.names, p95, strict=True)), longest, used)
+
+
+def _mean(values: _Numbers, axis: int, weights: Sequence[int] | None = None) -> _Numbers:
+    """Weighted mean of the numbers that there are; NaN of none."""
+    means = np.ma.average(np.ma.masked_invalid(values), axis=axis, weights=weights)
+    return np.asarray(np.ma.filled(means, np.nan))
+
+
+def _numbers(whole: Holdout, seed: tuple[int, int, int], subject: Simulated) -> _Numbers:
+    """Make a draw and simulate it; NaN for the waits of no job."""
+    test = whole.resampled(np.random.default_rng(seed))
+    schedule = subject.simulate(test.period)
+    wait = schedule.wait[test.counted].astype(np.float64)
+    base = test.period.base
+    if not wait.size:
+        return np.full(4 + len(base.queues), np.nan)
+    queue = test.period.workload.queue[test.counted]
+    p95 = [metrics.p95(wait[queue == q]) for q in range(len(base.queues))]
+    slowdown = metrics.bounded_slowdown(schedule)[test.counted]
+    used = metrics.utilization_window(schedule, base.machine.cores, test.counted)
+    return np.array([wait.mean(), slowdown.mean(), wait.max(), used, *p95])

@@ -1,0 +1,100 @@
+"""Mean waits of many configurations of one training set, by epochs: each part of a simulation is done once.
+
+Partitions that no reservation spans do not interact: a queue whose jobs and whose partition stay as they were waits as
+it did, so a candidate costs no more than what it changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from parsim import System, Workload, simulate
+from parsim.workload import MAX_CORES, MAX_DURATION
+from qconf.config import SiteConfig
+from qconf.evaluation.period import Runtimes, TrainingSet
+from qconf.parallel import parallel_map
+
+Sums = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class MeanWaits:
+    """What a configuration makes of the training set's epochs.
+
+    Attributes
+    ----------
+    overall : float
+        Weighted sum of the epochs' mean waits, seconds: what `Period.weighted_wait` gives.
+    queues : ndarray(float64), shape (Q,)
+        The same for the jobs of each queue; 0 for a queue without jobs.
+    """
+
+    overall: float
+    queues: NDArray[np.float64]
+
+
+class CachedEvaluator:
+    """Measures configurations of one training set.
+
+    Parameters
+    ----------
+    training : TrainingSet
+    workers : int
+        Threads; what is measured does not depend on it.
+    """
+
+    def __init__(self, training: TrainingSet, workers: int = 1) -> None:
+        self.training = training
+        self.workers = workers
+        self._known: dict[object, Sums] = {}
+
+    def workloads(self, config: SiteConfig, runtimes: Runtimes | None = None) -> list[Workload]:
+        """Return the jobs of each epoch, routed by `config`. Raises `UnroutableError`."""
+        return [epoch.routed(config, runtimes) for _, epoch in self.training.epochs]
+
+    def measure(self, config: SiteConfig, runtimes: Runtimes | None = None) -> MeanWaits:
+        """Simulate one configuration on every epoch."""
+        return self.simulate(self.workloads(config, runtimes), config.system())
+
+    def measure_all(self, candidates: Sequence[tuple[SiteConfig, Runtimes | None]]) -> list[MeanWaits]:
+        """Simulate configurations side by side."""
+        return parallel_map(self.workers, self.measure, candidates)
+
+    def simulate(self, workloads: Sequence[Workload], system: System) -> MeanWaits:
+        """Simulate one system on every epoch, whose jobs are routed already."""
+        overall, queues = 0.0, np.zeros(len(system.queues))
+        for e, ((weight, _), jobs) in enumerate(zip(self.training.epochs, workloads, strict=True)):
+            sums = self._sums(e, jobs, system)
+            counts = np.bincount(jobs.queue, minlength=len(system.queues))
+            overall += weight * float(sums.sum() / len(jobs))
+            queues += weight * sums / np.maximum(counts, 1)
+        return MeanWaits(overall, queues)
+
+    def _sums(self, e: int, jobs: Workload, system: System) -> Sums:
+        """Sum of the waits of each queue in epoch `e`."""
+        if not _apart(jobs, system):
+            waits = simulate(jobs, system).wait
+            return np.bincount(jobs.queue, waits, len(system.queues)).astype(np.int64)
+        out = np.zeros(len(system.queues), dtype=np.int64)
+        for q, queue in enumerate(system.queues):
+            members = np.flatnonzero(jobs.queue == q)
+            if members.size:
+                alone = replace(queue, name="all", cores=(1, MAX_CORES), walltime=(0, MAX_DURATION))
+                key = (e, alone, system.order, system.backfill, members.tobytes())
+                if key not in self._known:
+                    own = replace(jobs.take(members), queue=np.zeros(members.size, dtype=np.int64))
+                    one = replace(system, cores=queue.partition, queues=(alone,))
+                    self._known[key] = simulate(own, one).wait.sum()
+                out[q] = self._known[key]
+        return out
+
+
+def _apart(jobs: Workload, system: System) -> bool:
+    """Tell whether every job stays on its queue's own partition, so that queues do not meet."""
+    if system.mode != "partitioned":
+        return False
+    return bool((jobs.cores <= np.asarray([queue.partition for queue in system.queues])[jobs.queue]).all())

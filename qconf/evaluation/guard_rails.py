@@ -1,0 +1,82 @@
+"""What a recommendation may not make worse."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from parsim.metrics import Summary
+
+MONTH = 30  # days
+FEW = 20  # jobs, below which the 95th percentile of their waits is as good as the longest: said beside it
+
+
+@dataclass(frozen=True)
+class GuardValues:
+    """What the guard rails look at.
+
+    Attributes
+    ----------
+    p95 : dict of str to float
+        95th percentile of the waits in each queue of the base, seconds; NaN without jobs.
+    longest : float
+        Longest wait, seconds.
+    used : float
+        Share of the machine in use from first to last submit.
+    jobs : dict of str to int
+        Jobs of each queue, where they were counted.
+    """
+
+    p95: dict[str, float]
+    longest: float
+    used: float
+    jobs: dict[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, summary: Summary) -> GuardValues:
+        """Take it from metrics."""
+        p95 = {name: values["p95_wait"] for name, values in summary.queues.items()}
+        jobs = {name: int(values["jobs"]) for name, values in summary.queues.items()}
+        return cls(p95, summary["max_wait"], summary["utilization_window"], jobs)
+
+
+@dataclass(frozen=True)
+class GuardRails:
+    """What a recommendation may not make worse, against the current configuration.
+
+    Attributes
+    ----------
+    factor : float
+        Most by which a queue's 95th percentile of waits, and the longest wait of all, may grow.
+    grace : int
+        Seconds that they may grow in any case: a wait of a minute that becomes three is no harm.
+    utilization : float
+        Most by which the share of the machine in use may fall in 30 days, and so much work in fewer: what is put off at
+        their end, long jobs after short ones, does not grow with the days.
+    """
+
+    factor: float = 1.5
+    grace: int = 3600
+    utilization: float = 0.005
+
+    def broken(self, before: GuardValues, after: GuardValues, days: float) -> dict[str, str]:
+        """Return what becomes worse than it may in so many judged days, and how, for a person to read."""
+        waits = {
+            f"95 % wait of queue {name}": (before.p95[name], after.p95[name], _few(before.jobs.get(name)))
+            for name in before.p95
+        }
+        waits["longest wait"] = before.longest, after.longest, ""
+        found = {
+            what: f"{what}{few} grows from {then / 3600:.1f} to {now / 3600:.1f} h"
+            for what, (then, now, few) in waits.items()
+            if now > max(self.factor * then, then + self.grace)
+        }
+        if before.used - after.used > self.utilization * max(MONTH / days, 1.0):
+            found["utilization"] = f"utilization falls from {100 * before.used:.1f} to {100 * after.used:.1f} %"
+        return found
+
+
+def _few(jobs: int | None) -> str:
+    """Say of how few jobs a percentile is the longest wait."""
+    if jobs is None or jobs >= FEW:
+        return ""
+    return f" ({jobs} job{'s' * (jobs != 1)})"

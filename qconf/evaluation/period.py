@@ -1,0 +1,226 @@
+"""The jobs of a period under a base configuration, ready to be simulated; what a strategy is trained on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import cached_property, wraps
+from typing import Concatenate, ParamSpec, TypeVar
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from numpy.typing import NDArray
+
+from parsim import Schedule, Workload, simulate
+from qconf.config import QueueConfig, SiteConfig
+from qconf.errors import QconfError
+from qconf.history import History, binding_limits
+
+#: Of the epochs that a training set is cut into, the oldest first (Kondameedi and Vadhiyar, CCGrid 2017, section IV).
+WEIGHTS = (1 / 3, 2 / 3, 1.0)
+
+T = TypeVar("T")
+P = ParamSpec("P")
+Subject = TypeVar("Subject")
+Runtimes = tuple[
+    tuple[int, int], ...
+]  #: for each queue, real runtimes above the first and up to the second; study only
+
+
+class UnroutableError(QconfError):
+    """A configuration that cannot take every job which the base configuration takes: invalid, whatever it promises."""
+
+
+def cached(function: Callable[Concatenate[Subject, P], T]) -> Callable[Concatenate[Subject, P], T]:
+    """Compute once for each subject (the first argument, by identity) and further arguments (hashable).
+
+    What was computed is forgotten together with its subject.
+    """
+    known: WeakKeyDictionary[Subject, dict[object, T]] = WeakKeyDictionary()
+
+    @wraps(function)
+    def remembered(subject: Subject, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        found = known.setdefault(subject, {})
+        key = (args, tuple(kwargs.items()))
+        if key not in found:
+            found[key] = function(subject, *args, **kwargs)
+        return found[key]
+
+    return remembered
+
+
+@dataclass(frozen=True, eq=False)
+class Period:
+    """The jobs of a stretch of time under the base configuration that routed them.
+
+    Attributes
+    ----------
+    workload : Workload
+        Ascending by submit; `queue` counts the base configuration's queues.
+    base : SiteConfig
+    binding : tuple of str
+        Paths of the base's limits that keep jobs out of the period. They count as fixed: a configuration that lifts
+        one would let in jobs that are not simulated, and look better than it is.
+    """
+
+    workload: Workload
+    base: SiteConfig
+    binding: tuple[str, ...] = ()
+    _routed: dict[tuple[object, ...], NDArray[np.int64]] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def of(cls, history: History, base: SiteConfig) -> Period:
+        """Take the jobs of a history that was cleaned with `base`."""
+        return cls(history.workload(base), base, tuple(binding_limits(history)))
+
+    def __len__(self) -> int:
+        """Return the number of jobs."""
+        return len(self.workload)
+
+    def is_fixed(self, path: str) -> bool:
+        """Tell whether no search may change `path`: the base fixes it, or it is a limit that binds."""
+        return path in self.binding or self.base.is_fixed(path)
+
+    def routed(self, config: SiteConfig, runtimes: Runtimes | None = None) -> Workload:
+        """Return the jobs with the queues that `config` routes them to.
+
+        A job stays in the queue of its name where that still admits it; others go to the first queue in order that
+        does and whose limits let it start, as a Route queue would send them. Sizes are compared in whole grid units.
+        With `runtimes` a queue also looks at what a job really ran, which no scheduler can: for study only.
+
+        Raises
+        ------
+        UnroutableError
+            A job fits no queue.
+        """
+        if runtimes is None and (
+            config.queues is self.base.queues or _admission_keys(config) == _admission_keys(self.base)
+        ):
+            return self.workload
+        key = (_admission_keys(config), runtimes)
+        if key not in self._routed:
+            self._routed[key] = self._route(config, runtimes)
+        w = self.workload
+        return Workload(w.submit, w.cores, w.runtime, w.walltime, queue=self._routed[key], user=w.user)
+
+    def _route(self, config: SiteConfig, runtimes: Runtimes | None) -> NDArray[np.int64]:
+        w, grid = self.workload, config.grid
+        queue = np.full(len(w), -1, dtype=np.int64)
+        admitted = []
+        for q in config.queues:
+            low, high = q.cores[0], -(-q.cores[1] // grid) * grid
+            may = (w.cores >= low) & (w.cores <= high) & (w.walltime > q.walltime[0]) & (w.walltime <= q.walltime[1])
+            if q.max_run_cores is not None:
+                may &= w.cores <= q.max_run_cores
+            if q.max_user_cores is not None:
+                may &= (w.cores <= q.max_user_cores) | (w.user < 0)
+            admitted.append(may)
+        if runtimes is not None:
+            ran = w.effective_runtime
+            admitted = [
+                may & (ran > above) & (ran <= most) for may, (above, most) in zip(admitted, runtimes, strict=True)
+            ]
+        names = {q.name: i for i, q in enumerate(config.queues)}
+        for i, old in enumerate(self.base.queues):
+            if old.name in names:
+                j = names[old.name]
+                unchanged = runtimes is None and _admission_key(old) == _admission_key(config.queues[j])
+                stays = (w.queue == i) if unchanged else (w.queue == i) & admitted[j]
+                queue[stays] = j
+        for j, may in enumerate(admitted):
+            queue[(queue < 0) & may] = j
+        if (queue < 0).any():
+            job = int(np.argmax(queue < 0))
+            raise UnroutableError(
+                f"{int((queue < 0).sum())} jobs fit no queue, the first has {w.cores[job]} cores, {w.walltime[job]} s"
+            )
+        return queue
+
+    def simulate(self, config: SiteConfig) -> Schedule:
+        """Simulate all jobs under `config`, from an empty machine."""
+        return simulate(self.routed(config), config.system())
+
+    @cached_property
+    def core_seconds(self) -> NDArray[np.float64]:
+        """Core-seconds of each base queue, shape (Q,)."""
+        w = self.workload
+        work = (w.cores * w.effective_runtime).astype(np.float64)
+        return np.bincount(w.queue, work, len(self.base.queues)).astype(np.float64)
+
+    @cached_property
+    def widest(self) -> NDArray[np.int64]:
+        """Cores of the widest job of each base queue, 0 without jobs, shape (Q,)."""
+        out = np.zeros(len(self.base.queues), dtype=np.int64)
+        np.maximum.at(out, self.workload.queue, self.workload.cores)
+        return out
+
+    def between(self, start: int, end: int) -> Period:
+        """Return the jobs submitted in ``[start, end)``."""
+        submit = self.workload.submit
+        return Period(self.workload.take((submit >= start) & (submit < end)), self.base, self.binding)
+
+    def epochs(self, weights: tuple[float, ...]) -> tuple[tuple[float, Period], ...]:
+        """Cut into equal spans of time, one for each weight: (weight, jobs); spans without jobs are left out."""
+        if not len(self):
+            return ()
+        submit = self.workload.submit
+        edges = np.linspace(int(submit[0]), int(submit[-1]) + 1, len(weights) + 1)
+        which = np.searchsorted(edges, submit, side="right") - 1
+        return tuple(
+            (weight, Period(self.workload.take(which == e), self.base, self.binding))
+            for e, weight in enumerate(weights)
+            if (which == e).any()
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingSet:
+    """What a strategy learns from: a period, cut into weighted epochs, and the periods before it.
+
+    Attributes
+    ----------
+    period : Period
+    earlier : tuple of Period
+        Those before it under the same base, the oldest first: `auto` looks at what orders were worth there.
+    weights : tuple of float
+        Of the epochs, equal spans of time, the oldest first.
+    """
+
+    period: Period
+    earlier: tuple[Period, ...] = field(default=(), repr=False)
+    weights: tuple[float, ...] = WEIGHTS
+
+    def __len__(self) -> int:
+        """Return the number of jobs."""
+        return len(self.period)
+
+    @property
+    def workload(self) -> Workload:
+        """The jobs."""
+        return self.period.workload
+
+    @property
+    def base(self) -> SiteConfig:
+        """The configuration that routed them."""
+        return self.period.base
+
+    @cached_property
+    def epochs(self) -> tuple[tuple[float, Period], ...]:
+        """(weight, jobs) of each epoch that has jobs."""
+        return self.period.epochs(self.weights)
+
+    def weighted_wait(self, config: SiteConfig) -> float:
+        """Return the weighted sum of the epochs' mean waits under `config`, each from an empty machine; seconds."""
+        return sum(weight * float(epoch.simulate(config).wait.mean()) for weight, epoch in self.epochs)
+
+    def between(self, start: int, end: int) -> TrainingSet:
+        """Return the jobs submitted in ``[start, end)``; the periods before stay those before."""
+        return replace(self, period=self.period.between(start, end))
+
+
+def _admission_keys(config: SiteConfig) -> tuple[object, ...]:
+    return tuple(_admission_key(queue) for queue in config.queues)
+
+
+def _admission_key(queue: QueueConfig) -> tuple[object, ...]:
+    return queue.name, queue.cores, queue.walltime, queue.max_run_cores, queue.max_user_cores

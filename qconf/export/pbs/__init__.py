@@ -1,0 +1,1 @@
+"""Configurations as scripts for PBS, and back."""

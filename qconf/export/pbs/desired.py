@@ -1,0 +1,300 @@
+"""What a PBS server is to hold so that it does what a configuration says."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from parsim.workload import MAX_CORES, MAX_DURATION
+from qconf.config import POOL_SUFFIX, QueueConfig, SiteConfig, format_clock, format_duration
+from qconf.export.errors import ExportError, checked_queue
+from qconf.export.pbs.differences import Binding, differences, unroutable
+from qconf.export.pbs.lint import OLD_LIMITS
+from qconf.export.pbs.order import Priorities, formula, scale
+from qconf.export.pbs.server import Attributes, Server, destinations, is_true, is_type, seconds
+
+#: Attributes of an Execution queue that follow from the configuration; others stay as they are.
+MANAGED = (
+    *("resources_min.ncpus", "resources_min.walltime", "resources_max.ncpus", "resources_max.walltime"),
+    *("Priority", "max_run", "max_run_res.ncpus", "default_chunk.Qlist", "backfill_depth", "from_route_only"),
+)
+_ROUTE_MANAGED = (*MANAGED[:4], "route_destinations")
+_DURATION = re.compile(r"[0-9]+(:[0-9]+){0,2}")
+_SCOPES = re.compile(r"\[(?:o:PBS_ALL|u:PBS_GENERIC)=[0-9]+\]")
+
+
+@dataclass
+class Desired:
+    """The server as it is to be, and what has to be said about the way there."""
+
+    server: Server
+    route: str
+    pool_queues: dict[str, str]
+    priorities: Priorities
+    closed: list[str] = field(default_factory=list)
+    new: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+def desired(
+    config: SiteConfig,
+    before: Server,
+    binding: Binding = "qlist",
+    route: str | None = None,
+    remove: Sequence[str] = (),
+) -> Desired:
+    """Work out what the server is to hold.
+
+    Parameters
+    ----------
+    config : SiteConfig
+    before : Server
+        What it holds; attributes that no configuration speaks of are kept.
+    binding : {"qlist", "limits"}
+        How partitions are made: by a resource of the nodes, or by limits of running cores (which reserve
+        nothing).
+    route : str, optional
+        Name of the Route queue; default the one that is there, else ``route``.
+    remove : sequence of str
+        Queues to close beside those that routing reaches today and the configuration lacks.
+
+    Raises
+    ------
+    ExportError
+        PBS cannot say it.
+    """
+    _refuse(config, binding)
+    pool_queues = {q.name: q.name + POOL_SUFFIX for q in config.queues if config.pool_cores and not q.reservation}
+    names = [checked_queue(queue.name, pooled=queue.name in pool_queues) for queue in config.queues]
+    for name, pool_queue in pool_queues.items():
+        if pool_queue in names:
+            raise ExportError(f"queue {pool_queue} has the name of {name}'s queue for the pool: rename one of them")
+    route = _route_name(config, before, route)
+    after = before.copy()
+    result = Desired(after, checked_queue(route), pool_queues, scale(config.queues))
+    use_qlist = config.mode != "shared" and binding == "qlist"
+    if use_qlist:
+        wanted = {"type": "string_array", "flag": "h"}
+        if before.resources.get("Qlist", wanted) != wanted:
+            raise ExportError("the server has a resource Qlist already that is no string_array with flag h")
+        after.resources.setdefault("Qlist", wanted)
+    for queue in config.queues:
+        attributes = _execution(config, queue, result.priorities, binding)
+        _put(result, before, queue.name, attributes)
+        if queue.name in pool_queues:
+            twin = dict(attributes)
+            twin.pop("backfill_depth", None)  # the pool queues share the server's: one head for the whole pool
+            twin["Priority"] = str(-int(twin["Priority"]))
+            twin |= {"default_chunk.Qlist": pool_queues[queue.name], "from_route_only": "True"}
+            _put(result, before, pool_queues[queue.name], twin)
+    _close(result, before, [*names, *pool_queues.values()], remove)
+    _put_route(result, before, config)
+    _put_server(result, before, config)
+    result.notes += differences(config, binding, route)
+    return result
+
+
+def _refuse(config: SiteConfig, binding: Binding) -> None:
+    pool = config.pool_cores
+    if pool and binding == "limits":
+        raise ExportError("--binding limits cannot make a common pool: it reserves no cores for anybody")
+    if config.mode != "shared" and not config.backfill:
+        raise ExportError(
+            "backfill: false on a partitioned machine: PBS's strict order would let the head of one "
+            "partition hold up all the others"
+        )
+    for queue in config.queues:
+        if config.mode != "shared" and not queue.reservation and queue.partition < queue.cores[0] and not pool:
+            raise ExportError(
+                f"queue {queue.name}: its partition of {queue.partition} cores is narrower than its narrowest job "
+                f"({queue.cores[0]}), and PBS would hold such a job for ever"
+            )
+
+
+def _route_name(config: SiteConfig, before: Server, given: str | None) -> str:
+    if given is not None:
+        if given in config.names or not is_type(before.queues.get(given, {"queue_type": "Route"}), "route"):
+            raise ExportError(f"{given!r} cannot be the Route queue: it is a queue of jobs")
+        return given
+    routes = before.of_type("route")
+    default = before.attributes.get("default_queue", "")
+    if default in routes:
+        return default
+    if len(routes) > 1:
+        raise ExportError(f"several Route queues ({', '.join(routes)}): say which one with --route")
+    names = [*routes, "route", "qroute", "routing"]
+    taken = {*config.names, *before.of_type("execution")}
+    return next((name for name in names if name not in taken), "qconf_route")
+
+
+def _execution(config: SiteConfig, queue: QueueConfig, priorities: Priorities, binding: Binding) -> Attributes:
+    attributes: Attributes = {"queue_type": "Execution", "Priority": str(priorities.values[queue.name])}
+    attributes |= _ranges([queue])
+    parted = config.mode != "shared"
+    cores = queue.max_run_cores
+    if parted and binding == "qlist":
+        attributes["default_chunk.Qlist"] = queue.name
+    elif parted and not queue.reservation:
+        cores = min(queue.partition, cores or MAX_CORES)
+    for key, limits in (
+        ("max_run", (queue.max_run, queue.max_user_run)),
+        ("max_run_res.ncpus", (cores, queue.max_user_cores)),
+    ):
+        scopes = [
+            f"[{scope}={limit}]" for scope, limit in zip(("o:PBS_ALL", "u:PBS_GENERIC"), limits, strict=True) if limit
+        ]
+        if scopes:
+            attributes[key] = ",".join(scopes)
+    if parted:
+        attributes["backfill_depth"] = "1"
+    return {**attributes, "enabled": "True", "started": "True"}
+
+
+def _ranges(queues: Sequence[QueueConfig]) -> Attributes:
+    """Write the least range of cores and walltimes that holds those of all `queues`."""
+    least, most = min(q.cores[0] for q in queues), max(q.cores[1] for q in queues)
+    above, upto = min(q.walltime[0] for q in queues), max(q.walltime[1] for q in queues)
+    attributes: Attributes = {}
+    if most < MAX_CORES:
+        attributes["resources_max.ncpus"] = str(most)
+    if upto < MAX_DURATION:
+        attributes["resources_max.walltime"] = format_clock(upto)
+    if least > 1:
+        attributes["resources_min.ncpus"] = str(least)
+    if above > 0:
+        attributes["resources_min.walltime"] = format_clock(above + 1)  # ours is exclusive, PBS's inclusive
+    return attributes
+
+
+def _put(result: Desired, before: Server, name: str, attributes: Attributes) -> None:
+    old = before.queues.get(name)
+    if old is None:
+        result.new.append(name)
+        result.server.queues[name] = attributes
+        return
+    if not is_type(old, "execution"):
+        raise ExportError(f"queue {name} is there already and is no Execution queue")
+    kept = {key: value for key, value in old.items() if key not in MANAGED and key.partition(".")[0] not in OLD_LIMITS}
+    result.server.queues[name] = merged = {**kept}
+    scopes = {key: re.findall(r"\[[^\]]*\]", old.get(key, "")) for key in ("max_run", "max_run_res.ncpus")}
+    own = {key: [part for part in parts if not _SCOPES.fullmatch(part)] for key, parts in scopes.items()}
+    for key, value in attributes.items():
+        merged[key] = ",".join([value, *own[key]]) if key in own else _same(old.get(key), value)
+    merged |= {key: ",".join(parts) for key, parts in own.items() if parts and key not in attributes}
+    result.notes += [
+        f"Queue {name}: the limits {', '.join(parts)} of {key} are kept; no simulation knew them."
+        for key, parts in own.items()
+        if parts
+    ]
+    foreign = [
+        key for key in kept if key.startswith(("resources_min.", "resources_max.", "acl_")) and _turns_away(key, kept)
+    ]
+    if foreign:
+        result.notes.append(
+            f"Queue {name} keeps {', '.join(f'{key} = {kept[key]}' for key in foreign)}: "
+            "the configuration does not speak of it, and it may turn jobs away that the simulation let in."
+        )
+
+
+def _turns_away(key: str, attributes: Attributes) -> bool:
+    """Tell whether an attribute may turn jobs away as it stands: an acl that is on, or any range."""
+    return is_true(attributes[key]) if key.endswith("_enable") else not key.startswith("acl_")
+
+
+def _same(old: str | None, new: str) -> str:
+    """Keep the server's own spelling of the same value, so that nothing is written for it."""
+    if old is None:
+        return new
+    durations = _DURATION.fullmatch(old) and _DURATION.fullmatch(new)
+    return old if old.lower() == new.lower() or (durations and seconds(old) == seconds(new)) else new
+
+
+def _close(result: Desired, before: Server, names: Sequence[str], remove: Sequence[str]) -> None:
+    reached = destinations(before.queues.get(result.route, {}))
+    for name in remove:
+        if name in names or name not in before.queues:
+            raise ExportError(f"--remove {name}: " + ("the configuration has it" if name in names else "no such queue"))
+    twins = [name for name in before.queues if before.is_pool_queue(name)]
+    for name in dict.fromkeys([*reached, *twins, *remove]):
+        if name in before.queues and name not in names:
+            result.closed.append(name)
+            result.server.queues[name]["enabled"] = "False"
+    others = [name for name in before.of_type("execution") if name not in names and name not in result.closed]
+    if others:
+        result.notes.append(
+            f"Left as they are, though the configuration lacks them: {', '.join(others)}. Their jobs were not "
+            "simulated and run beside the others on any node. Close one with --remove NAME."
+        )
+
+
+def _put_route(result: Desired, before: Server, config: SiteConfig) -> None:
+    attributes = {
+        "queue_type": "Route",
+        **_ranges(config.queues),
+        "route_destinations": ",".join(config.names),
+    }
+    old = before.queues.get(result.route)
+    result.server.queues.pop(result.route, None)
+    if old is None:
+        result.new.append(result.route)
+        result.server.queues[result.route] = {**attributes, "enabled": "True", "started": "True"}
+        return
+    kept = {key: value for key, value in old.items() if key not in _ROUTE_MANAGED}
+    same = {key: _same(old.get(key), value) for key, value in attributes.items()}
+    result.server.queues[result.route] = {**kept, **same, "enabled": "True", "started": "True"}
+    if old.get("route_lifetime") == "0":
+        result.notes.append(f"Queue {result.route} has route_lifetime = 0: misfits stay in it for ever. Unset it.")
+    lost = [name for name in destinations(old) if name not in config.names and name not in result.closed]
+    if lost:
+        result.notes.append(f"No longer a destination of {result.route}: {', '.join(lost)}.")
+
+
+def _put_server(result: Desired, before: Server, config: SiteConfig) -> None:
+    old_style = [key for key in before.attributes if key.partition(".")[0] in OLD_LIMITS]
+    old_style += [
+        f"{name}: {key}"
+        for name, attributes in result.server.queues.items()
+        for key in attributes
+        if key.partition(".")[0] in OLD_LIMITS
+    ]
+    if old_style and any("max_run" in a or "max_run_res.ncpus" in a for a in result.server.queues.values()):
+        raise ExportError(
+            f"the server has limits of the older kind ({', '.join(old_style)}), which PBS does not mix with max_run; "
+            "write them as max_run first"
+        )
+    wanted = {"default_queue": result.route, "backfill_depth": "1" if config.backfill else "0"}
+    text, notes = formula(config, result.priorities)
+    result.notes += notes
+    if text is None:
+        result.server.attributes.pop("job_sort_formula", None)
+    else:
+        wanted |= {"job_sort_formula": text, "eligible_time_enable": "True"}
+    given = before.attributes.get("resources_default.walltime")
+    if given is not None:
+        result.notes += [f"Without a walltime: {text}." for text in unroutable(config, seconds(given))]
+    else:
+        default = _default_walltime(config)
+        if default is not None:
+            wanted["resources_default.walltime"] = format_clock(default)
+            result.notes.append(
+                f"A job that names no walltime is given {format_duration(default)}, with which every size of job "
+                "finds its queue; the simulator gave it its queue's longest."
+            )
+        else:
+            result.notes.append(
+                "**No walltime suits jobs of every width, so none is set as default.** PBS plans a job that names none "
+                "as if it ran for years, and no formula knows its walltime; the simulator gave it "
+                "its queue's longest. Set resources_default.walltime on each queue, or have a hook refuse such jobs."
+            )
+    result.server.attributes |= {key: _same(before.attributes.get(key), value) for key, value in wanted.items()}
+
+
+def _default_walltime(config: SiteConfig) -> int | None:
+    """Find the longest walltime with which a job of any width that has a queue is let in somewhere."""
+    edges = {edge for queue in config.queues for edge in (queue.cores[0], queue.cores[1] + 1)}
+    widths = [edge for edge in edges if any(queue.admits(edge, None) for queue in config.queues)]
+    for limit in sorted({queue.walltime[1] for queue in config.queues}, reverse=True):
+        if limit < MAX_DURATION and all(any(q.admits(width, limit) for q in config.queues) for width in widths):
+            return limit
+    return None

@@ -1,0 +1,120 @@
+"""What PBS does otherwise than the simulator: said in every plan, never dropped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal
+
+from parsim.system import ORDERS
+from qconf.config import QueueConfig, SiteConfig, format_clock, format_duration, lost_job
+
+Binding = Literal["qlist", "limits"]
+
+
+def differences(config: SiteConfig, binding: Binding, route: str) -> Iterator[str]:
+    """Name what PBS does otherwise than the simulator; `route` is the name of the Route queue."""
+    pool = config.pool_cores
+    reserved = [queue.name for queue in config.queues if queue.reservation]
+    if config.mode != "shared" and reserved:
+        yield (
+            f"Advance reservations of {', '.join(reserved)}: PBS reserves time for the first waiting job on nodes of "
+            "its own choice. The shares of the partitions, and the rule that no partition with a starving job lends "
+            "its cores, have no form in PBS."
+        )
+    if config.mode != "shared" and binding == "limits":
+        yield "Partitions are limits of running cores: they cap a queue and reserve nothing for it."
+    if pool and config.pool is not None:
+        if config.pool.entry == "either":
+            yield "pool entry `either` is exported as `move`: after its qmove a job can use the pool only."
+        if config.pool.placement == "combined":
+            yield (
+                "pool placement `combined`: a moved job may run on its partition's nodes, the pool's, or both at once; "
+                "PBS does not insist on one core of the pool."
+            )
+        limited = [queue.name for queue in config.queues if queue.limited and not queue.reservation]
+        if limited:
+            yield (
+                f"Limits of {', '.join(limited)} hold in the queue and again in its pool queue: PBS does not "
+                "count both together."
+            )
+    if config.mode == "shared" and any(queue.partition for queue in config.queues):
+        yield "Partition sizes are not exported: the mode is shared."
+    if config.reservation_delay:
+        yield (
+            f"A job gets a reservation once it has waited {format_duration(config.reservation_delay)}: PBS has no such setting. "
+            "Every minute the script qconf-reserve sets `topjob_ineligible` of the jobs in these queues instead, "
+            "whoever set it before. A new job may have a reservation for up to a minute, until the script first sees "
+            "it, and one that has waited long enough may be without for up to a minute more. Where the script is "
+            "stopped without its undo, jobs that have True never get a reservation."
+        )
+    if config.machine.whole_nodes:
+        yield (
+            "The simulator gives whole nodes. PBS does where the nodes have `sharing = default_excl` or `force_excl`, "
+            "or jobs ask for `-l place=excl`."
+        )
+    yield from _counted_otherwise(config, capped=config.mode != "shared" and binding == "limits")
+    for queue in config.queues:
+        if config.widest(queue) > config.reach(queue):
+            yield _never(config, queue)
+    gap = _gap(config)
+    if gap:
+        yield (
+            f"Jobs of {gap[0]} cores and a walltime of {format_duration(gap[1])} pass {route}'s own limits "
+            "but fit no queue: PBS deletes them with a message to their owner."
+        )
+
+
+def _never(config: SiteConfig, queue: QueueConfig) -> str:
+    """Say which jobs a queue lets in and never starts, and why."""
+    reach = config.reach(queue)
+    head = f"Jobs of {queue.name} wider than {reach} cores never start in PBS: "
+    if reach in (queue.max_run_cores, queue.max_user_cores):
+        return head + "the queue lets them in, and its limit of running cores is below them."
+    return head + (
+        "neither partition nor pool holds them, and the simulator's reservation over all partitions is for queues with "
+        "`reservation: true`."
+    )
+
+
+def _counted_otherwise(config: SiteConfig, *, capped: bool) -> Iterator[str]:
+    """Name what PBS counts in another way: time that a limit holds a job, and cores of nodes given whole.
+
+    `capped`, every partition is a limit of running cores.
+    """
+    limited = capped or any(queue.limited for queue in config.queues)
+    named = config.order in ORDERS
+    counts = [f"the order {config.order}"] if config.order in ("lxf", "wfp3") else []
+    counts += ["starvation"] if named and any(queue.starvation is not None for queue in config.queues) else []
+    counts += ["the pool's priority factor"] if config.pool_cores else []
+    if limited and counts:
+        yield (
+            f"For {' and '.join(counts)} the simulator counts all of a job's waiting; PBS's eligible_time leaves out "
+            "the time that limits hold it."
+        )
+    of_cores = [q.name for q in config.queues if q.max_run_cores or q.max_user_cores or (capped and q.partition)]
+    counts = [f"limits of running cores ({', '.join(of_cores)})"] if of_cores else []
+    counts += ["ncpus in the order"] if config.order == "wfp3" or (not named and "ncpus" in config.order) else []
+    if config.machine.whole_nodes and config.machine.cores_per_node > 1 and counts:
+        yield (
+            f"For {' and '.join(counts)} PBS counts the cores that jobs ask for; the simulator, those of the whole "
+            "nodes they are given."
+        )
+
+
+def unroutable(config: SiteConfig, default: int | None) -> Iterator[str]:
+    """Name jobs that no queue takes with the walltime that the server gives those that name none; seconds."""
+    for width in sorted({edge for queue in config.queues for edge in (queue.cores[0], queue.cores[1] + 1)}):
+        takers = [queue.name for queue in config.queues if queue.admits(width, None)]
+        if default and takers and not any(queue.admits(width, default) for queue in config.queues):
+            yield (
+                f"a job of {width} cores that names no walltime is given {format_clock(default)} "
+                f"(resources_default.walltime), with which no queue takes it ({', '.join(takers)} would by its cores)"
+            )
+
+
+def _gap(config: SiteConfig) -> tuple[int, int] | None:
+    """Find a job within the envelope of all queues that none of them admits."""
+    lows, highs = zip(*(q.cores for q in config.queues), strict=True)
+    above, upto = zip(*(q.walltime for q in config.queues), strict=True)
+    envelope = QueueConfig(name="envelope", cores=(min(lows), max(highs)), walltime=(min(above), max(upto)))
+    return lost_job([envelope], config.queues)

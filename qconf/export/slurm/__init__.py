@@ -1,0 +1,1 @@
+"""Configurations as files for Slurm, and back."""

@@ -1,0 +1,102 @@
+"""What ``qconf tune`` answers: the verdict, and a row for each strategy that was judged."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from parsim.metrics import Summary
+from qconf.config import SiteConfig
+from qconf.evaluation.bootstrap import BootstrapResult
+
+
+@dataclass(frozen=True)
+class Row:
+    """What became of one strategy.
+
+    Attributes
+    ----------
+    name : str
+        As on the command line.
+    config : SiteConfig or None
+        What is handed out if it wins: what it answers when it learns from the whole history, or (`fallback`) what was
+        judged; None if it does not apply.
+    judged : Summary or None
+        Metrics on the later part of the history, learned from the earlier one.
+    whole : Summary or None
+        Metrics of `config` on the whole history: learned and judged on the same jobs, so flattering.
+    gain : float or None
+        Of the objective, on the later part, against the current configuration: 0.2 is a fifth less.
+    bootstrap : BootstrapResult or None
+        What the judged days give that are drawn anew; None where there is no gain, or it may not be recommended anyway.
+    ineligible : str
+        Why it may not be recommended; empty if it may.
+    tolerated : str
+        Guard rails that are broken on the judged part but not on average over the days drawn anew. Empty if none is.
+    fallback : str
+        Guard rails that what it learned from the whole history breaks on the judged part, where what was judged kept
+        them: then `config` is what was judged. Empty if nothing is broken.
+    decisions : list of dict
+        What it tried and why it kept what it kept, for a person to follow: {"step": ..., ...}.
+    seconds : float
+        Wall time that it took.
+    """
+
+    name: str
+    config: SiteConfig | None
+    judged: Summary | None
+    whole: Summary | None
+    gain: float | None
+    bootstrap: BootstrapResult | None = None
+    ineligible: str = ""
+    tolerated: str = ""
+    fallback: str = ""
+    decisions: list[dict[str, Any]] = field(default_factory=list)
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Mean wait of one queue alone on a partition, against the partition's size (the paper's Figures 1 and 2)."""
+
+    queue: str
+    sizes: list[int]
+    waits: list[float]
+    utilizations: list[float]
+
+
+@dataclass(frozen=True)
+class Recommendation:
+    """The answer of ``qconf tune``.
+
+    Attributes
+    ----------
+    verdict : {"CHANGE", "KEEP"}
+    reason : str
+        One plain paragraph.
+    winner : str
+        Name of the best row that may be recommended; ``current`` for KEEP.
+    config : SiteConfig
+        What to load: the winner's, or the base as it stands.
+    base : SiteConfig
+    objective : str
+    rows : list of Row
+        ``current`` first, then the baselines, then the others.
+    curves : list of Curve
+    parts : dict of str to (int, int, int)
+        Jobs, first and last submit (Unix seconds) of ``history``, ``learned`` and ``judged``, of what else was learned
+        from and judged, and of the ``earlier months``.
+    settings : dict
+        What was asked: seed, guard rails, ...
+    """
+
+    verdict: Literal["CHANGE", "KEEP"]
+    reason: str
+    winner: str
+    config: SiteConfig
+    base: SiteConfig
+    objective: str
+    rows: list[Row]
+    curves: list[Curve]
+    parts: dict[str, tuple[int, int, int]]
+    settings: dict[str, Any]

@@ -1,0 +1,78 @@
+"""What a configuration gives in a month: the means to be lowered, the tails to be watched, and how they compare."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from parsim import System, Workload, metrics, simulate
+from qconf.evaluation.period import Period, cached
+from qconf.evaluation.score import log_ratios
+from qconf.parallel import parallel_map
+from qconf.strategies.auto.candidates import ordered
+
+
+@dataclass(frozen=True, eq=False)
+class Measure:
+    """What one configuration gives: aims are mean wait and bounded slowdown, tails the longest waits.
+
+    Attributes
+    ----------
+    aims : ndarray(float64), shape (3, 2)
+        Of all jobs, of the earlier and of the later half.
+    longest, late : ndarray(float64), shape (Q,)
+        Longest wait, 0 without jobs, and 95th percentile of the waits, NaN without jobs, of each base queue.
+    """
+
+    aims: NDArray[np.float64]
+    longest: NDArray[np.float64]
+    late: NDArray[np.float64]
+
+
+def measure(period: Period, routed: Workload, system: System) -> Measure:
+    """Simulate a candidate, whose queues the jobs of `routed` have; tails are those of the base's queues."""
+    schedule = simulate(routed, system)
+    slowdown = metrics.bounded_slowdown(schedule)
+    middle = max(len(schedule) // 2, 1)
+    parts = (slice(None), slice(None, middle), slice(min(middle, len(schedule) - 1), None))
+    waits = [schedule.wait[period.workload.queue == q] for q in range(len(period.base.queues))]
+    return Measure(
+        aims=np.array([[schedule.wait[part].mean(), slowdown[part].mean()] for part in parts]),
+        longest=np.array([wait.max(initial=0) for wait in waits], dtype=np.float64),
+        late=np.array([metrics.p95(wait) for wait in waits]),
+    )
+
+
+@cached
+def of_base(period: Period) -> Measure:
+    """Simulate the base."""
+    return measure(period, period.workload, period.base.system())
+
+
+@cached
+def of_first_come(period: Period) -> Measure:
+    """Simulate the shared machine, first come first served within the queues' priorities, and within what is fixed."""
+    return measure(period, period.workload, ordered(period, "fcfs").system())
+
+
+@cached
+def of_system(period: Period, system: System) -> Measure:
+    """Simulate the base's queues under another system."""
+    return measure(period, period.workload, system)
+
+
+@cached
+def of_orders(period: Period, system: System, orders: tuple[str, ...], workers: int) -> list[Measure]:
+    """Simulate a system under each of these orders."""
+    tasks = [(period, period.workload, replace(system, order=order)) for order in orders]
+    return parallel_map(workers, measure, tasks)
+
+
+def logarithms(period: Period, measure: Measure) -> NDArray[np.float64]:
+    """Log ratios of mean wait, slowdown and longest wait to the base's, of the longest to fcfs-easy's; shape (4,)."""
+    now, then, plain = (
+        np.array([*each.aims[0], each.longest.max()]) for each in (measure, of_base(period), of_first_come(period))
+    )
+    return np.array([*log_ratios(now, then), log_ratios(now, plain)[2]])

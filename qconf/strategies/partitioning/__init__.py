@@ -1,0 +1,1 @@
+"""The strategies that divide the machine into partitions, and their mathematics."""

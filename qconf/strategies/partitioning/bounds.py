@@ -1,0 +1,161 @@
+"""Lower bounds of partition sizes, and the slack that the proportional constraint needs beside them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import linprog
+
+from parsim.tabulate import waits_by_size
+from qconf.evaluation.period import TrainingSet, cached
+from qconf.strategies.partitioning.sizes import PartitionSpace, Sizes
+
+POINTS = 64  # sizes at which a queue's utilization is measured
+
+
+@dataclass(frozen=True, eq=False)
+class Bounds:
+    """What dp-nlp must respect.
+
+    Attributes
+    ----------
+    low : ndarray(int64), shape (k,)
+        Units.
+    wanted : ndarray(int64), shape (k,)
+        Lower bounds before they were made to fit the machine.
+    slack : float
+        PartitionSpace of the proportional constraint: ``P_i / P_j >= (1 - slack) * share_i / share_j``.
+    share : ndarray(float64), shape (k,)
+        Part of each queue in the core-seconds.
+    notes : tuple of str
+        What had to be relaxed.
+    """
+
+    low: Sizes
+    wanted: Sizes
+    slack: float
+    share: NDArray[np.float64]
+    notes: tuple[str, ...]
+
+    def proportional(self, units: Sizes) -> bool:
+        """Tell whether a division keeps the proportional constraint, to a unit of each size."""
+        bound = self.share > 0
+        if bound.sum() < 2:
+            return True
+        ratio_low = (units[bound] - 1.0) / self.share[bound]
+        ratio_high = (units[bound] + 1.0) / self.share[bound]
+        return bool(ratio_high.min() >= (1 - self.slack) * ratio_low.max())
+
+
+@dataclass(frozen=True, eq=False)
+class Utilization:
+    """What one queue alone makes of a partition: sizes in units, mean waits in seconds, shares of it in use."""
+
+    sizes: Sizes
+    waits: NDArray[np.float64]
+    shares: NDArray[np.float64]
+
+
+def utilization(training: TrainingSet, space: PartitionSpace, k: int) -> Utilization:
+    """Simulate the k-th queue of `space` alone over a grid of sizes, from its widest job to the whole machine."""
+    own = training.workload.take(training.workload.queue == space.queues[k])
+    first, last = int(space.widest[k]), space.total
+    sizes = np.unique(np.round(np.geomspace(first, last, POINTS)).astype(np.int64))
+    if not len(own):
+        return Utilization(sizes, np.zeros(sizes.size), np.zeros(sizes.size))
+    waits, spans = waits_by_size(own, sizes * space.unit, backfill=training.base.backfill)
+    work = float((own.cores * own.effective_runtime).sum())
+    return Utilization(sizes, waits / len(own), work / (sizes * space.unit * np.maximum(spans, 1)))
+
+
+@cached
+def lower_bounds(training: TrainingSet, space: PartitionSpace, slack: float, share_of_best: float) -> Bounds:
+    """Derive the bounds of the paper's program.
+
+    A queue's bound is the largest size at which it alone still uses `share_of_best` of the best utilization that it
+    reaches at any size. Bounds that do not fit the machine are drawn toward the widest jobs until they do; a slack that
+    leaves no solution is raised to the least that leaves one. Both are said in `notes`.
+
+    References
+    ----------
+    Kondameedi and Vadhiyar, CCGrid 2017, equations 3 to 6.
+    """
+    notes = []
+    wanted = space.widest.copy()
+    for k in range(space.queues.size):
+        curve = utilization(training, space, k)
+        if curve.shares.max() > 0:
+            wanted[k] = max(wanted[k], curve.sizes[curve.shares >= share_of_best * curve.shares.max()].max())
+    low = wanted
+    if wanted.sum() > space.total:
+        spare = space.total - int(space.widest.sum())
+        part = spare / float((wanted - space.widest).sum())
+        low = space.widest + np.floor(part * (wanted - space.widest)).astype(np.int64)
+        notes.append(
+            f"the lower bounds need {int(wanted.sum())} of {space.total} units: "
+            f"drawn {100 * (1 - part):.0f} % of the way to the widest jobs"
+        )
+    share = training.period.core_seconds[space.queues]
+    share = share / share.sum() if share.sum() > 0 else share
+    needed = least_slack(low, share, space.total)
+    if needed > slack:
+        notes.append(
+            f"proportional constraint: slack raised from {slack:.2f} to {needed:.3f}, the least that leaves a solution"
+        )
+        slack = needed
+    return Bounds(low, wanted, slack, share, tuple(notes))
+
+
+def least_slack(low: Sizes, share: NDArray[np.float64], total: int) -> float:
+    """Return the least slack with which sizes above `low` that sum to `total` can be proportional."""
+    bound = np.flatnonzero(share > 0)
+    if bound.size < 2:
+        return 0.0
+
+    def feasible(slack: float) -> bool:
+        return outermost(np.zeros(low.size), low, total, *proportional_matrix(share, slack)) is not None
+
+    lo, hi = 0.0, 1.0
+    if feasible(lo):
+        return lo
+    for _ in range(20):
+        middle = (lo + hi) / 2
+        lo, hi = (lo, middle) if feasible(middle) else (middle, hi)
+    return hi
+
+
+def outermost(
+    goal: NDArray[np.float64], low: Sizes, total: int, matrix: NDArray[np.float64], limit: NDArray[np.float64]
+) -> NDArray[np.float64] | None:
+    """Return the fractions above `low` with ``matrix @ fractions <= limit`` that have the least `goal`, if any."""
+    answer = linprog(
+        goal,
+        A_ub=matrix if len(matrix) else None,
+        b_ub=limit if len(matrix) else None,
+        A_eq=np.ones((1, low.size)),
+        b_eq=[1.0],
+        bounds=[(value / total, 1.0) for value in low],
+    )
+    return answer.x if answer.status == 0 else None
+
+
+def proportional_matrix(
+    share: NDArray[np.float64], slack: float, tolerance: float = 0.0
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return A and b of ``A @ fractions <= b``: the proportional constraint of every ordered pair with a share.
+
+    `tolerance` is the part of the machine by which each size may miss it, since sizes are whole units.
+    """
+    bound = np.flatnonzero(share > 0)
+    rows, limits = [], []
+    for i in bound:
+        for j in bound:
+            if i != j:
+                ratio = (1 - slack) * share[i] / share[j]
+                row = np.zeros(share.size)
+                row[i], row[j] = -1.0, ratio
+                rows.append(row / max(1.0, ratio))
+                limits.append(tolerance * (1 + ratio) / max(1.0, ratio))
+    return np.array(rows).reshape(-1, share.size), np.array(limits)

@@ -1,0 +1,195 @@
+"""How far a division of the machine is from the best one: the exact search as a measure of the others.
+
+Queues on partitions of their own do not interact, so the weighted mean wait is a sum over queues of what each waits on
+its size: tabulate every size, then divide the machine by dynamic programming. Where jobs are reserved, or limits or
+another order than fcfs play a part, the table is an estimate and a local search on the simulator goes on from it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from qconf.config import SiteConfig
+from qconf.evaluation.evaluator import CachedEvaluator
+from qconf.evaluation.period import TrainingSet, cached
+from qconf.strategies.partitioning.bounds import Bounds
+from qconf.strategies.partitioning.descent import descend
+from qconf.strategies.partitioning.divide import best_division, best_proportional_division
+from qconf.strategies.partitioning.sizes import PartitionSpace, Sizes, fixed_partition, proportional
+from qconf.strategies.partitioning.wait_table import WaitTable, tabulate
+
+LONGEST_SEARCH = 60  # simulations that a local search may take
+CHEAP = 2e7  # jobs times sizes that a table may have to simulate to be made by the way
+
+
+@dataclass(frozen=True, eq=False)
+class Optimum:
+    """The best division: by the table, and what the simulator makes of it.
+
+    Attributes
+    ----------
+    units : ndarray(int64), shape (k,)
+    wait : float
+        Weighted mean wait by the simulator, seconds.
+    tabulated_units : ndarray(int64), shape (k,)
+        Where the table alone has its least.
+    tabulated : float
+        What the table says there; ``wait`` where there are no doubts.
+    doubts : str
+        Why the table is not the simulator's own sum, and `units` only the best that was found, or why it is the free
+        one; empty if proven.
+    simulations : int
+        That the local search took, but for those of begins that were worse than another.
+    """
+
+    units: Sizes
+    wait: float
+    tabulated_units: Sizes
+    tabulated: float
+    doubts: str
+    simulations: int
+
+
+@dataclass(frozen=True)
+class Regret:
+    """Weighted mean wait of a division (seconds), and by what part it is above the best ones.
+
+    Attributes
+    ----------
+    wait : float
+    constrained, free : float
+        Of the best divisions with and without dp-nlp's constraints.
+    proven : bool
+        Whether these are optima, or the best that was found.
+    """
+
+    wait: float
+    constrained: float
+    free: float
+    proven: bool
+
+    @property
+    def to_constrained(self) -> float:
+        """0.05 is 5 % above the constrained optimum; below 0 only for divisions outside the constraints."""
+        return _above(self.wait, self.constrained)
+
+    @property
+    def to_free(self) -> float:
+        """0.05 is 5 % above the free optimum."""
+        return _above(self.wait, self.free)
+
+    def decision(self) -> dict[str, Any]:
+        """Return the entry of a strategy's log."""
+        return {
+            "step": "regret",
+            "weighted_wait": round(self.wait, 1),
+            "constrained_optimum": round(self.constrained, 1),
+            "above_constrained_percent": round(100 * self.to_constrained, 2) + 0.0,  # no -0.0
+            "free_optimum": round(self.free, 1),
+            "above_free_percent": round(100 * self.to_free, 2) + 0.0,
+            "proven": self.proven,
+        }
+
+
+def _above(wait: float, best: float) -> float:
+    return wait / best - 1 if best > 0 else 0.0 if wait <= 0 else np.inf
+
+
+def regret(training: TrainingSet, space: PartitionSpace, bounds: Bounds, units: Sizes, workers: int = 1) -> Regret:
+    """Set a division beside the best ones for the same history.
+
+    Parameters
+    ----------
+    training : TrainingSet
+    space : PartitionSpace
+    bounds : Bounds
+        dp-nlp's constraints.
+    units : ndarray(int64), shape (k,)
+    workers : int
+    """
+    meter = CachedEvaluator(training, workers)
+    wait = meter.measure(_config(training, space, units)).overall
+    free = optimum(training, space, None, workers)
+    best = optimum(training, space, bounds, workers)
+    if not best.doubts:
+        return Regret(wait, best.wait, free.wait, proven=True)
+    # Only the best that was found: what is better takes its place.
+    constrained = min(best.wait, wait) if allowed(units, bounds) else best.wait
+    return Regret(wait, constrained, min(free.wait, constrained, wait), proven=False)
+
+
+def cheap(training: TrainingSet, space: PartitionSpace) -> bool:
+    """Tell whether the table costs little beside what a strategy simulates anyway."""
+    spare = space.total - int(space.widest.sum())
+    return len(training) * (spare + 1) <= CHEAP
+
+
+@cached
+def optimum(training: TrainingSet, space: PartitionSpace, bounds: Bounds | None, workers: int = 1) -> Optimum:
+    """Return the best division, free or under dp-nlp's bounds.
+
+    Where no division keeps the bounds it is the free one, and `doubts` say so.
+    """
+    table = tabulate(training, space, workers)
+    tabulated, least = solve(table, space, bounds)
+    doubts = estimated(training)
+    if tabulated is None:
+        free = optimum(training, space, None, workers)
+        return replace(free, doubts=", ".join(filter(None, (doubts, "no division keeps the constraints"))))
+    if not doubts:
+        return Optimum(tabulated, least, tabulated, least, "", 0)
+    pp = proportional(training, space)
+    begins = [tabulated, pp] if allowed(pp, bounds) else [tabulated]
+    units, wait, tried = _descend(training, space, begins, bounds, workers)
+    return Optimum(units, wait, tabulated, least, doubts, tried)
+
+
+def solve(table: WaitTable, space: PartitionSpace, bounds: Bounds | None = None) -> tuple[Sizes | None, float]:
+    """Return the best division by the table, free or under dp-nlp's bounds, and its weighted mean wait, if any."""
+    if bounds is None:
+        return best_division(table.cost, space.widest, np.full_like(space.widest, space.total), space.total)
+    return best_proportional_division(table.cost, bounds.low, space.total, bounds.share, bounds.slack, tolerance=1)
+
+
+def estimated(training: TrainingSet) -> str:
+    """Say why the table is not the simulator's own sum; empty if it is."""
+    reasons = []
+    if any(training.base.queues[q].reservation for q in np.unique(training.workload.queue)):
+        reasons.append("jobs start by advance reservation")
+    if training.base.system().has_limits:
+        reasons.append("limits hold jobs")
+    if any(fixed_partition(training.base, i) for i, q in enumerate(training.base.queues) if not q.reservation):
+        reasons.append("some partitions are fixed")
+    if training.base.order != "fcfs":
+        reasons.append(f"the order is {training.base.order}")
+    return ", ".join(reasons)
+
+
+def allowed(units: Sizes, bounds: Bounds | None) -> bool:
+    """Tell whether a division keeps dp-nlp's constraints, to a unit."""
+    return bounds is None or (bool((units >= bounds.low).all()) and bounds.proportional(units))
+
+
+def _config(training: TrainingSet, space: PartitionSpace, units: Sizes) -> SiteConfig:
+    return training.base.with_partitions(space.cores(units, len(training.base.queues)))
+
+
+def _descend(
+    training: TrainingSet, space: PartitionSpace, begins: list[Sizes], bounds: Bounds | None, workers: int
+) -> tuple[Sizes, float, int]:
+    """Go on from the best of some divisions on the simulator."""
+    meter = CachedEvaluator(training, workers)
+
+    def wait(division: Sizes) -> float:
+        return meter.measure(_config(training, space, division)).overall
+
+    return descend(
+        wait,
+        min(begins, key=wait),
+        lambda division: bool((division >= space.widest).all()) and allowed(division, bounds),
+        step=max(1, space.total // 16),
+        most=LONGEST_SEARCH,
+    )

@@ -1,0 +1,79 @@
+"""Partition sets spread evenly over what the constraints leave: where the surrogates are fitted."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import qmc
+
+from qconf.strategies.partitioning.bounds import Bounds, outermost, proportional_matrix
+from qconf.strategies.partitioning.sizes import Sizes, apportion
+
+DRAWN_AT_MOST = 2**13
+
+
+def feasible_samples(count: int, total: int, bounds: Bounds, seed: int) -> NDArray[np.int64]:
+    """Return `count` divisions within the bounds that keep the proportional constraint, as far as so many are found.
+
+    The simplex above the least size that each queue has in any feasible division is sampled, and what is not
+    proportional left out. Where that hardly ever hits, because a queue's size is as good as given, mixtures of the
+    outermost feasible divisions fill up, and at last others of that simplex.
+
+    Returns
+    -------
+    ndarray(int64), shape (count, k)
+    """
+    corners = _corners(total, bounds)
+    low = np.maximum(bounds.low, np.floor(corners.min(axis=0) + 1e-6).astype(np.int64)) if len(corners) else bounds.low
+    low = low if low.sum() <= total else bounds.low
+    spare = total - int(low.sum())
+    gaps = _gaps(min(DRAWN_AT_MOST, 64 * count), low.size, seed)
+    hopeful = _nearly_proportional(low + gaps * spare, bounds)
+    good: list[Sizes] = []
+    others: list[Sizes] = []
+    for row, hope in zip(gaps, hopeful, strict=True):
+        if len(good) == count:
+            break
+        if hope or len(others) < count:
+            units = low + apportion(row, spare, np.zeros_like(low))
+            (good if bounds.proportional(units) else others).append(units)
+    if len(corners) and len(good) < count:
+        weights = _gaps(4 * count, len(corners), seed) ** 2  # squared: less in the middle, more toward the corners
+        mixed = (weights / weights.sum(axis=1, keepdims=True)) @ corners
+        divisions = [apportion(row, total, bounds.low) for row in mixed]
+        good += [units for units in divisions if bounds.proportional(units)]
+    return np.array([*good, *others][:count], dtype=np.int64)
+
+
+def _nearly_proportional(sizes: NDArray[np.float64], bounds: Bounds) -> NDArray[np.bool_]:
+    """Tell, before they are rounded to whole units, which divisions may turn out proportional."""
+    bound = bounds.share > 0
+    if bound.sum() < 2:
+        return np.ones(len(sizes), dtype=np.bool_)
+    least = ((sizes[:, bound] - 2) / bounds.share[bound]).max(axis=1)
+    most = ((sizes[:, bound] + 2) / bounds.share[bound]).min(axis=1)
+    return np.asarray(most >= (1 - bounds.slack) * least)
+
+
+def _corners(total: int, bounds: Bounds) -> NDArray[np.float64]:
+    """Divisions, in fractions of units, in which a queue has its least or its most: shape (0 to 2k, k).
+
+    The proportional constraint holds to half a unit, so that it does to one when sizes are rounded.
+    """
+    constraint = proportional_matrix(bounds.share, bounds.slack, 0.5 / total)
+    goals = (*np.eye(bounds.low.size), *-np.eye(bounds.low.size))
+    ends = [outermost(goal, bounds.low, total, *constraint) for goal in goals]
+    return np.array([end * total for end in ends if end is not None]).reshape(-1, bounds.low.size)
+
+
+def _gaps(count: int, k: int, seed: int) -> NDArray[np.float64]:
+    """Return `count` divisions of 1 into k parts, uniform on the simplex.
+
+    They are the gaps between the sorted coordinates of the first points of a scrambled Sobol sequence in k - 1
+    dimensions (Devroye 1986, section V.2).
+    """
+    if k == 1:
+        return np.ones((count, 1))
+    sobol = qmc.Sobol(k - 1, scramble=True, rng=np.random.default_rng(seed))
+    points = np.sort(sobol.random_base2(max(1, (count - 1).bit_length()))[:count], axis=1)
+    return np.diff(points, axis=1, prepend=0.0, append=1.0)

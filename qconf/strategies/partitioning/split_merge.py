@@ -1,0 +1,300 @@
+"""One queue made two, two made one: the candidates of the paper's dynamic queue reconfiguration.
+
+References
+----------
+Kondameedi and Vadhiyar, CCGrid 2017, section V.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from parsim.system import LIMITS
+from parsim.workload import MAX_DURATION
+from qconf.config import POOL_SUFFIX, QueueConfig, SiteConfig, format_duration, lost_job
+from qconf.evaluation.feasibility import fixed_violations
+from qconf.evaluation.period import Runtimes, TrainingSet, UnroutableError
+from qconf.history.names import LONGEST_NAME
+from qconf.strategies.partitioning.sizes import apportion
+
+ANY_RUNTIME = (0, MAX_DURATION)
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """Queues on partitions, and where each came from.
+
+    Attributes
+    ----------
+    config : SiteConfig
+    origin : tuple of int
+        For each queue the number of the split that made it, 0 for none.
+    runtimes : tuple of (int, int), optional
+        Real runtimes that each queue takes, where a study splits on them.
+    """
+
+    config: SiteConfig
+    origin: tuple[int, ...]
+    runtimes: Runtimes | None = None
+
+    @classmethod
+    def of(cls, config: SiteConfig) -> Layout:
+        """Begin with queues that no split has made."""
+        return cls(config, (0,) * len(config.queues))
+
+    def replaced(
+        self, gone: tuple[int, ...], new: list[tuple[QueueConfig, tuple[int, int]]], origin: int, at: int
+    ) -> Layout:
+        """Return the layout with `new` queues for those of the indices `gone`, in the place of the one at `at`."""
+        runtimes = self.runtimes or (ANY_RUNTIME,) * len(self.config.queues)
+        queues: list[tuple[QueueConfig, int, tuple[int, int]]] = []
+        for i, entry in enumerate(zip(self.config.queues, self.origin, runtimes, strict=True)):
+            if i == at:
+                queues += [(queue, origin, spans) for queue, spans in new]
+            if i not in gone:
+                queues.append(entry)
+        spans = tuple(entry[2] for entry in queues)
+        return Layout(
+            self.config.with_queues([entry[0] for entry in queues]),
+            tuple(entry[1] for entry in queues),
+            None if set(spans) == {ANY_RUNTIME} else spans,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """A layout to be tried, or why there is none.
+
+    Attributes
+    ----------
+    what : str
+        Kind of split, or the pair to be merged.
+    layout : Layout or None
+    rule : str
+        Where the queue is cut: ``cores <= 240``. For what cannot be tried: why.
+    """
+
+    what: str
+    layout: Layout | None
+    rule: str
+
+
+def splits(training: TrainingSet, layout: Layout, index: int, split_on: str, number: int) -> Iterator[Candidate]:
+    """Yield the three ways to split a queue.
+
+    The first child keeps the queue's name and place, so that whoever asks for it by name still finds it.
+
+    Parameters
+    ----------
+    training : TrainingSet
+    layout : Layout
+    index : int
+        The queue.
+    split_on : {"walltime", "runtime"}
+        What the first kind looks at: the user's limit, which a scheduler can enforce, or what the job really ran.
+    number : int
+        Of this split, from 1.
+    """
+    jobs = training.period.routed(layout.config, layout.runtimes)
+    own = jobs.take(jobs.queue == index)
+    for kind in (split_on, "cpu-hours", "jobs"):
+        if not len(own):
+            yield Candidate(kind, None, "no job is in it")
+            continue
+        if kind != split_on:
+            load = own.cores * own.effective_runtime if kind == "cpu-hours" else np.ones_like(own.cores)
+            parts: list[tuple[QueueConfig, tuple[int, int]]] | str = _by_cores(layout, index, own.cores, load)
+        else:
+            parts = _by_time(layout, index, split_on, int(own.walltime.max()))
+        yield (
+            Candidate(kind, None, parts)
+            if isinstance(parts, str)
+            else _placed(training, layout, (index,), parts, number, kind)
+        )
+
+
+def _by_cores(
+    layout: Layout, index: int, cores: NDArray[np.int64], load: NDArray[np.int64]
+) -> list[tuple[QueueConfig, tuple[int, int]]] | str:
+    """Cut after the size at which the jobs, narrowest first, hold half the load."""
+    queue = layout.config.queues[index]
+    sizes, which = np.unique(cores, return_inverse=True)
+    held = np.cumsum(np.bincount(which, load))
+    last = int(sizes[int(np.searchsorted(held, held[-1] / 2))])
+    if last >= sizes[-1]:
+        return f"the jobs of {last} cores, its widest, are in the first part too: nothing is left for the second"
+    runtimes = layout.runtimes[index] if layout.runtimes else ANY_RUNTIME
+    low, high = queue.cores
+    return [
+        (queue.model_copy(update={"cores": (low, last)}), runtimes),
+        (_second(layout, queue).model_copy(update={"cores": (last + 1, high)}), runtimes),
+    ]
+
+
+def _by_time(
+    layout: Layout, index: int, split_on: str, longest: int
+) -> list[tuple[QueueConfig, tuple[int, int]]] | str:
+    """Cut at half the walltime limit; without a limit, at half the longest walltime."""
+    queue = layout.config.queues[index]
+    above, limit = queue.walltime
+    runtimes = layout.runtimes[index] if layout.runtimes else ANY_RUNTIME
+    if split_on == "runtime":
+        above, limit = runtimes[0], min(runtimes[1], limit)
+    half = (longest if limit == MAX_DURATION else limit) // 2
+    if not above < half < limit:
+        return f"half of its limit, {format_duration(half)}, is not above its least, {format_duration(above)}"
+    second = _second(layout, queue)
+    if split_on == "runtime":
+        return [(queue, (runtimes[0], half)), (second, (half, runtimes[1]))]
+    return [
+        (queue.model_copy(update={"walltime": (above, half)}), runtimes),
+        (second.model_copy(update={"walltime": (half, limit)}), runtimes),
+    ]
+
+
+def _second(layout: Layout, queue: QueueConfig) -> QueueConfig:
+    return queue.model_copy(update={"name": free_name(queue.name, layout.config.names)})
+
+
+def free_name(name: str, taken: Iterable[str]) -> str:
+    """Return a name like `name` that no queue has and that PBS takes, with the suffix of a pool too."""
+    stem = re.sub(r"[^A-Za-z0-9_-]", "_", name)
+    stem = stem if stem[0].isascii() and stem[0].isalpha() else f"q{stem}"
+    used = {other.lower() for other in taken}
+    number = 2
+    while True:
+        suffix = f"-{number}"
+        found = stem[: LONGEST_NAME - len(POOL_SUFFIX + suffix)] + suffix
+        if found.lower() not in used:
+            return found
+        number += 1
+
+
+def _placed(
+    training: TrainingSet,
+    layout: Layout,
+    gone: tuple[int, ...],
+    parts: list[tuple[QueueConfig, tuple[int, int]]],
+    origin: int,
+    what: str,
+) -> Candidate:
+    """Put new queues in the place of old ones, and divide the old ones' cores among them by their core-seconds."""
+    at = min(gone)
+    grid = layout.config.grid
+    units = sum(layout.config.queues[i].partition for i in gone) // grid
+    held = [layout.config.queues[i].partition for i in gone]
+    whole = layout.replaced(gone, _with_sizes(parts, [sum(held)] + [0] * (len(parts) - 1)), origin, at)
+    try:
+        jobs = training.period.routed(whole.config, whole.runtimes)
+    except UnroutableError as error:
+        return Candidate(what, None, str(error))
+    new = range(at, at + len(parts))
+    widest = [-(-int(jobs.cores[jobs.queue == i].max(initial=0)) // grid) for i in new]
+    if not all(widest):
+        return Candidate(what, None, f"no job would be in {whole.config.queues[at + widest.index(0)].name}")
+    work = np.array([_work(jobs.cores, jobs.effective_runtime, jobs.queue == i) for i in new])
+    if sum(widest) > units:
+        return Candidate(
+            what, None, f"the widest jobs need {sum(widest) * grid} of its {units * grid} cores side by side"
+        )
+    sizes = apportion(work, units, np.array(widest, dtype=np.int64))
+    done = layout.replaced(gone, _with_sizes(parts, [int(size) * grid for size in sizes]), origin, at)
+    return _checked(training, layout, Candidate(what, done, rule([queue for queue, _ in parts], done.runtimes)))
+
+
+def _with_sizes(
+    parts: list[tuple[QueueConfig, tuple[int, int]]], sizes: list[int]
+) -> list[tuple[QueueConfig, tuple[int, int]]]:
+    return [
+        (queue.model_copy(update={"partition": size}), spans) for (queue, spans), size in zip(parts, sizes, strict=True)
+    ]
+
+
+def _work(cores: NDArray[np.int64], runtime: NDArray[np.int64], mask: NDArray[np.bool_]) -> float:
+    return float((cores[mask] * runtime[mask]).sum())
+
+
+def rule(queues: list[QueueConfig], runtimes: Runtimes | None = None) -> str:
+    """Say in words what the first of these queues takes that the others do not."""
+    first = queues[0]
+    if len(queues) == 1:
+        spans = " to ".join(format_duration(edge) for edge in first.walltime)
+        return f"cores {first.cores[0]} to {first.cores[1]}, walltime {spans}"
+    if first.cores != queues[1].cores:
+        return f"cores <= {first.cores[1]}"
+    if runtimes is None or first.walltime != queues[1].walltime:
+        return f"walltime <= {format_duration(first.walltime[1])}"
+    return "real runtime at half the limit"
+
+
+def mergeable(layout: Layout) -> Iterator[tuple[int, int]]:
+    """Yield the pairs whose ranges of cores and of walltimes touch or overlap and that no split has just parted."""
+    for i, j in combinations(range(len(layout.config.queues)), 2):
+        a, b = layout.config.queues[i], layout.config.queues[j]
+        if a.reservation or b.reservation or (layout.origin[i] and layout.origin[i] == layout.origin[j]):
+            continue
+        near = max(a.cores[0], b.cores[0]) <= min(a.cores[1], b.cores[1]) + 1
+        if near and max(a.walltime[0], b.walltime[0]) <= min(a.walltime[1], b.walltime[1]):
+            yield i, j
+
+
+def merged(training: TrainingSet, layout: Layout, pair: tuple[int, int]) -> Candidate:
+    """Make one queue of two: the name of the busier, both partitions, the looser limits.
+
+    Its priority is the mean weighted by core-seconds; its jobs starve as soon as those of either did.
+    """
+    jobs = training.period.routed(layout.config, layout.runtimes)
+    queues = [layout.config.queues[i] for i in pair]
+    work = [_work(jobs.cores, jobs.effective_runtime, jobs.queue == i) for i in pair]
+    what = " + ".join(queue.name for queue in queues)
+    busier = queues[0] if work[0] >= work[1] else queues[1]
+    weight = work if sum(work) > 0 else [1.0, 1.0]
+    priority = sum(w * queue.priority for w, queue in zip(weight, queues, strict=True)) / sum(weight)
+    starvation = [queue.starvation for queue in queues if queue.starvation is not None]
+    changes: dict[str, object] = {
+        "cores": (min(q.cores[0] for q in queues), max(q.cores[1] for q in queues)),
+        "walltime": (min(q.walltime[0] for q in queues), max(q.walltime[1] for q in queues)),
+        "priority": round(priority, 6),
+        "starvation": min(starvation, default=None),
+    }
+    for limit in LIMITS:
+        values = [getattr(queue, limit) for queue in queues]
+        changes[limit] = None if None in values else max(values)
+    runtimes = [layout.runtimes[i] if layout.runtimes else ANY_RUNTIME for i in pair]
+    spans = (min(low for low, _ in runtimes), max(high for _, high in runtimes))
+    return _placed(training, layout, pair, [(busier.model_copy(update=changes), spans)], 0, what)
+
+
+def _checked(training: TrainingSet, before: Layout, candidate: Candidate) -> Candidate:
+    """Refuse what touches something fixed, shuts a door, or leaves a job without a place."""
+    layout = candidate.layout
+    if layout is None:
+        return candidate
+    fixed = _violations(training, layout) - _violations(training, before)
+    if fixed:
+        return Candidate(candidate.what, None, f"changes {min(fixed)}, which is fixed")
+    shut = uncovered(training.base, layout.config)
+    if shut is not None:
+        return Candidate(candidate.what, None, f"no queue would take {shut[0]} cores for {shut[1]} s")
+    jobs = training.period.routed(layout.config, layout.runtimes)
+    for i, queue in enumerate(layout.config.queues):
+        widest = int(jobs.cores[jobs.queue == i].max(initial=0))
+        for limit in (queue.max_run_cores, queue.max_user_cores, None if queue.reservation else queue.partition):
+            if limit is not None and widest > limit:
+                return Candidate(candidate.what, None, f"a job of {widest} cores could not start in {queue.name}")
+    return candidate
+
+
+def uncovered(base: SiteConfig, other: SiteConfig) -> tuple[int, int] | None:
+    """Return cores and walltime of a job that `base` lets in and `other` does not; None if there is none."""
+    return lost_job(base.queues, other.queues)
+
+
+def _violations(training: TrainingSet, layout: Layout) -> set[str]:
+    return set(fixed_violations(training.base, layout.config, training.period.binding))

@@ -1,0 +1,63 @@
+"""MeanWaits of every queue on every size of its partition: what the exact search adds up."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from parsim.tabulate import waits_by_size
+from qconf.evaluation.period import TrainingSet, cached
+from qconf.parallel import parallel_map
+from qconf.strategies.partitioning.sizes import PartitionSpace
+
+PIECES = 16  # how finely the sizes of one queue are divided among the workers
+
+
+@dataclass(frozen=True, eq=False)
+class WaitTable:
+    """Weighted waits of each queue at each size.
+
+    Attributes
+    ----------
+    cost : tuple of ndarray(float64), shape (total + 1,)
+        For each queue of the room: its part of the weighted mean wait at a size in units; infinite below its widest.
+    """
+
+    cost: tuple[NDArray[np.float64], ...]
+
+    def __call__(self, units: NDArray[np.int64]) -> float:
+        """Return the weighted mean wait of a division, seconds."""
+        return float(sum(column[size] for column, size in zip(self.cost, units, strict=True)))
+
+
+@cached
+def tabulate(training: TrainingSet, space: PartitionSpace, workers: int = 1) -> WaitTable:
+    """Simulate every queue of every epoch alone on every size that could be left to it.
+
+    Reserved jobs, limits and starvation play no part: with them the table is an estimate.
+    """
+    spare = space.total - int(space.widest.sum())
+    tasks, where = [], []
+    for weight, epoch in training.epochs:
+        w = epoch.workload
+        counted = int(np.isin(w.queue, space.queues).sum())
+        for k, q in enumerate(space.queues):
+            own = w.take(w.queue == q)
+            sizes = np.arange(space.widest[k], space.widest[k] + spare + 1)
+            if not len(own):
+                continue
+            for piece in range(PIECES):
+                tasks.append((own, sizes[piece::PIECES] * space.unit, training.base.backfill))
+                where.append((k, sizes[piece::PIECES], weight / counted))
+    cost = [np.full(space.total + 1, np.inf) for _ in space.queues]
+    for k, column in enumerate(cost):
+        column[space.widest[k] :] = 0.0
+    for (k, sizes, scale), (waits, _) in zip(where, parallel_map(workers, _waits, tasks), strict=True):
+        cost[k][sizes] += scale * waits
+    return WaitTable(tuple(cost))
+
+
+def _waits(own: object, sizes: NDArray[np.int64], backfill: bool) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    return waits_by_size(own, sizes, backfill=backfill)  # type: ignore[arg-type]

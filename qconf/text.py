@@ -1,0 +1,191 @@
+"""Texts on their way out: JSON and Markdown, and files that are written whole or not at all."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from qconf.errors import InputError, QconfError
+
+
+def write_whole(path: str | Path, content: str | bytes) -> None:
+    """Write `content` (text as UTF-8) so that no reader ever sees a part of it; make missing folders.
+
+    Raises
+    ------
+    QconfError
+        The folder cannot be made or written.
+    """
+    target = Path(path)
+    data = content.encode() if isinstance(content, str) else content
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+        try:
+            with os.fdopen(handle, "wb") as stream:
+                stream.write(data)
+                stream.flush()
+                os.fsync(stream.fileno())
+            Path(temporary).chmod(_permissions(target))
+            Path(temporary).replace(target)
+        except BaseException:
+            Path(temporary).unlink(missing_ok=True)
+            raise
+        _sync(target.parent)
+    except OSError as error:
+        raise QconfError(f"{target}: cannot be written: {error.strerror or error}") from error
+
+
+@contextmanager
+def all_or_nothing(directory: str | Path) -> Iterator[Path]:
+    """Give a scratch folder; its files move into `directory` at the end, or not if an error is raised.
+
+    It lies in `directory` itself: what is above may be on another file system, or not be ours to write.
+
+    Raises
+    ------
+    QconfError
+        The folder cannot be made or written.
+    """
+    target = Path(directory)
+    made: list[Path] = []
+    try:
+        made += [folder for folder in (target, *target.parents) if not folder.exists()]
+        target.mkdir(parents=True, exist_ok=True)
+        scratch = Path(tempfile.mkdtemp(prefix=".qconf.", dir=target))
+        try:
+            yield scratch
+            _move(scratch, target)
+        finally:
+            shutil.rmtree(scratch, ignore_errors=True)
+    except OSError as error:
+        raise QconfError(f"{target}: cannot be written: {error.strerror or error}") from error
+    finally:
+        for folder in made:
+            with suppress(OSError):
+                folder.rmdir()  # only if nothing is in it
+
+
+def refuse_overwrite(inputs: Iterable[str | Path], targets: Iterable[str | Path], fix: str) -> None:
+    """Refuse to write over what is read; of a folder that is read, over the files in it.
+
+    Raises
+    ------
+    InputError
+        One of `targets` is one of `inputs`; `fix` says what to do.
+    """
+    read = {file.resolve() for path in map(Path, inputs) for file in ([*path.iterdir()] if path.is_dir() else [path])}
+    for target in map(Path, targets):
+        if target.resolve() in read:
+            raise InputError("is an input, and would be overwritten", file=target, fix=fix)
+
+
+def digests(files: Mapping[str, str]) -> dict[str, str]:
+    """Return the SHA-256 of each text, by name."""
+    return {name: hashlib.sha256(text.encode()).hexdigest() for name, text in sorted(files.items())}
+
+
+def changed(directory: Path, known: Mapping[str, str]) -> list[Path]:
+    """List the files of these names whose SHA-256 is no longer the one that is known."""
+    paths = {directory / name: digest for name, digest in known.items()}
+    return [path for path, digest in paths.items() if path.is_file() and _digest(path) != digest]
+
+
+def keep_backup(path: Path) -> Path:
+    """Rename a file to the first name with ``~`` behind it that is free, and return that."""
+    beside = path.with_name(f"{path.name}~")
+    while beside.exists():
+        beside = beside.with_name(f"{beside.name}~")
+    return path.rename(beside)
+
+
+def remove_unchanged(directory: Path, known: Mapping[str, str]) -> None:
+    """Delete the files of these names whose SHA-256 is still the one that is known."""
+    for name, digest in known.items():
+        path = directory / name
+        if path.is_file() and _digest(path) == digest:
+            path.unlink()
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _move(scratch: Path, target: Path) -> None:
+    """Move every file below `scratch` to its place below `target`, when all of them are safe on the disk."""
+    files = sorted(path for path in scratch.rglob("*") if path.is_file())
+    for path in files:
+        with path.open("rb") as stream:
+            os.fsync(stream.fileno())
+    for path in files:
+        place = target / path.relative_to(scratch)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        path.replace(place)
+    for folder in sorted({(target / path.relative_to(scratch)).parent for path in files}):
+        _sync(folder)
+
+
+def _permissions(target: Path) -> int:
+    """Keep those of the file that is replaced, else what the umask leaves."""
+    try:
+        return target.stat().st_mode & 0o777
+    except OSError:
+        mask = os.umask(0)
+        os.umask(mask)
+        return 0o666 & ~mask
+
+
+def _sync(folder: Path) -> None:
+    """Make the rename itself survive a power cut."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def as_json(value: Any) -> str:  # noqa: ANN401 - whatever JSON can hold, and numpy's numbers
+    """Write JSON with sorted keys; what is not finite becomes null, a path its last name."""
+    return json.dumps(_plain(value), indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _plain(value: Any) -> Any:  # noqa: ANN401
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, set | frozenset):
+        return sorted(map(_plain, value), key=str)
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, Path):
+        return value.name
+    if isinstance(value, date):
+        return value.isoformat()
+    return str(value)
+
+
+def markdown_table(titles: Sequence[str], rows: Iterable[Sequence[str]], *, left: int = 1) -> str:
+    """Write a table of which the first `left` columns are texts and the others numbers; no line end follows it.
+
+    >>> print(markdown_table(["", "wait"], [["auto", "1.5"]]))
+    |  | wait |
+    |---|---:|
+    | auto | 1.5 |
+    """
+    rule = ["---"] * left + ["---:"] * (len(titles) - left)
+    lines = [f"| {' | '.join(row)} |" for row in (titles, *rows)]
+    return "\n".join([lines[0], f"|{'|'.join(rule)}|", *lines[1:]])

@@ -1,1 +1,0 @@
-"""Searching: what proposes configurations, asks the simulator, and keeps the best."""

@@ -1,0 +1,1 @@
+"""The papers' tables and other long studies: run from a checkout, not part of the installed package."""

@@ -1,0 +1,135 @@
+"""What the study measures: its walk-forwards, the paper's claims, the settings whose effect is shown."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from qconf.strategies import Options
+from studies.paper.pieces import GENERATED, Piece
+
+CRAY = "cray-xc40.yaml"
+TRACES = (
+    ("KTH SP2", "KTH-SP2-1996-2.1-cln.swf.gz", "kth-sp2.yaml"),
+    ("SDSC SP2", "SDSC-SP2-1998-4.2-cln.swf.gz", "sdsc-sp2.yaml"),
+    ("HPC2N", "HPC2N-2002-2.1-cln.swf.gz", "hpc2n.yaml"),
+)
+QUICK_MONTHS = 4  # of generated months and of each log
+QUICK_SENSITIVITY = 3
+#: Where periods of 30 days begin, days after a log's first submit; and what is done on them.
+BEGINNINGS = (0, 5, 10, 15, 20, 25)
+CHOSEN = ("fcfs-easy", "lxf-easy", "auto")
+#: The expansion factor with a taste for short jobs: one order for every log, nothing tuned.
+FIXED = "(eligible_time + walltime) / max(walltime, 1) ** 1.3"
+#: How the paper carves and fills the pool. Unless told, `qconf` looks at the pool in use and does what PBS can.
+PAPER: dict[str, Any] = {"carve": "partitions", "pool_entry": "either"}
+#: A slack that leaves many divisions, so that what is asked of the surrogates shows.
+WIDE = 0.8
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What the paper says of a strategy beside another, per cent; plus is more.
+
+    Attributes
+    ----------
+    strategy, reference, metric : str
+    average, best : float or None
+        As published; None where nothing is said.
+    without : tuple of str
+        Months left out.
+    text : str
+        Published in other words than a number.
+    """
+
+    strategy: str
+    reference: str
+    metric: str
+    average: float | None = None
+    best: float | None = None
+    without: tuple[str, ...] = ()
+    text: str = ""
+
+
+#: Kondameedi and Vadhiyar, CCGrid 2017, section VII.
+CLAIMS = (
+    Claim("dp-nlp", "pp", "mean_wait", -12, -26),
+    Claim("dp-nlp", "static", "mean_wait", -16, -44, without=("2016-01",)),
+    Claim("dqr", "dp-nlp", "mean_wait", -12, -59),
+    Claim("dqr", "static", "mean_wait", -24),
+    Claim("hybrid", "static", "mean_wait", -46, -74),
+    Claim("hybrid", "shared", "mean_wait", -55, -83),
+    Claim("dp-nlp", "mqb", "mean_wait", -50),
+    Claim("hybrid", "static", "mean_bounded_slowdown", -39),
+    Claim("hybrid", "shared", "mean_bounded_slowdown", -35),
+    Claim("hybrid", "static", "utilization_window", 12),
+    Claim("hybrid", "dqr", "utilization_window", text="+3 to +4"),
+    Claim("hybrid", "mqb", "utilization_window", text="up to +8"),
+)
+
+
+def generated(options: Options, *, quick: bool) -> Piece:
+    """Every strategy on the generated months."""
+    months = QUICK_MONTHS if quick else None
+    return Piece("generated", GENERATED, CRAY, months, options=options, what="Generated months")
+
+
+def logs(options: Options, *, quick: bool) -> list[Piece]:
+    """Every strategy on the public logs."""
+    return [
+        Piece(config.removesuffix(".yaml"), name, config, QUICK_MONTHS if quick else None, options=options, what=title)
+        for title, name, config in TRACES
+    ]
+
+
+def cuts(options: Options, *, quick: bool) -> list[Piece]:
+    """`auto` and one fixed order on the public logs, cut into periods elsewhere."""
+    ways = [("month", 0), *(("30d", begin) for begin in BEGINNINGS[: 1 if quick else None])]
+    periods = QUICK_MONTHS if quick else None
+    found = []
+    for title, source, config in TRACES:
+        for period, begin in ways:
+            name = f"{config.removesuffix('.yaml')}-{period}-{begin}"
+            piece = Piece(name, source, config, periods, CHOSEN, options, title, period, begin)
+            found += [piece, replace(piece, name=f"{name}-fixed", strategies=("current",), formula=FIXED)]
+    return found
+
+
+def sensitivity(options: Options, *, quick: bool) -> list[Piece]:
+    """dp-nlp and hybrid on generated months, one setting changed at a time."""
+    changes: list[tuple[str, dict[str, object]]] = [("as it is", {})]
+    changes += [(f"chunkSize {chunk} cores", {"chunk": chunk}) for chunk in (240, 1200)]
+    changes += [(f"degPercent {100 * part:.0f} %", {"degradation": part}) for part in (0.1, 1.0)]
+    changes += [(f"tau by {name}", {"reference": name}) for name in ("idqueue", "large")]
+    changes += [("tau_util 0.8", {"tau_util": 0.8})]
+    changes += [("split on what jobs ran, not on walltime", {"split_on": "runtime"})]
+    changes += [("dqr visits queues at random", {"order": "random"})]
+    changes += [
+        ("carving judged with the pool in use", {"carve": "live"}),
+        ("a job enters the pool for good, as PBS can", {"pool_entry": "move"}),
+        ("both, as `qconf` does unless told", {"carve": "live", "pool_entry": "move"}),
+        ("a job may have cores of partition and pool", {"pool_placement": "combined"}),
+    ]
+    changes += [("slack 0", {"slack": 0.0})]
+    for slack in (Options.slack, WIDE):
+        at = "" if slack == Options.slack else f"slack {slack:g}, "
+        changes += [(f"slack {slack:g}", {"slack": slack})] if at else []
+        changes += [(f"{at}{samples} samples", {"slack": slack, "samples": samples}) for samples in (30, 300)]
+        changes += [(f"{at}degree {degree}", {"slack": slack, "degree": degree}) for degree in (1, 2, 3)]
+        changes += [
+            (f"{at}{what}", {"slack": slack, "weights": weights})
+            for what, weights in (("weights 1, 1, 1", (1.0, 1.0, 1.0)), ("one epoch", (1.0,)))
+        ]
+    months = QUICK_SENSITIVITY if quick else None
+    return [
+        Piece(
+            f"sensitivity-{i}",
+            GENERATED,
+            CRAY,
+            months,
+            ("dp-nlp", "dqr", "hybrid"),
+            replace(options, **change),  # type: ignore[arg-type]
+            what,
+        )
+        for i, (what, change) in enumerate(changes)
+    ]

@@ -1,0 +1,279 @@
+"""CarvingSequence-forward: causality, warm-up, averages, falling back, the same answer whatever the workers."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from parsim import metrics, simulate
+from parsim.planning import plan
+from qconf.backtest import AVERAGED, FoldResult, averages, backtest, compare, join
+from qconf.config import dump, parse
+from qconf.errors import InputError
+from qconf.history import clean, read
+from qconf.recommend.checkpoint import Checkpoint
+from qconf.report.backtest import mark, sentences
+from qconf.strategies import Options
+from tests.qconf import walking
+
+LEARNING = ("pp", "dp-nlp", "dqr", "hybrid", "exact")
+QUICK = Options(samples=20)
+
+
+def said(found, period):
+    return {
+        verdict.strategy: (dump(verdict.config), json.dumps(verdict.decisions), verdict.instead)
+        for verdict in found.results
+        if verdict.period == period
+    }
+
+
+def walked(history, **settings):
+    settings = {"strategies": ("lxf-easy", "pp"), "period": "10d", "options": QUICK} | settings
+    return backtest(history, walking.site(), **settings)
+
+
+@pytest.fixture(scope="module")
+def history(tmp_path_factory):
+    return walking.history(tmp_path_factory.mktemp("log"))
+
+
+@pytest.fixture(scope="module")
+def found(history):
+    return walked(history)
+
+
+def test_nothing_of_a_judged_period_reaches_the_tuning(tmp_path, history):
+    before = walked(history, strategies=(*LEARNING, "auto"))
+    jobs = walking.table()
+    later = walking.table(seed=99)
+    boundary = walking.EPOCH + 20 * walking.DAY
+    later["user"] = "a-new-one"
+    later["cores"] = later["cores"].clip(upper=3)
+    changed = walking.pd.concat([jobs[jobs["submit"] < boundary], later[later["submit"] >= boundary].iloc[:120]])
+    after = walked(walking.history(tmp_path, changed), strategies=(*LEARNING, "auto"))
+    last = before.folds[-1].label
+    assert said(before, last) == said(after, last)
+    assert before.results[-1].summary.overall != after.results[-1].summary.overall
+
+
+def test_a_proposal_of_these_depends_on_the_period_before_alone(tmp_path, history):
+    before = walked(history, strategies=LEARNING)
+    jobs = walking.table()
+    boundary = walking.EPOCH + 10 * walking.DAY
+    other = walking.table(seed=5)
+    other["runtime"] = other["runtime"].where(other["cores"] <= 8, other["runtime"] // 3 + 1)
+    changed = walking.pd.concat([other[other["submit"] < boundary], jobs[jobs["submit"] >= boundary]])
+    after = walked(walking.history(tmp_path, changed), strategies=LEARNING)
+    last = before.folds[-1].label
+    old, new = said(before, last), said(after, last)
+    assert old.pop("static") != new.pop("static")  # it learned from the first period
+    assert old == new
+
+
+def test_auto_knows_of_every_period_before(history, monkeypatch):
+    monkeypatch.setattr("qconf.strategies.auto.search.LEAST_SKILL", -np.inf)
+    found = walked(history, strategies=("auto",), period="6d", fewest=20)
+    orders = [verdict.decisions[0] for verdict in found.results if verdict.strategy == "auto"]
+    assert len(orders) > 2
+    assert [each.get("months") for each in orders] == [None, *range(2, len(orders) + 1)]
+
+
+def test_static_learns_once_and_pp_each_time(found):
+    partitions = {
+        (verdict.period, verdict.strategy): [queue.partition for queue in verdict.config.queues]
+        for verdict in found.results
+    }
+    first, last = (fold.label for fold in found.folds)
+    assert partitions[first, "static"] == partitions[last, "static"] == partitions[first, "pp"]
+    assert partitions[last, "pp"] != partitions[last, "static"]
+
+
+def test_judges_the_period_after_three_days_that_are_not_counted(history, found):
+    fold = found.folds[-1]
+    around = history.between(fold.start - 3 * walking.DAY, fold.end).workload(walking.site())
+    system = walking.site().replace(queues=tuple(q.model_copy(update={"priority": 1.0}) for q in walking.site().queues))
+    schedule = simulate(around, system.system())
+    counted = around.submit >= fold.start
+    wanted = metrics.summary(around, schedule, system.system(), counted=counted)
+    got = next(v.summary for v in found.results if v.period == fold.label and v.strategy == "fcfs-easy")
+    np.testing.assert_equal(got.overall, wanted.overall)
+    assert got["jobs"] == fold.jobs == counted.sum()
+    assert fold.warmup_jobs == len(around) - fold.jobs > 0
+    cold = walked(history, warmup_days=0)
+    assert {s.warmup_jobs for s in cold.folds} == {0}
+    assert [v.summary["mean_wait"] for v in cold.results] != [v.summary["mean_wait"] for v in found.results]
+
+
+def test_averages_are_ratios_of_means_and_means_of_reductions(found):
+    waits = {
+        name: np.array([v.summary["mean_wait"] for v in found.results if v.strategy == name])
+        for name in found.strategies
+    }
+    for average in found.averages:
+        mine = waits[average.strategy]
+        assert average.means["mean_wait"] == pytest.approx(mine.mean())
+        for name, beside in average.against.items():
+            assert beside.ratios["mean_wait"] == pytest.approx(mine.mean() / waits[name].mean())
+            reductions = 1 - mine / waits[name]
+            assert beside.reduction == pytest.approx(reductions.mean())
+            assert beside.best[1] == pytest.approx(reductions.max())
+            assert beside.worst == (found.folds[int(np.argmin(reductions))].label, pytest.approx(reductions.min()))
+            assert beside.worse == np.mean(mine > waits[name])
+    first, last = (fold.label for fold in found.folds)
+    without = averages([v for v in found.results if v.period != first], "mean-wait")
+    assert {average.periods for average in without} == {1}
+    assert without[0].means["mean_wait"] == waits["fcfs-easy"][-1]
+    assert without[0].against["shared"].best[0] == last
+
+
+def test_beside_a_reference_that_never_waits_any_wait_is_twice_as_long():
+    waits = {"fcfs-easy": 0.0, "pp": 5.0, "lxf-easy": 0.0}
+    results = [
+        FoldResult("2016-01", name, metrics.Summary(dict.fromkeys(AVERAGED, wait), {}), walking.site())
+        for name, wait in waits.items()
+    ]
+    ratios = [each.against["fcfs-easy"].ratios["mean_wait"] for each in averages(results, "mean-wait")]
+    assert ratios == [1.0, 2.0, 1.0]
+
+
+@pytest.mark.parametrize("objective", ["bounded-slowdown", "mixed"])
+def test_reductions_are_of_the_objective(history, found, objective):
+    other = walked(history, options=replace(QUICK, objective=objective))
+    assert [v.summary.overall for v in other.results] == [v.summary.overall for v in found.results]
+    name, easy = (next(a for a in other.averages if a.strategy == s) for s in ("lxf-easy", "fcfs-easy"))
+    table = {(v.period, v.strategy): v.summary for v in found.results}
+    parts = []
+    for fold in found.folds:
+        mine, theirs = table[fold.label, name.strategy], table[fold.label, easy.strategy]
+        slowdown = mine["mean_bounded_slowdown"] / theirs["mean_bounded_slowdown"]
+        wait = mine["mean_wait"] / theirs["mean_wait"]
+        parts.append(1 - (slowdown if objective == "bounded-slowdown" else (slowdown + wait) / 2))
+    assert name.against["fcfs-easy"].reduction == pytest.approx(np.mean(parts))
+
+
+def test_the_same_whatever_the_number_of_workers(history):
+    one, two = (
+        walked(history, strategies=("dqr", "exact"), options=Options(samples=20, workers=workers)) for workers in (1, 2)
+    )
+    assert [replace(v, seconds=0) for v in one.results] == [replace(v, seconds=0) for v in two.results]
+
+
+def test_planning_disciplines_may_be_named(history):
+    found = walked(history, strategies=("planned-sjf", "dynp"))
+    fold = found.folds[0]
+    around = history.between(fold.start - 3 * walking.DAY, fold.end).workload(walking.site())
+    schedule = plan(around, 48, "dynp").schedule
+    got = next(v for v in found.results if v.period == fold.label and v.strategy == "dynp")
+    assert got.summary["mean_wait"] == schedule.wait[around.submit >= fold.start].mean()
+    assert got.not_exportable
+    assert not next(v for v in found.results if v.strategy == "shared").not_exportable
+
+
+def test_what_changes_something_fixed_is_marked_and_said(tmp_path, history):
+    base = walking.site().replace(fixed=("mode", "queues.wide.priority"))
+    found = backtest(history, base, period="10d", strategies=("current", "pp", "planned-sjf"), options=QUICK)
+    fixed = {v.strategy: v.fixed for v in found.results}
+    assert fixed == {
+        "current": (),
+        "shared": (),
+        "pp": ("mode",),
+        "static": ("mode",),
+        **dict.fromkeys(("fcfs-easy", "planned-sjf"), ("queues.wide.priority",)),
+    }
+    marks = {average.strategy: mark(found, average) for average in found.averages}
+    assert marks["current"] == "current"
+    assert (marks["pp"], marks["fcfs-easy"], marks["planned-sjf"]) == ("pp#", "fcfs-easy#", "planned-sjf*#")
+    said = [text for text in sentences(found) if text.startswith("#")]
+    assert said == [
+        "# fcfs-easy, planned-sjf change what is fixed, and may not be recommended: queues.wide.priority",
+        "# pp, static change what is fixed, and may not be recommended: mode",
+    ]
+    free = backtest(history, walking.site(), period="10d", strategies=("pp",), options=QUICK)
+    assert not any("#" in text for text in [*sentences(free), *(mark(free, each) for each in free.averages)])
+
+
+def test_a_strategy_without_an_answer_falls_back_and_says_so(tmp_path):
+    crowded = parse(walking.CONFIG.replace("cores: 48", "cores: 20"), "crowded.yaml")  # 8 + 8 + 16 do not fit
+    history = walking.history(tmp_path, config=crowded)
+    found = backtest(history, crowded, period="10d", strategies=("pp", "current"), options=QUICK)
+    rows = {(v.period, v.strategy): v for v in found.results}
+    for fold in found.folds:
+        assert rows[fold.label, "pp"].instead
+        assert rows[fold.label, "pp"].config == crowded
+        assert rows[fold.label, "pp"].summary == rows[fold.label, "current"].summary
+    assert {a.strategy: a.fell_back for a in found.averages} == {
+        **dict.fromkeys(("current", "fcfs-easy", "shared"), 0),
+        **dict.fromkeys(("pp", "static"), 2),
+    }
+    assert any(note.startswith("pp: the current configuration instead in") for note in found.notes)
+
+
+def test_periods_with_too_few_jobs_are_left_out_and_said(tmp_path):
+    jobs = walking.table(periods=4)
+    middle = jobs["submit"].between(walking.EPOCH + 10 * walking.DAY, walking.EPOCH + 20 * walking.DAY - 1)
+    thin = walking.pd.concat([jobs[~middle], jobs[middle].iloc[:50]])
+    found = walked(walking.history(tmp_path, thin))
+    assert found.skipped == [("2016-01-11", "50 jobs, at least 100 are needed")]
+    assert [(fold.learned, fold.label) for fold in found.folds] == [
+        ("2016-01-01", "2016-01-21"),
+        ("2016-01-21", "2016-01-31"),
+    ]
+
+
+def test_finished_proposals_are_not_made_again(history, tmp_path, monkeypatch):
+    checkpoint = Checkpoint(tmp_path, {"a": 1}, resume=True)
+    before = walked(history, strategies=LEARNING, store=checkpoint)
+
+    def refuse(name, *_):
+        raise AssertionError(name)
+
+    monkeypatch.setattr("qconf.strategies.propose", refuse)
+    after = walked(history, strategies=LEARNING, store=Checkpoint(tmp_path, {"a": 1}, resume=True))
+    assert [said(before, s.label) for s in before.folds] == [said(after, s.label) for s in after.folds]
+    assert before.averages == after.averages
+
+
+def test_refuses_what_cannot_be_done(history):
+    with pytest.raises(InputError, match="magic"):
+        walked(history, strategies=("magic",))
+    with pytest.raises(InputError, match="wait"):
+        walked(history, options=replace(QUICK, objective="wait"))
+    with pytest.raises(InputError, match="1 of 1 periods"):
+        walked(history, period="400d")
+    with pytest.raises(InputError, match="fortnight"):
+        walked(history, period="fortnight")
+
+
+def test_compare_is_a_walk_of_one_step(tmp_path, history):
+    folders = [tmp_path / name for name in ("one", "two")]
+    for folder in folders:
+        folder.mkdir()
+    one = walking.history(folders[0], walking.table(periods=1))
+    two = walking.history(folders[1], walking.table(periods=1, first=1))
+    found = compare(one, two, walking.site(), strategies=("pp", "exact"), options=QUICK)
+    whole = backtest(history, walking.site(), period="10d", strategies=("pp", "exact"), options=QUICK)
+    first = whole.folds[0].label
+    assert [v.summary.overall for v in found.results] == [v.summary.overall for v in whole.results if v.period == first]
+    assert said(found, "next") == said(whole, first)
+
+
+def test_join_counts_from_one_epoch(tmp_path):
+    one = walking.history(tmp_path, walking.table(periods=1))
+    later = clean(read([walking.write(tmp_path / "b.csv", walking.table(periods=1, first=1))]), walking.site())
+    later = replace(later, jobs=later.jobs.assign(start=later.jobs["submit"] + 60, end=-1))
+    sooner = {name: later.jobs[name] - 1000 for name in ("submit", "start")}
+    moved = replace(later, jobs=later.jobs.assign(**sooner), epoch=later.epoch + 1000)
+    both, same = join(one, moved), join(one, later)
+    walking.pd.testing.assert_frame_equal(both.jobs, same.jobs)
+    assert (both.jobs["end"] == -1).all()  # unknown
+    assert both.jobs["row"].tolist() == list(range(both.read))
+    assert both.read == one.read + later.read
+    assert len(both.sources) == 2
+    with pytest.raises(InputError, match="begins at"):
+        join(later, one)
+    with pytest.raises(InputError, match="begins at"):
+        join(one, one)

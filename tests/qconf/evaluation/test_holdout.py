@@ -1,0 +1,240 @@
+import numpy as np
+import pytest
+
+from qconf.evaluation.feasibility import fixed_violations, never_start
+from qconf.evaluation.guard_rails import GuardRails, GuardValues
+from qconf.evaluation.holdout import Holdout
+from qconf.strategies import Proposal, propose
+from qconf.strategies.fcfs_easy import undistinguished
+from tests.qconf.small import DAY, LONG, SHORT, WIDE, period, site, three, two
+
+
+def test(jobs=600, base=None):
+    here = period(base or two(), jobs=jobs, span=9 * DAY)
+    return Holdout.of(here, 6 * DAY, 9 * DAY, 2 * DAY)
+
+
+def test_the_warm_up_fills_the_machine_and_is_not_counted():
+    here = test()
+    submit = here.month.workload.submit
+    assert submit.min() >= 4 * DAY
+    assert (here.counted == (submit >= 6 * DAY)).all()
+    summary = here.run(Proposal(here.month.base))
+    schedule = here.month.simulate(here.month.base)
+    assert summary["mean_wait"] == pytest.approx(schedule.wait[here.counted].mean())
+
+
+def test_a_draw_has_judged_days_at_other_places():
+    here = test()
+    drawn = here.resampled(np.random.default_rng(7))
+    assert (drawn.start, drawn.end, drawn.warmup, drawn.days) == (6 * DAY, 9 * DAY, 2 * DAY, 3)
+    submit = drawn.month.workload.submit
+    assert (np.diff(submit) >= 0).all()
+    assert submit.min() >= 4 * DAY
+    assert submit.max() < 9 * DAY
+    assert drawn.counted.sum() == (submit >= 6 * DAY).sum() < len(submit)
+
+    def of(period, day):
+        w = period.workload
+        rows = w.submit // DAY == day
+        return [column[rows].tolist() for column in (w.submit - day * DAY, w.cores, w.runtime, w.walltime, w.queue)]
+
+    judged = [of(here.period, day) for day in (6, 7, 8)]
+    found = [judged.index(of(drawn.period, day)) for day in range(4, 9)]  # raises where a day is none of them
+    assert len(set(found)) > 1
+    assert (here.resampled(np.random.default_rng(7)).month.workload.submit == submit).all()
+
+
+def test_days_that_are_not_whole_are_not_drawn():
+    here = Holdout.of(period(two(), jobs=600, span=9 * DAY), 6 * DAY, 8 * DAY + DAY // 2, DAY // 3)
+    drawn = here.resampled(np.random.default_rng(1))
+    assert (here.days, drawn.end, drawn.warmup) == (2, 8 * DAY, 0)
+    assert drawn.counted.all()
+
+
+def summaries():
+    here = test()
+    good = here.run(Proposal(here.month.base.with_partitions([16, 48])))
+    bad = here.run(Proposal(here.month.base.with_partitions([48, 16])))
+    return good, bad
+
+
+def broken(guards, before, after):
+    return list(guards.broken(GuardValues.of(before), GuardValues.of(after), 30).values())
+
+
+def test_guards_name_what_gets_worse():
+    good, bad = summaries()
+    said = broken(GuardRails(), good, bad)
+    assert any(line.startswith("95 % wait of queue long grows") for line in said)
+    assert any(line.startswith("longest wait grows") for line in said)
+    assert not broken(GuardRails(), good, good)
+    assert not broken(GuardRails(factor=1e9, utilization=1), good, bad)
+
+
+def test_guards_forgive_what_is_short():
+    good, bad = summaries()
+    assert not broken(GuardRails(factor=1, grace=10**9, utilization=1), good, bad)
+
+
+def test_guards_look_at_the_use_of_the_machine():
+    good, bad = summaries()
+    (said,) = broken(GuardRails(factor=1e9, utilization=-1), good, bad)
+    assert said.startswith("utilization falls from")
+
+
+@pytest.mark.parametrize(("days", "fall", "harm"), [(30, 0.006, True), (30, 0.004, False), (10, 0.014, False)])
+@pytest.mark.parametrize("factor", [1, 3])
+def test_use_may_fall_by_half_a_point_in_a_month(days, fall, harm, factor):
+    """And by as much work in fewer days; more days make no room for more."""
+    before, after = GuardValues({}, 0.0, 0.8), GuardValues({}, 0.0, 0.8 - fall)
+    assert bool(GuardRails().broken(before, after, days)) is harm
+    assert bool(GuardRails().broken(before, after, days * factor)) is (harm or (days == 10 and factor == 3))
+
+
+def test_a_change_of_what_is_fixed_is_found():
+    base = two(fixed=("queues.long", "order", "queues.*.max_user_run"))
+    long_only = base.queues[1].model_copy(update={"priority": 3.0})
+    assert fixed_violations(base, base) == []
+    assert fixed_violations(base, base.with_partitions([20, 44])) == ["queues.long.partition"]
+    assert fixed_violations(base, base.replace(order="lxf")) == ["order"]
+    assert fixed_violations(base, base.replace(queues=(base.queues[0], long_only))) == ["queues.long.priority"]
+
+
+def test_a_fixed_wait_before_reservations_stays_and_counts_where_it_did():
+    base = two(mode="shared", reserve_after=7200, fixed=("reserve_after",))
+    assert fixed_violations(base, base.replace(reserve_after=3600)) == ["reserve_after"]
+    divided = base.with_partitions([40, 24])
+    assert (divided.reserve_after, divided.reservation_delay) == (7200, 0)
+    assert fixed_violations(base, divided) == ["reserve_after"]
+    assert fixed_violations(base, base.replace(backfill=False)) == ["reserve_after"]
+    assert fixed_violations(divided, base) == []
+    assert propose("shared", period(divided)).config.reserve_after == 7200
+    free = base.replace(fixed=())
+    assert free.with_partitions([40, 24]).reserve_after == 0
+    dormant = two(reserve_after=7200)
+    assert propose("shared", period(dormant)).config.reserve_after == 0
+    assert propose("shared", period(free)).config.reserve_after == 7200
+    assert propose("fcfs-easy", period(free)).config.reserve_after == 0
+
+
+def test_what_no_longer_counts_is_changed():
+    pool = {"cores": 16, "threshold": 0.25}
+    pooled = site(SHORT, {**LONG, "partition": 24}, mode="hybrid", pool=pool, fixed=("pool.threshold", "*.cores"))
+    assert fixed_violations(pooled, pooled) == []
+    assert "pool.threshold" in fixed_violations(pooled, pooled.replace(pool={**pool, "threshold": 0.5}))
+    alone = pooled.with_partitions([24, 40])
+    assert {"pool.cores", "pool.threshold"} <= set(fixed_violations(pooled, alone))
+    sized = two(fixed=("queues.long.partition",))
+    assert fixed_violations(sized, sized.replace(mode="shared")) == ["queues.long.partition"]
+    ranked = two(mode="shared", fixed=("queues.*.priority",))
+    formula = "eligible_time / max(walltime, 1)"
+    assert fixed_violations(ranked, ranked.replace(order=formula)) == ["queues.short.priority", "queues.long.priority"]
+    assert fixed_violations(ranked, ranked.replace(order=f"queue_priority * {formula}")) == []
+    twin = ranked.with_queues([ranked.queues[0], ranked.queues[1].model_copy(update={"name": "other"})])
+    assert fixed_violations(ranked, twin.replace(order=formula)) == ["queues.short.priority", "queues.long.priority"]
+    reserved = three(fixed=("queues.wide",))
+    assert fixed_violations(reserved, reserved.replace(order=formula)) == []  # goes by submission in any order
+    shared = reserved.replace(mode="shared")
+    assert fixed_violations(shared, shared.replace(order=formula)) == [
+        "queues.wide.priority"
+    ]  # where it has no list of its own
+    half = two(fixed=("pool.threshold",)).replace(
+        mode="hybrid", queues=[queue.model_copy(update={"partition": 24}) for queue in two().queues],
+        pool={"cores": 16, "reference": "long"},
+    )  # fmt: skip
+    assert fixed_violations(half, half.replace(pool={"cores": 16, "threshold": half.threshold})) == []
+    assert fixed_violations(half, half.replace(pool={"cores": 16, "threshold": 77.0})) == ["pool.threshold"]
+
+
+def test_a_queue_that_is_gone_keeps_what_its_heirs_have():
+    base = two(fixed=("queues.*.max_user_run",))
+    both = base.queues[1].model_copy(update={"partition": 64})
+    assert fixed_violations(base, base.with_queues([both])) == []
+    limited = both.model_copy(update={"max_user_run": 2})
+    assert set(fixed_violations(base, base.with_queues([limited]))) == {
+        "queues.short.max_user_run",
+        "queues.long.max_user_run",
+    }
+    named = two(fixed=("queues.short",))
+    assert "queues.short.name" in fixed_violations(named, named.with_queues([both]))
+
+
+def test_a_second_queue_counts_a_fixed_limit_of_its_own():
+    base = site({**SHORT, "partition": 0, "max_user_run": 3}, mode="shared", fixed=("queues.*.max_user_run",))
+    (short,) = base.queues
+    parts = [
+        short.model_copy(update={"name": name, "walltime": span})
+        for name, span in (("short", (0, 3600)), ("longer", (3600, 7200)))
+    ]
+    assert fixed_violations(base, base.with_queues(parts)) == ["queues.short.max_user_run"]
+    other = {**LONG, "partition": 0, "cores": (1, 16)}
+    mixed = site({**SHORT, "partition": 0, "max_run": 5}, other, mode="shared", fixed=("queues.*.max_run",))
+    halves = [mixed.queues[1].model_copy(update={"name": "long", "walltime": (18000, 36000)})]
+    halves += [mixed.queues[1].model_copy(update={"name": "new", "walltime": (0, 18000)})]
+    assert fixed_violations(mixed, mixed.with_queues([mixed.queues[0], *halves])) == []  # long took these jobs before
+    free = base.with_queues([short.model_copy(update={"max_user_run": None})])
+    assert (
+        fixed_violations(free, free.with_queues([part.model_copy(update={"max_user_run": None}) for part in parts]))
+        == []
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "reach"),
+    [
+        ({"mode": "partitioned", "partitions": (24, 40)}, None),
+        ({"mode": "partitioned", "partitions": (50, 14)}, 14),
+        ({"mode": "hybrid", "partitions": (20, 20), "pool": {"cores": 24}}, None),
+        ({"mode": "hybrid", "partitions": (44, 10), "pool": {"cores": 10}}, 10),
+        ({"mode": "hybrid", "partitions": (44, 10), "pool": {"cores": 10, "placement": "combined"}}, None),
+        ({"mode": "shared", "max_run_cores": 16}, None),
+        ({"mode": "shared", "max_run_cores": 15}, 15),
+        ({"mode": "shared", "max_user_cores": 12}, 12),
+    ],
+)
+def test_jobs_that_would_never_start_are_found(changes, reach):
+    base = site({**SHORT, "partition": 0}, {**LONG, "partition": 0}, {**WIDE, "partition": 0}, mode="shared")
+    sizes = changes.get("partitions", (0, 0))
+    limits = {name: value for name, value in changes.items() if name.startswith("max")}
+    short, long, wide = base.queues
+    other = base.replace(
+        mode=changes["mode"],
+        queues=(
+            short.model_copy(update={"partition": sizes[0]}),
+            long.model_copy(update={"partition": sizes[1], **limits}),
+            wide,  # has reservations
+        ),
+        pool=changes.get("pool"),
+    )
+    expected = [] if reach is None else [f"jobs of long wider than {reach} cores would never start"]
+    assert never_start(base, other) == expected
+    assert never_start(other, other) == []  # who never started before is not never_start by what comes
+
+
+def test_a_job_that_stays_in_its_queue_is_not_measured_by_what_another_queue_runs():
+    wide = {"cores": (1, 64)}
+    base = site({**SHORT, **wide, "partition": 24}, {**LONG, **wide, "walltime": (0, 36000), "partition": 40})
+    assert never_start(base, base) == []
+    assert never_start(base, base.with_partitions([25, 39])) == ["jobs of long wider than 39 cores would never start"]
+    (merged,) = (base.queues[1].model_copy(update={"partition": 64, "max_run_cores": 30}),)
+    assert never_start(base, base.with_queues([merged])) == ["jobs of long wider than 30 cores would never start"]
+
+
+def test_queues_of_the_base_are_what_is_summed_up():
+    here = test(base=three())
+    other = undistinguished(here.month.base, "lxf")
+    other = other.with_queues([queue.model_copy(update={"name": f"new-{queue.name}"}) for queue in other.queues[::-1]])
+    summary = here.run(Proposal(other))
+    wait, queue = here.month.simulate(other).wait[here.counted], here.month.workload.queue[here.counted]
+    expected = {name: wait[queue == i].mean() for i, name in enumerate(("short", "long", "wide"))}
+    assert {name: values["mean_wait"] for name, values in summary.queues.items()} == pytest.approx(expected)
+
+
+def test_a_month_of_other_queues_is_judged_by_the_base():
+    here = test()
+    base = here.month.base
+    one = base.with_queues([base.queues[1].model_copy(update={"partition": 64})])
+    summary = here.run(Proposal(one))
+    assert set(summary.queues) == {"short", "long"}
+    assert np.isfinite(summary["mean_wait"])

@@ -1,0 +1,412 @@
+"""The verdict: CHANGE where something is clearly better, KEEP where the base is best or too little is known."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from qconf.evaluation.bootstrap import BootstrapResult
+from qconf.evaluation.guard_rails import GuardValues
+from qconf.evaluation.holdout import Holdout
+from qconf.history import History
+from qconf.recommend import GuardRails, recommend
+from qconf.recommend.decide import decide
+from qconf.strategies import Options, Proposal, propose
+from qconf.strategies.partitioning.sizes import NotApplicableError
+from tests.qconf.report import small
+from tests.qconf.small import DAY, LONG, SHORT, month, site, three, two
+
+FEW = Options(samples=20)
+
+
+def history(base, **about):
+    """The jobs of a small month as a cleaned history."""
+    w = month(base, **about).workload
+    n = len(w)
+    jobs = pd.DataFrame(
+        {
+            "job_id": [str(i) for i in range(n)],
+            "submit": w.submit,
+            "runtime": w.runtime,
+            "walltime": w.walltime,
+            "cores": w.cores,
+            "queue": [base.names[q] for q in w.queue],
+            "user": [f"u{u}" for u in w.user],
+            "start": np.full(n, -1),
+            "end": np.full(n, -1),
+            "state": [""] * n,
+            "row": np.arange(n),
+        }
+    )
+    return History(jobs=jobs, dropped=pd.DataFrame({"reason": []}), changed={}, read=n)
+
+
+def answer(base, strategies=("pp", "dp-nlp"), guards=None, least_gain=0.02, **about):
+    return recommend(
+        history(base, **about), base, strategies=strategies, options=FEW, guards=guards, least_gain=least_gain
+    )
+
+
+STARVED = site(
+    {**SHORT, "partition": 48}, {**LONG, "partition": 16}
+)  # nine tenths of the work on a quarter of the cores
+
+
+def test_change_where_something_is_clearly_better():
+    found = answer(STARVED, jobs=600)
+    assert found.verdict == "CHANGE"
+    row = next(row for row in found.rows if row.name == found.winner)
+    assert not row.ineligible
+    assert row.gain > 0
+    assert row.bootstrap.low > 0
+    assert found.config == row.config
+    able = {r.name: r.bootstrap.expected for r in found.rows if r.bootstrap is not None and not r.ineligible}
+    equals = [name for name, expected in able.items() if expected > max(able.values()) - 0.01]
+    assert found.winner == equals[0]
+    assert found.winner in found.reason
+
+
+def test_keep_where_the_base_is_the_best():
+    base = two(mode="shared")  # one list for all, that every partition can only lose against
+    found = answer(base, jobs=600)
+    assert (found.verdict, found.winner) == ("KEEP", "current")
+    assert found.config == base
+    assert "Keep what you have." in found.reason
+
+
+def test_three_days_before_what_is_judged_fill_the_machine(monkeypatch):
+    given = []
+    real = Holdout.of
+
+    def spy(here, start, end, warmup=0):
+        given.append((end - start, warmup))
+        return real(here, start, end, warmup)
+
+    monkeypatch.setattr(Holdout, "of", spy)
+    answer(STARVED, ("pp",), jobs=300)
+    assert [warmup for _, warmup in given] == [3 * DAY, 3 * DAY, 0]  # two parts that are judged, and the whole
+
+
+def test_the_objective_is_that_of_the_options():
+    past = history(STARVED, jobs=300)
+    asked = replace(FEW, objective="bounded-slowdown")
+    assert recommend(past, STARVED, strategies=(), options=asked).objective == "bounded-slowdown"
+    assert recommend(past, STARVED, strategies=(), options=FEW).objective == "mean-wait"
+
+
+def test_what_would_leave_jobs_waiting_for_ever_is_not_recommended():
+    base = site({**SHORT, "cores": (1, 64), "partition": 0}, {**LONG, "partition": 0}, mode="shared", order="ljf")
+    jobs = history(site({**SHORT, "partition": 0}, {**LONG, "partition": 0}, mode="shared"), jobs=600)
+    found = recommend(jobs, base, strategies=("pp",), options=FEW)
+    row = next(row for row in found.rows if row.name == "pp")
+    assert "jobs of short wider than" in row.ineligible
+    assert "would never start" in row.ineligible
+
+
+def test_what_the_batch_system_refuses_may_not_be_recommended_unless_the_base_is_refused_too():
+    def asked(refused):
+        found = recommend(history(STARVED, jobs=600), STARVED, strategies=("pp",), options=FEW, refused=refused)
+        return found.winner, {row.name for row in found.rows if row.ineligible == "PBS cannot be told: no lists"}
+
+    winner, ineligible = asked(lambda config: "no lists" if config.mode == "shared" else "")
+    assert ineligible == {"fcfs-easy", "lxf-easy", "shared"}
+    assert winner not in ineligible
+    shared, (winner, ineligible) = (
+        ineligible,
+        asked(lambda config: "no lists" if config.mode == "shared" else "no names"),
+    )
+    assert not ineligible
+    assert winner in shared
+
+
+@pytest.mark.parametrize("jobs", [25, 40])
+def test_keep_where_the_history_is_too_short(jobs):
+    found = answer(STARVED, jobs=jobs)
+    assert found.verdict == "KEEP"
+    assert "too short" in found.reason
+    assert all(row.judged is None for row in found.rows)
+
+
+def test_keep_where_all_that_is_better_breaks_a_guard():
+    found = answer(STARVED, jobs=600, guards=GuardRails(utilization=-1.0))
+    assert found.verdict == "KEEP"
+    assert "but utilization falls" in found.reason
+    assert all(row.ineligible for row in found.rows if row.name != "current")
+
+
+def test_keep_where_the_gain_is_not_worth_it():
+    found = answer(STARVED, jobs=600, least_gain=1.0)
+    assert found.verdict == "KEEP"
+    assert "is not worth a change" in found.reason
+
+
+def test_keep_where_everything_better_is_fixed():
+    base = STARVED.replace(fixed=("mode", "queues.*.partition"))
+    found = answer(base, jobs=600)
+    assert found.verdict == "KEEP"
+    ineligible = {row.name: row.ineligible for row in found.rows}
+    assert "changes mode, which is fixed" in ineligible["fcfs-easy"]
+    assert ineligible["pp"] == ineligible["dp-nlp"] == "every partition is marked as fixed: there is none to size"
+
+
+def test_a_strategy_that_does_not_apply_says_why_and_stops_nobody():
+    base = site({**SHORT, "cores": (1, 40)}, {**LONG, "cores": (33, 40)}, mode="shared")
+    found = answer(base, jobs=300)
+    row = next(row for row in found.rows if row.name == "dp-nlp")
+    assert row.config is None
+    assert "no partitions can hold them" in row.ineligible
+
+
+class Kept(dict):
+    """A store that only remembers."""
+
+    def put(self, key, proposal):
+        self[key] = proposal
+
+
+def test_what_promises_a_gain_is_judged_at_two_stages():
+    kept = Kept()
+    found = recommend(history(STARVED, jobs=600), STARVED, strategies=("pp", "static"), options=FEW, store=kept)
+    for row in found.rows:
+        promising = row.gain is not None and row.gain > 0 and row.name != "current"
+        assert (row.bootstrap is not None) == promising == (f"{row.name}-early" in kept)
+        assert {f"{row.name}-learned", f"{row.name}-whole"} <= set(kept)
+    assert any(row.bootstrap for row in found.rows)
+
+
+def test_each_stage_learns_from_what_came_before_it(monkeypatch):
+    asked = []
+
+    def spy(name, learned, options):
+        asked.append((name, int(learned.workload.submit[0]), int(learned.workload.submit[-1])))
+        return propose(name, learned, options)
+
+    monkeypatch.setattr("qconf.strategies.propose", spy)
+    found = recommend(history(STARVED, jobs=600), STARVED, strategies=("pp",), options=FEW)
+    months = [(low, high) for name, low, high in asked if name == "pp"]
+    parts = {name: (low, high) for name, (_, low, high) in found.parts.items()}
+    assert months == [parts["history"], parts["learned"], parts["learned before"]]  # each but once
+    assert parts["learned before"][1] < parts["judged before"][0] <= parts["judged before"][1] <= parts["learned"][1]
+    assert parts["learned"][1] < parts["judged"][0]
+
+
+@pytest.mark.parametrize(("days", "splits"), [(59, 2), (61, 3)])
+def test_long_histories_are_judged_three_times(days, splits):
+    kept = Kept()
+    found = recommend(
+        history(STARVED, jobs=20 * days, span=days * DAY), STARVED, strategies=("pp",), options=FEW, store=kept
+    )
+    assert ("pp-first" in kept) == (splits == 3)
+    assert {"pp-early", "pp-learned", "pp-whole"} <= set(kept)
+    learned = [part for part in found.parts if part.startswith("learned")]
+    assert learned == ["learned", "learned before", "learned before that"][:splits]
+    for part in learned:
+        _, low, high = found.parts[part]
+        _, after, last = found.parts[part.replace("learned", "judged")]
+        assert low < high < after < last
+    if splits == 3:
+        assert found.parts["judged before that"][2] < found.parts["judged before"][1]
+        assert found.parts["learned before that"][2] < days * DAY / 6
+
+
+def test_months_before_reach_auto_and_are_told():
+    base = two(mode="shared")
+    whole = history(base, jobs=900, span=90 * DAY)
+    last = whole.between(59 * DAY, None)
+    earlier = whole.months_before(last.span[0])
+    found = recommend(last, base, earlier=earlier, strategies=("auto",), options=FEW)
+    row = next(row for row in found.rows if row.name == "auto")
+    assert {"months", "forecast_skill"} <= set(row.decisions[0])
+    assert found.parts["earlier months"] == (sum(map(len, earlier)), earlier[0].span[0], earlier[1].span[1])
+    assert earlier[1].span[1] < 59 * DAY <= found.parts["history"][1]
+    alone = recommend(last, base, strategies=("auto",), options=FEW)
+    assert "earlier months" not in alone.parts
+    assert "months" not in next(row for row in alone.rows if row.name == "auto").decisions[0]
+
+
+def test_what_fails_at_the_earlier_stage_stays_in_the_table(monkeypatch):
+    def fails(name, learned, options):
+        if name == "pp" and len(learned) < 300:
+            raise NotApplicableError("no jobs of this kind")
+        return propose(name, learned, options)
+
+    monkeypatch.setattr("qconf.strategies.propose", fails)
+    found = recommend(history(STARVED, jobs=600), STARVED, strategies=("pp",), options=FEW)
+    row = next(row for row in found.rows if row.name == "pp")
+    assert row.judged is not None
+    assert row.bootstrap is None
+    assert "from an earlier part alone cannot be judged on the next: no jobs of this kind" in row.ineligible
+    assert found.winner != "pp"
+
+
+def test_one_stage_is_enough_where_the_first_third_is_empty():
+    jobs = history(STARVED, jobs=600).jobs
+    late = (jobs["submit"] > jobs["submit"].iloc[-1] / 3) | (jobs.index < 5)
+    few = History(jobs=jobs[late], dropped=pd.DataFrame({"reason": []}), changed={}, read=int(late.sum()))
+    kept = Kept()
+    found = recommend(few, STARVED, strategies=("pp",), options=FEW, store=kept)
+    assert any(row.bootstrap for row in found.rows)
+    assert not [key for key in kept if key.endswith("early")]
+
+
+def decided(**evidence):
+    """The verdict on one candidate that gained 12 % on the last third."""
+    about = {"expected": 0.1, "low": 0.05, "high": 0.15, "rating_high": -0.1} | evidence
+    guarded = GuardValues({}, 0.0, 0.0)
+    base = small.recommendation()
+    row = replace(base.rows[3], gain=0.12, bootstrap=BootstrapResult(**about, before=guarded, after=guarded))
+    return decide(replace(base, rows=[base.rows[0], row], verdict="KEEP", winner="current"), 0.02)
+
+
+def test_the_verdict_is_that_of_the_evidence():
+    assert (decided().verdict, decided().winner) == ("CHANGE", "hybrid")
+    assert (
+        "100 random resamplings of the judged days the gain is 10.0 % (90 % interval 5.0 to 15.0 %)" in decided().reason
+    )
+    for evidence, why in (
+        ({"low": -0.01}, "may be chance: the interval reaches zero"),
+        ({"rating_high": 0.01}, "may be outweighed by slowdowns and longest waits"),
+        ({"expected": 0.01, "low": 0.001}, "is not worth a change"),
+    ):
+        found = decided(**evidence)
+        assert (found.verdict, found.winner) == ("KEEP", "current")
+        assert why in found.reason
+
+
+def test_the_best_is_that_from_which_most_is_to_be_expected():
+    base, guarded = small.recommendation(), GuardValues({}, 0.0, 0.0)
+
+    def row(name, gained, expected, low):
+        evidence = BootstrapResult(expected, low, 0.9, -0.1, guarded, guarded)
+        return replace(base.rows[3], name=name, gain=gained, bootstrap=evidence)
+
+    rows = [base.rows[0], row("lucky", 0.5, 0.1, 0.05), row("steady", 0.2, 0.3, 0.05), row("unsure", 0.6, 0.4, -0.1)]
+    found = decide(replace(base, rows=rows), 0.02)
+    assert found.winner == "steady"
+    assert "lucky gains 50.0 % there, but on resampled days its gain is smaller" in found.reason
+
+
+def test_of_equals_the_simpler_is_recommended():
+    base, guarded = small.recommendation(), GuardValues({}, 0.0, 0.0)
+
+    def winner(**expected):
+        rows = [
+            replace(
+                base.rows[3], name=name, gain=gain, bootstrap=BootstrapResult(gain, low, 0.9, -0.1, guarded, guarded)
+            )
+            for name, (gain, low) in expected.items()
+        ]
+        return decide(replace(base, rows=[base.rows[0], *rows]), 0.02).winner
+
+    assert winner(plain=(0.295, 0.1), tuned=(0.3, 0.1)) == "plain"
+    assert winner(plain=(0.28, 0.1), tuned=(0.3, 0.1)) == "tuned"
+    assert winner(plain=(0.299, -0.1), tuned=(0.3, 0.1)) == "tuned"
+    assert winner(plain=(0.017, 0.01), tuned=(0.026, 0.01)) == "tuned"  # the simpler is not worth a change
+
+
+@dataclass(frozen=True)
+class Told(GuardRails):
+    """Finds two things broken on the judged third, and in draws what it is told to."""
+
+    usual: tuple[str, ...] = ()
+
+    def broken(self, before, after, days):
+        if before.used == -1:
+            return {"longest wait": "longest on the third", "utilization": "used on the third"}
+        return dict.fromkeys(self.usual, "in draws")
+
+
+@pytest.mark.parametrize(("usual", "ineligible"), [((), ""), (("longest wait", "other"), "longest on the third")])
+def test_what_the_judged_third_breaks_by_chance_bars_nobody(monkeypatch, usual, ineligible):
+    """Only what is also broken in draws, in the words of the third that the tables show."""
+    monkeypatch.setattr("qconf.recommend.evaluator.GuardValues.of", lambda _: GuardValues({}, 0.0, -1.0))
+    found = recommend(history(STARVED, jobs=600), STARVED, strategies=("pp",), options=FEW, guards=Told(usual=usual))
+    assert {row.ineligible for row in found.rows if row.bootstrap is not None} == {ineligible}
+    assert {row.ineligible for row in found.rows if row.bootstrap is None} == {
+        "longest on the third; used on the third"
+    }
+
+
+@pytest.mark.parametrize("fixed", [(), ("mode",)])
+def test_what_was_judged_is_handed_out_where_what_all_jobs_taught_breaks_a_guard(monkeypatch, fixed):
+    """From all jobs it learns not to backfill; from the earlier ones, to let all share."""
+    shared, worst = STARVED.replace(mode="shared"), STARVED.replace(backfill=False)
+
+    def taught(name, learned, options):
+        if name != "pp":
+            return propose(name, learned, options)
+        return Proposal(worst if len(learned) == 600 else shared, [{"step": len(learned)}])
+
+    monkeypatch.setattr("qconf.strategies.propose", taught)
+    base = STARVED.replace(fixed=fixed)
+    found = recommend(history(base, jobs=600), base, strategies=("pp",), options=FEW)
+    row = next(row for row in found.rows if row.name == "pp")
+    assert row.bootstrap is not None
+    if fixed:  # what was judged cannot be handed out
+        assert (row.config, row.fallback) == (worst, "")
+        return
+    assert row.config == shared
+    assert row.decisions[0]["step"] < 600
+    assert row.fallback.startswith("utilization falls from")
+    assert row.whole["mean_wait"] < found.rows[0].whole["mean_wait"]
+    alone = decide(replace(found, rows=[found.rows[0], row]), 0.02)
+    assert (alone.verdict, alone.config) == ("CHANGE", shared)
+    assert f"learned from the whole history, it would break a guard rail ({row.fallback})." in alone.reason
+
+
+def test_a_limit_that_keeps_jobs_out_stays_and_is_marked_as_fixed_only_while_it_is_judged(monkeypatch):
+    limited = STARVED.with_queues([STARVED.queues[0].model_copy(update={"max_run_cores": 48}), STARVED.queues[1]])
+    base = limited.replace(fixed=("queues.short.max_user_run",))
+    jobs = history(base, jobs=600)
+    renamed = [queue.model_copy(update={"name": f"new{i}"}) for i, queue in enumerate(base.queues)]
+    taught = {"pp": base.replace(queues=STARVED.queues, mode="shared"), "static": base.with_queues(renamed)}
+
+    def propose_them(name, learned, options):
+        return Proposal(taught[name]) if name in taught else propose(name, learned, options)
+
+    monkeypatch.setattr("qconf.strategies.propose", propose_them)
+    found = recommend(
+        replace(jobs, kept_out={"queues.short.max_run_cores": (7,)}), base, strategies=tuple(taught), options=FEW
+    )
+    row = next(row for row in found.rows if row.name == "pp")
+    assert row.ineligible.startswith("changes queues.short.max_run_cores, which is fixed")
+    assert {row.config.fixed for row in found.rows} == {base.fixed, ()}
+    assert found.base == base
+    lifted = recommend(jobs, base, strategies=("pp",), options=FEW)
+    assert "fixed" not in next(row for row in lifted.rows if row.name == "pp").ineligible
+
+
+def test_it_is_judged_on_jobs_that_it_has_not_learned_from():
+    found = answer(STARVED, jobs=600)
+    (_, _, learned), (jobs, judged, last) = found.parts["learned"], found.parts["judged"]
+    assert learned < judged < last
+    assert jobs + found.parts["learned"][0] == found.parts["history"][0] == 600
+
+
+@pytest.mark.parametrize("make", [two, three])
+def test_the_same_seed_gives_the_same_answer_with_any_number_of_workers(make):
+    base = make()
+    answers = [
+        recommend(
+            history(base, jobs=200), base, strategies=("dp-nlp", "dqr"), options=Options(samples=20, workers=workers)
+        )
+        for workers in (1, 2)
+    ]
+    assert answers[0].reason == answers[1].reason
+    for a, b in zip(answers[0].rows, answers[1].rows, strict=True):
+        assert (a.name, a.config, a.gain, a.ineligible, a.decisions) == (
+            b.name,
+            b.config,
+            b.gain,
+            b.ineligible,
+            b.decisions,
+        )
+
+
+def test_curves_fall_with_size_in_the_end():
+    (short, long) = answer(STARVED, jobs=300, span=4 * DAY).curves
+    assert (short.queue, long.queue) == ("short", "long")
+    assert long.waits[-1] <= long.waits[0]
+    assert long.sizes[0] >= 1
+    assert long.sizes[-1] == 64

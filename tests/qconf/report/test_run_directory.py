@@ -1,0 +1,234 @@
+import hashlib
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from qconf.config import load, parse
+from qconf.errors import InputError
+from qconf.export.pbs.server import Server
+from qconf.history import clean, read
+from qconf.report import run_directory as runs
+from qconf.report.run_directory import TIMINGS, check_target, write_run
+from qconf.text import as_json
+from tests.qconf.report import small
+
+LOG = "job_id,submit,runtime,walltime,cores,queue\n" + "".join(
+    f"{i},{small.FEBRUARY + 3600 * i},{600 if i % 7 else -1},7000,{1 + i % 8},short\n" for i in range(50)
+)
+PRINTED = """#
+create queue workq
+set queue workq queue_type = Execution
+set queue workq enabled = True
+set queue workq started = True
+set server scheduling = True
+set server default_queue = workq
+"""
+
+
+@pytest.fixture
+def past(tmp_path):
+    return history_in(tmp_path / "in")
+
+
+def history_in(folder, text=LOG):
+    folder.mkdir(parents=True)
+    (folder / "log.csv").write_text(text)
+    return clean(read([folder / "log.csv"]), small.site())
+
+
+def content(folder):
+    return {p.relative_to(folder).as_posix(): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
+
+
+def test_the_files_of_a_run(tmp_path, past):
+    found = write_run(tmp_path / "run", small.recommendation(), past, timings={"all": 1.25})
+    files = content(tmp_path / "run")
+    assert set(files) == set(found.files)
+    assert {
+        *("report.html", "comparison.csv", "config.yaml", "dropped.csv", "run.json", "timings.json"),
+        *("figures/mean-wait.svg", "figures/wait-by-size.svg", "figures/utilization-by-size.svg"),
+        *("pbs/PLAN.md", "pbs/queues.qmgr", "pbs/nodes.qmgr"),
+    } <= set(files)
+    config = load(tmp_path / "run" / "config.yaml")
+    assert config == small.recommendation().config
+    dropped = files["dropped.csv"].decode().splitlines()
+    assert [line.split(",")[:4] for line in dropped[1:]] == [
+        [str(i), "log.csv", str(i + 2), "no run time"] for i in range(0, 50, 7)
+    ]
+    assert json.loads(files["timings.json"])["strategies"]["hybrid"] == 1.5
+
+
+def test_run_json(tmp_path, past):
+    site = tmp_path / "site.yaml"
+    site.write_text("x")
+    write_run(tmp_path / "run", small.recommendation(), past, inputs={"configuration": site}, warnings=["careful"])
+    text = (tmp_path / "run" / "run.json").read_text(encoding="utf-8")
+    record = json.loads(text, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
+    assert text == json.dumps(record, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+    assert (record["verdict"], record["winner"], record["seed"]) == ("CHANGE", "hybrid", 0)
+    assert record["reason"] == small.recommendation().reason
+    assert {"qconf", "python", "numpy", "numba", "scipy", "scikit-learn"} <= set(record["versions"])
+    assert record["inputs"] == [
+        {"what": "history", "name": "log.csv", "sha256": hashlib.sha256(LOG.encode()).hexdigest()},
+        {"what": "configuration", "name": "site.yaml", "sha256": hashlib.sha256(b"x").hexdigest()},
+    ]
+    assert record["history"]["read"] == 50
+    assert record["history"]["jobs"] + sum(record["history"]["dropped"].values()) == 50
+    assert "careful" in record["warnings"]
+    strategies = {row["name"]: row for row in record["strategies"]}
+    assert strategies["hybrid"]["decisions"][0] == {"step": "carve", "pool": 32, "kept": True, "wait": None}
+    assert strategies["pp"]["ineligible"]
+    assert strategies["exact"]["judged"] is None
+    assert "workers" not in record["settings"]
+    for name, digest in record["files"].items():
+        assert hashlib.sha256((tmp_path / "run" / name).read_bytes()).hexdigest() == digest
+
+
+def test_the_same_bytes_wherever_and_with_however_many_workers(tmp_path):
+    answers = []
+    for place, workers in (("a", 1), ("b/c", 9)):
+        found = small.recommendation()
+        found = replace(
+            found,
+            settings={**found.settings, "workers": workers},
+            rows=[replace(row, seconds=workers) for row in found.rows],
+        )
+        folder = tmp_path / place
+        write_run(folder / "run", found, history_in(folder / "in"), timings={"all": workers})
+        answers.append(content(folder / "run"))
+        answers[-1].pop(TIMINGS)
+        for name, data in answers[-1].items():
+            assert str(tmp_path).encode() not in data, name
+    assert answers[0] == answers[1]
+
+
+def test_files_of_one_name_in_two_folders_are_told_apart(tmp_path):
+    texts = LOG, LOG.replace(",short", ",long").replace("\n", "\n1", 1)
+    for server, text in zip("ab", texts, strict=True):
+        (tmp_path / server).mkdir()
+        (tmp_path / server / "log.csv").write_text(text)
+    past = clean(read([tmp_path / "a" / "log.csv", tmp_path / "b" / "log.csv"]), small.site())
+    write_run(tmp_path / "run", small.recommendation(), past)
+    record = json.loads((tmp_path / "run" / "run.json").read_text())
+    assert [each["name"] for each in record["inputs"]] == ["a/log.csv", "b/log.csv"]
+    assert "a/log.csv," in (tmp_path / "run" / "dropped.csv").read_text()
+
+
+@pytest.mark.parametrize("verdict", ["CHANGE", "KEEP"])
+def test_without_the_servers_state_there_is_no_rollback(tmp_path, past, verdict):
+    write_run(tmp_path / "run", small.recommendation(verdict), past)
+    assert not (tmp_path / "run" / "pbs" / "rollback.qmgr").exists()
+    plan = (tmp_path / "run" / "pbs" / "PLAN.md").read_text()
+    assert "rollback.qmgr" not in plan
+    assert "There is no rollback script." in plan
+    assert "There is no rollback" in (tmp_path / "run" / "report.html").read_text()
+    assert ("nothing to load" in plan) == (verdict == "KEEP")
+
+
+def test_with_the_servers_state_there_is_one(tmp_path, past):
+    write_run(tmp_path / "run", small.recommendation(), past, current=Server.parse(PRINTED))
+    assert "delete queue short" in (tmp_path / "run" / "pbs" / "rollback.qmgr").read_text()
+    assert "rollback.qmgr" in (tmp_path / "run" / "pbs" / "PLAN.md").read_text()
+    assert json.loads((tmp_path / "run" / "run.json").read_text())["pbs"]["rollback"] is True
+
+
+def test_an_assumed_configuration_is_said_and_has_no_rollback(tmp_path, past):
+    write_run(tmp_path / "run", small.recommendation(), past, current=PRINTED, assumed_current=True)
+    assert not (tmp_path / "run" / "pbs" / "rollback.qmgr").exists()
+    assert "current is assumed to be fcfs-easy" in (tmp_path / "run" / "report.html").read_text()
+
+
+def test_keep_is_the_base(tmp_path, past):
+    write_run(tmp_path / "run", small.recommendation("KEEP"), past)
+    text = (tmp_path / "run" / "config.yaml").read_text()
+    assert text.startswith("# KEEP: the configuration as it stands, nothing to load.\n")
+    assert parse(text) == small.site()
+    script = (tmp_path / "run" / "pbs" / "queues.qmgr").read_text()
+    assert script.startswith("# KEEP: nothing to load.")
+
+
+def test_what_pbs_cannot_be_told_is_said_instead(tmp_path, past):
+    found = write_run(tmp_path / "run", small.recommendation(names=("short", "a-name-that-is-too-long")), past)
+    assert "a-name-that-is-too-long" in found.refused
+    assert [p.name for p in (tmp_path / "run" / "pbs").iterdir()] == ["PLAN.md"]
+    plan = (tmp_path / "run" / "pbs" / "PLAN.md").read_text()
+    assert plan.startswith("# No scripts for PBS\n")
+    assert found.refused in plan
+    assert "PBS cannot be told this configuration" in (tmp_path / "run" / "report.html").read_text()
+    assert json.loads((tmp_path / "run" / "run.json").read_text())["pbs"]["refused"] == found.refused
+
+
+def test_a_second_run_replaces_the_first_and_leaves_what_is_not_its_own(tmp_path, past):
+    target = tmp_path / "run"
+    write_run(target, small.recommendation(), past)
+    assert (target / "pbs" / "nodes.qmgr").exists()
+    (target / "pbs" / "notes.txt").write_text("mine")
+    write_run(target, small.recommendation("KEEP"), past)
+    assert not (target / "pbs" / "nodes.qmgr").exists(), "a shared machine has none"
+    assert not (target / "pbs" / "qconf-promote").exists()
+    assert (target / "pbs" / "notes.txt").read_text() == "mine"
+
+
+@pytest.mark.parametrize("name", ["config.yaml", "pbs/qconf-promote"])
+def test_what_was_edited_since_a_run_is_kept_beside(tmp_path, past, name):
+    target = tmp_path / "run"
+    write_run(target, small.recommendation(), past)
+    for text in ("edited", "edited again"):
+        (target / name).write_text(text)
+        assert write_run(target, small.recommendation(), past).aside
+        assert "edited" not in (target / name).read_text()
+    assert (target / f"{name}~").read_text() == "edited"
+    assert (target / f"{name}~~").read_text() == "edited again"
+    assert write_run(target, small.recommendation(), past).aside == ()
+
+
+def test_files_that_are_of_no_run_are_not_overwritten(tmp_path, past):
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "config.yaml").write_text("mine")
+    with pytest.raises(InputError, match=r"config\.yaml: is there already and not from an earlier run"):
+        write_run(tmp_path / "run", small.recommendation(), past)
+    assert list(content(tmp_path / "run")) == ["config.yaml"]
+
+
+def test_an_input_is_not_overwritten(tmp_path, past):
+    write_run(tmp_path / "run", small.recommendation(), past)
+    site = tmp_path / "run" / "config.yaml"
+    before = content(tmp_path / "run")
+    with pytest.raises(InputError, match=r"config\.yaml: is an input, and would be overwritten"):
+        write_run(tmp_path / "run", small.recommendation(), past, inputs={"configuration": site})
+    assert content(tmp_path / "run") == before
+
+
+def test_a_directory_can_be_asked_about_beforehand(tmp_path, past):
+    check_target(tmp_path / "run")
+    write_run(tmp_path / "run", small.recommendation(), past)
+    check_target(tmp_path / "run")
+    with pytest.raises(InputError, match="is an input, and would be overwritten"):
+        check_target(tmp_path / "run", [tmp_path / "run" / "config.yaml"])
+    (tmp_path / "run" / "run.json").write_text("{}")
+    with pytest.raises(InputError, match="not from an earlier run"):
+        check_target(tmp_path / "run")
+
+
+def test_a_directory_that_is_a_file_or_in_one_is_refused_beforehand(tmp_path):
+    (tmp_path / "file").write_text("x")
+    for directory in (tmp_path / "file", tmp_path / "file" / "run"):
+        with pytest.raises(InputError, match="file: is a file, no directory"):
+            check_target(directory)
+
+
+def test_an_error_on_the_way_leaves_nothing(tmp_path, past, monkeypatch):
+    monkeypatch.setattr(runs, "as_json", lambda _: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        write_run(tmp_path / "run", small.recommendation(), past)
+    assert not (tmp_path / "run").exists()
+
+
+def test_json_takes_what_strategies_note_down():
+    given = {"b": np.float64("nan"), "a": [np.int64(3), np.inf, {2, 1}], 5: Path("/x/y.csv"), "c": np.array([1.5])}
+    assert json.loads(as_json(given)) == {"a": [3, None, [1, 2]], "b": None, "5": "y.csv", "c": [1.5]}
+    assert re.sub(r"\s", "", as_json({"b": 1, "a": "ä"})) == '{"a":"ä","b":1}'

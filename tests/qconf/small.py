@@ -1,0 +1,46 @@
+"""Small periods on a small machine, for the tests of searches."""
+
+import numpy as np
+
+from parsim import Workload
+from qconf.config import MachineConfig, QueueConfig, SiteConfig
+from qconf.evaluation.period import Period, TrainingSet
+
+DAY = 86400
+SHORT = {"name": "short", "cores": (1, 8), "walltime": (0, 7200), "partition": 24}
+LONG = {"name": "long", "cores": (1, 16), "walltime": (0, 36000), "partition": 40}
+WIDE = {"name": "wide", "cores": (17, 64), "walltime": (0, 36000), "reservation": True}
+
+
+def site(*queues, cores=64, mode="partitioned", **changes):
+    return SiteConfig(
+        machine=MachineConfig(cores=cores), mode=mode, queues=tuple(QueueConfig(**queue) for queue in queues), **changes
+    )
+
+
+def period(base, jobs=300, seed=0, span=10 * DAY, only=None):
+    """Jobs uniform in time, queue, cores and walltime; each runs for a uniform part of its walltime."""
+    rng = np.random.default_rng(seed)
+    submit = np.sort(rng.integers(0, max(span, 1), jobs))
+    queue = rng.choice(len(base.queues) if only is None else only, jobs)
+    cores, walltime = np.empty(jobs, dtype=np.int64), np.empty(jobs, dtype=np.int64)
+    for i, q in enumerate(base.queues):
+        mine = queue == i
+        cores[mine] = rng.integers(q.cores[0], q.cores[1] + 1, mine.sum())
+        walltime[mine] = rng.integers(q.walltime[0] + 1, q.walltime[1] + 1, mine.sum())
+    runtime = np.maximum(1, (walltime * rng.random(jobs)).astype(np.int64))
+    user = rng.integers(0, 5, jobs)
+    return Period(Workload(submit, cores, runtime, walltime, queue=queue, user=user), base)
+
+
+def training(base, *given, **drawn):
+    """The jobs of `period`, to learn from."""
+    return TrainingSet(period(base, *given, **drawn))
+
+
+def two(**changes):
+    return site(SHORT, LONG, **changes)
+
+
+def three(**changes):
+    return site(SHORT, LONG, WIDE, **changes)

@@ -1,0 +1,109 @@
+"""The general order and the family of others: what they say, what they cost, and how a noisy training is smoothed."""
+
+import numpy as np
+import pytest
+
+from parsim import System, Workload, simulate
+from qconf.strategies.auto.orders import (
+    DISTANCE,
+    MIDDLE,
+    PRIOR_PENALTY,
+    Order,
+    candidates,
+    costs,
+    family,
+    forecast_skill,
+    general,
+    prior_distance,
+    smooth,
+    smoothed,
+)
+from tests.naive import formula_value
+
+
+def test_candidates_differ_and_the_general_one_is_the_first():
+    orders = family()
+    assert len(orders) == 240
+    assert len(set(candidates(1000))) == 241
+    assert candidates(1000) == [general(1000), *(order.formula() for order in orders)]
+    assert prior_distance(orders)[orders.index(MIDDLE)] == 0
+    assert (np.delete(prior_distance(orders), orders.index(MIDDLE)) > 0).all()
+
+
+def test_all_but_the_general_order_cost_something_the_less_the_more_jobs_there_are():
+    middle = 1 + family().index(MIDDLE)
+    few, many = costs(2500), costs(5000)
+    assert (few.argmin(), few[0], many[0]) == (0, 0.0, 0.0)
+    assert (few[middle], many[middle]) == (pytest.approx(PRIOR_PENALTY), pytest.approx(PRIOR_PENALTY / 2))
+    np.testing.assert_allclose(few[1:] - PRIOR_PENALTY, DISTANCE * prior_distance(family()))
+    np.testing.assert_allclose(many[1:] - PRIOR_PENALTY / 2, DISTANCE * prior_distance(family()))
+
+
+def test_the_family_is_smoothed_and_the_general_order_left_as_it_is():
+    values = np.random.default_rng(0).normal(size=(241, 2))
+    found = smoothed(values)
+    assert found[0].tolist() == values[0].tolist()
+    np.testing.assert_array_equal(found[1:], smooth(family(), values[1:]))
+
+
+def test_the_general_order_lets_a_job_of_ten_hours_on_an_eighth_count_twice_after_fifteen():
+    text = (
+        "(1 + (eligible_time / (54000 * (max(walltime, 1) / 36000) ** 0.8)) ** 2.5 * (ncpus / 12.5) ** 1.2)"
+        " / (max(walltime, 1) * ncpus ** 0.7)"
+    )
+    assert general(100) == text
+
+    def value(eligible_time, walltime, ncpus):
+        return formula_value(text, eligible_time=eligible_time, walltime=walltime, ncpus=ncpus)
+
+    assert value(54000, 36000, 12.5) == pytest.approx(2 * value(0, 36000, 12.5))
+    assert value(54000 * 0.1**0.8, 3600, 12.5) == pytest.approx(2 * value(0, 3600, 12.5))  # the shorter the sooner
+    assert value(54000, 36000, 25) > 3 * value(0, 36000, 25)  # the wider the sooner
+    assert value(0, 3600, 10) == pytest.approx(10 * value(0, 36000, 10))
+    assert value(0, 3600, 20) == pytest.approx(value(0, 3600, 10) / 2**0.7)
+
+
+PATIENT = "(eligible_time + walltime) / max(walltime, 1) ** 1.3"
+HASTY = "(eligible_time + 3 * walltime) / max(walltime, 1) ** 2 * ncpus ** -0.5 * (1 + (eligible_time / 129600) ** 2)"
+
+
+@pytest.mark.parametrize(("order", "text"), [(Order(1, 1.3, 0, None), PATIENT), (Order(3, 2, 0.5, 36), HASTY)])
+def test_formulas_read_as_written(order, text):
+    assert order.formula() == text
+
+
+def test_parameters_do_what_they_are_called():
+    """Three jobs wait for one that has the whole machine: short, narrow and long waiting ones are preferred."""
+    submit, cores, walltime = [0, 10, 10, 10], [8, 8, 8, 4], [1000, 5000, 500, 5000]
+    jobs = Workload(submit, cores, walltime, walltime)
+
+    def turns(order):
+        return np.argsort(simulate(jobs, System.single(8, order=order.formula())).start, kind="stable").tolist()
+
+    assert turns(Order(1, 2, 0, None)) == [0, 2, 1, 3]
+    assert turns(Order(1, 2, 0.5, None)) == [0, 2, 3, 1]
+    late = Workload([0, 10, 400_000], [8, 8, 8], [400_100, 50_000, 500], [400_100, 50_000, 500])
+    for order, first in ((Order(1, 2, 0, None), 2), (Order(1, 2, 0, 1), 1)):
+        start = simulate(late, System.single(8, order=order.formula())).start
+        assert start[first] < start[3 - first]
+
+
+def test_smoothing_keeps_a_surface_and_takes_noise_away():
+    orders = family()
+    truth = np.array([[order.length**2 - order.width, np.log(order.age) * order.length] for order in orders])
+    np.testing.assert_allclose(smooth(orders, truth), truth, atol=1e-3)
+    noise = np.random.default_rng(0).normal(0, 0.1, truth.shape)
+    assert np.abs(smooth(orders, truth + noise) - truth).std() < 0.5 * np.abs(noise).std()
+
+
+def test_lead_is_what_all_months_foretold_better_than_the_last_alone():
+    free = np.zeros(2)
+    steady, odd = np.array([-0.3, 0.0]), np.array([0.0, -0.1])  # the first member is better, but for an odd training
+    assert forecast_skill([steady], free) == 0
+    assert forecast_skill([steady, steady, steady], free) == 0  # both foretell the same
+    assert forecast_skill([steady, odd, steady], free) == pytest.approx(
+        0.3
+    )  # the odd one alone would have chosen the second
+    assert forecast_skill([steady, odd, odd], free) == pytest.approx(-0.1)  # where all still choose the first
+    # What costs 0.5 is not chosen after one training, but after two: the more months there are, the less it counts.
+    assert forecast_skill([steady, steady, steady], np.array([0.5, 0.0])) == pytest.approx(0.3)

@@ -1,0 +1,401 @@
+"""auto, auto-fitted and auto-guarded: what they promise, and what becomes of bad input."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from parsim import System, Workload, metrics, simulate
+from qconf.evaluation.feasibility import fixed_violations
+from qconf.evaluation.period import Period, TrainingSet
+from qconf.evaluation.score import log_ratios, weights
+from qconf.export.pbs.order import formula, scale
+from qconf.strategies import Options, propose
+from qconf.strategies.auto import search as auto
+from qconf.strategies.auto.candidates import limited
+from qconf.strategies.auto.orders import JOBS, candidates, costs, general, smoothed
+from qconf.strategies.partitioning.sizes import NotApplicableError
+from qconf.strategies.partitioning.split_merge import uncovered
+from tests.qconf.small import DAY, LONG, SHORT, WIDE, site, three, training, two
+from tests.qconf.strategies.partitioning.test_strategies import CASES
+
+KINDS = ("auto", "auto-fitted", "auto-guarded")
+WHOLE = {**LONG, "partition": 0}
+
+
+def first_come(**changes):
+    """The wide ones before all others, as sites have it."""
+    queues = ({**SHORT, "partition": 0}, {**LONG, "partition": 0}, {**WIDE, "priority": 100, "reservation": False})
+    return site(*queues, mode="shared", **changes)
+
+
+def busy(base, seed=1):
+    """Many short jobs, few wide ones."""
+    return training(base, jobs=1500, seed=seed, span=12 * DAY, only=[0] * 8 + [1] * 4 + [2])
+
+
+def tails(here, config):
+    wait = here.simulate(config).wait
+    return np.array([np.percentile(wait[here.workload.queue == q], 95) for q in range(3)]), wait.max()
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("name", KINDS)
+def test_copes(case, name):
+    here = CASES[case]()
+    proposal = propose(name, here)
+    assert not proposal.not_exportable
+    assert uncovered(here.base, proposal.config) is None
+    schedule = proposal.simulate(here)
+    assert not proposal.verify(here, schedule)
+    assert proposal.decisions[-1]["with"] == "current"
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_says_that_there_is_nothing_to_learn_from(name):
+    with pytest.raises(NotApplicableError, match="no jobs"):
+        propose(name, training(two(), jobs=0))
+
+
+def test_gains_and_says_how():
+    here = busy(first_come())
+    proposal = propose("auto", here)
+    assert here.simulate(proposal.config).wait.mean() < 0.8 * here.simulate(here.base).wait.mean()
+    found = proposal.decisions[0]
+    assert (found["step"], found["tried"]) == ("orders", 241)
+    assert proposal.config.order == found["best"]
+    assert formula(proposal.config, scale(proposal.config.queues))[0]
+    assert "long on at most 60 % of the cores" in {d.get("with") for d in proposal.decisions}
+    divided = propose("auto", training(three(mode="shared"), jobs=500)).decisions
+    assert {"partitions in proportion to work", "a pool of 50 %"} <= {d.get("with") for d in divided}
+
+
+def test_which_order_is_best_does_not_depend_on_the_base():
+    """Else every training would gain something over what was found in the training before, only by waiting longer."""
+    here = busy(first_come())
+    found = propose("auto", here).config
+    assert propose("auto", TrainingSet(Period(here.workload, first_come(order="ljf")))).config.order == found.order
+    assert propose("auto", TrainingSet(Period(here.workload, found))).config.order == found.order
+
+
+def by_hand(months, used, steep=0.0, tolerated=1.0):
+    """The order that the last `used` months say is best, from their schedules; the base is fcfs-easy."""
+    orders = candidates(64)
+    surfaces = []
+    for each in months[-used:]:
+        w = each.workload
+        jobs = Workload(w.submit, w.cores, w.runtime, w.walltime)
+        found = [simulate(jobs, System.single(64, order=order)) for order in orders]
+        found.append(each.simulate(each.base))
+        rows = [[s.wait.mean(), metrics.bounded_slowdown(s).mean(), s.wait.max()] for s in found]
+        surfaces.append(smoothed(log_ratios(np.array(rows[:-1]), np.array(rows[-1]))))
+    surface = np.mean(surfaces, axis=0)
+    jobs = np.mean([len(each) for each in months])
+    scores = surface @ weights("mean-wait") + costs(jobs) / used
+    scores += steep * np.maximum(surface[:, 2] - np.log(tolerated), 0)
+    return orders[int(np.argmin(scores))]
+
+
+@pytest.mark.parametrize(("least", "used"), [(np.inf, 1), (-np.inf, 3)])
+def test_earlier_months_decide_once_they_have_foretold_better(monkeypatch, least, used):
+    base = first_come()
+    months = [training(base, jobs=250, seed=seed, span=2 * DAY, only=[0, 0, 1, 2]) for seed in (1, 2, 3)]
+    monkeypatch.setattr("qconf.strategies.auto.search.LEAST_SKILL", least)
+    monkeypatch.setattr("qconf.strategies.auto.orders.PRIOR_PENALTY", 0.0)
+    here = replace(months[-1], earlier=tuple(months[:-1]))
+    found = propose("auto", here).decisions[0]
+    assert (found["months"], found["best"]) == (used, by_hand(months, used))
+    assert by_hand(months, 1) != by_hand(months, 3)
+    assert "months" not in propose("auto", months[-1]).decisions[0]
+
+
+def test_longest_waits_far_beyond_those_of_fcfs_easy_cost_more(monkeypatch):
+    here = training(first_come(), jobs=250, seed=3, span=2 * DAY, only=[0, 0, 1, 2])
+    monkeypatch.setattr("qconf.strategies.auto.search.STEEP", 2.0)
+    monkeypatch.setattr("qconf.strategies.auto.search.TOLERATED", 0.9)
+    monkeypatch.setattr("qconf.strategies.auto.orders.PRIOR_PENALTY", 0.0)
+    found = propose("auto", here).decisions[0]["best"]
+    assert found == by_hand([here], 1, 2.0, 0.9) != by_hand([here], 1)
+    assert propose("auto", TrainingSet(Period(here.workload, first_come(order="ljf")))).decisions[0]["best"] == found
+
+
+def test_on_few_jobs_the_general_order_is_trusted():
+    here = training(first_come(), jobs=250, seed=3, span=2 * DAY, only=[0, 0, 1, 2])
+    found = propose("auto", here).decisions[0]
+    assert (found["best"], found["score"]) == (general(64), found["general_score"])
+
+
+def test_fitted_leaves_the_general_order_out_and_asks_for_no_trust(monkeypatch):
+    here = training(first_come(), jobs=250, seed=3, span=2 * DAY, only=[0, 0, 1, 2])
+    found = propose("auto-fitted", here).decisions[0]
+    assert found["tried"] == 240
+    assert "general_score" not in found
+    monkeypatch.setattr("qconf.strategies.auto.orders.PRIOR_PENALTY", -1.0)  # the family for its own sake
+    assert found["best"] == by_hand([here], 1)
+    assert propose("auto", here).decisions[0]["best"] == found["best"]
+
+
+def rating(each, config):
+    """What is to become less, by the schedules of a configuration and of first come, first served."""
+    now, then = each.simulate(config), each.simulate(each.base)
+    rows = [[s.wait.mean(), metrics.bounded_slowdown(s).mean(), s.wait.max()] for s in (now, then)]
+    logarithms = log_ratios(*np.array(rows))
+    return np.array([*(logarithms * weights("mean-wait")), logarithms[2] - np.log(auto.TOLERATED)])
+
+
+def test_all_months_decide_whether_jobs_must_have_waited_before_anything_is_reserved_for_them(monkeypatch):
+    monkeypatch.setattr("qconf.strategies.auto.search.RESERVE_AFTER", 7200)
+    base = site({**SHORT, "partition": 0}, {**LONG, "partition": 0}, mode="shared")
+    months = [training(base, jobs=250, seed=seed, span=2 * DAY, only=[0, 0, 1]) for seed in (1, 2, 3)]
+    here = replace(months[-1], earlier=tuple(months[:-1]))
+    at_once = base.replace(order=general(64))
+    late = at_once.replace(reserve_after=7200)
+    first, then = (np.mean([rating(each, config) for each in months], axis=0) for config in (at_once, late))
+    score = sum(then[:3]) + max(then[3], 0) - sum(first[:3]) - max(first[3], 0)
+    edge = -score * len(months) * 250 / JOBS
+    for least, found in ((edge - 1e-6, late), (edge + 1e-6, at_once)):
+        monkeypatch.setattr("qconf.strategies.auto.search.DELAY", least)
+        proposal = propose("auto", here)
+        step = next(d for d in proposal.decisions if d["step"] == "reservations")
+        assert (step["months"], step["after"], step["score"]) == (3, "2h", round(score, 4))
+        assert step["note"] == ("better than at once" if found is late else "at once, as before")
+        assert proposal.config == found
+        assert not proposal.verify(here, proposal.simulate(here))
+    monkeypatch.setattr("qconf.strategies.auto.search.DELAY", -1e9)
+    kept = replace(here, base=base.replace(fixed=("reserve_after",)))
+    for few in (kept, replace(here, earlier=(months[1],))):
+        proposal = propose("auto", few)
+        assert proposal.config.reserve_after == 0
+        assert "reservations" not in {d["step"] for d in proposal.decisions}
+
+
+def test_what_divides_the_machine_leaves_fixed_partitions_as_they_are():
+    here = training(three(fixed=("queues.short.partition",)), jobs=300)
+    tried = {d.get("with") for d in propose("auto", here).decisions if d["step"] == "compare"}
+    assert {"partitions in proportion to work", "a pool of 50 %"} <= tried
+
+
+@pytest.mark.parametrize("seed", range(1, 4))
+def test_guarded_keeps_every_queue_from_waiting_much_longer(seed):
+    here = busy(first_come(), seed)
+    before, longest = tails(here, here.base)
+    free, _ = tails(here, propose("auto", here).config)
+    assert (free > np.maximum(1.4 * before, before + 3600)).any()
+    guarded = propose("auto-guarded", here)
+    late, most = tails(here, guarded.config)
+    assert (late <= np.maximum(1.4 * before, before + 3600)).all()
+    assert most <= max(1.4 * longest, longest + 3600)
+    assert guarded.config != here.base
+    entry = next(d for d in guarded.decisions if d["step"] == "guard rails")
+    assert entry["queues"]
+    assert entry["kept_by"] >= 1
+
+
+@pytest.mark.parametrize("seed", range(1, 4))
+def test_guarded_reserves_late_only_where_that_too_keeps_every_queue_from_waiting_much_longer(seed, monkeypatch):
+    monkeypatch.setattr("qconf.strategies.auto.search.DELAY", -1e9)
+    months = [busy(first_come(), each) for each in (seed, seed + 1, seed + 2)]
+    here = replace(months[-1], earlier=tuple(months[:-1]))
+    before, longest = tails(here, here.base)
+    proposal = propose("auto-guarded", here)
+    assert "reservations" in {d["step"] for d in proposal.decisions}
+    late, most = tails(here, proposal.config)
+    assert (late <= np.maximum(1.4 * before, before + 3600)).all()
+    assert most <= max(1.4 * longest, longest + 3600)
+    assert proposal.config != here.base
+
+
+def test_guarded_goes_back_to_reservations_at_once_where_no_priorities_help(monkeypatch):
+    base = first_come()
+    months = tuple(busy(base, each) for each in (1, 2))
+    here = replace(busy(base, 3), earlier=months)
+    monkeypatch.setattr("qconf.strategies.auto.search.DELAY", -1e9)
+    search = auto._Search(here, Options(), guard=True)
+    asked = []
+
+    def guarded(orders, best):
+        asked.append(search.reserve_after)
+        return replace(best, broken=np.array([search.reserve_after > 0, False, False]), what=f"{len(asked)}")
+
+    monkeypatch.setattr(search, "guarded", guarded)
+    broken = np.array([True, True, True])
+    judge = search.judge
+    monkeypatch.setattr(search, "judge", lambda *its: replace(judge(*its), broken=broken))
+    assert search.orders().what == "2"
+    assert asked == [auto.RESERVE_AFTER, 0]
+
+
+def test_a_fixed_order_stays_even_the_general_one():
+    base = first_come(order=general(64), fixed=("order",))
+    proposal = propose("auto", busy(base))
+    assert proposal.config.order == base.order
+    assert proposal.decisions[0] == {"step": "orders", "note": "none can be tried: order is fixed"}
+
+
+def test_limits_are_not_tried_on_a_divided_machine_nor_where_they_are():
+    base = three(mode="partitioned", fixed=("order",))
+    assert list(limited(training(base, jobs=500), base)) == []
+    here = busy(first_come())
+    assert "long on at most 80 % of the cores" in dict(limited(here, here.base))
+    queues = [q.model_copy(update={"max_run_cores": 48} if q.name == "long" else {}) for q in here.base.queues]
+    tried = dict(limited(here, here.base.with_queues(queues)))
+    assert "long on at most 80 % of the cores" not in tried
+    assert tried["long on at most 60 % of the cores"].queue("long").max_run_cores == 38
+
+
+def test_where_priorities_are_fixed_the_orders_ask_for_them():
+    here = busy(first_come())
+    base = here.base.replace(fixed=(f"queues.{here.base.names[0]}.priority",))
+    found = propose("auto", TrainingSet(Period(here.workload, base)), Options())
+    orders = next(step for step in found.decisions if step["step"] == "orders")
+    assert orders["best"].startswith("queue_priority * ")
+    assert fixed_violations(base, found.config) == []
+    assert [queue.priority for queue in found.config.queues] == [queue.priority for queue in base.queues]
+
+
+def test_what_cannot_be_tried_leaves_a_gap_and_does_not_end_the_search(monkeypatch):
+    base = site({**SHORT, "partition": 0}, {**LONG, "partition": 0}, mode="shared", fixed=("queues.long.priority",))
+    here = training(base, jobs=300)
+    search = auto._Search(here, Options(), guard=True)
+    plain = base.replace(order="fcfs")
+    dearer = [queue.model_copy(update={"priority": 7.0}) for queue in base.queues]
+    found = search.simulate([("as it is", plain), ("dearer", base.with_queues(dearer)), ("again", plain)])
+    assert [None if each is None else each.what for each in found] == ["as it is", None, "again"]
+    assert search.log == [
+        {"step": "not tried", "with": "dearer", "why": "changes queues.long.priority, which is fixed"}
+    ]
+    monkeypatch.setattr(search, "simulate", lambda configs: [None for _ in configs])
+    assert search.guarded([general(64)], search.current) is search.current
+
+
+def candidate(score, halves=(-1.0, -1.0), broken=(False, False)):
+    return auto._Candidate("it", first_come(), score, np.array(halves), np.array(broken), score)
+
+
+def test_what_is_more_complicated_must_gain_the_margin_as_a_whole_and_in_both_halves_and_lengthen_no_tail():
+    chosen = candidate(-0.5, (-0.5, -0.5), (True, False))
+    enough = -0.5 - auto.MARGIN - 0.01
+    kept, why = auto._outdoes(candidate(enough, (enough, enough), (True, False)), chosen)
+    assert (kept, why) == (True, "better by more than the margin, in both halves of the history")
+    assert auto._outdoes(candidate(-0.5 - auto.MARGIN, (enough, enough)), chosen) == (False, "")
+    for halves in ((enough, -0.5 - auto.MARGIN), (-0.5 - auto.MARGIN, enough)):
+        kept, why = auto._outdoes(candidate(enough, halves), chosen)
+        assert not kept
+        assert "not in both halves" in why
+    kept, why = auto._outdoes(candidate(enough, (enough, enough), (True, True)), chosen)
+    assert not kept
+    assert "longest waits" in why
+
+
+def test_what_outdoes_the_best_order_is_proposed(monkeypatch):
+    here = busy(first_come())
+    monkeypatch.setattr(auto, "_outdoes", lambda it, _: (it.what == "long on at most 80 % of the cores", "made so"))
+    proposal = propose("auto", here)
+    assert proposal.config.queue("long").max_run_cores == 51
+    assert proposal.decisions[-2]["note"] == proposal.decisions[-1].get("note", "made so")
+
+
+def test_the_base_stays_where_nothing_is_to_be_gained():
+    base = first_come()
+    idle = training(base, jobs=12, span=9 * DAY, only=[0])
+    assert idle.simulate(base).wait.max() == 0
+    proposal = propose("auto", idle)
+    assert proposal.config == base
+    assert proposal.decisions[-1]["note"] == "simpler and no worse"
+    gains = propose("auto", busy(base))
+    assert gains.config != base
+    assert "note" not in gains.decisions[-1]
+
+
+@pytest.mark.parametrize(("spared", "expected"), [(-0.85, "firm"), (-0.75, "cheap")])
+def test_the_cheapest_priorities_that_guard_are_taken_and_some_to_spare_if_that_costs_little(
+    monkeypatch, spared, expected
+):
+    """Of two orders, both held at once: the better is taken, and its firmer form if it is hardly worse."""
+    here = busy(first_come())
+    search = auto._Search(here, Options(), guard=True)
+    free = (False, False, False)
+    made = {
+        "dear": replace(candidate(-0.7, broken=free), what="dear"),
+        "cheap": replace(candidate(-0.9, broken=free), what="cheap"),
+        "firm": replace(candidate(spared, broken=free), what="firm"),
+    }
+    answers = iter([[made["dear"], made["cheap"]], [made["firm"]]])
+    monkeypatch.setattr(search, "simulate", lambda _: next(answers))
+    broken = candidate(-1.0, broken=(True, False, False))
+    assert search.guarded(candidates(64)[:2], broken).what == expected
+
+
+def test_nothing_that_strands_a_job_is_tried():
+    """A queue that lets in jobs as wide as the machine cannot be held to less, whatever its jobs were so far."""
+    queues = ({**LONG, "partition": 0, "cores": (1, 64)}, {**SHORT, "partition": 0})
+    base = site(*queues, mode="shared")
+    here = training(site({**LONG, "partition": 0}, {**SHORT, "partition": 0}, mode="shared"), jobs=900, span=6 * DAY)
+    found = propose("auto", TrainingSet(Period(here.workload, base))).decisions
+    assert any("would never start" in d["why"] for d in found if d["step"] == "not tried")
+    tried = {d["with"] for d in found if d["step"] == "compare"}
+    assert tried
+    assert not any(each.startswith(("long on at most", "a pool", "partitions")) for each in tried)
+    narrow = {str(d.get("with")) for d in propose("auto", here).decisions}
+    assert {"long on at most 60 % of the cores", "long on at most 80 % of the cores"} <= narrow
+    assert any(each.startswith("jobs of long above") and each.endswith("60 % of the cores") for each in narrow)
+
+
+@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize(
+    "base",
+    [
+        site({**LONG, "partition": 40, "cores": (1, 60)}, {**SHORT, "partition": 24}),  # spread over both parts
+        site(
+            {**LONG, "partition": 0, "cores": (1, 60), "max_user_cores": 30}, {**SHORT, "partition": 0}, mode="shared"
+        ),
+    ],
+)
+def test_copes_with_jobs_wider_than_what_a_batch_system_would_start(base, name):
+    """The simulator runs them: it spreads them over parts, or they have no user to limit."""
+    rng = np.random.default_rng(1)
+    wide = rng.random(400) < 0.05
+    submit, walltime = np.sort(rng.integers(0, 6 * DAY, 400)), rng.integers(1, 36000, 400)
+    walltime[~wide] = np.minimum(walltime[~wide], 20000)
+    jobs = Workload(submit, np.where(wide, 55, rng.integers(1, 9, 400)), walltime, walltime, queue=np.zeros(400, int))
+    assert propose(name, TrainingSet(Period(jobs, base))).decisions[-1]["with"] == "current"
+
+
+@pytest.mark.parametrize("limit", ["max_run", "max_user_run", "max_user_cores"])
+def test_a_queue_with_limits_is_not_split(limit):
+    base = first_come(fixed=(f"queues.*.{limit}",))
+    limited = base.with_queues([base.queues[0], base.queues[1].model_copy(update={limit: 16}), base.queues[2]])
+    tried = {str(d.get("with")) for d in propose("auto", busy(limited)).decisions}
+    assert tried
+    assert not any(each.startswith("jobs of long above") for each in tried)
+    assert any(
+        each.startswith("jobs of long above")
+        for each in (str(d.get("with")) for d in propose("auto", busy(base)).decisions)
+    )
+
+
+@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize(
+    "fixed", [("order",), ("mode",), ("queues.wide.priority",), ("queues.long",), ("queues.*",), ("order", "pool")]
+)
+def test_what_is_fixed_stays(name, fixed):
+    here = busy(first_come(fixed=fixed))
+    assert fixed_violations(here.base, propose(name, here).config) == []
+
+
+def test_limits_and_starvation_that_are_fixed_stay_and_others_go():
+    queues = ({**SHORT, "partition": 0, "max_run": 9}, {**LONG, "partition": 0, "max_run": 8})
+    here = training(site(*queues, mode="shared", fixed=("queues.short.max_run",)), jobs=700)
+    proposal = propose("auto", here)
+    assert [queue.max_run for queue in proposal.config.queues] == [9, None]
+
+
+@pytest.mark.parametrize("objective", ["mean-wait", "bounded-slowdown", "mixed"])
+def test_workers_and_repetition_change_nothing(objective):
+    here = training(three(mode="shared"), jobs=500)
+    one = propose("auto", here, Options(objective=objective))
+    two_workers = propose(
+        "auto", TrainingSet(Period(here.workload, here.base)), Options(objective=objective, workers=2)
+    )
+    assert one.config == two_workers.config
+    assert one.decisions == two_workers.decisions

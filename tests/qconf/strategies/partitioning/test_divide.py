@@ -1,0 +1,62 @@
+from itertools import product
+
+import numpy as np
+import pytest
+
+from qconf.strategies.partitioning.divide import best_division, best_proportional_division
+
+
+def every(total, low, high):
+    for sizes in product(*(range(a, b + 1) for a, b in zip(low, high, strict=True))):
+        if sum(sizes) == total:
+            yield np.array(sizes)
+
+
+def cost_of(cost, sizes):
+    return sum(column[size] for column, size in zip(cost, sizes, strict=True))
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_the_division_is_the_best_of_all(seed):
+    rng = np.random.default_rng(seed)
+    k, total = int(rng.integers(1, 5)), int(rng.integers(4, 14))
+    cost = [np.round(rng.random(total + 1), 2) for _ in range(k)]
+    low = rng.integers(0, 4, k)
+    high = low + rng.integers(0, total, k)
+    least = min((cost_of(cost, each) for each in every(total, low, high)), default=np.inf)
+    sizes, value = best_division(cost, low, high, total)
+    assert value == pytest.approx(least)
+    if np.isfinite(least):
+        assert sizes.sum() == total
+        assert (sizes >= low).all()
+        assert (sizes <= high).all()
+        assert cost_of(cost, sizes) == pytest.approx(least)
+    else:
+        assert sizes is None
+
+
+@pytest.mark.parametrize("tolerance", [0, 1])
+@pytest.mark.parametrize("seed", range(150))
+def test_the_proportional_division_is_the_best_of_all_that_are(seed, tolerance):
+    rng = np.random.default_rng(100 + seed)
+    k, total = int(rng.integers(2, 5)), int(rng.integers(6, 16))
+    cost = [np.round(rng.random(total + 1), 2) for _ in range(k)]
+    share = rng.random(k) * (rng.random(k) > 0.25)
+    share = share / share.sum() if share.sum() > 0 else share
+    low, slack = rng.integers(1, 3, k), float(rng.choice([0.2, 0.5, 0.8]))
+    bound = [i for i in range(k) if share[i] > 0]
+
+    def keeps(sizes):
+        return all(
+            i == j or (sizes[i] + tolerance) / share[i] >= (1 - slack) * (sizes[j] - tolerance) / share[j] - 1e-9
+            for i in bound
+            for j in bound
+        )
+
+    able = [each for each in every(total, low, [total] * k) if keeps(each)]
+    least = min((cost_of(cost, each) for each in able), default=np.inf)
+    sizes, value = best_proportional_division(cost, low, total, share, slack, tolerance=tolerance)
+    assert value == pytest.approx(least)
+    assert (sizes is None) == (not able)
+    if able:
+        assert keeps(sizes)

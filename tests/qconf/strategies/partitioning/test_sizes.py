@@ -1,0 +1,92 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from qconf.strategies.partitioning.sizes import NotApplicableError, apportion, partition_space, proportional
+from tests.qconf.small import LONG, SHORT, WIDE, site, three, training, two
+
+
+@st.composite
+def divisions(draw):
+    k = draw(st.integers(1, 6))
+    least = np.array(draw(st.lists(st.integers(0, 40), min_size=k, max_size=k)), dtype=np.int64)
+    shares = np.array(draw(st.lists(st.floats(0, 1e12), min_size=k, max_size=k)))
+    return shares, int(least.sum()) + draw(st.integers(0, 500)), least
+
+
+@given(divisions())
+@settings(max_examples=300, deadline=None)
+def test_shares_become_whole_sizes_that_sum_up_and_are_not_below_the_least(case):
+    shares, total, least = case
+    sizes = apportion(shares, total, least)
+    assert sizes.dtype == np.int64
+    assert sizes.sum() == total
+    assert (sizes >= least).all()
+
+
+@given(st.lists(st.integers(1, 1000), min_size=1, max_size=6), st.integers(1, 5000))
+@settings(deadline=None)
+def test_without_least_sizes_nobody_is_off_by_a_unit_or_more(shares, total):
+    shares = np.array(shares, dtype=np.float64)
+    sizes = apportion(shares, total, np.zeros(shares.size, dtype=np.int64))
+    assert np.abs(sizes - total * shares / shares.sum()).max() < 1 + 1e-6
+
+
+@given(divisions(), st.floats(0.01, 100))
+@settings(deadline=None)
+def test_only_the_ratio_of_shares_matters(case, factor):
+    shares, total, least = case
+    shares = np.round(shares)  # a product of fractions may round across a remainder
+    assert np.abs(apportion(shares, total, least) - apportion(shares * factor, total, least)).max() <= 1
+
+
+def test_negative_and_empty_shares_are_divided_alike():
+    assert apportion(np.array([-1.0, 0.0]), 10, np.array([0, 0])).tolist() == [5, 5]
+
+
+def test_a_share_below_the_least_gets_the_least_and_the_others_the_rest_in_proportion():
+    assert apportion(np.array([1.0, 30.0, 60.0]), 100, np.array([10, 0, 0])).tolist() == [10, 30, 60]
+
+
+def test_the_room_leaves_reserved_queues_out_and_goes_by_the_widest_jobs():
+    base = three()
+    here = training(base)
+    space = partition_space(here)
+    assert space.queues.tolist() == [0, 1]
+    assert space.widest.tolist() == here.widest[:2].tolist()
+    assert space.cores(np.array([20, 44]), 3) == [20, 44, 0]
+
+
+def test_a_queue_without_jobs_keeps_room_for_its_narrowest():
+    space = partition_space(training(site({**SHORT, "cores": (4, 8)}, LONG), only=[1]))
+    assert space.widest[0] == 4
+
+
+def test_whole_nodes_make_the_unit():
+    base = two(cores=64)
+    machine = base.machine.model_copy(update={"cores_per_node": 8, "whole_nodes": True})
+    space = partition_space(training(base.replace(machine=machine)))
+    assert (space.unit, space.total) == (8, 8)
+    assert space.widest.tolist() == [1, 2]
+
+
+def test_proportional_sizes_follow_core_seconds():
+    here = training(two())
+    space = partition_space(here)
+    units = proportional(here, space)
+    assert units.sum() == 64
+    assert (units >= space.widest).all()
+
+
+@pytest.mark.parametrize(
+    ("base", "jobs", "said"),
+    [
+        (site({**WIDE, "cores": (1, 64)}, mode="shared"), 10, "every queue starts by advance reservation"),
+        (site({**SHORT, "cores": (1, 40)}, {**LONG, "cores": (33, 40)}), 200, "no partitions can hold them"),
+        (two(), 0, "no job to learn from"),
+    ],
+)
+def test_what_cannot_be_divided_is_said(base, jobs, said):
+    with pytest.raises(NotApplicableError, match=said):
+        partition_space(training(base, jobs))

@@ -1,0 +1,205 @@
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from parsim import Workload
+from qconf.evaluation.period import Period, TrainingSet
+from qconf.strategies.partitioning.split_merge import Layout, free_name, mergeable, merged, splits, uncovered
+from tests.qconf.small import LONG, SHORT, WIDE, site, three, training, two
+
+PBS_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,12}")
+
+
+def candidates(here, index=1, layout=None, split_on="walltime"):
+    return {each.what: each for each in splits(here, layout or Layout.of(here.base), index, split_on, 1)}
+
+
+def test_three_ways_to_split_a_queue():
+    here = training(two(), jobs=500)
+    found = candidates(here)
+    assert list(found) == ["walltime", "cpu-hours", "jobs"]
+    own = here.workload.take(here.workload.queue == 1)
+    for kind, candidate in found.items():
+        first, second = candidate.layout.config.queues[1:]
+        assert (first.name, second.name) == ("long", "long-2")
+        assert first.partition + second.partition == 40
+        if kind == "walltime":
+            assert candidate.rule == "walltime <= 5h"
+            assert (first.walltime, second.walltime) == ((0, 18000), (18000, 36000))
+            assert first.cores == second.cores == (1, 16)
+            continue
+        edge = first.cores[1]
+        assert (first.cores, second.cores) == ((1, edge), (edge + 1, 16))
+        assert first.walltime == second.walltime == (0, 36000)
+        load = own.cores * own.effective_runtime if kind == "cpu-hours" else np.ones(len(own))
+        assert load[own.cores <= edge].sum() >= load.sum() / 2
+        assert load[own.cores < edge].sum() < load.sum() / 2
+
+
+def test_the_cores_are_divided_by_cpu_hours_and_hold_the_widest_jobs():
+    here = training(two(), jobs=500)
+    for candidate in candidates(here).values():
+        config = candidate.layout.config
+        jobs = here.routed(config)
+        work = np.bincount(jobs.queue, jobs.cores * jobs.effective_runtime)[1:]
+        widest = [jobs.cores[jobs.queue == i].max() for i in (1, 2)]
+        sizes = [config.queues[1].partition, config.queues[2].partition]
+        assert all(size >= wide for size, wide in zip(sizes, widest, strict=True))
+        if all(size > wide for size, wide in zip(sizes, widest, strict=True)):
+            assert abs(sizes[0] - 40 * work[0] / work.sum()) <= 1
+
+
+def test_children_inherit():
+    base = site(SHORT, {**LONG, "priority": 7.0, "starvation": 3600, "max_run": 9, "max_user_cores": 30})
+    for candidate in candidates(training(base)).values():
+        for child in candidate.layout.config.queues[1:]:
+            assert (child.priority, child.starvation, child.max_run, child.max_user_cores) == (7.0, 3600, 9, 30)
+
+
+def test_a_queue_without_jobs_or_with_one_size_is_not_split_and_it_is_said_why():
+    here = training(two(), only=[1])
+    assert {each.rule for each in candidates(here, 0).values()} == {"no job is in it"}
+    base = site({**SHORT, "cores": (8, 8)}, LONG)
+    found = candidates(training(base), 0)
+    assert found["walltime"].layout is not None
+    assert "nothing is left for the second" in found["jobs"].rule
+    assert found["jobs"].layout is None
+
+
+def test_a_limit_whose_half_lies_below_the_least_walltime_is_not_split_by_time():
+    base = site(SHORT, {**LONG, "walltime": (20000, 36000)})
+    assert candidates(training(base))["walltime"].rule == "half of its limit, 5h, is not above its least, 5h33m20s"
+
+
+def test_parts_whose_widest_jobs_do_not_fit_side_by_side_are_refused():
+    base = site({**SHORT, "partition": 48}, {**LONG, "partition": 16})
+    found = candidates(training(base))["walltime"]
+    assert found.layout is None
+    assert "side by side" in found.rule
+
+
+def test_names_are_free_and_what_pbs_takes():
+    assert free_name("small", ["small"]) == "small-2"
+    assert free_name("small", ["small", "SMALL-2"]) == "small-3"
+    assert free_name("a.very.long.queue.name", []) == "a_very_long-2"
+    assert free_name("1day", []) == "q1day-2"
+
+
+@given(st.text(st.characters(min_codepoint=33, max_codepoint=0x2FF), min_size=1, max_size=64), st.integers(0, 30))
+@settings(max_examples=100, deadline=None)
+def test_whatever_the_name_a_child_can_be_exported(name, count):
+    taken = [name]
+    for _ in range(count):
+        taken.append(free_name(name, taken))
+        assert PBS_NAME.fullmatch(taken[-1])
+    assert len({each.lower() for each in taken[1:]}) == count
+
+
+def test_splitting_by_real_runtime_keeps_the_doors_and_is_told_apart():
+    here = training(site(SHORT, {**LONG, "cores": (1, 4)}), jobs=400)
+    found = candidates(here, split_on="runtime")
+    layout = found["runtime"].layout
+    first, second = layout.config.queues[1:]
+    assert (first.cores, first.walltime) == (second.cores, second.walltime)
+    assert layout.runtimes[1:] == ((0, 18000), (18000, 2**31 - 1))
+    jobs = here.routed(layout.config, layout.runtimes)
+    assert jobs.effective_runtime[jobs.queue == 1].max() <= 18000 < jobs.effective_runtime[jobs.queue == 2].min()
+    again = candidates(here, 1, layout, "runtime")["runtime"].layout
+    assert again.runtimes[1:3] == ((0, 9000), (9000, 18000))
+
+
+def test_pairs_that_may_be_merged():
+    base = site(
+        {"name": "a", "cores": (1, 8), "walltime": (0, 100), "partition": 16},
+        {"name": "b", "cores": (9, 16), "walltime": (100, 200), "partition": 16},  # touches a in both
+        {"name": "c", "cores": (18, 20), "walltime": (0, 200), "partition": 16},  # a gap of one core to b
+        {"name": "d", "cores": (1, 16), "walltime": (201, 300), "partition": 16},  # a gap of a second to b
+        {"name": "r", "cores": (1, 64), "walltime": (0, 300), "reservation": True},
+    )
+    assert list(mergeable(Layout.of(base))) == [(0, 1)]
+
+
+def test_children_of_one_split_are_not_merged_again_but_with_others_they_are():
+    here = training(two(), jobs=400)
+    layout = candidates(here)["walltime"].layout
+    assert layout.origin == (0, 1, 1)
+    assert list(mergeable(layout)) == [(0, 1)]  # `short` ends at two hours: `long-2` begins at five
+
+
+def test_a_merged_queue_takes_both():
+    base = site(
+        {**SHORT, "priority": 10.0, "starvation": 7200, "max_run": 5, "max_run_cores": 30},
+        {**LONG, "priority": 20.0, "max_run": 9},
+    )
+    here = training(base, jobs=300)
+    candidate = merged(here, Layout.of(base), (0, 1))
+    (queue,) = candidate.layout.config.queues
+    work = here.core_seconds
+    assert queue.name == "long"
+    assert (queue.cores, queue.walltime, queue.partition) == ((1, 16), (0, 36000), 64)
+    assert queue.priority == pytest.approx((10 * work[0] + 20 * work[1]) / work.sum(), abs=1e-5)
+    assert (queue.starvation, queue.max_run, queue.max_run_cores) == (7200, 9, None)
+
+
+def test_jobs_of_a_merged_queue_starve_as_soon_as_those_of_either():
+    base = site({**SHORT, "starvation": 7200}, {**LONG, "starvation": 3600})
+    (queue,) = merged(training(base), Layout.of(base), (0, 1)).layout.config.queues
+    assert queue.starvation == 3600
+
+
+def test_what_is_fixed_is_neither_split_nor_merged():
+    here = training(two(fixed=("queues.long.cores", "queues.short.name")))
+    found = candidates(here)
+    assert found["walltime"].layout is None or found["walltime"].layout.config.queues[1].cores == (1, 16)
+    assert found["jobs"].rule == "changes queues.long.cores, which is fixed"
+    assert "fixed" in merged(here, Layout.of(here.base), (0, 1)).rule
+    patterned = training(two(fixed=("queues.*.max_user_run",)))
+    assert merged(patterned, Layout.of(patterned.base), (0, 1)).layout is not None
+
+
+def test_a_split_that_moves_wide_jobs_into_a_partition_too_small_is_refused():
+    # `other` overlaps `long` and comes first: what leaves `long` by name is routed there.
+    base = site(
+        {"name": "other", "cores": (9, 16), "walltime": (0, 36000), "partition": 8}, LONG, {**SHORT, "partition": 16}
+    )
+    rows = [(4, 20000, 1)] * 6 + [(16, 30000, 1)] * 2 + [(4, 3600, 2)]
+    cores, walltime, queue = np.array(rows).T
+    here = TrainingSet(Period(Workload(np.arange(len(rows)) * 60, cores, walltime, walltime, queue=queue), base))
+    found = candidates(here)["jobs"]
+    assert found.layout is None
+    assert found.rule == "no job would be in long-2"
+
+
+def test_every_door_of_the_base_stays_open():
+    base = three()
+    assert uncovered(base, base) is None
+    narrow = base.queues[0].model_copy(update={"cores": (2, 8)})
+    rest = (base.queues[1].model_copy(update={"walltime": (7000, 36000)}), base.queues[2])
+    assert uncovered(base, base.with_queues([narrow, *rest])) == (1, 1)
+    assert uncovered(base, base.with_queues([base.queues[0], *rest])) is not None
+    open_ended = site({"name": "all"}, mode="shared")
+    capped = site({"name": "all", "cores": (1, 64), "walltime": (0, 2**31 - 2)}, mode="shared")
+    assert uncovered(capped, open_ended) is None
+    assert uncovered(open_ended, capped) is not None
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_every_candidate_routes_all_jobs_and_sums_to_the_machine(seed):
+    here = training(site(SHORT, LONG, WIDE), jobs=200, seed=seed)
+    layout = Layout.of(here.base)
+    found = [c for i in (0, 1) for c in splits(here, layout, i, "walltime", 1)]
+    found += [merged(here, layout, pair) for pair in mergeable(layout)]
+    assert any(each.layout for each in found)
+    for each in found:
+        if each.layout:
+            config = each.layout.config
+            assert sum(queue.partition for queue in config.queues) == 64
+            assert uncovered(here.base, config) is None
+            jobs = here.routed(config)
+            assert all(
+                config.queues[q].admits(int(c), int(w))
+                for q, c, w in zip(jobs.queue, jobs.cores, jobs.walltime, strict=True)
+            )

@@ -1,0 +1,448 @@
+"""pp, static, dp-nlp, exact, dqr and hybrid on small months: what they promise, and what becomes of bad input."""
+
+import importlib
+import pkgutil
+
+import numpy as np
+import pytest
+
+from parsim import Workload
+from qconf import strategies
+from qconf.config import PoolConfig
+from qconf.errors import InputError
+from qconf.evaluation.feasibility import fixed_violations
+from qconf.evaluation.period import Period, TrainingSet
+from qconf.strategies import NAMES, Options, propose
+from qconf.strategies.partitioning.bounds import lower_bounds
+from qconf.strategies.partitioning.hybrid import threshold
+from qconf.strategies.partitioning.regret import allowed
+from qconf.strategies.partitioning.sizes import NotApplicableError, partition_space
+from qconf.strategies.partitioning.split_merge import uncovered
+from tests.qconf.small import DAY, LONG, SHORT, WIDE, site, three, training, two
+
+FEW = Options(samples=30)
+ROOMY = Options(samples=30, slack=0.95, tau_util=1.0)  # constraints that leave many divisions
+TUNED = ("pp", "static", "dp-nlp", "exact", "dqr", "hybrid")
+CASES = {
+    "plain": lambda: training(two(), jobs=300),
+    "reserved": lambda: training(three(), jobs=200),
+    "shared base": lambda: training(three(mode="shared"), jobs=200),
+    "another order": lambda: training(two(order="lxf"), jobs=200),
+    "limits": lambda: training(site({**SHORT, "max_run": 2}, {**LONG, "max_user_run": 2}), jobs=200),
+    "overload": lambda: training(two(), jobs=800, span=DAY),
+    "one job": lambda: training(two(), jobs=1),
+    "one second": lambda: training(two(), jobs=40, span=0),
+    "two epochs": lambda: training(two(), jobs=2),
+    "one queue": lambda: training(site({**LONG, "partition": 64}), jobs=200, span=3 * DAY),
+    "a queue without jobs": lambda: training(two(), jobs=200, only=[1]),
+    "jobs in the reserved queue alone": lambda: training(three(), jobs=60, only=[2]),
+    "a partition narrower than its jobs": lambda: training(
+        site({**SHORT, "partition": 60}, {**LONG, "partition": 4}, WIDE), jobs=60, seed=3, span=3 * DAY
+    ),
+    "no backfilling": lambda: training(two(backfill=False), jobs=200),
+    "hybrid base": lambda: training(
+        site(SHORT, {**LONG, "partition": 24}, mode="hybrid", pool={"cores": 16, "threshold": 0.25}), jobs=200
+    ),
+    "whole nodes": lambda: training(
+        three().replace(machine={"cores": 64, "cores_per_node": 8, "whole_nodes": True}), jobs=200
+    ),
+}
+
+
+def machine_of(config):
+    return sum(queue.partition for queue in config.queues) + (config.pool.cores if config.pool else 0)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_every_strategy_copes(case):
+    """Sizes sum to the machine, every job is routed, and where partitions were current nothing gets worse."""
+    here = CASES[case]()
+    waits = {}
+    for name in TUNED:
+        proposal = propose(name, here, FEW)
+        config = proposal.config
+        assert not proposal.not_exportable
+        assert machine_of(config) == 64
+        assert config == here.base or all(queue.partition % config.grid == 0 for queue in config.queues)
+        assert uncovered(here.base, config) is None
+        assert len(proposal.simulate(here)) == len(here)
+        assert proposal.decisions
+        waits[name] = here.weighted_wait(config)
+    assert waits["static"] == waits["pp"]
+    assert waits["dp-nlp"] <= waits["pp"]
+    assert waits["dqr"] <= waits["dp-nlp"]
+    assert waits["exact"] <= waits["dp-nlp"] + 1e-6
+    if here.base.mode == "partitioned":
+        current = here.weighted_wait(here.base)
+        assert all(waits[name] <= current + 1e-9 for name in ("dp-nlp", "dqr", "hybrid"))
+
+
+@pytest.mark.parametrize("name", ["dp-nlp", "dqr", "hybrid"])
+@pytest.mark.parametrize("case", ["plain", "reserved"])
+def test_the_number_of_workers_does_not_matter(name, case):
+    one, two_ = (propose(name, CASES[case](), Options(samples=30, workers=workers)) for workers in (1, 2))
+    assert one == two_
+
+
+@pytest.mark.parametrize("name", TUNED)
+def test_nothing_to_learn_from(name):
+    with pytest.raises(NotApplicableError, match="no job to learn from"):
+        propose(name, training(two(), jobs=0), FEW)
+
+
+@pytest.mark.parametrize("name", TUNED)
+def test_widest_jobs_that_no_partitions_hold(name):
+    base = site({**SHORT, "cores": (33, 40)}, {**LONG, "cores": (33, 40)})
+    with pytest.raises(NotApplicableError, match="no partitions can hold them"):
+        propose(name, training(base, jobs=50), FEW)
+
+
+def steps(proposal, step):
+    return [each for each in proposal.decisions if each["step"] == step]
+
+
+def test_dp_nlp_says_what_the_history_is_too_poor_for():
+    (bounds,) = steps(propose("dp-nlp", training(two(), jobs=40, span=0, only=[1]), FEW), "bounds")
+    assert "only 1 of 3 epochs have jobs: the others say nothing" in bounds["notes"]
+    assert "no job in short: room for one of the narrowest is kept" in bounds["notes"]
+
+
+@pytest.mark.parametrize("name", ["pp", "dp-nlp", "dqr", "hybrid", "exact"])
+def test_what_the_history_is_too_poor_for_is_said(name):
+    here = training(site({**LONG, "partition": 64}), jobs=2, span=0)
+    notes = propose(name, here, FEW).decisions[0]["notes"]
+    assert "only 1 of 3 epochs have jobs: the others say nothing" in notes
+    assert "one queue owns a partition: it gets the whole machine" in notes
+
+
+@pytest.mark.parametrize("name", ["dp-nlp", "dqr", "hybrid"])
+def test_bounds_that_no_machine_meets_are_drawn_in_and_said(name):
+    here = training(two(), jobs=2000, span=DAY)
+    proposal = propose(name, here, Options(samples=30, tau_util=0.01))
+    (bounds,) = steps(proposal, "bounds")
+    assert sum(bounds["wanted"]) > 64 >= sum(bounds["low"])
+    assert "drawn" in bounds["notes"][0]
+    assert here.weighted_wait(proposal.config) <= here.weighted_wait(here.base)
+
+
+def test_partitions_that_no_division_beats_are_kept_and_that_is_said():
+    base = site({**SHORT, "cores": (8, 8), "partition": 63}, {**LONG, "partition": 1}, WIDE)
+    kept = []
+    for seed in range(8):
+        here = training(base, jobs=40, seed=seed, span=2 * DAY)
+        proposal = propose("dp-nlp", here, FEW)
+        current = here.weighted_wait(here.base)
+        assert here.weighted_wait(proposal.config) <= current + 1e-9
+        kept.append(bool(steps(proposal, "keep")))
+        assert kept[-1] == (proposal.config == base)
+    assert any(kept)
+
+
+@pytest.mark.parametrize("name", ["current", "fcfs-easy", "lxf-easy", "shared", "mqb"])
+def test_what_learns_nothing_needs_no_job(name):
+    here = training(two(), jobs=0)
+    assert len(propose(name, here, FEW).simulate(here)) == 0
+
+
+@pytest.mark.parametrize("answer", [np.nan, -1e9])
+def test_dp_nlp_survives_surrogates_that_lie(monkeypatch, answer):
+    class Liar:
+        degree, penalty, r2, rmse = 1, 1.0, -9.0, 0.0
+
+        def __call__(self, fractions):
+            return answer
+
+        def gradient(self, fractions):
+            return np.full(fractions.size, answer)
+
+    monkeypatch.setattr("qconf.strategies.partitioning.dp_nlp.fit", lambda *_: Liar())
+    here = training(two(), jobs=300)
+    proposal = propose("dp-nlp", here, ROOMY)
+    assert here.weighted_wait(proposal.config) <= here.weighted_wait(here.base)
+    if np.isnan(answer):
+        assert steps(proposal, "slsqp")[0]["note"] == "no search ended well"
+    assert steps(proposal, "surrogate")[0]["note"] == "a bad fit"
+
+
+@pytest.mark.parametrize("end", [np.nan, np.inf, -1.0])
+def test_dp_nlp_survives_a_search_that_ends_nowhere(monkeypatch, end):
+    class End:
+        success, fun = False, end
+
+        def __init__(self, size):
+            self.x = np.full(size, end)
+
+    monkeypatch.setattr("qconf.strategies.partitioning.nlp.minimize", lambda _, start, **__: End(start.size))
+    here = training(two(), jobs=300)
+    proposal = propose("dp-nlp", here, ROOMY)
+    assert here.weighted_wait(proposal.config) <= here.weighted_wait(here.base)
+    (slsqp,) = steps(proposal, "slsqp")
+    assert (slsqp["converged"], slsqp["note"]) == (0, "no search ended well")
+
+
+@pytest.mark.parametrize("error", [ValueError, ZeroDivisionError, FloatingPointError, RuntimeError, OverflowError])
+def test_dp_nlp_survives_a_search_that_raises(monkeypatch, error):
+    def broken(*_, **__):
+        raise error("array must not contain infs or NaNs")
+
+    monkeypatch.setattr("qconf.strategies.partitioning.nlp.minimize", broken)
+    here = training(two(), jobs=300)
+    proposal = propose("dp-nlp", here, ROOMY)
+    assert here.weighted_wait(proposal.config) <= here.weighted_wait(here.base)
+    assert steps(proposal, "slsqp")[0]["note"] == "no search ended well"
+
+
+def test_dp_nlp_says_where_its_distance_from_the_optimum_is_not_measured(monkeypatch):
+    monkeypatch.setattr("qconf.strategies.partitioning.regret.CHEAP", 10)
+    (entry,) = steps(propose("dp-nlp", training(two(), jobs=300), ROOMY), "regret")
+    assert entry["not_exportable"].startswith("a table of 64 sizes for 300 jobs")
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_dp_nlp_comes_near_the_constrained_optimum(seed):
+    (regret,) = steps(propose("dp-nlp", training(two(), jobs=400, seed=seed), Options()), "regret")
+    assert regret["above_constrained_percent"] <= 5
+    assert regret["above_free_percent"] >= 0
+    assert regret["proven"]
+
+
+def test_dp_nlp_looks_around_its_best_and_says_what_that_gave():
+    gained = []
+    for seed in range(6):
+        here = training(two(), jobs=400, seed=seed)
+        proposal = propose("dp-nlp", here, ROOMY)
+        (decide,), (near,) = steps(proposal, "decide"), steps(proposal, "neighbours")
+        assert near["kept"] == (near["weighted_wait"] < decide["weighted_wait"])
+        units = near["units"] if near["kept"] else decide["units"]
+        assert [queue.partition for queue in proposal.config.queues] == units
+        assert near["tried"] <= 60
+        gained.append(near["kept"])
+    assert any(gained)
+
+
+@pytest.mark.parametrize("degree", [1, 2, 3])
+def test_the_degree_of_the_surrogates_may_be_given(degree):
+    proposal = propose("dp-nlp", training(two(), jobs=400), Options(samples=40, slack=0.95, degree=degree))
+    assert [each["degree"] for each in steps(proposal, "surrogate")] == [degree] * 3
+
+
+def test_the_weights_of_the_epochs_count():
+    here = training(two(), jobs=300)
+    usual = propose("dp-nlp", here, ROOMY)
+    assert [each["weight"] for each in steps(usual, "surrogate")] == [0.3333, 0.6667, 1.0]
+    even = propose("exact", here, Options(samples=30, weights=(1.0, 1.0)))
+    cut = here.weighing((1.0, 1.0))
+    assert len(cut.epochs) == 2
+    assert steps(even, "table")[0]["weighted_wait"] == round(cut.weighted_wait(even.config), 1)
+    assert steps(even, "table")[0]["weighted_wait"] != steps(propose("exact", here, FEW), "table")[0]["weighted_wait"]
+    assert propose("dp-nlp", here, ROOMY) == usual
+
+
+@pytest.mark.parametrize("wrong", [{"degree": 4}, {"weights": ()}, {"weights": (1.0, -1.0)}, {"weights": (np.nan,)}])
+def test_degrees_and_weights_that_make_no_sense_are_refused(wrong):
+    with pytest.raises(InputError, match=r"degree = 4: no such degree|no weights"):
+        propose("dqr", training(two(), jobs=50), Options(samples=30, **wrong))
+
+
+@pytest.mark.parametrize("slack", [0.0, 0.3])
+def test_dp_nlp_keeps_its_constraints_unless_pp_or_the_present_is_better(slack):
+    for seed in range(3):
+        here = training(two(mode="shared"), jobs=400, seed=seed)
+        proposal = propose("dp-nlp", here, Options(samples=30, slack=slack))
+        bounds = lower_bounds(here, partition_space(here), slack, 0.9)
+        units = np.array([queue.partition for queue in proposal.config.queues])
+        pp = [queue.partition for queue in propose("pp", here).config.queues]
+        assert allowed(units, bounds) or units.tolist() == pp
+
+
+def uneven():
+    """Two kinds of jobs in one queue beside a queue that is nearly empty: something to split and to merge."""
+    base = site({**LONG, "cores": (1, 16), "partition": 48}, {**WIDE, "cores": (17, 40)}, {**SHORT, "partition": 16})
+    return training(base, jobs=500, seed=3, span=8 * DAY)
+
+
+def test_dqr_tells_every_step():
+    here = uneven()
+    proposal = propose("dqr", here, FEW)
+    splits, merges = steps(proposal, "split"), steps(proposal, "merge")
+    assert {each["by"] for each in splits} == {"walltime", "cpu-hours", "jobs"}
+    assert all(each["why"] for each in (*splits, *merges))
+    reached = {each["weighted_wait"] for step in ("decide", "neighbours") for each in steps(proposal, step)}
+    for each in (*splits, *merges):
+        if "weighted_wait" in each:
+            assert any(each["before"] == pytest.approx(wait, abs=0.2) for wait in reached)
+        if each["kept"]:
+            assert each["weighted_wait"] < each["before"]
+            reached.add(each["weighted_wait"])
+    assert any(each["kept"] for each in (*splits, *merges))
+    (end,) = steps(proposal, "queues")
+    assert end["weighted_wait"] == round(here.weighted_wait(proposal.config), 1)
+    assert end["queues"] == len(proposal.config.queues)
+
+
+def test_dqr_leaves_reserved_and_fixed_queues_alone():
+    base = three(fixed=("queues.*.cores", "queues.*.walltime"))
+    proposal = propose("dqr", training(base, jobs=300), FEW)
+    assert proposal.config.names == base.names
+    assert [(q.cores, q.walltime) for q in proposal.config.queues] == [(q.cores, q.walltime) for q in base.queues]
+    free = propose("dqr", training(three(), jobs=300), FEW).config
+    assert free.queue("wide") == three().queue("wide")
+
+
+def test_dqr_visits_in_the_order_asked_for():
+    def visited(**options):
+        found = steps(propose("dqr", uneven(), Options(samples=30, **options)), "split")
+        return list(dict.fromkeys(each["queue"] for each in found))
+
+    assert visited() == ["short", "long"]
+    orders = {tuple(visited(order="random", seed=seed)) for seed in range(4)}
+    assert orders == {("short", "long"), ("long", "short")}
+
+
+def bimodal():
+    """Jobs of equal walltimes, most of which end after a minute: only what they really ran tells them apart."""
+    base = site({**LONG, "cores": (1, 8), "partition": 48}, {**SHORT, "cores": (1, 8), "partition": 16})
+    rng = np.random.default_rng(0)
+    submit = np.sort(rng.integers(0, 6 * DAY, 500))
+    runtime = np.where(rng.random(500) < 0.7, 60, 36000)
+    walltime, queue = np.full(500, 36000), np.zeros(500, dtype=np.int64)
+    return TrainingSet(Period(Workload(submit, rng.integers(1, 9, 500), runtime, walltime, queue=queue), base))
+
+
+def test_dqr_splits_by_real_runtime_for_study_only():
+    here = bimodal()
+    proposal = propose("dqr", here, Options(samples=30, split_on="runtime"))
+    assert proposal.runtimes == ((0, 18000), (0, 2**31 - 1))
+    assert proposal.not_exportable
+    schedule = proposal.simulate(here)
+    assert not proposal.verify(here, schedule)
+    assert schedule.wait.mean() < here.simulate(propose("dqr", here, FEW).config).wait.mean()
+    assert propose("dqr", here, FEW).runtimes is None
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"split_on": "phase"},
+        {"order": "alphabet"},
+        {"carve": "up"},
+        {"pool_entry": "in"},
+        {"pool_placement": "out"},
+        {"reference": "no"},
+    ],
+)
+def test_what_is_no_choice_is_refused(options):
+    with pytest.raises(InputError, match="Choose among"):
+        propose("hybrid", training(two(), jobs=50), Options(samples=30, **options))
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({"objective": "speed"}, "no such objective"),
+        ({"samples": 0}, "Give 1 or more"),
+        ({"slack": float("nan")}, "Give a number from 0 to 1"),
+        ({"tau_util": 1.1}, "Give a number from 0 to 1"),
+        ({"chunk": -7}, "Give 1 or more"),
+        ({"degradation": float("nan")}, "Give 0 or more"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_whatever_the_strategy(options, why):
+    with pytest.raises(InputError, match=why):
+        propose("current", training(two(), jobs=50), Options(**options))
+
+
+@pytest.mark.parametrize(("carve", "mode"), [("live", "hybrid"), ("partitions", "partitioned")])
+def test_hybrid_carves_within_its_limits(carve, mode):
+    here = training(three(), jobs=600, seed=0, span=6 * DAY)
+    dqr = here.weighted_wait(propose("dqr", here, FEW).config)
+    proposal = propose("hybrid", here, Options(samples=30, carve=carve, chunk=2))
+    (end,) = steps(proposal, "pool")
+    assert end["dqr_weighted_wait"] == round(dqr, 1)
+    config = proposal.config
+    assert config.mode == mode
+    assert here.weighted_wait(config) == pytest.approx(end["weighted_wait"], abs=0.1)
+    assert end["weighted_wait"] <= 1.3 * dqr + 0.1
+    pool = (0, "move") if config.pool is None else (config.pool.cores, config.pool.entry)
+    assert pool == (end["cores"], "move")
+    (other,) = steps(proposal, "true objective instead")
+    assert other["weighted_wait"] <= round(dqr, 1)
+
+
+def test_a_pool_that_pbs_cannot_do_bars_hybrid_even_where_none_is_carved():
+    """What was learned from another part of the history has one, and is what was judged."""
+    here = training(three(), jobs=600, seed=0, span=6 * DAY)
+    proposal = propose("hybrid", here, Options(samples=30, chunk=2, carve="partitions", pool_entry="either"))
+    assert proposal.config.mode == "partitioned"
+    assert "PBS holds it in one queue" in proposal.not_exportable
+
+
+@pytest.mark.parametrize("placement", ["pool", "combined"])
+def test_hybrid_enters_its_pool_as_asked_or_as_configured(placement):
+    here = training(
+        three().replace(pool=PoolConfig(placement=placement, starving_first=True)), jobs=600, seed=0, span=6 * DAY
+    )
+    kept = propose("hybrid", here, Options(samples=30, chunk=2))
+    assert (kept.config.mode, kept.config.pool.entry, kept.not_exportable) == ("hybrid", "move", "")
+    assert (kept.config.pool.placement, kept.config.pool.starving_first) == (placement, True)
+    other = {"pool": "combined", "combined": "pool"}[placement]
+    asked = propose("hybrid", here, Options(samples=30, chunk=2, pool_entry="either", pool_placement=other))
+    assert (asked.config.pool.entry, asked.config.pool.placement) == ("either", other)
+    assert "PBS holds it in one queue" in asked.not_exportable
+    schedule = asked.simulate(here)
+    assert not asked.verify(here, schedule)
+    (end,) = steps(asked, "pool")
+    assert here.weighted_wait(asked.config) == pytest.approx(end["weighted_wait"], abs=0.1)
+
+
+def test_dqr_splits_the_first_part_again_as_long_as_it_helps():
+    tried = steps(propose("dqr", bimodal(), Options(samples=30, split_on="runtime")), "split")
+    kept = [each["kept"] for each in tried if each["queue"] == "long"]
+    assert kept == [True, False, False] + 3 * [False]  # a round is three ways; the second keeps none
+
+
+def test_dqr_merges_as_long_as_it_helps():
+    queues = ({**LONG, "partition": 32}, {**SHORT, "partition": 16}, {**SHORT, "name": "tiny", "partition": 16})
+    here = training(site(*({**queue, "cores": (1, 8)} for queue in queues)), jobs=400, seed=1, span=6 * DAY)
+    proposal = propose("dqr", here, FEW)
+    assert [each["kept"] for each in steps(proposal, "merge")] == [True, False, False, True]
+    assert proposal.config.names == ("long",)
+
+
+def test_a_wider_margin_carves_no_less():
+    pools = [
+        steps(propose("hybrid", uneven(), Options(samples=30, degradation=margin)), "pool")[0]["cores"]
+        for margin in (0.0, 0.3, 1e9)
+    ]
+    assert pools == sorted(pools)
+    assert pools[-1] == 64
+
+
+def test_tau_is_half_the_priority_of_the_reference_queue():
+    here = training(site({**SHORT, "priority": 10.0}, {**LONG, "priority": 40.0}), jobs=100)
+    assert threshold(here) == (20.0, "long")
+    assert threshold(here, "short") == (5.0, "short")
+    pooled = site(SHORT, {**LONG, "partition": 24}, mode="hybrid", pool={"cores": 16, "threshold": 0.25})
+    assert threshold(training(pooled)) == (0.25, "")
+
+
+def test_every_name_is_a_module_and_every_module_with_a_proposal_a_name():
+    modules = [info.name for info in pkgutil.iter_modules(strategies.__path__)]
+    able = {name for name in modules if hasattr(importlib.import_module(f"qconf.strategies.{name}"), "propose")}
+    assert able == {name.replace("-", "_") for name in NAMES}
+    with pytest.raises(InputError, match="no such strategy"):
+        propose("none", training(two(), jobs=60))
+
+
+@pytest.mark.parametrize("name", TUNED)
+def test_a_fixed_partition_stays_as_it_is(name):
+    base = site(
+        {**SHORT, "partition": 16}, LONG, {"name": "more", "cores": (1, 4), "walltime": (0, 7200), "partition": 8}
+    )
+    here = training(base.replace(fixed=("queues.short.partition",)), jobs=300)
+    config = propose(name, here, FEW).config
+    assert config.queue("short").partition == 16
+    assert machine_of(config) == 64
+    assert fixed_violations(here.base, config) == []
+    with pytest.raises(NotApplicableError, match="every partition is marked as fixed"):
+        propose(name, training(base.replace(fixed=("queues.*.partition",)), jobs=30), FEW)

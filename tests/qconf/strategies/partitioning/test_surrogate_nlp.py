@@ -1,0 +1,100 @@
+import numpy as np
+import pytest
+
+from qconf.strategies.partitioning.bounds import Bounds
+from qconf.strategies.partitioning.nlp import minimise
+from qconf.strategies.partitioning.samples import feasible_samples
+from qconf.strategies.partitioning.surrogate import fit
+
+
+def fractions(count, k=3, seed=0):
+    least = np.zeros(k, dtype=np.int64)
+    return feasible_samples(count, 10_000, Bounds(least, least, 0.0, np.zeros(k), ()), seed) / 10_000
+
+
+def cubic(x):
+    a, b = x[..., 0], x[..., 1]
+    return 900 + 400 * a - 700 * b + 2000 * a * b - 1500 * a**2 * b + 3000 * b**3
+
+
+def test_a_cubic_is_recovered():
+    x = fractions(120)
+    surrogate = fit(x, cubic(x))
+    assert surrogate.degree == 3
+    assert surrogate.r2 > 0.999
+    fresh = fractions(50, seed=9)
+    assert [surrogate(each) for each in fresh] == pytest.approx(cubic(fresh).tolist(), abs=3)
+
+
+def test_its_gradient_is_the_numeric_one():
+    x = fractions(120, k=4)
+    surrogate = fit(x, cubic(x) + 50 * x[:, 2])
+    step = 1e-6
+    for each in fractions(10, k=4, seed=3):
+        numeric = [(surrogate(each + step * unit) - surrogate(each - step * unit)) / (2 * step) for unit in np.eye(4)]
+        assert surrogate.gradient(each) == pytest.approx(numeric, rel=1e-4, abs=1e-3)
+
+
+def test_noise_is_owned_up_to():
+    x = fractions(80)
+    surrogate = fit(x, np.random.default_rng(0).random(80))
+    assert surrogate.r2 < 0.5
+
+
+def test_waits_that_are_all_the_same_are_no_trouble():
+    x = fractions(40)
+    surrogate = fit(x, np.zeros(40))
+    assert surrogate(x[0]) == pytest.approx(0)
+    assert np.isfinite(surrogate.gradient(x[0])).all()
+
+
+class Bowl:
+    """(f0 - 0.2)^2 + (f1 - 0.5)^2, in a thousand seconds."""
+
+    def __call__(self, f):
+        return 1000 * ((f[0] - 0.2) ** 2 + (f[1] - 0.5) ** 2)
+
+    def gradient(self, f):
+        return np.array([2000 * (f[0] - 0.2), 2000 * (f[1] - 0.5), 0.0])
+
+
+class Broken:
+    def __call__(self, f):
+        return float("nan")
+
+    def gradient(self, f):
+        return np.full(f.size, np.nan)
+
+
+def free_of(low, slack=1.0, share=(0.0, 0.0, 0.0)):
+    return Bounds(np.array(low), np.array(low), slack, np.array(share), ())
+
+
+STARTS = [np.array([300, 300, 400]), np.array([100, 100, 800])]
+
+
+def test_the_known_minimum_is_found():
+    answer = minimise([(1.0, Bowl())], free_of([0, 0, 0]), 1000, STARTS)
+    assert np.abs(answer.divisions[0] - [200, 500, 300]).max() <= 2
+    assert answer.converged == answer.starts == 2
+    assert answer.expected == sorted(answer.expected)
+
+
+def test_bounds_and_proportions_hold_it_back():
+    answer = minimise([(1.0, Bowl())], free_of([300, 0, 0]), 1000, STARTS)
+    assert abs(answer.divisions[0][0] - 300) <= 1
+    assert answer.divisions[0][0] >= 300
+    equal = free_of([0, 0, 0], slack=0.1, share=(1 / 3, 1 / 3, 1 / 3))
+    best = minimise([(1.0, Bowl())], equal, 1000, STARTS).divisions[0]
+    assert equal.proportional(best)
+    assert best.sum() == 1000
+
+
+def test_a_surrogate_of_nan_is_left_out():
+    answer = minimise([(1.0, Broken())], free_of([0, 0, 0]), 1000, STARTS)
+    assert answer.divisions == []
+    assert answer.starts == 2
+
+
+def test_no_surrogate_no_answer():
+    assert minimise([], free_of([0, 0, 0]), 1000, STARTS).divisions == []
