@@ -7,8 +7,8 @@ periods before that and of the base configuration, and of nothing else.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -20,11 +20,12 @@ from qconf.backtest.results import REFERENCES, Backtest, Fold, FoldResult, avera
 from qconf.config import SiteConfig
 from qconf.errors import InputError
 from qconf.evaluation.feasibility import fixed_violations
-from qconf.evaluation.period import Period, TrainingSet, UnroutableError
+from qconf.evaluation.period import NotApplicableError, Period, TrainingSet, UnroutableError
 from qconf.history import History
 from qconf.history.history import FEWEST, Window
-from qconf.strategies import NAMES, Options, Proposal, Store, asked, check
-from qconf.strategies.partitioning.sizes import NotApplicableError
+from qconf.recommend.checkpoint import Checkpoint, cached_proposal
+from qconf.strategies import Proposal, check, names
+from qconf.strategies import settings as all_settings
 
 DAY = 86400
 WARMUP_DAYS = 3
@@ -38,11 +39,11 @@ def backtest(
     base: SiteConfig,
     *,
     period: str = "month",
-    strategies: Sequence[str] = NAMES,
-    options: Options | None = None,
+    strategies: Sequence[str] | None = None,
+    settings: Mapping[str, Any] | None = None,
     warmup_days: int = WARMUP_DAYS,
     fewest: int = FEWEST,
-    store: Store | None = None,
+    checkpoint: Checkpoint | None = None,
     progress: Progress | None = None,
 ) -> Backtest:
     """CarvingSequence through the periods of a history: learn from one, judge on the next.
@@ -59,13 +60,14 @@ def backtest(
         ``month``, or days such as ``30d`` from the first submit on.
     strategies : sequence of str
         The `REFERENCES` are always among those judged. ``static`` learns from the first period alone.
-    options : Options
+    settings : dict, optional
+        Options of the strategies by name.
         With the objective of which reductions, the best and the worst period are told, and which `auto` looks at.
     warmup_days : int
         Jobs of so many days before a period fill the machine and are not counted.
     fewest : int
         Periods with fewer jobs are neither learned from nor judged; the one before them is learned from instead.
-    store : Store, optional
+    checkpoint : Checkpoint, optional
         Finished proposals of an interrupted run.
     progress : callable, optional
 
@@ -79,12 +81,12 @@ def backtest(
         base,
         history.periods(period),
         strategies=strategies,
-        options=options,
+        given=settings,
         warmup_days=warmup_days,
         fewest=fewest,
-        store=store,
+        checkpoint=checkpoint,
         progress=progress,
-        settings={"period": period},
+        recorded={"period": period},
     )
 
 
@@ -93,10 +95,10 @@ def compare(
     later: History,
     base: SiteConfig,
     *,
-    strategies: Sequence[str] = NAMES,
-    options: Options | None = None,
+    strategies: Sequence[str] | None = None,
+    settings: Mapping[str, Any] | None = None,
     warmup_days: int = WARMUP_DAYS,
-    store: Store | None = None,
+    checkpoint: Checkpoint | None = None,
     progress: Progress | None = None,
 ) -> Backtest:
     """Learn from one history, judge on another that begins after it; both cleaned with `base`.
@@ -117,12 +119,12 @@ def compare(
         base,
         periods,
         strategies=strategies,
-        options=options,
+        given=settings,
         warmup_days=warmup_days,
         fewest=2,
-        store=store,
+        checkpoint=checkpoint,
         progress=progress,
-        settings={},
+        recorded={},
     )
 
 
@@ -170,19 +172,19 @@ def walk(
     base: SiteConfig,
     periods: Sequence[Window],
     *,
-    strategies: Sequence[str],
-    options: Options | None,
+    strategies: Sequence[str] | None,
+    given: Mapping[str, Any] | None,
     warmup_days: int,
     fewest: int,
-    store: Store | None,
+    checkpoint: Checkpoint | None,
     progress: Progress | None,
-    settings: dict[str, Any],
+    recorded: dict[str, Any],
 ) -> Backtest:
     """Judge every strategy on each of the periods (label, start, end) but the first; see `backtest`."""
-    options = options or Options()
-    names = tuple(dict.fromkeys((*REFERENCES, *strategies)))
-    check(names, options, base)
-    names = tuple(sorted(names, key=lambda name: NAMES.index(name) if name in NAMES else len(NAMES)))
+    settings = all_settings(given)
+    wanted = tuple(dict.fromkeys((*REFERENCES, *(names(default=True) if strategies is None else strategies))))
+    check(wanted, settings, base)
+    compared = tuple(name for name in names() if name in wanted)
     folds, skipped = plan_folds(history, periods, fewest, warmup_days)
     by_label = {label: (start, end) for label, start, end in periods}
     first = folds[0].learned
@@ -193,27 +195,27 @@ def walk(
         learned = TrainingSet(Period.of(history.between(*by_label[fold.learned]), base), earlier)
         earlier = (*earlier, learned.period)
         around = Period.of(history.between(fold.start - warmup_days * DAY, fold.end), base)
-        for j, name in enumerate(names):
+        for j, name in enumerate(compared):
             if progress is not None:
-                progress(f"{fold.label} {name}", (i + j / len(names)) / len(folds))
+                progress(f"{fold.label} {name}", (i + j / len(compared)) / len(folds))
             began = time.perf_counter()
             if name == "static" and fold.learned != first:
                 answer = kept[name]
             else:
-                answer = _ask(name, learned, options, store, f"{name}-{fold.learned}")
+                answer = _ask(name, learned, settings, checkpoint, f"{name}-{fold.learned}")
             kept[name] = answer
             verdict = judge(fold, name, around, answer)
             results.append(replace(verdict, seconds=time.perf_counter() - began))
-    told = asdict(options) | settings | {"warmup_days": warmup_days, "fewest_jobs": fewest, "strategies": list(names)}
+    used = settings | recorded | {"warmup_days": warmup_days, "fewest_jobs": fewest, "strategies": list(compared)}
     return Backtest(
         folds=folds,
         skipped=skipped,
         results=results,
-        averages=averages(results, options.objective),
+        averages=averages(results, settings["objective"]),
         base=base,
-        objective=options.objective,
+        objective=settings["objective"],
         notes=notes(results),
-        settings=told,
+        settings=used,
     )
 
 
@@ -252,10 +254,12 @@ def plan_folds(
     return folds, skipped
 
 
-def _ask(name: str, learned: TrainingSet, options: Options, store: Store | None, key: str) -> Proposal | str:
+def _ask(
+    name: str, learned: TrainingSet, settings: Mapping[str, Any], checkpoint: Checkpoint | None, key: str
+) -> Proposal | str:
     """Return a strategy's proposal, or why it has none."""
     try:
-        return asked(store, key, name, learned, options)
+        return cached_proposal(checkpoint, key, name, learned, settings)
     except (NotApplicableError, UnroutableError) as error:
         return str(error)
 

@@ -1,11 +1,10 @@
-"""The command line: every module of this package whose name has no underscore in front is one command."""
+"""The command line: one module a command."""
 
 from __future__ import annotations
 
 import importlib
 import io
 import os
-import pkgutil
 import signal
 import sys
 from itertools import takewhile
@@ -18,21 +17,22 @@ from qconf import __version__
 from qconf.cli.progress import interrupt_message
 from qconf.errors import QconfError
 
-ORDER = ("tune", "compare", "backtest", "simulate", "policies", "inspect", "import", "init", "export", "synth")
+#: Each is the module of that name, in the order of a first visit.
+COMMANDS = ("tune", "compare", "backtest", "simulate", "policies", "inspect", "import", "init", "export", "synth")
 
 
 class Commands(click.Group):
-    """Finds the commands by looking at the files; each does its heavy imports when it is called."""
+    """Loads a command's module when it is called; its heavy imports come later still."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Name the commands, in the order of a first visit."""
+        """Name the commands."""
         del ctx
-        found = {m.name.rstrip("_") for m in pkgutil.iter_modules(__path__) if not m.name.startswith("_")}
-        return sorted(found, key=lambda name: (ORDER.index(name) if name in ORDER else len(ORDER), name))
+        return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Load the module of a command (`import` lives in import_.py)."""
-        if cmd_name not in self.list_commands(ctx):
+        del ctx
+        if cmd_name not in COMMANDS:
             return None
         module = importlib.import_module(f"{__name__}.{cmd_name}{'_' if cmd_name == 'import' else ''}")
         command: click.Command = module.command

@@ -39,12 +39,9 @@ def command(
     end: str | None,
     timezone: str,
     strategies: str | None,
-    objective: str,
-    search: dict[str, Any],
     warmup_days: int,
     out: Path | None,
-    seed: int,
-    workers: int,
+    settings: dict[str, Any],
     resume: bool,
     as_json: bool,
 ) -> None:
@@ -60,9 +57,9 @@ def command(
     from qconf.cli.progress import Progress, can_go_on
     from qconf.cli.walk_forward import base_of, finish, names, paths
     from qconf.history import clean, read
-    from qconf.recommend.checkpoint import Checkpoint, question
+    from qconf.recommend.checkpoint import Checkpoint, fingerprint
     from qconf.report.backtest_directory import check_walk_target
-    from qconf.strategies import Options, check
+    from qconf.strategies import check
 
     if not history:
         raise click.UsageError("Missing option '--history'.")
@@ -75,19 +72,18 @@ def command(
     whole = clean(records, base)
     jobs = cut(whole, None, start, end)
     loaded = perf_counter()
-    options = Options(seed=seed, workers=workers, objective=objective, **search)
-    check(wanted, options, base)
-    asked = question(jobs.sources, base, options, periods=jobs.periods(period), span=jobs.span)
-    checkpoint = Checkpoint(directory, asked, resume=resume)
+    check(wanted or (), settings, base)
+    about = fingerprint(jobs.sources, base, settings, periods=jobs.periods(period), span=jobs.span)
+    checkpoint = Checkpoint(directory, about, resume=resume)
     with Progress("backtest") as progress:
         found = backtest(
             jobs,
             base,
             period=period,
             strategies=wanted,
-            options=options,
+            settings=settings,
             warmup_days=warmup_days,
-            store=checkpoint,
+            checkpoint=checkpoint,
             progress=progress.step,
         )
     timings = {"read": loaded - began, "backtest": perf_counter() - loaded}

@@ -36,12 +36,9 @@ def command(
     cores: int | None,
     timezone: str,
     strategies: str | None,
-    objective: str,
-    search: dict[str, Any],
     warmup_days: int,
     out: Path | None,
-    seed: int,
-    workers: int,
+    settings: dict[str, Any],
     resume: bool,
     as_json: bool,
 ) -> None:
@@ -56,9 +53,9 @@ def command(
     from qconf.cli.progress import Progress, can_go_on
     from qconf.cli.walk_forward import base_of, finish, names, paths
     from qconf.history import clean, read
-    from qconf.recommend.checkpoint import Checkpoint, question
+    from qconf.recommend.checkpoint import Checkpoint, fingerprint
     from qconf.report.backtest_directory import check_walk_target
-    from qconf.strategies import Options, check
+    from qconf.strategies import check
 
     for option, given in (("--history", history), ("--next", later)):
         if not given:
@@ -73,19 +70,18 @@ def command(
     jobs, judged = (clean(each, base) for each in records)
     both = join(jobs, judged)
     loaded = perf_counter()
-    options = Options(seed=seed, workers=workers, objective=objective, **search)
-    check(wanted, options, base)
+    check(wanted or (), settings, base)
     spans = [(each.epoch, *each.span) for each in (jobs, judged)]
-    checkpoint = Checkpoint(directory, question(both.sources, base, options, spans=spans), resume=resume)
+    checkpoint = Checkpoint(directory, fingerprint(both.sources, base, settings, spans=spans), resume=resume)
     with Progress("compare") as progress:
         found = compare(
             jobs,
             judged,
             base,
             strategies=wanted,
-            options=options,
+            settings=settings,
             warmup_days=warmup_days,
-            store=checkpoint,
+            checkpoint=checkpoint,
             progress=progress.step,
         )
     timings = {"read": loaded - began, "compare": perf_counter() - loaded}

@@ -6,6 +6,7 @@ import math
 import os
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import Field
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -46,6 +47,7 @@ _LOG = (
 
 DROPPED = "dropped.csv"
 DATED = (-62135510400, 253402214400)  # from 1-01-02 to 9999-12-31: others have no date in every zone
+WORKERS = 2  # threads, unless told
 FORMATS = ("auto", "swf", "pbs", "sacct", "csv")
 
 
@@ -80,96 +82,43 @@ class _Weights(click.ParamType):  # type: ignore[type-arg]
         return numbers
 
 
-_SEARCH = {
-    "samples": click.option(
-        "--samples", default=100, show_default=True, type=click.IntRange(20), help="Samples of dp-nlp."
-    ),
-    "slack": click.option(
-        "--slack",
-        default=0.3,
-        show_default=True,
-        type=Number(0, 1),
-        help="PartitionSpace of dp-nlp's proportional constraint.",
-    ),
-    "tau_util": click.option(
-        "--tau-util",
-        default=0.9,
-        show_default=True,
-        type=Number(0, 1, min_open=True),
-        help="Share of a queue's best utilization down to which dp-nlp's lower bound goes.",
-    ),
-    "degree": click.option(
-        "--degree", type=click.IntRange(1, 3), help="Degree of dp-nlp's surrogates.  [default: by cross-validation]"
-    ),
-    "weights": click.option(
-        "--weights",
-        type=_Weights(),
-        default=(1 / 3, 2 / 3, 1.0),
-        metavar="A,B,...",
-        help="Weights of the epochs that the log is cut into, the oldest first.  [default: 1/3, 2/3, 1]",
-    ),
-    "split_on": click.option(
-        "--split-on",
-        type=click.Choice(("walltime", "runtime")),
-        default="walltime",
-        show_default=True,
-        help="What dqr splits queues by; real runtimes are for study only, no scheduler knows them.",
-    ),
-    "order": click.option(
-        "--order",
-        type=click.Choice(("size", "random")),
-        default="size",
-        show_default=True,
-        help="In which dqr visits the queues.",
-    ),
-    "chunk": click.option(
-        "--chunk", type=click.IntRange(1), help="Cores that hybrid moves to the pool at once.  [default: 5, or a node]"
-    ),
-    "degradation": click.option(
-        "--degradation",
-        default=0.3,
-        show_default=True,
-        type=Number(0),
-        help="Part by which waits may grow while hybrid carves the pool: 0.3 is 30 %.",
-    ),
-    "carve": click.option(
-        "--carve",
-        type=click.Choice(("live", "partitions")),
-        default="live",
-        show_default=True,
-        help="Whether hybrid judges a chunk with the pool in use, or by the partitions alone.",
-    ),
-    "pool_entry": click.option(
-        "--pool-entry",
-        type=click.Choice(("move", "either")),
-        default="move",
-        show_default=True,
-        help="Whether jobs that may enter hybrid's pool leave their partition's list, or (for study only: PBS cannot "
-        "do it) start wherever they can first.",
-    ),
-    "pool_placement": click.option(
-        "--pool-placement",
-        type=click.Choice(("pool", "combined")),
-        help="Where jobs in hybrid's pool start: wholly in it, or on their partition's cores too.  "
-        "[default: as configured, else pool]",
-    ),
-    "reference": click.option(
-        "--reference",
-        metavar="QUEUE",
-        help="Queue half of whose priority is tau, where the configuration says nothing of it.  "
-        "[default: that with most core-seconds]",
-    ),
-}
+def strategy_options(function: F) -> F:
+    """Add a flag for every option of every strategy; the command gets them as `settings`, a dict by name."""
+    from qconf.strategies import option_fields
 
-
-def search_options(function: F) -> F:
-    """Add the settings of the searches; the command gets them as `search`, by their names in `Options`."""
+    known = option_fields()
 
     @wraps(function)
     def collected(*args: Any, **given: Any) -> Any:  # noqa: ANN401
-        return function(*args, search={name: given.pop(name) for name in _SEARCH}, **given)
+        return function(*args, settings={name: given.pop(name) for name in known}, **given)
 
-    return with_options(tuple(_SEARCH.values()), cast("F", collected))
+    return with_options([_flag(each) for each in known.values()], cast("F", collected))
+
+
+def _flag(each: Field[Any]) -> Callable[[F], F]:
+    """Derive a command line option from the field of a strategy's options."""
+    about, default = each.metadata, WORKERS if each.name == "workers" else each.default
+    known = [choice for choice in about["choices"] if choice is not None]
+    kind: click.ParamType[Any]
+    if isinstance(default, tuple):
+        kind = _Weights()
+    elif known and isinstance(known[0], str):
+        kind = click.Choice(known)
+    elif "float" in str(each.type):
+        kind = Number(about["least"], about["most"])
+    elif "int" in str(each.type):
+        low, high = (known[0], known[-1]) if known else (about["least"], about["most"])
+        kind = click.IntRange(low, None if high == math.inf else int(high))
+    else:
+        kind = click.STRING
+    shown = about["shown"]
+    return click.option(
+        f"--{each.name.replace('_', '-')}",
+        type=kind,
+        default=default,
+        show_default=not shown and default is not None,
+        help=about["help"] + (f"  [default: {shown}]" if shown else ""),
+    )
 
 
 def with_options(options: Sequence[Callable[[F], F]], function: F) -> F:

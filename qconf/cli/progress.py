@@ -25,9 +25,9 @@ def interrupt_message(context: click.Context) -> str:
     directory = context.meta.get(DIRECTORY)
     if directory is None:
         return "interrupted"
-    from qconf.recommend.checkpoint import kept
+    from qconf.recommend.checkpoint import unfinished
 
-    left = "--resume goes on from what was finished" if kept(directory) else "nothing was written"
+    left = "--resume goes on from what was finished" if unfinished(directory) else "nothing was written"
     return f"interrupted: {left}"
 
 

@@ -67,13 +67,13 @@ def command(
     """
     from parsim import metrics
     from qconf.evaluation.period import Period, TrainingSet
-    from qconf.strategies import Options, propose
+    from qconf.strategies import propose
 
     if out is not None:
         check_table(out, [*history, *([config_path] if config_path else [])])
     past, base = load_history(history, config_path, cores, month=month, start=start, end=end, timezone=timezone)
     jobs = Period(past.workload(base), base)
-    proposal = propose(strategy, TrainingSet(jobs), Options(seed=seed, workers=workers))
+    proposal = propose(strategy, TrainingSet(jobs), {"seed": seed, "workers": workers})
     config = proposal.config
     workload = jobs.routed(config, proposal.runtimes)
     asked = [] if job_id is None else _rows(past, job_id)

@@ -13,8 +13,8 @@ from qconf.cli.options import (
     history_options,
     history_warnings,
     load_whole,
-    search_options,
     stem,
+    strategy_options,
     tell_history,
 )
 from qconf.cli.progress import Progress, can_go_on, nothing_to_resume
@@ -32,13 +32,6 @@ SAMPLE_CONFIG = Path("configs", "cray-xc40.yaml")
     show_default=True,
     help="The strategy whose answer is wanted; with auto, pp, dp-nlp, exact, auto-fitted and auto-guarded are judged "
     "too, and the best of them is the answer. The baselines are always shown.",
-)
-@click.option(
-    "--objective",
-    type=click.Choice(("mean-wait", "bounded-slowdown", "mixed")),
-    default="mean-wait",
-    show_default=True,
-    help="What is to become less.",
 )
 @click.option(
     "--guard",
@@ -63,13 +56,9 @@ SAMPLE_CONFIG = Path("configs", "cray-xc40.yaml")
 )
 @click.option("--nodes", metavar="FILE|PATTERN", help="Nodes for the export, as qconf export takes them.")
 @click.option("-o", "--out", type=click.Path(path_type=Path), help="Run directory.  [default: reports/<history>]")
-@click.option("--seed", default=0, show_default=True, type=click.IntRange(0, 2**32 - 1))
-@click.option(
-    "--workers", default=2, show_default=True, type=click.IntRange(1), help="Threads; no effect on the answer."
-)
 @click.option("--resume", is_flag=True, help="Go on from what an interrupted run had finished.")
 @click.option("--json", "as_json", is_flag=True, help="Print run.json on stdout instead of tables.")
-@search_options
+@strategy_options
 def command(
     history: tuple[Path, ...],
     config_path: Path | None,
@@ -79,15 +68,12 @@ def command(
     end: str | None,
     timezone: str,
     strategy: str,
-    objective: str,
     guard: float,
     least_gain: float,
-    search: dict[str, Any],
     current: Path | None,
     nodes: str | None,
     out: Path | None,
-    seed: int,
-    workers: int,
+    settings: dict[str, Any],
     resume: bool,
     as_json: bool,
 ) -> None:
@@ -106,17 +92,16 @@ def command(
     from qconf.export import refusal
     from qconf.export.pbs.nodes import read_nodes
     from qconf.export.pbs.server import Server
-    from qconf.recommend import DEFAULT, recommend
-    from qconf.recommend.checkpoint import Checkpoint, question
+    from qconf.recommend import default_strategies, recommend
+    from qconf.recommend.checkpoint import Checkpoint, fingerprint
     from qconf.recommend.fidelity import fidelity
     from qconf.report.run_directory import ASSUMED, check_target, write_run
     from qconf.report.tables import print_recommendation
     from qconf.report.terminal import filled
     from qconf.report.wording import fidelity_text
-    from qconf.strategies import NAMES, Options, check
+    from qconf.strategies import check, check_names
 
-    if strategy not in NAMES:
-        raise InputError("no such strategy", field="--strategy", value=strategy, fix=f"choose among {', '.join(NAMES)}")
+    check_names((strategy,))
     if current is not None and config_path is None and history:
         raise InputError(
             "what the server holds now is given, but not the configuration that it stands for",
@@ -137,23 +122,22 @@ def command(
     given = {"configuration": config_path, "print server": current, "nodes": Path(nodes) if nodes else None}
     inputs = {what: path for what, path in given.items() if path is not None and path.is_file()}
     check_target(directory, [*history, *inputs.values()])
-    options = Options(seed=seed, workers=workers, objective=objective, **search)
-    wanted = DEFAULT if strategy == "auto" else (strategy,)
-    check(wanted, options, base)
+    wanted = default_strategies() if strategy == "auto" else (strategy,)
+    check(wanted, settings, base)
     earlier = [] if month is None else log.months_before(jobs.span[0])
     spans = [each.span for each in (*earlier, jobs)]
-    checkpoint = Checkpoint(directory, question(jobs.sources, base, options, spans=spans), resume=resume)
+    checkpoint = Checkpoint(directory, fingerprint(jobs.sources, base, settings, spans=spans), resume=resume)
     with Progress("tuning") as progress:
         answer = recommend(
             jobs,
             base,
             earlier=earlier,
             strategies=wanted,
-            options=options,
+            settings=settings,
             guards=GuardRails(factor=guard),
             least_gain=least_gain / 100,
             refused=partial(refusal, current=server, nodes=listed),
-            store=checkpoint,
+            checkpoint=checkpoint,
             progress=progress.step,
         )
     near = fidelity(log, base, jobs.span)

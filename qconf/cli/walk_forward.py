@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from qconf.cli.options import history_warnings, search_options, tell_history, with_options
+from qconf.cli.options import history_warnings, strategy_options, tell_history, with_options
 
 if TYPE_CHECKING:
     from qconf.backtest import Backtest
@@ -30,13 +30,6 @@ _OPTIONS = (
         "Planning disciplines, such as planned-sjf and dynp, may be named too.  [default: all]",
     ),
     click.option(
-        "--objective",
-        type=click.Choice(("mean-wait", "bounded-slowdown", "mixed")),
-        default="mean-wait",
-        show_default=True,
-        help="What is to become less.",
-    ),
-    click.option(
         "--warmup-days",
         default=3,
         show_default=True,
@@ -46,10 +39,6 @@ _OPTIONS = (
     click.option(
         "-o", "--out", type=click.Path(path_type=Path), help="Run directory.  [default: reports/<history>-COMMAND]"
     ),
-    click.option("--seed", default=0, show_default=True, type=click.IntRange(0, 2**32 - 1)),
-    click.option(
-        "--workers", default=2, show_default=True, type=click.IntRange(1), help="Threads; no effect on the answer."
-    ),
     click.option("--resume", is_flag=True, help="Go on from what an interrupted run had finished."),
     click.option("--json", "as_json", is_flag=True, help="Print run.json on stdout instead of the table."),
 )
@@ -57,15 +46,15 @@ _OPTIONS = (
 
 def walk_options(function: F) -> F:
     """Add what both commands may be told about strategies, output and computation."""
-    return search_options(with_options(_OPTIONS, function))
+    return strategy_options(with_options(_OPTIONS, function))
 
 
-def names(strategies: str | None, *, current: bool) -> tuple[str, ...]:
-    """Split and check ``--strategies``; all where it is not given. With `current`, what the site has is among them."""
-    from qconf.strategies import NAMES, check_names
+def names(strategies: str | None, *, current: bool) -> tuple[str, ...] | None:
+    """Split and check ``--strategies``; None where it is not given. With `current`, what the site has is among them."""
+    from qconf.strategies import check_names
 
     if strategies is None:
-        return NAMES
+        return None
     found = tuple(name.strip() for name in strategies.split(",") if name.strip())
     if not found:
         raise click.UsageError("--strategies names none")

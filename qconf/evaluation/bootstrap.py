@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from parsim import metrics
 from qconf.evaluation.guard_rails import GuardValues
 from qconf.evaluation.holdout import Holdout, Simulated
+from qconf.evaluation.period import NotApplicableError
 from qconf.evaluation.score import gain, log_ratios, weights
 from qconf.parallel import parallel_map
-from qconf.strategies.partitioning.sizes import NotApplicableError
 
 RESAMPLES = 100
 FEWEST_DAYS = 3  # to draw from

@@ -27,6 +27,10 @@ Runtimes = tuple[
 ]  #: for each queue, real runtimes above the first and up to the second; study only
 
 
+class NotApplicableError(QconfError):
+    """Nothing can be proposed for, or measured on, these jobs; the message says why."""
+
+
 class UnroutableError(QconfError):
     """A configuration that cannot take every job which the base configuration takes: invalid, whatever it promises."""
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
+from typing import Any
 
 import numpy as np
 
@@ -12,15 +13,19 @@ from qconf.evaluation.bootstrap import FEWEST_DAYS
 from qconf.evaluation.guard_rails import GuardRails
 from qconf.evaluation.period import Period, TrainingSet
 from qconf.history import History, binding_limits
+from qconf.recommend.checkpoint import Checkpoint
 from qconf.recommend.decide import decide
 from qconf.recommend.evaluator import FEWEST, WARMUP, Evaluator, parts_of, splits_of
 from qconf.recommend.recommendation import Curve, Recommendation, Row
-from qconf.strategies import BASELINES, Options, Store, check
+from qconf.strategies import baselines, check, registry
+from qconf.strategies import settings as all_settings
 from qconf.strategies.partitioning.bounds import utilization
 from qconf.strategies.partitioning.sizes import PartitionSpace
 
-#: What ``qconf tune`` judges when no strategy is named.
-DEFAULT = ("current", "fcfs-easy", "lxf-easy", "shared", "pp", "dp-nlp", "exact", "auto", "auto-fitted", "auto-guarded")
+
+def default_strategies() -> tuple[str, ...]:
+    """Return the strategies that ``qconf tune`` compares when none is named."""
+    return tuple(name for name, strategy in registry().items() if strategy.tune_default)
 
 
 def recommend(
@@ -28,12 +33,12 @@ def recommend(
     base: SiteConfig,
     *,
     earlier: Sequence[History] = (),
-    strategies: Sequence[str] = DEFAULT,
-    options: Options | None = None,
+    strategies: Sequence[str] | None = None,
+    settings: Mapping[str, Any] | None = None,
     guards: GuardRails | None = None,
     least_gain: float = 0.02,
     refused: Callable[[SiteConfig], str] | None = None,
-    store: Store | None = None,
+    checkpoint: Checkpoint | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> Recommendation:
     """Let every strategy learn on the first two thirds of the history, judge it on the rest, answer with the best.
@@ -51,8 +56,8 @@ def recommend(
         Months before it, the oldest first, cleaned with `base`: what `auto` finds that they have in common.
     strategies : sequence of str
         ``current`` and the baselines are always among those judged.
-    options : Options
-        With the objective that is to become less.
+    settings : dict, optional
+        Options of the strategies by name, the objective among them.
     guards : GuardRails
         What may not get worse; a strategy that breaks one is shown, not recommended.
     least_gain : float
@@ -60,27 +65,28 @@ def recommend(
     refused : callable, optional
         Says why the batch system cannot be told a configuration, empty if it can: what it refuses may not be
         recommended, unless the base is refused too.
-    store : Store, optional
+    checkpoint : Checkpoint, optional
         Finished proposals of an interrupted run.
     progress : callable, optional
         Told what is being done.
     """
-    options, guards = options or Options(), guards or GuardRails()
-    names = tuple(dict.fromkeys(("current", *BASELINES, *strategies)))
-    check(names, options, base)
+    guards, chosen = guards or GuardRails(), all_settings(settings)
+    wanted = default_strategies() if strategies is None else strategies
+    names = tuple(dict.fromkeys(("current", *baselines(), *wanted)))
+    check(names, chosen, base)
     binding = tuple(dict.fromkeys(path for each in (history, *earlier) for path in binding_limits(each)))
     period, *before = (Period(each.workload(base), base, binding) for each in (history, *earlier))
     training = TrainingSet(period, tuple(before))
     splits = splits_of(training, *history.span)
     later = splits["learned"]
-    settings = asdict(options) | {
+    recorded = chosen | {
         "guards": asdict(guards),
         "least_gain": least_gain,
         "warmup_seconds": WARMUP,
         "strategies": list(names),
     }
     bench = Evaluator(
-        training, {name: split for name, split in splits.items() if split.enough}, options, guards, refused, store
+        training, {name: split for name, split in splits.items() if split.enough}, chosen, guards, refused, checkpoint
     )
     rows = []
     for name in names:
@@ -93,11 +99,11 @@ def recommend(
         winner="current",
         config=base,
         base=base,
-        objective=options.objective,
+        objective=chosen["objective"],
         rows=rows,
         curves=curves(training),
         parts=parts_of(period, splits, history.epoch) | _before(earlier),
-        settings=settings,
+        settings=recorded,
     )
     if not later.enough:
         reason = (

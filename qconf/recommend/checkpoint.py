@@ -1,26 +1,27 @@
-"""What an interrupted run had finished: one file per strategy, good only for the same question."""
+"""What an interrupted run had finished: one file per proposal, good only for the same fingerprint."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import shutil
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from qconf import __version__
 from qconf.config import SiteConfig, dump, parse
 from qconf.errors import QconfError
+from qconf.evaluation.period import TrainingSet
 from qconf.history.records import SourceInfo
-from qconf.strategies import Options, Proposal
+from qconf.strategies import Proposal, propose
+from qconf.strategies.base import Recorded
 from qconf.text import write_whole
 
 FOLDER = ".unfinished"
 
 
-def kept(directory: Path) -> bool:
+def unfinished(directory: Path) -> bool:
     """Tell whether a run directory holds finished proposals of a run that is not complete."""
     return any((directory / FOLDER).glob("*.json"))
 
@@ -32,14 +33,14 @@ class Checkpoint:
     ----------
     directory : Path
         The run directory.
-    question : dict
-        Everything that the answers depend on: inputs' sha256, configuration, settings.
+    fingerprint : dict
+        Everything that the proposals depend on: inputs' sha256, configuration, settings.
     resume : bool
-        Use what is there, if it answers the same question; else begin anew.
+        Use what is there, if it has the same fingerprint; else begin anew.
     """
 
-    def __init__(self, directory: Path, question: dict[str, Any], *, resume: bool) -> None:
-        text = json.dumps(question, sort_keys=True, default=str)
+    def __init__(self, directory: Path, fingerprint: dict[str, Any], *, resume: bool) -> None:
+        text = json.dumps(fingerprint, sort_keys=True, default=str)
         self.key = hashlib.sha256(text.encode()).hexdigest()
         self.folder = directory / FOLDER
         if not resume:
@@ -50,23 +51,27 @@ class Checkpoint:
         path = self.folder / f"{key}.json"
         try:
             kept = json.loads(path.read_text())
-            if kept["question"] != self.key:
+            if kept["fingerprint"] != self.key:
                 return None
-            runtimes = kept["runtimes"] and tuple((above, most) for above, most in kept["runtimes"])
             return Proposal(
-                parse(kept["config"], str(path)), kept["decisions"], kept["not_exportable"], runtimes=runtimes
+                parse(kept["config"], str(path)),
+                tuple(Recorded(notes=tuple(values.get("notes", ())), values=values) for values in kept["steps"]),
+                summary=kept["summary"],
+                not_exportable=kept["not_exportable"],
+                runtimes=kept["runtimes"] and tuple((above, most) for above, most in kept["runtimes"]),
             )
         except (OSError, ValueError, KeyError, TypeError, QconfError):
             return None
 
     def put(self, key: str, proposal: Proposal) -> None:
-        """Keep a finished proposal; not one that its configuration does not say, which takes no time to make again."""
+        """Keep a finished proposal; not one that its configuration does not express: it takes no time to make again."""
         if proposal.system is not None or type(proposal) is not Proposal:
             return
         kept = {
-            "question": self.key,
+            "fingerprint": self.key,
             "config": dump(proposal.config),
-            "decisions": proposal.decisions,
+            "steps": proposal.decisions,
+            "summary": proposal.summary,
             "not_exportable": proposal.not_exportable,
             "runtimes": proposal.runtimes,
         }
@@ -77,8 +82,22 @@ class Checkpoint:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def question(sources: Sequence[SourceInfo], config: SiteConfig, options: Options, **more: object) -> dict[str, Any]:
-    """Say what a run is about, for `Checkpoint`: all on which an answer depends, so not the number of workers."""
-    settings = {name: value for name, value in asdict(options).items() if name != "workers"}
+def cached_proposal(
+    checkpoint: Checkpoint | None, key: str, name: str, training: TrainingSet, settings: Mapping[str, Any]
+) -> Proposal:
+    """Return what an interrupted run kept under `key`; else run the strategy called `name`, and keep its proposal."""
+    found = None if checkpoint is None else checkpoint.get(key)
+    if found is None:
+        found = propose(name, training, settings)
+        if checkpoint is not None:
+            checkpoint.put(key, found)
+    return found
+
+
+def fingerprint(
+    sources: Sequence[SourceInfo], config: SiteConfig, settings: Mapping[str, Any], **more: object
+) -> dict[str, Any]:
+    """Return all that a proposal depends on, for `Checkpoint`: so not the number of workers."""
+    kept = {name: value for name, value in settings.items() if name != "workers"}
     inputs = [source.sha256 for source in sources]
-    return {"version": __version__, "inputs": inputs, "config": dump(config), "settings": settings, **more}
+    return {"version": __version__, "inputs": inputs, "config": dump(config), "settings": kept, **more}

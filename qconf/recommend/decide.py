@@ -7,7 +7,7 @@ from dataclasses import replace
 from qconf.evaluation.bootstrap import RESAMPLES, BootstrapResult
 from qconf.evaluation.score import SAID
 from qconf.recommend.recommendation import Recommendation, Row
-from qconf.strategies import BASELINES
+from qconf.strategies import baselines
 
 EQUAL = 0.01  # of the objective: what is expected to gain less than that more than something simpler is no better
 
@@ -45,7 +45,7 @@ def decide(answer: Recommendation, least_gain: float) -> Recommendation:
             "The configuration to load is the one that was judged: learned from the whole history, it would break "
             f"a guard rail ({best.fallback})."
         )
-    if best.name in BASELINES:
+    if best.name in baselines():
         plain = "It is a plain baseline; no tuned strategy is expected to gain a full percent more."
     if best.tolerated:
         plain += f" Beyond the guard rails there, but not on average over the resampled days: {best.tolerated}."

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -19,11 +20,11 @@ from qconf.evaluation.bootstrap import FEWEST_DAYS, Bootstrap, NoDaysError
 from qconf.evaluation.feasibility import fixed_violations, never_start
 from qconf.evaluation.guard_rails import GuardRails, GuardValues
 from qconf.evaluation.holdout import Holdout
-from qconf.evaluation.period import Period, TrainingSet, UnroutableError
+from qconf.evaluation.period import NotApplicableError, Period, TrainingSet, UnroutableError
 from qconf.evaluation.score import gain
+from qconf.recommend.checkpoint import Checkpoint, cached_proposal
 from qconf.recommend.recommendation import Row
-from qconf.strategies import Options, Proposal, Store, asked
-from qconf.strategies.partitioning.sizes import NotApplicableError
+from qconf.strategies import Options, Proposal
 
 #: Parts of the history's time: learned from, judged on up to the second. The last is what the tables show.
 SPLITS = {"first": (1 / 6, 1 / 3), "early": (1 / 3, 2 / 3), "learned": (2 / 3, 1.0)}
@@ -74,12 +75,13 @@ class Evaluator:
 
     training: TrainingSet
     splits: dict[str, Split]
-    options: Options
+    settings: Mapping[str, Any]
     guards: GuardRails
     refused: Callable[[SiteConfig], str] | None
-    store: Store | None
+    checkpoint: Checkpoint | None
 
     def __post_init__(self) -> None:
+        self.options = Options.of(self.settings)
         first, last = (int(self.training.workload.submit[i]) for i in (0, -1))
         self.whole = Holdout.of(self.training.period, first, last + 1)
         self.base = Proposal(self.training.base)
@@ -95,8 +97,8 @@ class Evaluator:
         return Bootstrap(tests, self.base, self.options.objective, self.options.seed, self.options.workers)
 
     def propose(self, name: str, part: str, training: TrainingSet) -> Proposal:
-        """Ask a strategy, or the store of an interrupted run."""
-        return asked(self.store, f"{name}-{part}", name, training, self.options)
+        """Ask a strategy, or the checkpoint of an interrupted run."""
+        return cached_proposal(self.checkpoint, f"{name}-{part}", name, training, self.settings)
 
     def row(self, name: str) -> Row:
         """Learn, judge, and learn again from everything."""

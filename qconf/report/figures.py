@@ -14,7 +14,7 @@ from qconf.config import SiteConfig
 from qconf.recommend import Curve, Recommendation
 from qconf.report.drawing import COLOURS, INK, MARKERS, PAPER, draw
 from qconf.report.wording import hours
-from qconf.strategies import BASELINES
+from qconf.strategies import baselines
 
 HATCHES = ("", "//", "..", "xx", "\\\\", "++", "--", "oo")
 PLAIN = "#9aa3ad"  #: what is there to compare with
@@ -81,7 +81,7 @@ def _label(name: str) -> str:
 
 def is_baseline(name: str) -> bool:
     """Tell whether a row is there to be compared with."""
-    return name in ("current", *BASELINES)
+    return name in ("current", *baselines())
 
 
 def _legend(axes: Any, recommendation: Recommendation, ineligible: Sequence[str], line: bool) -> None:  # noqa: ANN401

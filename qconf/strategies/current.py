@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 from qconf.evaluation.period import TrainingSet
-from qconf.strategies import Options, Proposal
+from qconf.strategies.base import Options, Proposal, Strategy
 
 
-def propose(training: TrainingSet, options: Options) -> Proposal:
+class Current(Strategy):
     """Change nothing."""
-    del options
-    return Proposal(training.base)
+
+    name = "current"
+    position = 0
+
+    def propose(self, training: TrainingSet, options: Options) -> Proposal:
+        """Return the base configuration."""
+        del options
+        return Proposal(training.base)
+
+
+STRATEGIES = (Current(),)

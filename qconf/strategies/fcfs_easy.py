@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from qconf.config import SiteConfig
 from qconf.evaluation.period import TrainingSet
-from qconf.strategies import Options, Proposal
+from qconf.strategies.base import Options, Proposal, Strategy
 
 
-def propose(training: TrainingSet, options: Options) -> Proposal:
-    """Make all queues alike."""
-    del options
-    return Proposal(undistinguished(training.base, "fcfs"))
+class FcfsEasy(Strategy):
+    """All queues alike."""
+
+    name = "fcfs-easy"
+    position = 1
+    baseline = True
+
+    def propose(self, training: TrainingSet, options: Options) -> Proposal:
+        """Make all queues alike."""
+        del options
+        return Proposal(undistinguished(training.base, "fcfs"))
 
 
 def undistinguished(base: SiteConfig, order: str) -> SiteConfig:
@@ -31,3 +38,6 @@ def undistinguished(base: SiteConfig, order: str) -> SiteConfig:
         for queue in base.queues
     )
     return base.replace(queues=queues, mode="shared", order=order, backfill=True, reserve_after=0, pool=None)
+
+
+STRATEGIES = (FcfsEasy(),)

@@ -7,35 +7,61 @@ Lawson and Smirni, Multiple-queue backfilling scheduling with priorities and res
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
 from qconf.config import format_duration
 from qconf.evaluation.period import TrainingSet
-from qconf.strategies import Options, Proposal
+from qconf.strategies.base import Options, Proposal, Step, Strategy
 from qconf.strategies.fcfs_easy import undistinguished
 
 NOT_EXPORTABLE = "no batch system keeps a reservation for the first job of every class of walltimes"
 
 
-def propose(training: TrainingSet, options: Options) -> Proposal:
-    """Class the jobs by walltime; the classes are given, nothing is learned."""
-    del options
-    config = undistinguished(training.base, "fcfs")
-    system = replace(config.system(), mode="multiqueue")
-    jobs = training.workload
-    which = np.searchsorted(system.class_limits, jobs.walltime, side="left")
-    edges = [format_duration(limit) for limit in system.class_limits]
-    log: list[dict[str, Any]] = [
-        {
-            "step": "class",
-            "walltime": f"above {low} up to {high}" if high else f"above {low}",
-            "jobs": int((which == k).sum()),
-            "core_hours": round(float((jobs.cores * jobs.effective_runtime)[which == k].sum()) / 3600, 1),
-        }
-        for k, (low, high) in enumerate(zip(["0", *edges], [*edges, ""], strict=True))
-    ]
-    log.append({"step": "no search", "why": "each class has one reservation, for its first job; no partition binds"})
-    return Proposal(config, log, not_exportable=NOT_EXPORTABLE, system=system)
+@dataclass(frozen=True, kw_only=True)
+class Class(Step):
+    """One class of jobs."""
+
+    title: ClassVar[str] = "class"
+    walltime: str
+    jobs: int
+    core_hours: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoSearch(Step):
+    """The classes are given."""
+
+    title: ClassVar[str] = "no search"
+    why: str = "each class has one reservation, for its first job; no partition binds"
+
+
+class Mqb(Strategy):
+    """Jobs classed by walltime, one reservation a class; nothing is trained."""
+
+    name = "mqb"
+    position = 20
+    tune_default = False
+
+    def propose(self, training: TrainingSet, options: Options) -> Proposal:
+        """Class the jobs by walltime."""
+        del options
+        config = undistinguished(training.base, "fcfs")
+        system = replace(config.system(), mode="multiqueue")
+        jobs = training.workload
+        which = np.searchsorted(system.class_limits, jobs.walltime, side="left")
+        edges = [format_duration(limit) for limit in system.class_limits]
+        steps = [
+            Class(
+                walltime=f"above {low} up to {high}" if high else f"above {low}",
+                jobs=int((which == k).sum()),
+                core_hours=round(float((jobs.cores * jobs.effective_runtime)[which == k].sum()) / 3600, 1),
+            )
+            for k, (low, high) in enumerate(zip(["0", *edges], [*edges, ""], strict=True))
+        ]
+        return Proposal(config, (*steps, NoSearch()), not_exportable=NOT_EXPORTABLE, system=system)
+
+
+STRATEGIES = (Mqb(),)

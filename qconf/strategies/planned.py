@@ -1,4 +1,4 @@
-"""Planning disciplines: schedulers that plan their whole waiting list, which no configuration can be told to do.
+"""Planning disciplines: schedulers that plan their whole waiting list, which no configuration can express.
 
 They are named like strategies so that a site sees what one would give on its own log.
 """
@@ -9,19 +9,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from parsim import Reason, Schedule
-from parsim.planning import named, plan
+from parsim.planning import NAMED, named, plan
 from parsim.verify import Violation
 from parsim.verify.planned import check_planned
 from qconf.errors import InputError
 from qconf.evaluation.period import Period, TrainingSet
-from qconf.strategies import Proposal
+from qconf.strategies.base import Options, Proposal, Strategy
 from qconf.strategies.fcfs_easy import undistinguished
 
 NOT_EXPORTABLE = "no batch system plans its whole waiting list like this"
 
 
 @dataclass(frozen=True)
-class Planned(Proposal):
+class PlannedProposal(Proposal):
     """One machine without queues and limits under the planning discipline of this name."""
 
     discipline: str = "planned-fcfs"
@@ -31,11 +31,11 @@ class Planned(Proposal):
         return plan(period.workload, period.base.machine.cores, self.discipline).schedule
 
     def verify(self, period: Period, schedule: Schedule) -> list[Violation]:
-        """Judge what `simulate` returned by the rules of the discipline."""
+        """Check what `simulate` returned by the rules of the discipline."""
         return check_planned(period.workload, period.base.machine.cores, named(self.discipline), schedule)
 
     def explain(self, period: Period, schedule: Schedule, job: int, names: Sequence[str]) -> tuple[Reason, ...]:
-        """Refuse: each pass plans everybody anew, and no one job is what another waits for."""
+        """Refuse: each pass plans all jobs again, and no single job is what another waits for."""
         del period, schedule, job, names
         raise InputError(
             "the start of a job under a planning discipline cannot be explained",
@@ -45,6 +45,21 @@ class Planned(Proposal):
         )
 
 
-def discipline(name: str, training: TrainingSet) -> Planned:
-    """Return the discipline called `name`; it learns nothing."""
-    return Planned(undistinguished(training.base, "fcfs"), not_exportable=NOT_EXPORTABLE, discipline=name)
+class Planned(Strategy):
+    """One planning discipline; nothing is trained."""
+
+    position = 50
+    default = False
+    tune_default = False
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def propose(self, training: TrainingSet, options: Options) -> Proposal:
+        """Return the discipline."""
+        del options
+        base = undistinguished(training.base, "fcfs")
+        return PlannedProposal(base, not_exportable=NOT_EXPORTABLE, discipline=self.name)
+
+
+STRATEGIES = tuple(Planned(name) for name in NAMED)

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 from qconf.evaluation.period import TrainingSet
-from qconf.strategies import Options, Proposal
+from qconf.strategies.base import Options, Proposal, Strategy
 
 
-def propose(training: TrainingSet, options: Options) -> Proposal:
-    """Take the partitions away, keep everything else."""
-    del options
-    queues = tuple(queue.model_copy(update={"partition": 0}) for queue in training.base.queues)
-    reserve_after = training.base.unless_fixed(
-        training.base.reservation_delay
-    )  # what plays no part among partitions begins to here
-    return Proposal(training.base.replace(queues=queues, mode="shared", reserve_after=reserve_after, pool=None))
+class Shared(Strategy):
+    """The base without its partitions."""
+
+    name = "shared"
+    position = 3
+    baseline = True
+
+    def propose(self, training: TrainingSet, options: Options) -> Proposal:
+        """Take the partitions away, keep everything else."""
+        del options
+        base = training.base
+        queues = tuple(queue.model_copy(update={"partition": 0}) for queue in base.queues)
+        delay = base.unless_fixed(base.reservation_delay)  # what plays no part among partitions begins to here
+        return Proposal(base.replace(queues=queues, mode="shared", reserve_after=delay, pool=None))
+
+
+STRATEGIES = (Shared(),)

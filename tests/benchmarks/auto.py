@@ -12,7 +12,7 @@ from pathlib import Path
 from qconf.config import load
 from qconf.evaluation.period import Period, TrainingSet
 from qconf.history import clean, read
-from qconf.strategies import Options, propose
+from qconf.strategies import propose
 from qconf.strategies.auto.orders import candidates
 from tests.beside import TRACES
 
@@ -32,11 +32,11 @@ def main(name: str, workers: int) -> None:
         for label, start, end in history.periods("month")
     ]
     months = [(label, month) for label, month in months if len(month) >= FEWEST]
-    propose("auto", months[0][1].between(0, 2**62), Options())
+    propose("auto", months[0][1].between(0, 2**62), {})
     jobs = seconds = 0.0
     for label, month in months:
         wall, used = time.perf_counter(), time.process_time()
-        found = propose("auto", month, Options(workers=workers))
+        found = propose("auto", month, {"workers": workers})
         wall, used = time.perf_counter() - wall, time.process_time() - used
         tried = len(candidates(base.machine.cores)) + sum(step["step"] == "compare" for step in found.decisions)
         jobs, seconds = jobs + tried * len(month), seconds + wall

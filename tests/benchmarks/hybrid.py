@@ -13,7 +13,7 @@ from pathlib import Path
 from qconf.config import load
 from qconf.evaluation.period import Period, TrainingSet
 from qconf.history import clean, read
-from qconf.strategies import Options, propose
+from qconf.strategies import propose
 from qconf.synth import generate, write_history
 
 CONFIG = Path(__file__).resolve().parents[2] / "configs" / "cray-xc40.yaml"
@@ -31,11 +31,11 @@ def main(workers: int) -> None:
             history = clean(read([path]), base)
             periods = history.periods("month")
             _, start, end = periods[0]
-            propose("hybrid", TrainingSet(Period.of(history.between(start, end), base)), Options(samples=20))
+            propose("hybrid", TrainingSet(Period.of(history.between(start, end), base)), {"samples": 20})
             for label, start, end in periods[-2:]:
                 month = TrainingSet(Period.of(history.between(start, end), base))
                 wall, used = time.perf_counter(), time.process_time()
-                found = propose("hybrid", month, Options(workers=workers))
+                found = propose("hybrid", month, {"workers": workers})
                 wall, used = time.perf_counter() - wall, time.process_time() - used
                 (pool,) = [step for step in found.decisions if step["step"] == "pool"]
                 chunks = pool["cores"] // int(chunk.split()[0])

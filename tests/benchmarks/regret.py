@@ -15,7 +15,7 @@ from statistics import mean
 from qconf.config import load
 from qconf.evaluation.period import Period, TrainingSet
 from qconf.history import clean, read
-from qconf.strategies import Options, propose
+from qconf.strategies import propose
 from qconf.synth import generate, write_history
 
 CONFIG = Path(__file__).resolve().parents[2] / "configs" / "cray-xc40.yaml"
@@ -33,7 +33,7 @@ def main(months: int) -> None:
     for label, start, end in history.periods("month"):
         month = TrainingSet(Period.of(history.between(start, end), base))
         began = time.process_time()
-        steps = {step["step"]: step for step in propose("dp-nlp", month, Options()).decisions}
+        steps = {step["step"]: step for step in propose("dp-nlp", month, {}).decisions}
         taken = time.process_time() - began
         regret = steps["regret"]
         percents.append(regret["above_constrained_percent"])

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qconf.config import PoolConfig, QueueConfig, SiteConfig
-from qconf.evaluation.period import Period, TrainingSet
-from qconf.strategies.partitioning.sizes import NotApplicableError, partition_space, proportional
+from qconf.evaluation.period import NotApplicableError, Period, TrainingSet
+from qconf.strategies.partitioning.sizes import partition_space, proportional
 from qconf.strategies.partitioning.split_merge import free_name
 
 POOLS = (0.0, 0.25, 0.5, 0.75, 0.9)  # shares of the machine in the common pool; 0 is partitions alone
@@ -34,14 +34,14 @@ def ordered(
     return base.replace(
         queues=tuple(queues),
         mode="shared",
-        order=weighed(order, priorities),
+        order=with_priorities(order, priorities),
         backfill=True,
         reserve_after=base.unless_fixed(reserve_after),
         pool=None,
     )
 
 
-def weighed(order: str, priorities: NDArray[np.float64] | None) -> str:
+def with_priorities(order: str, priorities: NDArray[np.float64] | None) -> str:
     """Return a formula that asks for the queues' priorities, if there are any."""
     return order if priorities is None else f"queue_priority * {order}"
 

@@ -16,17 +16,17 @@ from qconf.strategies.auto.candidates import ordered
 
 @dataclass(frozen=True, eq=False)
 class Measure:
-    """What one configuration gives: aims are mean wait and bounded slowdown, tails the longest waits.
+    """What one configuration gives: means to be lowered, tails to be watched.
 
     Attributes
     ----------
-    aims : ndarray(float64), shape (3, 2)
-        Of all jobs, of the earlier and of the later half.
+    means : ndarray(float64), shape (3, 2)
+        Mean wait (seconds) and mean bounded slowdown of all jobs, of the earlier and of the later half.
     longest, late : ndarray(float64), shape (Q,)
         Longest wait, 0 without jobs, and 95th percentile of the waits, NaN without jobs, of each base queue.
     """
 
-    aims: NDArray[np.float64]
+    means: NDArray[np.float64]
     longest: NDArray[np.float64]
     late: NDArray[np.float64]
 
@@ -39,7 +39,7 @@ def measure(period: Period, routed: Workload, system: System) -> Measure:
     parts = (slice(None), slice(None, middle), slice(min(middle, len(schedule) - 1), None))
     waits = [schedule.wait[period.workload.queue == q] for q in range(len(period.base.queues))]
     return Measure(
-        aims=np.array([[schedule.wait[part].mean(), slowdown[part].mean()] for part in parts]),
+        means=np.array([[schedule.wait[part].mean(), slowdown[part].mean()] for part in parts]),
         longest=np.array([wait.max(initial=0) for wait in waits], dtype=np.float64),
         late=np.array([metrics.p95(wait) for wait in waits]),
     )
@@ -73,6 +73,6 @@ def of_orders(period: Period, system: System, orders: tuple[str, ...], workers: 
 def logarithms(period: Period, measure: Measure) -> NDArray[np.float64]:
     """Log ratios of mean wait, slowdown and longest wait to the base's, of the longest to fcfs-easy's; shape (4,)."""
     now, then, plain = (
-        np.array([*each.aims[0], each.longest.max()]) for each in (measure, of_base(period), of_first_come(period))
+        np.array([*each.means[0], each.longest.max()]) for each in (measure, of_base(period), of_first_come(period))
     )
     return np.array([*log_ratios(now, then), log_ratios(now, plain)[2]])

@@ -1,16 +1,16 @@
-"""A general waiting-list order, a small family of others, and how to choose from a noisy training.
+"""A general order of the waiting list, a small family of others, and how to choose from a noisy period.
 
-PBS can express them all. The general one is ``(1 + (eligible_time / patience) ** 2.5 * (ncpus / eighth) ** 1.2) /
-(walltime * ncpus ** 0.7)``: of those who come short and narrow jobs go first, and who has waited for as long as jobs of
-his walltime can be asked to counts twice and soon many times, wide jobs sooner. That patience grows with the walltime
-it has from Argonne's utility function (WFP3, ``(wait / walltime) ** 3 * cores``).
+PBS can express them all. The general order is ``(1 + (eligible_time / patience) ** 2.5 * (ncpus / eighth) ** 1.2) /
+(walltime * ncpus ** 0.7)``. Of jobs that have just come, short and narrow ones go first. A job that has waited as long
+as jobs of its walltime can be expected to wait counts twice, and soon many times; wide jobs sooner. That this time
+grows with the walltime comes from Argonne's utility function (WFP3, ``(wait / walltime) ** 3 * cores``).
 
 The family is ``(eligible_time + a * walltime) / walltime ** b * ncpus ** -g * (1 + (eligible_time / c) ** 2)``: the
-expansion factor with a taste for short and for narrow jobs, and an impatience that in the end lets nobody wait much
-longer than c. TrainingSet to training few parameters travel: the family is small, its scores are smoothed by a quadratic surface
-over the parameters (neighbours differ by the chance of who met whom), parameters far from the middle pay for their
-distance, and all of them for not being the general order, the less the more jobs were watched. Where many months are
-known, what they have in common is followed where it has forecast_skill better than the last one alone.
+expansion factor with a preference for short and for narrow jobs, and an ageing term, so that no job waits much longer
+than c. From one period to the next few parameters travel. So the family is small; its scores are smoothed by a
+quadratic surface over the parameters, since neighbours differ by chance; parameters far from the middle are penalised
+by their distance, and all of them for not being the general order, the less the more jobs there are. Where many
+periods are known, what they have in common is followed where it has forecast better than the last one alone.
 
 References
 ----------
@@ -21,20 +21,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import combinations_with_replacement, pairwise, product
+from itertools import pairwise, product
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.linear_model import Ridge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import PolynomialFeatures
 
 AGES = (0.3, 1.0, 3.0)  # a: how much of its walltime a job has waited when it comes
 LENGTHS = (1.0, 1.3, 1.6, 2.0, 2.4)  # b: how much shorter jobs are preferred; 1 is the expansion factor
 WIDTHS = (0.0, 0.15, 0.3, 0.5)  # g: how much narrower jobs are preferred
 AGEING = (None, 96, 48, 36)  # c: hours after which waiting itself makes a job more urgent
-DISTANCE = 0.04  # what a standard deviation away from `MIDDLE` costs, squared, in log score
+DISTANCE_PENALTY = 0.04  # what a standard deviation away from `MIDDLE` costs, squared, in log score
 PRIOR_PENALTY = 0.5  # log score by which one of the family must be better than the general order
 JOBS = 2500  # on as many jobs; on twice as many, which say twice as much, by half
 RIDGE = 1e-3
-LEAST_SKILL = 0.2  # log score by which all months together must have forecast_skill better than the last alone, summed
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,13 @@ class Order:
 MIDDLE = Order()
 
 
+#: What the general order does, in words.
+GENERAL_ORDER = (
+    "short and narrow jobs first; on an eighth of the machine a job of 10 h counts twice when it has waited 15 h, "
+    "one of 1 h after 2.4 h, and soon many times; a wider one sooner"
+)
+
+
 def general(cores: int) -> str:
     """Write the order that was chosen on several logs together, for no site in particular, for a machine of `cores`.
 
@@ -83,11 +92,8 @@ def _features(orders: Sequence[Order]) -> NDArray[np.float64]:
 
 def smooth(orders: Sequence[Order], values: NDArray[np.float64]) -> NDArray[np.float64]:
     """Fit a quadratic surface over the parameters to noisy values; shapes (members, k) in and out."""
-    x = _features(orders)
-    squares = [x[:, i] * x[:, j] for i, j in combinations_with_replacement(range(x.shape[1]), 2)]
-    design = np.column_stack([np.ones(len(x)), x, *squares])
-    normal = design.T @ design + RIDGE * np.eye(design.shape[1])
-    fitted: NDArray[np.float64] = design @ np.linalg.solve(normal, design.T @ values)
+    surface = make_pipeline(PolynomialFeatures(2), Ridge(RIDGE, fit_intercept=False))
+    fitted: NDArray[np.float64] = surface.fit(_features(orders), values).predict(_features(orders))
     return fitted
 
 
@@ -108,9 +114,9 @@ def smoothed(values: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.vstack([values[:1], smooth(family(), values[1:])])
 
 
-def costs(jobs: float) -> NDArray[np.float64]:
-    """Return what the candidates pay where months of so many jobs were watched, log score, shape (candidates,)."""
-    return np.array([0.0, *(PRIOR_PENALTY * JOBS / jobs + DISTANCE * prior_distance(family()))])
+def prior_penalties(jobs: float, prior_penalty: float = PRIOR_PENALTY) -> NDArray[np.float64]:
+    """Return the candidates' penalties where periods have so many jobs, log score, shape (candidates,)."""
+    return np.array([0.0, *(prior_penalty * JOBS / jobs + DISTANCE_PENALTY * prior_distance(family()))])
 
 
 def forecast_skill(scores: Sequence[NDArray[np.float64]], costs: NDArray[np.float64]) -> float:

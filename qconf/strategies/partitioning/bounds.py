@@ -39,19 +39,19 @@ class Bounds:
     share: NDArray[np.float64]
     notes: tuple[str, ...]
 
-    def proportional(self, units: Sizes) -> bool:
+    def proportional(self, nodes: Sizes) -> bool:
         """Tell whether a division keeps the proportional constraint, to a unit of each size."""
         bound = self.share > 0
         if bound.sum() < 2:
             return True
-        ratio_low = (units[bound] - 1.0) / self.share[bound]
-        ratio_high = (units[bound] + 1.0) / self.share[bound]
+        ratio_low = (nodes[bound] - 1.0) / self.share[bound]
+        ratio_high = (nodes[bound] + 1.0) / self.share[bound]
         return bool(ratio_high.min() >= (1 - self.slack) * ratio_low.max())
 
 
 @dataclass(frozen=True, eq=False)
 class Utilization:
-    """What one queue alone makes of a partition: sizes in units, mean waits in seconds, shares of it in use."""
+    """What one queue alone makes of a partition: sizes in nodes, mean waits in seconds, shares of it in use."""
 
     sizes: Sizes
     waits: NDArray[np.float64]
@@ -65,9 +65,9 @@ def utilization(training: TrainingSet, space: PartitionSpace, k: int) -> Utiliza
     sizes = np.unique(np.round(np.geomspace(first, last, POINTS)).astype(np.int64))
     if not len(own):
         return Utilization(sizes, np.zeros(sizes.size), np.zeros(sizes.size))
-    waits, spans = waits_by_size(own, sizes * space.unit, backfill=training.base.backfill)
+    waits, spans = waits_by_size(own, sizes * space.node, backfill=training.base.backfill)
     work = float((own.cores * own.effective_runtime).sum())
-    return Utilization(sizes, waits / len(own), work / (sizes * space.unit * np.maximum(spans, 1)))
+    return Utilization(sizes, waits / len(own), work / (sizes * space.node * np.maximum(spans, 1)))
 
 
 @cached
@@ -94,7 +94,7 @@ def lower_bounds(training: TrainingSet, space: PartitionSpace, slack: float, sha
         part = spare / float((wanted - space.widest).sum())
         low = space.widest + np.floor(part * (wanted - space.widest)).astype(np.int64)
         notes.append(
-            f"the lower bounds need {int(wanted.sum())} of {space.total} units: "
+            f"the lower bounds need {int(wanted.sum())} of {space.total} nodes: "
             f"drawn {100 * (1 - part):.0f} % of the way to the widest jobs"
         )
     share = training.period.core_seconds[space.queues]
@@ -146,7 +146,7 @@ def proportional_matrix(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return A and b of ``A @ fractions <= b``: the proportional constraint of every ordered pair with a share.
 
-    `tolerance` is the part of the machine by which each size may miss it, since sizes are whole units.
+    `tolerance` is the part of the machine by which each size may miss it, since sizes are whole nodes.
     """
     bound = np.flatnonzero(share > 0)
     rows, limits = [], []

@@ -20,8 +20,8 @@ from qconf.parallel import parallel_map
 from qconf.strategies.partitioning.sizes import Sizes
 
 AHEAD = 4  # steps per worker that are simulated before it is known whether those before them hold
-PATH = 64  # points at which the true objective is looked at along the whole way to one common pool
-Judge = Callable[[list[Sizes]], list[MeanWaits]]
+POINTS = 64  # at which the true objective is evaluated along the whole sequence to one common pool
+Measurement = Callable[[list[Sizes]], list[MeanWaits]]
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class CarvingSequence:
         self._idle = 0  # queues passed over since the last chunk
 
     def copy(self) -> CarvingSequence:
-        """Return a walk that goes on from here by itself."""
+        """Return a sequence that goes on from here by itself."""
         other = CarvingSequence(self.sizes, self._widest, self._chunk, pooled=self._pooled)
         other.active, other.total = self.active.copy(), self.total
         other._left, other._idle = self._left.copy(), self._idle
@@ -113,23 +113,27 @@ class CarvingSequence:
         self.active[queue] = False
 
 
-def judge(meter: CachedEvaluator, workloads: list[Workload], system: System, pool: Pool | None) -> Judge:
+def measurement(
+    evaluator: CachedEvaluator, workloads: list[Workload], system: System, pool: Pool | None
+) -> Measurement:
     """Return what simulates divisions of `system`: with their pool in use, or (None) with its cores idle."""
 
     def one(sizes: Sizes) -> MeanWaits:
         queues = tuple(replace(q, partition=int(size)) for q, size in zip(system.queues, sizes, strict=True))
         if pool is not None:
             common = replace(pool, cores=system.cores - int(sizes.sum()))
-            return meter.simulate(workloads, replace(system, mode="hybrid", queues=queues, pool=common))
+            return evaluator.simulate(workloads, replace(system, mode="hybrid", queues=queues, pool=common))
         left = int(sizes.sum())
         if any(int(jobs.cores.max()) > left for jobs in workloads):  # a reserved job could never start
             return MeanWaits(np.inf, np.full(len(sizes), np.inf))
-        return meter.simulate(workloads, replace(system, cores=left, mode="partitioned", queues=queues, pool=None))
+        return evaluator.simulate(workloads, replace(system, cores=left, mode="partitioned", queues=queues, pool=None))
 
-    return lambda divisions: parallel_map(meter.workers, one, [(sizes,) for sizes in divisions])
+    return lambda divisions: parallel_map(evaluator.workers, one, [(sizes,) for sizes in divisions])
 
 
-def carve(walk: CarvingSequence, original: MeanWaits, degradation: float, judged: Judge, ahead: int) -> Carving:
+def carve(
+    sequence: CarvingSequence, original: MeanWaits, degradation: float, measured: Measurement, ahead: int
+) -> Carving:
     """Move chunks until no queue can give one.
 
     A queue stops at the chunk that would raise its mean wait by more than `degradation` (0.3 is 30 %) over the
@@ -137,44 +141,44 @@ def carve(walk: CarvingSequence, original: MeanWaits, degradation: float, judged
 
     Parameters
     ----------
-    walk : CarvingSequence
+    sequence : CarvingSequence
     original : MeanWaits
         Of the partitions as they were.
     degradation : float
-    judged : callable
+    measured : callable
     ahead : int
         Steps simulated at once, as if none of them were refused; the answer does not depend on it.
     """
-    done = Carving(walk.sizes.copy(), original)
+    done = Carving(sequence.sizes.copy(), original)
     most = 1 + degradation
     while True:
-        guess = walk.copy()
+        guess = sequence.copy()
         planned: list[tuple[int, Sizes]] = []
         while len(planned) < ahead and (queue := guess.next()) is not None:
             planned.append((queue, guess.sizes.copy()))
         if not planned:
             return done
-        for (queue, sizes), waits in zip(planned, judged([sizes for _, sizes in planned]), strict=True):
-            before = int(walk.sizes[queue])
-            walk.next()
+        for (queue, sizes), waits in zip(planned, measured([sizes for _, sizes in planned]), strict=True):
+            before = int(sequence.sizes[queue])
+            sequence.next()
             if waits.overall > most * original.overall:
                 done.stops.append(Stop(done.steps + 1, None, waits.overall, original.overall))
                 return done
             if waits.queues[queue] > most * original.queues[queue]:
                 wait, first = float(waits.queues[queue]), float(original.queues[queue])
                 done.stops.append(Stop(done.steps + 1, queue, wait, first))
-                walk.refuse(queue, before)
+                sequence.refuse(queue, before)
                 break
             done.sizes, done.waits, done.steps = sizes, waits, done.steps + 1
             if done.steps & (done.steps - 1) == 0:
-                done.trace.append((done.steps, walk.total - int(sizes.sum()), waits.overall))
+                done.trace.append((done.steps, sequence.total - int(sizes.sum()), waits.overall))
 
 
-def best_of_sequence(walk: CarvingSequence, judged: Judge) -> tuple[Sizes, MeanWaits]:
+def best_of_sequence(sequence: CarvingSequence, measured: Measurement) -> tuple[Sizes, MeanWaits]:
     """Take every chunk, look at the true objective on the way, and return the best division; no chunk is one too."""
-    path = [walk.sizes.copy()]
-    while walk.next() is not None:
-        path.append(walk.sizes.copy())
-    waits = judged(path)
-    best = min(range(len(path)), key=lambda i: waits[i].overall)
-    return path[best], waits[best]
+    divisions = [sequence.sizes.copy()]
+    while sequence.next() is not None:
+        divisions.append(sequence.sizes.copy())
+    waits = measured(divisions)
+    best = min(range(len(divisions)), key=lambda i: waits[i].overall)
+    return divisions[best], waits[best]

@@ -8,24 +8,24 @@ from qconf.strategies.partitioning.sizes import Sizes
 
 
 def descend(
-    wait: Callable[[Sizes], float], units: Sizes, may: Callable[[Sizes], bool], *, step: int, most: int
+    wait: Callable[[Sizes], float], nodes: Sizes, may: Callable[[Sizes], bool], *, step: int, most: int
 ) -> tuple[Sizes, float, int]:
-    """Move `step` units between pairs of queues while it helps, then half as many, down to one.
+    """Move `step` nodes between pairs of queues while it helps, then half as many, down to one.
 
     Parameters
     ----------
     wait : callable
         What a division costs, by the simulator; asked once for each.
-    units : ndarray(int64), shape (k,)
+    nodes : ndarray(int64), shape (k,)
         Where the search begins.
     may : callable
         Tells which divisions may be tried.
     step, most : int
-        First step, in units; divisions that may be simulated in all.
+        First step, in nodes; divisions that may be simulated in all.
 
     Returns
     -------
-    units : ndarray(int64), shape (k,)
+    nodes : ndarray(int64), shape (k,)
     wait : float
     tried : int
     """
@@ -37,20 +37,20 @@ def descend(
             seen[key] = wait(division)
         return seen[key]
 
-    best = asked(units)
+    best = asked(nodes)
     while len(seen) < most:
         moved = False
-        for i in range(units.size):
-            for j in range(units.size):
-                other = units.copy()
+        for i in range(nodes.size):
+            for j in range(nodes.size):
+                other = nodes.copy()
                 other[i] -= step
                 other[j] += step
                 if i == j or len(seen) >= most or not may(other):
                     continue
                 if asked(other) < best:
-                    best, units, moved = asked(other), other, True
+                    best, nodes, moved = asked(other), other, True
         if not moved:
             if step == 1:
                 break
             step //= 2
-    return units, best, len(seen)
+    return nodes, best, len(seen)

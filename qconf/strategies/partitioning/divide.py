@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 @njit(cache=True, nogil=True)
 def _best(cost, low, high, total, value, choice):  # type: ignore[no-untyped-def]
-    """Fill ``value[i, s]``, the least cost of the first i queues on s units, and the size of the last of them."""
+    """Fill ``value[i, s]``, the least cost of the first i queues on s nodes, and the size of the last of them."""
     count = cost.shape[0]
     value[:, :] = np.inf
     value[0, 0] = 0.0
@@ -71,7 +71,7 @@ def best_proportional_division(
 
     That is: the sizes per share all lie in some ``[m, m / (1 - slack)]``. Only sizes per share that occur need be tried
     as m, and only those for which the sizes can sum to `total`. Queues with no share are bound by `low` alone. With
-    a `tolerance` it is enough if sizes that many units larger (of i) and smaller (of j) keep it.
+    a `tolerance` it is enough if sizes that many nodes larger (of i) and smaller (of j) keep it.
     """
     bound = share > 0
     best: NDArray[np.int64] | None = None

@@ -7,20 +7,24 @@ Kondameedi and Vadhiyar, CCGrid 2017, section IV.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from parsim import System, simulate
-from qconf.evaluation.period import Period, TrainingSet, cached
+from qconf.config import SiteConfig
+from qconf.errors import InputError
+from qconf.evaluation.period import WEIGHTS, Period, TrainingSet, cached
 from qconf.parallel import parallel_map
-from qconf.strategies import Options, Proposal
+from qconf.strategies.base import Options, Proposal, Step, Strategy, option
 from qconf.strategies.partitioning.bounds import lower_bounds
 from qconf.strategies.partitioning.descent import descend
 from qconf.strategies.partitioning.nlp import minimise
-from qconf.strategies.partitioning.regret import allowed, cheap, regret
+from qconf.strategies.partitioning.regret import CHEAP, RegretStep, allowed, regret, table_cost
 from qconf.strategies.partitioning.samples import feasible_samples
 from qconf.strategies.partitioning.sizes import Sizes, data_warnings, partition_space, proportional
 from qconf.strategies.partitioning.surrogate import DEGREES, Surrogate, fit
@@ -32,39 +36,157 @@ NEIGHBOURS = 60  # divisions around the best of them that are simulated
 FIRST_STEP = 32  # of so many parts of the machine, one moves first
 
 
-def propose(training: TrainingSet, options: Options) -> Proposal:
-    """Find partition sizes; queues stay as they are. Never worse than pp or the current sizes on the history."""
-    names = ("seed", "samples", "slack", "tau_util", "degree")
-    return _solved(training, Options(workers=options.workers, **{name: getattr(options, name) for name in names}))
+@dataclass(frozen=True, kw_only=True)
+class DpNlpOptions(Options):
+    """Options of dp-nlp.
+
+    Attributes
+    ----------
+    samples : int
+        Partition sets that are simulated.
+    slack : float
+        Room of the proportional constraint, 0 gives pp.
+    tau_util : float
+        Share of a queue's best utilization down to which its lower bound goes.
+    degree : int or None
+        Of the surrogates, 1 to 3; None chooses by cross-validation.
+    weights : tuple of float
+        Of the epochs that the training set is cut into, the oldest first.
+    """
+
+    samples: int = option(100, "Samples of dp-nlp.", least=20)
+    slack: float = option(0.3, "Room of dp-nlp's proportional constraint.", least=0, most=1)
+    tau_util: float = option(
+        0.9, "Share of a queue's best utilization down to which dp-nlp's lower bound goes.", least=0, most=1
+    )
+    degree: int | None = option(
+        None, "Degree of dp-nlp's surrogates.", choices=(None, *DEGREES), shown="by cross-validation"
+    )
+    weights: tuple[float, ...] = option(
+        WEIGHTS, "Weights of the epochs that the log is cut into, the oldest first.", shown="1/3, 2/3, 1"
+    )
+
+    def check(self, base: SiteConfig) -> None:
+        """Raise InputError if an option makes no sense."""
+        super().check(base)
+        if not self.weights or not all(math.isfinite(weight) and weight > 0 for weight in self.weights):
+            fix = "give a positive number for each epoch, the oldest first"
+            raise InputError("no weights of epochs", field="weights", value=list(self.weights), fix=fix)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BoundsStep(Step):
+    """Lower bounds in nodes, and the slack that leaves a solution."""
+
+    title: ClassVar[str] = "bounds"
+    queues: list[str]
+    low: list[int]
+    wanted: list[int]
+    slack: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class SurrogateStep(Step):
+    """The polynomial of one epoch, or why there is none."""
+
+    title: ClassVar[str] = "surrogate"
+    epoch: int | None = None
+    weight: float | None = None
+    degree: int | None = None
+    penalty: float | None = None
+    r2: float | None = None
+    rmse: float | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Slsqp(Step):
+    """The searches on the surrogates."""
+
+    title: ClassVar[str] = "slsqp"
+    samples: int
+    starts: int
+    converged: int
+    expected: float | None
+    note: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Decide(Step):
+    """What the simulator says of the candidates, seconds of weighted mean wait."""
+
+    title: ClassVar[str] = "decide"
+    tried: int
+    nodes: list[int]
+    weighted_wait: float
+    pp_weighted_wait: float
+    current_weighted_wait: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Neighbours(Step):
+    """Divisions around the best one that keeps the constraints."""
+
+    title: ClassVar[str] = "neighbours"
+    of: list[int]
+    tried: int
+    nodes: list[int]
+    weighted_wait: float
+    kept: bool
+    why: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Keep(Step):
+    """The present partitions stay."""
+
+    title: ClassVar[str] = "keep"
+    why: str = "the present partitions, narrower than their widest jobs, do better"
+
+
+class DpNlp(Strategy):
+    """Partition sizes by the weighted program; never worse than pp or the current sizes on the training set."""
+
+    name = "dp-nlp"
+    position = 12
+    Options = DpNlpOptions
+
+    def propose(self, training: TrainingSet, options: DpNlpOptions) -> Proposal:
+        """Find partition sizes; queues stay as they are."""
+        return solved(training, options)
+
+
+def solved(training: TrainingSet, options: DpNlpOptions) -> Proposal:
+    """Return dp-nlp's proposal: other strategies begin with it."""
+    return _solved(training, DpNlpOptions.of(options))
 
 
 @cached
-def _solved(training: TrainingSet, options: Options) -> Proposal:
+def _solved(training: TrainingSet, options: DpNlpOptions) -> Proposal:
     return _Program(training, options).run()
 
 
 class _Program:
     """The weighted program of one history; `log` tells what each step gave."""
 
-    def __init__(self, training: TrainingSet, options: Options) -> None:
+    def __init__(self, training: TrainingSet, options: DpNlpOptions) -> None:
         self.training, self.options = training, options
         self.space = partition_space(training)
         self.bounds = lower_bounds(training, self.space, options.slack, options.tau_util)
         self.weights = np.array([weight for weight, _ in training.epochs])
-        self.known: dict[str, Sizes] = {}  # divisions that the answer may not be worse than
-        present = np.array([training.base.queues[i].partition for i in self.space.queues]) // self.space.unit
+        self.known: dict[str, Sizes] = {}  # divisions that the result may not be worse than
+        present = np.array([training.base.queues[i].partition for i in self.space.queues]) // self.space.node
         if training.base.mode == "partitioned" and (present >= self.space.widest).all():
-            self.known["current"] = present
+            self.known["present"] = present
         self.known["pp"] = proportional(training, self.space)
-        self.log: list[dict[str, Any]] = [
-            {
-                "step": "bounds",
-                "queues": [training.base.queues[i].name for i in self.space.queues],
-                "low": self.bounds.low.tolist(),
-                "wanted": self.bounds.wanted.tolist(),
-                "slack": round(self.bounds.slack, 4),
-                "notes": [*self.bounds.notes, *data_warnings(training, self.space)],
-            }
+        self.log: list[Step] = [
+            BoundsStep(
+                queues=[training.base.queues[i].name for i in self.space.queues],
+                low=self.bounds.low.tolist(),
+                wanted=self.bounds.wanted.tolist(),
+                slack=round(self.bounds.slack, 4),
+                notes=(*self.bounds.notes, *data_warnings(training, self.space)),
+            )
         ]
 
     def run(self) -> Proposal:
@@ -73,8 +195,8 @@ class _Program:
         waits = self.waits(samples)
         ranked = [samples[i] for i in np.argsort(waits @ self.weights, kind="stable")]
         found = self.minimised(self.surrogates(samples, waits), ranked, len(samples))
-        proposed = [each for each in found if self.may(each)][:CANDIDATES]
-        within = [each for each in ranked if self.may(each)][:CANDIDATES]
+        proposed = [each for each in found if self.allowed(each)][:CANDIDATES]
+        within = [each for each in ranked if self.allowed(each)][:CANDIDATES]
         return self.kept(*self.improved(*self.decided(_distinct([*self.known.values(), *proposed, *within]))))
 
     def samples(self) -> list[Sizes]:
@@ -86,94 +208,105 @@ class _Program:
     def surrogates(self, samples: list[Sizes], waits: NDArray[np.float64]) -> list[tuple[float, Surrogate]]:
         """Fit one to the waits of each epoch, shape (samples, epochs); none where there are too few samples."""
         if len(samples) < FEWEST:
-            self.log.append(
-                {"step": "surrogate", "note": f"only {len(samples)} divisions differ: each was simulated instead"}
-            )
+            self.log.append(SurrogateStep(note=f"only {len(samples)} divisions differ: each was simulated instead"))
             return []
         fractions = np.array(samples) / self.space.total
         degrees = DEGREES if self.options.degree is None else (self.options.degree,)
         fitted = [(weight, fit(fractions, each, degrees)) for weight, each in zip(self.weights, waits.T, strict=True)]
         self.log += [
-            {"step": "surrogate", "epoch": e + 1, "weight": round(weight, 4), "degree": s.degree, "penalty": s.penalty,
-             "r2": round(s.r2, 4), "rmse": round(s.rmse, 1), "note": "a bad fit" if s.r2 < 0.5 else ""}
+            SurrogateStep(
+                epoch=e + 1,
+                weight=round(weight, 4),
+                degree=s.degree,
+                penalty=s.penalty,
+                r2=round(s.r2, 4),
+                rmse=round(s.rmse, 1),
+                note="a bad fit" if s.r2 < 0.5 else "",
+            )
             for e, (weight, s) in enumerate(fitted)
-        ]  # fmt: skip
+        ]
         return fitted
 
     def minimised(
         self, surrogates: list[tuple[float, Surrogate]], ranked: list[Sizes], samples: int
     ) -> Sequence[Sizes]:
         """Search the surrogates from the best samples."""
-        answer = minimise(surrogates, self.bounds, self.space.total, ranked[:STARTS])
-        self.log.append({"step": "slsqp", "samples": samples, "starts": answer.starts, "converged": answer.converged,
-                         "expected": round(answer.expected[0], 1) if answer.expected else None,
-                         "note": "no search ended well" if answer.starts and not answer.divisions else ""})  # fmt: skip
-        return answer.divisions
+        found = minimise(surrogates, self.bounds, self.space.total, ranked[:STARTS])
+        self.log.append(
+            Slsqp(
+                samples=samples,
+                starts=found.starts,
+                converged=found.converged,
+                expected=round(found.expected[0], 1) if found.expected else None,
+                note="no search ended well" if found.starts and not found.divisions else "",
+            )
+        )
+        return found.divisions
 
     def decided(self, candidates: list[Sizes]) -> tuple[list[Sizes], NDArray[np.float64]]:
-        """Let the simulator judge candidates, weighted waits shape (candidates,); the first win ties."""
-        judged = self.waits(candidates) @ self.weights
-        best = int(np.argmin(judged))
+        """Simulate candidates, weighted waits shape (candidates,); the first win ties."""
+        waits = self.waits(candidates) @ self.weights
+        best = int(np.argmin(waits))
         self.log.append(
-            {
-                "step": "decide",
-                "tried": len(candidates),
-                "units": candidates[best].tolist(),
-                "weighted_wait": round(float(judged[best]), 1),
-                **{
-                    f"{name}_weighted_wait": round(float(judged[_index(candidates, each)]), 1)
-                    for name, each in self.known.items()
-                },
-                "current_weighted_wait": round(current_wait(self.training), 1),
-            }
+            Decide(
+                tried=len(candidates),
+                nodes=candidates[best].tolist(),
+                weighted_wait=round(float(waits[best]), 1),
+                pp_weighted_wait=round(float(waits[_index(candidates, self.known["pp"])]), 1),
+                current_weighted_wait=round(current_wait(self.training), 1),
+            )
         )
-        return candidates, judged
+        return candidates, waits
 
-    def improved(self, candidates: list[Sizes], judged: NDArray[np.float64]) -> tuple[Sizes, float]:
+    def improved(self, candidates: list[Sizes], waits: NDArray[np.float64]) -> tuple[Sizes, float]:
         """Look around the best that keeps the constraints: surrogates are smooth and the simulator is not."""
-        best = int(np.argmin(judged))
-        units, wait = candidates[best], float(judged[best])
-        inside = [i for i, each in enumerate(candidates) if self.may(each)]
+        best = int(np.argmin(waits))
+        nodes, wait = candidates[best], float(waits[best])
+        inside = [i for i, each in enumerate(candidates) if self.allowed(each)]
         if not inside:
-            return units, wait
-        begin = candidates[min(inside, key=lambda i: judged[i])]
+            return nodes, wait
+        start = candidates[min(inside, key=lambda i: waits[i])]
         near, least, tried = descend(
             lambda each: float((self.waits([each]) @ self.weights)[0]),
-            begin,
-            self.may,
+            start,
+            self.allowed,
             step=max(1, self.space.total // FIRST_STEP),
             most=NEIGHBOURS,
         )
         better = least < wait
-        self.log.append({"step": "neighbours", "of": begin.tolist(), "tried": tried, "units": near.tolist(),
-                         "weighted_wait": round(least, 1), "kept": better,
-                         "why": "less than before" if better else "no less than before"})  # fmt: skip
-        return (near, least) if better else (units, wait)
+        self.log.append(
+            Neighbours(
+                of=start.tolist(),
+                tried=tried,
+                nodes=near.tolist(),
+                weighted_wait=round(least, 1),
+                kept=better,
+                why="less than before" if better else "no less than before",
+            )
+        )
+        return (near, least) if better else (nodes, wait)
 
-    def kept(self, units: Sizes, wait: float) -> Proposal:
-        """Answer with a division, or the present one where it is narrower than may be proposed, and better."""
+    def kept(self, nodes: Sizes, wait: float) -> Proposal:
+        """Propose a division, or the present one where it is narrower than may be proposed, and better."""
         base = self.training.base
         if base.mode == "partitioned" and current_wait(self.training) < wait * (1 - 1e-9):
-            self.log.append(
-                {"step": "keep", "why": "the present partitions, narrower than their widest jobs, do better"}
-            )
-            return Proposal(base, self.log)
-        if cheap(self.training, self.space):
-            found = regret(self.training, self.space, self.bounds, units, self.options.workers)
-            self.log.append(found.decision())
+            self.log.append(Keep())
+            return Proposal(base, tuple(self.log))
+        if table_cost(self.training, self.space) <= CHEAP:
+            self.log.append(regret(self.training, self.space, self.bounds, nodes, self.options.workers).step())
         else:
             why = f"a table of {self.space.total} sizes for {len(self.training)} jobs takes too long; exact makes it"
-            self.log.append({"step": "regret", "not_exportable": why})
-        return Proposal(base.with_partitions(self.space.cores(units, len(base.queues))), self.log)
+            self.log.append(RegretStep(why_not=why))
+        return Proposal(self.space.configured(base, nodes), tuple(self.log))
 
-    def may(self, units: Sizes) -> bool:
+    def allowed(self, nodes: Sizes) -> bool:
         """Tell whether a division keeps the constraints."""
-        return allowed(units, self.bounds)
+        return allowed(nodes, self.bounds)
 
     def waits(self, divisions: list[Sizes]) -> NDArray[np.float64]:
         """Mean wait of each division on each epoch, shape (divisions, epochs), seconds."""
         base, epochs = self.training.base, [epoch for _, epoch in self.training.epochs]
-        systems = [base.with_partitions(self.space.cores(units, len(base.queues))).system() for units in divisions]
+        systems = [self.space.configured(base, nodes).system() for nodes in divisions]
         tasks = [(epoch, system) for system in systems for epoch in epochs]
         return np.array(parallel_map(self.options.workers, _mean_wait, tasks)).reshape(len(divisions), len(epochs))
 
@@ -194,3 +327,6 @@ def _distinct(divisions: list[Sizes]) -> list[Sizes]:
 
 def _index(divisions: list[Sizes], wanted: Sizes) -> int:
     return next(i for i, each in enumerate(divisions) if (each == wanted).all())
+
+
+STRATEGIES = (DpNlp(),)

@@ -1,4 +1,4 @@
-"""`dqr`: dp-nlp's sizes, then queues split, then queues merged, as long as the simulator says that it helps.
+"""`dqr`: dp-nlp's sizes, then queues split, then queues merged, as long as the simulator finds that it helps.
 
 References
 ----------
@@ -7,123 +7,194 @@ Kondameedi and Vadhiyar, CCGrid 2017, section V.
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
 from qconf.config import SiteConfig
 from qconf.evaluation.evaluator import CachedEvaluator, MeanWaits
 from qconf.evaluation.period import TrainingSet, cached
-from qconf.strategies import Options, Proposal
+from qconf.strategies.base import Proposal, Step, Strategy, option
 from qconf.strategies.partitioning import dp_nlp
 from qconf.strategies.partitioning.split_merge import Candidate, Layout, mergeable, merged, splits
 
-#: What only the pool is carved by: whatever it is, the queues are the same.
-_OF_HYBRID: dict[str, Any] = {
-    name: getattr(Options, name)
-    for name in ("chunk", "degradation", "carve", "pool_entry", "pool_placement", "reference")
-}
+RUNTIMES = "queues are told apart by what jobs really ran, which no scheduler knows"
 
 
-def propose(training: TrainingSet, options: Options) -> Proposal:
-    """Change sizes, then queues. Never worse than dp-nlp on the history."""
-    return _reconfigured(training, replace(options, **_OF_HYBRID))
+@dataclass(frozen=True, kw_only=True)
+class DqrOptions(dp_nlp.DpNlpOptions):
+    """Options of dqr.
+
+    Attributes
+    ----------
+    split_on : {"walltime", "runtime"}
+        What is split by: the walltime that the user asked for, or (for study only) what the job really ran.
+    visit_order : {"size", "random"}
+        In which queues are visited.
+    """
+
+    split_on: str = option(
+        "walltime",
+        "What dqr splits queues by; real runtimes are for study only, no scheduler knows them.",
+        choices=("walltime", "runtime"),
+    )
+    visit_order: str = option("size", "In which dqr visits the queues.", choices=("size", "random"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Change(Step):
+    """A split or a merge that was tried."""
+
+    at: str | None = None
+    into: list[str] | None = None
+    weighted_wait: float | None = None
+    before: float | None = None
+    kept: bool = False
+    why: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Split(Change):
+    """One queue made two."""
+
+    title: ClassVar[str] = "split"
+    queue: str
+    by: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Merge(Change):
+    """Two queues made one."""
+
+    title: ClassVar[str] = "merge"
+    queues: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Queues(Step):
+    """What was reached, seconds of weighted mean wait."""
+
+    title: ClassVar[str] = "queues"
+    queues: int
+    before: int
+    weighted_wait: float
+    dp_nlp_weighted_wait: float
+    current_weighted_wait: float
+
+
+class Dqr(Strategy):
+    """Dynamic queue reconfiguration; never worse than dp-nlp on the training set."""
+
+    name = "dqr"
+    position = 13
+    tune_default = False
+    Options = DqrOptions
+
+    def propose(self, training: TrainingSet, options: DqrOptions) -> Proposal:
+        """Change sizes, then queues."""
+        return reconfigured(training, options)
+
+
+def reconfigured(training: TrainingSet, options: DqrOptions) -> Proposal:
+    """Return dqr's proposal: hybrid begins with it."""
+    return _reconfigured(training, DqrOptions.of(options))
 
 
 @cached
-def _reconfigured(training: TrainingSet, options: Options) -> Proposal:
-    first = dp_nlp.propose(training, options)
+def _reconfigured(training: TrainingSet, options: DqrOptions) -> Proposal:
+    first = dp_nlp.solved(training, options)
     search = _Search(training, options, Layout.of(first.config))
-    search.log += first.decisions
     for name in _visits(first.config, options):
         while search.split(name):
             pass
     while search.merge():
         pass
     layout = search.layout
-    search.log.append(
-        {
-            "step": "queues",
-            "queues": len(layout.config.queues),
-            "before": len(training.base.queues),
-            "weighted_wait": round(search.waits.overall, 1),
-            "dp-nlp_weighted_wait": round(search.start.overall, 1),
-            "current_weighted_wait": round(dp_nlp.current_wait(training), 1),
-        }
+    result = Queues(
+        queues=len(layout.config.queues),
+        before=len(training.base.queues),
+        weighted_wait=round(search.waits.overall, 1),
+        dp_nlp_weighted_wait=round(search.start.overall, 1),
+        current_weighted_wait=round(dp_nlp.current_wait(training), 1),
     )
-    not_exportable = (
-        "" if layout.runtimes is None else "queues are told apart by what jobs really ran, which no scheduler knows"
+    return Proposal(
+        layout.config,
+        (*first.steps, *search.log, result),
+        not_exportable="" if layout.runtimes is None else RUNTIMES,
+        runtimes=layout.runtimes,
     )
-    return Proposal(layout.config, search.log, not_exportable=not_exportable, runtimes=layout.runtimes)
 
 
-def _visits(config: SiteConfig, options: Options) -> list[str]:
+def _visits(config: SiteConfig, options: DqrOptions) -> list[str]:
     """Names of the queues in the order in which they are to be split."""
     queues = sorted((q for q in config.queues if not q.reservation), key=lambda q: (q.cores, q.walltime, q.name))
-    if options.order == "random":
+    if options.visit_order == "random":
         chosen = np.random.default_rng(options.seed).permutation(len(queues))
         queues = [queues[i] for i in chosen]
     return [queue.name for queue in queues]
 
 
 class _Search:
-    """The layout reached so far, what it is worth, and how it came to it."""
+    """The layout reached so far, its mean waits, and how it was reached."""
 
-    def __init__(self, training: TrainingSet, options: Options, layout: Layout) -> None:
+    def __init__(self, training: TrainingSet, options: DqrOptions, layout: Layout) -> None:
         self.training = training
         self.options = options
-        self.meter = CachedEvaluator(training, options.workers)
+        self.evaluator = CachedEvaluator(training, options.workers)
         self.layout = layout
-        self.waits: MeanWaits = self.meter.measure(layout.config)
+        self.waits: MeanWaits = self.evaluator.measure(layout.config)
         self.start = self.waits
-        self.log: list[dict[str, Any]] = []
+        self.log: list[Step] = []
         self.made = 0
 
     def split(self, name: str) -> bool:
         """Try the three splits of a queue and keep the best if it helps."""
         index = self.layout.config.names.index(name)
         return self._best(
-            "split", list(splits(self.training, self.layout, index, self.options.split_on, self.made + 1)), name
+            list(splits(self.training, self.layout, index, self.options.split_on, self.made + 1)), queue=name
         )
 
     def merge(self) -> bool:
-        """Try to merge every pair that may be and keep the best if it helps."""
-        return self._best("merge", [merged(self.training, self.layout, pair) for pair in mergeable(self.layout)])
+        """Try to merge every pair that may be merged and keep the best if it helps."""
+        return self._best([merged(self.training, self.layout, pair) for pair in mergeable(self.layout)])
 
-    def _best(self, step: str, candidates: list[Candidate], queue: str | None = None) -> bool:
-        able = [each for each in candidates if each.layout is not None]
-        judged = self.meter.measure_all([(each.layout.config, each.layout.runtimes) for each in able if each.layout])
-        worth = {id(each): waits for each, waits in zip(able, judged, strict=True)}
-        best = min(able, key=lambda each: worth[id(each)].overall, default=None)
+    def _best(self, candidates: list[Candidate], queue: str | None = None) -> bool:
+        layouts = [(each, each.layout) for each in candidates if each.layout is not None]
+        measured = self.evaluator.measure_all([(layout.config, layout.runtimes) for _, layout in layouts])
+        waits = {id(each): found for (each, _), found in zip(layouts, measured, strict=True)}
+        best = min(layouts, key=lambda each: waits[id(each[0])].overall, default=(None, None))
         before = self.waits.overall
-        helps = best is not None and worth[id(best)].overall < before
+        helps = best[0] is not None and waits[id(best[0])].overall < before
         for each in candidates:
-            entry: dict[str, Any] = {"step": step} | (
-                {"queue": queue, "by": each.what} if queue else {"queues": each.what}
-            )
-            if each.layout is None:
-                self.log.append({**entry, "kept": False, "why": each.rule})
-                continue
-            waits = worth[id(each)].overall
-            sizes = [f"{q.name} {q.partition}" for q in each.layout.config.queues if q not in self.layout.config.queues]
-            if each is best:
-                why = "the best, and less than before" if helps else "the best, but no less than before"
-            else:
-                why = "another gives less" if waits < before else "no less than before"
+            values = self._values(each, waits.get(id(each)), best=each is best[0], helps=helps)
             self.log.append(
-                {
-                    **entry,
-                    "at": each.rule,
-                    "into": sizes,
-                    "weighted_wait": round(waits, 1),
-                    "before": round(before, 1),
-                    "kept": helps and each is best,
-                    "why": why,
-                }
+                Merge(queues=each.what, **values) if queue is None else Split(queue=queue, by=each.what, **values)
             )
-        if not helps or best is None or best.layout is None:
+        if not helps or best[0] is None or best[1] is None:
             return False
-        self.layout, self.waits = best.layout, worth[id(best)]
+        self.layout, self.waits = best[1], waits[id(best[0])]
         self.made += 1
         return True
+
+    def _values(self, candidate: Candidate, waits: MeanWaits | None, *, best: bool, helps: bool) -> dict[str, Any]:
+        """Log what a candidate gave, or why it could not be tried."""
+        if candidate.layout is None or waits is None:
+            return {"why": candidate.rule}
+        before = self.waits.overall
+        if best:
+            why = "the best, and less than before" if helps else "the best, but no less than before"
+        else:
+            why = "another gives less" if waits.overall < before else "no less than before"
+        queues = [queue for queue in candidate.layout.config.queues if queue not in self.layout.config.queues]
+        return {
+            "at": candidate.rule,
+            "into": [f"{queue.name} {queue.partition}" for queue in queues],
+            "weighted_wait": round(waits.overall, 1),
+            "before": round(before, 1),
+            "kept": helps and best,
+            "why": why,
+        }
+
+
+STRATEGIES = (Dqr(),)

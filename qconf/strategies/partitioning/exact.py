@@ -1,50 +1,97 @@
-"""`exact`: the best partition sizes for the history, without a surrogate: what the other strategies are measured by."""
+"""`exact`: the best partition sizes for the training set, without a surrogate: what the others are measured by."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import ClassVar
+
 from qconf.evaluation.period import TrainingSet
-from qconf.strategies import Options, Proposal
+from qconf.strategies.base import Proposal, Step, Strategy
 from qconf.strategies.partitioning import dp_nlp
 from qconf.strategies.partitioning.bounds import lower_bounds
 from qconf.strategies.partitioning.regret import optimum
 from qconf.strategies.partitioning.sizes import data_warnings, partition_space
 
 
-def propose(training: TrainingSet, options: Options) -> Proposal:
-    """Find the sizes of least weighted mean wait, free of dp-nlp's constraints; say what these would cost."""
-    space = partition_space(training)
-    free = optimum(training, space, None, options.workers)
-    bounds = lower_bounds(training, space, options.slack, options.tau_util)
-    tight = optimum(training, space, bounds, options.workers)
-    log = [
-        {
-            "step": "table",
-            "queues": [training.base.queues[i].name for i in space.queues],
-            "units": free.tabulated_units.tolist(),
-            "weighted_wait": round(free.tabulated, 1),
-            "constrained_units": tight.tabulated_units.tolist(),
-            "constrained_weighted_wait": round(tight.tabulated, 1),
-            "proven": not tight.doubts,
-            "not_exportable": tight.doubts,
-            "notes": data_warnings(training, space),
-        }
-    ]
-    answer = training.base.with_partitions(space.cores(free.units, len(training.base.queues)))
-    if free.doubts:
-        log.append(
-            {
-                "step": "local search",
-                "units": free.units.tolist(),
-                "weighted_wait": round(free.wait, 1),
-                "simulations": free.simulations,
-                "constrained_units": tight.units.tolist(),
-                "constrained_weighted_wait": round(tight.wait, 1),
-            }
-        )
-        other = dp_nlp.propose(training, options).config
-        wait = training.weighted_wait(other)
-        if wait < free.wait:
-            answer = other
-        log.append({"step": "beside dp-nlp", "dp-nlp_weighted_wait": round(wait, 1), "taken": wait < free.wait,
-                    "why": "a search from another begin ended lower" if wait < free.wait else "no less"})  # fmt: skip
-    return Proposal(answer, log)
+@dataclass(frozen=True, kw_only=True)
+class Table(Step):
+    """Best division by the table of waits, free and under dp-nlp's constraints."""
+
+    title: ClassVar[str] = "table"
+    queues: list[str]
+    nodes: list[int]
+    weighted_wait: float
+    constrained_nodes: list[int]
+    constrained_weighted_wait: float
+    proven: bool
+    doubts: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class LocalSearch(Step):
+    """Where the table is an estimate: the best that a search on the simulator found from it."""
+
+    title: ClassVar[str] = "local search"
+    nodes: list[int]
+    weighted_wait: float
+    simulations: int
+    constrained_nodes: list[int]
+    constrained_weighted_wait: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class BesideDpNlp(Step):
+    """dp-nlp's search began elsewhere: whether it ended lower."""
+
+    title: ClassVar[str] = "beside dp-nlp"
+    dp_nlp_weighted_wait: float
+    taken: bool
+    why: str
+
+
+class Exact(Strategy):
+    """The optimum of one training set."""
+
+    name = "exact"
+    position = 21
+    Options = dp_nlp.DpNlpOptions
+
+    def propose(self, training: TrainingSet, options: dp_nlp.DpNlpOptions) -> Proposal:
+        """Find the sizes of least weighted mean wait, free of dp-nlp's constraints; log what these would cost."""
+        space = partition_space(training)
+        free = optimum(training, space, None, options.workers)
+        bounds = lower_bounds(training, space, options.slack, options.tau_util)
+        tight = optimum(training, space, bounds, options.workers)
+        steps: list[Step] = [
+            Table(
+                queues=[training.base.queues[i].name for i in space.queues],
+                nodes=free.tabulated_nodes.tolist(),
+                weighted_wait=round(free.tabulated, 1),
+                constrained_nodes=tight.tabulated_nodes.tolist(),
+                constrained_weighted_wait=round(tight.tabulated, 1),
+                proven=not tight.doubts,
+                doubts=tight.doubts,
+                notes=tuple(data_warnings(training, space)),
+            )
+        ]
+        config = space.configured(training.base, free.nodes)
+        if free.doubts:
+            steps.append(
+                LocalSearch(
+                    nodes=free.nodes.tolist(),
+                    weighted_wait=round(free.wait, 1),
+                    simulations=free.simulations,
+                    constrained_nodes=tight.nodes.tolist(),
+                    constrained_weighted_wait=round(tight.wait, 1),
+                )
+            )
+            other = dp_nlp.solved(training, options).config
+            wait = training.weighted_wait(other)
+            better = wait < free.wait
+            why = "a search from another start ended lower" if better else "no less"
+            steps.append(BesideDpNlp(dp_nlp_weighted_wait=round(wait, 1), taken=better, why=why))
+            config = other if better else config
+        return Proposal(config, tuple(steps))
+
+
+STRATEGIES = (Exact(),)

@@ -1,4 +1,4 @@
-"""`hybrid`: dqr's queues, and a common pool carved out of their partitions for those that have waited long enough.
+"""`hybrid`: dqr's queues, and a common pool carved out of their partitions for jobs that have waited long enough.
 
 References
 ----------
@@ -7,82 +7,211 @@ Kondameedi and Vadhiyar, CCGrid 2017, section VI.
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from qconf.config import PoolConfig, SiteConfig
+from qconf.errors import InputError
 from qconf.evaluation.evaluator import CachedEvaluator
 from qconf.evaluation.period import TrainingSet
-from qconf.strategies import Options, Proposal
+from qconf.strategies.base import Proposal, Step, Strategy, option
 from qconf.strategies.partitioning import dp_nlp, dqr
-from qconf.strategies.partitioning.carving import AHEAD, PATH, Carving, CarvingSequence, best_of_sequence, carve, judge
+from qconf.strategies.partitioning.carving import (
+    AHEAD,
+    POINTS,
+    Carving,
+    CarvingSequence,
+    best_of_sequence,
+    carve,
+    measurement,
+)
 from qconf.strategies.partitioning.sizes import Sizes, fixed_partition
 
 FEW_CORES = 5  # the paper's chunk
 BOTH_WAYS = "a job waits for its partition and for the pool at once, but PBS holds it in one queue"
 
 
-def propose(training: TrainingSet, options: Options) -> Proposal:
-    """Carve a pool as the paper does; the log shows next to it what the true objective would have carved.
+@dataclass(frozen=True, kw_only=True)
+class HybridOptions(dqr.DqrOptions):
+    """Options of hybrid.
 
-    Where the pool would make jobs wait longer than they do now, and dqr does not, the answer is dqr's.
+    Attributes
+    ----------
+    chunk : int or None
+        Cores that move to the pool at once; None is 5, or a node where nodes are whole.
+    degradation : float
+        Part by which a queue's mean wait, and the whole, may rise while the pool is carved (degPercent).
+    carve : {"live", "partitions"}
+        Whether a step is simulated with the pool in use, or by the shrunken partitions alone.
+    pool_entry : {"move", "either"}
+        Whether a job that may enter the pool leaves its partition's list, or (the paper's, for study only) starts
+        wherever it can first.
+    pool_placement : {"pool", "combined"} or None
+        Where jobs in the pool start; None is what the configuration has.
+    reference : str or None
+        Queue half of whose priority is tau; None is what the configuration has, else that with most core-seconds.
     """
-    first = dqr.propose(training, options)
-    config, grid = first.config, training.base.grid
-    tau, reference = threshold(training, options.reference)
-    chunk = -(-(options.chunk or (grid if training.base.machine.whole_nodes else FEW_CORES)) // grid) * grid
 
-    meter = CachedEvaluator(training, options.workers)
-    workloads = meter.workloads(config, first.runtimes)
-    system = config.system()
-    sizes = np.array([queue.partition for queue in config.queues], dtype=np.int64)
-    widest = np.zeros_like(sizes)
-    for jobs in workloads:
-        np.maximum.at(widest, jobs.queue, jobs.cores)
-    original = meter.simulate(workloads, system)
-    rules = _rules(training, options, tau)
-    pooled = options.carve == "live"
-    real = judge(meter, workloads, system, pooled_config(config, sizes, rules).system().pool)
-    judged = real if pooled else judge(meter, workloads, system, None)
-    ahead = AHEAD * options.workers
-    fixed = [name for i, name in enumerate(training.base.names) if fixed_partition(training.base, i)]
-    movable = np.array([name not in fixed for name in config.names])
-    done = carve(
-        CarvingSequence(sizes, widest, chunk, movable, pooled=pooled), original, options.degradation, judged, ahead
+    chunk: int | None = option(None, "Cores that hybrid moves to the pool at once.", least=1, shown="5, or a node")
+    degradation: float = option(0.3, "Part by which waits may grow while hybrid carves the pool: 0.3 is 30 %.", least=0)
+    carve: str = option(
+        "live",
+        "Whether hybrid simulates a chunk with the pool in use, or the partitions alone.",
+        choices=("live", "partitions"),
+    )
+    pool_entry: str = option(
+        "move",
+        "Whether jobs that may enter hybrid's pool leave their partition's list, or (for study only: PBS cannot do it) "
+        "start wherever they can first.",
+        choices=("move", "either"),
+    )
+    pool_placement: str | None = option(
+        None,
+        "Where jobs in hybrid's pool start: wholly in it, or on their partition's cores too.",
+        choices=(None, "pool", "combined"),
+        shown="as configured, else pool",
+    )
+    reference: str | None = option(
+        None,
+        "Queue half of whose priority is tau, where the configuration names none.",
+        shown="that with most core-seconds",
     )
 
-    waits, current = real([done.sizes])[0], dp_nlp.current_wait(training)
-    coarse = max(chunk, -(-config.machine.cores // (PATH * chunk)) * chunk)
-    other, best = best_of_sequence(CarvingSequence(sizes, widest, coarse, movable, pooled=True), real)
-    log = [
-        *first.decisions,
-        {"step": "threshold", "tau": tau, "reference": reference},
-        *_story(done, config, options),
-        {
-            "step": "pool",
-            "cores": config.machine.cores - int(done.sizes.sum()),
-            "partitions": _named(config, done.sizes),
-            "weighted_wait": round(waits.overall, 1),
-            "dqr_weighted_wait": round(original.overall, 1),
-            "current_weighted_wait": round(current, 1),
-        },
-        {
-            "step": "true objective instead",
-            "chunk": coarse,
-            "cores": config.machine.cores - int(other.sum()),
-            "partitions": _named(config, other),
-            "weighted_wait": round(best.overall, 1),
-        },
-    ]
-    answer = pooled_config(config, done.sizes, rules) if done.steps else config
-    if original.overall <= current < waits.overall:
-        answer = config
-        log.append({"step": "no pool", "why": "with it jobs wait longer than now, with dqr's partitions they do not"})
-    not_exportable = first.not_exportable or (
-        BOTH_WAYS if rules.entry == "either" else ""
-    )  # on any part of a history, pool or not
-    return Proposal(answer, log, not_exportable=not_exportable, runtimes=first.runtimes)
+    def check(self, base: SiteConfig) -> None:
+        """Raise InputError if an option makes no sense at this site."""
+        super().check(base)
+        if self.reference is not None and self.reference not in base.names:
+            fix = f"choose among {', '.join(base.names)}"
+            raise InputError("no such reference", field="reference", value=self.reference, fix=fix)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Threshold(Step):
+    """Priority factor from which a job may enter the pool."""
+
+    title: ClassVar[str] = "threshold"
+    tau: float
+    reference: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Carve(Step):
+    """Where the carving was after so many chunks."""
+
+    title: ClassVar[str] = "carve"
+    chunks: int
+    pool: int
+    weighted_wait: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stopped(Step):
+    """A queue, or all, that gives no more chunks."""
+
+    title: ClassVar[str] = "stop"
+    chunks: int
+    queue: str
+    weighted_wait: float
+    original: float
+    why: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pool(Step):
+    """The pool that was carved, seconds of weighted mean wait."""
+
+    title: ClassVar[str] = "pool"
+    cores: int
+    partitions: list[str]
+    weighted_wait: float
+    dqr_weighted_wait: float
+    current_weighted_wait: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrueObjective(Step):
+    """The best pool along the whole sequence, by the simulator with the pool in use."""
+
+    title: ClassVar[str] = "true objective instead"
+    chunk: int
+    cores: int
+    partitions: list[str]
+    weighted_wait: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoPool(Step):
+    """The pool is left out."""
+
+    title: ClassVar[str] = "no pool"
+    why: str = "with it jobs wait longer than now, with dqr's partitions they do not"
+
+
+class Hybrid(Strategy):
+    """Partitions and a common pool."""
+
+    name = "hybrid"
+    position = 14
+    tune_default = False
+    Options = HybridOptions
+
+    def propose(self, training: TrainingSet, options: HybridOptions) -> Proposal:
+        """Carve a pool as the paper does; the log has beside it what the true objective would have carved.
+
+        Where the pool would make jobs wait longer than they do now, and dqr does not, the proposal is dqr's.
+        """
+        first = dqr.reconfigured(training, options)
+        config, grid = first.config, training.base.grid
+        tau, reference = threshold(training, options.reference)
+        chunk = -(-(options.chunk or (grid if training.base.machine.whole_nodes else FEW_CORES)) // grid) * grid
+
+        evaluator = CachedEvaluator(training, options.workers)
+        workloads = evaluator.workloads(config, first.runtimes)
+        system = config.system()
+        sizes = np.array([queue.partition for queue in config.queues], dtype=np.int64)
+        widest = np.zeros_like(sizes)
+        for jobs in workloads:
+            np.maximum.at(widest, jobs.queue, jobs.cores)
+        original = evaluator.simulate(workloads, system)
+        rules = _rules(training, options, tau)
+        pooled = options.carve == "live"
+        in_use = measurement(evaluator, workloads, system, pooled_config(config, sizes, rules).system().pool)
+        measured = in_use if pooled else measurement(evaluator, workloads, system, None)
+        fixed = [name for i, name in enumerate(training.base.names) if fixed_partition(training.base, i)]
+        movable = np.array([name not in fixed for name in config.names])
+        sequence = CarvingSequence(sizes, widest, chunk, movable, pooled=pooled)
+        done = carve(sequence, original, options.degradation, measured, AHEAD * options.workers)
+
+        waits, current = in_use([done.sizes])[0], dp_nlp.current_wait(training)
+        coarse = max(chunk, -(-config.machine.cores // (POINTS * chunk)) * chunk)
+        other, best = best_of_sequence(CarvingSequence(sizes, widest, coarse, movable, pooled=True), in_use)
+        steps: list[Step] = [
+            *first.steps,
+            Threshold(tau=tau, reference=reference),
+            *_story(done, config, options),
+            Pool(
+                cores=config.machine.cores - int(done.sizes.sum()),
+                partitions=_named(config, done.sizes),
+                weighted_wait=round(waits.overall, 1),
+                dqr_weighted_wait=round(original.overall, 1),
+                current_weighted_wait=round(current, 1),
+            ),
+            TrueObjective(
+                chunk=coarse,
+                cores=config.machine.cores - int(other.sum()),
+                partitions=_named(config, other),
+                weighted_wait=round(best.overall, 1),
+            ),
+        ]
+        proposed = pooled_config(config, done.sizes, rules) if done.steps else config
+        if original.overall <= current < waits.overall:
+            proposed = config
+            steps.append(NoPool())
+        # On any part of a history, pool or not: what is evaluated on another part may have one.
+        not_exportable = first.not_exportable or (BOTH_WAYS if rules.entry == "either" else "")
+        return Proposal(proposed, tuple(steps), not_exportable=not_exportable, runtimes=first.runtimes)
 
 
 def threshold(training: TrainingSet, reference: str | None = None) -> tuple[float, str]:
@@ -97,7 +226,7 @@ def threshold(training: TrainingSet, reference: str | None = None) -> tuple[floa
     return 0.5 * base.queue(reference).priority, reference
 
 
-def _rules(training: TrainingSet, options: Options, tau: float) -> PoolConfig:
+def _rules(training: TrainingSet, options: HybridOptions, tau: float) -> PoolConfig:
     """Say who may enter the pool and how, and where jobs start then; what no option tells is as in the present pool."""
     present = training.base.pool or PoolConfig()
     return PoolConfig(
@@ -117,27 +246,27 @@ def pooled_config(config: SiteConfig, sizes: Sizes, rules: PoolConfig) -> SiteCo
     return config.replace(mode="hybrid", queues=queues, pool=rules.model_copy(update={"cores": cores}))
 
 
-def _story(done: Carving, config: SiteConfig, options: Options) -> list[dict[str, Any]]:
-    """Tell how the carving went: a few of its steps, and where each queue stopped."""
-    entries: list[tuple[int, dict[str, Any]]] = [
-        (step, {"step": "carve", "chunks": step, "pool": cores, "weighted_wait": round(wait, 1)})
-        for step, cores, wait in done.trace
+def _story(done: Carving, config: SiteConfig, options: HybridOptions) -> list[Step]:
+    """Return a few steps of the carving, and where each queue stopped."""
+    entries: list[tuple[int, Step]] = [
+        (step, Carve(chunks=step, pool=cores, weighted_wait=round(wait, 1))) for step, cores, wait in done.trace
     ]
     percent = f"{100 * options.degradation:g} %"
     for stop in done.stops:
-        whole = stop.queue is None
-        name = "all" if stop.queue is None else config.queues[stop.queue].name
-        entry = {
-            "step": "stop",
-            "chunks": stop.step - 1,
-            "queue": name,
-            "weighted_wait": round(stop.wait, 1),
-            "original": round(stop.original, 1),
-            "why": f"the next chunk would make {'all' if whole else 'its'} jobs wait more than {percent} longer",
-        }
+        whose = "all" if stop.queue is None else "its"
+        entry = Stopped(
+            chunks=stop.step - 1,
+            queue="all" if stop.queue is None else config.queues[stop.queue].name,
+            weighted_wait=round(stop.wait, 1),
+            original=round(stop.original, 1),
+            why=f"the next chunk would make {whose} jobs wait more than {percent} longer",
+        )
         entries.append((stop.step, entry))
     return [entry for _, entry in sorted(entries, key=lambda each: each[0])]
 
 
 def _named(config: SiteConfig, sizes: Sizes) -> list[str]:
     return [f"{queue.name} {size}" for queue, size in zip(config.queues, sizes, strict=True)]
+
+
+STRATEGIES = (Hybrid(),)

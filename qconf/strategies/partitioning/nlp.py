@@ -21,7 +21,7 @@ class Answer:
     Attributes
     ----------
     divisions : list of ndarray(int64), shape (k,)
-        Distinct, in units, within the bounds.
+        Distinct, in nodes, within the bounds.
     expected : list of float
         Weighted mean wait by the surrogates, seconds.
     converged, starts : int
@@ -39,7 +39,7 @@ def minimise(
 ) -> Answer:
     """Minimise ``sum(weight * surrogate(P / total))`` from every start.
 
-    A search that breaks off, or that ends in NaN, is left out; what is found is rounded to whole units.
+    A search that breaks off, or that ends in NaN, is left out; what is found is rounded to whole nodes.
 
     References
     ----------

@@ -2,26 +2,44 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import ClassVar
+
 from qconf.evaluation.period import TrainingSet
-from qconf.strategies import Options, Proposal
+from qconf.strategies.base import Options, Proposal, Step, Strategy
 from qconf.strategies.partitioning.sizes import data_warnings, partition_space, proportional
 
 
-def propose(training: TrainingSet, options: Options) -> Proposal:
-    """Divide the machine in proportion to the core-seconds of the queues that own a partition."""
-    del options
-    space = partition_space(training)
-    units = proportional(training, space)
-    return Proposal(
-        training.base.with_partitions(space.cores(units, len(training.base.queues))),
-        [
-            {
-                "step": "proportional",
-                "queues": [training.base.queues[i].name for i in space.queues],
-                "core_hours": [round(float(work) / 3600, 1) for work in training.period.core_seconds[space.queues]],
-                "widest": space.widest.tolist(),
-                "units": units.tolist(),
-                "notes": data_warnings(training, space),
-            }
-        ],
-    )
+@dataclass(frozen=True, kw_only=True)
+class Proportional(Step):
+    """Partition sizes in nodes, from core-hours."""
+
+    title: ClassVar[str] = "proportional"
+    queues: list[str]
+    core_hours: list[float]
+    widest: list[int]
+    nodes: list[int]
+
+
+class Pp(Strategy):
+    """Proportional partitions."""
+
+    name = "pp"
+    position = 10
+
+    def propose(self, training: TrainingSet, options: Options) -> Proposal:
+        """Divide the machine in proportion to the core-seconds of the queues that own a partition."""
+        del options
+        space = partition_space(training)
+        nodes = proportional(training, space)
+        step = Proportional(
+            queues=[training.base.queues[i].name for i in space.queues],
+            core_hours=[round(float(work) / 3600, 1) for work in training.period.core_seconds[space.queues]],
+            widest=space.widest.tolist(),
+            nodes=nodes.tolist(),
+            notes=tuple(data_warnings(training, space)),
+        )
+        return Proposal(space.configured(training.base, nodes), (step,))
+
+
+STRATEGIES = (Pp(),)

@@ -8,13 +8,13 @@ another order than fcfs play a part, the table is an estimate and a local search
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 
-from qconf.config import SiteConfig
 from qconf.evaluation.evaluator import CachedEvaluator
 from qconf.evaluation.period import TrainingSet, cached
+from qconf.strategies.base import Step
 from qconf.strategies.partitioning.bounds import Bounds
 from qconf.strategies.partitioning.descent import descend
 from qconf.strategies.partitioning.divide import best_division, best_proportional_division
@@ -22,7 +22,7 @@ from qconf.strategies.partitioning.sizes import PartitionSpace, Sizes, fixed_par
 from qconf.strategies.partitioning.wait_table import WaitTable, tabulate
 
 LONGEST_SEARCH = 60  # simulations that a local search may take
-CHEAP = 2e7  # jobs times sizes that a table may have to simulate to be made by the way
+CHEAP = 2e7  # jobs times sizes that a table may have to simulate to be made as a side product
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,26 +31,40 @@ class Optimum:
 
     Attributes
     ----------
-    units : ndarray(int64), shape (k,)
+    nodes : ndarray(int64), shape (k,)
     wait : float
         Weighted mean wait by the simulator, seconds.
-    tabulated_units : ndarray(int64), shape (k,)
+    tabulated_nodes : ndarray(int64), shape (k,)
         Where the table alone has its least.
     tabulated : float
         What the table says there; ``wait`` where there are no doubts.
     doubts : str
-        Why the table is not the simulator's own sum, and `units` only the best that was found, or why it is the free
+        Why the table is not the simulator's own sum, and `nodes` only the best that was found, or why it is the free
         one; empty if proven.
     simulations : int
-        That the local search took, but for those of begins that were worse than another.
+        That the local search took, but for those of starts that were worse than another.
     """
 
-    units: Sizes
+    nodes: Sizes
     wait: float
-    tabulated_units: Sizes
+    tabulated_nodes: Sizes
     tabulated: float
     doubts: str
     simulations: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class RegretStep(Step):
+    """How far a division is from the best ones, or why that is not known."""
+
+    title: ClassVar[str] = "regret"
+    weighted_wait: float | None = None
+    constrained_optimum: float | None = None
+    above_constrained_percent: float | None = None
+    free_optimum: float | None = None
+    above_free_percent: float | None = None
+    proven: bool | None = None
+    why_not: str | None = None
 
 
 @dataclass(frozen=True)
@@ -81,24 +95,23 @@ class Regret:
         """0.05 is 5 % above the free optimum."""
         return _above(self.wait, self.free)
 
-    def decision(self) -> dict[str, Any]:
+    def step(self) -> RegretStep:
         """Return the entry of a strategy's log."""
-        return {
-            "step": "regret",
-            "weighted_wait": round(self.wait, 1),
-            "constrained_optimum": round(self.constrained, 1),
-            "above_constrained_percent": round(100 * self.to_constrained, 2) + 0.0,  # no -0.0
-            "free_optimum": round(self.free, 1),
-            "above_free_percent": round(100 * self.to_free, 2) + 0.0,
-            "proven": self.proven,
-        }
+        return RegretStep(
+            weighted_wait=round(self.wait, 1),
+            constrained_optimum=round(self.constrained, 1),
+            above_constrained_percent=round(100 * self.to_constrained, 2) + 0.0,  # no -0.0
+            free_optimum=round(self.free, 1),
+            above_free_percent=round(100 * self.to_free, 2) + 0.0,
+            proven=self.proven,
+        )
 
 
 def _above(wait: float, best: float) -> float:
     return wait / best - 1 if best > 0 else 0.0 if wait <= 0 else np.inf
 
 
-def regret(training: TrainingSet, space: PartitionSpace, bounds: Bounds, units: Sizes, workers: int = 1) -> Regret:
+def regret(training: TrainingSet, space: PartitionSpace, bounds: Bounds, nodes: Sizes, workers: int = 1) -> Regret:
     """Set a division beside the best ones for the same history.
 
     Parameters
@@ -107,24 +120,23 @@ def regret(training: TrainingSet, space: PartitionSpace, bounds: Bounds, units: 
     space : PartitionSpace
     bounds : Bounds
         dp-nlp's constraints.
-    units : ndarray(int64), shape (k,)
+    nodes : ndarray(int64), shape (k,)
     workers : int
     """
     meter = CachedEvaluator(training, workers)
-    wait = meter.measure(_config(training, space, units)).overall
+    wait = meter.measure(space.configured(training.base, nodes)).overall
     free = optimum(training, space, None, workers)
     best = optimum(training, space, bounds, workers)
     if not best.doubts:
         return Regret(wait, best.wait, free.wait, proven=True)
     # Only the best that was found: what is better takes its place.
-    constrained = min(best.wait, wait) if allowed(units, bounds) else best.wait
+    constrained = min(best.wait, wait) if allowed(nodes, bounds) else best.wait
     return Regret(wait, constrained, min(free.wait, constrained, wait), proven=False)
 
 
-def cheap(training: TrainingSet, space: PartitionSpace) -> bool:
-    """Tell whether the table costs little beside what a strategy simulates anyway."""
-    spare = space.total - int(space.widest.sum())
-    return len(training) * (spare + 1) <= CHEAP
+def table_cost(training: TrainingSet, space: PartitionSpace) -> int:
+    """Return how many jobs times sizes the table has to simulate."""
+    return len(training) * (space.total - int(space.widest.sum()) + 1)
 
 
 @cached
@@ -142,9 +154,9 @@ def optimum(training: TrainingSet, space: PartitionSpace, bounds: Bounds | None,
     if not doubts:
         return Optimum(tabulated, least, tabulated, least, "", 0)
     pp = proportional(training, space)
-    begins = [tabulated, pp] if allowed(pp, bounds) else [tabulated]
-    units, wait, tried = _descend(training, space, begins, bounds, workers)
-    return Optimum(units, wait, tabulated, least, doubts, tried)
+    starts = [tabulated, pp] if allowed(pp, bounds) else [tabulated]
+    nodes, wait, tried = _descend(training, space, starts, bounds, workers)
+    return Optimum(nodes, wait, tabulated, least, doubts, tried)
 
 
 def solve(table: WaitTable, space: PartitionSpace, bounds: Bounds | None = None) -> tuple[Sizes | None, float]:
@@ -168,27 +180,23 @@ def estimated(training: TrainingSet) -> str:
     return ", ".join(reasons)
 
 
-def allowed(units: Sizes, bounds: Bounds | None) -> bool:
+def allowed(nodes: Sizes, bounds: Bounds | None) -> bool:
     """Tell whether a division keeps dp-nlp's constraints, to a unit."""
-    return bounds is None or (bool((units >= bounds.low).all()) and bounds.proportional(units))
-
-
-def _config(training: TrainingSet, space: PartitionSpace, units: Sizes) -> SiteConfig:
-    return training.base.with_partitions(space.cores(units, len(training.base.queues)))
+    return bounds is None or (bool((nodes >= bounds.low).all()) and bounds.proportional(nodes))
 
 
 def _descend(
-    training: TrainingSet, space: PartitionSpace, begins: list[Sizes], bounds: Bounds | None, workers: int
+    training: TrainingSet, space: PartitionSpace, starts: list[Sizes], bounds: Bounds | None, workers: int
 ) -> tuple[Sizes, float, int]:
     """Go on from the best of some divisions on the simulator."""
     meter = CachedEvaluator(training, workers)
 
     def wait(division: Sizes) -> float:
-        return meter.measure(_config(training, space, division)).overall
+        return meter.measure(space.configured(training.base, division)).overall
 
     return descend(
         wait,
-        min(begins, key=wait),
+        min(starts, key=wait),
         lambda division: bool((division >= space.widest).all()) and allowed(division, bounds),
         step=max(1, space.total // 16),
         most=LONGEST_SEARCH,

@@ -35,18 +35,18 @@ def feasible_samples(count: int, total: int, bounds: Bounds, seed: int) -> NDArr
         if len(good) == count:
             break
         if hope or len(others) < count:
-            units = low + apportion(row, spare, np.zeros_like(low))
-            (good if bounds.proportional(units) else others).append(units)
+            nodes = low + apportion(row, spare, np.zeros_like(low))
+            (good if bounds.proportional(nodes) else others).append(nodes)
     if len(corners) and len(good) < count:
         weights = _gaps(4 * count, len(corners), seed) ** 2  # squared: less in the middle, more toward the corners
         mixed = (weights / weights.sum(axis=1, keepdims=True)) @ corners
         divisions = [apportion(row, total, bounds.low) for row in mixed]
-        good += [units for units in divisions if bounds.proportional(units)]
+        good += [nodes for nodes in divisions if bounds.proportional(nodes)]
     return np.array([*good, *others][:count], dtype=np.int64)
 
 
 def _nearly_proportional(sizes: NDArray[np.float64], bounds: Bounds) -> NDArray[np.bool_]:
-    """Tell, before they are rounded to whole units, which divisions may turn out proportional."""
+    """Tell, before they are rounded to whole nodes, which divisions may turn out proportional."""
     bound = bounds.share > 0
     if bound.sum() < 2:
         return np.ones(len(sizes), dtype=np.bool_)
@@ -56,7 +56,7 @@ def _nearly_proportional(sizes: NDArray[np.float64], bounds: Bounds) -> NDArray[
 
 
 def _corners(total: int, bounds: Bounds) -> NDArray[np.float64]:
-    """Divisions, in fractions of units, in which a queue has its least or its most: shape (0 to 2k, k).
+    """Divisions, in fractions of nodes, in which a queue has its least or its most: shape (0 to 2k, k).
 
     The proportional constraint holds to half a unit, so that it does to one when sizes are rounded.
     """

@@ -8,30 +8,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qconf.config import SiteConfig
-from qconf.errors import QconfError
-from qconf.evaluation.period import TrainingSet, cached
+from qconf.evaluation.period import NotApplicableError, TrainingSet, cached
 
 Sizes = NDArray[np.int64]
 
 
-class NotApplicableError(QconfError):
-    """A strategy has nothing to say about this history; the message says why."""
-
-
 @dataclass(frozen=True, eq=False)
 class PartitionSpace:
-    """The machine to be divided, in grid units (nodes, or cores), among the queues that own a partition.
+    """The machine to be divided, in nodes (of one core where nodes are shared), among the queues that own a partition.
 
     Attributes
     ----------
     queues : ndarray(int64), shape (k,)
         Their indices in the base configuration.
     total : int
-        Units of the machine.
+        Nodes of the machine.
     widest : ndarray(int64), shape (k,)
-        Least units of each: its widest job of the history, or what its narrowest may ask for.
-    unit : int
-        Cores of a unit.
+        Least nodes of each: its widest job of the history, or what its narrowest may ask for.
+    node : int
+        Cores of a node.
     kept : tuple of (int, int)
         Queues whose partition the configuration marks as fixed, and its cores: not divided.
     """
@@ -39,16 +34,20 @@ class PartitionSpace:
     queues: NDArray[np.int64]
     total: int
     widest: NDArray[np.int64]
-    unit: int
+    node: int
     kept: tuple[tuple[int, int], ...] = ()
 
-    def cores(self, units: Sizes, count: int) -> list[int]:
+    def cores(self, nodes: Sizes, count: int) -> list[int]:
         """Return partition sizes in cores for all `count` queues of the base configuration."""
         sizes = np.zeros(count, dtype=np.int64)
         for queue, size in self.kept:
             sizes[queue] = size
-        sizes[self.queues] = units * self.unit
+        sizes[self.queues] = nodes * self.node
         return [int(size) for size in sizes]
+
+    def configured(self, base: SiteConfig, nodes: Sizes) -> SiteConfig:
+        """Return the base on partitions of these sizes."""
+        return base.with_partitions(self.cores(nodes, len(base.queues)))
 
 
 @cached
@@ -61,8 +60,8 @@ def partition_space(training: TrainingSet) -> PartitionSpace:
         There is no job, no queue owns a partition, or the widest jobs of the queues do not fit side by side.
     """
     if not len(training):
-        raise NotApplicableError("there is no job to learn from")
-    base, unit = training.base, training.base.grid
+        raise NotApplicableError("there is no job to train on")
+    base, node = training.base, training.base.grid
     owning = [i for i, q in enumerate(base.queues) if not q.reservation]
     kept = tuple((i, base.queues[i].partition) for i in owning if fixed_partition(base, i))
     queues = np.array([i for i in owning if i not in dict(kept)], dtype=np.int64)
@@ -71,15 +70,15 @@ def partition_space(training: TrainingSet) -> PartitionSpace:
     if not queues.size:
         raise NotApplicableError("every partition is marked as fixed: there is none to size")
     least = np.array([training.period.widest[i] or base.queues[i].cores[0] for i in queues])
-    widest = -(-least // unit)
+    widest = -(-least // node)
     free = base.machine.cores - sum(size for _, size in kept)
-    total = free // unit
+    total = free // node
     if widest.sum() > total:
         raise NotApplicableError(
-            f"the widest jobs of the queues need {int(widest.sum() * unit)} of {free} cores together: "
+            f"the widest jobs of the queues need {int(widest.sum() * node)} of {free} cores together: "
             "no partitions can hold them"
         )
-    return PartitionSpace(queues, total, widest, unit, kept)
+    return PartitionSpace(queues, total, widest, node, kept)
 
 
 def data_warnings(training: TrainingSet, space: PartitionSpace) -> list[str]:
@@ -101,7 +100,7 @@ def fixed_partition(base: SiteConfig, index: int) -> bool:
 
 
 def apportion(shares: NDArray[np.float64], total: int, least: Sizes) -> Sizes:
-    """Round shares (that need not add up to anything) to whole units that sum to `total`, none below `least`.
+    """Round shares (that need not add up to anything) to whole nodes that sum to `total`, none below `least`.
 
     Those whose share is below their least get it; the others divide the rest in proportion (largest remainders).
     """

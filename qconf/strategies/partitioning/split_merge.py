@@ -187,7 +187,7 @@ def _placed(
     """Put new queues in the place of old ones, and divide the old ones' cores among them by their core-seconds."""
     at = min(gone)
     grid = layout.config.grid
-    units = sum(layout.config.queues[i].partition for i in gone) // grid
+    nodes = sum(layout.config.queues[i].partition for i in gone) // grid
     held = [layout.config.queues[i].partition for i in gone]
     whole = layout.replaced(gone, _with_sizes(parts, [sum(held)] + [0] * (len(parts) - 1)), origin, at)
     try:
@@ -199,11 +199,11 @@ def _placed(
     if not all(widest):
         return Candidate(what, None, f"no job would be in {whole.config.queues[at + widest.index(0)].name}")
     work = np.array([_work(jobs.cores, jobs.effective_runtime, jobs.queue == i) for i in new])
-    if sum(widest) > units:
+    if sum(widest) > nodes:
         return Candidate(
-            what, None, f"the widest jobs need {sum(widest) * grid} of its {units * grid} cores side by side"
+            what, None, f"the widest jobs need {sum(widest) * grid} of its {nodes * grid} cores side by side"
         )
-    sizes = apportion(work, units, np.array(widest, dtype=np.int64))
+    sizes = apportion(work, nodes, np.array(widest, dtype=np.int64))
     done = layout.replaced(gone, _with_sizes(parts, [int(size) * grid for size in sizes]), origin, at)
     return _checked(training, layout, Candidate(what, done, rule([queue for queue, _ in parts], done.runtimes)))
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from qconf.evaluation.period import TrainingSet
-from qconf.strategies import Options, Proposal
-from qconf.strategies.partitioning import pp
+from qconf.strategies.partitioning.pp import Pp
 
 
-def propose(training: TrainingSet, options: Options) -> Proposal:
-    """Divide the machine as `pp` does; a backtest hands the first period to it, whichever it judges."""
-    return pp.propose(training, options)
+class Static(Pp):
+    """Divide the machine as `pp` does; a backtest trains it on the first period only."""
+
+    name = "static"
+    position = 11
+    tune_default = False
+
+
+STRATEGIES = (Static(),)

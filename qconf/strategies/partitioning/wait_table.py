@@ -22,14 +22,14 @@ class WaitTable:
     Attributes
     ----------
     cost : tuple of ndarray(float64), shape (total + 1,)
-        For each queue of the room: its part of the weighted mean wait at a size in units; infinite below its widest.
+        For each queue of the room: its part of the weighted mean wait at a size in nodes; infinite below its widest.
     """
 
     cost: tuple[NDArray[np.float64], ...]
 
-    def __call__(self, units: NDArray[np.int64]) -> float:
+    def __call__(self, nodes: NDArray[np.int64]) -> float:
         """Return the weighted mean wait of a division, seconds."""
-        return float(sum(column[size] for column, size in zip(self.cost, units, strict=True)))
+        return float(sum(column[size] for column, size in zip(self.cost, nodes, strict=True)))
 
 
 @cached
@@ -49,7 +49,7 @@ def tabulate(training: TrainingSet, space: PartitionSpace, workers: int = 1) -> 
             if not len(own):
                 continue
             for piece in range(PIECES):
-                tasks.append((own, sizes[piece::PIECES] * space.unit, training.base.backfill))
+                tasks.append((own, sizes[piece::PIECES] * space.node, training.base.backfill))
                 where.append((k, sizes[piece::PIECES], weight / counted))
     cost = [np.full(space.total + 1, np.inf) for _ in space.queues]
     for k, column in enumerate(cost):

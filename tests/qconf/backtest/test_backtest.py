@@ -16,11 +16,10 @@ from qconf.errors import InputError
 from qconf.history import clean, read
 from qconf.recommend.checkpoint import Checkpoint
 from qconf.report.backtest import mark, sentences
-from qconf.strategies import Options
-from tests.qconf import walking
+from tests.qconf.backtest import walking
 
 LEARNING = ("pp", "dp-nlp", "dqr", "hybrid", "exact")
-QUICK = Options(samples=20)
+QUICK = {"samples": 20}
 
 
 def said(found, period):
@@ -157,7 +156,7 @@ def test_reductions_are_of_the_objective(history, found, objective):
 
 def test_the_same_whatever_the_number_of_workers(history):
     one, two = (
-        walked(history, strategies=("dqr", "exact"), options=Options(samples=20, workers=workers)) for workers in (1, 2)
+        walked(history, strategies=("dqr", "exact"), settings={"samples": 20, "workers": workers}) for workers in (1, 2)
     )
     assert [replace(v, seconds=0) for v in one.results] == [replace(v, seconds=0) for v in two.results]
 

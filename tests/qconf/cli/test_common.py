@@ -1,16 +1,15 @@
 """From the shared options to a history and its configuration."""
 
-import dataclasses
 from pathlib import Path
 
 import click
 import pytest
 
-from qconf.backtest import walk_forward as walk
+from qconf.backtest import walk_forward
 from qconf.cli import backtest, compare, tune
 from qconf.cli.options import Number, history_options, load_history, stem, unknown_queues
 from qconf.errors import QconfError
-from qconf.strategies import CHOICES, Options
+from qconf.strategies import option_fields
 
 CSV = "job_id,submit,runtime,walltime,cores,queue\n" + "".join(
     f"{i},2016-0{i}-15,60,100,{i},{'ab'[i % 2]}\n" for i in range(1, 5)
@@ -128,15 +127,8 @@ def test_a_name_for_what_is_made_of_a_history(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("command", [tune.command, backtest.command, compare.command], ids=lambda each: each.name)
 def test_what_the_options_are_unless_given_is_what_the_strategies_take(command):
-    given = {parameter.name: parameter for parameter in command.params}
     unless = command.make_context(command.name, []).params
-    fields = {field.name for field in dataclasses.fields(Options)}
-    assert fields <= set(given)
-    for name in fields - {"workers"}:
-        parameter = given[name]
-        assert unless[name] == getattr(Options(), name), name
-        if isinstance(parameter.type, click.Choice):
-            unset = (None,) if unless[name] is None else ()
-            assert (*unset, *parameter.type.choices) == CHOICES[name]
+    for name, field in option_fields().items():
+        assert unless[name] == (2 if name == "workers" else field.default), name
     if command is not tune.command:
-        assert unless["warmup_days"] == walk.WARMUP_DAYS
+        assert unless["warmup_days"] == walk_forward.WARMUP_DAYS

@@ -10,22 +10,21 @@ from qconf.evaluation import score as rating
 from qconf.evaluation.bootstrap import RESAMPLES, Bootstrap
 from qconf.evaluation.guard_rails import GuardRails
 from qconf.evaluation.holdout import Holdout
-from qconf.evaluation.period import Period
+from qconf.evaluation.period import NotApplicableError, Period
 from qconf.strategies import Proposal
 from qconf.strategies.fcfs_easy import undistinguished
-from qconf.strategies.partitioning.sizes import NotApplicableError
 from tests.qconf.small import DAY, period, two
 
 SPAN = 12 * DAY
 
 
-def tests(base, jobs=700):
+def made(base, jobs=700):
     whole = period(base, jobs=jobs, span=SPAN)
     return [Holdout.of(whole, start, start + 4 * DAY, 2 * DAY) for start in (4 * DAY, 8 * DAY)]
 
 
 def draws(base, objective="mean-wait", seed=0, workers=1):
-    return Bootstrap(tests(base), Proposal(base), objective, seed, workers)
+    return Bootstrap(made(base), Proposal(base), objective, seed, workers)
 
 
 def holdouts(config):
@@ -61,7 +60,7 @@ def test_what_is_much_worse_is_not():
 def test_a_mean_that_falls_at_the_price_of_long_waits_is_not_certain():
     base = undistinguished(two(), "fcfs")
     narrow_first = Proposal(base.replace(order="ncpus ** -3"))
-    found = Bootstrap(tests(base, jobs=1200), Proposal(base), "mean-wait", 0, 1).weigh([narrow_first] * 2)
+    found = Bootstrap(made(base, jobs=1200), Proposal(base), "mean-wait", 0, 1).weigh([narrow_first] * 2)
     assert found.low > 0
     assert found.after.longest > 2 * found.before.longest
     assert found.rating_high > 0
@@ -97,7 +96,7 @@ class Told:
     def __init__(self, scale, longest=1.0):
         self.scale, self.longest = scale, longest
 
-    def simulate(self, month):
+    def simulate(self, period):
         w = period.workload
         wait = np.full(len(w), int(self.scale * (1000 + w.cores.sum() % 1000)))
         wait[-1] = int(self.longest * wait[-1])
@@ -108,7 +107,7 @@ class Told:
 
 def test_interval_median_and_tails_are_those_of_the_draws():
     """Against a known number in every draw: the base waits 1000 to 2000 s, the proposal always half of it."""
-    known = Bootstrap(tests(GOOD), Told(1.0), "mean-wait", 0, 1)
+    known = Bootstrap(made(GOOD), Told(1.0), "mean-wait", 0, 1)
     found = known.weigh([Told(0.5)] * 2)
     assert found.expected == pytest.approx(0.5, abs=1e-3)
     assert found.high - found.low < 2e-3
@@ -122,13 +121,13 @@ def test_interval_median_and_tails_are_those_of_the_draws():
 
 def test_the_bounds_are_those_of_90_per_cent():
     """The gain of draw i is x_i = 1 - (waits of a fixed second) / (waits of the draw)."""
-    known = Bootstrap(tests(GOOD), Told(1.0), "mean-wait", 0, 1)
+    known = Bootstrap(made(GOOD), Told(1.0), "mean-wait", 0, 1)
     after = known.weigh([Told(0.0)] * 2)
     assert (after.low, after.expected, after.high) == (1.0, 1.0, 1.0)
 
     class Fixed(Told):
-        def simulate(self, month):
-            now = super().simulate(month)
+        def simulate(self, period):
+            now = super().simulate(period)
             start = now.submit + 900
             return replace(now, start=start, end=start + 1)
 

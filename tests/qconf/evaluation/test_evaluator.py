@@ -5,13 +5,13 @@ from parsim import simulate
 from qconf.evaluation.evaluator import CachedEvaluator
 from qconf.strategies.partitioning.sizes import partition_space
 from qconf.strategies.partitioning.wait_table import tabulate
-from tests.qconf.small import period, three, two
+from tests.qconf.small import three, training, two
 
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("workers", [1, 2])
 def test_the_table_adds_up_to_the_simulator(seed, workers):
-    here = period(two(), jobs=400, seed=seed)
+    here = training(two(), jobs=400, seed=seed)
     space = partition_space(here)
     table = tabulate(here, space, workers)
     for units in ([20, 44], [8, 56], [48, 16], [9, 55]):
@@ -30,15 +30,15 @@ CHANGES = {
 
 @pytest.mark.parametrize("name", CHANGES)
 @pytest.mark.parametrize("make", [two, three])
-def test_the_meter_says_what_the_simulator_does(make, name):
+def test_the_evaluator_says_what_the_simulator_does(make, name):
     base = make(**CHANGES[name])
     limited = [queue.model_copy(update={"max_run": 3, "starvation": 7200}) for queue in base.queues]
     for config in (base, base.with_queues(limited)):
-        here = period(config, jobs=300)
-        meter = CachedEvaluator(here, 2)
+        here = training(config, jobs=300)
+        evaluator = CachedEvaluator(here, 2)
         sizes = [0 if q.reservation else size for q, size in zip(config.queues, (20, 44, 0), strict=False)]
         for candidate in (config, config.with_partitions(sizes), config):  # the last one from memory
-            waits = meter.measure(candidate)
+            waits = evaluator.measure(candidate)
             assert waits.overall == pytest.approx(here.weighted_wait(candidate))
             expected = np.zeros(len(candidate.queues))
             for weight, epoch in here.epochs:
@@ -49,12 +49,12 @@ def test_the_meter_says_what_the_simulator_does(make, name):
 
 
 def test_what_did_not_change_is_not_simulated_again(monkeypatch):
-    here = period(two(), jobs=100)
-    meter = CachedEvaluator(here)
-    meter.measure(here.base)
+    here = training(two(), jobs=100)
+    evaluator = CachedEvaluator(here)
+    evaluator.measure(here.base)
     calls = []
     monkeypatch.setattr("qconf.evaluation.evaluator.simulate", lambda *each: calls.append(each) or simulate(*each))
-    meter.measure(here.base)
+    evaluator.measure(here.base)
     assert not calls
-    meter.measure(here.base.with_partitions([23, 41]))
+    evaluator.measure(here.base.with_partitions([23, 41]))
     assert len(calls) == 2 * len(here.epochs)

@@ -6,7 +6,7 @@ from qconf.evaluation.guard_rails import GuardRails, GuardValues
 from qconf.evaluation.holdout import Holdout
 from qconf.strategies import Proposal, propose
 from qconf.strategies.fcfs_easy import undistinguished
-from tests.qconf.small import DAY, LONG, SHORT, WIDE, period, site, three, two
+from tests.qconf.small import DAY, LONG, SHORT, WIDE, period, site, three, training, two
 
 
 def test(jobs=600, base=None):
@@ -16,11 +16,11 @@ def test(jobs=600, base=None):
 
 def test_the_warm_up_fills_the_machine_and_is_not_counted():
     here = test()
-    submit = here.month.workload.submit
+    submit = here.period.workload.submit
     assert submit.min() >= 4 * DAY
     assert (here.counted == (submit >= 6 * DAY)).all()
-    summary = here.run(Proposal(here.month.base))
-    schedule = here.month.simulate(here.month.base)
+    summary = here.run(Proposal(here.period.base))
+    schedule = here.period.simulate(here.period.base)
     assert summary["mean_wait"] == pytest.approx(schedule.wait[here.counted].mean())
 
 
@@ -28,7 +28,7 @@ def test_a_draw_has_judged_days_at_other_places():
     here = test()
     drawn = here.resampled(np.random.default_rng(7))
     assert (drawn.start, drawn.end, drawn.warmup, drawn.days) == (6 * DAY, 9 * DAY, 2 * DAY, 3)
-    submit = drawn.month.workload.submit
+    submit = drawn.period.workload.submit
     assert (np.diff(submit) >= 0).all()
     assert submit.min() >= 4 * DAY
     assert submit.max() < 9 * DAY
@@ -42,7 +42,7 @@ def test_a_draw_has_judged_days_at_other_places():
     judged = [of(here.period, day) for day in (6, 7, 8)]
     found = [judged.index(of(drawn.period, day)) for day in range(4, 9)]  # raises where a day is none of them
     assert len(set(found)) > 1
-    assert (here.resampled(np.random.default_rng(7)).month.workload.submit == submit).all()
+    assert (here.resampled(np.random.default_rng(7)).period.workload.submit == submit).all()
 
 
 def test_days_that_are_not_whole_are_not_drawn():
@@ -54,8 +54,8 @@ def test_days_that_are_not_whole_are_not_drawn():
 
 def summaries():
     here = test()
-    good = here.run(Proposal(here.month.base.with_partitions([16, 48])))
-    bad = here.run(Proposal(here.month.base.with_partitions([48, 16])))
+    good = here.run(Proposal(here.period.base.with_partitions([16, 48])))
+    bad = here.run(Proposal(here.period.base.with_partitions([48, 16])))
     return good, bad
 
 
@@ -109,7 +109,7 @@ def test_a_fixed_wait_before_reservations_stays_and_counts_where_it_did():
     assert fixed_violations(base, divided) == ["reserve_after"]
     assert fixed_violations(base, base.replace(backfill=False)) == ["reserve_after"]
     assert fixed_violations(divided, base) == []
-    assert propose("shared", period(divided)).config.reserve_after == 7200
+    assert propose("shared", training(divided)).config.reserve_after == 7200
     free = base.replace(fixed=())
     assert free.with_partitions([40, 24]).reserve_after == 0
     dormant = two(reserve_after=7200)
@@ -223,17 +223,17 @@ def test_a_job_that_stays_in_its_queue_is_not_measured_by_what_another_queue_run
 
 def test_queues_of_the_base_are_what_is_summed_up():
     here = test(base=three())
-    other = undistinguished(here.month.base, "lxf")
+    other = undistinguished(here.period.base, "lxf")
     other = other.with_queues([queue.model_copy(update={"name": f"new-{queue.name}"}) for queue in other.queues[::-1]])
     summary = here.run(Proposal(other))
-    wait, queue = here.month.simulate(other).wait[here.counted], here.month.workload.queue[here.counted]
+    wait, queue = here.period.simulate(other).wait[here.counted], here.period.workload.queue[here.counted]
     expected = {name: wait[queue == i].mean() for i, name in enumerate(("short", "long", "wide"))}
     assert {name: values["mean_wait"] for name, values in summary.queues.items()} == pytest.approx(expected)
 
 
 def test_a_month_of_other_queues_is_judged_by_the_base():
     here = test()
-    base = here.month.base
+    base = here.period.base
     one = base.with_queues([base.queues[1].model_copy(update={"partition": 64})])
     summary = here.run(Proposal(one))
     assert set(summary.queues) == {"short", "long"}

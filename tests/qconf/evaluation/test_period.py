@@ -1,9 +1,12 @@
+import gc
+import weakref
+
 import numpy as np
 import pytest
 
 from parsim import Workload
-from qconf.evaluation.period import Period, UnroutableError
-from tests.qconf.small import LONG, SHORT, WIDE, period, site, two
+from qconf.evaluation.period import Period, UnroutableError, cached
+from tests.qconf.small import LONG, SHORT, WIDE, period, site, training, two
 
 
 def jobs(base, *rows):
@@ -66,7 +69,7 @@ def test_real_runtimes_route_for_study():
 
 
 def test_epochs_are_equal_spans_the_last_heaviest():
-    here = period(two(), jobs=500)
+    here = training(two(), jobs=500)
     assert [weight for weight, _ in here.epochs] == pytest.approx([1 / 3, 2 / 3, 1])
     assert sum(len(epoch) for _, epoch in here.epochs) == 500
     spans = [epoch.workload.submit[[0, -1]].tolist() for _, epoch in here.epochs]
@@ -75,32 +78,39 @@ def test_epochs_are_equal_spans_the_last_heaviest():
 
 @pytest.mark.parametrize(("count", "span", "expected"), [(0, 1, 0), (1, 0, 1), (5, 0, 1)])
 def test_epochs_without_jobs_are_left_out(count, span, expected):
-    assert len(period(two(), jobs=count, span=span).epochs) == expected
+    assert len(training(two(), jobs=count, span=span).epochs) == expected
 
 
 def test_the_weighted_wait_is_the_epochs_own():
-    here = period(two(), jobs=200)
+    here = training(two(), jobs=200)
     expected = sum(weight * epoch.simulate(here.base).wait.mean() for weight, epoch in here.epochs)
     assert here.weighted_wait(here.base) == pytest.approx(expected)
 
 
-def test_a_month_remembers_answers():
-    here, asked = period(two(), jobs=5), []
-    for _ in range(3):
-        assert here.remember("x", lambda: asked.append(1) or 7) == 7
-    assert asked == [1]
+def test_a_cached_result_is_computed_once_for_each_subject_and_arguments_and_forgotten_with_the_subject():
+    calls = []
+
+    @cached
+    def jobs_times(subject, factor=1):
+        calls.append(factor)
+        return len(subject) * factor
+
+    here, other = period(two(), jobs=5), period(two(), jobs=5)
+    assert [jobs_times(here), jobs_times(here), jobs_times(here, factor=2), jobs_times(other)] == [5, 5, 10, 5]
+    assert calls == [1, 2, 1]
+    gone = weakref.ref(here)
+    del here
+    gc.collect()
+    assert gone() is None
 
 
-def test_of_a_month_that_is_past_only_what_lasts_is_known():
-    here = period(two(), jobs=5)
-    here.remember("x", lambda: 1)
-    here.remember("y", lambda: 2, lasting=True)
-    assert here.past.remember("x", lambda: 3) == 3
-    assert here.past.remember("y", lambda: 4, lasting=True) == 2
-    assert here.remember("x", lambda: 5) == 1
+def test_limits_that_bind_count_as_fixed_in_a_period():
+    here = Period(period(two(), jobs=5).workload, two(fixed=("order",)), ("queues.long.max_run_cores",))
+    assert [here.is_fixed(path) for path in ("order", "queues.long.max_run_cores", "mode")] == [True, True, False]
+    assert here.between(0, 2**40).binding == here.binding
 
 
-def test_parts_of_a_month():
+def test_parts_of_a_period():
     here = period(site(SHORT, LONG, WIDE), jobs=100)
     middle = int(here.workload.submit[50])
     assert len(here.between(0, middle)) + len(here.between(middle, 2**40)) == 100

@@ -9,20 +9,20 @@ import pytest
 from qconf.evaluation.bootstrap import BootstrapResult
 from qconf.evaluation.guard_rails import GuardValues
 from qconf.evaluation.holdout import Holdout
+from qconf.evaluation.period import NotApplicableError
 from qconf.history import History
 from qconf.recommend import GuardRails, recommend
 from qconf.recommend.decide import decide
-from qconf.strategies import Options, Proposal, propose
-from qconf.strategies.partitioning.sizes import NotApplicableError
+from qconf.strategies import Proposal, propose
 from tests.qconf.report import small
-from tests.qconf.small import DAY, LONG, SHORT, month, site, three, two
+from tests.qconf.small import DAY, LONG, SHORT, period, site, three, two
 
-FEW = Options(samples=20)
+FEW = {"samples": 20}
 
 
 def history(base, **about):
     """The jobs of a small month as a cleaned history."""
-    w = month(base, **about).workload
+    w = period(base, **about).workload
     n = len(w)
     jobs = pd.DataFrame(
         {
@@ -44,7 +44,7 @@ def history(base, **about):
 
 def answer(base, strategies=("pp", "dp-nlp"), guards=None, least_gain=0.02, **about):
     return recommend(
-        history(base, **about), base, strategies=strategies, options=FEW, guards=guards, least_gain=least_gain
+        history(base, **about), base, strategies=strategies, settings=FEW, guards=guards, least_gain=least_gain
     )
 
 
@@ -92,13 +92,13 @@ def test_the_objective_is_that_of_the_options():
     past = history(STARVED, jobs=300)
     asked = replace(FEW, objective="bounded-slowdown")
     assert recommend(past, STARVED, strategies=(), options=asked).objective == "bounded-slowdown"
-    assert recommend(past, STARVED, strategies=(), options=FEW).objective == "mean-wait"
+    assert recommend(past, STARVED, strategies=(), settings=FEW).objective == "mean-wait"
 
 
 def test_what_would_leave_jobs_waiting_for_ever_is_not_recommended():
     base = site({**SHORT, "cores": (1, 64), "partition": 0}, {**LONG, "partition": 0}, mode="shared", order="ljf")
     jobs = history(site({**SHORT, "partition": 0}, {**LONG, "partition": 0}, mode="shared"), jobs=600)
-    found = recommend(jobs, base, strategies=("pp",), options=FEW)
+    found = recommend(jobs, base, strategies=("pp",), settings=FEW)
     row = next(row for row in found.rows if row.name == "pp")
     assert "jobs of short wider than" in row.ineligible
     assert "would never start" in row.ineligible
@@ -106,7 +106,7 @@ def test_what_would_leave_jobs_waiting_for_ever_is_not_recommended():
 
 def test_what_the_batch_system_refuses_may_not_be_recommended_unless_the_base_is_refused_too():
     def asked(refused):
-        found = recommend(history(STARVED, jobs=600), STARVED, strategies=("pp",), options=FEW, refused=refused)
+        found = recommend(history(STARVED, jobs=600), STARVED, strategies=("pp",), settings=FEW, refused=refused)
         return found.winner, {row.name for row in found.rows if row.ineligible == "PBS cannot be told: no lists"}
 
     winner, ineligible = asked(lambda config: "no lists" if config.mode == "shared" else "")
@@ -167,7 +167,7 @@ class Kept(dict):
 
 def test_what_promises_a_gain_is_judged_at_two_stages():
     kept = Kept()
-    found = recommend(history(STARVED, jobs=600), STARVED, strategies=("pp", "static"), options=FEW, store=kept)
+    found = recommend(history(STARVED, jobs=600), STARVED, strategies=("pp", "static"), settings=FEW, store=kept)
     for row in found.rows:
         promising = row.gain is not None and row.gain > 0 and row.name != "current"
         assert (row.bootstrap is not None) == promising == (f"{row.name}-early" in kept)
@@ -183,7 +183,7 @@ def test_each_stage_learns_from_what_came_before_it(monkeypatch):
         return propose(name, learned, options)
 
     monkeypatch.setattr("qconf.strategies.propose", spy)
-    found = recommend(history(STARVED, jobs=600), STARVED, strategies=("pp",), options=FEW)
+    found = recommend(history(STARVED, jobs=600), STARVED, strategies=("pp",), settings=FEW)
     months = [(low, high) for name, low, high in asked if name == "pp"]
     parts = {name: (low, high) for name, (_, low, high) in found.parts.items()}
     assert months == [parts["history"], parts["learned"], parts["learned before"]]  # each but once
@@ -195,7 +195,7 @@ def test_each_stage_learns_from_what_came_before_it(monkeypatch):
 def test_long_histories_are_judged_three_times(days, splits):
     kept = Kept()
     found = recommend(
-        history(STARVED, jobs=20 * days, span=days * DAY), STARVED, strategies=("pp",), options=FEW, store=kept
+        history(STARVED, jobs=20 * days, span=days * DAY), STARVED, strategies=("pp",), settings=FEW, store=kept
     )
     assert ("pp-first" in kept) == (splits == 3)
     assert {"pp-early", "pp-learned", "pp-whole"} <= set(kept)
@@ -215,12 +215,12 @@ def test_months_before_reach_auto_and_are_told():
     whole = history(base, jobs=900, span=90 * DAY)
     last = whole.between(59 * DAY, None)
     earlier = whole.months_before(last.span[0])
-    found = recommend(last, base, earlier=earlier, strategies=("auto",), options=FEW)
+    found = recommend(last, base, earlier=earlier, strategies=("auto",), settings=FEW)
     row = next(row for row in found.rows if row.name == "auto")
     assert {"months", "forecast_skill"} <= set(row.decisions[0])
     assert found.parts["earlier months"] == (sum(map(len, earlier)), earlier[0].span[0], earlier[1].span[1])
     assert earlier[1].span[1] < 59 * DAY <= found.parts["history"][1]
-    alone = recommend(last, base, strategies=("auto",), options=FEW)
+    alone = recommend(last, base, strategies=("auto",), settings=FEW)
     assert "earlier months" not in alone.parts
     assert "months" not in next(row for row in alone.rows if row.name == "auto").decisions[0]
 
@@ -232,7 +232,7 @@ def test_what_fails_at_the_earlier_stage_stays_in_the_table(monkeypatch):
         return propose(name, learned, options)
 
     monkeypatch.setattr("qconf.strategies.propose", fails)
-    found = recommend(history(STARVED, jobs=600), STARVED, strategies=("pp",), options=FEW)
+    found = recommend(history(STARVED, jobs=600), STARVED, strategies=("pp",), settings=FEW)
     row = next(row for row in found.rows if row.name == "pp")
     assert row.judged is not None
     assert row.bootstrap is None
@@ -245,7 +245,7 @@ def test_one_stage_is_enough_where_the_first_third_is_empty():
     late = (jobs["submit"] > jobs["submit"].iloc[-1] / 3) | (jobs.index < 5)
     few = History(jobs=jobs[late], dropped=pd.DataFrame({"reason": []}), changed={}, read=int(late.sum()))
     kept = Kept()
-    found = recommend(few, STARVED, strategies=("pp",), options=FEW, store=kept)
+    found = recommend(few, STARVED, strategies=("pp",), settings=FEW, store=kept)
     assert any(row.bootstrap for row in found.rows)
     assert not [key for key in kept if key.endswith("early")]
 
@@ -321,7 +321,7 @@ class Told(GuardRails):
 def test_what_the_judged_third_breaks_by_chance_bars_nobody(monkeypatch, usual, ineligible):
     """Only what is also broken in draws, in the words of the third that the tables show."""
     monkeypatch.setattr("qconf.recommend.evaluator.GuardValues.of", lambda _: GuardValues({}, 0.0, -1.0))
-    found = recommend(history(STARVED, jobs=600), STARVED, strategies=("pp",), options=FEW, guards=Told(usual=usual))
+    found = recommend(history(STARVED, jobs=600), STARVED, strategies=("pp",), settings=FEW, guards=Told(usual=usual))
     assert {row.ineligible for row in found.rows if row.bootstrap is not None} == {ineligible}
     assert {row.ineligible for row in found.rows if row.bootstrap is None} == {
         "longest on the third; used on the third"
@@ -340,7 +340,7 @@ def test_what_was_judged_is_handed_out_where_what_all_jobs_taught_breaks_a_guard
 
     monkeypatch.setattr("qconf.strategies.propose", taught)
     base = STARVED.replace(fixed=fixed)
-    found = recommend(history(base, jobs=600), base, strategies=("pp",), options=FEW)
+    found = recommend(history(base, jobs=600), base, strategies=("pp",), settings=FEW)
     row = next(row for row in found.rows if row.name == "pp")
     assert row.bootstrap is not None
     if fixed:  # what was judged cannot be handed out
@@ -367,13 +367,13 @@ def test_a_limit_that_keeps_jobs_out_stays_and_is_marked_as_fixed_only_while_it_
 
     monkeypatch.setattr("qconf.strategies.propose", propose_them)
     found = recommend(
-        replace(jobs, kept_out={"queues.short.max_run_cores": (7,)}), base, strategies=tuple(taught), options=FEW
+        replace(jobs, kept_out={"queues.short.max_run_cores": (7,)}), base, strategies=tuple(taught), settings=FEW
     )
     row = next(row for row in found.rows if row.name == "pp")
     assert row.ineligible.startswith("changes queues.short.max_run_cores, which is fixed")
     assert {row.config.fixed for row in found.rows} == {base.fixed, ()}
     assert found.base == base
-    lifted = recommend(jobs, base, strategies=("pp",), options=FEW)
+    lifted = recommend(jobs, base, strategies=("pp",), settings=FEW)
     assert "fixed" not in next(row for row in lifted.rows if row.name == "pp").ineligible
 
 
@@ -389,7 +389,7 @@ def test_the_same_seed_gives_the_same_answer_with_any_number_of_workers(make):
     base = make()
     answers = [
         recommend(
-            history(base, jobs=200), base, strategies=("dp-nlp", "dqr"), options=Options(samples=20, workers=workers)
+            history(base, jobs=200), base, strategies=("dp-nlp", "dqr"), settings={"samples": 20, "workers": workers}
         )
         for workers in (1, 2)
     ]

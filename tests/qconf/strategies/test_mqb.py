@@ -5,10 +5,10 @@ import pytest
 
 from qconf.backtest import backtest
 from qconf.recommend import recommend
-from qconf.strategies import NAMES, Options, propose
+from qconf.strategies import names, propose
 from qconf.strategies.mqb import NOT_EXPORTABLE
 from tests import naive
-from tests.qconf import walking
+from tests.qconf.backtest import walking
 from tests.qconf.small import DAY, three, training, two
 
 LIMITS = (100, 1000, 10_000)
@@ -18,17 +18,17 @@ LIMITS = (100, 1000, 10_000)
 def test_is_multiple_queue_backfilling_on_the_whole_machine(base):
     here = training(base, jobs=400, span=3 * DAY)
     proposal = propose("mqb", here)
-    schedule = proposal.simulate(here)
+    schedule = proposal.simulate(here.period)
     assert schedule.start.tolist() == naive.simulate_multiqueue(here.workload, 64, LIMITS).start
-    assert schedule.start.tolist() != propose("fcfs-easy", here).simulate(here).start.tolist()
-    assert proposal.verify(here, schedule) == []
+    assert schedule.start.tolist() != propose("fcfs-easy", here).simulate(here.period).start.tolist()
+    assert proposal.verify(here.period, schedule) == []
     early = schedule.start.copy()
     early[np.argmax(schedule.wait)] = schedule.submit[np.argmax(schedule.wait)] - 1
     end = early + schedule.end - schedule.start
     moved = type(schedule)(
         schedule.submit, early, end, schedule.cores, schedule.part, schedule.shares, schedule.part_names
     )
-    assert proposal.verify(here, moved)
+    assert proposal.verify(here.period, moved)
 
 
 def test_tells_its_classes():
@@ -42,24 +42,24 @@ def test_tells_its_classes():
         ((walltime > low) & (walltime <= high)).sum() for low, high in zip((0, *LIMITS), (*LIMITS, 1e9), strict=True)
     ]
     assert [each["jobs"] for each in classes] == counts
-    assert sum(each["core_hours"] for each in classes) == pytest.approx(here.core_seconds.sum() / 3600, abs=0.5)
+    assert sum(each["core_hours"] for each in classes) == pytest.approx(here.period.core_seconds.sum() / 3600, abs=0.5)
 
 
 @pytest.mark.parametrize("jobs", [0, 1])
 def test_with_hardly_any_job(jobs):
     here = training(two(), jobs=jobs)
-    assert len(propose("mqb", here).simulate(here)) == jobs
+    assert len(propose("mqb", here).simulate(here.period)) == jobs
 
 
 def test_is_shown_and_never_recommended(tmp_path):
     history = walking.history(tmp_path, walking.table(jobs=900))
-    answer = recommend(history, walking.site(), strategies=("mqb",), options=Options(samples=20))
+    answer = recommend(history, walking.site(), strategies=("mqb",), settings={"samples": 20})
     (row,) = (row for row in answer.rows if row.name == "mqb")
     assert NOT_EXPORTABLE in row.ineligible
     assert row.gain is not None
     assert answer.winner != "mqb"
     found = backtest(history, walking.site(), period="10d", strategies=("mqb",))
-    assert {v.not_exportable for v in found.verdicts if v.strategy == "mqb"} == {NOT_EXPORTABLE}
-    table = {(v.period, v.strategy): v.summary["mean_wait"] for v in found.verdicts}
-    assert any(table[stage.label, "mqb"] != table[stage.label, "fcfs-easy"] for stage in found.stages)
-    assert NAMES.index("mqb") < NAMES.index("auto")
+    assert {v.not_exportable for v in found.results if v.strategy == "mqb"} == {NOT_EXPORTABLE}
+    table = {(v.period, v.strategy): v.summary["mean_wait"] for v in found.results}
+    assert any(table[stage.label, "mqb"] != table[stage.label, "fcfs-easy"] for stage in found.folds)
+    assert names().index("mqb") < names().index("auto")

@@ -8,8 +8,9 @@ import pytest
 from parsim.planning import plan
 from qconf.errors import InputError
 from qconf.evaluation.period import Period, TrainingSet
-from qconf.strategies import NAMES, PLANNED, propose
-from tests.qconf import walking
+from qconf.strategies import names, propose
+from qconf.strategies.planned import STRATEGIES
+from tests.qconf.backtest import walking
 
 
 @pytest.fixture(scope="module")
@@ -18,22 +19,22 @@ def training(tmp_path_factory):
     return TrainingSet(Period(history.workload(walking.site()), walking.site()))
 
 
-@pytest.mark.parametrize("name", PLANNED)
-def test_plans_the_whole_machine_and_is_judged_by_its_own_rules(training, name):
-    answer = propose(name, training)
-    schedule = answer.simulate(training)
+@pytest.mark.parametrize("name", [each.name for each in STRATEGIES])
+def test_plans_the_whole_machine_and_is_checked_by_its_own_rules(training, name):
+    proposal = propose(name, training)
+    schedule = proposal.simulate(training.period)
     np.testing.assert_array_equal(schedule.start, plan(training.workload, 48, name).schedule.start)
-    assert answer.verify(training, schedule) == []
-    assert answer.not_exportable
+    assert proposal.verify(training.period, schedule) == []
+    assert proposal.not_exportable
     late = schedule.start.copy()
     late[5] += 1
     broken = type(schedule)(
         schedule.submit, late, schedule.end, schedule.cores, schedule.part, schedule.shares, schedule.part_names
     )
-    assert answer.verify(training, broken)
+    assert proposal.verify(training.period, broken)
 
 
 def test_other_names_are_refused_with_those_there_are(training):
-    assert not set(PLANNED) & set(NAMES)
+    assert not {each.name for each in STRATEGIES} & set(names(default=True))
     with pytest.raises(InputError, match="planned-sjf"):
         propose("planned", training)

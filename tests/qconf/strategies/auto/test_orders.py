@@ -5,16 +5,16 @@ import pytest
 
 from parsim import System, Workload, simulate
 from qconf.strategies.auto.orders import (
-    DISTANCE,
+    DISTANCE_PENALTY,
     MIDDLE,
     PRIOR_PENALTY,
     Order,
     candidates,
-    costs,
     family,
     forecast_skill,
     general,
     prior_distance,
+    prior_penalties,
     smooth,
     smoothed,
 )
@@ -32,11 +32,11 @@ def test_candidates_differ_and_the_general_one_is_the_first():
 
 def test_all_but_the_general_order_cost_something_the_less_the_more_jobs_there_are():
     middle = 1 + family().index(MIDDLE)
-    few, many = costs(2500), costs(5000)
+    few, many = prior_penalties(2500), prior_penalties(5000)
     assert (few.argmin(), few[0], many[0]) == (0, 0.0, 0.0)
     assert (few[middle], many[middle]) == (pytest.approx(PRIOR_PENALTY), pytest.approx(PRIOR_PENALTY / 2))
-    np.testing.assert_allclose(few[1:] - PRIOR_PENALTY, DISTANCE * prior_distance(family()))
-    np.testing.assert_allclose(many[1:] - PRIOR_PENALTY / 2, DISTANCE * prior_distance(family()))
+    np.testing.assert_allclose(few[1:] - PRIOR_PENALTY, DISTANCE_PENALTY * prior_distance(family()))
+    np.testing.assert_allclose(many[1:] - PRIOR_PENALTY / 2, DISTANCE_PENALTY * prior_distance(family()))
 
 
 def test_the_family_is_smoothed_and_the_general_order_left_as_it_is():

@@ -7,14 +7,13 @@ import pytest
 
 from parsim import System, Workload, metrics, simulate
 from qconf.evaluation.feasibility import fixed_violations
-from qconf.evaluation.period import Period, TrainingSet
+from qconf.evaluation.period import NotApplicableError, Period, TrainingSet
 from qconf.evaluation.score import log_ratios, weights
 from qconf.export.pbs.order import formula, scale
 from qconf.strategies import Options, propose
-from qconf.strategies.auto import search as auto
 from qconf.strategies.auto.candidates import limited
-from qconf.strategies.auto.orders import JOBS, candidates, costs, general, smoothed
-from qconf.strategies.partitioning.sizes import NotApplicableError
+from qconf.strategies.auto.orders import JOBS, candidates, general, prior_penalties, smoothed
+from qconf.strategies.auto.search import Constants, _Candidate, _Search, search
 from qconf.strategies.partitioning.split_merge import uncovered
 from tests.qconf.small import DAY, LONG, SHORT, WIDE, site, three, training, two
 from tests.qconf.strategies.partitioning.test_strategies import CASES
@@ -35,7 +34,7 @@ def busy(base, seed=1):
 
 
 def tails(here, config):
-    wait = here.simulate(config).wait
+    wait = here.period.simulate(config).wait
     return np.array([np.percentile(wait[here.workload.queue == q], 95) for q in range(3)]), wait.max()
 
 
@@ -46,8 +45,8 @@ def test_copes(case, name):
     proposal = propose(name, here)
     assert not proposal.not_exportable
     assert uncovered(here.base, proposal.config) is None
-    schedule = proposal.simulate(here)
-    assert not proposal.verify(here, schedule)
+    schedule = proposal.simulate(here.period)
+    assert not proposal.verify(here.period, schedule)
     assert proposal.decisions[-1]["with"] == "current"
 
 
@@ -60,7 +59,7 @@ def test_says_that_there_is_nothing_to_learn_from(name):
 def test_gains_and_says_how():
     here = busy(first_come())
     proposal = propose("auto", here)
-    assert here.simulate(proposal.config).wait.mean() < 0.8 * here.simulate(here.base).wait.mean()
+    assert here.period.simulate(proposal.config).wait.mean() < 0.8 * here.period.simulate(here.base).wait.mean()
     found = proposal.decisions[0]
     assert (found["step"], found["tried"]) == ("orders", 241)
     assert proposal.config.order == found["best"]
@@ -78,93 +77,101 @@ def test_which_order_is_best_does_not_depend_on_the_base():
     assert propose("auto", TrainingSet(Period(here.workload, found))).config.order == found.order
 
 
-def by_hand(months, used, steep=0.0, tolerated=1.0):
-    """The order that the last `used` months say is best, from their schedules; the base is fcfs-easy."""
+FREE = Constants(prior_penalty=0.0)  # the family at no penalty beside the general order
+ALWAYS = Constants(delay_margin=-1e9)  # a reservation delay wherever it may be
+
+
+def after(months):
+    """The last of several months, with those before it."""
+    return replace(months[-1], earlier=tuple(each.period for each in months[:-1]))
+
+
+def begun(here, constants=None):
+    """A guarded search that has not run yet."""
+    return _Search(here, Options(), guard=True, constants=constants or Constants())
+
+
+def by_hand(months, used, steep=0.0, tolerated=1.0, prior_penalty=0.0):
+    """The order that is best in the last `used` months, from their schedules; the base is fcfs-easy."""
     orders = candidates(64)
     surfaces = []
     for each in months[-used:]:
         w = each.workload
         jobs = Workload(w.submit, w.cores, w.runtime, w.walltime)
         found = [simulate(jobs, System.single(64, order=order)) for order in orders]
-        found.append(each.simulate(each.base))
+        found.append(each.period.simulate(each.base))
         rows = [[s.wait.mean(), metrics.bounded_slowdown(s).mean(), s.wait.max()] for s in found]
         surfaces.append(smoothed(log_ratios(np.array(rows[:-1]), np.array(rows[-1]))))
     surface = np.mean(surfaces, axis=0)
     jobs = np.mean([len(each) for each in months])
-    scores = surface @ weights("mean-wait") + costs(jobs) / used
+    scores = surface @ weights("mean-wait") + prior_penalties(jobs, prior_penalty) / used
     scores += steep * np.maximum(surface[:, 2] - np.log(tolerated), 0)
     return orders[int(np.argmin(scores))]
 
 
 @pytest.mark.parametrize(("least", "used"), [(np.inf, 1), (-np.inf, 3)])
-def test_earlier_months_decide_once_they_have_foretold_better(monkeypatch, least, used):
+def test_earlier_months_decide_once_they_have_forecast_better(least, used):
     base = first_come()
     months = [training(base, jobs=250, seed=seed, span=2 * DAY, only=[0, 0, 1, 2]) for seed in (1, 2, 3)]
-    monkeypatch.setattr("qconf.strategies.auto.search.LEAST_SKILL", least)
-    monkeypatch.setattr("qconf.strategies.auto.orders.PRIOR_PENALTY", 0.0)
-    here = replace(months[-1], earlier=tuple(months[:-1]))
-    found = propose("auto", here).decisions[0]
+    here = after(months)
+    found = search(here, Options(), constants=replace(FREE, least_skill=least)).decisions[0]
     assert (found["months"], found["best"]) == (used, by_hand(months, used))
     assert by_hand(months, 1) != by_hand(months, 3)
     assert "months" not in propose("auto", months[-1]).decisions[0]
 
 
-def test_longest_waits_far_beyond_those_of_fcfs_easy_cost_more(monkeypatch):
+def test_longest_waits_far_beyond_those_of_fcfs_easy_cost_more():
     here = training(first_come(), jobs=250, seed=3, span=2 * DAY, only=[0, 0, 1, 2])
-    monkeypatch.setattr("qconf.strategies.auto.search.STEEP", 2.0)
-    monkeypatch.setattr("qconf.strategies.auto.search.TOLERATED", 0.9)
-    monkeypatch.setattr("qconf.strategies.auto.orders.PRIOR_PENALTY", 0.0)
-    found = propose("auto", here).decisions[0]["best"]
+    constants = replace(FREE, steep=2.0, tolerated=0.9)
+    found = search(here, Options(), constants=constants).decisions[0]["best"]
     assert found == by_hand([here], 1, 2.0, 0.9) != by_hand([here], 1)
-    assert propose("auto", TrainingSet(Period(here.workload, first_come(order="ljf")))).decisions[0]["best"] == found
+    other = TrainingSet(Period(here.workload, first_come(order="ljf")))
+    assert search(other, Options(), constants=constants).decisions[0]["best"] == found
 
 
-def test_on_few_jobs_the_general_order_is_trusted():
+def test_on_few_jobs_the_general_order_is_the_best():
     here = training(first_come(), jobs=250, seed=3, span=2 * DAY, only=[0, 0, 1, 2])
     found = propose("auto", here).decisions[0]
     assert (found["best"], found["score"]) == (general(64), found["general_score"])
 
 
-def test_fitted_leaves_the_general_order_out_and_asks_for_no_trust(monkeypatch):
+def test_fitted_leaves_the_general_order_out_and_has_no_prior_penalty():
     here = training(first_come(), jobs=250, seed=3, span=2 * DAY, only=[0, 0, 1, 2])
     found = propose("auto-fitted", here).decisions[0]
     assert found["tried"] == 240
     assert "general_score" not in found
-    monkeypatch.setattr("qconf.strategies.auto.orders.PRIOR_PENALTY", -1.0)  # the family for its own sake
-    assert found["best"] == by_hand([here], 1)
-    assert propose("auto", here).decisions[0]["best"] == found["best"]
+    assert found["best"] == by_hand([here], 1, prior_penalty=-1.0)  # the family for its own sake
+    free = search(here, Options(), constants=Constants(prior_penalty=-1.0))
+    assert free.decisions[0]["best"] == found["best"]
 
 
 def rating(each, config):
     """What is to become less, by the schedules of a configuration and of first come, first served."""
-    now, then = each.simulate(config), each.simulate(each.base)
+    now, then = each.period.simulate(config), each.period.simulate(each.base)
     rows = [[s.wait.mean(), metrics.bounded_slowdown(s).mean(), s.wait.max()] for s in (now, then)]
     logarithms = log_ratios(*np.array(rows))
-    return np.array([*(logarithms * weights("mean-wait")), logarithms[2] - np.log(auto.TOLERATED)])
+    return np.array([*(logarithms * weights("mean-wait")), logarithms[2] - np.log(Constants().tolerated)])
 
 
-def test_all_months_decide_whether_jobs_must_have_waited_before_anything_is_reserved_for_them(monkeypatch):
-    monkeypatch.setattr("qconf.strategies.auto.search.RESERVE_AFTER", 7200)
+def test_all_months_decide_whether_jobs_must_have_waited_before_anything_is_reserved_for_them():
     base = site({**SHORT, "partition": 0}, {**LONG, "partition": 0}, mode="shared")
     months = [training(base, jobs=250, seed=seed, span=2 * DAY, only=[0, 0, 1]) for seed in (1, 2, 3)]
-    here = replace(months[-1], earlier=tuple(months[:-1]))
+    here = after(months)
     at_once = base.replace(order=general(64))
     late = at_once.replace(reserve_after=7200)
     first, then = (np.mean([rating(each, config) for each in months], axis=0) for config in (at_once, late))
     score = sum(then[:3]) + max(then[3], 0) - sum(first[:3]) - max(first[3], 0)
     edge = -score * len(months) * 250 / JOBS
     for least, found in ((edge - 1e-6, late), (edge + 1e-6, at_once)):
-        monkeypatch.setattr("qconf.strategies.auto.search.DELAY", least)
-        proposal = propose("auto", here)
+        proposal = search(here, Options(), constants=Constants(delay=7200, delay_margin=least))
         step = next(d for d in proposal.decisions if d["step"] == "reservations")
         assert (step["months"], step["after"], step["score"]) == (3, "2h", round(score, 4))
         assert step["note"] == ("better than at once" if found is late else "at once, as before")
         assert proposal.config == found
-        assert not proposal.verify(here, proposal.simulate(here))
-    monkeypatch.setattr("qconf.strategies.auto.search.DELAY", -1e9)
-    kept = replace(here, base=base.replace(fixed=("reserve_after",)))
-    for few in (kept, replace(here, earlier=(months[1],))):
-        proposal = propose("auto", few)
+        assert not proposal.verify(here.period, proposal.simulate(here.period))
+    kept = replace(here, period=Period(here.workload, base.replace(fixed=("reserve_after",))))
+    for few in (kept, after(months[1:])):
+        proposal = search(few, Options(), constants=ALWAYS)
         assert proposal.config.reserve_after == 0
         assert "reservations" not in {d["step"] for d in proposal.decisions}
 
@@ -192,12 +199,11 @@ def test_guarded_keeps_every_queue_from_waiting_much_longer(seed):
 
 
 @pytest.mark.parametrize("seed", range(1, 4))
-def test_guarded_reserves_late_only_where_that_too_keeps_every_queue_from_waiting_much_longer(seed, monkeypatch):
-    monkeypatch.setattr("qconf.strategies.auto.search.DELAY", -1e9)
+def test_guarded_reserves_late_only_where_that_too_keeps_every_queue_from_waiting_much_longer(seed):
     months = [busy(first_come(), each) for each in (seed, seed + 1, seed + 2)]
-    here = replace(months[-1], earlier=tuple(months[:-1]))
+    here = after(months)
     before, longest = tails(here, here.base)
-    proposal = propose("auto-guarded", here)
+    proposal = search(here, Options(), fit=True, guard=True, constants=ALWAYS)
     assert "reservations" in {d["step"] for d in proposal.decisions}
     late, most = tails(here, proposal.config)
     assert (late <= np.maximum(1.4 * before, before + 3600)).all()
@@ -207,22 +213,20 @@ def test_guarded_reserves_late_only_where_that_too_keeps_every_queue_from_waitin
 
 def test_guarded_goes_back_to_reservations_at_once_where_no_priorities_help(monkeypatch):
     base = first_come()
-    months = tuple(busy(base, each) for each in (1, 2))
-    here = replace(busy(base, 3), earlier=months)
-    monkeypatch.setattr("qconf.strategies.auto.search.DELAY", -1e9)
-    search = auto._Search(here, Options(), guard=True)
-    asked = []
+    here = after([busy(base, each) for each in (1, 2, 3)])
+    running = begun(here, ALWAYS)
+    delays = []
 
     def guarded(orders, best):
-        asked.append(search.reserve_after)
-        return replace(best, broken=np.array([search.reserve_after > 0, False, False]), what=f"{len(asked)}")
+        delays.append(running.reserve_after)
+        return replace(best, broken=np.array([running.reserve_after > 0, False, False]), what=f"{len(delays)}")
 
-    monkeypatch.setattr(search, "guarded", guarded)
+    monkeypatch.setattr(running, "guarded", guarded)
     broken = np.array([True, True, True])
-    judge = search.judge
-    monkeypatch.setattr(search, "judge", lambda *its: replace(judge(*its), broken=broken))
-    assert search.orders().what == "2"
-    assert asked == [auto.RESERVE_AFTER, 0]
+    scored = running.scored
+    monkeypatch.setattr(running, "scored", lambda *its: replace(scored(*its), broken=broken))
+    assert running.orders().what == "2"
+    assert delays == [ALWAYS.delay, 0]
 
 
 def test_a_fixed_order_stays_even_the_general_one():
@@ -246,7 +250,7 @@ def test_limits_are_not_tried_on_a_divided_machine_nor_where_they_are():
 def test_where_priorities_are_fixed_the_orders_ask_for_them():
     here = busy(first_come())
     base = here.base.replace(fixed=(f"queues.{here.base.names[0]}.priority",))
-    found = propose("auto", TrainingSet(Period(here.workload, base)), Options())
+    found = propose("auto", TrainingSet(Period(here.workload, base)))
     orders = next(step for step in found.decisions if step["step"] == "orders")
     assert orders["best"].startswith("queue_priority * ")
     assert fixed_violations(base, found.config) == []
@@ -256,41 +260,44 @@ def test_where_priorities_are_fixed_the_orders_ask_for_them():
 def test_what_cannot_be_tried_leaves_a_gap_and_does_not_end_the_search(monkeypatch):
     base = site({**SHORT, "partition": 0}, {**LONG, "partition": 0}, mode="shared", fixed=("queues.long.priority",))
     here = training(base, jobs=300)
-    search = auto._Search(here, Options(), guard=True)
+    running = begun(here)
     plain = base.replace(order="fcfs")
     dearer = [queue.model_copy(update={"priority": 7.0}) for queue in base.queues]
-    found = search.simulate([("as it is", plain), ("dearer", base.with_queues(dearer)), ("again", plain)])
+    found = running.simulate([("as it is", plain), ("dearer", base.with_queues(dearer)), ("again", plain)])
     assert [None if each is None else each.what for each in found] == ["as it is", None, "again"]
-    assert search.log == [
+    assert [step.record() for step in running.log] == [
         {"step": "not tried", "with": "dearer", "why": "changes queues.long.priority, which is fixed"}
     ]
-    monkeypatch.setattr(search, "simulate", lambda configs: [None for _ in configs])
-    assert search.guarded([general(64)], search.current) is search.current
+    monkeypatch.setattr(running, "simulate", lambda configs: [None for _ in configs])
+    assert running.guarded([general(64)], running.current) is running.current
 
 
 def candidate(score, halves=(-1.0, -1.0), broken=(False, False)):
-    return auto._Candidate("it", first_come(), score, np.array(halves), np.array(broken), score)
+    return _Candidate("it", first_come(), score, np.array(halves), np.array(broken), score)
 
 
 def test_what_is_more_complicated_must_gain_the_margin_as_a_whole_and_in_both_halves_and_lengthen_no_tail():
     chosen = candidate(-0.5, (-0.5, -0.5), (True, False))
-    enough = -0.5 - auto.MARGIN - 0.01
-    kept, why = auto._outdoes(candidate(enough, (enough, enough), (True, False)), chosen)
+    running, edge = begun(busy(first_come())), -0.5 - Constants().margin
+    enough = edge - 0.01
+    kept, why = running.outdoes(candidate(enough, (enough, enough), (True, False)), chosen)
     assert (kept, why) == (True, "better by more than the margin, in both halves of the history")
-    assert auto._outdoes(candidate(-0.5 - auto.MARGIN, (enough, enough)), chosen) == (False, "")
-    for halves in ((enough, -0.5 - auto.MARGIN), (-0.5 - auto.MARGIN, enough)):
-        kept, why = auto._outdoes(candidate(enough, halves), chosen)
+    assert running.outdoes(candidate(edge, (enough, enough)), chosen) == (False, "")
+    for halves in ((enough, edge), (edge, enough)):
+        kept, why = running.outdoes(candidate(enough, halves), chosen)
         assert not kept
         assert "not in both halves" in why
-    kept, why = auto._outdoes(candidate(enough, (enough, enough), (True, True)), chosen)
+    kept, why = running.outdoes(candidate(enough, (enough, enough), (True, True)), chosen)
     assert not kept
     assert "longest waits" in why
 
 
 def test_what_outdoes_the_best_order_is_proposed(monkeypatch):
     here = busy(first_come())
-    monkeypatch.setattr(auto, "_outdoes", lambda it, _: (it.what == "long on at most 80 % of the cores", "made so"))
-    proposal = propose("auto", here)
+    running = begun(here)
+    made_so = lambda it, _: (it.what == "long on at most 80 % of the cores", "made so")  # noqa: E731
+    monkeypatch.setattr(running, "outdoes", made_so)
+    proposal = running.run()
     assert proposal.config.queue("long").max_run_cores == 51
     assert proposal.decisions[-2]["note"] == proposal.decisions[-1].get("note", "made so")
 
@@ -298,7 +305,7 @@ def test_what_outdoes_the_best_order_is_proposed(monkeypatch):
 def test_the_base_stays_where_nothing_is_to_be_gained():
     base = first_come()
     idle = training(base, jobs=12, span=9 * DAY, only=[0])
-    assert idle.simulate(base).wait.max() == 0
+    assert idle.period.simulate(base).wait.max() == 0
     proposal = propose("auto", idle)
     assert proposal.config == base
     assert proposal.decisions[-1]["note"] == "simpler and no worse"
@@ -313,17 +320,17 @@ def test_the_cheapest_priorities_that_guard_are_taken_and_some_to_spare_if_that_
 ):
     """Of two orders, both held at once: the better is taken, and its firmer form if it is hardly worse."""
     here = busy(first_come())
-    search = auto._Search(here, Options(), guard=True)
+    running = begun(here)
     free = (False, False, False)
     made = {
         "dear": replace(candidate(-0.7, broken=free), what="dear"),
         "cheap": replace(candidate(-0.9, broken=free), what="cheap"),
         "firm": replace(candidate(spared, broken=free), what="firm"),
     }
-    answers = iter([[made["dear"], made["cheap"]], [made["firm"]]])
-    monkeypatch.setattr(search, "simulate", lambda _: next(answers))
+    results = iter([[made["dear"], made["cheap"]], [made["firm"]]])
+    monkeypatch.setattr(running, "simulate", lambda _: next(results))
     broken = candidate(-1.0, broken=(True, False, False))
-    assert search.guarded(candidates(64)[:2], broken).what == expected
+    assert running.guarded(candidates(64)[:2], broken).what == expected
 
 
 def test_nothing_that_strands_a_job_is_tried():
@@ -393,9 +400,7 @@ def test_limits_and_starvation_that_are_fixed_stay_and_others_go():
 @pytest.mark.parametrize("objective", ["mean-wait", "bounded-slowdown", "mixed"])
 def test_workers_and_repetition_change_nothing(objective):
     here = training(three(mode="shared"), jobs=500)
-    one = propose("auto", here, Options(objective=objective))
-    two_workers = propose(
-        "auto", TrainingSet(Period(here.workload, here.base)), Options(objective=objective, workers=2)
-    )
+    one = propose("auto", here, {"objective": objective})
+    two_workers = propose("auto", TrainingSet(Period(here.workload, here.base)), {"objective": objective, "workers": 2})
     assert one.config == two_workers.config
     assert one.decisions == two_workers.decisions

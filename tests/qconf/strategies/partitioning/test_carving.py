@@ -3,14 +3,14 @@ import pytest
 
 from parsim.system import Pool
 from qconf.evaluation.evaluator import CachedEvaluator, MeanWaits
-from qconf.strategies.partitioning.carving import CarvingSequence, best_of_sequence, carve, judge
+from qconf.strategies.partitioning.carving import CarvingSequence, best_of_sequence, carve, measurement
 from tests.qconf.small import three, training, two
 
 
-def taken(walk):
+def taken(sequence):
     out = []
-    while (queue := walk.next()) is not None:
-        out.append((queue, walk.sizes.tolist()))
+    while (queue := sequence.next()) is not None:
+        out.append((queue, sequence.sizes.tolist()))
     return out
 
 
@@ -19,54 +19,54 @@ def array(*values):
 
 
 def test_rounds_go_over_the_queues_by_increasing_size():
-    walk = CarvingSequence(array(40, 0, 24), array(1, 1, 1), 5, pooled=True)
-    assert [queue for queue, _ in taken(walk)[:4]] == [2, 0, 2, 0]
-    assert walk.sizes.tolist() == [0, 0, 0]
+    sequence = CarvingSequence(array(40, 0, 24), array(1, 1, 1), 5, pooled=True)
+    assert [queue for queue, _ in taken(sequence)[:4]] == [2, 0, 2, 0]
+    assert sequence.sizes.tolist() == [0, 0, 0]
 
 
 def test_the_last_chunk_is_what_is_left():
-    walk = CarvingSequence(array(12), array(1), 5, pooled=True)
-    assert [sizes for _, sizes in taken(walk)] == [[7], [2], [0]]
+    sequence = CarvingSequence(array(12), array(1), 5, pooled=True)
+    assert [sizes for _, sizes in taken(sequence)] == [[7], [2], [0]]
 
 
 def test_a_queue_is_passed_over_until_the_pool_holds_its_widest_job():
-    walk = CarvingSequence(array(10, 40), array(8, 4), 5, pooled=True)
-    steps = taken(walk)
+    sequence = CarvingSequence(array(10, 40), array(8, 4), 5, pooled=True)
+    steps = taken(sequence)
     assert [queue for queue, _ in steps[:3]] == [1, 0, 1]  # at first a job of 8 would find 5 cores here and 5 there
-    assert walk.sizes.tolist() == [0, 0]
+    assert sequence.sizes.tolist() == [0, 0]
 
 
 def test_without_a_pool_in_use_the_widest_jobs_keep_their_partition():
-    walk = CarvingSequence(array(10, 40), array(8, 4), 5, pooled=False)
-    taken(walk)
-    assert walk.sizes.tolist() == [10, 5]
+    sequence = CarvingSequence(array(10, 40), array(8, 4), 5, pooled=False)
+    taken(sequence)
+    assert sequence.sizes.tolist() == [10, 5]
 
 
 def test_a_copy_goes_its_own_way():
-    walk = CarvingSequence(array(20, 20), array(1, 1), 5, pooled=True)
-    walk.next()
-    assert taken(walk.copy()) == taken(walk.copy()) == taken(walk)
+    sequence = CarvingSequence(array(20, 20), array(1, 1), 5, pooled=True)
+    sequence.next()
+    assert taken(sequence.copy()) == taken(sequence.copy()) == taken(sequence)
 
 
 def script(waits):
-    """A judge that says what a table of divisions says; whatever is not there is as at first."""
+    """A measurement that says what a table of divisions says; whatever is not there is as at first."""
     calls = []
 
-    def judged(divisions):
+    def measured(divisions):
         calls.extend(tuple(each.tolist()) for each in divisions)
         return [waits.get(tuple(each.tolist()), MeanWaits(10.0, np.array([10.0, 10.0]))) for each in divisions]
 
-    return judged, calls
+    return measured, calls
 
 
 @pytest.mark.parametrize("ahead", [1, 3, 8])
 def test_a_queue_stops_and_the_others_go_on(ahead):
-    judged, _ = script({(5, 20): MeanWaits(10.0, np.array([14.0, 10.0]))})
+    measured, _ = script({(5, 20): MeanWaits(10.0, np.array([14.0, 10.0]))})
     done = carve(
         CarvingSequence(array(10, 20), array(1, 1), 5, pooled=True),
         MeanWaits(10.0, array(10, 10) * 1.0),
         0.3,
-        judged,
+        measured,
         ahead,
     )
     assert done.sizes.tolist() == [10, 0]
@@ -76,12 +76,12 @@ def test_a_queue_stops_and_the_others_go_on(ahead):
 
 @pytest.mark.parametrize("ahead", [1, 3, 8])
 def test_all_stop_where_the_whole_waits_too_long(ahead):
-    judged, _ = script({(5, 10): MeanWaits(13.1, np.array([10.0, 10.0]))})
+    measured, _ = script({(5, 10): MeanWaits(13.1, np.array([10.0, 10.0]))})
     done = carve(
         CarvingSequence(array(10, 20), array(8, 8), 5, pooled=True),
         MeanWaits(10.0, array(10, 10) * 1.0),
         0.3,
-        judged,
+        measured,
         ahead,
     )
     assert done.stops[-1].queue is None
@@ -91,12 +91,12 @@ def test_all_stop_where_the_whole_waits_too_long(ahead):
 
 @pytest.mark.parametrize("waits", [MeanWaits(10.0, np.array([13.0, 10.0])), MeanWaits(13.0, np.array([10.0, 10.0]))])
 def test_waits_may_grow_by_just_as_much(waits):
-    judged, _ = script({(5, 20): waits})
+    measured, _ = script({(5, 20): waits})
     done = carve(
         CarvingSequence(array(10, 20), array(1, 1), 5, pooled=True),
         MeanWaits(10.0, array(10, 10) * 1.0),
         0.3,
-        judged,
+        measured,
         1,
     )
     assert done.sizes.tolist() == [0, 0]
@@ -107,7 +107,7 @@ def real(here, pooled):
     meter = CachedEvaluator(here)
     config = here.base
     pool = Pool(threshold=0.5, entry="move")
-    return meter.measure(config), judge(meter, meter.workloads(config), config.system(), pool if pooled else None)
+    return meter.measure(config), measurement(meter, meter.workloads(config), config.system(), pool if pooled else None)
 
 
 @pytest.mark.parametrize("pooled", [True, False])
@@ -117,8 +117,10 @@ def test_the_answer_does_not_depend_on_how_far_it_looks_ahead(make, pooled):
     sizes = array(*(queue.partition for queue in here.base.queues))
     answers = []
     for ahead in (1, 2, 7):
-        original, judged = real(here, pooled)
-        answers.append(carve(CarvingSequence(sizes, here.widest, 2, pooled=pooled), original, 0.3, judged, ahead))
+        original, measured = real(here, pooled)
+        answers.append(
+            carve(CarvingSequence(sizes, here.period.widest, 2, pooled=pooled), original, 0.3, measured, ahead)
+        )
     first = answers[0]
     for other in answers[1:]:
         assert other.sizes.tolist() == first.sizes.tolist()
@@ -127,26 +129,26 @@ def test_the_answer_does_not_depend_on_how_far_it_looks_ahead(make, pooled):
 
 def test_no_queue_waits_more_than_it_may():
     here = training(two(), jobs=500, seed=1)
-    original, judged = real(here, pooled=True)
+    original, measured = real(here, pooled=True)
     sizes = array(24, 40)
-    done = carve(CarvingSequence(sizes, here.widest, 1, pooled=True), original, 0.3, judged, 4)
+    done = carve(CarvingSequence(sizes, here.period.widest, 1, pooled=True), original, 0.3, measured, 4)
     assert done.waits.overall <= 1.3 * original.overall
-    assert judged([done.sizes])[0].overall == done.waits.overall
+    assert measured([done.sizes])[0].overall == done.waits.overall
     assert done.stops or not done.sizes.any()
 
 
 def test_the_idle_pool_is_no_part_of_the_machine():
     here = training(three(), jobs=200)
-    _, judged = real(here, pooled=False)
-    assert np.isfinite(judged([array(24, 40, 0)])[0].overall)
+    _, measured = real(here, pooled=False)
+    assert np.isfinite(measured([array(24, 40, 0)])[0].overall)
     widest = int(here.workload.cores.max())
-    assert judged([array(8, widest - 9, 0)])[0].overall == np.inf
+    assert measured([array(8, widest - 9, 0)])[0].overall == np.inf
 
 
 def test_the_best_of_the_whole_path():
     here = training(two(), jobs=400)
-    _, judged = real(here, pooled=True)
-    sizes, waits = best_of_sequence(CarvingSequence(array(24, 40), here.widest, 8, pooled=True), judged)
-    alternatives = judged([array(24, 40), array(0, 0), array(16, 32)])
+    _, measured = real(here, pooled=True)
+    sizes, waits = best_of_sequence(CarvingSequence(array(24, 40), here.period.widest, 8, pooled=True), measured)
+    alternatives = measured([array(24, 40), array(0, 0), array(16, 32)])
     assert waits.overall <= min(each.overall for each in alternatives)
     assert (sizes <= array(24, 40)).all()

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from qconf.strategies.partitioning.bounds import lower_bounds
-from qconf.strategies.partitioning.regret import Regret, allowed, cheap, estimated, optimum, regret
+from qconf.strategies.partitioning.regret import Regret, allowed, estimated, optimum, regret, table_cost
 from qconf.strategies.partitioning.sizes import partition_space
 from tests.qconf.small import site, three, training
 
@@ -19,9 +19,9 @@ TINY = (
 def every(here, space):
     k = space.queues.size
     for sizes in product(range(1, space.total + 1), repeat=k - 1):
-        units = np.array([*sizes, space.total - sum(sizes)])
-        if (units >= space.widest).all():
-            yield units, here.weighted_wait(here.base.with_partitions(units.tolist()))
+        nodes = np.array([*sizes, space.total - sum(sizes)])
+        if (nodes >= space.widest).all():
+            yield nodes, here.weighted_wait(here.base.with_partitions(nodes.tolist()))
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -31,7 +31,7 @@ def test_the_free_optimum_is_the_best_division_of_all(seed):
     found = optimum(here, space, None)
     assert not found.doubts
     assert found.wait == pytest.approx(min(wait for _, wait in every(here, space)))
-    assert here.weighted_wait(here.base.with_partitions(found.units.tolist())) == pytest.approx(found.wait)
+    assert here.weighted_wait(here.base.with_partitions(found.nodes.tolist())) == pytest.approx(found.wait)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -40,8 +40,8 @@ def test_the_constrained_optimum_is_the_best_of_those_allowed(seed):
     space = partition_space(here)
     bounds = lower_bounds(here, space, 0.5, 0.9)
     found = optimum(here, space, bounds)
-    assert allowed(found.units, bounds)
-    able = [wait for units, wait in every(here, space) if allowed(units, bounds)]
+    assert allowed(found.nodes, bounds)
+    able = [wait for nodes, wait in every(here, space) if allowed(nodes, bounds)]
     assert found.wait == pytest.approx(min(able))
 
 
@@ -49,7 +49,7 @@ def test_with_reservations_a_local_search_goes_on_from_the_table():
     here = training(three(), jobs=200)
     found = optimum(here, partition_space(here), None)
     assert found.doubts == "jobs start by advance reservation"
-    tabulated = here.weighted_wait(here.base.with_partitions([*found.tabulated_units.tolist(), 0]))
+    tabulated = here.weighted_wait(here.base.with_partitions([*found.tabulated_nodes.tolist(), 0]))
     assert found.wait <= tabulated
     assert 0 < found.simulations <= 60
 
@@ -68,7 +68,7 @@ def test_a_regret_is_the_distance_to_the_best(make):
     space = partition_space(here)
     bounds = lower_bounds(here, space, 0.3, 0.9)
     tight = optimum(here, space, bounds)
-    at_best = regret(here, space, bounds, tight.units)
+    at_best = regret(here, space, bounds, tight.nodes)
     assert at_best.to_constrained == pytest.approx(0)
     assert at_best.free <= at_best.constrained + 1e-9
     worse = space.widest.copy()
@@ -78,7 +78,7 @@ def test_a_regret_is_the_distance_to_the_best(make):
     if other.proven:
         assert other.free == pytest.approx(min(wait for _, wait in every(here, space)))
         assert other.to_free > 0
-    assert cheap(here, space)
+    assert table_cost(here, space)
 
 
 def test_what_is_better_than_the_best_that_was_found_takes_its_place_if_it_is_allowed(monkeypatch):
@@ -86,13 +86,13 @@ def test_what_is_better_than_the_best_that_was_found_takes_its_place_if_it_is_al
     space = partition_space(here)
     bounds = lower_bounds(here, space, 0.5, 0.9)
     best = optimum(here, space, bounds)
-    outside = next(units for units, _ in every(here, space) if not allowed(units, bounds))
+    outside = next(nodes for nodes, _ in every(here, space) if not allowed(nodes, bounds))
     found = replace(best, wait=1e9, doubts="limits hold jobs")
     monkeypatch.setattr("qconf.strategies.partitioning.regret.optimum", lambda *_: found)
-    assert regret(here, space, bounds, best.units).constrained == pytest.approx(best.wait)
+    assert regret(here, space, bounds, best.nodes).constrained == pytest.approx(best.wait)
     assert regret(here, space, bounds, outside).constrained == 1e9
     monkeypatch.setattr("qconf.strategies.partitioning.regret.optimum", lambda *_: replace(found, doubts=""))
-    assert regret(here, space, bounds, best.units).to_constrained < 0  # a proof that is wrong would be seen
+    assert regret(here, space, bounds, best.nodes).to_constrained < 0  # a proof that is wrong would be seen
 
 
 def test_constraints_that_no_division_keeps_are_not_taken_for_kept():
@@ -102,11 +102,11 @@ def test_constraints_that_no_division_keeps_are_not_taken_for_kept():
     tight, free = optimum(here, space, bounds), optimum(here, space, None)
     assert tight.doubts == "no division keeps the constraints"
     assert tight.wait == free.wait
-    assert not regret(here, space, bounds, free.units).proven
+    assert not regret(here, space, bounds, free.nodes).proven
 
 
 def test_a_regret_in_figures():
-    entry = Regret(120.0, 100.0, 80.0, proven=True).decision()
+    entry = Regret(120.0, 100.0, 80.0, proven=True).step().record()
     assert (entry["above_constrained_percent"], entry["above_free_percent"]) == (20.0, 50.0)
     assert Regret(0.0, 0.0, 0.0, proven=True).to_free == 0
     assert Regret(1.0, 0.0, 0.0, proven=True).to_free == np.inf

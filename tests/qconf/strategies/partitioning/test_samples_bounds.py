@@ -69,9 +69,9 @@ def test_the_tolerance_is_that_of_whole_units():
     matrix, limit = proportional_matrix(share, 0.2, 1 / 100)
     told = []
     for _ in range(300):
-        units = rng.multinomial(100, share)
-        told.append(bounds.proportional(units))
-        assert told[-1] == bool((matrix @ (units / 100) <= limit + 1e-12).all())
+        nodes = rng.multinomial(100, share)
+        told.append(bounds.proportional(nodes))
+        assert told[-1] == bool((matrix @ (nodes / 100) <= limit + 1e-12).all())
     assert 0 < sum(told) < 300
 
 

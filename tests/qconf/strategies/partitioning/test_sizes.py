@@ -3,7 +3,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from qconf.strategies.partitioning.sizes import NotApplicableError, apportion, partition_space, proportional
+from qconf.evaluation.period import NotApplicableError
+from qconf.strategies.partitioning.sizes import apportion, partition_space, proportional
 from tests.qconf.small import LONG, SHORT, WIDE, site, three, training, two
 
 
@@ -54,7 +55,7 @@ def test_the_room_leaves_reserved_queues_out_and_goes_by_the_widest_jobs():
     here = training(base)
     space = partition_space(here)
     assert space.queues.tolist() == [0, 1]
-    assert space.widest.tolist() == here.widest[:2].tolist()
+    assert space.widest.tolist() == here.period.widest[:2].tolist()
     assert space.cores(np.array([20, 44]), 3) == [20, 44, 0]
 
 
@@ -67,16 +68,16 @@ def test_whole_nodes_make_the_unit():
     base = two(cores=64)
     machine = base.machine.model_copy(update={"cores_per_node": 8, "whole_nodes": True})
     space = partition_space(training(base.replace(machine=machine)))
-    assert (space.unit, space.total) == (8, 8)
+    assert (space.node, space.total) == (8, 8)
     assert space.widest.tolist() == [1, 2]
 
 
 def test_proportional_sizes_follow_core_seconds():
     here = training(two())
     space = partition_space(here)
-    units = proportional(here, space)
-    assert units.sum() == 64
-    assert (units >= space.widest).all()
+    nodes = proportional(here, space)
+    assert nodes.sum() == 64
+    assert (nodes >= space.widest).all()
 
 
 @pytest.mark.parametrize(
@@ -84,7 +85,7 @@ def test_proportional_sizes_follow_core_seconds():
     [
         (site({**WIDE, "cores": (1, 64)}, mode="shared"), 10, "every queue starts by advance reservation"),
         (site({**SHORT, "cores": (1, 40)}, {**LONG, "cores": (33, 40)}), 200, "no partitions can hold them"),
-        (two(), 0, "no job to learn from"),
+        (two(), 0, "no job to train on"),
     ],
 )
 def test_what_cannot_be_divided_is_said(base, jobs, said):

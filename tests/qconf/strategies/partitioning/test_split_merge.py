@@ -43,7 +43,7 @@ def test_the_cores_are_divided_by_cpu_hours_and_hold_the_widest_jobs():
     here = training(two(), jobs=500)
     for candidate in candidates(here).values():
         config = candidate.layout.config
-        jobs = here.routed(config)
+        jobs = here.period.routed(config)
         work = np.bincount(jobs.queue, jobs.cores * jobs.effective_runtime)[1:]
         widest = [jobs.cores[jobs.queue == i].max() for i in (1, 2)]
         sizes = [config.queues[1].partition, config.queues[2].partition]
@@ -105,7 +105,7 @@ def test_splitting_by_real_runtime_keeps_the_doors_and_is_told_apart():
     first, second = layout.config.queues[1:]
     assert (first.cores, first.walltime) == (second.cores, second.walltime)
     assert layout.runtimes[1:] == ((0, 18000), (18000, 2**31 - 1))
-    jobs = here.routed(layout.config, layout.runtimes)
+    jobs = here.period.routed(layout.config, layout.runtimes)
     assert jobs.effective_runtime[jobs.queue == 1].max() <= 18000 < jobs.effective_runtime[jobs.queue == 2].min()
     again = candidates(here, 1, layout, "runtime")["runtime"].layout
     assert again.runtimes[1:3] == ((0, 9000), (9000, 18000))
@@ -137,7 +137,7 @@ def test_a_merged_queue_takes_both():
     here = training(base, jobs=300)
     candidate = merged(here, Layout.of(base), (0, 1))
     (queue,) = candidate.layout.config.queues
-    work = here.core_seconds
+    work = here.period.core_seconds
     assert queue.name == "long"
     assert (queue.cores, queue.walltime, queue.partition) == ((1, 16), (0, 36000), 64)
     assert queue.priority == pytest.approx((10 * work[0] + 20 * work[1]) / work.sum(), abs=1e-5)
@@ -198,7 +198,7 @@ def test_every_candidate_routes_all_jobs_and_sums_to_the_machine(seed):
             config = each.layout.config
             assert sum(queue.partition for queue in config.queues) == 64
             assert uncovered(here.base, config) is None
-            jobs = here.routed(config)
+            jobs = here.period.routed(config)
             assert all(
                 config.queues[q].admits(int(c), int(w))
                 for q, c, w in zip(jobs.queue, jobs.cores, jobs.walltime, strict=True)

@@ -1,0 +1,212 @@
+"""What a strategy is: a training set in, a configuration out, with its options, its log and its sentence."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, fields
+from typing import Any, ClassVar, Self, TypeVar
+
+from parsim import Reason, Schedule, System, explain, simulate
+from parsim.verify import Violation, check_schedule
+from qconf.config import SiteConfig
+from qconf.errors import InputError
+from qconf.evaluation.period import Period, Runtimes, TrainingSet
+from qconf.evaluation.score import OBJECTIVES
+
+T = TypeVar("T")
+
+
+def option(
+    default: T,
+    text: str,
+    *,
+    choices: Sequence[object] = (),
+    least: float | None = None,
+    most: float = math.inf,
+    shown: str = "",
+) -> T:
+    """Define an option of a strategy, from which the command line derives its flag.
+
+    Parameters
+    ----------
+    default : any
+        Its type is the option's; None is a whole number or a text that may be left out.
+    text : str
+        Help.
+    choices : sequence, optional
+        What it may be.
+    least, most : float
+        From where to where a number may go.
+    shown : str
+        Default as the help shows it, where it is not the value itself.
+    """
+    metadata = {"help": text, "choices": tuple(choices), "least": least, "most": most, "shown": shown}
+    return field(default=default, metadata=metadata)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """Options of every strategy; those of one are a subclass.
+
+    Attributes
+    ----------
+    seed : int
+    workers : int
+        Threads; no effect on the result.
+    objective : {"mean-wait", "bounded-slowdown", "mixed"}
+        What is to become less: `auto` searches for it and gains are given in it; the paper's strategies know mean
+        wait only.
+    """
+
+    seed: int = option(0, "Seed of all random choices.", least=0, most=2**32 - 1)
+    workers: int = option(1, "Threads; no effect on the result.", least=1)
+    objective: str = option("mean-wait", "What is to become less.", choices=tuple(OBJECTIVES))
+
+    @classmethod
+    def of(cls, settings: Options | Mapping[str, Any]) -> Self:
+        """Pick the options of this class out of `settings`; what is not among them has its default."""
+        found = settings if isinstance(settings, Mapping) else vars(settings)
+        return cls(**{each.name: found[each.name] for each in fields(cls) if each.name in found})
+
+    def check(self, base: SiteConfig) -> None:
+        """Raise InputError if an option makes no sense at this site."""
+        del base
+        for each in fields(self):
+            value, known = getattr(self, each.name), each.metadata["choices"]
+            if known and value not in known:
+                fix = f"choose among {', '.join(str(choice) for choice in known if choice is not None)}"
+                raise InputError(f"no such {each.name.replace('_', ' ')}", field=each.name, value=value, fix=fix)
+            least, most = each.metadata["least"], each.metadata["most"]
+            if value is not None and least is not None and not least <= value <= most:
+                fix = f"give a number from {least:g} to {most:g}" if math.isfinite(most) else f"give {least:g} or more"
+                raise InputError("makes no sense", field=each.name, value=value, fix=fix)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """One step of a strategy's log. A subclass has a title and fields; None is no value.
+
+    Attributes
+    ----------
+    notes : tuple of str
+        What the training set, or an option, is too poor for.
+    """
+
+    title: ClassVar[str]
+    notes: tuple[str, ...] = ()
+
+    def record(self) -> dict[str, Any]:
+        """Return title and values as JSON holds them: {"step": title, ...}."""
+        found = {each.name: getattr(self, each.name) for each in fields(self)}
+        return {"step": self.title} | {
+            name.rstrip("_"): list(value) if isinstance(value, tuple) else value
+            for name, value in found.items()
+            if value is not None and (name != "notes" or value)
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recorded(Step):
+    """A step as an earlier run recorded it."""
+
+    values: Mapping[str, Any]
+
+    def record(self) -> dict[str, Any]:
+        """Return what was recorded."""
+        return dict(self.values)
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """A configuration, and how the strategy came to it.
+
+    Attributes
+    ----------
+    config : SiteConfig
+    steps : tuple of Step
+        In order.
+    summary : str
+        What the result means, one sentence; empty where the configuration speaks for itself.
+    not_exportable : str
+        Why no batch system can be told to do this; empty if one can. Such a proposal is shown, never recommended.
+    system : System or None
+        What is simulated where a configuration cannot express it.
+    runtimes : tuple of (int, int), optional
+        Real runtimes that each queue takes, where a study splits on them.
+    """
+
+    config: SiteConfig
+    steps: tuple[Step, ...] = ()
+    summary: str = ""
+    not_exportable: str = ""
+    system: System | None = None
+    runtimes: Runtimes | None = None
+
+    @property
+    def decisions(self) -> list[dict[str, Any]]:
+        """The steps as JSON holds them."""
+        return [step.record() for step in self.steps]
+
+    def simulate(self, period: Period) -> Schedule:
+        """Simulate all jobs of a period as proposed, from an empty machine."""
+        return simulate(period.routed(self.config, self.runtimes), self.system or self.config.system())
+
+    def verify(self, period: Period, schedule: Schedule) -> list[Violation]:
+        """Check what `simulate` returned by the rules alone."""
+        return check_schedule(period.routed(self.config, self.runtimes), self.system or self.config.system(), schedule)
+
+    def explain(self, period: Period, schedule: Schedule, job: int, names: Sequence[str]) -> tuple[Reason, ...]:
+        """Explain why `job` started when it did in what `simulate` returned; `names` are the jobs' identifiers.
+
+        Raises
+        ------
+        ValueError
+            The schedule of another period, or of another proposal.
+        InputError
+            This proposal is a planning discipline, which has no such explanation.
+        """
+        workload, system = period.routed(self.config, self.runtimes), self.system or self.config.system()
+        return explain(workload, system, schedule, job, names=names)
+
+
+class Strategy(ABC):
+    """A named way from a training set to a configuration.
+
+    A module of `qconf.strategies` registers its strategies in a tuple ``STRATEGIES``.
+
+    Attributes
+    ----------
+    name : str
+    position : int
+        Place in tables: 0 to 9 current and baselines, 10 on the paper's, 30 on those of this project.
+    baseline : bool
+        Nothing is tuned; always among those compared.
+    default, tune_default : bool
+        Compared by `compare` and `backtest`, and by `tune`, unless strategies are named.
+    Options : type
+        Subclass of `Options`.
+    """
+
+    name: str
+    position: int
+    baseline: ClassVar[bool] = False
+    default: ClassVar[bool] = True
+    tune_default: ClassVar[bool] = True
+    Options: ClassVar[type[Options]] = Options
+
+    @abstractmethod
+    def propose(self, training: TrainingSet, options: Any) -> Proposal:  # noqa: ANN401 - an instance of its `Options`
+        """Propose a configuration.
+
+        Raises
+        ------
+        NotApplicableError
+            There is none for this training set.
+        """
+
+
+def defaults(kind: type[Options]) -> dict[str, Any]:
+    """Return the default of every option."""
+    return {each.name: each.default for each in fields(kind) if each.default is not MISSING}
