@@ -16,6 +16,7 @@ from qconf.errors import InputError
 from qconf.history import clean, read
 from qconf.recommend.checkpoint import Checkpoint
 from qconf.report.backtest import mark, sentences
+from qconf.strategies import propose
 from tests.qconf.backtest import walking
 
 LEARNING = ("pp", "dp-nlp", "dqr", "hybrid", "exact")
@@ -31,7 +32,7 @@ def said(found, period):
 
 
 def walked(history, **settings):
-    settings = {"strategies": ("lxf-easy", "pp"), "period": "10d", "options": QUICK} | settings
+    settings = {"strategies": ("lxf-easy", "pp"), "period": "10d", "settings": QUICK} | settings
     return backtest(history, walking.site(), **settings)
 
 
@@ -73,12 +74,19 @@ def test_a_proposal_of_these_depends_on_the_period_before_alone(tmp_path, histor
     assert old == new
 
 
-def test_auto_knows_of_every_period_before(history, monkeypatch):
-    monkeypatch.setattr("qconf.strategies.auto.search.LEAST_SKILL", -np.inf)
+def test_auto_is_given_every_period_before(history, monkeypatch):
+    earlier = []
+
+    def spy(name, training, settings):
+        earlier.extend([len(training.earlier)] * (name == "auto"))
+        return propose(name, training, settings)
+
+    monkeypatch.setattr("qconf.recommend.checkpoint.propose", spy)
     found = walked(history, strategies=("auto",), period="6d", fewest=20)
-    orders = [verdict.decisions[0] for verdict in found.results if verdict.strategy == "auto"]
-    assert len(orders) > 2
-    assert [each.get("months") for each in orders] == [None, *range(2, len(orders) + 1)]
+    assert len(earlier) > 2
+    assert earlier == list(range(len(earlier)))
+    orders = [result.decisions[0] for result in found.results if result.strategy == "auto"]
+    assert ["forecast_skill" in each for each in orders] == [False] + [True] * (len(orders) - 1)
 
 
 def test_static_learns_once_and_pp_each_time(found):
@@ -141,7 +149,7 @@ def test_beside_a_reference_that_never_waits_any_wait_is_twice_as_long():
 
 @pytest.mark.parametrize("objective", ["bounded-slowdown", "mixed"])
 def test_reductions_are_of_the_objective(history, found, objective):
-    other = walked(history, options=replace(QUICK, objective=objective))
+    other = walked(history, settings={**QUICK, "objective": objective})
     assert [v.summary.overall for v in other.results] == [v.summary.overall for v in found.results]
     name, easy = (next(a for a in other.averages if a.strategy == s) for s in ("lxf-easy", "fcfs-easy"))
     table = {(v.period, v.strategy): v.summary for v in found.results}
@@ -174,7 +182,7 @@ def test_planning_disciplines_may_be_named(history):
 
 def test_what_changes_something_fixed_is_marked_and_said(tmp_path, history):
     base = walking.site().replace(fixed=("mode", "queues.wide.priority"))
-    found = backtest(history, base, period="10d", strategies=("current", "pp", "planned-sjf"), options=QUICK)
+    found = backtest(history, base, period="10d", strategies=("current", "pp", "planned-sjf"), settings=QUICK)
     fixed = {v.strategy: v.fixed for v in found.results}
     assert fixed == {
         "current": (),
@@ -191,14 +199,14 @@ def test_what_changes_something_fixed_is_marked_and_said(tmp_path, history):
         "# fcfs-easy, planned-sjf change what is fixed, and may not be recommended: queues.wide.priority",
         "# pp, static change what is fixed, and may not be recommended: mode",
     ]
-    free = backtest(history, walking.site(), period="10d", strategies=("pp",), options=QUICK)
+    free = backtest(history, walking.site(), period="10d", strategies=("pp",), settings=QUICK)
     assert not any("#" in text for text in [*sentences(free), *(mark(free, each) for each in free.averages)])
 
 
 def test_a_strategy_without_an_answer_falls_back_and_says_so(tmp_path):
     crowded = parse(walking.CONFIG.replace("cores: 48", "cores: 20"), "crowded.yaml")  # 8 + 8 + 16 do not fit
     history = walking.history(tmp_path, config=crowded)
-    found = backtest(history, crowded, period="10d", strategies=("pp", "current"), options=QUICK)
+    found = backtest(history, crowded, period="10d", strategies=("pp", "current"), settings=QUICK)
     rows = {(v.period, v.strategy): v for v in found.results}
     for fold in found.folds:
         assert rows[fold.label, "pp"].instead
@@ -225,13 +233,13 @@ def test_periods_with_too_few_jobs_are_left_out_and_said(tmp_path):
 
 def test_finished_proposals_are_not_made_again(history, tmp_path, monkeypatch):
     checkpoint = Checkpoint(tmp_path, {"a": 1}, resume=True)
-    before = walked(history, strategies=LEARNING, store=checkpoint)
+    before = walked(history, strategies=LEARNING, checkpoint=checkpoint)
 
     def refuse(name, *_):
         raise AssertionError(name)
 
-    monkeypatch.setattr("qconf.strategies.propose", refuse)
-    after = walked(history, strategies=LEARNING, store=Checkpoint(tmp_path, {"a": 1}, resume=True))
+    monkeypatch.setattr("qconf.recommend.checkpoint.propose", refuse)
+    after = walked(history, strategies=LEARNING, checkpoint=Checkpoint(tmp_path, {"a": 1}, resume=True))
     assert [said(before, s.label) for s in before.folds] == [said(after, s.label) for s in after.folds]
     assert before.averages == after.averages
 
@@ -240,7 +248,7 @@ def test_refuses_what_cannot_be_done(history):
     with pytest.raises(InputError, match="magic"):
         walked(history, strategies=("magic",))
     with pytest.raises(InputError, match="wait"):
-        walked(history, options=replace(QUICK, objective="wait"))
+        walked(history, settings={**QUICK, "objective": "wait"})
     with pytest.raises(InputError, match="1 of 1 periods"):
         walked(history, period="400d")
     with pytest.raises(InputError, match="fortnight"):
@@ -253,8 +261,8 @@ def test_compare_is_a_walk_of_one_step(tmp_path, history):
         folder.mkdir()
     one = walking.history(folders[0], walking.table(periods=1))
     two = walking.history(folders[1], walking.table(periods=1, first=1))
-    found = compare(one, two, walking.site(), strategies=("pp", "exact"), options=QUICK)
-    whole = backtest(history, walking.site(), period="10d", strategies=("pp", "exact"), options=QUICK)
+    found = compare(one, two, walking.site(), strategies=("pp", "exact"), settings=QUICK)
+    whole = backtest(history, walking.site(), period="10d", strategies=("pp", "exact"), settings=QUICK)
     first = whole.folds[0].label
     assert [v.summary.overall for v in found.results] == [v.summary.overall for v in whole.results if v.period == first]
     assert said(found, "next") == said(whole, first)

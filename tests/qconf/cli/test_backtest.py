@@ -103,7 +103,6 @@ def test_same_bytes_whatever_the_number_of_workers(
 def test_an_interrupted_run_goes_on_and_gives_the_same(
     run: tuple[Path, Result], inputs: list[object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import qconf.strategies
     from qconf.strategies import propose
 
     asked: list[str] = []
@@ -114,7 +113,7 @@ def test_an_interrupted_run_goes_on_and_gives_the_same(
             raise KeyboardInterrupt
         return propose(name, *rest)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(qconf.strategies, "propose", interrupted)
+    monkeypatch.setattr("qconf.recommend.checkpoint.propose", interrupted)
     arguments = [*inputs, *QUICK, "--out", tmp_path / "out"]
     stopped = invoke(*arguments)
     assert (stopped.exit_code, stopped.stderr) == (130, "qconf: interrupted: --resume goes on from what was finished\n")
@@ -131,7 +130,7 @@ def test_an_interrupt_before_anything_is_finished(
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("qconf.strategies.propose", interrupted)
+    monkeypatch.setattr("qconf.recommend.checkpoint.propose", interrupted)
     stopped = invoke(*inputs, *QUICK, "--out", tmp_path / "out")
     assert (stopped.exit_code, stopped.stderr) == (130, "qconf: interrupted: nothing was written\n")
     assert not (tmp_path / "out").exists()
@@ -196,9 +195,9 @@ def test_settings_of_the_searches_reach_them(inputs: list[object], tmp_path: Pat
         "carve": "partitions",
         "samples": 30,
     }
-    for verdict in record["verdicts"]:
-        fits = [step for step in verdict["decisions"] if step["step"] == "surrogate"]
-        if verdict["strategy"] == "dp-nlp":
+    for result in record["results"]:
+        fits = [step for step in result["decisions"] if step["step"] == "surrogate"]
+        if result["strategy"] == "dp-nlp":
             assert [(step["weight"], step["degree"]) for step in fits] == [(1.0, 2), (1.0, 2)]
 
 

@@ -114,7 +114,6 @@ def test_same_bytes_whatever_the_number_of_workers(run: tuple[Path, Result], sma
 
 
 def test_resume_uses_what_was_finished(small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import qconf.strategies
     from qconf.strategies import propose
 
     asked: list[str] = []
@@ -125,7 +124,7 @@ def test_resume_uses_what_was_finished(small: Path, tmp_path: Path, monkeypatch:
             raise KeyboardInterrupt
         return propose(name, *rest)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(qconf.strategies, "propose", interrupted)
+    monkeypatch.setattr("qconf.recommend.checkpoint.propose", interrupted)
     arguments = ["--history", small, "--config", ROOT / "configs/cray-xc40.yaml", "--out", tmp_path / "out", *QUICK]
     stopped = invoke(*arguments)
     assert (stopped.exit_code, stopped.stderr) == (130, "qconf: interrupted: --resume goes on from what was finished\n")
@@ -233,7 +232,7 @@ def test_the_months_before_the_one_tuned_on_are_looked_at(small: Path, tmp_path:
 def test_unknown_names_are_said_before_anything_is_written(small: Path, tmp_path: Path) -> None:
     given = ("--history", small, "--config", ROOT / "configs/cray-xc40.yaml", "--strategy")
     message = refused(tmp_path, *given, "magic")
-    assert "--strategy = 'magic': no such strategy. Choose among current, fcfs-easy" in message
+    assert "strategy = 'magic': no such strategy. Choose among current, fcfs-easy" in message
     assert message.count(" auto,") == 1
     assert "reference = 'huge': no such reference. Choose among" in refused(
         tmp_path, *given, "hybrid", "--reference", "huge"

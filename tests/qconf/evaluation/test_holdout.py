@@ -9,13 +9,13 @@ from qconf.strategies.fcfs_easy import undistinguished
 from tests.qconf.small import DAY, LONG, SHORT, WIDE, period, site, three, training, two
 
 
-def test(jobs=600, base=None):
+def held_out(jobs=600, base=None):
     here = period(base or two(), jobs=jobs, span=9 * DAY)
     return Holdout.of(here, 6 * DAY, 9 * DAY, 2 * DAY)
 
 
 def test_the_warm_up_fills_the_machine_and_is_not_counted():
-    here = test()
+    here = held_out()
     submit = here.period.workload.submit
     assert submit.min() >= 4 * DAY
     assert (here.counted == (submit >= 6 * DAY)).all()
@@ -25,7 +25,7 @@ def test_the_warm_up_fills_the_machine_and_is_not_counted():
 
 
 def test_a_draw_has_judged_days_at_other_places():
-    here = test()
+    here = held_out()
     drawn = here.resampled(np.random.default_rng(7))
     assert (drawn.start, drawn.end, drawn.warmup, drawn.days) == (6 * DAY, 9 * DAY, 2 * DAY, 3)
     submit = drawn.period.workload.submit
@@ -53,7 +53,7 @@ def test_days_that_are_not_whole_are_not_drawn():
 
 
 def summaries():
-    here = test()
+    here = held_out()
     good = here.run(Proposal(here.period.base.with_partitions([16, 48])))
     bad = here.run(Proposal(here.period.base.with_partitions([48, 16])))
     return good, bad
@@ -113,8 +113,8 @@ def test_a_fixed_wait_before_reservations_stays_and_counts_where_it_did():
     free = base.replace(fixed=())
     assert free.with_partitions([40, 24]).reserve_after == 0
     dormant = two(reserve_after=7200)
-    assert propose("shared", period(dormant)).config.reserve_after == 0
-    assert propose("shared", period(free)).config.reserve_after == 7200
+    assert propose("shared", training(dormant)).config.reserve_after == 0
+    assert propose("shared", training(free)).config.reserve_after == 7200
     assert propose("fcfs-easy", period(free)).config.reserve_after == 0
 
 
@@ -222,7 +222,7 @@ def test_a_job_that_stays_in_its_queue_is_not_measured_by_what_another_queue_run
 
 
 def test_queues_of_the_base_are_what_is_summed_up():
-    here = test(base=three())
+    here = held_out(base=three())
     other = undistinguished(here.period.base, "lxf")
     other = other.with_queues([queue.model_copy(update={"name": f"new-{queue.name}"}) for queue in other.queues[::-1]])
     summary = here.run(Proposal(other))
@@ -232,7 +232,7 @@ def test_queues_of_the_base_are_what_is_summed_up():
 
 
 def test_a_month_of_other_queues_is_judged_by_the_base():
-    here = test()
+    here = held_out()
     base = here.period.base
     one = base.with_queues([base.queues[1].model_copy(update={"partition": 64})])
     summary = here.run(Proposal(one))

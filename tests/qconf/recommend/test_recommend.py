@@ -14,6 +14,7 @@ from qconf.history import History
 from qconf.recommend import GuardRails, recommend
 from qconf.recommend.decide import decide
 from qconf.strategies import Proposal, propose
+from qconf.strategies.base import Recorded
 from tests.qconf.report import small
 from tests.qconf.small import DAY, LONG, SHORT, period, site, three, two
 
@@ -90,8 +91,8 @@ def test_three_days_before_what_is_judged_fill_the_machine(monkeypatch):
 
 def test_the_objective_is_that_of_the_options():
     past = history(STARVED, jobs=300)
-    asked = replace(FEW, objective="bounded-slowdown")
-    assert recommend(past, STARVED, strategies=(), options=asked).objective == "bounded-slowdown"
+    other = {**FEW, "objective": "bounded-slowdown"}
+    assert recommend(past, STARVED, strategies=(), settings=other).objective == "bounded-slowdown"
     assert recommend(past, STARVED, strategies=(), settings=FEW).objective == "mean-wait"
 
 
@@ -159,7 +160,7 @@ def test_a_strategy_that_does_not_apply_says_why_and_stops_nobody():
 
 
 class Kept(dict):
-    """A store that only remembers."""
+    """A checkpoint in memory."""
 
     def put(self, key, proposal):
         self[key] = proposal
@@ -167,7 +168,7 @@ class Kept(dict):
 
 def test_what_promises_a_gain_is_judged_at_two_stages():
     kept = Kept()
-    found = recommend(history(STARVED, jobs=600), STARVED, strategies=("pp", "static"), settings=FEW, store=kept)
+    found = recommend(history(STARVED, jobs=600), STARVED, strategies=("pp", "static"), settings=FEW, checkpoint=kept)
     for row in found.rows:
         promising = row.gain is not None and row.gain > 0 and row.name != "current"
         assert (row.bootstrap is not None) == promising == (f"{row.name}-early" in kept)
@@ -182,7 +183,7 @@ def test_each_stage_learns_from_what_came_before_it(monkeypatch):
         asked.append((name, int(learned.workload.submit[0]), int(learned.workload.submit[-1])))
         return propose(name, learned, options)
 
-    monkeypatch.setattr("qconf.strategies.propose", spy)
+    monkeypatch.setattr("qconf.recommend.checkpoint.propose", spy)
     found = recommend(history(STARVED, jobs=600), STARVED, strategies=("pp",), settings=FEW)
     months = [(low, high) for name, low, high in asked if name == "pp"]
     parts = {name: (low, high) for name, (_, low, high) in found.parts.items()}
@@ -195,7 +196,7 @@ def test_each_stage_learns_from_what_came_before_it(monkeypatch):
 def test_long_histories_are_judged_three_times(days, splits):
     kept = Kept()
     found = recommend(
-        history(STARVED, jobs=20 * days, span=days * DAY), STARVED, strategies=("pp",), settings=FEW, store=kept
+        history(STARVED, jobs=20 * days, span=days * DAY), STARVED, strategies=("pp",), settings=FEW, checkpoint=kept
     )
     assert ("pp-first" in kept) == (splits == 3)
     assert {"pp-early", "pp-learned", "pp-whole"} <= set(kept)
@@ -231,7 +232,7 @@ def test_what_fails_at_the_earlier_stage_stays_in_the_table(monkeypatch):
             raise NotApplicableError("no jobs of this kind")
         return propose(name, learned, options)
 
-    monkeypatch.setattr("qconf.strategies.propose", fails)
+    monkeypatch.setattr("qconf.recommend.checkpoint.propose", fails)
     found = recommend(history(STARVED, jobs=600), STARVED, strategies=("pp",), settings=FEW)
     row = next(row for row in found.rows if row.name == "pp")
     assert row.judged is not None
@@ -245,7 +246,7 @@ def test_one_stage_is_enough_where_the_first_third_is_empty():
     late = (jobs["submit"] > jobs["submit"].iloc[-1] / 3) | (jobs.index < 5)
     few = History(jobs=jobs[late], dropped=pd.DataFrame({"reason": []}), changed={}, read=int(late.sum()))
     kept = Kept()
-    found = recommend(few, STARVED, strategies=("pp",), settings=FEW, store=kept)
+    found = recommend(few, STARVED, strategies=("pp",), settings=FEW, checkpoint=kept)
     assert any(row.bootstrap for row in found.rows)
     assert not [key for key in kept if key.endswith("early")]
 
@@ -336,9 +337,9 @@ def test_what_was_judged_is_handed_out_where_what_all_jobs_taught_breaks_a_guard
     def taught(name, learned, options):
         if name != "pp":
             return propose(name, learned, options)
-        return Proposal(worst if len(learned) == 600 else shared, [{"step": len(learned)}])
+        return Proposal(worst if len(learned) == 600 else shared, (Recorded(values={"step": len(learned)}),))
 
-    monkeypatch.setattr("qconf.strategies.propose", taught)
+    monkeypatch.setattr("qconf.recommend.checkpoint.propose", taught)
     base = STARVED.replace(fixed=fixed)
     found = recommend(history(base, jobs=600), base, strategies=("pp",), settings=FEW)
     row = next(row for row in found.rows if row.name == "pp")
@@ -365,7 +366,7 @@ def test_a_limit_that_keeps_jobs_out_stays_and_is_marked_as_fixed_only_while_it_
     def propose_them(name, learned, options):
         return Proposal(taught[name]) if name in taught else propose(name, learned, options)
 
-    monkeypatch.setattr("qconf.strategies.propose", propose_them)
+    monkeypatch.setattr("qconf.recommend.checkpoint.propose", propose_them)
     found = recommend(
         replace(jobs, kept_out={"queues.short.max_run_cores": (7,)}), base, strategies=tuple(taught), settings=FEW
     )
