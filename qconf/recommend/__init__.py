@@ -13,7 +13,7 @@ from qconf.evaluation.guard_rails import GuardRails
 from qconf.evaluation.period import Period, TrainingSet
 from qconf.history import History, binding_limits
 from qconf.recommend.decide import decide
-from qconf.recommend.evaluator import FEWEST, WARMUP, Evaluator, parts_of, splits_of
+from qconf.recommend.evaluator import FEWEST, WARMUP, Evaluator, spans_of, splits_of
 from qconf.recommend.recommendation import Curve, Recommendation, Row
 from qconf.strategies import BASELINES, Options, Store, check
 from qconf.strategies.partitioning.bounds import utilization
@@ -96,7 +96,7 @@ def recommend(
         objective=options.objective,
         rows=rows,
         curves=curves(training),
-        parts=parts_of(period, splits, history.epoch) | _before(earlier),
+        spans=spans_of(period, splits, history.epoch) | _before(earlier),
         settings=settings,
     )
     if not later.enough:
@@ -110,11 +110,11 @@ def recommend(
 
 
 def _before(earlier: Sequence[History]) -> dict[str, tuple[int, int, int]]:
-    """Count the jobs of the months before, as `parts_of` does."""
+    """Count the jobs of the months before, as `spans_of` does."""
     if not earlier:
         return {}
     oldest, latest = earlier[0], earlier[-1]
-    return {"earlier months": (sum(map(len, earlier)), oldest.epoch + oldest.span[0], latest.epoch + latest.span[1])}
+    return {"earlier periods": (sum(map(len, earlier)), oldest.epoch + oldest.span[0], latest.epoch + latest.span[1])}
 
 
 def curves(training: TrainingSet) -> list[Curve]:

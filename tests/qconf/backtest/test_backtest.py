@@ -17,7 +17,7 @@ from qconf.history import clean, read
 from qconf.recommend.checkpoint import Checkpoint
 from qconf.report.backtest import mark, sentences
 from qconf.strategies import Options
-from tests.qconf import walking
+from tests.qconf.backtest import walking
 
 LEARNING = ("pp", "dp-nlp", "dqr", "hybrid", "exact")
 QUICK = Options(samples=20)

@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 
 from qconf.cli import qconf
 from qconf.errors import InputError, QconfError
-from tests.qconf import walking
+from tests.qconf.backtest import walking
 from tests.qconf.report.page import Page
 
 QUICK = ["--samples", "20", "--period", "10d", "--strategies", "current,lxf-easy,pp,dp-nlp,dynp"]

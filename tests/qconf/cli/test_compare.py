@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 
 from qconf.cli import qconf
 from qconf.errors import InputError
-from tests.qconf import walking
+from tests.qconf.backtest import walking
 
 QUICK = ["--samples", "20", "--strategies", "pp,dp-nlp,planned-sjf"]
 
