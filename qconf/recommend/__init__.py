@@ -15,7 +15,7 @@ from qconf.evaluation.period import Period, TrainingSet
 from qconf.history import History, binding_limits
 from qconf.recommend.checkpoint import Checkpoint
 from qconf.recommend.decide import decide
-from qconf.recommend.evaluator import FEWEST, WARMUP, Evaluator, parts_of, splits_of
+from qconf.recommend.evaluator import FEWEST, WARMUP, Evaluator, spans_of, splits_of
 from qconf.recommend.recommendation import Curve, Recommendation, Row
 from qconf.strategies import baselines, check, registry
 from qconf.strategies import settings as all_settings
@@ -102,7 +102,7 @@ def recommend(
         objective=chosen["objective"],
         rows=rows,
         curves=curves(training),
-        parts=parts_of(period, splits, history.epoch) | _before(earlier),
+        spans=spans_of(period, splits, history.epoch) | _before(earlier),
         settings=recorded,
     )
     if not later.enough:
@@ -116,11 +116,11 @@ def recommend(
 
 
 def _before(earlier: Sequence[History]) -> dict[str, tuple[int, int, int]]:
-    """Count the jobs of the months before, as `parts_of` does."""
+    """Count the jobs of the months before, as `spans_of` does."""
     if not earlier:
         return {}
     oldest, latest = earlier[0], earlier[-1]
-    return {"earlier months": (sum(map(len, earlier)), oldest.epoch + oldest.span[0], latest.epoch + latest.span[1])}
+    return {"earlier periods": (sum(map(len, earlier)), oldest.epoch + oldest.span[0], latest.epoch + latest.span[1])}
 
 
 def curves(training: TrainingSet) -> list[Curve]:

@@ -16,7 +16,7 @@ def decide(answer: Recommendation, least_gain: float) -> Recommendation:
     """Choose the best row that may be recommended, and say why in one paragraph."""
     best, evidence = _best(answer, least_gain)
     beaten = _beaten(answer, best)
-    if best is None or evidence is None or best.judged is None or best.config is None:
+    if best is None or evidence is None or best.test is None or best.config is None:
         reason = (
             "On jobs that they had not learned from, no strategy that may be recommended does better than the "
             f"current configuration. {beaten} Keep what you have."
@@ -49,12 +49,12 @@ def decide(answer: Recommendation, least_gain: float) -> Recommendation:
         plain = "It is a plain baseline; no tuned strategy is expected to gain a full percent more."
     if best.tolerated:
         plain += f" Beyond the guard rails there, but not on average over the resampled days: {best.tolerated}."
-    current = answer.rows[0].judged
+    current = answer.rows[0].test
     before = f"{current['mean_wait'] / 3600:.2f}" if current is not None else "unknown"
     fell = "" if answer.objective == "mean-wait" else "; mean wait goes"
     reason = (
         f"On the last third of the history, which it had not learned from, {best.name} lowers {what} by {gained}{fell} "
-        f"from {before} to {best.judged['mean_wait'] / 3600:.2f} h. {span}. {plain} {beaten}"
+        f"from {before} to {best.test['mean_wait'] / 3600:.2f} h. {span}. {plain} {beaten}"
     )
     return replace(answer, verdict="CHANGE", winner=best.name, config=best.config, reason=" ".join(reason.split()))
 

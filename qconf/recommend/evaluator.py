@@ -56,16 +56,16 @@ def splits_of(training: TrainingSet, first: int, last: int) -> dict[str, Split]:
     return found
 
 
-def parts_of(period: Period, splits: Mapping[str, Split], epoch: int) -> dict[str, tuple[int, int, int]]:
-    """Count the jobs of each part that has some, with its first and last submit, Unix seconds."""
-    parts: dict[str, Period | TrainingSet] = {"history": period}
-    for name, when in (("learned", ""), ("early", " before"), ("first", " before that")):
+def spans_of(period: Period, splits: Mapping[str, Split], epoch: int) -> dict[str, tuple[int, int, int]]:
+    """Count the jobs of each training and test period that has some, with its first and last submit, Unix seconds."""
+    spans: dict[str, Period | TrainingSet] = {"history": period}
+    for name, when in (("learned", ""), ("early", "earlier "), ("first", "earliest ")):
         if name in splits:
-            parts |= {f"learned{when}": splits[name].learned, f"judged{when}": splits[name].test.judged}
+            spans |= {f"{when}training": splits[name].learned, f"{when}test": splits[name].test.judged}
     return {
-        name: (len(part), epoch + int(part.workload.submit[0]), epoch + int(part.workload.submit[-1]))
-        for name, part in parts.items()
-        if len(part)
+        name: (len(span), epoch + int(span.workload.submit[0]), epoch + int(span.workload.submit[-1]))
+        for name, span in spans.items()
+        if len(span)
     }
 
 
@@ -149,7 +149,7 @@ class Evaluator:
                 broken.append(f"what it learned from an earlier part alone cannot be judged on the next: {error}")
         broken += worse.values()
         row = replace(
-            row, judged=judged, gain=gained, bootstrap=evidence, tolerated=tolerated, ineligible="; ".join(broken)
+            row, test=judged, gain=gained, bootstrap=evidence, tolerated=tolerated, ineligible="; ".join(broken)
         )
         return row if evidence is None or row.ineligible else self.handed_out(row, judged, learned, final)
 
@@ -174,5 +174,5 @@ class Evaluator:
         worse = [text for what, text in then.items() if what not in kept]
         if not worse:
             return row
-        whole, why = self.whole.run(learned), "; ".join(worse)
-        return replace(row, config=learned.config, whole=whole, decisions=learned.decisions, fallback=why)
+        in_sample, why = self.whole.run(learned), "; ".join(worse)
+        return replace(row, config=learned.config, in_sample=in_sample, decisions=learned.decisions, fallback=why)

@@ -21,10 +21,10 @@ class Row:
     config : SiteConfig or None
         What is handed out if it wins: what it answers when it learns from the whole history, or (`fallback`) what was
         judged; None if it does not apply.
-    judged : Summary or None
-        Metrics on the later part of the history, learned from the earlier one.
-    whole : Summary or None
-        Metrics of `config` on the whole history: learned and judged on the same jobs, so flattering.
+    test : Summary or None
+        Metrics on the test period, trained on the jobs before it.
+    in_sample : Summary or None
+        Metrics of `config` on the whole history: trained and evaluated on the same jobs, so too good.
     gain : float or None
         Of the objective, on the later part, against the current configuration: 0.2 is a fifth less.
     bootstrap : BootstrapResult or None
@@ -44,8 +44,8 @@ class Row:
 
     name: str
     config: SiteConfig | None
-    judged: Summary | None
-    whole: Summary | None
+    test: Summary | None
+    in_sample: Summary | None
     gain: float | None
     bootstrap: BootstrapResult | None = None
     ineligible: str = ""
@@ -83,9 +83,9 @@ class Recommendation:
     rows : list of Row
         ``current`` first, then the baselines, then the others.
     curves : list of Curve
-    parts : dict of str to (int, int, int)
-        Jobs, first and last submit (Unix seconds) of ``history``, ``learned`` and ``judged``, of what else was learned
-        from and judged, and of the ``earlier months``.
+    spans : dict of str to (int, int, int)
+        Jobs, first and last submit (Unix seconds) of ``history``, ``training`` and ``test``, of the ``earlier`` and
+        ``earliest`` training and test periods where there are any, and of the ``earlier periods``.
     settings : dict
         What was asked: seed, guard rails, ...
     """
@@ -98,5 +98,5 @@ class Recommendation:
     objective: str
     rows: list[Row]
     curves: list[Curve]
-    parts: dict[str, tuple[int, int, int]]
+    spans: dict[str, tuple[int, int, int]]
     settings: dict[str, Any]

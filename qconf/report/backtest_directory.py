@@ -126,7 +126,7 @@ def _verdict(verdict: FoldResult) -> dict[str, Any]:
         "instead": verdict.instead,
         "not_exportable": verdict.not_exportable,
         "changes_fixed": verdict.fixed,
-        "judged": summary_record(verdict.summary),
+        "test": summary_record(verdict.summary),
         "config": site_record(verdict.config),
         "decisions": verdict.decisions,
     }

@@ -26,7 +26,7 @@ CUT = 6  #: a bar longer than this many times the current one is cut, its number
 def figures(recommendation: Recommendation) -> dict[str, str]:
     """Draw every figure that the recommendation has the numbers for: name to SVG text."""
     drawn = {}
-    if any(row.judged is not None and math.isfinite(row.judged["mean_wait"]) for row in recommendation.rows):
+    if any(row.test is not None and math.isfinite(row.test["mean_wait"]) for row in recommendation.rows):
         drawn["mean-wait"] = mean_wait_figure(recommendation)
     if recommendation.curves:
         for name, what in (("wait-by-size", "waits"), ("utilization-by-size", "utilizations")):
@@ -38,9 +38,9 @@ def figures(recommendation: Recommendation) -> dict[str, str]:
 def mean_wait_figure(recommendation: Recommendation) -> str:
     """Draw the mean wait of each strategy on the judged part; the current one is a line, baselines are grey."""
     rows = [
-        (row, row.judged["mean_wait"])
+        (row, row.test["mean_wait"])
         for row in recommendation.rows
-        if row.judged is not None and math.isfinite(row.judged["mean_wait"])
+        if row.test is not None and math.isfinite(row.test["mean_wait"])
     ]
     current = next((wait for row, wait in rows if row.name == "current"), None)
     longest = max(wait for _, wait in rows)

@@ -78,13 +78,13 @@ def render(
         fidelity=None if fidelity is None else wording.fidelity_text(fidelity),
         parts=[
             {"name": name, "jobs": jobs, "first": wording.date(low, zone), "last": wording.date(high, zone)}
-            for name, (jobs, low, high) in recommendation.parts.items()
+            for name, (jobs, low, high) in recommendation.spans.items()
         ],
-        earlier="earlier months" in recommendation.parts,
+        earlier="earlier periods" in recommendation.spans,
         zone=zone,
         strategies=[_strategy(recommendation, row) for row in recommendation.rows],
         columns=STRATEGY_COLUMNS,
-        flattering=[row for row in recommendation.rows if row.judged is not None and row.whole is not None],
+        flattering=[row for row in recommendation.rows if row.test is not None and row.in_sample is not None],
         queues=_queues(recommendation),
         queue_columns=QUEUE_COLUMNS,
         sites=pairs(wording.site_facts(recommendation.base), wording.site_facts(recommendation.config)),
@@ -184,7 +184,7 @@ def _strategy(recommendation: Recommendation, row: Row) -> dict[str, Any]:
 
 def _queues(recommendation: Recommendation) -> list[dict[str, Any]]:
     """Pair the winner's numbers of each queue with the current ones."""
-    found = {row.name: row.judged for row in recommendation.rows if row.judged is not None}
+    found = {row.name: row.test for row in recommendation.rows if row.test is not None}
     before, after = found.get("current"), found.get(recommendation.winner)
     names = list(dict.fromkeys([*(before.queues if before else ()), *(after.queues if after else ())]))
     return [

@@ -200,9 +200,9 @@ def _record(recommendation: Recommendation, history: History, labels: Mapping[st
         "seed": settings.get("seed"),
         "settings": settings,
         "history": history_record(history, labels),
-        "parts": {
+        "spans": {
             name: {"jobs": jobs, "first_submit": low, "last_submit": high}
-            for name, (jobs, low, high) in recommendation.parts.items()
+            for name, (jobs, low, high) in recommendation.spans.items()
         },
         "base": site_record(recommendation.base),
         "strategies": [_strategy(row) for row in recommendation.rows],
@@ -240,9 +240,9 @@ def _strategy(row: Row) -> dict[str, Any]:
         "tolerated": row.tolerated,
         "fallback": row.fallback,
         "gain": row.gain,
-        "evidence": None if row.bootstrap is None else _evidence(row.bootstrap),
-        "judged": summary_record(row.judged),
-        "learned_and_judged_on_the_same_jobs": summary_record(row.whole),
+        "bootstrap": None if row.bootstrap is None else _evidence(row.bootstrap),
+        "test": summary_record(row.test),
+        "in_sample": summary_record(row.in_sample),
         "config": None if row.config is None else site_record(row.config),
         "decisions": row.decisions,
     }

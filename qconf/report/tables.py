@@ -37,7 +37,7 @@ def strategies_table(recommendation: Recommendation) -> Table:
     table.add_column("resampled (90 % interval)", justify="right", no_wrap=True)
     for row in recommendation.rows:
         style = "bold" if row.name == recommendation.winner else ("dim" if row.ineligible else "")
-        cells = [] if row.judged is None else [write(row.judged[key]) for _, key, write in COLUMNS]
+        cells = [] if row.test is None else [write(row.test[key]) for _, key, write in COLUMNS]
         cells = cells or ["-"] * len(COLUMNS)
         cells += ["reference", "-"] if row.name == "current" else [gain_text(row.gain), expected_text(row.bootstrap)]
         table.add_row(_mark(recommendation, row), Text(row.name), *cells, style=style)
@@ -103,15 +103,15 @@ def comparison_frame(recommendation: Recommendation) -> pd.DataFrame:
 
 def _comparison(recommendation: Recommendation) -> Iterator[tuple[str, str, str, float]]:
     for row in recommendation.rows:
-        if row.judged is None:
+        if row.test is None:
             continue
         for metric in METRICS:
-            yield row.name, "all", metric, row.judged.overall[metric]
+            yield row.name, "all", metric, row.test.overall[metric]
         if row.gain is not None:
             yield row.name, "all", "gain", row.gain
         if row.bootstrap is not None:
             for metric in ("expected", "low", "high"):
                 yield row.name, "all", f"resampled_gain_{metric}", getattr(row.bootstrap, metric)
-        for queue, values in row.judged.queues.items():
+        for queue, values in row.test.queues.items():
             for metric in METRICS:
                 yield row.name, queue_label(queue), metric, values[metric]

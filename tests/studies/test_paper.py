@@ -17,7 +17,7 @@ from studies.paper import cuts, monthly, page, pieces, plan
 from studies.paper.__main__ import command
 from studies.paper.pieces import ROOT, Outcome, Piece, run
 from studies.paper.plan import Claim
-from tests.qconf import walking
+from tests.qconf.backtest import walking
 
 SMALL = Piece("small", "log.csv", "kth-sp2.yaml", None, ("lxf-easy", "pp"), Options(samples=20), "Small")
 

@@ -221,7 +221,7 @@ def test_the_months_before_the_one_tuned_on_are_looked_at(small: Path, tmp_path:
     assert result.exit_code == 0
     assert f"{len(before)} jobs of the months before, from 2016-01 on, are there for auto" in result.output
     record = json.loads((out / "run.json").read_text())
-    told = record["parts"]["earlier months"]
+    told = record["spans"]["earlier periods"]
     assert (told["jobs"], told["last_submit"]) == (len(before), int(before["submit"].max()))
     (auto,) = (each for each in record["strategies"] if each["name"] == "auto-guarded")
     assert {"months", "forecast_skill"} <= set(auto["decisions"][0])

@@ -126,7 +126,7 @@ def test_keep_where_the_history_is_too_short(jobs):
     found = answer(STARVED, jobs=jobs)
     assert found.verdict == "KEEP"
     assert "too short" in found.reason
-    assert all(row.judged is None for row in found.rows)
+    assert all(row.test is None for row in found.rows)
 
 
 def test_keep_where_all_that_is_better_breaks_a_guard():
@@ -186,10 +186,10 @@ def test_each_stage_learns_from_what_came_before_it(monkeypatch):
     monkeypatch.setattr("qconf.recommend.checkpoint.propose", spy)
     found = recommend(history(STARVED, jobs=600), STARVED, strategies=("pp",), settings=FEW)
     months = [(low, high) for name, low, high in asked if name == "pp"]
-    parts = {name: (low, high) for name, (_, low, high) in found.parts.items()}
-    assert months == [parts["history"], parts["learned"], parts["learned before"]]  # each but once
-    assert parts["learned before"][1] < parts["judged before"][0] <= parts["judged before"][1] <= parts["learned"][1]
-    assert parts["learned"][1] < parts["judged"][0]
+    spans = {name: (low, high) for name, (_, low, high) in found.spans.items()}
+    assert months == [spans["history"], spans["training"], spans["earlier training"]]  # each but once
+    assert spans["earlier training"][1] < spans["earlier test"][0] <= spans["earlier test"][1] <= spans["training"][1]
+    assert spans["training"][1] < spans["test"][0]
 
 
 @pytest.mark.parametrize(("days", "splits"), [(59, 2), (61, 3)])
@@ -200,15 +200,15 @@ def test_long_histories_are_judged_three_times(days, splits):
     )
     assert ("pp-first" in kept) == (splits == 3)
     assert {"pp-early", "pp-learned", "pp-whole"} <= set(kept)
-    learned = [part for part in found.parts if part.startswith("learned")]
-    assert learned == ["learned", "learned before", "learned before that"][:splits]
-    for part in learned:
-        _, low, high = found.parts[part]
-        _, after, last = found.parts[part.replace("learned", "judged")]
+    training = [name for name in found.spans if name.endswith("training")]
+    assert training == ["training", "earlier training", "earliest training"][:splits]
+    for part in training:
+        _, low, high = found.spans[part]
+        _, after, last = found.spans[part.replace("training", "test")]
         assert low < high < after < last
     if splits == 3:
-        assert found.parts["judged before that"][2] < found.parts["judged before"][1]
-        assert found.parts["learned before that"][2] < days * DAY / 6
+        assert found.spans["earliest test"][2] < found.spans["earlier test"][1]
+        assert found.spans["earliest training"][2] < days * DAY / 6
 
 
 def test_months_before_reach_auto_and_are_told():
@@ -219,10 +219,10 @@ def test_months_before_reach_auto_and_are_told():
     found = recommend(last, base, earlier=earlier, strategies=("auto",), settings=FEW)
     row = next(row for row in found.rows if row.name == "auto")
     assert {"months", "forecast_skill"} <= set(row.decisions[0])
-    assert found.parts["earlier months"] == (sum(map(len, earlier)), earlier[0].span[0], earlier[1].span[1])
-    assert earlier[1].span[1] < 59 * DAY <= found.parts["history"][1]
+    assert found.spans["earlier periods"] == (sum(map(len, earlier)), earlier[0].span[0], earlier[1].span[1])
+    assert earlier[1].span[1] < 59 * DAY <= found.spans["history"][1]
     alone = recommend(last, base, strategies=("auto",), settings=FEW)
-    assert "earlier months" not in alone.parts
+    assert "earlier periods" not in alone.spans
     assert "months" not in next(row for row in alone.rows if row.name == "auto").decisions[0]
 
 
@@ -235,7 +235,7 @@ def test_what_fails_at_the_earlier_stage_stays_in_the_table(monkeypatch):
     monkeypatch.setattr("qconf.recommend.checkpoint.propose", fails)
     found = recommend(history(STARVED, jobs=600), STARVED, strategies=("pp",), settings=FEW)
     row = next(row for row in found.rows if row.name == "pp")
-    assert row.judged is not None
+    assert row.test is not None
     assert row.bootstrap is None
     assert "from an earlier part alone cannot be judged on the next: no jobs of this kind" in row.ineligible
     assert found.winner != "pp"
@@ -350,7 +350,7 @@ def test_what_was_judged_is_handed_out_where_what_all_jobs_taught_breaks_a_guard
     assert row.config == shared
     assert row.decisions[0]["step"] < 600
     assert row.fallback.startswith("utilization falls from")
-    assert row.whole["mean_wait"] < found.rows[0].whole["mean_wait"]
+    assert row.in_sample["mean_wait"] < found.rows[0].in_sample["mean_wait"]
     alone = decide(replace(found, rows=[found.rows[0], row]), 0.02)
     assert (alone.verdict, alone.config) == ("CHANGE", shared)
     assert f"learned from the whole history, it would break a guard rail ({row.fallback})." in alone.reason
@@ -380,9 +380,9 @@ def test_a_limit_that_keeps_jobs_out_stays_and_is_marked_as_fixed_only_while_it_
 
 def test_it_is_judged_on_jobs_that_it_has_not_learned_from():
     found = answer(STARVED, jobs=600)
-    (_, _, learned), (jobs, judged, last) = found.parts["learned"], found.parts["judged"]
-    assert learned < judged < last
-    assert jobs + found.parts["learned"][0] == found.parts["history"][0] == 600
+    (_, _, trained), (jobs, tested, last) = found.spans["training"], found.spans["test"]
+    assert trained < tested < last
+    assert jobs + found.spans["training"][0] == found.spans["history"][0] == 600
 
 
 @pytest.mark.parametrize("make", [two, three])

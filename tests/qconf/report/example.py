@@ -9,7 +9,7 @@ import numpy as np
 from parsim import metrics, simulate
 from parsim.system import System
 from qconf.config import load
-from qconf.evaluation.period import Month
+from qconf.evaluation.period import Period
 from qconf.history import clean, read
 from qconf.recommend import Curve, Recommendation, Row
 from qconf.strategies.fcfs_easy import undistinguished
@@ -30,7 +30,7 @@ def history():
 @lru_cache(maxsize=2)
 def recommendation(verdict="CHANGE"):
     past, base = history(), load(SITE)
-    month = Month(past.workload(base), base)
+    month = Period(past.workload(base), base)
     first, last = past.span
     middle = first + 2 * (last - first) // 3
     late = month.between(middle, last + 1)
@@ -46,15 +46,17 @@ def recommendation(verdict="CHANGE"):
     }
     rows, reference = [], None
     for name, config in configs.items():
-        judged, whole = (metrics.summary(m.routed(config), m.simulate(config), config.system()) for m in (late, month))
-        reference = reference or judged
-        gain = 1 - judged["mean_wait"] / reference["mean_wait"]
+        test, in_sample = (
+            metrics.summary(m.routed(config), m.simulate(config), config.system()) for m in (late, month)
+        )
+        reference = reference or test
+        gain = 1 - test["mean_wait"] / reference["mean_wait"]
         rows.append(
             Row(
                 name=name,
                 config=config,
-                judged=judged,
-                whole=whole,
+                test=test,
+                in_sample=in_sample,
                 gain=None if name == "current" else gain,
                 bootstrap=small.bootstrap(gain, gain - 0.07, gain + 0.06) if gain > 0 else None,
                 ineligible=BARRED if config.mode == "partitioned" else "",
@@ -64,8 +66,8 @@ def recommendation(verdict="CHANGE"):
         )
     rows.append(Row("dqr", None, None, None, None, ineligible="no queue can be split: every one has a single size"))
     winner = "auto" if verdict == "CHANGE" else "current"
-    moments = {"history": (month, first, last), "learned": (month.between(first, middle), first, middle - 1)}
-    moments["judged"] = (late, middle, last)
+    moments = {"history": (month, first, last), "training": (month.between(first, middle), first, middle - 1)}
+    moments["test"] = (late, middle, last)
     return Recommendation(
         verdict=verdict,
         reason=REASONS[verdict],
@@ -75,7 +77,7 @@ def recommendation(verdict="CHANGE"):
         objective="mean-wait",
         rows=rows,
         curves=list(_curves(month)),
-        parts={name: (len(m), past.epoch + low, past.epoch + high) for name, (m, low, high) in moments.items()},
+        spans={name: (len(m), past.epoch + low, past.epoch + high) for name, (m, low, high) in moments.items()},
         settings={
             "seed": 0,
             "workers": 2,

@@ -45,7 +45,7 @@ def summary(names, wait):
     return Summary(row(1.0, 900.0), {names[0]: row(0.5, 800.0), names[1]: row(4.0, 100.0)})
 
 
-def evidence(expected, low, high):
+def bootstrap(expected, low, high):
     guarded = GuardValues({}, 0.0, 0.0)
     return BootstrapResult(expected, low, high, -0.1, guarded, guarded)
 
@@ -62,11 +62,11 @@ def recommendation(verdict="CHANGE", names=("short", "long"), machine="toy", tex
     carving = [{"step": "carve", "pool": 32, "kept": True, "wait": math.inf}, {"step": "tau", "value": 2.5}]
     rows = [
         _row("current", base, (5400, 5000), None),
-        _row("lxf-easy", base.replace(order="lxf"), (5000, 4000), 0.074, bootstrap=evidence(0.08, -0.02, 0.17),
+        _row("lxf-easy", base.replace(order="lxf"), (5000, 4000), 0.074, bootstrap=bootstrap(0.08, -0.02, 0.17),
              fallback=f"{text}: utilization falls from 80.0 to 70.0 %"),
         _row("pp", base.with_partitions((32, 96)), (90000, 80000), -15.7, ineligible=ineligible,
              decisions=[{"step": text, "units": [32, 96], "note": "", "notes": [f"{text} and poor"]}]),
-        _row("hybrid", hybrid(base), (3600, 1800), 1 / 3, bootstrap=evidence(0.31, 0.21, 0.41),
+        _row("hybrid", hybrid(base), (3600, 1800), 1 / 3, bootstrap=bootstrap(0.31, 0.21, 0.41),
              decisions=carving, seconds=1.5),
         Row("exact", None, None, None, None, ineligible="a queue has no job"),
     ]  # fmt: skip
@@ -83,10 +83,10 @@ def recommendation(verdict="CHANGE", names=("short", "long"), machine="toy", tex
             Curve(names[0], [16, 32, 64, 128], [7200.0, 600.0, 0.0, 0.0], [0.8, 0.4, 0.2, 0.1]),
             Curve(names[1], [32, 64, 128], [900000.0, 80000.0, math.nan], [0.9, 0.8, math.nan]),
         ],
-        parts={
+        spans={
             "history": (2700, FEBRUARY, FEBRUARY + 28 * DAY),
-            "learned": (1800, FEBRUARY, FEBRUARY + 18 * DAY),
-            "judged": (900, FEBRUARY + 19 * DAY, FEBRUARY + 28 * DAY),
+            "training": (1800, FEBRUARY, FEBRUARY + 18 * DAY),
+            "test": (900, FEBRUARY + 19 * DAY, FEBRUARY + 28 * DAY),
         },
         settings={"seed": 0, "workers": 2, "warmup_seconds": 3 * DAY, "guards": {"factor": 1.5}, "note": text},
     )

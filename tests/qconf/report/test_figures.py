@@ -57,7 +57,7 @@ def test_without_numbers_there_is_no_figure():
     from dataclasses import replace
 
     found = small.recommendation()
-    empty = replace(found, rows=[replace(row, judged=None) for row in found.rows], curves=[])
+    empty = replace(found, rows=[replace(row, test=None) for row in found.rows], curves=[])
     assert figures(empty) == {}
 
 

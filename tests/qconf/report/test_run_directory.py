@@ -82,7 +82,7 @@ def test_run_json(tmp_path, past):
     strategies = {row["name"]: row for row in record["strategies"]}
     assert strategies["hybrid"]["decisions"][0] == {"step": "carve", "pool": 32, "kept": True, "wait": None}
     assert strategies["pp"]["ineligible"]
-    assert strategies["exact"]["judged"] is None
+    assert strategies["exact"]["test"] is None
     assert "workers" not in record["settings"]
     for name, digest in record["files"].items():
         assert hashlib.sha256((tmp_path / "run" / name).read_bytes()).hexdigest() == digest
