@@ -85,7 +85,6 @@ def command(
     before it have in common. Without --history the sample that ships with the project is used. Without --config,
     the queues found in the history are taken as one machine under EASY backfilling.
     """
-    from functools import partial
     from time import perf_counter
 
     from qconf.evaluation.guard_rails import GuardRails
@@ -136,7 +135,7 @@ def command(
             settings=settings,
             guards=GuardRails(factor=guard),
             least_gain=least_gain / 100,
-            refused=partial(refusal, current=server, nodes=listed),
+            check=lambda config: [why] if (why := refusal(config, current=server, nodes=listed)) else [],
             checkpoint=checkpoint,
             progress=progress.step,
         )

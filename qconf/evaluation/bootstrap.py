@@ -1,7 +1,8 @@
-"""Whether a gain is more than chance: the judged days are drawn anew, in any number and order, and simulated again.
+"""Day-block bootstrap: whether a gain is more than chance.
 
 The waits of neighbouring days belong together, since a backlog lasts: an interval from resampled waits would be too
-narrow. So it is the submissions that are resampled, by day: every draw is a month that could have been.
+narrow. So it is the submissions that are resampled, by day, and simulated again: every resample is a period that could
+have been.
 """
 
 from __future__ import annotations
@@ -20,59 +21,58 @@ from qconf.evaluation.score import gain, log_ratios, weights
 from qconf.parallel import parallel_map
 
 RESAMPLES = 100
-FEWEST_DAYS = 3  # to draw from
 BOUNDS = (5.0, 95.0)  # per cent: what is called a 90 % interval
-RATED = 1.5  # deviations of the draws by which the rating must be better: in 93 of 100, were they normal
+DEVIATIONS = 1.5  # of the resamples, by which the score must be better: in 93 of 100, were they normal
 
 #: Mean wait, mean bounded slowdown, longest wait, use of the machine, then the 95 % wait of each of the base's queues.
 _Numbers = NDArray[np.float64]
 
 
 class NoDaysError(NotApplicableError):
-    """There is nothing to draw anew."""
+    """There is no day to resample."""
 
 
 @dataclass(frozen=True)
 class BootstrapResult:
-    """What the draws say of a proposal against the current configuration.
+    """A proposal against the current configuration, over the resamples.
 
     Attributes
     ----------
     expected, low, high : float
-        Gain of the objective, 0.2 is a fifth less: median and 90 % interval of the draws.
-    rating_high : float
-        Mean of the rating (`qconf.evaluation.score`) and `RATED` deviations: below 0 it is better beyond chance, tails
-        included. Not a percentile, which of a hundred draws is itself left to chance.
+        Gain of the objective, 0.2 is a fifth less: median and 90 % interval of the resamples.
+    score_high : float
+        Mean of the log score (`qconf.evaluation.score`) and `DEVIATIONS` deviations: below 0 it is better beyond
+        chance, tails included. Not a percentile, which of a hundred resamples is itself left to chance.
     before, after : GuardValues
-        Means over the draws.
+        Means over the resamples.
     """
 
     expected: float
     low: float
     high: float
-    rating_high: float
+    score_high: float
     before: GuardValues
     after: GuardValues
 
     @property
     def certain(self) -> bool:
-        """Whether neither the gain nor the rating may be chance."""
-        return self.low > 0 and self.rating_high < 0
+        """Whether neither the gain nor the score may be chance."""
+        return self.low > 0 and self.score_high < 0
 
 
 class Bootstrap:
-    """The same draws for everything that is proposed.
+    """The same resamples for everything that is proposed.
 
     Parameters
     ----------
     tests : sequence of Holdout
-        One for each holdout, each with `FEWEST_DAYS` at least.
+        Each with `FEWEST_DAYS` at least.
     base : Simulated
 
     Raises
     ------
     NoDaysError
-        There are no jobs to draw.
+        There are no jobs to resample.
     """
 
     def __init__(self, tests: Sequence[Holdout], base: Simulated, objective: str, seed: int, workers: int) -> None:
@@ -81,27 +81,27 @@ class Bootstrap:
         self.objective, self.workers = objective, workers
         self.before = self._measure([base] * len(tests))
         if np.isnan(self.before[:, 0]).all():
-            raise NoDaysError("no job was submitted on the whole days that are judged")
+            raise NoDaysError("no job was submitted on the whole days of the test periods")
 
     def _measure(self, subjects: Sequence[Simulated]) -> _Numbers:
-        """Numbers of every draw, the mean over its holdouts by their days; one subject for each. Shape (draws, 4 + Q)."""
+        """Numbers of every resample, the mean over its holdouts by their days; shape (resamples, 4 + Q)."""
         holdouts = [*enumerate(zip(self.tests, subjects, strict=True))]
-        # Every draw is made again when it is needed: all of a year's would fill the memory.
-        tasks = [(test, (self.seed, draw, i), subject) for draw in range(RESAMPLES) for i, (test, subject) in holdouts]
+        # Every resample is made again when it is needed: all of a year's would fill the memory.
+        tasks = [(test, (self.seed, k, i), subject) for k in range(RESAMPLES) for i, (test, subject) in holdouts]
         found = np.array(parallel_map(self.workers, _numbers, tasks))
         return _mean(found.reshape(RESAMPLES, len(holdouts), -1), axis=1, weights=[t.end - t.start for t in self.tests])
 
-    def weigh(self, subjects: Sequence[Simulated]) -> BootstrapResult:
-        """Tell what the draws say of a strategy that proposes `subjects`, one for each holdout."""
+    def compare(self, subjects: Sequence[Simulated]) -> BootstrapResult:
+        """Compare a strategy that proposes `subjects`, one for each holdout, with the current configuration."""
         after = self._measure(subjects)
         gains = gain(after[:, :2], self.before[:, :2], self.objective)
-        ratings = log_ratios(after[:, :3], self.before[:, :3]) @ weights(self.objective)
+        scores = log_ratios(after[:, :3], self.before[:, :3]) @ weights(self.objective)
         low, high = np.nanpercentile(gains, BOUNDS)
         return BootstrapResult(
             expected=float(np.nanmedian(gains)),
             low=float(low),
             high=float(high),
-            rating_high=float(np.nanmean(ratings) + RATED * np.nanstd(ratings, ddof=1)),
+            score_high=float(np.nanmean(scores) + DEVIATIONS * np.nanstd(scores, ddof=1)),
             before=self._guarded(self.before),
             after=self._guarded(after),
         )
@@ -118,8 +118,8 @@ def _mean(values: _Numbers, axis: int, weights: Sequence[int] | None = None) -> 
 
 
 def _numbers(whole: Holdout, seed: tuple[int, int, int], subject: Simulated) -> _Numbers:
-    """Make a draw and simulate it; NaN for the waits of no job."""
-    test = whole.resampled(np.random.default_rng(seed))
+    """Resample and simulate; NaN for the waits of no job."""
+    test = whole.resample(np.random.default_rng(seed))
     schedule = subject.simulate(test.period)
     wait = schedule.wait[test.counted].astype(np.float64)
     base = test.period.base

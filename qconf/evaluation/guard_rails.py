@@ -12,7 +12,7 @@ FEW = 20  # jobs, below which the 95th percentile of their waits is as good as t
 
 @dataclass(frozen=True)
 class GuardValues:
-    """What the guard rails look at.
+    """What the guard rails compare.
 
     Attributes
     ----------
@@ -20,7 +20,7 @@ class GuardValues:
         95th percentile of the waits in each queue of the base, seconds; NaN without jobs.
     longest : float
         Longest wait, seconds.
-    used : float
+    utilization : float
         Share of the machine in use from first to last submit.
     jobs : dict of str to int
         Jobs of each queue, where they were counted.
@@ -28,7 +28,7 @@ class GuardValues:
 
     p95: dict[str, float]
     longest: float
-    used: float
+    utilization: float
     jobs: dict[str, int] = field(default_factory=dict)
 
     @classmethod
@@ -50,8 +50,8 @@ class GuardRails:
     grace : int
         Seconds that they may grow in any case: a wait of a minute that becomes three is no harm.
     utilization : float
-        Most by which the share of the machine in use may fall in 30 days, and so much work in fewer: what is put off at
-        their end, long jobs after short ones, does not grow with the days.
+        Most by which the share of the machine in use may fall in 30 days, and so much work in fewer: what is postponed
+        at their end, long jobs after short ones, does not grow with the days.
     """
 
     factor: float = 1.5
@@ -59,7 +59,7 @@ class GuardRails:
     utilization: float = 0.005
 
     def broken(self, before: GuardValues, after: GuardValues, days: float) -> dict[str, str]:
-        """Return what becomes worse than it may in so many judged days, and how, for a person to read."""
+        """Return what becomes worse than it may in so many test days, and how, for a person to read."""
         waits = {
             f"95 % wait of queue {name}": (before.p95[name], after.p95[name], _few(before.jobs.get(name)))
             for name in before.p95
@@ -70,13 +70,13 @@ class GuardRails:
             for what, (then, now, few) in waits.items()
             if now > max(self.factor * then, then + self.grace)
         }
-        if before.used - after.used > self.utilization * max(MONTH / days, 1.0):
-            found["utilization"] = f"utilization falls from {100 * before.used:.1f} to {100 * after.used:.1f} %"
+        if before.utilization - after.utilization > self.utilization * max(MONTH / days, 1.0):
+            found["utilization"] = f"utilization falls from {100 * before.utilization:.1f} to {100 * after.utilization:.1f} %"
         return found
 
 
 def _few(jobs: int | None) -> str:
-    """Say of how few jobs a percentile is the longest wait."""
+    """Return how few jobs a percentile comes from, where it is as good as the longest wait."""
     if jobs is None or jobs >= FEW:
         return ""
     return f" ({jobs} job{'s' * (jobs != 1)})"

@@ -1,7 +1,12 @@
-"""The part of a history that is held out, and what a configuration gives on it."""
+"""Holdout: strategies are trained on the earlier part of a history and evaluated on the later one.
+
+What does better there must do so beyond chance: it is also trained on the first third alone and evaluated on the
+second, in a long history on the first sixth too and evaluated on the next.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -12,13 +17,19 @@ from numpy.typing import NDArray
 
 from parsim import Schedule, Workload, metrics
 from parsim.metrics import Summary
-from qconf.evaluation.period import Period
+from qconf.evaluation.period import Period, TrainingSet
 
 DAY = 86400
+WARMUP = 3 * DAY
+FEWEST_JOBS = 20  # in either part, below which nothing can be concluded
+FEWEST_DAYS = 3  # to resample from
+#: Shares of a history's time: trained up to the first, evaluated from there to the second. Tables show the last.
+SPLITS = {"first": (1 / 6, 1 / 3), "early": (1 / 3, 2 / 3), "last": (2 / 3, 1.0)}
+LONG = 60 * DAY  # seconds from first to last submission, from which a sixth of them is enough to train on
 
 
 class Simulated(Protocol):
-    """Whatever can say when the jobs of a month would have started, such as a proposal of a strategy."""
+    """Whatever gives a schedule for the jobs of a period, such as a proposal of a strategy."""
 
     def simulate(self, period: Period) -> Schedule:
         """Simulate all jobs, from an empty machine."""
@@ -26,14 +37,14 @@ class Simulated(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Holdout:
-    """Jobs to be judged on, and jobs from before that fill the machine and are not counted.
+    """A test period, and the warm-up before it that fills the machine and is not counted.
 
     Attributes
     ----------
     period : Period
         Both, ascending by submit.
     start, end : int
-        Those submitted in ``[start, end)`` are counted.
+        Jobs submitted in ``[start, end)`` are counted.
     warmup : int
         Seconds before `start` from which there are jobs.
     """
@@ -45,26 +56,26 @@ class Holdout:
 
     @classmethod
     def of(cls, period: Period, start: int, end: int, warmup: int = 0) -> Holdout:
-        """Judge the jobs submitted in ``[start, end)`` after `warmup` seconds of earlier ones."""
+        """Hold out the jobs submitted in ``[start, end)`` after `warmup` seconds of earlier ones."""
         return cls(period.between(start - warmup, end), start, end, warmup)
 
     @cached_property
     def counted(self) -> NDArray[np.bool_]:
-        """Which jobs are judged, shape (n,)."""
+        """Which jobs are counted, shape (n,)."""
         return self.period.workload.submit >= self.start
 
     @property
-    def judged(self) -> Period:
+    def jobs(self) -> Period:
         """The jobs that are counted."""
         return self.period.between(self.start, self.end)
 
     @property
     def days(self) -> int:
-        """Whole days that are judged."""
+        """Whole days of the test period."""
         return (self.end - self.start) // DAY
 
-    def run(self, subject: Simulated) -> Summary:
-        """Simulate what is proposed; the summary counts the judged jobs, by the base configuration's queues."""
+    def evaluate(self, subject: Simulated) -> Summary:
+        """Simulate what is proposed; the summary counts the test period, by the base configuration's queues."""
         schedule = subject.simulate(self.period)
         return metrics.summary(self.period.workload, schedule, self.period.base.system(), counted=self.counted)
 
@@ -73,8 +84,8 @@ class Holdout:
         begins = np.searchsorted(self.period.workload.submit, self.start + DAY * np.arange(self.days + 1))
         return [np.arange(*each) for each in pairwise(begins)]
 
-    def resampled(self, rng: np.random.Generator) -> Holdout:
-        """Return as many days of submissions, those of the warm-up too, each drawn from the judged whole days."""
+    def resample(self, rng: np.random.Generator) -> Holdout:
+        """Return as many days of submissions, those of the warm-up too, each drawn from the whole test days."""
         warm = self.warmup // DAY
         drawn = rng.integers(0, self.days, warm + self.days)
         rows = [self._by_day[day] for day in drawn]
@@ -84,3 +95,39 @@ class Holdout:
         shuffled = Workload(submit, jobs.cores, jobs.runtime, jobs.walltime, queue=jobs.queue, user=jobs.user)
         whole = self.start + self.days * DAY
         return Holdout(Period(shuffled, self.period.base, self.period.binding), self.start, whole, warm * DAY)
+
+
+@dataclass(frozen=True)
+class Split:
+    """Jobs to train on, and later ones held out."""
+
+    training: TrainingSet
+    test: Holdout
+
+    @property
+    def enough(self) -> bool:
+        """Whether anything can be concluded."""
+        return min(len(self.training), len(self.test.jobs)) >= FEWEST_JOBS and self.test.days >= FEWEST_DAYS
+
+
+def splits_of(training: TrainingSet, first: int, last: int) -> dict[str, Split]:
+    """Divide a history from its first to its last submission into training sets and test periods."""
+    found = {}
+    for name, (train_to, test_to) in SPLITS.items():
+        if name != "first" or last - first >= LONG:
+            cut, end = (first + round((last + 1 - first) * share) for share in (train_to, test_to))
+            found[name] = Split(training.between(first, cut), Holdout.of(training.period, cut, end, WARMUP))
+    return found
+
+
+def spans_of(period: Period, splits: Mapping[str, Split], epoch: int) -> dict[str, tuple[int, int, int]]:
+    """Count the jobs of each part that has some, with its first and last submit, Unix seconds."""
+    parts: dict[str, Period | TrainingSet] = {"history": period}
+    for name, when in (("last", ""), ("early", "earlier "), ("first", "earliest ")):
+        if name in splits:
+            parts |= {f"{when}training": splits[name].training, f"{when}test": splits[name].test.jobs}
+    return {
+        name: (len(part), epoch + int(part.workload.submit[0]), epoch + int(part.workload.submit[-1]))
+        for name, part in parts.items()
+        if len(part)
+    }

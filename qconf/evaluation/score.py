@@ -1,7 +1,7 @@
-"""What `auto` rates a schedule by: the logarithms of mean wait, mean bounded slowdown and longest wait, weighed.
+"""The log score of a schedule: the logarithms of mean wait, mean bounded slowdown and longest wait, weighted.
 
 A tenth less of one is worth the same whatever the others are, so which of two schedules is better does not depend on
-what they are compared with; and what one month gains in mean wait by letting a few wait for days is no gain.
+what they are compared with; and what a period gains in mean wait by letting a few jobs wait for days is no gain.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 #: What mean wait and mean bounded slowdown count in an objective.
 OBJECTIVES = {"mean-wait": (1.0, 0.0), "bounded-slowdown": (0.0, 1.0), "mixed": (0.5, 0.5)}
-#: What a person reads.
-SAID = {"mean-wait": "mean wait", "bounded-slowdown": "mean bounded slowdown", "mixed": "the mix of wait and slowdown"}
-#: Weights of the logarithms of mean wait and of bounded slowdown: each steadies the other.
+#: As a person reads them.
+OBJECTIVE_TEXTS = {"mean-wait": "mean wait", "bounded-slowdown": "mean bounded slowdown", "mixed": "the mix of wait and slowdown"}
+#: Weights of the logarithms of mean wait and of bounded slowdown: each stabilises the other.
 WEIGHTS = {"mean-wait": (1.0, 0.4), "bounded-slowdown": (0.3, 2.0), "mixed": (1.0, 1.0)}
 LONGEST = 0.35  # of the logarithm of the longest wait
 GRACE = 3600.0  # seconds that the longest waits may grow in any case

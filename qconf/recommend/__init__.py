@@ -9,15 +9,16 @@ from typing import Any
 import numpy as np
 
 from qconf.config import SiteConfig
-from qconf.evaluation.bootstrap import FEWEST_DAYS
 from qconf.evaluation.guard_rails import GuardRails
+from qconf.evaluation.holdout import FEWEST_DAYS, FEWEST_JOBS, WARMUP, spans_of, splits_of
 from qconf.evaluation.period import Period, TrainingSet
 from qconf.history import History, binding_limits
 from qconf.recommend.checkpoint import Checkpoint
 from qconf.recommend.decide import decide
-from qconf.recommend.evaluator import FEWEST, WARMUP, Evaluator, spans_of, splits_of
+from qconf.recommend.evaluator import Check, Evaluator
 from qconf.recommend.recommendation import Curve, Recommendation, Row
-from qconf.strategies import baselines, check, registry
+from qconf.strategies import baselines, registry
+from qconf.strategies import check as check_strategies
 from qconf.strategies import settings as all_settings
 from qconf.strategies.partitioning.bounds import utilization
 from qconf.strategies.partitioning.sizes import PartitionSpace
@@ -37,63 +38,63 @@ def recommend(
     settings: Mapping[str, Any] | None = None,
     guards: GuardRails | None = None,
     least_gain: float = 0.02,
-    refused: Callable[[SiteConfig], str] | None = None,
+    check: Check | None = None,
     checkpoint: Checkpoint | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> Recommendation:
-    """Let every strategy learn on the first two thirds of the history, judge it on the rest, answer with the best.
+    """Train every strategy on the first two thirds of the history, evaluate it on the rest, recommend the best.
 
-    Where it does better, it also learns on the first third and is judged on the second, in a history of `bench.LONG`
-    on the first sixth and the next too, and all judged days are drawn anew: it must do better beyond chance.
+    What does better there must do so beyond chance: it is also trained and evaluated on the earlier splits
+    (`qconf.evaluation.holdout`), and all test days are resampled.
 
     Parameters
     ----------
     history : History
         Cleaned with `base`.
     base : SiteConfig
-        The current configuration. Its limits that keep jobs out of the history are taken as fixed.
+        The current configuration. Its limits that keep jobs out of the history count as fixed.
     earlier : sequence of History
-        Months before it, the oldest first, cleaned with `base`: what `auto` finds that they have in common.
-    strategies : sequence of str
-        ``current`` and the baselines are always among those judged.
+        Periods before it, the oldest first, cleaned with `base`: `auto` looks at what they have in common.
+    strategies : sequence of str, optional
+        Unless given those whose `tune_default` is set. ``current`` and the baselines are always among them.
     settings : dict, optional
         Options of the strategies by name, the objective among them.
-    guards : GuardRails
+    guards : GuardRails, optional
         What may not get worse; a strategy that breaks one is shown, not recommended.
     least_gain : float
         Gain below which a change is not worth its trouble.
-    refused : callable, optional
-        Says why the batch system cannot be told a configuration, empty if it can: what it refuses may not be
-        recommended, unless the base is refused too.
+    check : callable, optional
+        Returns why the batch system cannot be told a configuration, empty if it can: what is not exportable may not
+        be recommended, unless the base is not exportable either.
     checkpoint : Checkpoint, optional
         Finished proposals of an interrupted run.
     progress : callable, optional
-        Told what is being done.
+        Called with what is being done.
     """
     guards, chosen = guards or GuardRails(), all_settings(settings)
     wanted = default_strategies() if strategies is None else strategies
     names = tuple(dict.fromkeys(("current", *baselines(), *wanted)))
-    check(names, chosen, base)
+    check_strategies(names, chosen, base)
     binding = tuple(dict.fromkeys(path for each in (history, *earlier) for path in binding_limits(each)))
     period, *before = (Period(each.workload(base), base, binding) for each in (history, *earlier))
     training = TrainingSet(period, tuple(before))
     splits = splits_of(training, *history.span)
-    later = splits["learned"]
+    last = splits["last"]
     recorded = chosen | {
         "guards": asdict(guards),
         "least_gain": least_gain,
         "warmup_seconds": WARMUP,
         "strategies": list(names),
     }
-    bench = Evaluator(
-        training, {name: split for name, split in splits.items() if split.enough}, chosen, guards, refused, checkpoint
+    evaluator = Evaluator(
+        training, {name: split for name, split in splits.items() if split.enough}, chosen, guards, check, checkpoint
     )
     rows = []
     for name in names:
         if progress is not None:
             progress(name)
-        rows.append(bench.row(name))
-    answer = Recommendation(
+        rows.append(evaluator.row(name))
+    found = Recommendation(
         verdict="KEEP",
         reason="",
         winner="current",
@@ -105,18 +106,18 @@ def recommend(
         spans=spans_of(period, splits, history.epoch) | _before(earlier),
         settings=recorded,
     )
-    if not later.enough:
+    if not last.enough:
         reason = (
-            f"The history is too short to learn from one part and judge on another: {len(later.learned)} and "
-            f"{len(later.test.judged)} jobs, judged on {later.test.days} whole days. At least {FEWEST} are needed in "
-            f"each, and {FEWEST_DAYS} days. Keep what you have."
+            "The history is too short to train on one part and evaluate on another: "
+            f"{len(last.training)} and {len(last.test.jobs)} jobs, {last.test.days} whole days in the test period. At "
+            f"least {FEWEST_JOBS} jobs are needed in each, and {FEWEST_DAYS} days. Keep what you have."
         )
-        return replace(answer, reason=reason)
-    return decide(answer, least_gain)
+        return replace(found, reason=reason)
+    return decide(found, least_gain)
 
 
 def _before(earlier: Sequence[History]) -> dict[str, tuple[int, int, int]]:
-    """Count the jobs of the months before, as `spans_of` does."""
+    """Count the jobs of the earlier periods, as `spans_of` does."""
     if not earlier:
         return {}
     oldest, latest = earlier[0], earlier[-1]

@@ -1,70 +1,70 @@
-"""Which of the strategies that were judged is recommended, if any, and why in one plain paragraph."""
+"""Which of the evaluated strategies is recommended, if any, and why in one plain paragraph."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from qconf.evaluation.bootstrap import RESAMPLES, BootstrapResult
-from qconf.evaluation.score import SAID
+from qconf.evaluation.score import OBJECTIVE_TEXTS
 from qconf.recommend.recommendation import Recommendation, Row
 from qconf.strategies import baselines
 
 EQUAL = 0.01  # of the objective: what is expected to gain less than that more than something simpler is no better
 
 
-def decide(answer: Recommendation, least_gain: float) -> Recommendation:
+def decide(recommendation: Recommendation, least_gain: float) -> Recommendation:
     """Choose the best row that may be recommended, and say why in one paragraph."""
-    best, evidence = _best(answer, least_gain)
-    beaten = _beaten(answer, best)
-    if best is None or evidence is None or best.test is None or best.config is None:
+    best, found = _best(recommendation, least_gain)
+    surpassed = _surpassed(recommendation, best)
+    if best is None or found is None or best.test is None or best.config is None:
         reason = (
-            "On jobs that they had not learned from, no strategy that may be recommended does better than the "
-            f"current configuration. {beaten} Keep what you have."
+            "On the test period, which they were not trained on, no eligible strategy does better than the "
+            f"current configuration. {surpassed} Keep what you have."
         )
-        return replace(answer, reason=" ".join(reason.split()))
-    what = SAID[answer.objective]
+        return replace(recommendation, reason=" ".join(reason.split()))
+    what = OBJECTIVE_TEXTS[recommendation.objective]
     gained = f"{100 * _gain(best):.1f} %"
     span = (
-        f"Over {RESAMPLES} random resamplings of the judged days the gain is {100 * evidence.expected:.1f} % "
-        f"(90 % interval {100 * evidence.low:.1f} to {100 * evidence.high:.1f} %)"
+        f"Over {RESAMPLES} resamples of the test days the gain is {100 * found.expected:.1f} % "
+        f"(90 % interval {100 * found.low:.1f} to {100 * found.high:.1f} %)"
     )
-    if evidence.expected < least_gain or not evidence.certain:
+    if found.expected < least_gain or not found.certain:
         why = "may be chance: the interval reaches zero"
-        if evidence.low > 0:
+        if found.low > 0:
             why = "may be outweighed by slowdowns and longest waits"
-        if evidence.expected < least_gain:
+        if found.expected < least_gain:
             why = "is not worth a change"
         reason = (
-            f"On the last third of the history, which it had not learned from, the best candidate, {best.name}, lowers "
-            f"{what} by {gained}. {span}. That {why}. {beaten} Keep what you have."
+            f"On the last third of the history, which it was not trained on, the best candidate, {best.name}, lowers "
+            f"{what} by {gained}. {span}. That {why}. {surpassed} Keep what you have."
         )
-        return replace(answer, reason=" ".join(reason.split()))
-    plain = "The configuration to load was learned from the whole history, the judged days included."
+        return replace(recommendation, reason=" ".join(reason.split()))
+    plain = "The configuration to load was trained on the whole history, the test days included."
     if best.fallback:
         plain = (
-            "The configuration to load is the one that was judged: learned from the whole history, it would break "
+            "The configuration to load is the one that was evaluated: trained on the whole history, it would break "
             f"a guard rail ({best.fallback})."
         )
     if best.name in baselines():
         plain = "It is a plain baseline; no tuned strategy is expected to gain a full percent more."
     if best.tolerated:
-        plain += f" Beyond the guard rails there, but not on average over the resampled days: {best.tolerated}."
-    current = answer.rows[0].test
+        plain += f" Beyond the guard rails there, but not on average over the resamples: {best.tolerated}."
+    current = recommendation.rows[0].test
     before = f"{current['mean_wait'] / 3600:.2f}" if current is not None else "unknown"
-    fell = "" if answer.objective == "mean-wait" else "; mean wait goes"
+    fell = "" if recommendation.objective == "mean-wait" else "; mean wait goes"
     reason = (
-        f"On the last third of the history, which it had not learned from, {best.name} lowers {what} by {gained}{fell} "
-        f"from {before} to {best.test['mean_wait'] / 3600:.2f} h. {span}. {plain} {beaten}"
+        f"On the last third of the history, which it was not trained on, {best.name} lowers {what} by {gained}{fell} "
+        f"from {before} to {best.test['mean_wait'] / 3600:.2f} h. {span}. {plain} {surpassed}"
     )
-    return replace(answer, verdict="CHANGE", winner=best.name, config=best.config, reason=" ".join(reason.split()))
+    return replace(recommendation, verdict="CHANGE", winner=best.name, config=best.config, reason=" ".join(reason.split()))
 
 
-def _best(answer: Recommendation, least_gain: float) -> tuple[Row | None, BootstrapResult | None]:
-    """Find the row that may be recommended from which most is to be expected, the certain ones first.
+def _best(recommendation: Recommendation, least_gain: float) -> tuple[Row | None, BootstrapResult | None]:
+    """Find the eligible row with the largest expected gain, the certain ones first.
 
     Of equals that are worth a change the first is taken: baselines stand before what was tuned.
     """
-    able = [(row, row.bootstrap) for row in answer.rows if row.bootstrap is not None and not row.ineligible]
+    able = [(row, row.bootstrap) for row in recommendation.rows if row.bootstrap is not None and not row.ineligible]
     best = max(able, key=lambda each: (each[1].certain, each[1].expected), default=(None, None))
     if best[1] is None:
         return best
@@ -76,19 +76,19 @@ def _gain(row: Row) -> float:
     return row.gain if row.gain is not None else 0.0
 
 
-def _beaten(answer: Recommendation, best: Row | None) -> str:
-    """Name the strategies that gained more than the best one but may not be recommended, or promise less."""
+def _surpassed(recommendation: Recommendation, best: Row | None) -> str:
+    """Name the strategies that gain more than the best one but are ineligible, or are expected to gain less."""
     least = max(_gain(best), 0.0) if best is not None else 0.0
     return " ".join(
-        f"{row.name} gains {100 * _gain(row):.1f} % there, but {row.ineligible or _outdone(row, best)}."
-        for row in answer.rows
+        f"{row.name} gains {100 * _gain(row):.1f} % there, but {row.ineligible or _why_not_best(row, best)}."
+        for row in recommendation.rows
         if _gain(row) > least
     )
 
 
-def _outdone(row: Row, best: Row | None) -> str:
+def _why_not_best(row: Row, best: Row | None) -> str:
     """Say by what a row that gained more than the best on the last third is not the best."""
     mine, its = row.bootstrap, None if best is None else best.bootstrap
     if mine is not None and its is not None and mine.certain and mine.expected >= its.expected:
-        return "on resampled days it gains less than a percent more than something simpler"
-    return "on resampled days its gain is smaller or less certain"
+        return "over the resamples it gains less than a percent more than something simpler"
+    return "over the resamples its gain is smaller or less certain"

@@ -1,4 +1,4 @@
-"""What ``qconf tune`` answers: the verdict, and a row for each strategy that was judged."""
+"""What ``qconf tune`` recommends: the verdict, and a row for each strategy that was evaluated."""
 
 from __future__ import annotations
 
@@ -12,34 +12,36 @@ from qconf.evaluation.bootstrap import BootstrapResult
 
 @dataclass(frozen=True)
 class Row:
-    """What became of one strategy.
+    """One strategy.
 
     Attributes
     ----------
     name : str
         As on the command line.
     config : SiteConfig or None
-        What is handed out if it wins: what it answers when it learns from the whole history, or (`fallback`) what was
-        judged; None if it does not apply.
+        What is handed out if it wins: its proposal when trained on the whole history, or (`fallback`) the one that was
+        evaluated; None if it does not apply.
     test : Summary or None
         Metrics on the test period, trained on the jobs before it.
     in_sample : Summary or None
         Metrics of `config` on the whole history: trained and evaluated on the same jobs, so too good.
     gain : float or None
-        Of the objective, on the later part, against the current configuration: 0.2 is a fifth less.
+        Of the objective, on the test period, against the current configuration: 0.2 is a fifth less.
     bootstrap : BootstrapResult or None
-        What the judged days give that are drawn anew; None where there is no gain, or it may not be recommended anyway.
+        Gain over resampled test days; None where there is no gain, or the row is ineligible anyway.
     ineligible : str
         Why it may not be recommended; empty if it may.
     tolerated : str
-        Guard rails that are broken on the judged part but not on average over the days drawn anew. Empty if none is.
+        Guard rails broken on the test period but not on average over the resamples. Empty if none is.
     fallback : str
-        Guard rails that what it learned from the whole history breaks on the judged part, where what was judged kept
-        them: then `config` is what was judged. Empty if nothing is broken.
+        Guard rails that training on the whole history breaks on the test period, where what was evaluated kept them:
+        then `config` is what was evaluated. Empty if nothing is broken.
     decisions : list of dict
         What it tried and why it kept what it kept, for a person to follow: {"step": ..., ...}.
+    summary : str
+        What the result means, in the strategy's own words; empty where the configuration speaks for itself.
     seconds : float
-        Wall time that it took.
+        Wall time.
     """
 
     name: str
@@ -52,6 +54,7 @@ class Row:
     tolerated: str = ""
     fallback: str = ""
     decisions: list[dict[str, Any]] = field(default_factory=list)
+    summary: str = ""
     seconds: float = 0.0
 
 

@@ -15,7 +15,7 @@ from rich.text import Text
 
 from parsim.metrics import METRICS
 from qconf.backtest import REFERENCES, Average, Backtest, FoldResult
-from qconf.evaluation.score import SAID
+from qconf.evaluation.score import OBJECTIVE_TEXTS
 from qconf.history import History
 from qconf.report.drawing import COLOURS, INK, MARKERS, draw
 from qconf.report.figures import grouped_bars
@@ -112,7 +112,7 @@ def sentences(found: Backtest) -> list[str]:
         text = (
             f"{len(folds)} judged periods, {folds[0].label} to {folds[-1].label}, {jobs} jobs. Columns with / are "
             "ratios of means over the periods, /easy to fcfs-easy; worse % are the periods in which "
-            f"{SAID[found.objective]} is more than under fcfs-easy."
+            f"{OBJECTIVE_TEXTS[found.objective]} is more than under fcfs-easy."
         )
         out = [text, _best(found)]
     else:
@@ -165,7 +165,7 @@ def _best(found: Backtest) -> str:
             beside = best.against[name]
             best_period, worst_period = (f"{label} {_change(value)}" for label, value in (beside.best, beside.worst))
             parts.append(f"{_change(beside.reduction)} against {name} (best {best_period}, worst {worst_period})")
-    return f"Least {SAID[found.objective]}, as the mean of the periods' changes: {best.strategy}, {'; '.join(parts)}."
+    return f"Least {OBJECTIVE_TEXTS[found.objective]}, as the mean of the periods' changes: {best.strategy}, {'; '.join(parts)}."
 
 
 def print_backtest(found: Backtest, to: Console | None = None) -> None:
@@ -272,7 +272,7 @@ def render_walk(
             for average in found.averages
         ],
         references=REFERENCES,
-        objective=SAID[found.objective],
+        objective=OBJECTIVE_TEXTS[found.objective],
         decisions=[
             (verdict.strategy, steps(verdict.decisions))
             for verdict in found.results

@@ -11,7 +11,7 @@ import jinja2
 from markupsafe import Markup, escape
 
 from qconf.config import format_duration
-from qconf.evaluation.score import SAID
+from qconf.evaluation.score import OBJECTIVE_TEXTS
 from qconf.history import History
 from qconf.recommend import Recommendation, Row
 from qconf.recommend.fidelity import Fidelity
@@ -92,7 +92,7 @@ def render(
         decisions=[(row.name, steps(row.decisions)) for row in recommendation.rows if row.decisions],
         settings=settings_rows(recommendation.settings),
         warmup=_setting("warmup_seconds", recommendation.settings.get("warmup_seconds", 0))[1],
-        objective=SAID[recommendation.objective],
+        objective=OBJECTIVE_TEXTS[recommendation.objective],
         warnings=list(warnings),
         export=export,
         refused=refused,

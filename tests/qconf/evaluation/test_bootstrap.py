@@ -36,23 +36,23 @@ BAD = two().with_partitions([8, 56])
 
 
 def test_against_itself_nothing_is_gained_nor_certain():
-    found = draws(GOOD).weigh(holdouts(GOOD))
-    assert (found.expected, found.low, found.high, found.rating_high) == (0, 0, 0, 0)
+    found = draws(GOOD).compare(holdouts(GOOD))
+    assert (found.expected, found.low, found.high, found.score_high) == (0, 0, 0, 0)
     assert found.before == found.after
     assert not found.certain
 
 
 @pytest.mark.parametrize("objective", rating.OBJECTIVES)
 def test_what_is_much_better_is_certain(objective):
-    found = draws(BAD, objective).weigh(holdouts(GOOD))
+    found = draws(BAD, objective).compare(holdouts(GOOD))
     assert 0 < found.low < found.expected < found.high < 1
-    assert found.rating_high < 0
+    assert found.score_high < 0
     assert found.certain
     assert found.after.longest < found.before.longest
 
 
 def test_what_is_much_worse_is_not():
-    found = draws(GOOD).weigh(holdouts(BAD))
+    found = draws(GOOD).compare(holdouts(BAD))
     assert found.low < found.expected < found.high < 0
     assert not found.certain
 
@@ -60,16 +60,16 @@ def test_what_is_much_worse_is_not():
 def test_a_mean_that_falls_at_the_price_of_long_waits_is_not_certain():
     base = undistinguished(two(), "fcfs")
     narrow_first = Proposal(base.replace(order="ncpus ** -3"))
-    found = Bootstrap(made(base, jobs=1200), Proposal(base), "mean-wait", 0, 1).weigh([narrow_first] * 2)
+    found = Bootstrap(made(base, jobs=1200), Proposal(base), "mean-wait", 0, 1).compare([narrow_first] * 2)
     assert found.low > 0
     assert found.after.longest > 2 * found.before.longest
-    assert found.rating_high > 0
+    assert found.score_high > 0
     assert not found.certain
 
 
 def test_both_stages_count():
-    mixed = draws(BAD).weigh([Proposal(GOOD), Proposal(BAD)])
-    every, none = draws(BAD).weigh(holdouts(GOOD)), draws(BAD).weigh(holdouts(BAD))
+    mixed = draws(BAD).compare([Proposal(GOOD), Proposal(BAD)])
+    every, none = draws(BAD).compare(holdouts(GOOD)), draws(BAD).compare(holdouts(BAD))
     assert none.expected < mixed.expected < every.expected
 
 
@@ -79,13 +79,13 @@ def test_stages_count_by_their_days():
     uneven = [Holdout.of(whole, low * DAY, high * DAY, 0) for low, high in spans]
 
     known = Bootstrap(uneven, Told(1.0), "mean-wait", 0, 1)
-    first, second = (known.weigh([Told(a), Told(b)]) for a, b in ((1.0, 0.0), (0.0, 1.0)))
+    first, second = (known.compare([Told(a), Told(b)]) for a, b in ((1.0, 0.0), (0.0, 1.0)))
     assert first.after.longest + second.after.longest == pytest.approx(first.before.longest)
     assert 2.5 < second.after.longest / first.after.longest < 6
 
 
 def test_only_the_seed_changes_an_interval():
-    found = [draws(BAD, seed=seed, workers=workers).weigh(holdouts(GOOD)) for seed, workers in ((0, 1), (0, 2), (1, 1))]
+    found = [draws(BAD, seed=seed, workers=workers).compare(holdouts(GOOD)) for seed, workers in ((0, 1), (0, 2), (1, 1))]
     assert found[0] == found[1]
     assert (found[0].low, found[0].high) != (found[2].low, found[2].high)
 
@@ -108,21 +108,21 @@ class Told:
 def test_interval_median_and_tails_are_those_of_the_draws():
     """Against a known number in every draw: the base waits 1000 to 2000 s, the proposal always half of it."""
     known = Bootstrap(made(GOOD), Told(1.0), "mean-wait", 0, 1)
-    found = known.weigh([Told(0.5)] * 2)
+    found = known.compare([Told(0.5)] * 2)
     assert found.expected == pytest.approx(0.5, abs=1e-3)
     assert found.high - found.low < 2e-3
     assert found.after.longest == pytest.approx(found.before.longest / 2, abs=1)
     assert found.after.p95["long"] == pytest.approx(found.before.p95["long"] / 2, abs=1)
     waits = known.before[:, 0]
     assert len(set(waits)) > RESAMPLES / 2  # every draw is a month of its own
-    mixed = known.weigh([Told(0.5), Told(1.0)])
+    mixed = known.compare([Told(0.5), Told(1.0)])
     assert mixed.expected == pytest.approx(0.25, abs=0.05)  # the holdouts differ in their waits
 
 
 def test_the_bounds_are_those_of_90_per_cent():
     """The gain of draw i is x_i = 1 - (waits of a fixed second) / (waits of the draw)."""
     known = Bootstrap(made(GOOD), Told(1.0), "mean-wait", 0, 1)
-    after = known.weigh([Told(0.0)] * 2)
+    after = known.compare([Told(0.0)] * 2)
     assert (after.low, after.expected, after.high) == (1.0, 1.0, 1.0)
 
     class Fixed(Told):
@@ -131,12 +131,12 @@ def test_the_bounds_are_those_of_90_per_cent():
             start = now.submit + 900
             return replace(now, start=start, end=start + 1)
 
-    found = known.weigh([Fixed(1.0)] * 2)
+    found = known.compare([Fixed(1.0)] * 2)
     gains = 1 - 900 / known.before[:, 0]
     assert (found.low, found.expected, found.high) == pytest.approx(tuple(np.percentile(gains, [5, 50, 95])), abs=1e-3)
     fixed = np.array([900, 91, 900]) + rating.FLOORS  # mean wait, bounded slowdown of jobs of a second, longest wait
     ratings = np.log(fixed / (known.before[:, :3] + rating.FLOORS)) @ rating.weights("mean-wait")
-    assert found.rating_high == pytest.approx(ratings.mean() + 1.5 * ratings.std(ddof=1), abs=1e-3)
+    assert found.score_high == pytest.approx(ratings.mean() + 1.5 * ratings.std(ddof=1), abs=1e-3)
 
 
 def test_a_queue_without_jobs_on_most_days_is_seen_where_it_has_some():
@@ -146,10 +146,10 @@ def test_a_queue_without_jobs_on_most_days_is_seen_where_it_has_some():
     rare = Workload(w.submit, w.cores, w.runtime, w.walltime, queue=np.where((w.queue == 0) & (day == 1), 0, 1))
     whole = Period(rare, base)
     one = [Holdout.of(whole, 8 * DAY, 12 * DAY, 2 * DAY)]
-    found = Bootstrap(one, Told(1.0), "mean-wait", 0, 1).weigh([Told(0.5)])
+    found = Bootstrap(one, Told(1.0), "mean-wait", 0, 1).compare([Told(0.5)])
     assert found.before.p95["short"] >= 1000
     none = Period(Workload(w.submit, w.cores, w.runtime, w.walltime, queue=np.ones(len(w), dtype=np.int64)), base)
-    found = Bootstrap([Holdout.of(none, 8 * DAY, 12 * DAY)], Told(1.0), "mean-wait", 0, 1).weigh([Told(0.5)])
+    found = Bootstrap([Holdout.of(none, 8 * DAY, 12 * DAY)], Told(1.0), "mean-wait", 0, 1).compare([Told(0.5)])
     assert np.isnan(found.before.p95["short"])
     assert not GuardRails().broken(found.before, found.after, 30)
 

@@ -19,14 +19,14 @@ def test_the_warm_up_fills_the_machine_and_is_not_counted():
     submit = here.period.workload.submit
     assert submit.min() >= 4 * DAY
     assert (here.counted == (submit >= 6 * DAY)).all()
-    summary = here.run(Proposal(here.period.base))
+    summary = here.evaluate(Proposal(here.period.base))
     schedule = here.period.simulate(here.period.base)
     assert summary["mean_wait"] == pytest.approx(schedule.wait[here.counted].mean())
 
 
 def test_a_draw_has_judged_days_at_other_places():
     here = held_out()
-    drawn = here.resampled(np.random.default_rng(7))
+    drawn = here.resample(np.random.default_rng(7))
     assert (drawn.start, drawn.end, drawn.warmup, drawn.days) == (6 * DAY, 9 * DAY, 2 * DAY, 3)
     submit = drawn.period.workload.submit
     assert (np.diff(submit) >= 0).all()
@@ -42,20 +42,20 @@ def test_a_draw_has_judged_days_at_other_places():
     judged = [of(here.period, day) for day in (6, 7, 8)]
     found = [judged.index(of(drawn.period, day)) for day in range(4, 9)]  # raises where a day is none of them
     assert len(set(found)) > 1
-    assert (here.resampled(np.random.default_rng(7)).period.workload.submit == submit).all()
+    assert (here.resample(np.random.default_rng(7)).period.workload.submit == submit).all()
 
 
 def test_days_that_are_not_whole_are_not_drawn():
     here = Holdout.of(period(two(), jobs=600, span=9 * DAY), 6 * DAY, 8 * DAY + DAY // 2, DAY // 3)
-    drawn = here.resampled(np.random.default_rng(1))
+    drawn = here.resample(np.random.default_rng(1))
     assert (here.days, drawn.end, drawn.warmup) == (2, 8 * DAY, 0)
     assert drawn.counted.all()
 
 
 def summaries():
     here = held_out()
-    good = here.run(Proposal(here.period.base.with_partitions([16, 48])))
-    bad = here.run(Proposal(here.period.base.with_partitions([48, 16])))
+    good = here.evaluate(Proposal(here.period.base.with_partitions([16, 48])))
+    bad = here.evaluate(Proposal(here.period.base.with_partitions([48, 16])))
     return good, bad
 
 
@@ -225,7 +225,7 @@ def test_queues_of_the_base_are_what_is_summed_up():
     here = held_out(base=three())
     other = undistinguished(here.period.base, "lxf")
     other = other.with_queues([queue.model_copy(update={"name": f"new-{queue.name}"}) for queue in other.queues[::-1]])
-    summary = here.run(Proposal(other))
+    summary = here.evaluate(Proposal(other))
     wait, queue = here.period.simulate(other).wait[here.counted], here.period.workload.queue[here.counted]
     expected = {name: wait[queue == i].mean() for i, name in enumerate(("short", "long", "wide"))}
     assert {name: values["mean_wait"] for name, values in summary.queues.items()} == pytest.approx(expected)
@@ -235,6 +235,6 @@ def test_a_month_of_other_queues_is_judged_by_the_base():
     here = held_out()
     base = here.period.base
     one = base.with_queues([base.queues[1].model_copy(update={"partition": 64})])
-    summary = here.run(Proposal(one))
+    summary = here.evaluate(Proposal(one))
     assert set(summary.queues) == {"short", "long"}
     assert np.isfinite(summary["mean_wait"])

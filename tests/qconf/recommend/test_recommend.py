@@ -43,7 +43,7 @@ def history(base, **about):
     return History(jobs=jobs, dropped=pd.DataFrame({"reason": []}), changed={}, read=n)
 
 
-def answer(base, strategies=("pp", "dp-nlp"), guards=None, least_gain=0.02, **about):
+def recommended(base, strategies=("pp", "dp-nlp"), guards=None, least_gain=0.02, **about):
     return recommend(
         history(base, **about), base, strategies=strategies, settings=FEW, guards=guards, least_gain=least_gain
     )
@@ -55,7 +55,7 @@ STARVED = site(
 
 
 def test_change_where_something_is_clearly_better():
-    found = answer(STARVED, jobs=600)
+    found = recommended(STARVED, jobs=600)
     assert found.verdict == "CHANGE"
     row = next(row for row in found.rows if row.name == found.winner)
     assert not row.ineligible
@@ -70,7 +70,7 @@ def test_change_where_something_is_clearly_better():
 
 def test_keep_where_the_base_is_the_best():
     base = two(mode="shared")  # one list for all, that every partition can only lose against
-    found = answer(base, jobs=600)
+    found = recommended(base, jobs=600)
     assert (found.verdict, found.winner) == ("KEEP", "current")
     assert found.config == base
     assert "Keep what you have." in found.reason
@@ -85,7 +85,7 @@ def test_three_days_before_what_is_judged_fill_the_machine(monkeypatch):
         return real(here, start, end, warmup)
 
     monkeypatch.setattr(Holdout, "of", spy)
-    answer(STARVED, ("pp",), jobs=300)
+    recommended(STARVED, ("pp",), jobs=300)
     assert [warmup for _, warmup in given] == [3 * DAY, 3 * DAY, 0]  # two parts that are judged, and the whole
 
 
@@ -105,17 +105,17 @@ def test_what_would_leave_jobs_waiting_for_ever_is_not_recommended():
     assert "would never start" in row.ineligible
 
 
-def test_what_the_batch_system_refuses_may_not_be_recommended_unless_the_base_is_refused_too():
-    def asked(refused):
-        found = recommend(history(STARVED, jobs=600), STARVED, strategies=("pp",), settings=FEW, refused=refused)
-        return found.winner, {row.name for row in found.rows if row.ineligible == "PBS cannot be told: no lists"}
+def test_what_is_not_exportable_may_not_be_recommended_unless_the_base_is_not_exportable_either():
+    def result(check):
+        found = recommend(history(STARVED, jobs=600), STARVED, strategies=("pp",), settings=FEW, check=check)
+        return found.winner, {row.name for row in found.rows if row.ineligible == "not exportable: no lists"}
 
-    winner, ineligible = asked(lambda config: "no lists" if config.mode == "shared" else "")
+    winner, ineligible = result(lambda config: ["no lists"] if config.mode == "shared" else [])
     assert ineligible == {"fcfs-easy", "lxf-easy", "shared"}
     assert winner not in ineligible
     shared, (winner, ineligible) = (
         ineligible,
-        asked(lambda config: "no lists" if config.mode == "shared" else "no names"),
+        result(lambda config: ["no lists" if config.mode == "shared" else "no names"]),
     )
     assert not ineligible
     assert winner in shared
@@ -123,28 +123,28 @@ def test_what_the_batch_system_refuses_may_not_be_recommended_unless_the_base_is
 
 @pytest.mark.parametrize("jobs", [25, 40])
 def test_keep_where_the_history_is_too_short(jobs):
-    found = answer(STARVED, jobs=jobs)
+    found = recommended(STARVED, jobs=jobs)
     assert found.verdict == "KEEP"
     assert "too short" in found.reason
     assert all(row.test is None for row in found.rows)
 
 
 def test_keep_where_all_that_is_better_breaks_a_guard():
-    found = answer(STARVED, jobs=600, guards=GuardRails(utilization=-1.0))
+    found = recommended(STARVED, jobs=600, guards=GuardRails(utilization=-1.0))
     assert found.verdict == "KEEP"
     assert "but utilization falls" in found.reason
     assert all(row.ineligible for row in found.rows if row.name != "current")
 
 
 def test_keep_where_the_gain_is_not_worth_it():
-    found = answer(STARVED, jobs=600, least_gain=1.0)
+    found = recommended(STARVED, jobs=600, least_gain=1.0)
     assert found.verdict == "KEEP"
     assert "is not worth a change" in found.reason
 
 
 def test_keep_where_everything_better_is_fixed():
     base = STARVED.replace(fixed=("mode", "queues.*.partition"))
-    found = answer(base, jobs=600)
+    found = recommended(base, jobs=600)
     assert found.verdict == "KEEP"
     ineligible = {row.name: row.ineligible for row in found.rows}
     assert "changes mode, which is fixed" in ineligible["fcfs-easy"]
@@ -153,7 +153,7 @@ def test_keep_where_everything_better_is_fixed():
 
 def test_a_strategy_that_does_not_apply_says_why_and_stops_nobody():
     base = site({**SHORT, "cores": (1, 40)}, {**LONG, "cores": (33, 40)}, mode="shared")
-    found = answer(base, jobs=300)
+    found = recommended(base, jobs=300)
     row = next(row for row in found.rows if row.name == "dp-nlp")
     assert row.config is None
     assert "no partitions can hold them" in row.ineligible
@@ -172,16 +172,16 @@ def test_what_promises_a_gain_is_judged_at_two_stages():
     for row in found.rows:
         promising = row.gain is not None and row.gain > 0 and row.name != "current"
         assert (row.bootstrap is not None) == promising == (f"{row.name}-early" in kept)
-        assert {f"{row.name}-learned", f"{row.name}-whole"} <= set(kept)
+        assert {f"{row.name}-last", f"{row.name}-whole"} <= set(kept)
     assert any(row.bootstrap for row in found.rows)
 
 
 def test_each_stage_learns_from_what_came_before_it(monkeypatch):
     asked = []
 
-    def spy(name, learned, options):
-        asked.append((name, int(learned.workload.submit[0]), int(learned.workload.submit[-1])))
-        return propose(name, learned, options)
+    def spy(name, training, options):
+        asked.append((name, int(training.workload.submit[0]), int(training.workload.submit[-1])))
+        return propose(name, training, options)
 
     monkeypatch.setattr("qconf.recommend.checkpoint.propose", spy)
     found = recommend(history(STARVED, jobs=600), STARVED, strategies=("pp",), settings=FEW)
@@ -199,7 +199,7 @@ def test_long_histories_are_judged_three_times(days, splits):
         history(STARVED, jobs=20 * days, span=days * DAY), STARVED, strategies=("pp",), settings=FEW, checkpoint=kept
     )
     assert ("pp-first" in kept) == (splits == 3)
-    assert {"pp-early", "pp-learned", "pp-whole"} <= set(kept)
+    assert {"pp-early", "pp-last", "pp-whole"} <= set(kept)
     training = [name for name in found.spans if name.endswith("training")]
     assert training == ["training", "earlier training", "earliest training"][:splits]
     for part in training:
@@ -227,17 +227,17 @@ def test_months_before_reach_auto_and_are_told():
 
 
 def test_what_fails_at_the_earlier_stage_stays_in_the_table(monkeypatch):
-    def fails(name, learned, options):
-        if name == "pp" and len(learned) < 300:
+    def fails(name, training, options):
+        if name == "pp" and len(training) < 300:
             raise NotApplicableError("no jobs of this kind")
-        return propose(name, learned, options)
+        return propose(name, training, options)
 
     monkeypatch.setattr("qconf.recommend.checkpoint.propose", fails)
     found = recommend(history(STARVED, jobs=600), STARVED, strategies=("pp",), settings=FEW)
     row = next(row for row in found.rows if row.name == "pp")
     assert row.test is not None
     assert row.bootstrap is None
-    assert "from an earlier part alone cannot be judged on the next: no jobs of this kind" in row.ineligible
+    assert "trained on an earlier part cannot be evaluated on the next: no jobs of this kind" in row.ineligible
     assert found.winner != "pp"
 
 
@@ -253,7 +253,7 @@ def test_one_stage_is_enough_where_the_first_third_is_empty():
 
 def decided(**evidence):
     """The verdict on one candidate that gained 12 % on the last third."""
-    about = {"expected": 0.1, "low": 0.05, "high": 0.15, "rating_high": -0.1} | evidence
+    about = {"expected": 0.1, "low": 0.05, "high": 0.15, "score_high": -0.1} | evidence
     guarded = GuardValues({}, 0.0, 0.0)
     base = small.recommendation()
     row = replace(base.rows[3], gain=0.12, bootstrap=BootstrapResult(**about, before=guarded, after=guarded))
@@ -263,11 +263,11 @@ def decided(**evidence):
 def test_the_verdict_is_that_of_the_evidence():
     assert (decided().verdict, decided().winner) == ("CHANGE", "hybrid")
     assert (
-        "100 random resamplings of the judged days the gain is 10.0 % (90 % interval 5.0 to 15.0 %)" in decided().reason
+        "100 resamples of the test days the gain is 10.0 % (90 % interval 5.0 to 15.0 %)" in decided().reason
     )
     for evidence, why in (
         ({"low": -0.01}, "may be chance: the interval reaches zero"),
-        ({"rating_high": 0.01}, "may be outweighed by slowdowns and longest waits"),
+        ({"score_high": 0.01}, "may be outweighed by slowdowns and longest waits"),
         ({"expected": 0.01, "low": 0.001}, "is not worth a change"),
     ):
         found = decided(**evidence)
@@ -285,7 +285,7 @@ def test_the_best_is_that_from_which_most_is_to_be_expected():
     rows = [base.rows[0], row("lucky", 0.5, 0.1, 0.05), row("steady", 0.2, 0.3, 0.05), row("unsure", 0.6, 0.4, -0.1)]
     found = decide(replace(base, rows=rows), 0.02)
     assert found.winner == "steady"
-    assert "lucky gains 50.0 % there, but on resampled days its gain is smaller" in found.reason
+    assert "lucky gains 50.0 % there, but over the resamples its gain is smaller" in found.reason
 
 
 def test_of_equals_the_simpler_is_recommended():
@@ -313,7 +313,7 @@ class Told(GuardRails):
     usual: tuple[str, ...] = ()
 
     def broken(self, before, after, days):
-        if before.used == -1:
+        if before.utilization == -1:
             return {"longest wait": "longest on the third", "utilization": "used on the third"}
         return dict.fromkeys(self.usual, "in draws")
 
@@ -334,10 +334,10 @@ def test_what_was_judged_is_handed_out_where_what_all_jobs_taught_breaks_a_guard
     """From all jobs it learns not to backfill; from the earlier ones, to let all share."""
     shared, worst = STARVED.replace(mode="shared"), STARVED.replace(backfill=False)
 
-    def taught(name, learned, options):
+    def taught(name, training, options):
         if name != "pp":
-            return propose(name, learned, options)
-        return Proposal(worst if len(learned) == 600 else shared, (Recorded(values={"step": len(learned)}),))
+            return propose(name, training, options)
+        return Proposal(worst if len(training) == 600 else shared, (Recorded(values={"step": len(training)}),))
 
     monkeypatch.setattr("qconf.recommend.checkpoint.propose", taught)
     base = STARVED.replace(fixed=fixed)
@@ -353,7 +353,7 @@ def test_what_was_judged_is_handed_out_where_what_all_jobs_taught_breaks_a_guard
     assert row.in_sample["mean_wait"] < found.rows[0].in_sample["mean_wait"]
     alone = decide(replace(found, rows=[found.rows[0], row]), 0.02)
     assert (alone.verdict, alone.config) == ("CHANGE", shared)
-    assert f"learned from the whole history, it would break a guard rail ({row.fallback})." in alone.reason
+    assert f"trained on the whole history, it would break a guard rail ({row.fallback})." in alone.reason
 
 
 def test_a_limit_that_keeps_jobs_out_stays_and_is_marked_as_fixed_only_while_it_is_judged(monkeypatch):
@@ -363,8 +363,8 @@ def test_a_limit_that_keeps_jobs_out_stays_and_is_marked_as_fixed_only_while_it_
     renamed = [queue.model_copy(update={"name": f"new{i}"}) for i, queue in enumerate(base.queues)]
     taught = {"pp": base.replace(queues=STARVED.queues, mode="shared"), "static": base.with_queues(renamed)}
 
-    def propose_them(name, learned, options):
-        return Proposal(taught[name]) if name in taught else propose(name, learned, options)
+    def propose_them(name, training, options):
+        return Proposal(taught[name]) if name in taught else propose(name, training, options)
 
     monkeypatch.setattr("qconf.recommend.checkpoint.propose", propose_them)
     found = recommend(
@@ -379,7 +379,7 @@ def test_a_limit_that_keeps_jobs_out_stays_and_is_marked_as_fixed_only_while_it_
 
 
 def test_it_is_judged_on_jobs_that_it_has_not_learned_from():
-    found = answer(STARVED, jobs=600)
+    found = recommended(STARVED, jobs=600)
     (_, _, trained), (jobs, tested, last) = found.spans["training"], found.spans["test"]
     assert trained < tested < last
     assert jobs + found.spans["training"][0] == found.spans["history"][0] == 600
@@ -406,7 +406,7 @@ def test_the_same_seed_gives_the_same_answer_with_any_number_of_workers(make):
 
 
 def test_curves_fall_with_size_in_the_end():
-    (short, long) = answer(STARVED, jobs=300, span=4 * DAY).curves
+    (short, long) = recommended(STARVED, jobs=300, span=4 * DAY).curves
     assert (short.queue, long.queue) == ("short", "long")
     assert long.waits[-1] <= long.waits[0]
     assert long.sizes[0] >= 1
