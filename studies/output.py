@@ -1,10 +1,11 @@
-"""Where the studies write, and how: pages and figures, finished parts that are not computed again, one error message."""
+"""What the studies share: where and how they write pages and figures, and store what is finished."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import sys
+import textwrap
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from qconf.text import as_json, write_whole
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"  #: the folder of all the studies' pages, with figures/ in it
 REPORTS = ROOT / "reports"
+WIDTH = 100  #: characters of a line of a page
 
 
 def run(command: click.Command) -> None:
@@ -33,6 +35,14 @@ def write_figures(folder: Path, figures: Mapping[str, str]) -> list[str]:
     for name, text in figures.items():
         write_whole(folder / name, text)
     return [str(folder / name) for name in figures]
+
+
+def paragraph(text: str, indent: str = "") -> str:
+    """Break a text into lines of at most `WIDTH` characters, those after the first after `indent`."""
+    filled = textwrap.fill(
+        " ".join(text.split()), WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    )
+    return filled + "\n"
 
 
 def fingerprint(value: object) -> str:

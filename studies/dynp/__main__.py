@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 
-@click.command("dynp")
+@click.command("studies.dynp")
 @history_options
 @click.option(
     "--job-set",

@@ -16,6 +16,7 @@ import click
 
 from parsim import Workload
 from parsim.planning import PlannedRun, Policy, named, plan, self_tuning
+from qconf.history import clean, derive_config, read
 from qconf.text import markdown_table
 from studies.dynp.jobsets import JOB_SETS, generate_job_set
 from studies.dynp.sweeps import GRID_LOWER, GRID_UPPER, bounds_grid, sweep
@@ -130,8 +131,6 @@ def bounds_tables(name: str, workers: int = 1) -> str:
 @click.option("--workers", type=click.IntRange(1), default=1)
 def main(folder: Path, workers: int) -> None:
     """Print the tables of the page on dynP from the logs in FOLDER."""
-    from qconf.history import clean, derive_config, read
-
     traces = []
     for name, (file, cores) in TRACES.items():
         records = read(folder / file)
