@@ -22,7 +22,7 @@ from qconf.evaluation.period import Period, TrainingSet
 from qconf.history import History, clean, read
 from qconf.parallel import parallel_map
 from qconf.recommend import Recommendation, recommend
-from qconf.strategies import Options, propose
+from qconf.strategies import propose
 from qconf.synth import generate_month, preset_named, write_history
 from qconf.synth.presets import Preset
 from qconf.text import markdown_table, write_whole
@@ -109,7 +109,7 @@ def run_all(
         if best is None:
             progress(f"trials: the best configuration of {training} months")
             everything = history(preset, SEEDS["training"], range(training), start)
-            best = propose("auto", TrainingSet(Period.of(everything, start)), Options(workers=workers)).config
+            best = propose("auto", TrainingSet(Period.of(everything, start)), {"workers": workers}).config
         progress(f"trials: {each.count} histories, {each.months} months each, gain {100 * each.gain:.0f} %")
         done.append(tally_of(each, best, preset, workers))
         save(stored, key, {"tallies": [asdict(tally) for tally in done]})

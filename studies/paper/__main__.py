@@ -8,7 +8,6 @@ from pathlib import Path
 
 import click
 
-from qconf.strategies import Options
 from qconf.text import write_whole
 from studies.output import DOCS, REPORTS, ROOT, run, write_figures
 from studies.paper import by_period, page, pieces, plan
@@ -34,7 +33,7 @@ def command(*, quick: bool, out: Path, traces: Path, work: Path | None, workers:
     """Evaluate every strategy on generated months and on public logs, and write the results as study.md."""
     work = work or REPORTS / ("study-quick" if quick else "study")
     work.mkdir(parents=True, exist_ok=True)
-    options = Options(workers=workers, **plan.PAPER)
+    settings = {"workers": workers, **plan.PAPER}
 
     def progress(text: str) -> None:
         end = "\r" if sys.stderr.isatty() else "\n"
@@ -43,13 +42,13 @@ def command(*, quick: bool, out: Path, traces: Path, work: Path | None, workers:
     def results(wanted: Iterable[Piece]) -> list[PieceResult]:
         return [found for piece in wanted if (found := pieces.run(piece, traces, work, progress))]
 
-    generated = pieces.run(plan.generated(options, quick=quick), traces, work, progress)
-    settings = results(plan.sensitivity(options, quick=quick))
-    logs = results(plan.logs(options, quick=quick))
-    elsewhere = results(plan.cuts(options, quick=quick))
+    generated = pieces.run(plan.generated(settings, quick=quick), traces, work, progress)
+    sensitivity = results(plan.sensitivity(settings, quick=quick))
+    logs = results(plan.logs(settings, quick=quick))
+    elsewhere = results(plan.cuts(settings, quick=quick))
     scope = page.QUICK.format(periods=plan.QUICK_PERIODS, sensitivity=plan.QUICK_SENSITIVITY) if quick else page.WHOLE
     name = "python -m studies.paper" + (" --quick" if quick else "")
-    text = page.write(generated, settings, logs, elsewhere, command=name, scope=scope, options=options)
+    text = page.write(generated, sensitivity, logs, elsewhere, command=name, scope=scope, settings=settings)
     if generated is not None:
         write_figures(out / "figures", by_period.figures(generated))
     write_whole(out / "study.md", text)

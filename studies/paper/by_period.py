@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import pandas as pd
 
 from qconf.report.figures import grouped_bars
-from qconf.strategies import Options
+from qconf.strategies import settings as all_settings
 from qconf.text import markdown_table
 from studies.paper.pieces import PieceResult
 from studies.paper.plan import CLAIMS, Claim
@@ -102,20 +104,21 @@ def pairs(found: PieceResult) -> str:
     return "\n".join([*lines, markdown_table(["", "of", *found.periods], rows, left=2), ""])
 
 
-def parameters(options: Options) -> str:
+def parameters(settings: Mapping[str, Any]) -> str:
     """Write the parameters as the paper's Table III does, with ours where the paper has none."""
-    reference = options.reference or "the queue with most core-seconds"
-    split_on = {"walltime": "walltime, which a scheduler can enforce", "runtime": "real run time"}[options.split_on]
-    carve = {"partitions": "the partitions without it", "live": "partitions and pool"}[options.carve]
-    entry = {"either": "starts where it can first", "move": "leaves its partition's list"}[options.pool_entry]
+    options = all_settings(settings)
+    reference = options["reference"] or "the queue with most core-seconds"
+    split_on = {"walltime": "walltime, which a scheduler can enforce", "runtime": "real run time"}[options["split_on"]]
+    carve = {"partitions": "the partitions without it", "live": "partitions and pool"}[options["carve"]]
+    entry = {"either": "starts where it can first", "move": "leaves its partition's list"}[options["pool_entry"]]
     rows = (
-        ("samples of partition sets", "100", str(options.samples)),
-        ("epochs and their weights", "3 of 10 days: 1/3, 2/3, 3/3", ", ".join(f"{w:.3g}" for w in options.weights)),
-        ("degree of the polynomials", "at most 3", str(options.degree or "1 to 3, by cross-validation")),
-        ("tau_util of the lower bounds", "not given", f"{options.tau_util:g}"),
-        ("slack of proportions", "0, which nothing satisfies", f"{options.slack:g}, or the least with a solution"),
-        ("chunkSize", "5 cores", str(options.chunk or "a node of 24 cores: nodes are given whole")),
-        ("degPercent", "30 %", f"{100 * options.degradation:g} %"),
+        ("samples of partition sets", "100", str(options["samples"])),
+        ("epochs and their weights", "3 of 10 days: 1/3, 2/3, 3/3", ", ".join(f"{w:.3g}" for w in options["weights"])),
+        ("degree of the polynomials", "at most 3", str(options["degree"] or "1 to 3, by cross-validation")),
+        ("tau_util of the lower bounds", "not given", f"{options['tau_util']:g}"),
+        ("slack of proportions", "0, which nothing satisfies", f"{options['slack']:g}, or the least with a solution"),
+        ("chunkSize", "5 cores", str(options["chunk"] or "a node of 24 cores: nodes are given whole")),
+        ("degPercent", "30 %", f"{100 * options['degradation']:g} %"),
         ("tau", "half the priority of `medium`", f"half the priority of {reference}"),
         ("dqr splits by", "run time", split_on),
         ("a chunk is evaluated with", "the partitions without it", carve),

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from statistics import mean, median
+from typing import Any
 
 from qconf.backtest import Average
-from qconf.strategies import Options
 from qconf.text import markdown_table
 from studies.output import paragraph
 from studies.paper import by_period, cuts
@@ -61,14 +61,22 @@ How often KEEP and CHANGE are right where the truth is known, and how large a ga
 """
 
 
-def write(generated: PieceResult | None, settings: Sequence[PieceResult], logs: Sequence[PieceResult],
-          elsewhere: Sequence[PieceResult], *, command: str, scope: str, options: Options) -> str:  # fmt: skip
+def write(
+    generated: PieceResult | None,
+    sensitivity: Sequence[PieceResult],
+    logs: Sequence[PieceResult],
+    elsewhere: Sequence[PieceResult],
+    *,
+    command: str,
+    scope: str,
+    settings: Mapping[str, Any],
+) -> str:
     """Return the page as Markdown."""
     parts = [HEAD.format(command=command, scope=paragraph(scope)) + paragraph(METHOD)]
     if generated is not None:
-        parts += [_generated(generated, options)]
-    if settings:
-        parts += [_sensitivity(settings)]
+        parts += [_generated(generated, settings)]
+    if sensitivity:
+        parts += [_sensitivity(sensitivity)]
     parts += [_log(result) for result in logs]
     if elsewhere:
         parts += [cuts.section(elsewhere)]
@@ -77,10 +85,10 @@ def write(generated: PieceResult | None, settings: Sequence[PieceResult], logs: 
     return "\n".join(parts)
 
 
-def _generated(found: PieceResult, options: Options) -> str:
+def _generated(found: PieceResult, settings: Mapping[str, Any]) -> str:
     lines = [
         f"## Generated months: {found.periods[0]} to {found.periods[-1]}, {found.jobs} jobs evaluated\n",
-        by_period.parameters(options),
+        by_period.parameters(settings),
         "### The paper's claims beside ours\n",
         "Change in per cent, as the mean of the changes of the periods; minus is less.\n",
         markdown_table(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -16,8 +16,8 @@ from qconf.config import SiteConfig
 from qconf.config import load as load_config
 from qconf.history import History, clean, read
 from qconf.history.history import DAY
-from qconf.recommend.checkpoint import Checkpoint, question
-from qconf.strategies import NAMES, Options
+from qconf.recommend import checkpoint
+from qconf.strategies import names
 from qconf.strategies.fcfs_easy import undistinguished
 from qconf.synth import generate, write_history
 from studies.output import ROOT, fingerprint, hash_of, load, save
@@ -25,7 +25,7 @@ from studies.output import ROOT, fingerprint, hash_of, load, save
 GENERATED = "generated"
 GENERATED_MONTHS = 9
 #: ``current`` is ``shared`` in all of the study's configurations.
-STRATEGIES = tuple(name for name in NAMES if name != "current")
+STRATEGIES = tuple(name for name in names(default=True) if name != "current")
 #: Strategies whose decisions the page reports.
 REPORTED = ("dp-nlp", "dqr")
 
@@ -45,7 +45,8 @@ class Piece:
     periods : int or None
         Only the first so many periods, the first of which is for training only.
     strategies : tuple of str
-    options : Options
+    settings : dict
+        Options of the strategies by name; others have their defaults.
     what : str
         What distinguishes it, for a table.
     period : str
@@ -61,7 +62,7 @@ class Piece:
     config: str
     periods: int | None = None
     strategies: tuple[str, ...] = STRATEGIES
-    options: Options = field(default_factory=Options)
+    settings: Mapping[str, Any] = field(default_factory=dict)
     what: str = ""
     period: str = "month"
     begin: int = 0
@@ -125,7 +126,7 @@ def run(piece: Piece, traces: Path, work: Path, progress: Callable[[str], None])
         return None
     history = _cut(clean(read([path]), base), piece)
     depends_on = {
-        **question(history.sources, base, piece.options),
+        **checkpoint.fingerprint(history.sources, base, piece.settings),
         "periods": piece.periods,
         "period": piece.period,
         "begin": piece.begin,
@@ -138,14 +139,14 @@ def run(piece: Piece, traces: Path, work: Path, progress: Callable[[str], None])
         return found
     progress(f"{piece.name}: {len(history)} jobs")
     # Pieces that differ in their strategies only share a folder of finished proposals.
-    checkpoint = Checkpoint(work / fingerprint(depends_on)[:12], depends_on, resume=True)
+    finished = checkpoint.Checkpoint(work / fingerprint(depends_on)[:12], depends_on, resume=True)
     done = backtest(
         history,
         base,
         period=piece.period,
         strategies=piece.strategies,
-        options=piece.options,
-        store=checkpoint,
+        settings=piece.settings,
+        checkpoint=finished,
         progress=lambda what, share: progress(f"{piece.name}: {100 * share:.0f} % {what}"),
     )
     results = [

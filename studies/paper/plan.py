@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from qconf.strategies import Options
+from qconf.strategies import settings as all_settings
 from studies.paper.pieces import GENERATED, Piece
 
 CRAY = "cray-xc40.yaml"
@@ -68,21 +69,23 @@ CLAIMS = (
 )
 
 
-def generated(options: Options, *, quick: bool) -> Piece:
+def generated(settings: Mapping[str, Any], *, quick: bool) -> Piece:
     """Every strategy on the generated months."""
     periods = QUICK_PERIODS if quick else None
-    return Piece("generated", GENERATED, CRAY, periods, options=options, what="Generated months")
+    return Piece("generated", GENERATED, CRAY, periods, settings=settings, what="Generated months")
 
 
-def logs(options: Options, *, quick: bool) -> list[Piece]:
+def logs(settings: Mapping[str, Any], *, quick: bool) -> list[Piece]:
     """Every strategy on the public logs."""
     return [
-        Piece(config.removesuffix(".yaml"), name, config, QUICK_PERIODS if quick else None, options=options, what=title)
+        Piece(
+            config.removesuffix(".yaml"), name, config, QUICK_PERIODS if quick else None, settings=settings, what=title
+        )
         for title, name, config in TRACES
     ]
 
 
-def cuts(options: Options, *, quick: bool) -> list[Piece]:
+def cuts(settings: Mapping[str, Any], *, quick: bool) -> list[Piece]:
     """`auto` and one fixed order on the public logs, cut into periods elsewhere."""
     ways = [("month", 0), *(("30d", begin) for begin in BEGINNINGS[: 1 if quick else None])]
     periods = QUICK_PERIODS if quick else None
@@ -90,12 +93,12 @@ def cuts(options: Options, *, quick: bool) -> list[Piece]:
     for title, source, config in TRACES:
         for period, begin in ways:
             name = f"{config.removesuffix('.yaml')}-{period}-{begin}"
-            piece = Piece(name, source, config, periods, CHOSEN, options, title, period, begin)
+            piece = Piece(name, source, config, periods, CHOSEN, settings, title, period, begin)
             found += [piece, replace(piece, name=f"{name}-fixed", strategies=("current",), formula=FIXED)]
     return found
 
 
-def sensitivity(options: Options, *, quick: bool) -> list[Piece]:
+def sensitivity(settings: Mapping[str, Any], *, quick: bool) -> list[Piece]:
     """dp-nlp and hybrid on generated months, one setting changed at a time."""
     changes: list[tuple[str, dict[str, object]]] = [("as it is", {})]
     changes += [(f"chunkSize {chunk} cores", {"chunk": chunk}) for chunk in (240, 1200)]
@@ -103,7 +106,7 @@ def sensitivity(options: Options, *, quick: bool) -> list[Piece]:
     changes += [(f"tau by {name}", {"reference": name}) for name in ("idqueue", "large")]
     changes += [("tau_util 0.8", {"tau_util": 0.8})]
     changes += [("split on what jobs ran, not on walltime", {"split_on": "runtime"})]
-    changes += [("dqr visits queues at random", {"order": "random"})]
+    changes += [("dqr visits queues at random", {"visit_order": "random"})]
     changes += [
         ("carving evaluated with the pool in use", {"carve": "live"}),
         ("a job enters the pool for good, as PBS can", {"pool_entry": "move"}),
@@ -111,8 +114,9 @@ def sensitivity(options: Options, *, quick: bool) -> list[Piece]:
         ("a job may have cores of partition and pool", {"pool_placement": "combined"}),
     ]
     changes += [("slack 0", {"slack": 0.0})]
-    for slack in (Options.slack, WIDE):
-        at = "" if slack == Options.slack else f"slack {slack:g}, "
+    default = all_settings()["slack"]
+    for slack in (default, WIDE):
+        at = "" if slack == default else f"slack {slack:g}, "
         changes += [(f"slack {slack:g}", {"slack": slack})] if at else []
         changes += [(f"{at}{samples} samples", {"slack": slack, "samples": samples}) for samples in (30, 300)]
         changes += [(f"{at}degree {degree}", {"slack": slack, "degree": degree}) for degree in (1, 2, 3)]
@@ -128,7 +132,7 @@ def sensitivity(options: Options, *, quick: bool) -> list[Piece]:
             CRAY,
             periods,
             ("dp-nlp", "dqr", "hybrid"),
-            replace(options, **change),  # type: ignore[arg-type]
+            {**settings, **change},
             what,
         )
         for i, (what, change) in enumerate(changes)

@@ -11,7 +11,6 @@ from click.testing import CliRunner
 from parsim.metrics import Summary
 from qconf.backtest import AVERAGED, FoldResult
 from qconf.config import load
-from qconf.strategies import Options
 from studies.output import ROOT
 from studies.paper import by_period, cuts, page, pieces, plan
 from studies.paper.__main__ import command
@@ -19,7 +18,7 @@ from studies.paper.pieces import Piece, PieceResult, run
 from studies.paper.plan import Claim
 from tests.qconf.backtest import walking
 
-SMALL = Piece("small", "log.csv", "kth-sp2.yaml", None, ("lxf-easy", "pp"), Options(samples=20), "Small")
+SMALL = Piece("small", "log.csv", "kth-sp2.yaml", None, ("lxf-easy", "pp"), {"samples": 20}, "Small")
 
 
 def made_of(waits, piece=SMALL):
@@ -52,7 +51,7 @@ def test_a_finished_piece_is_not_run_again(traces, tmp_path, monkeypatch):
     assert [repr(each.summary.overall) for each in after.results] == [
         repr(each.summary.overall) for each in before.results
     ]
-    for other in (replace(SMALL, options=Options(samples=21)), replace(SMALL, strategies=("pp",))):
+    for other in (replace(SMALL, settings={"samples": 21}), replace(SMALL, strategies=("pp",))):
         with pytest.raises(pytest.fail.Exception):
             run(other, traces, tmp_path / "work", messages.append)
     monkeypatch.setattr(pieces, "code", lambda: "changed")
@@ -101,7 +100,7 @@ def test_the_same_log_cut_elsewhere_with_mean_and_deviation():
 
 
 def test_every_log_is_cut_in_several_ways_each_with_the_fixed_order():
-    found = plan.cuts(Options(), quick=False)
+    found = plan.cuts({}, quick=False)
     assert len({piece.name for piece in found}) == len(found) == 2 * len(plan.TRACES) * (1 + len(plan.BEGINNINGS))
     assert {piece.formula for piece in found[1::2]} == {plan.FIXED}
     assert not any(piece.formula for piece in found[::2])
@@ -139,10 +138,10 @@ def test_every_pair_of_the_paper_is_shown_period_by_period():
     assert "| 2016-03 | 0.06 |" in shown
     drawn = by_period.figures(found)
     assert all(f"(figures/{name})" in shown and svg.startswith("<?xml") for name, svg in drawn.items())
-    assert "| degPercent | 30 % | 10 % |" in by_period.parameters(Options(degradation=0.1))
+    assert "| degPercent | 30 % | 10 % |" in by_period.parameters({"degradation": 0.1})
     letter = "| a job that may enter the pool | starts where it can first | starts where it can first |"
-    assert letter in by_period.parameters(Options(**plan.PAPER))
-    assert letter not in by_period.parameters(Options())
+    assert letter in by_period.parameters(plan.PAPER)
+    assert letter not in by_period.parameters({})
 
 
 @pytest.mark.parametrize(("kept", "expected"), [(False, "kept 0 of the 2 splits"), (True, "kept 1 of the 2 splits")])
@@ -171,10 +170,14 @@ def test_the_page_names_where_partitioning_is_a_bad_idea():
 
 
 def test_the_plan_has_every_setting_once():
-    found = plan.sensitivity(Options(**plan.PAPER), quick=False)
-    assert len({piece.what for piece in found}) == len({piece.options for piece in found}) == len(found)
+    found = plan.sensitivity(plan.PAPER, quick=False)
+    assert (
+        len({piece.what for piece in found})
+        == len({repr(sorted(piece.settings.items())) for piece in found})
+        == len(found)
+    )
     assert len({piece.name for piece in found}) == len(found)
-    assert all((ROOT / "configs" / piece.config).is_file() for piece in plan.logs(Options(), quick=True))
+    assert all((ROOT / "configs" / piece.config).is_file() for piece in plan.logs({}, quick=True))
 
 
 def test_the_whole_page(traces, tmp_path, monkeypatch):
