@@ -1,11 +1,13 @@
-"""Many calls at a time; what comes out does not depend on how many workers there are."""
+"""Parallel calls; the results do not depend on the number of workers."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
-from multiprocessing import get_context
+from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
+
+from joblib import Parallel, delayed
+from joblib.parallel import ThreadingBackend, get_active_backend
 
 T = TypeVar("T")
 
@@ -13,22 +15,36 @@ T = TypeVar("T")
 def parallel_map(
     workers: int, function: Callable[..., T], arguments: Sequence[tuple[object, ...]], *, processes: bool = False
 ) -> list[T]:
-    """Call `function` with each tuple; results in order.
+    """Call `function` with each tuple.
 
     Parameters
     ----------
     workers : int
+        Calls at a time; with 1 the caller itself makes them.
     function : callable
     arguments : sequence of tuple
     processes : bool
-        For functions that are mostly Python: threads share it well only with kernels, which release the GIL.
+        Prefer processes, for functions that are mostly Python, to threads, for kernels, which release the GIL.
+        A back end of ``joblib.parallel_config``, for instance Dask's, takes the place of either.
+
+    Returns
+    -------
+    list
+        The results, in the order of `arguments`.
+
+    Raises
+    ------
+    Exception
+        The one that a call raises.
     """
     workers = min(workers, len(arguments))
     if workers <= 1:
         return [function(*each) for each in arguments]
-    if processes:
-        pool: ProcessPoolExecutor | ThreadPoolExecutor = ProcessPoolExecutor(workers, get_context("spawn"))
-    else:
-        pool = ThreadPoolExecutor(workers)
-    with pool:
-        return list(pool.map(function, *zip(*arguments, strict=True)))
+    prefer = "processes" if processes else "threads"
+    if type(get_active_backend(prefer)[0]) is ThreadingBackend:
+        # joblib's own threads poll for results every 10 ms, longer than many a simulation takes.
+        with ThreadPoolExecutor(workers) as pool:
+            return list(pool.map(function, *zip(*arguments, strict=True)))
+    # Arrays that joblib maps into memory are read-only, for which kernels would be compiled anew.
+    calls = (delayed(function)(*each) for each in arguments)
+    return list(Parallel(workers, prefer=prefer, max_nbytes=None)(calls))

@@ -1,14 +1,12 @@
-"""How often the answer is right: KEEP where nothing is to be gained, CHANGE where something is.
+"""How often the verdict is right: KEEP where there is nothing to gain, CHANGE where there is something.
 
 The generator is ours, so the truth is known: what `auto` finds on many months together is taken for the best that there
-is. Fresh months of the same generator show how often ``qconf tune`` leaves it alone, and how often it changes a
-configuration that was worsened until the best one gains a stated part of the mean wait on those months.
+is. Other months of the same generator show how often ``qconf tune`` keeps it, and how often it changes a configuration
+that is worsened until the best one gains a stated part of the mean wait on those months.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -17,33 +15,34 @@ from pathlib import Path
 import click
 import pandas as pd
 
-from qconf.config import SiteConfig, load
+from qconf.config import SiteConfig
+from qconf.config import load as load_config
 from qconf.errors import QconfError
 from qconf.evaluation.period import Period, TrainingSet
 from qconf.history import History, clean, read
 from qconf.parallel import parallel_map
 from qconf.recommend import Recommendation, recommend
-from qconf.strategies import Options, propose
+from qconf.strategies import propose
 from qconf.synth import generate_month, preset_named, write_history
 from qconf.synth.presets import Preset
-from qconf.text import as_json, markdown_table, write_whole
-from studies.paper.pieces import ROOT, hash_of
+from qconf.text import markdown_table, write_whole
+from studies.output import DOCS, REPORTS, ROOT, fingerprint, hash_of, load, paragraph, run, save
 from studies.paper.plan import CRAY
 
 PRESET = "cray-xc40"
 LEAST_LOAD = 0.8  # offered load of every month
-SEARCHED = ("auto", "auto-fitted", "auto-guarded")
-LEARNED = 24  # months from which the best configuration is found
-#: With 2, 4 and 5 the rules of the verdict were chosen, with 3 those before them were tried.
-SEEDS = {"learned": 1, "fresh": 6}
+STRATEGIES = ("auto", "auto-fitted", "auto-guarded")
+TRAINING = 24  # months on which the best configuration is found
+#: The rules of the verdict were chosen with 2, 4 and 5; those before them were tried with 3.
+SEEDS = {"training": 1, "test": 6}
 STEPS = 12  # of the bisection that worsens the base
 FARTHEST = 2.0  # largest power of the cores that worsens it
-WIDE = 0.125  # share of the machine above which all jobs go first alike
+WIDE = 0.125  # share of the machine above which all jobs have the same priority
 
 
 @dataclass(frozen=True)
 class Trials:
-    """What is tried: how many histories of how many months, and what the best configuration gains there.
+    """Trials of one kind: how many histories of how many months, and what the best configuration gains there.
 
     Attributes
     ----------
@@ -62,28 +61,28 @@ class Trials:
 
 @dataclass(frozen=True)
 class Tally:
-    """What was answered.
+    """The results of trials of one kind.
 
     Attributes
     ----------
     trials : Trials
     order : str
         Of the waiting list of the base.
-    answers : list of str
-        One for each history: the winner's name, ``current`` for KEEP.
+    winners : list of str
+        The recommended strategy of each history, ``current`` for KEEP.
     ineligible : int
-        Histories that end with KEEP although a strategy that may not be recommended would have gained: the guard rails.
+        Histories that end with KEEP although an ineligible strategy would have gained: the guard rails.
     """
 
     trials: Trials
     order: str
-    answers: list[str]
+    winners: list[str]
     ineligible: int
 
     @property
     def changed(self) -> int:
-        """Histories on which the answer was CHANGE."""
-        return sum(answer != "current" for answer in self.answers)
+        """Histories with the verdict CHANGE."""
+        return sum(winner != "current" for winner in self.winners)
 
 
 ALL = (
@@ -93,34 +92,37 @@ ALL = (
 )
 
 
-def run(trials: Sequence[Trials], learned: int, work: Path, workers: int, tell: Callable[[str], None]) -> list[Tally]:
-    """Make all trials; what is finished is kept in the folder `work` for as long as the code is the same."""
-    start = load(ROOT / "configs" / CRAY)
+def run_all(
+    trials: Sequence[Trials], training: int, work: Path, workers: int, progress: Callable[[str], None]
+) -> list[Tally]:
+    """Run all trials; finished ones are stored in the folder `work` for as long as the code is the same."""
+    start = load_config(ROOT / "configs" / CRAY)
     preset = busy(preset_named(PRESET))
-    kept = work / "trials.json"
-    key = hashlib.sha256(json.dumps([code(), start.model_dump(mode="json"), learned]).encode()).hexdigest()
-    found = _load(kept, key)
+    stored = work / "trials.json"
+    key = fingerprint([code(), start.model_dump(mode="json"), training])
+    found = load(stored, key) or {"tallies": []}
+    done = [Tally(**{**each, "trials": Trials(**each["trials"])}) for each in found["tallies"]]
     best: SiteConfig | None = None
     for each in trials:
-        if any(tally.trials == each for tally in found):
+        if any(tally.trials == each for tally in done):
             continue
         if best is None:
-            tell(f"trials: the best configuration of {learned} months")
-            everything = history(preset, SEEDS["learned"], range(learned), start)
-            best = propose("auto", TrainingSet(Period.of(everything, start)), Options(workers=workers)).config
-        tell(f"trials: {each.count} histories, {each.months} months each, gain {100 * each.gain:.0f} %")
-        found.append(_tally(each, best, preset, workers))
-        write_whole(kept, as_json({"key": key, "tallies": [asdict(tally) for tally in found]}))
-    return [tally for each in trials for tally in found if tally.trials == each]
+            progress(f"trials: the best configuration of {training} months")
+            everything = history(preset, SEEDS["training"], range(training), start)
+            best = propose("auto", TrainingSet(Period.of(everything, start)), {"workers": workers}).config
+        progress(f"trials: {each.count} histories, {each.months} months each, gain {100 * each.gain:.0f} %")
+        done.append(tally_of(each, best, preset, workers))
+        save(stored, key, {"tallies": [asdict(tally) for tally in done]})
+    return [tally for each in trials for tally in done if tally.trials == each]
 
 
 def code() -> str:
-    """Hash of all that an answer may depend on."""
+    """Hash of the code that a verdict may depend on."""
     return hash_of(ROOT / "parsim", ROOT / "qconf")
 
 
 def busy(preset: Preset) -> Preset:
-    """Return the machine with only those of its months that ask for enough."""
+    """Return the machine with only those of its months whose offered load is high enough."""
     return replace(preset, months=tuple(month for month in preset.months if month.load >= LEAST_LOAD))
 
 
@@ -131,63 +133,59 @@ def history(preset: Preset, seed: int, months: range, base: SiteConfig) -> Histo
         return clean(read([write_history(frame, Path(folder, "history.csv.gz"))]), base)
 
 
-def worsened(best: SiteConfig, trials: Trials, months: Sequence[Period], workers: int) -> SiteConfig:
-    """Let wider jobs go first, more and more, until `best` gains that much over it on these months together."""
+def worsened(best: SiteConfig, gain: float, periods: Sequence[Period], workers: int) -> SiteConfig:
+    """Favour wider jobs more and more, until `best` gains that much over it on these periods together.
+
+    Raises
+    ------
+    QconfError
+        No base is so much worse.
+    """
 
     def total(config: SiteConfig) -> float:
-        return float(sum(parallel_map(workers, _waited, [(month, config) for month in months])))
+        return float(sum(parallel_map(workers, _total_wait, [(period, config) for period in periods])))
 
     def wider_first(power: float) -> SiteConfig:
         alike = int(WIDE * best.machine.cores)
         return best.replace(order=f"({best.order}) * min(ncpus, {alike}) ** {power:.4f}")
 
-    if not trials.gain:
+    if not gain:
         return best
     least, low, high = total(best), 0.0, FARTHEST
     for _ in range(STEPS):
         power = (low + high) / 2
-        if 1 - least / total(wider_first(power)) < trials.gain:
+        if 1 - least / total(wider_first(power)) < gain:
             low = power
         else:
             high = power
-    if 1 - least / total(wider_first(high)) < trials.gain:
-        raise QconfError(f"no base is so much worse that {trials.gain:.0%} are to be gained")
+    if 1 - least / total(wider_first(high)) < gain:
+        raise QconfError(f"no base is so much worse that {gain:.0%} are to be gained")
     return wider_first(high)
 
 
-def _waited(period: Period, config: SiteConfig) -> int:
+def _total_wait(period: Period, config: SiteConfig) -> int:
     return int(period.simulate(config).wait.sum())
 
 
-def _tally(trials: Trials, best: SiteConfig, preset: Preset, workers: int) -> Tally:
+def tally_of(trials: Trials, best: SiteConfig, preset: Preset, workers: int) -> Tally:
+    """Run trials of one kind."""
     spans = [range(i * trials.months, (i + 1) * trials.months) for i in range(trials.count)]
-    drawn = [(preset, SEEDS["fresh"], span, best) for span in spans]
-    histories = parallel_map(workers, history, drawn, processes=True)
-    months = [Period.of(each, best) for each in histories]
-    base = worsened(best, trials, months, workers)
-    answers = parallel_map(workers, _answer, [(each, base) for each in histories], processes=True)
-    return Tally(trials, base.order, [winner for winner, _ in answers], sum(ineligible for _, ineligible in answers))
+    generated = [(preset, SEEDS["test"], span, best) for span in spans]
+    histories = parallel_map(workers, history, generated, processes=True)
+    base = worsened(best, trials.gain, [Period.of(each, best) for each in histories], workers)
+    verdicts = parallel_map(workers, verdict, [(each, base) for each in histories], processes=True)
+    return Tally(trials, base.order, [winner for winner, _ in verdicts], sum(guarded for _, guarded in verdicts))
 
 
-def _answer(fresh: History, base: SiteConfig) -> tuple[str, bool]:
-    """Return the winner's name, and whether guard rails alone kept the base."""
-    answer: Recommendation = recommend(fresh, base, strategies=SEARCHED)
-    able = [row for row in answer.rows if row.bootstrap is not None and row.bootstrap.certain]
-    return answer.winner, answer.verdict == "KEEP" and any(row.ineligible for row in able)
+def verdict(past: History, base: SiteConfig) -> tuple[str, bool]:
+    """Return the winner's name, and whether guard rails alone keep the base."""
+    found: Recommendation = recommend(past, base, strategies=STRATEGIES)
+    certain = [row for row in found.rows if row.bootstrap is not None and row.bootstrap.certain]
+    return found.winner, found.verdict == "KEEP" and any(row.ineligible for row in certain)
 
 
-def _load(path: Path, key: str) -> list[Tally]:
-    try:
-        kept = json.loads(path.read_text(encoding="utf-8"))
-        if kept["key"] != key:
-            return []
-        return [Tally(**{**each, "trials": Trials(**each["trials"])}) for each in kept["tallies"]]
-    except (OSError, ValueError, KeyError, TypeError):
-        return []
-
-
-def page(tallies: Sequence[Tally], learned: int, asked: str) -> str:
-    """Write what came out, in Markdown."""
+def page(tallies: Sequence[Tally], training: int, name: str) -> str:
+    """Write the page in Markdown."""
     titles = ["months in the history", "to be gained", "CHANGE", "KEEP", "of these by guard rails alone"]
     rows = [
         [
@@ -199,46 +197,51 @@ def page(tallies: Sequence[Tally], learned: int, asked: str) -> str:
         ]
         for t in tallies
     ]
-    return TEXT.format(command=asked, learned=learned, load=LEAST_LOAD, table=markdown_table(titles, rows, left=0))
+    about = paragraph(ABOUT.format(training=training, load=LEAST_LOAD))
+    return TEXT.format(command=name, about=about, table=markdown_table(titles, rows, left=0))
 
 
-TEXT = """# KEEP and CHANGE: how often the answer is right
+ABOUT = """\
+The base is what `auto` finds on {training} generated months together; then the same, made worse until the former
+gains a stated part of the mean wait over it on all test histories together: wider jobs go ever more ahead of narrower
+ones, up to an eighth of the machine. Every test history comes from the same generator with another seed, at an offered
+load of at least {load:g}. Where there is nothing to gain the right verdict is KEEP; where there is, CHANGE. One month
+is noisy: strategies are evaluated on its last twenty days, ten at a time.
+"""
+TEXT = """# KEEP and CHANGE: how often the verdict is right
 
 Written by
 
     {command}
 
-The base is what `auto` finds on {learned} generated months together; then the same, made worse until the former
-gains a stated part of the mean wait over it on all fresh months together: wider jobs go ever more ahead of narrower
-ones, up to an eighth of the machine. Every fresh history comes from the same generator with another seed, at an
-offered load of at least {load:g}. Where there is nothing to gain the right answer is KEEP; where there is, CHANGE. One
-month is noisy: judged are its last twenty days, ten at a time.
-
+{about}
 {table}
 """
 
 
-@click.command("trials")
+@click.command("studies.trials")
 @click.option("--count", type=click.IntRange(1), help="Histories of each kind.  [default: 100 or 25]")
-@click.option("--learned", default=LEARNED, show_default=True, type=click.IntRange(1), help="Months learned from.")
 @click.option(
-    "--out", type=click.Path(path_type=Path), default=ROOT / "docs", help="Folder of trials.md.  [default: docs]"
+    "--training", default=TRAINING, show_default=True, type=click.IntRange(1), help="Months to find the best on."
 )
+@click.option("--out", type=click.Path(path_type=Path), default=DOCS, help="Folder of trials.md.")
 @click.option(
-    "--work", type=click.Path(path_type=Path), help="Where finished trials are kept.  [default: reports/study]"
+    "--work",
+    type=click.Path(path_type=Path),
+    default=REPORTS / "study",
+    help="Where finished trials are stored.  [default: reports/study]",
 )
-@click.option("--workers", default=2, show_default=True, type=click.IntRange(1), help="No effect on the answer.")
-def command(*, count: int | None, learned: int, out: Path, work: Path | None, workers: int) -> None:
-    """Tell how often `qconf tune` keeps what is best and changes what is not; an hour or two on two cores."""
-    work = work or ROOT / "reports" / "study"
+@click.option("--workers", default=2, show_default=True, type=click.IntRange(1), help="No effect on the results.")
+def command(*, count: int | None, training: int, out: Path, work: Path, workers: int) -> None:
+    """Count how often `qconf tune` keeps what is best and changes what is not; an hour or two on two cores."""
     work.mkdir(parents=True, exist_ok=True)
     trials = [replace(each, count=count or each.count) for each in ALL]
-    found = run(trials, learned, work, workers, lambda text: click.echo(text, err=True))
-    asked = "python -m studies.trials" + (f" --count {count}" if count else "")
-    asked += f" --learned {learned}" if learned != LEARNED else ""
-    write_whole(out / "trials.md", page(found, learned, asked))
+    found = run_all(trials, training, work, workers, lambda text: click.echo(text, err=True))
+    name = "python -m studies.trials" + (f" --count {count}" if count else "")
+    name += f" --training {training}" if training != TRAINING else ""
+    write_whole(out / "trials.md", page(found, training, name))
     click.echo(f"written: {out / 'trials.md'}")
 
 
 if __name__ == "__main__":
-    command()
+    run(command)

@@ -20,6 +20,8 @@ CONFIGS = ("cray-xc40", "hpc2n", "kth-sp2", "sdsc-sp2")
 STRATEGIES = ("current", "shared", "lxf-easy", "pp", "dp-nlp", "dqr", "hybrid", "mqb", "exact", "planned-sjf", "dynp")
 #: An option that both revisions have under another name, the older one first.
 RENAMED = {"--format": "--target"}
+#: A command that the newer revision has outside qconf.
+MOVED = {"policies": "studies.dynp"}
 #: Records of settings, versions and times differ by nature.
 SKIPPED = ("timings.json", "export.json")
 
@@ -53,11 +55,13 @@ def run(checkout: Path, name: str, words: list[str], folder: Path) -> None:
         return
     out.parent.mkdir(parents=True, exist_ok=True)
     given = [str(out) if word == "OUT" else word for word in words]
-    for names in ({}, RENAMED):
-        line = [sys.executable, "-m", "qconf", *(names.get(word, word) for word in given)]
+    lines = [["qconf", *given], ["qconf", *(RENAMED.get(word, word) for word in given)]]
+    lines += [[MOVED[given[0]], *given[1:]]] if given[0] in MOVED else []
+    for module, *rest in lines:
+        line = [sys.executable, "-m", module, *rest]
         environment = {"PYTHONPATH": str(checkout), "PATH": "/usr/bin:/bin", "HOME": str(folder)}
         done = subprocess.run(line, cwd=checkout, env=environment, capture_output=True, text=True, check=False)
-        if "No such option" not in done.stderr:
+        if "No such option" not in done.stderr and "is retired" not in done.stderr:
             break
     (folder / f"{name}.txt").write_text(f"exit {done.returncode}\n{done.stdout}", encoding="utf-8")
 

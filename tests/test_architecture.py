@@ -67,6 +67,12 @@ def test_imports_point_left(name: str, path: Path) -> None:
             assert LEVEL[partition_space(each)] <= LEVEL[partition_space(name)], f"{name} imports {each}"
 
 
+@pytest.mark.parametrize("package", ["parsim", "qconf"])
+def test_what_is_installed_imports_nothing_that_is_not(package: str) -> None:
+    for name, path in modules(package):
+        assert not {each.split(".")[0] for each in imported(path)} & {"studies", "tests"}, name
+
+
 def test_help_imports_nothing_heavy() -> None:
     script = (
         "import sys; from click.testing import CliRunner; from qconf.cli import qconf\n"

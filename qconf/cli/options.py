@@ -128,6 +128,20 @@ def with_options(options: Sequence[Callable[[F], F]], function: F) -> F:
     return function
 
 
+def retired_option(*names: str, use: str) -> Callable[[F], F]:
+    """Refuse an option that a command no longer has; `use` says what takes its place."""
+
+    def refuse(context: click.Context, option: click.Parameter, value: str | None) -> None:
+        del option
+        if value is not None:
+            raise click.UsageError(f"{names[0]} is retired: {use}", context)
+
+    # With a value or without, before anything else is missed.
+    return click.option(
+        *names, is_flag=False, flag_value="", is_eager=True, hidden=True, expose_value=False, callback=refuse, help=use
+    )
+
+
 def period_options(function: F) -> F:
     """Add ``--month``, ``--from`` (start) and ``--to`` (end)."""
     return with_options(_PERIOD, function)

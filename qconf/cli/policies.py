@@ -1,21 +1,24 @@
-"""``qconf policies``: what planning schedulers would give on a history."""
+"""``qconf policies``: what planning schedulers would make of a history."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from qconf.cli.options import history_options, load_history, tell_cleaning
+from qconf.cli.options import history_options, load_history, retired_option, tell_cleaning, with_options
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from parsim import Workload
-    from studies.dynp import Row
+    from qconf.evaluation.planning import DisciplineResult
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 COLUMNS = (
     ("SLDwA", "sld_wa", 1, ".4f"),
@@ -26,7 +29,7 @@ COLUMNS = (
     ("bounded sld", "mean_bounded_slowdown", 1, ".2f"),
     ("util %", "utilization", 0.01, ".2f"),
 )
-JOB_SETS = ("set1", "set2")
+STUDY = "python -m studies.dynp"
 
 
 class Factor(click.ParamType):  # type: ignore[type-arg, unused-ignore]
@@ -45,178 +48,119 @@ class Factor(click.ParamType):  # type: ignore[type-arg, unused-ignore]
         return factor
 
 
+_OPTIONS = (
+    click.option("--shrink", type=Factor(), help="Multiply the times between submissions: 0.75 is a third more load."),
+    click.option("--workers", type=click.IntRange(1), default=1, show_default=True, help="Simulations at a time."),
+    click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of tables."),
+)
+_RETIRED = tuple(
+    retired_option(*names, use=f"`{STUDY} {names[0]}` in a checkout does this")
+    for names in (("--job-set",), ("--seed",), ("--sweep",), ("--grid",), ("--out", "-o"))
+)
+
+
+def planning_options(function: F) -> F:
+    """Add ``--shrink``, ``--workers`` and ``--json`` (as_json)."""
+    return with_options(_OPTIONS, function)
+
+
 @click.command("policies")
 @history_options
-@click.option(
-    "--job-set",
-    type=click.Choice(JOB_SETS),
-    help="Instead of a history: a generated set of 96 nodes with the means of Streit's two.",
-)
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of --job-set.")
-@click.option("--shrink", type=Factor(), help="Multiply the times between submissions: 0.75 is a third more load.")
-@click.option("--sweep", "sweeps", is_flag=True, help="Response time against load, factors 0.75 to 0.25: two figures.")
-@click.option("--grid", "grids", is_flag=True, help="dynP over its grid of lower and upper bounds: a table, a figure.")
-@click.option(
-    "-o",
-    "--out",
-    type=click.Path(file_okay=False, path_type=Path),
-    default=Path("reports/policies"),
-    show_default=True,
-    help="Directory of the figures.",
-)
-@click.option("--workers", type=click.IntRange(1), default=1, show_default=True, help="Simulations at a time.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of tables.")
-def command(
-    *,
-    history: tuple[Path, ...],
-    config_path: Path | None,
-    cores: int | None,
-    month: str | None,
-    start: str | None,
-    end: str | None,
-    timezone: str,
-    job_set: str | None,
-    seed: int,
-    shrink: Decimal | None,
-    sweeps: bool,
-    grids: bool,
-    out: Path,
-    workers: int,
-    as_json: bool,
-) -> None:
+@planning_options
+@partial(with_options, _RETIRED)
+def command(*, shrink: Decimal | None, workers: int, as_json: bool, **source: Any) -> None:  # noqa: ANN401
     """Compare schedulers that plan their whole waiting list: FCFS, SJF, LJF, conservative, the dynP family.
 
     Jobs run on one machine without queues and limits. SLDwA is the mean slowdown weighted by core-seconds,
     ART the mean response time.
     """
-    from studies import dynp as policies
+    workload, document = read_workload(**source, quiet=as_json)
+    _, tables = compare(workload, document, shrink, workers)
+    show(document, tables, as_json=as_json)
 
-    cleaned: dict[str, Any] = {}
-    if job_set is None:
-        past, config = load_history(history, config_path, cores, month=month, start=start, end=end, timezone=timezone)
-        workload, machine = past.workload(config), config.machine.cores
-        source = ", ".join(path.name for path in history)
-        cleaned = {"read": past.read, "dropped": dict(past.reasons), "changed": dict(past.changed)}
-        if not as_json:
-            tell_cleaning(past, config, derived=config_path is None)
-    else:
-        if history or config_path or cores or month or start or end:
-            raise click.UsageError("--job-set is used instead of a history and its options")
-        described = policies.JOB_SETS[job_set]
-        workload, machine = policies.generate_job_set(described, seed), described.machine
-        source = f"{job_set}, seed {seed}"
-    if shrink is not None:
-        workload = policies.shrunk(workload, shrink)
-    rows = policies.compare(workload, machine, workers=workers)
-    answer: dict[str, Any] = {
-        "source": source,
+
+def read_workload(
+    history: Sequence[Path],
+    config_path: Path | None,
+    cores: int | None,
+    *,
+    quiet: bool,
+    **period: Any,  # noqa: ANN401
+) -> tuple[Workload, dict[str, Any]]:
+    """Read the jobs of `history_options`; return them and the beginning of the JSON document."""
+    past, config = load_history(history, config_path, cores, **period)
+    if not quiet:
+        tell_cleaning(past, config, derived=config_path is None)
+    workload = past.workload(config)
+    return workload, {
+        "source": ", ".join(path.name for path in history),
         "jobs": len(workload),
-        "cores": machine,
-        **cleaned,
-        "shrink": float(shrink or 1),
-        "disciplines": [row.as_json() for row in rows],
+        "cores": config.machine.cores,
+        "read": past.read,
+        "dropped": dict(past.reasons),
+        "changed": dict(past.changed),
     }
-    title = f"{source}: {len(workload)} jobs on {machine} cores"
-    if shrink is not None:
-        title += f", times between submissions multiplied by {shrink}"
-    tables = [_results(title, rows), _switching(rows)]
-    if sweeps:
-        tables += _sweep(workload, machine, out, workers, answer)
-    if grids:
-        tables.append(_grid(workload, machine, out, workers, answer))
+
+
+def compare(
+    workload: Workload, document: dict[str, Any], factor: Decimal | None, workers: int
+) -> tuple[Workload, list[Table]]:
+    """Run every discipline and add its results to the document; return the jobs that were simulated, and the tables."""
+    from qconf.evaluation import planning
+
+    title = "{source}: {jobs} jobs on {cores} cores".format_map(document)
+    if factor is not None:
+        workload = planning.shrink(workload, factor)
+        title += f", times between submissions multiplied by {factor}"
+    results = planning.compare(workload, document["cores"], workers=workers)
+    document |= {"shrink": float(factor or 1), "disciplines": [result.as_json() for result in results]}
+    return workload, [_results(title, results), _switching(results)]
+
+
+def show(document: Mapping[str, Any], tables: Iterable[Table], *, as_json: bool) -> None:
+    """Print the document or the tables."""
     if as_json:
         import json
 
-        click.echo(json.dumps(answer, indent=2, allow_nan=False))
+        click.echo(json.dumps(document, indent=2, allow_nan=False))
         return
     from qconf.report.terminal import console, print_table
 
     to = console()
-    for table in tables:
-        print_table(to, table)
-    for path in answer.get("figures", ()):
-        click.echo(path)
+    for each in tables:
+        print_table(to, each)
 
 
-def _sweep(workload: Workload, machine: int, out: Path, workers: int, answer: dict[str, Any]) -> list[Table]:
-    """Run the sweep, write its figures, and return its tables."""
-    from qconf.text import write_whole
-    from studies import dynp as policies
-    from studies.dynp.figures import response_figure, use_figure
-
-    swept = policies.sweep(workload, machine, workers=workers)
-    answer["sweep"] = [
-        {"shrink": float(factor), "disciplines": [row.as_json() for row in rows]} for factor, rows in swept
-    ]
-    bounded = next(policy.name for policy in policies.SWEPT if policy.kind == "bounds")
-    for name, figure in (("response", response_figure(swept)), ("use", use_figure(swept, bounded))):
-        path = out / f"{name}.svg"
-        write_whole(path, figure)
-        answer.setdefault("figures", []).append(str(path))
-    names = [row.name for row in swept[0][1]]
-    load = _table("mean response time in hours (utilization in %) by shrinking factor", ("shrink", *names))
-    for factor, rows in swept:
-        cells = [f"{row.metrics['art'] / 3600:.2f} ({100 * row.metrics['utilization']:.1f})" for row in rows]
-        load.add_row(f"{factor:.2f}", *cells)
-    use = _table(f"share of time in use under {bounded}, %", ("shrink", "util %", "FCFS", "SJF", "LJF"))
-    for factor, rows in swept:
-        row = rows[names.index(bounded)]
-        use.add_row(f"{factor:.2f}", f"{100 * row.metrics['utilization']:.1f}", *_shares(row.seconds))
-    return [load, use]
-
-
-def _grid(workload: Workload, machine: int, out: Path, workers: int, answer: dict[str, Any]) -> Table:
-    """Run the grid of bounds, write its figure, and return its table."""
-    from qconf.text import write_whole
-    from studies import dynp as policies
-    from studies.dynp.figures import grid_figure
-
-    grid = policies.bounds_grid(workload, machine, workers=workers)
-    answer["grid"] = [{"lower": low, "upper": high, **row.as_json()} for (low, high), row in grid.items()]
-    path = out / "bounds.svg"
-    write_whole(path, grid_figure(grid))
-    answer.setdefault("figures", []).append(str(path))
-    title = "dynP with bounds: mean response time in hours (SLDwA); lower bounds down, upper across, in seconds"
-    table = _table(title, ("lower", *map(str, policies.GRID_UPPER)))
-    for low in policies.GRID_LOWER:
-        found = [grid.get((low, high)) for high in policies.GRID_UPPER]
-        table.add_row(
-            str(low),
-            *("" if row is None else f"{row.metrics['art'] / 3600:.2f} ({row.metrics['sld_wa']:.2f})" for row in found),
-        )
-    return table
-
-
-def _table(title: str, columns: Sequence[str]) -> Table:
+def table(title: str, columns: Sequence[str]) -> Table:
+    """Return an empty table of numbers, with the names of its rows on the left."""
     from rich.table import Table
 
-    table = Table(title=title, title_justify="left", box=None, padding=(0, 2, 0, 0))
+    empty = Table(title=title, title_justify="left", box=None, padding=(0, 2, 0, 0))
     for i, name in enumerate(columns):
-        table.add_column(name, justify="right" if i else "left", no_wrap=not i)
-    return table
+        empty.add_column(name, justify="right" if i else "left", no_wrap=not i)
+    return empty
 
 
-def _results(title: str, rows: Sequence[Row]) -> Table:
-    table = _table(title, ("discipline", *(name for name, *_ in COLUMNS)))
-    for row in rows:
-        cells = [f"{row.metrics[key] / unit:{style}}" for _, key, unit, style in COLUMNS]
-        table.add_row(row.name, *cells)
-    return table
-
-
-def _switching(rows: Sequence[Row]) -> Table:
-    columns = ("discipline", "decisions", "kept", "to FCFS", "to SJF", "to LJF", "jobs F/S/L", "time F/S/L")
-    title = "how they switch, %: decisions; jobs started and time in use under FCFS/SJF/LJF"
-    table = _table(title, columns)
-    for row in rows:
-        if row.decisions and row.switched_to is not None:
-            moves = [f"{100 * n / row.decisions:.1f}" for n in (row.kept, *row.switched_to.values())]
-            shares = ["/".join(_shares(counts)) for counts in (row.starts, row.seconds)]
-            table.add_row(row.name, str(row.decisions), *moves, *shares)
-    return table
-
-
-def _shares(counts: Mapping[str, int] | None) -> list[str]:
+def shares(counts: Mapping[str, int] | None) -> list[str]:
+    """Write each count as a percentage of all."""
     counts = counts or {}
     total = max(sum(counts.values()), 1)
     return [f"{100 * count / total:.1f}" for count in counts.values()]
+
+
+def _results(title: str, results: Sequence[DisciplineResult]) -> Table:
+    found = table(title, ("discipline", *(name for name, *_ in COLUMNS)))
+    for result in results:
+        found.add_row(result.name, *(f"{result.metrics[key] / unit:{style}}" for _, key, unit, style in COLUMNS))
+    return found
+
+
+def _switching(results: Sequence[DisciplineResult]) -> Table:
+    columns = ("discipline", "decisions", "kept", "to FCFS", "to SJF", "to LJF", "jobs F/S/L", "time F/S/L")
+    found = table("how they switch, %: decisions; jobs started and time in use under FCFS/SJF/LJF", columns)
+    for result in results:
+        if result.decisions and result.switched_to is not None:
+            moves = (f"{100 * n / result.decisions:.1f}" for n in (result.kept, *result.switched_to.values()))
+            in_use = ("/".join(shares(counts)) for counts in (result.starts, result.seconds))
+            found.add_row(result.name, str(result.decisions), *moves, *in_use)
+    return found

@@ -1,31 +1,4 @@
-"""What planning schedulers would give: tables side by side, switching, load sweeps, grids of bounds."""
+"""Streit's dynP: generated job sets, load sweeps, grids of bounds, and the published tables beside ours.
 
-from studies.dynp.jobsets import JOB_SETS, JobSet, generate_job_set
-from studies.dynp.study import (
-    DISCIPLINES,
-    FACTORS,
-    GRID_LOWER,
-    GRID_UPPER,
-    SWEPT,
-    Row,
-    bounds_grid,
-    compare,
-    shrunk,
-    sweep,
-)
-
-__all__ = [
-    "DISCIPLINES",
-    "FACTORS",
-    "GRID_LOWER",
-    "GRID_UPPER",
-    "JOB_SETS",
-    "SWEPT",
-    "JobSet",
-    "Row",
-    "bounds_grid",
-    "compare",
-    "generate_job_set",
-    "shrunk",
-    "sweep",
-]
+``python -m studies.dynp --help``; ``python -m studies.dynp.published FOLDER`` makes the tables of the page on dynP.
+"""

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from decimal import Decimal
+from collections.abc import Sequence
 from typing import Any
 
 from parsim.planning import ORDERS
 from qconf.report.drawing import COLOURS, MARKERS, draw
-from studies.dynp.study import Row
+from studies.dynp.sweeps import Grid, Sweep
 
 SIZE = (6.4, 4)  #: inches
-
-Sweep = Sequence[tuple[Decimal, Sequence[Row]]]
 
 
 def _line(axes: Any, i: int, points: Sequence[tuple[float, float]], label: str) -> None:  # noqa: ANN401 - matplotlib has no types here
@@ -25,9 +22,9 @@ def response_figure(swept: Sweep) -> str:
     """Draw mean response time against utilization, a line per discipline, as SVG text."""
 
     def paint(axes: Any) -> None:  # noqa: ANN401
-        for i, row in enumerate(swept[0][1]):
-            points = [(100 * rows[i].metrics["utilization"], rows[i].metrics["art"] / 3600) for _, rows in swept]
-            _line(axes, i, points, row.name)
+        for i, discipline in enumerate(swept[0][1]):
+            metrics = [results[i].metrics for _, results in swept]
+            _line(axes, i, [(100 * m["utilization"], m["art"] / 3600) for m in metrics], discipline.name)
         axes.set(xlabel="utilization, %", ylabel="mean response time, hours")
         axes.set_yscale("log")
         axes.yaxis.set_major_formatter("{x:g}")
@@ -42,13 +39,13 @@ def use_figure(swept: Sweep, name: str) -> str:
     """Draw the share of time that each order is in use under a discipline against utilization, as SVG."""
 
     def paint(axes: Any) -> None:  # noqa: ANN401
-        runs = [next(row for row in rows if row.name == name) for _, rows in swept]
+        of_name = [next(result for result in results if result.name == name) for _, results in swept]
         for i, order in enumerate(ORDERS):
             points = []
-            for row in runs:
-                seconds = row.seconds or dict.fromkeys(ORDERS, 0)
+            for result in of_name:
+                seconds = result.seconds or dict.fromkeys(ORDERS, 0)
                 share = 100 * seconds[order] / max(sum(seconds.values()), 1)
-                points.append((100 * row.metrics["utilization"], share))
+                points.append((100 * result.metrics["utilization"], share))
             _line(axes, i, points, order.upper())
         axes.set(xlabel="utilization, %", ylabel="share of time in use, %", ylim=(-2, 102), title=name)
         axes.grid()
@@ -57,7 +54,7 @@ def use_figure(swept: Sweep, name: str) -> str:
     return draw(paint, SIZE)
 
 
-def grid_figure(grid: Mapping[tuple[int, int], Row]) -> str:
+def grid_figure(grid: Grid) -> str:
     """Draw mean response time over the upper bound, a line per lower bound, as SVG text."""
 
     def paint(axes: Any) -> None:  # noqa: ANN401

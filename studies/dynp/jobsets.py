@@ -47,7 +47,7 @@ JOB_SETS = {
 
 
 def generate_job_set(job_set: JobSet, seed: int = 0) -> Workload:
-    """Draw a job set whose means are those given, to the nearest whole total.
+    """Generate a job set whose means are those given, to the nearest whole total.
 
     Parameters
     ----------
@@ -64,8 +64,8 @@ def generate_job_set(job_set: JobSet, seed: int = 0) -> Workload:
     n = job_set.jobs
     gaps = _with_total(rng.exponential(size=n - 1), round(job_set.interarrival * (n - 1)), 0)
     runtime = _with_total(rng.lognormal(sigma=RUNTIME_SIGMA, size=n), round(job_set.runtime * n), 1)
-    spare = runtime * rng.lognormal(sigma=ESTIMATE_SIGMA, size=n)
-    walltime = runtime + _with_total(spare, round(job_set.estimate * n) - int(runtime.sum()), 0)
+    beyond = runtime * rng.lognormal(sigma=ESTIMATE_SIGMA, size=n)
+    walltime = runtime + _with_total(beyond, round(job_set.estimate * n) - int(runtime.sum()), 0)
     submit = np.concatenate(([0], np.cumsum(gaps)))
     return Workload(submit, _widths(job_set, rng), runtime, walltime)
 

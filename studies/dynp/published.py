@@ -1,6 +1,6 @@
 """The published figures of dynP beside ours: ``python -m studies.dynp.published FOLDER`` makes the tables.
 
-They are those of docs/dynp.md; FOLDER holds the logs of the Parallel Workloads Archive named in `TRACES`.
+They are those of the page on dynP; FOLDER holds the logs of the Parallel Workloads Archive named in `TRACES`.
 
 References
 ----------
@@ -16,9 +16,10 @@ import click
 
 from parsim import Workload
 from parsim.planning import PlannedRun, Policy, named, plan, self_tuning
+from qconf.history import clean, derive_config, read
 from qconf.text import markdown_table
 from studies.dynp.jobsets import JOB_SETS, generate_job_set
-from studies.dynp.study import GRID_LOWER, GRID_UPPER, bounds_grid, sweep
+from studies.dynp.sweeps import GRID_LOWER, GRID_UPPER, bounds_grid, sweep
 
 #: File and cores of each trace.
 TRACES = {
@@ -129,9 +130,7 @@ def bounds_tables(name: str, workers: int = 1) -> str:
 @click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @click.option("--workers", type=click.IntRange(1), default=1)
 def main(folder: Path, workers: int) -> None:
-    """Write the tables of docs/dynp.md from the logs in FOLDER."""
-    from qconf.history import clean, derive_config, read
-
+    """Print the tables of the page on dynP from the logs in FOLDER."""
     traces = []
     for name, (file, cores) in TRACES.items():
         records = read(folder / file)

@@ -1,4 +1,4 @@
-"""The study: the paper's claims beside ours on generated months, and public logs month by month.
+"""The paper's claims beside ours on generated months, and every strategy on public logs, period by period.
 
-``python -m studies.paper [--quick] [--out docs]`` writes study.md.
+``python -m studies.paper [--quick]`` writes study.md.
 """

@@ -1,4 +1,4 @@
-"""How much of a figure is where the months begin: the same logs, cut into periods elsewhere."""
+"""How much of a figure depends on where the periods begin: the same logs, cut elsewhere."""
 
 from __future__ import annotations
 
@@ -10,28 +10,27 @@ from numpy.typing import NDArray
 
 from qconf.backtest import COMPARED, Average
 from qconf.text import markdown_table
-from studies.paper.pieces import Outcome, Piece
+from studies.output import paragraph
+from studies.paper.pieces import Piece, PieceResult
 from studies.paper.plan import FIXED
 
 SHOWN = ("lxf-easy", "fixed order", "auto")
-ABOUT = f"""\
-## Where the months begin
-
-The same logs once more, cut into calendar months, and into 30 days from the first submit or from some days later. Cells
-are mean wait / bounded slowdown / longest wait as parts of `fcfs-easy`'s, each a ratio of means over the periods. The
-fixed order is `{FIXED}` on one machine without queues, nothing tuned.
-One job more or less changes who meets whom for days, so a figure of one cut is good to about the deviation that is
-shown, and a difference that is less says nothing.
-"""
+ABOUT = paragraph(
+    f"""The same logs once more, cut into calendar months, and into 30 days from the first submit or from some days
+    later. Cells are mean wait / bounded slowdown / longest wait as parts of `fcfs-easy`'s, each a ratio of means over
+    the periods. The fixed order is `{FIXED}` on one machine without queues, nothing tuned. One job more or less changes
+    for days which jobs wait at the same time, so a figure of one cut is good to about the deviation that is shown, and
+    a smaller difference is none."""
+)
 
 
-def section(found: Sequence[Outcome]) -> str:
+def section(found: Sequence[PieceResult]) -> str:
     """Write a table for each log: a row for each way to cut it, their mean and standard deviation."""
-    lines = [ABOUT]
-    for site, of_site in groupby(found, lambda outcome: outcome.piece.what):
+    lines = ["## Where the periods begin\n", ABOUT]
+    for site, of_site in groupby(found, lambda result: result.piece.what):
         rows, ratios = [], []
-        for cut, outcomes in groupby(of_site, lambda outcome: _cut(outcome.piece)):
-            averages = _averages(outcomes)
+        for cut, results in groupby(of_site, lambda result: _cut(result.piece)):
+            averages = _averages(results)
             ratios.append([[averages[name].against["fcfs-easy"].ratios[each] for each in COMPARED] for name in SHOWN])
             auto = averages["auto"]
             rows.append(_row(cut, str(auto.periods), ratios[-1], f"{100 * auto.against['fcfs-easy'].worse:.0f}"))
@@ -47,12 +46,12 @@ def _cut(piece: Piece) -> str:
     return f"{piece.period.removesuffix('d')} days, from day {piece.begin}"
 
 
-def _averages(outcomes: Iterable[Outcome]) -> dict[str, Average]:
+def _averages(results: Iterable[PieceResult]) -> dict[str, Average]:
     """Averages of one cut by name; what is ``current`` on a machine without queues is the fixed order."""
     return {
-        "fixed order" if outcome.piece.formula and name == "current" else name: average
-        for outcome in outcomes
-        for name, average in outcome.averages().items()
+        "fixed order" if result.piece.formula and name == "current" else name: average
+        for result in results
+        for name, average in result.averages().items()
     }
 
 

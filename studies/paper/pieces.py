@@ -1,32 +1,33 @@
-"""The study's pieces: one walk-forward each, kept when finished, so that an interrupted study goes on."""
+"""The pieces of the study: one walk-forward each, stored when finished, so that an interrupted study resumes."""
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import parsim
+import pandas as pd
+
 from parsim.metrics import Summary
 from qconf.backtest import FEWEST, Average, FoldResult, averages, backtest
-from qconf.config import SiteConfig, load
+from qconf.config import SiteConfig
+from qconf.config import load as load_config
 from qconf.history import History, clean, read
 from qconf.history.history import DAY
-from qconf.recommend.checkpoint import Checkpoint, question
-from qconf.strategies import NAMES, Options
+from qconf.recommend import checkpoint
+from qconf.strategies import names
 from qconf.strategies.fcfs_easy import undistinguished
 from qconf.synth import generate, write_history
-from qconf.text import as_json, write_whole
+from studies.output import ROOT, fingerprint, hash_of, load, save
 
-ROOT = Path(__file__).resolve().parents[2]
 GENERATED = "generated"
+GENERATED_MONTHS = 9
 #: ``current`` is ``shared`` in all of the study's configurations.
-STRATEGIES = tuple(name for name in NAMES if name != "current")
-#: Strategies whose decisions the page tells of.
-TOLD = ("dp-nlp", "dqr")
+STRATEGIES = tuple(name for name in names(default=True) if name != "current")
+#: Strategies whose decisions the page reports.
+REPORTED = ("dp-nlp", "dqr")
 
 
 @dataclass(frozen=True)
@@ -42,9 +43,10 @@ class Piece:
     config : str
         The file in configs/.
     periods : int or None
-        Only the first so many months, the first of which is only learned from.
+        Only the first so many periods, the first of which is for training only.
     strategies : tuple of str
-    options : Options
+    settings : dict
+        Options of the strategies by name; others have their defaults.
     what : str
         What distinguishes it, for a table.
     period : str
@@ -60,83 +62,110 @@ class Piece:
     config: str
     periods: int | None = None
     strategies: tuple[str, ...] = STRATEGIES
-    options: Options = field(default_factory=Options)
+    settings: Mapping[str, Any] = field(default_factory=dict)
     what: str = ""
     period: str = "month"
     begin: int = 0
     formula: str = ""
 
+    def base(self) -> SiteConfig:
+        """Read its configuration."""
+        base = load_config(ROOT / "configs" / self.config)
+        return undistinguished(base, self.formula) if self.formula else base
+
+    def log(self, traces: Path, work: Path) -> Path:
+        """Return the path of its log; a generated one is written into `work`."""
+        if self.source != GENERATED:
+            return traces / self.source
+        months = self.periods or GENERATED_MONTHS
+        return write_history(generate(months=months), work / f"generated-{months}.csv.gz")
+
 
 @dataclass(frozen=True)
-class Outcome:
-    """What a piece gave."""
+class PieceResult:
+    """The results of a piece: one for each test period and strategy."""
 
     piece: Piece
     results: list[FoldResult]
     skipped: list[tuple[str, str]]
     jobs: int
 
+    @cached_property
+    def metrics(self) -> pd.DataFrame:
+        """Metrics of the evaluated jobs: rows (period, strategy), a column per metric."""
+        rows = pd.MultiIndex.from_tuples([(each.period, each.strategy) for each in self.results])
+        return pd.DataFrame([each.summary.overall for each in self.results], index=rows)
+
+    def by_period(self, metric: str) -> pd.DataFrame:
+        """Return a metric: a row per test period, a column per strategy, both in the order of the walk-forward."""
+        columns = dict.fromkeys(each.strategy for each in self.results)
+        return self.metrics[metric].unstack().reindex(index=self.periods, columns=list(columns))
+
     @property
     def periods(self) -> list[str]:
-        """Labels of the judged months."""
-        return list(dict.fromkeys(verdict.period for verdict in self.results))
+        """Labels of the test periods."""
+        return list(dict.fromkeys(each.period for each in self.results))
 
     def averages(self) -> dict[str, Average]:
-        """Compare the strategies over the months, by name."""
+        """Compare the strategies over the test periods, by name."""
         return {each.strategy: each for each in averages(self.results, "mean-wait")}
 
+    def steps(self, name: str, strategy: str) -> Iterator[dict[str, Any]]:
+        """Yield the steps of this name in a strategy's decisions."""
+        for result in self.results:
+            if result.strategy == strategy:
+                yield from (step for step in result.decisions if step.get("step") == name)
 
-def run(piece: Piece, traces: Path, work: Path, tell: Callable[[str], None]) -> Outcome | None:
-    """Return what a piece gives, from `work` if it was finished there with the same code; None without its log."""
-    base = load(ROOT / "configs" / piece.config)
-    if piece.formula:
-        base = undistinguished(base, piece.formula)
-    if piece.source == GENERATED:
-        path = write_history(generate(months=piece.periods or 9), work / f"generated-{piece.periods or 9}.csv.gz")
-    else:
-        path = traces / piece.source
+
+def run(piece: Piece, traces: Path, work: Path, progress: Callable[[str], None]) -> PieceResult | None:
+    """Return the results of a piece, from `work` if it was finished there with the same code; None without its log."""
+    base = piece.base()
+    path = piece.log(traces, work)
     if not path.is_file():
-        tell(f"{piece.name}: {path} is not there, left out")
+        progress(f"{piece.name}: {path} is not there, left out")
         return None
     history = _cut(clean(read([path]), base), piece)
-    asked = {
-        **question(history.sources, base, piece.options),
+    depends_on = {
+        **checkpoint.fingerprint(history.sources, base, piece.settings),
         "periods": piece.periods,
         "period": piece.period,
         "begin": piece.begin,
         "code": code(),
     }
-    kept = work / f"{piece.name}.json"
-    key = hashlib.sha256(json.dumps(asked | {"strategies": piece.strategies}, sort_keys=True).encode()).hexdigest()
-    found = _load(kept, key, base)
+    stored = work / f"{piece.name}.json"
+    key = fingerprint(depends_on | {"strategies": piece.strategies})
+    found = _stored(piece, stored, key, base)
+    if found is not None:
+        return found
+    progress(f"{piece.name}: {len(history)} jobs")
+    # Pieces that differ in their strategies only share a folder of finished proposals.
+    finished = checkpoint.Checkpoint(work / fingerprint(depends_on)[:12], depends_on, resume=True)
+    done = backtest(
+        history,
+        base,
+        period=piece.period,
+        strategies=piece.strategies,
+        settings=piece.settings,
+        checkpoint=finished,
+        progress=lambda what, share: progress(f"{piece.name}: {100 * share:.0f} % {what}"),
+    )
+    results = [
+        {
+            "period": each.period,
+            "strategy": each.strategy,
+            "overall": each.summary.overall,
+            "instead": each.instead,
+            "decisions": each.decisions if each.strategy in REPORTED else [],
+            "seconds": each.seconds,
+        }
+        for each in done.results
+    ]
+    jobs = sum(fold.jobs for fold in done.folds)
+    save(stored, key, {"jobs": jobs, "skipped": done.skipped, "results": results})
+    found = _stored(piece, stored, key, base)
     if found is None:
-        tell(f"{piece.name}: {len(history)} jobs")
-        # The name of the folder is not part of the question: pieces that ask the same share their answers.
-        checkpoint = Checkpoint(work / hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:12], asked,
-                            resume=True)  # fmt: skip
-        answer = backtest(
-            history,
-            base,
-            period=piece.period,
-            strategies=piece.strategies,
-            options=piece.options,
-            store=checkpoint,
-            progress=lambda what, share: tell(f"{piece.name}: {100 * share:.0f} % {what}"),
-        )
-        text = as_json(
-            {
-                "key": key,
-                "jobs": sum(fold.jobs for fold in answer.folds),
-                "skipped": answer.skipped,
-                "results": [_keep(verdict) for verdict in answer.results],
-            }
-        )
-        write_whole(kept, text)
-        found = _load(kept, key, base)
-    if found is None:
-        raise RuntimeError(f"{kept} cannot be read back")
-    results, skipped, jobs = found
-    return Outcome(piece, results, skipped, jobs)
+        raise RuntimeError(f"{stored} cannot be read back")
+    return found
 
 
 def _cut(history: History, piece: Piece) -> History:
@@ -151,51 +180,26 @@ def _cut(history: History, piece: Piece) -> History:
     return history.between(None, enough[: piece.periods or None][-1])
 
 
-def _keep(verdict: FoldResult) -> dict[str, Any]:
-    return {
-        "period": verdict.period,
-        "strategy": verdict.strategy,
-        "overall": verdict.summary.overall,
-        "instead": verdict.instead,
-        "decisions": verdict.decisions if verdict.strategy in TOLD else [],
-        "seconds": verdict.seconds,
-    }
-
-
-def _load(path: Path, key: str, base: SiteConfig) -> tuple[list[FoldResult], list[tuple[str, str]], int] | None:
-    try:
-        kept = json.loads(path.read_text(encoding="utf-8"))
-        if kept["key"] != key:
-            return None
-        results = [
-            FoldResult(
-                each["period"],
-                each["strategy"],
-                Summary(
-                    {name: float("nan") if value is None else value for name, value in each["overall"].items()}, {}
-                ),
-                base,
-                each["instead"],
-                decisions=each["decisions"],
-                seconds=each["seconds"],
-            )
-            for each in kept["results"]
-        ]
-        return results, [(label, why) for label, why in kept["skipped"]], int(kept["jobs"])
-    except (OSError, ValueError, KeyError, TypeError):
+def _stored(piece: Piece, path: Path, key: str, base: SiteConfig) -> PieceResult | None:
+    found = load(path, key)
+    if found is None:
         return None
+    results = [
+        FoldResult(
+            each["period"],
+            each["strategy"],
+            Summary({name: float("nan") if value is None else value for name, value in each["overall"].items()}, {}),
+            base,
+            each["instead"],
+            decisions=each["decisions"],
+            seconds=each["seconds"],
+        )
+        for each in found["results"]
+    ]
+    return PieceResult(piece, results, [(label, why) for label, why in found["skipped"]], int(found["jobs"]))
 
 
 def code() -> str:
-    """Hash of what computes: a piece is good for the code that it was made with."""
-    rooms = ("config", "history", "synth", "evaluation", "strategies", "backtest")
-    return hash_of(Path(parsim.__file__).parent, *(ROOT / "qconf" / name for name in rooms))
-
-
-def hash_of(*folders: Path) -> str:
-    """Hash of all modules in these folders."""
-    digest = hashlib.sha256()
-    for folder in folders:
-        for path in sorted(folder.rglob("*.py")):
-            digest.update(path.read_bytes())
-    return digest.hexdigest()
+    """Hash of the code that computes: a stored piece is good for that code alone."""
+    packages = ("config", "history", "synth", "evaluation", "strategies", "backtest")
+    return hash_of(ROOT / "parsim", *(ROOT / "qconf" / name for name in packages))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from qconf.strategies import Options
+from qconf.strategies import settings as all_settings
 from studies.paper.pieces import GENERATED, Piece
 
 CRAY = "cray-xc40.yaml"
@@ -14,30 +15,30 @@ TRACES = (
     ("SDSC SP2", "SDSC-SP2-1998-4.2-cln.swf.gz", "sdsc-sp2.yaml"),
     ("HPC2N", "HPC2N-2002-2.1-cln.swf.gz", "hpc2n.yaml"),
 )
-QUICK_MONTHS = 4  # of generated months and of each log
+QUICK_PERIODS = 4  # of generated months and of each log
 QUICK_SENSITIVITY = 3
-#: Where periods of 30 days begin, days after a log's first submit; and what is done on them.
+#: Where periods of 30 days begin, days after a log's first submit; and the strategies that are compared on them.
 BEGINNINGS = (0, 5, 10, 15, 20, 25)
 CHOSEN = ("fcfs-easy", "lxf-easy", "auto")
 #: The expansion factor with a taste for short jobs: one order for every log, nothing tuned.
 FIXED = "(eligible_time + walltime) / max(walltime, 1) ** 1.3"
-#: How the paper carves and fills the pool. Unless told, `qconf` looks at the pool in use and does what PBS can.
+#: How the paper carves and fills the pool. By default `qconf` evaluates the pool in use and does what PBS can.
 PAPER: dict[str, Any] = {"carve": "partitions", "pool_entry": "either"}
-#: A slack that leaves many divisions, so that what is asked of the surrogates shows.
+#: A slack that leaves many divisions, so that the surrogates matter.
 WIDE = 0.8
 
 
 @dataclass(frozen=True)
 class Claim:
-    """What the paper says of a strategy beside another, per cent; plus is more.
+    """What the paper reports of a strategy against another, per cent; plus is more.
 
     Attributes
     ----------
     strategy, reference, metric : str
     average, best : float or None
-        As published; None where nothing is said.
+        As published; None where the paper has no number.
     without : tuple of str
-        Months left out.
+        Periods left out.
     text : str
         Published in other words than a number.
     """
@@ -68,34 +69,36 @@ CLAIMS = (
 )
 
 
-def generated(options: Options, *, quick: bool) -> Piece:
+def generated(settings: Mapping[str, Any], *, quick: bool) -> Piece:
     """Every strategy on the generated months."""
-    months = QUICK_MONTHS if quick else None
-    return Piece("generated", GENERATED, CRAY, months, options=options, what="Generated months")
+    periods = QUICK_PERIODS if quick else None
+    return Piece("generated", GENERATED, CRAY, periods, settings=settings, what="Generated months")
 
 
-def logs(options: Options, *, quick: bool) -> list[Piece]:
+def logs(settings: Mapping[str, Any], *, quick: bool) -> list[Piece]:
     """Every strategy on the public logs."""
     return [
-        Piece(config.removesuffix(".yaml"), name, config, QUICK_MONTHS if quick else None, options=options, what=title)
+        Piece(
+            config.removesuffix(".yaml"), name, config, QUICK_PERIODS if quick else None, settings=settings, what=title
+        )
         for title, name, config in TRACES
     ]
 
 
-def cuts(options: Options, *, quick: bool) -> list[Piece]:
+def cuts(settings: Mapping[str, Any], *, quick: bool) -> list[Piece]:
     """`auto` and one fixed order on the public logs, cut into periods elsewhere."""
     ways = [("month", 0), *(("30d", begin) for begin in BEGINNINGS[: 1 if quick else None])]
-    periods = QUICK_MONTHS if quick else None
+    periods = QUICK_PERIODS if quick else None
     found = []
     for title, source, config in TRACES:
         for period, begin in ways:
             name = f"{config.removesuffix('.yaml')}-{period}-{begin}"
-            piece = Piece(name, source, config, periods, CHOSEN, options, title, period, begin)
+            piece = Piece(name, source, config, periods, CHOSEN, settings, title, period, begin)
             found += [piece, replace(piece, name=f"{name}-fixed", strategies=("current",), formula=FIXED)]
     return found
 
 
-def sensitivity(options: Options, *, quick: bool) -> list[Piece]:
+def sensitivity(settings: Mapping[str, Any], *, quick: bool) -> list[Piece]:
     """dp-nlp and hybrid on generated months, one setting changed at a time."""
     changes: list[tuple[str, dict[str, object]]] = [("as it is", {})]
     changes += [(f"chunkSize {chunk} cores", {"chunk": chunk}) for chunk in (240, 1200)]
@@ -103,16 +106,17 @@ def sensitivity(options: Options, *, quick: bool) -> list[Piece]:
     changes += [(f"tau by {name}", {"reference": name}) for name in ("idqueue", "large")]
     changes += [("tau_util 0.8", {"tau_util": 0.8})]
     changes += [("split on what jobs ran, not on walltime", {"split_on": "runtime"})]
-    changes += [("dqr visits queues at random", {"order": "random"})]
+    changes += [("dqr visits queues at random", {"visit_order": "random"})]
     changes += [
-        ("carving judged with the pool in use", {"carve": "live"}),
+        ("carving evaluated with the pool in use", {"carve": "live"}),
         ("a job enters the pool for good, as PBS can", {"pool_entry": "move"}),
-        ("both, as `qconf` does unless told", {"carve": "live", "pool_entry": "move"}),
+        ("both, the default of `qconf`", {"carve": "live", "pool_entry": "move"}),
         ("a job may have cores of partition and pool", {"pool_placement": "combined"}),
     ]
     changes += [("slack 0", {"slack": 0.0})]
-    for slack in (Options.slack, WIDE):
-        at = "" if slack == Options.slack else f"slack {slack:g}, "
+    default = all_settings()["slack"]
+    for slack in (default, WIDE):
+        at = "" if slack == default else f"slack {slack:g}, "
         changes += [(f"slack {slack:g}", {"slack": slack})] if at else []
         changes += [(f"{at}{samples} samples", {"slack": slack, "samples": samples}) for samples in (30, 300)]
         changes += [(f"{at}degree {degree}", {"slack": slack, "degree": degree}) for degree in (1, 2, 3)]
@@ -120,15 +124,15 @@ def sensitivity(options: Options, *, quick: bool) -> list[Piece]:
             (f"{at}{what}", {"slack": slack, "weights": weights})
             for what, weights in (("weights 1, 1, 1", (1.0, 1.0, 1.0)), ("one epoch", (1.0,)))
         ]
-    months = QUICK_SENSITIVITY if quick else None
+    periods = QUICK_SENSITIVITY if quick else None
     return [
         Piece(
             f"sensitivity-{i}",
             GENERATED,
             CRAY,
-            months,
+            periods,
             ("dp-nlp", "dqr", "hybrid"),
-            replace(options, **change),  # type: ignore[arg-type]
+            {**settings, **change},
             what,
         )
         for i, (what, change) in enumerate(changes)

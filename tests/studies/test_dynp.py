@@ -1,4 +1,4 @@
-"""qconf policies: the study, the generated job sets, the figures, the command."""
+"""The dynP study: generated job sets, load sweeps, grids, figures, the command, the published tables."""
 
 from __future__ import annotations
 
@@ -14,25 +14,14 @@ import pytest
 from click.testing import CliRunner
 
 from parsim import Workload
-from parsim.planning import ORDERS, bounds, named, plan
-from qconf.cli.policies import JOB_SETS as CHOICES
-from qconf.cli.policies import command
-from qconf.errors import InputError
-from studies.dynp import (
-    DISCIPLINES,
-    FACTORS,
-    GRID_LOWER,
-    GRID_UPPER,
-    JOB_SETS,
-    JobSet,
-    bounds_grid,
-    compare,
-    generate_job_set,
-    published,
-    shrunk,
-    sweep,
-)
+from parsim.planning import bounds, named, plan
+from qconf.evaluation.planning import compare, shrink
+from studies.dynp import published
+from studies.dynp.__main__ import command
 from studies.dynp.figures import grid_figure, response_figure, use_figure
+from studies.dynp.jobsets import JOB_SETS, JobSet, generate_job_set
+from studies.dynp.sweeps import FACTORS, GRID_LOWER, GRID_UPPER, bounds_grid, sweep
+from tests.qconf.cli.test_policies import write_log
 
 SMALL = JobSet(jobs=300, nodes=6.5, runtime=500, estimate=1500, interarrival=150, machine=24)
 
@@ -40,6 +29,9 @@ SMALL = JobSet(jobs=300, nodes=6.5, runtime=500, estimate=1500, interarrival=150
 @pytest.fixture(scope="module")
 def workload() -> Workload:
     return generate_job_set(SMALL, 1)
+
+
+# Job sets.
 
 
 @pytest.mark.parametrize("name", JOB_SETS)
@@ -67,51 +59,12 @@ def test_the_same_seed_gives_the_same_jobs() -> None:
     assert (first.submit != other.submit).any()
 
 
-def test_shrinking_multiplies_the_times_between_submissions() -> None:
-    jobs = Workload([100, 110, 200], [1, 1, 1], [5, 5, 5], [9, 9, 9])
-    assert shrunk(jobs, Decimal("0.7")).submit.tolist() == [0, 7, 70]  # 0.7 as a float would give 6 and 69
-    assert shrunk(jobs, Decimal("0.25")).submit.tolist() == [0, 2, 25]
-    with pytest.raises(InputError, match="above 0"):
-        shrunk(jobs, Decimal(0))
+# Sweeps, grids, figures.
 
 
 def test_the_papers_factors_and_grid() -> None:
     assert [float(f) for f in FACTORS] == [0.75, 0.7, 0.65, 0.6, 0.55, 0.5, 0.45, 0.4, 0.35, 0.3, 0.25]
     assert len(GRID_LOWER) * len(GRID_UPPER) == 56
-    assert tuple(JOB_SETS) == CHOICES
-
-
-def test_compare_measures_every_discipline(workload: Workload) -> None:
-    rows = compare(workload, 24)
-    assert [row.name for row in rows] == ["fcfs-easy", *(policy.name for policy in DISCIPLINES)]
-    assert len({row.name for row in rows}) == len(rows)
-    for row in rows[1:]:
-        assert row.starts is not None
-        assert row.seconds is not None
-        assert tuple(row.starts) == ORDERS
-        assert sum(row.starts.values()) == len(workload)
-        assert sum(row.seconds.values()) == row.metrics["makespan"]
-    run = plan(workload, 24, "dynp")
-    dynp = next(row for row in rows if row.name == run.policy.name)
-    area = workload.cores * workload.effective_runtime
-    slowdown = (run.schedule.end - run.schedule.submit) / workload.effective_runtime
-    assert dynp.metrics["sld_wa"] == pytest.approx((slowdown * area).sum() / area.sum())
-    assert dynp.decisions == run.decisions
-
-
-def test_workers_change_nothing(workload: Workload) -> None:
-    assert compare(workload, 24, DISCIPLINES[:6], workers=4) == compare(workload, 24, DISCIPLINES[:6])
-
-
-def test_queues_of_the_history_play_no_part(workload: Workload) -> None:
-    queue = np.arange(len(workload)) % 3
-    split = Workload(workload.submit, workload.cores, workload.runtime, workload.walltime, queue=queue)
-    assert compare(split, 24, [named("dynp")]) == compare(workload, 24, [named("dynp")])
-
-
-def test_a_job_wider_than_the_machine_is_refused(workload: Workload) -> None:
-    with pytest.raises(InputError, match="wider"):
-        compare(workload, 2)
 
 
 def test_sweep_and_grid(workload: Workload) -> None:
@@ -119,7 +72,7 @@ def test_sweep_and_grid(workload: Workload) -> None:
     swept = sweep(workload, 24, [named("planned-fcfs"), named("dynp-bounds")], factors)
     assert [factor for factor, _ in swept] == list(factors)
     assert swept[1][1][0].metrics["art"] > swept[0][1][0].metrics["art"]
-    assert swept[0][1] == compare(shrunk(workload, factors[0]), 24, [named("planned-fcfs"), bounds()], reference=False)
+    assert swept[0][1] == compare(shrink(workload, factors[0]), 24, [named("planned-fcfs"), bounds()], reference=False)
     grid = bounds_grid(workload, 24, (600, 1200), (900, 1800))
     assert list(grid) == [(600, 900), (600, 1800), (1200, 1800)]
     for figure in (response_figure(swept), use_figure(swept, bounds().name), grid_figure(grid)):
@@ -129,9 +82,9 @@ def test_sweep_and_grid(workload: Workload) -> None:
 
 def test_a_users_matplotlib_settings_change_no_figure(tmp_path: Path) -> None:
     code = (
-        "from studies.dynp import Row; from studies.dynp.figures import grid_figure\n"
-        "rows = {(600, high): Row('dynp', {'art': 3.0 * high}) for high in (900, 1800)}\n"
-        "print(grid_figure(rows), end='')"
+        "from qconf.evaluation.planning import DisciplineResult; from studies.dynp.figures import grid_figure\n"
+        "grid = {(600, high): DisciplineResult('dynp', {'art': 3.0 * high}) for high in (900, 1800)}\n"
+        "print(grid_figure(grid), end='')"
     )
     settings = tmp_path / "matplotlibrc"
 
@@ -151,69 +104,53 @@ def test_a_users_matplotlib_settings_change_no_figure(tmp_path: Path) -> None:
 # The command.
 
 
-def written(path: Path, jobs: Workload) -> Path:
-    lines = ["job_id,submit,runtime,walltime,cores,queue"]
-    columns = zip(jobs.submit, jobs.runtime, jobs.walltime, jobs.cores, strict=True)
-    lines += [f"{i},{s + 10**9},{r},{w},{c},all" for i, (s, r, w, c) in enumerate(columns)]
-    path.write_text("\n".join(lines) + "\n")
-    return path
-
-
 def run(*arguments: str | Path) -> str:
     result = CliRunner().invoke(command, [str(x) for x in arguments], catch_exceptions=False)
     assert result.exit_code == 0, result.output
     return result.output
 
 
-def test_the_tables(tmp_path: Path, workload: Workload) -> None:
-    log = written(tmp_path / "log.csv", workload)
-    text = run("--history", log, "--cores", "24")
-    for row in compare(workload, 24):
-        assert f"{row.name} " in text
-        assert f"{row.metrics['sld_wa']:.4f}" in text
-    assert "300 jobs on 24 cores " in text
-    shrunken = run("--history", log, "--cores", "24", "--shrink", "0.75")
-    assert "300 jobs on 24 cores, times between submissions multiplied by 0.75 " in shrunken
-
-
-def test_json_with_sweep_and_grid(tmp_path: Path, workload: Workload) -> None:
-    log = written(tmp_path / "log.csv", workload.take(slice(60)))
+def test_a_document_with_sweep_and_grid(tmp_path: Path, workload: Workload) -> None:
+    log = write_log(tmp_path / "log.csv", workload.take(slice(60)))
     out = tmp_path / "figures"
-    arguments = (
-        "--history",
-        log,
-        "--cores",
-        "24",
-        "--shrink",
-        "0.75",
-        "--sweep",
-        "--grid",
-        "--json",
-        "-o",
-        out,
-    )
-    answer = json.loads(run(*arguments))
-    assert answer["jobs"] == 60
-    assert answer["shrink"] == 0.75
-    assert len(answer["sweep"]) == 11
-    assert len(answer["grid"]) == sum(low <= high for low in GRID_LOWER for high in GRID_UPPER)
+    arguments = ("--history", log, "--cores", "24", "--shrink", "0.75", "--sweep", "--grid", "--json", "-o", out)
+    document = json.loads(run(*arguments))
+    assert document["jobs"] == 60
+    assert document["shrink"] == 0.75
+    assert len(document["sweep"]) == 11
+    assert len(document["grid"]) == sum(low <= high for low in GRID_LOWER for high in GRID_UPPER)
     assert sorted(path.name for path in out.iterdir()) == ["bounds.svg", "response.svg", "use.svg"]
     before = {path.name: path.read_bytes() for path in out.iterdir()}
-    assert answer == json.loads(run(*arguments, "--workers", "3"))
+    assert document == json.loads(run(*arguments, "--workers", "3"))
     assert before == {path.name: path.read_bytes() for path in out.iterdir()}
 
 
-def test_usage_errors(tmp_path: Path) -> None:
-    for arguments, message in (
+def test_tables_of_a_job_set_with_sweep_and_grid(
+    tmp_path: Path, workload: Workload, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(JOB_SETS, "set1", SMALL)
+    text = run("--job-set", "set1", "--seed", "1", "--sweep", "--grid", "-o", tmp_path)
+    assert text.startswith("set1, seed 1: 300 jobs on 24 cores ")
+    (easy, *_) = compare(workload, 24, ())
+    assert f"{easy.metrics['sld_wa']:.4f}" in text
+    for title in ("how they switch", "mean response time in hours (utilization in %)", "share of time in use", "lower"):
+        assert title in text
+    assert text.splitlines()[-3:] == [str(tmp_path / name) for name in ("response.svg", "use.svg", "bounds.svg")]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
         ([], "Missing option '--history'"),
         (["--job-set", "set1", "--cores", "5"], "instead of a history"),
-        (["--job-set", "set1", "--shrink", "0"], "no number above 0"),
-        (["--job-set", "set1", "--shrink", "much"], "no number above 0"),
+        (["--job-set", "set1", "--history", "log.csv"], "instead of a history"),
         (["--job-set", "set3"], "Invalid value"),
-    ):
-        result = CliRunner().invoke(command, arguments)
-        assert result.exit_code == 2
-        assert message in result.output
+    ],
+)
+def test_wrong_usage_is_named(arguments: list[str], message: str) -> None:
+    result = CliRunner().invoke(command, arguments)
+    assert result.exit_code == 2
+    assert message in result.output
 
 
 # The published tables.

@@ -1,8 +1,7 @@
-"""The study: pieces that are kept, the paper's claims beside ours, a page that says plainly what came out."""
+"""The paper's study: pieces that are stored, the paper's claims beside ours, a page of tables and conclusions."""
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from datetime import date
 
@@ -12,25 +11,25 @@ from click.testing import CliRunner
 from parsim.metrics import Summary
 from qconf.backtest import AVERAGED, FoldResult
 from qconf.config import load
-from qconf.strategies import Options
-from studies.paper import cuts, monthly, page, pieces, plan
+from studies.output import ROOT
+from studies.paper import by_period, cuts, page, pieces, plan
 from studies.paper.__main__ import command
-from studies.paper.pieces import ROOT, Outcome, Piece, run
+from studies.paper.pieces import Piece, PieceResult, run
 from studies.paper.plan import Claim
 from tests.qconf.backtest import walking
 
-SMALL = Piece("small", "log.csv", "kth-sp2.yaml", None, ("lxf-easy", "pp"), Options(samples=20), "Small")
+SMALL = Piece("small", "log.csv", "kth-sp2.yaml", None, ("lxf-easy", "pp"), {"samples": 20}, "Small")
 
 
-def outcome(waits, piece=SMALL):
-    """Made of mean waits: strategy to one per month."""
+def made_of(waits, piece=SMALL):
+    """The result of a piece: each strategy's mean wait per period."""
     base = load(ROOT / "configs" / "kth-sp2.yaml")
     results = [
         FoldResult(f"2016-0{m + 1}", name, Summary(dict.fromkeys(AVERAGED, float(wait)), {}), base)
         for name, row in waits.items()
         for m, wait in enumerate(row)
     ]
-    return Outcome(piece, results, [], 77)
+    return PieceResult(piece, results, [], 77)
 
 
 @pytest.fixture
@@ -41,26 +40,26 @@ def traces(tmp_path):
     return folder
 
 
-def test_a_finished_piece_is_not_made_again(traces, tmp_path, monkeypatch):
-    told = []
-    before = run(SMALL, traces, tmp_path / "work", told.append)
+def test_a_finished_piece_is_not_run_again(traces, tmp_path, monkeypatch):
+    messages = []
+    before = run(SMALL, traces, tmp_path / "work", messages.append)
     assert before.periods == ["2016-02", "2016-03"]
     assert set(before.averages()) == {"fcfs-easy", "lxf-easy", "shared", "pp", "static"}
-    assert told
-    monkeypatch.setattr(pieces, "backtest", lambda *_, **__: pytest.fail("made again"))
-    after = run(SMALL, traces, tmp_path / "work", told.append)
-    assert json.dumps([repr(v.summary.overall) for v in after.results]) == json.dumps(
-        [repr(v.summary.overall) for v in before.results]
-    )
-    for other in (replace(SMALL, options=Options(samples=21)), replace(SMALL, strategies=("pp",))):
+    assert messages
+    monkeypatch.setattr(pieces, "backtest", lambda *_, **__: pytest.fail("run again"))
+    after = run(SMALL, traces, tmp_path / "work", messages.append)
+    assert [repr(each.summary.overall) for each in after.results] == [
+        repr(each.summary.overall) for each in before.results
+    ]
+    for other in (replace(SMALL, settings={"samples": 21}), replace(SMALL, strategies=("pp",))):
         with pytest.raises(pytest.fail.Exception):
-            run(other, traces, tmp_path / "work", told.append)
+            run(other, traces, tmp_path / "work", messages.append)
     monkeypatch.setattr(pieces, "code", lambda: "changed")
     with pytest.raises(pytest.fail.Exception):
-        run(SMALL, traces, tmp_path / "work", told.append)
+        run(SMALL, traces, tmp_path / "work", messages.append)
 
 
-def test_only_the_first_months(traces, tmp_path):
+def test_only_the_first_periods(traces, tmp_path):
     assert run(replace(SMALL, periods=2), traces, tmp_path, print).periods == ["2016-02"]
 
 
@@ -74,24 +73,22 @@ def test_periods_that_begin_elsewhere(traces, tmp_path):
 
 def test_current_of_a_piece_with_a_formula_is_that_order_without_queues(traces, tmp_path):
     walking.write(traces / "log.csv", walking.table(periods=9, jobs=700))
-    same = "eligible_time"  # whoever waits longest: as fcfs-easy does
+    same = "eligible_time"  # the job that waits longest goes first, as under fcfs-easy
     found = run(replace(SMALL, strategies=("current",), formula=same), traces, tmp_path, print)
-    plain, other = (
-        [v.summary["mean_wait"] for v in found.results if v.strategy == name] for name in ("fcfs-easy", "current")
-    )
+    plain, other = (found.by_period("mean_wait")[name].tolist() for name in ("fcfs-easy", "current"))
     assert plain == other
     assert min(plain) > 0
     fixed = run(replace(SMALL, strategies=("current",), formula=plan.FIXED), traces, tmp_path, print)
-    assert [v.summary["mean_wait"] for v in fixed.results if v.strategy == "current"] != plain
+    assert fixed.by_period("mean_wait")["current"].tolist() != plain
 
 
 def test_the_same_log_cut_elsewhere_with_mean_and_deviation():
     found = []
     for begin, waited in ((0, 5), (5, 7)):
         piece = replace(SMALL, what="Site", period="30d", begin=begin)
-        found.append(outcome({"fcfs-easy": [10, 10], "lxf-easy": [8, 8], "auto": [waited, 11]}, piece))
+        found.append(made_of({"fcfs-easy": [10, 10], "lxf-easy": [8, 8], "auto": [waited, 11]}, piece))
         fixed = replace(piece, formula=plan.FIXED)
-        found.append(outcome({"fcfs-easy": [10, 10], "current": [9, 9]}, fixed))
+        found.append(made_of({"fcfs-easy": [10, 10], "current": [9, 9]}, fixed))
     rows = [line for line in cuts.section(found).splitlines() if line.startswith("|")][2:]
     thrice = " / ".join(["{}"] * 3)
     assert rows[0] == "| 30 days, from day 0 | 2 | " + " | ".join(
@@ -103,83 +100,87 @@ def test_the_same_log_cut_elsewhere_with_mean_and_deviation():
 
 
 def test_every_log_is_cut_in_several_ways_each_with_the_fixed_order():
-    found = plan.cuts(Options(), quick=False)
+    found = plan.cuts({}, quick=False)
     assert len({piece.name for piece in found}) == len(found) == 2 * len(plan.TRACES) * (1 + len(plan.BEGINNINGS))
     assert {piece.formula for piece in found[1::2]} == {plan.FIXED}
     assert not any(piece.formula for piece in found[::2])
 
 
-def test_a_log_that_is_not_there_is_left_out_and_said(tmp_path):
-    told = []
-    assert run(SMALL, tmp_path, tmp_path, told.append) is None
-    assert "log.csv is not there" in told[0]
+def test_a_missing_log_is_left_out_with_a_message(tmp_path):
+    messages = []
+    assert run(SMALL, tmp_path, tmp_path, messages.append) is None
+    assert "log.csv is not there" in messages[0]
 
 
-def test_claims_are_means_of_monthly_changes_with_the_best_and_the_worst():
-    found = outcome({"dqr": [50, 90, 300], "static": [100, 100, 200]})
+def test_claims_are_means_of_the_periods_changes_with_the_best_and_the_worst():
+    found = made_of({"dqr": [50, 90, 300], "static": [100, 100, 200]})
     row = page._claim(Claim("dqr", "static", "mean_wait", -24, -50, without=("2016-03",)), found)
     assert row == [
         "dqr against static, without 2016-03", "mean wait", "-24", "-50", "-30", "-50 (2016-01)", "-10 (2016-02)",
     ]  # fmt: skip
-    more = outcome({"dqr": [50, 130, 150], "static": [100, 100, 100]})
+    more = made_of({"dqr": [50, 130, 150], "static": [100, 100, 100]})
     row = page._claim(Claim("dqr", "static", "utilization_window", 12), more)
     assert row[-3:] == ["+10", "+50 (2016-03)", "-50 (2016-01)"]
     assert "not measured" in page._claim(Claim("hybrid", "mqb", "mean_wait", -50), found)
 
 
-def test_every_pair_of_the_paper_is_shown_month_by_month():
+def test_every_pair_of_the_paper_is_shown_period_by_period():
     names = ("fcfs-easy", "shared", "static", "pp", "dp-nlp", "dqr", "hybrid", "mqb")
-    found = outcome({name: [100 + i, 100, 200] for i, name in enumerate(names)})
-    text = monthly.pairs(found, page._changes)
+    found = made_of({name: [100 + i, 100, 200] for i, name in enumerate(names)})
+    text = by_period.pairs(found)
     assert all(f"| {claim.strategy} against {claim.reference} |" in text for claim in plan.CLAIMS)
     assert "| dqr against static | mean wait | +3 | +0 | +0 |" in text
     assert "| dp-nlp against static | mean wait |  | +0 | +0 |" in text  # the paper leaves 2016-01 out
     assert text.count("\n|") == 2 + len(plan.CLAIMS)
-    shown = monthly.tables(found)
-    for measure in monthly.MEASURES:
-        assert f"### Period by month: {measure.title}" in shown
+    shown = by_period.tables(found)
+    for measure in by_period.MEASURES:
+        assert f"### Period by period: {measure.title}" in shown
     assert "| 2016-03 | 0.06 |" in shown
-    drawn = monthly.figures(found)
+    drawn = by_period.figures(found)
     assert all(f"(figures/{name})" in shown and svg.startswith("<?xml") for name, svg in drawn.items())
-    assert "| degPercent | 30 % | 10 % |" in monthly.parameters(Options(degradation=0.1))
+    assert "| degPercent | 30 % | 10 % |" in by_period.parameters({"degradation": 0.1})
     letter = "| a job that may enter the pool | starts where it can first | starts where it can first |"
-    assert letter in monthly.parameters(Options(**plan.PAPER))
-    assert letter not in monthly.parameters(Options())
+    assert letter in by_period.parameters(plan.PAPER)
+    assert letter not in by_period.parameters({})
 
 
-@pytest.mark.parametrize(("kept", "said"), [(False, "kept 0 of the 2 splits"), (True, "kept 1 of the 2 splits")])
-def test_says_what_dqr_did_to_the_queues(kept, said):
-    found = outcome({"dp-nlp": [1], "dqr": [1]})
-    assert page._queues(found) == ""
+@pytest.mark.parametrize(("kept", "expected"), [(False, "kept 0 of the 2 splits"), (True, "kept 1 of the 2 splits")])
+def test_the_page_reports_what_dqr_does_to_the_queues(kept, expected):
+    found = made_of({"dp-nlp": [1], "dqr": [1]})
+    assert page._queues(found) == []
     found.results[1].decisions[:] = [
         {"step": "split", "kept": kept},
-        {"step": "split", "kept": False, "why": "a job would have no place"},
+        {"step": "split", "kept": False, "why": "a job would fit no queue"},
         {"step": "merge", "kept": True},
     ]
-    text = page._queues(found)
-    assert said in text
+    (text,) = page._queues(found)
+    assert expected in text
     assert "1 of 1 merges" in text
     assert ("does not matter" in text) is not kept
 
 
-def test_says_plainly_when_partitioning_is_a_bad_idea():
+def test_the_page_names_where_partitioning_is_a_bad_idea():
     names = ("fcfs-easy", "shared", "static", "pp", "lxf-easy")
-    bad = outcome(dict(zip(names, ([10], [9], [50], [40], [8]), strict=True)))
-    text = page._plainly([bad])
+    bad = made_of(dict(zip(names, ([10], [9], [50], [40], [8]), strict=True)))
+    text = " ".join(page._conclusions([bad]).split())
     assert "lxf-easy has the shortest mean wait, 0.800" in text
     assert "Partitioning is a bad idea: the best of the partitioned strategies, pp, makes jobs wait 4.00 times" in text
-    good = outcome(dict(zip(names, ([10], [9], [5], [4], [8]), strict=True)))
-    assert "bad idea" not in page._plainly([good])
+    good = made_of(dict(zip(names, ([10], [9], [5], [4], [8]), strict=True)))
+    assert "bad idea" not in page._conclusions([good])
 
 
 def test_the_plan_has_every_setting_once():
-    found = plan.sensitivity(Options(**plan.PAPER), quick=False)
-    assert len({piece.what for piece in found}) == len({piece.options for piece in found}) == len(found)
+    found = plan.sensitivity(plan.PAPER, quick=False)
+    assert (
+        len({piece.what for piece in found})
+        == len({repr(sorted(piece.settings.items())) for piece in found})
+        == len(found)
+    )
     assert len({piece.name for piece in found}) == len(found)
-    assert all((ROOT / "configs" / piece.config).is_file() for piece in plan.logs(Options(), quick=True))
+    assert all((ROOT / "configs" / piece.config).is_file() for piece in plan.logs({}, quick=True))
 
 
-def test_writes_the_page(traces, tmp_path, monkeypatch):
+def test_the_whole_page(traces, tmp_path, monkeypatch):
     monkeypatch.setattr(plan, "generated", lambda *_, **__: SMALL)
     monkeypatch.setattr(plan, "logs", lambda *_, **__: [SMALL])
     elsewhere = [
@@ -192,16 +193,16 @@ def test_writes_the_page(traces, tmp_path, monkeypatch):
     monkeypatch.setattr(plan, "sensitivity", lambda *_, **__: [hybrid])
     arguments = ["--quick", "--out", tmp_path / "docs", "--traces", traces, "--work", tmp_path / "work"]
     for _ in range(2):
-        answer = CliRunner().invoke(command, [str(each) for each in arguments], catch_exceptions=False)
-        assert answer.exit_code == 0
+        result = CliRunner().invoke(command, [str(each) for each in arguments], catch_exceptions=False)
+        assert result.exit_code == 0
     text = (tmp_path / "docs" / "study.md").read_text()
     assert "This is the quick study" in text
     assert "python -m studies.paper --quick" in text
     assert "| as it is |" in text
     assert text.partition("## In plain words")[2].count("has the shortest mean wait") == 2  # generated, and a log
-    months = text.split("<details><summary>Period by month: mean wait, hours</summary>")[1].split("</details>")[0]
-    assert "| pp |" in months
-    assert text.count(months.strip()) == 2  # of the generated months too, which are the same here
+    table = text.split("<details><summary>Period by period: mean wait, hours</summary>")[1].split("</details>")[0]
+    assert "| pp |" in table
+    assert text.count(table.strip()) == 2  # of the generated months too, which are the same here
     assert "| 20 days, from day 5 |" in text
     for line in text.splitlines():
-        assert not line.startswith("|") or line.endswith("|")
+        assert line.endswith("|") if line.startswith("|") else len(line) <= 100

@@ -1,4 +1,4 @@
-"""Trials of KEEP and CHANGE: the histories are busy and fresh, the base is worse by what is said, answers are kept."""
+"""Trials of KEEP and CHANGE: busy histories of their own months, a base worse by the stated gain, stored results."""
 
 from types import SimpleNamespace
 
@@ -12,8 +12,9 @@ from qconf.recommend import Row
 from qconf.strategies import Proposal
 from qconf.synth import preset_named
 from studies import trials
+from studies.output import ROOT
 from studies.paper.plan import CRAY
-from studies.trials import ROOT, Tally, Trials, busy, history, page, worsened
+from studies.trials import SEEDS, Tally, Trials, busy, history, page, tally_of, worsened
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +27,11 @@ def preset():
     return busy(preset_named(trials.PRESET))
 
 
-def test_histories_are_busy_and_fresh(preset, start):
+def periods(preset, start):
+    return [Period(history(preset, 2, range(1), start).workload(start), start)]
+
+
+def test_histories_are_busy_and_differ_with_the_seed(preset, start):
     assert all(month.load >= trials.LEAST_LOAD for month in preset.months)
     one, again, other = (history(preset, seed, range(1, 2), start) for seed in (1, 1, 2))
     assert one.jobs.equals(again.jobs)
@@ -35,40 +40,37 @@ def test_histories_are_busy_and_fresh(preset, start):
     assert work / (one.span[1] - one.span[0]) > 0.8
 
 
-def test_the_base_is_worse_by_what_is_said(preset, start):
-    here = history(preset, 2, range(1), start)
-    months = [Period(here.workload(start), start)]
+def test_the_base_is_worse_by_the_stated_gain(preset, start):
     best = start.replace(order="(eligible_time + walltime) / max(walltime, 1) ** 2 * ncpus ** -0.5")
-    assert worsened(best, Trials(0.0, 1, 1), months, 1) == best
-    bad = worsened(best, Trials(0.2, 1, 1), months, 1)
+    here = periods(preset, start)
+    assert worsened(best, 0.0, here, 1) == best
+    bad = worsened(best, 0.2, here, 1)
     assert "* min(ncpus, 4404) ** " in bad.order
-    before, after = (months[0].simulate(config).wait.mean() for config in (bad, best))
+    before, after = (here[0].simulate(config).wait.mean() for config in (bad, best))
     assert 0.15 < 1 - after / before < 0.3
 
 
-def test_what_no_base_can_lose_is_said(preset, start):
-    one = history(preset, 2, range(1), start)
-    months = [Period(one.workload(start), start)]
+def test_a_gain_out_of_reach_is_refused(preset, start):
     with pytest.raises(QconfError, match="no base is so much worse that 99% are to be gained"):
-        worsened(start.replace(order="-ncpus"), Trials(0.99, 1, 1), months, 1)
+        worsened(start.replace(order="-ncpus"), 0.99, periods(preset, start), 1)
 
 
-def test_answers_are_about_months_that_were_not_learned_from(preset, start, monkeypatch):
-    asked = []
+def test_verdicts_are_about_months_outside_the_training_set(preset, start, monkeypatch):
+    given = []
 
-    def answer(fresh, base, **_):
-        asked.append((fresh.jobs, base))
-        return SimpleNamespace(winner=f"number {len(asked)}", verdict="CHANGE", rows=[])
+    def recommended(past, base, **_):
+        given.append((past.jobs, base))
+        return SimpleNamespace(winner=f"number {len(given)}", verdict="CHANGE", rows=[])
 
-    monkeypatch.setattr(trials, "recommend", answer)
-    tally = trials._tally(Trials(0.0, 1, 2), start, preset, 1)
+    monkeypatch.setattr(trials, "recommend", recommended)
+    tally = tally_of(Trials(0.0, 1, 2), start, preset, 1)
     assert tally == Tally(Trials(0.0, 1, 2), start.order, ["number 1", "number 2"], 0)
-    for month, (jobs, base) in enumerate(asked):
-        learned, fresh = (
-            history(preset, trials.SEEDS[name], range(month, month + 1), start).jobs for name in ("learned", "fresh")
+    for month, (jobs, base) in enumerate(given):
+        training, test = (
+            history(preset, SEEDS[name], range(month, month + 1), start).jobs for name in ("training", "test")
         )
-        assert jobs.equals(fresh)
-        assert not jobs.equals(learned)
+        assert jobs.equals(test)
+        assert not jobs.equals(training)
         assert base == start
 
 
@@ -84,32 +86,33 @@ def test_answers_are_about_months_that_were_not_learned_from(preset, start, monk
 def test_guard_rails_alone_keep_what_would_gain_for_certain(start, monkeypatch, verdict, certain, ineligible, alone):
     plain = Row("current", start, None, None, None)
     found = Row("auto", start, None, None, None, bootstrap=SimpleNamespace(certain=certain), ineligible=ineligible)
-    answer = SimpleNamespace(winner="lxf-easy", verdict=verdict, rows=[plain, found])
-    monkeypatch.setattr(trials, "recommend", lambda *_, **__: answer)
-    assert trials._answer(None, start) == ("lxf-easy", alone)
+    recommended = SimpleNamespace(winner="lxf-easy", verdict=verdict, rows=[plain, found])
+    monkeypatch.setattr(trials, "recommend", lambda *_, **__: recommended)
+    assert trials.verdict(None, start) == ("lxf-easy", alone)
 
 
-def test_answers_are_counted_and_kept(tmp_path, monkeypatch, start):
-    asked = []
+def test_verdicts_are_counted_and_stored(tmp_path, monkeypatch, start):
+    computed = []
 
-    def answer(trial, *_):
-        asked.append(trial)
+    def tally(trial, *_):
+        computed.append(trial)
         return Tally(trial, "fcfs", ["current"] * (trial.count - 1) + ["auto"], 1)
 
-    monkeypatch.setattr(trials, "_tally", answer)
+    monkeypatch.setattr(trials, "tally_of", tally)
     monkeypatch.setattr(trials, "propose", lambda *_, **__: Proposal(start))
-    options = ["--count", "4", "--learned", "1", "--out", str(tmp_path), "--work", str(tmp_path / "work")]
+    options = ["--count", "4", "--training", "1", "--out", str(tmp_path), "--work", str(tmp_path / "work")]
     for _ in range(2):
         assert CliRunner().invoke(trials.command, options, catch_exceptions=False).exit_code == 0
-    assert len(asked) == len(trials.ALL)
+    assert len(computed) == len(trials.ALL)
     text = (tmp_path / "trials.md").read_text()
-    assert "    python -m studies.trials --count 4 --learned 1\n" in text
+    assert "    python -m studies.trials --count 4 --training 1\n" in text
     assert "| 3 | 20 % | 1 of 4 | 3 of 4 | 1 |" in text
     monkeypatch.setattr(trials, "code", lambda: "changed")
     assert CliRunner().invoke(trials.command, options, catch_exceptions=False).exit_code == 0
-    assert len(asked) == 2 * len(trials.ALL)
+    assert len(computed) == 2 * len(trials.ALL)
 
 
-def test_the_page_reads_as_a_table():
+def test_the_page_has_a_row_per_kind_of_trials():
     text = page([Tally(Trials(0.0, 1, 3), "fcfs", ["current"] * 3, 0)], 24, "command")
     assert "| 1 | 0 % | 0 of 3 | 3 of 3 | 0 |" in text
+    assert max(map(len, text.splitlines())) <= 100

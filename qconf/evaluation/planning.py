@@ -1,0 +1,137 @@
+"""What planning schedulers make of a workload: every discipline on the same jobs, and the same jobs at another load."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+from parsim import System, Workload, metrics, simulate
+from parsim.planning import METRICS, ORDERS, Policy, When, named, plan, self_tuning
+from parsim.schedule import Schedule
+from qconf.errors import InputError
+from qconf.parallel import parallel_map
+
+DECIDERS = ("simple", "advanced", *(f"{order}-preferred" for order in ORDERS))
+WHEN: tuple[When, ...] = ("half", "full")
+
+#: Fixed orders, conservative backfilling, dynP with the paper's bounds, every decider of self-tuning dynP, and every
+#: metric by which it may be tuned.
+DISCIPLINES: tuple[Policy, ...] = (
+    named("planned-fcfs"),
+    named("planned-sjf"),
+    named("planned-ljf"),
+    named("conservative"),
+    named("dynp-bounds"),
+    *(self_tuning(decider, when) for decider in DECIDERS for when in WHEN),
+    *(self_tuning(metric=metric) for metric in METRICS if metric != "sld_wa"),
+)
+
+
+@dataclass(frozen=True)
+class DisciplineResult:
+    """One discipline on one workload.
+
+    Attributes
+    ----------
+    name : str
+    metrics : dict of str to float
+        Those of `parsim.metrics`, overall.
+    decisions, kept : int
+        Decisions of dynP, and those that keep the order in use.
+    switched_to, starts, seconds : dict of str to int, or None
+        Switches to each order, jobs that start under it, seconds it is in use; None of a discipline that does not plan.
+    """
+
+    name: str
+    metrics: dict[str, float]
+    decisions: int = 0
+    kept: int = 0
+    switched_to: dict[str, int] | None = None
+    starts: dict[str, int] | None = None
+    seconds: dict[str, int] | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """Return what ``--json`` prints; an undefined metric, such as fairness without users, is null."""
+        values = {key: None if math.isnan(value) else value for key, value in self.metrics.items()}
+        out: dict[str, Any] = {"name": self.name, "metrics": values}
+        if self.starts is not None:
+            keys = ("decisions", "kept", "switched_to", "starts", "seconds")
+            out |= {key: getattr(self, key) for key in keys}
+        return out
+
+
+def shrink(workload: Workload, factor: Decimal) -> Workload:
+    """Multiply the times between submissions by `factor`, in whole seconds; below 1 the load grows.
+
+    Raises
+    ------
+    InputError
+        The factor is not above 0 and at most 100.
+    """
+    if not 0 < factor <= 100:
+        raise InputError(
+            "is no shrinking factor", field="shrink", value=str(factor), fix="give a number above 0, up to 100"
+        )
+    share = Fraction(factor)
+    first = int(workload.submit.min()) if len(workload) else 0
+    submit = (workload.submit - first) * share.numerator // share.denominator
+    return Workload(submit, workload.cores, workload.runtime, workload.walltime, user=workload.user)
+
+
+def compare(
+    workload: Workload,
+    cores: int,
+    policies: Iterable[Policy] = DISCIPLINES,
+    *,
+    workers: int = 1,
+    reference: bool = True,
+) -> list[DisciplineResult]:
+    """Run every discipline on a workload, on one machine without queues and limits.
+
+    Parameters
+    ----------
+    workload : Workload
+        Its queues play no part.
+    cores : int
+        Of the machine.
+    policies : iterable of Policy
+    workers : int
+        Simulations at a time; the result does not depend on it.
+    reference : bool
+        Begin with ``fcfs-easy``, which plans nothing but the reservation of its head job.
+
+    Returns
+    -------
+    list of DisciplineResult
+
+    Raises
+    ------
+    InputError
+        A job is wider than the machine.
+    """
+    widest = int(workload.cores.max(initial=0))
+    if widest > cores:
+        raise InputError(
+            f"a job of {widest} cores is wider", field="cores", value=cores, fix="give the size of the machine"
+        )
+    jobs = Workload(workload.submit, workload.cores, workload.runtime, workload.walltime, user=workload.user)
+
+    def measured(schedule: Schedule) -> dict[str, float]:
+        return metrics.summary(jobs, schedule, System.single(cores)).overall
+
+    def run(policy: Policy) -> DisciplineResult:
+        planned = plan(jobs, cores, policy)
+        by_order = (
+            dict(zip(ORDERS, counts.tolist(), strict=True))
+            for counts in (planned.switched_to, planned.starts, planned.seconds)
+        )
+        return DisciplineResult(policy.name, measured(planned.schedule), planned.decisions, planned.kept, *by_order)
+
+    results = parallel_map(workers, run, [(policy,) for policy in policies])
+    if reference:
+        results.insert(0, DisciplineResult("fcfs-easy", measured(simulate(jobs, System.single(cores)))))
+    return results

@@ -1,0 +1,73 @@
+"""What the studies share: where and how they write pages and figures, and store what is finished."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+import textwrap
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from qconf.errors import QconfError
+from qconf.text import as_json, write_whole
+
+ROOT = Path(__file__).resolve().parents[1]
+DOCS = ROOT / "docs"  #: the folder of all the studies' pages, with figures/ in it
+REPORTS = ROOT / "reports"
+WIDTH = 100  #: characters of a line of a page
+
+
+def run(command: click.Command) -> None:
+    """Run the command of a study; an error in an input is one message and exit code 1."""
+    try:
+        command()
+    except QconfError as error:
+        click.echo(f"{command.name}: {error}", err=True)
+        sys.exit(1)
+
+
+def write_figures(folder: Path, figures: Mapping[str, str]) -> list[str]:
+    """Write the text of each figure under its file name; return the paths."""
+    for name, text in figures.items():
+        write_whole(folder / name, text)
+    return [str(folder / name) for name in figures]
+
+
+def paragraph(text: str, indent: str = "") -> str:
+    """Break a text into lines of at most `WIDTH` characters, those after the first after `indent`."""
+    filled = textwrap.fill(
+        " ".join(text.split()), WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    )
+    return filled + "\n"
+
+
+def fingerprint(value: object) -> str:
+    """Hash what a result depends on."""
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
+
+
+def hash_of(*folders: Path) -> str:
+    """Hash all modules in these folders."""
+    digest = hashlib.sha256()
+    for folder in folders:
+        for path in sorted(folder.rglob("*.py")):
+            digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def save(path: Path, key: str, result: Mapping[str, Any]) -> None:
+    """Store a finished part of a study with the fingerprint of what it depends on."""
+    write_whole(path, as_json({"key": key, **result}))
+
+
+def load(path: Path, key: str) -> dict[str, Any] | None:
+    """Return what `save` stored under this fingerprint; None where there is no such file, or a damaged one."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        return found if found["key"] == key else None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
