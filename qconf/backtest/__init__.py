@@ -1,4 +1,4 @@
-"""The walk-forward: every strategy learns from one period and is judged on the next."""
+"""The walk-forward: every strategy is trained on one period and evaluated on the next."""
 
 from qconf.backtest.results import (
     AVERAGED,
@@ -12,7 +12,7 @@ from qconf.backtest.results import (
     averages,
     reduction,
 )
-from qconf.backtest.walk_forward import WARMUP_DAYS, backtest, compare, join, judge
+from qconf.backtest.walk_forward import WARMUP_DAYS, backtest, compare, evaluate, join
 from qconf.history.history import FEWEST
 
 __all__ = [
@@ -30,6 +30,6 @@ __all__ = [
     "backtest",
     "compare",
     "join",
-    "judge",
+    "evaluate",
     "reduction",
 ]

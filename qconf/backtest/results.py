@@ -1,4 +1,4 @@
-"""What a walk-forward gave: per period and strategy, and on average beside the references."""
+"""The results of a walk-forward: per period and strategy, and on average beside the references."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from parsim.metrics import Summary
 from qconf.config import SiteConfig
 from qconf.evaluation.score import gain
 
-#: What every strategy is compared with; always among those judged.
+#: What every strategy is compared with; always among those evaluated.
 REFERENCES = ("fcfs-easy", "shared", "static")
 #: Metrics whose mean over the periods is compared.
 COMPARED = ("mean_wait", "mean_bounded_slowdown", "max_wait")
@@ -21,20 +21,20 @@ AVERAGED = (*COMPARED, "p95_wait", "utilization_window", "utilization")
 
 @dataclass(frozen=True)
 class Fold:
-    """A judged period, and the one before it that was learned from; times are seconds after the history's epoch."""
+    """A test period and the training period before it; times are seconds after the history's epoch."""
 
     label: str
     start: int
     end: int
     jobs: int
     warmup_jobs: int
-    learned: str
-    learned_jobs: int
+    training: str
+    training_jobs: int
 
 
 @dataclass(frozen=True)
 class FoldResult:
-    """What became of one strategy in one period.
+    """One strategy on one test period.
 
     Attributes
     ----------
@@ -43,13 +43,13 @@ class FoldResult:
         Of the period's jobs, by the base configuration's queues.
     config : SiteConfig
         What was simulated; the base as it stands where the strategy did not apply.
-    instead : str
-        Why the current configuration was used instead; empty if the strategy had an answer.
+    fallback : str
+        Why the current configuration was used instead; empty if the strategy had a proposal.
     not_exportable : str
         Why no batch system can be told to do this; empty if it can.
     decisions : list of dict
     seconds : float
-        Wall time of proposing and judging.
+        Wall time of training and evaluation.
     fixed : tuple of str
         What it changes although the base configuration marks it ``fixed``.
     """
@@ -58,7 +58,7 @@ class FoldResult:
     strategy: str
     summary: Summary
     config: SiteConfig
-    instead: str = ""
+    fallback: str = ""
     not_exportable: str = ""
     decisions: list[dict[str, Any]] = field(default_factory=list)
     seconds: float = 0.0
@@ -96,17 +96,17 @@ class Average:
     periods: int
     means: dict[str, float]
     against: dict[str, Against]
-    fell_back: int
+    fallbacks: int
 
 
 @dataclass(frozen=True)
 class Backtest:
-    """The answer of ``qconf backtest``, and of ``qconf compare`` with its one period.
+    """The result of ``qconf backtest``, and of ``qconf compare`` with its one test period.
 
     Attributes
     ----------
     folds : list of Fold
-        The judged periods.
+        The test periods.
     skipped : list of (str, str)
         Other periods, and why.
     results : list of FoldResult
@@ -116,7 +116,7 @@ class Backtest:
     base : SiteConfig
     objective : str
     notes : list of str
-        What a reader has to know.
+        For the reader.
     settings : dict
     """
 
@@ -152,7 +152,7 @@ def averages(results: Iterable[FoldResult], objective: str) -> list[Average]:
             periods=len(row),
             means=_means(row),
             against={other: _against(row, table[other], objective) for other in REFERENCES if other in table},
-            fell_back=sum(bool(verdict.instead) for verdict in row.values()),
+            fallbacks=sum(bool(verdict.fallback) for verdict in row.values()),
         )
         for name, row in table.items()
     ]
@@ -188,11 +188,11 @@ def _ratio(mine: float, theirs: float) -> float:
 
 
 def notes(results: Sequence[FoldResult]) -> list[str]:
-    """Say where the current configuration stood in for a strategy."""
+    """List where the current configuration stood in for a strategy."""
     found: dict[tuple[str, str], list[str]] = {}
     for verdict in results:
-        if verdict.instead:
-            found.setdefault((verdict.strategy, verdict.instead), []).append(verdict.period)
+        if verdict.fallback:
+            found.setdefault((verdict.strategy, verdict.fallback), []).append(verdict.period)
     return [
         f"{name}: the current configuration instead in {', '.join(labels)}: {why}"
         for (name, why), labels in found.items()

@@ -1,6 +1,6 @@
-"""CarvingSequence-forward: every strategy learns from one period and is judged on the next, for all periods of a history.
+"""Walk-forward: every strategy is trained on one period and evaluated on the next, for all periods of a history.
 
-Nothing from a judged period reaches the tuning: a proposal is made of the jobs of the period before, of those of the
+Nothing from a test period reaches the training: a proposal is made of the jobs of the period before, of those of the
 periods before that and of the base configuration, and of nothing else.
 """
 
@@ -31,7 +31,7 @@ DAY = 86400
 WARMUP_DAYS = 3
 
 
-Progress = Callable[[str, float], None]  #: told what is being done and which share of all is done
+Progress = Callable[[str, float], None]  #: called with what is being done and which share of all is done
 
 
 def backtest(
@@ -46,7 +46,7 @@ def backtest(
     checkpoint: Checkpoint | None = None,
     progress: Progress | None = None,
 ) -> Backtest:
-    """CarvingSequence through the periods of a history: learn from one, judge on the next.
+    """Train on each period of a history and evaluate on the next.
 
     Of all that came earlier only `auto` makes use.
 
@@ -55,18 +55,17 @@ def backtest(
     history : History
         Cleaned with `base`.
     base : SiteConfig
-        The current configuration. A limit that keeps jobs out of a period is taken as fixed in it.
+        The current configuration. A limit that keeps jobs out of a period counts as fixed in it.
     period : str
         ``month``, or days such as ``30d`` from the first submit on.
-    strategies : sequence of str
-        The `REFERENCES` are always among those judged. ``static`` learns from the first period alone.
+    strategies : sequence of str, optional
+        The `REFERENCES` are always among them. ``static`` is trained on the first period alone.
     settings : dict, optional
         Options of the strategies by name.
-        With the objective of which reductions, the best and the worst period are told, and which `auto` looks at.
     warmup_days : int
         Jobs of so many days before a period fill the machine and are not counted.
     fewest : int
-        Periods with fewer jobs are neither learned from nor judged; the one before them is learned from instead.
+        Periods with fewer jobs are neither trained nor evaluated on; the one before them is trained on instead.
     checkpoint : Checkpoint, optional
         Finished proposals of an interrupted run.
     progress : callable, optional
@@ -76,7 +75,7 @@ def backtest(
     InputError
         An unknown strategy or objective, or fewer than two periods with enough jobs.
     """
-    return walk(
+    return walk_forward(
         history,
         base,
         history.periods(period),
@@ -101,7 +100,7 @@ def compare(
     checkpoint: Checkpoint | None = None,
     progress: Progress | None = None,
 ) -> Backtest:
-    """Learn from one history, judge on another that begins after it; both cleaned with `base`.
+    """Train on one history, evaluate on another that begins after it; both cleaned with `base`.
 
     Raises
     ------
@@ -113,8 +112,8 @@ def compare(
     periods = [("history", history.span[0], boundary), ("next", boundary, both.span[1] + 1)]
     few = min(len(history), len(later))
     if few < 2:
-        raise InputError("too few jobs to learn from or to judge on", value=few, fix="give longer logs")
-    return walk(
+        raise InputError("too few jobs to train or to evaluate on", value=few, fix="give longer logs")
+    return walk_forward(
         both,
         base,
         periods,
@@ -134,14 +133,14 @@ def join(history: History, later: History) -> History:
     Raises
     ------
     InputError
-        They overlap: jobs would be judged that were learned from.
+        They overlap: jobs that were trained on would be evaluated on.
     """
     shift = later.epoch - history.epoch
     if later.span[0] + shift <= history.span[1]:
         raise InputError(
             f"begins at {later.date(later.span[0])}, before the history ends at {history.date(history.span[1])}",
             file=later.sources[0].path if later.sources else None,
-            fix="give a log that begins after the one that is learned from",
+            fix="give a log that begins after the one that is trained on",
         )
     moved = later.jobs.copy()
     moved["submit"] += shift
@@ -167,7 +166,7 @@ def join(history: History, later: History) -> History:
     )
 
 
-def walk(
+def walk_forward(
     history: History,
     base: SiteConfig,
     periods: Sequence[Window],
@@ -180,32 +179,32 @@ def walk(
     progress: Progress | None,
     recorded: dict[str, Any],
 ) -> Backtest:
-    """Judge every strategy on each of the periods (label, start, end) but the first; see `backtest`."""
+    """Evaluate every strategy on each of the periods (label, start, end) but the first; see `backtest`."""
     settings = all_settings(given)
     wanted = tuple(dict.fromkeys((*REFERENCES, *(names(default=True) if strategies is None else strategies))))
     check(wanted, settings, base)
     compared = tuple(name for name in names() if name in wanted)
     folds, skipped = plan_folds(history, periods, fewest, warmup_days)
     by_label = {label: (start, end) for label, start, end in periods}
-    first = folds[0].learned
+    first = folds[0].training
     results: list[FoldResult] = []
     kept: dict[str, Proposal | str] = {}
     earlier: tuple[Period, ...] = ()
     for i, fold in enumerate(folds):
-        learned = TrainingSet(Period.of(history.between(*by_label[fold.learned]), base), earlier)
-        earlier = (*earlier, learned.period)
+        training = TrainingSet(Period.of(history.between(*by_label[fold.training]), base), earlier)
+        earlier = (*earlier, training.period)
         around = Period.of(history.between(fold.start - warmup_days * DAY, fold.end), base)
         for j, name in enumerate(compared):
             if progress is not None:
                 progress(f"{fold.label} {name}", (i + j / len(compared)) / len(folds))
             began = time.perf_counter()
-            if name == "static" and fold.learned != first:
-                answer = kept[name]
+            if name == "static" and fold.training != first:
+                proposal = kept[name]
             else:
-                answer = _ask(name, learned, settings, checkpoint, f"{name}-{fold.learned}")
-            kept[name] = answer
-            verdict = judge(fold, name, around, answer)
-            results.append(replace(verdict, seconds=time.perf_counter() - began))
+                proposal = _propose(name, training, settings, checkpoint, f"{name}-{fold.training}")
+            kept[name] = proposal
+            result = evaluate(fold, name, around, proposal)
+            results.append(replace(result, seconds=time.perf_counter() - began))
     used = settings | recorded | {"warmup_days": warmup_days, "fewest_jobs": fewest, "strategies": list(compared)}
     return Backtest(
         folds=folds,
@@ -222,7 +221,7 @@ def walk(
 def plan_folds(
     history: History, periods: Sequence[Window], fewest: int, warmup_days: int
 ) -> tuple[list[Fold], list[tuple[str, str]]]:
-    """Pair each period with the one before it that has enough jobs; tell which were left out and why.
+    """Pair each period with the one before it that has enough jobs; list those left out and why.
 
     Raises
     ------
@@ -254,29 +253,28 @@ def plan_folds(
     return folds, skipped
 
 
-def _ask(
-    name: str, learned: TrainingSet, settings: Mapping[str, Any], checkpoint: Checkpoint | None, key: str
+def _propose(
+    name: str, training: TrainingSet, settings: Mapping[str, Any], checkpoint: Checkpoint | None, key: str
 ) -> Proposal | str:
     """Return a strategy's proposal, or why it has none."""
     try:
-        return cached_proposal(checkpoint, key, name, learned, settings)
+        return cached_proposal(checkpoint, key, name, training, settings)
     except (NotApplicableError, UnroutableError) as error:
         return str(error)
 
 
-def judge(fold: Fold, name: str, around: Period, answer: Proposal | str) -> FoldResult:
+def evaluate(fold: Fold, name: str, around: Period, proposed: Proposal | str) -> FoldResult:
     """Simulate a proposal on a period and its warm-up; the current configuration where there is none or it fails."""
     base = around.base
-    instead = answer if isinstance(answer, str) else ""
-    proposal = Proposal(base) if isinstance(answer, str) else answer
+    fallback, proposal = (proposed, Proposal(base)) if isinstance(proposed, str) else ("", proposed)
     try:
         schedule = proposal.simulate(around)
     except UnroutableError as error:
-        instead, proposal = str(error), Proposal(base)
+        fallback, proposal = str(error), Proposal(base)
         schedule = proposal.simulate(around)
     counted = around.workload.submit >= fold.start
     summary = metrics.summary(around.workload, schedule, base.system(), counted=counted)
     fixed = tuple(fixed_violations(base, proposal.config, around.binding))
     return FoldResult(
-        fold.label, name, summary, proposal.config, instead, proposal.not_exportable, proposal.decisions, fixed=fixed
+        fold.label, name, summary, proposal.config, fallback, proposal.not_exportable, proposal.decisions, fixed=fixed
     )

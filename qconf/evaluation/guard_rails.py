@@ -71,7 +71,9 @@ class GuardRails:
             if now > max(self.factor * then, then + self.grace)
         }
         if before.utilization - after.utilization > self.utilization * max(MONTH / days, 1.0):
-            found["utilization"] = f"utilization falls from {100 * before.utilization:.1f} to {100 * after.utilization:.1f} %"
+            found["utilization"] = (
+                f"utilization falls from {100 * before.utilization:.1f} to {100 * after.utilization:.1f} %"
+            )
         return found
 
 

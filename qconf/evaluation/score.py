@@ -12,7 +12,11 @@ from numpy.typing import NDArray
 #: What mean wait and mean bounded slowdown count in an objective.
 OBJECTIVES = {"mean-wait": (1.0, 0.0), "bounded-slowdown": (0.0, 1.0), "mixed": (0.5, 0.5)}
 #: As a person reads them.
-OBJECTIVE_TEXTS = {"mean-wait": "mean wait", "bounded-slowdown": "mean bounded slowdown", "mixed": "the mix of wait and slowdown"}
+OBJECTIVE_TEXTS = {
+    "mean-wait": "mean wait",
+    "bounded-slowdown": "mean bounded slowdown",
+    "mixed": "the mix of wait and slowdown",
+}
 #: Weights of the logarithms of mean wait and of bounded slowdown: each stabilises the other.
 WEIGHTS = {"mean-wait": (1.0, 0.4), "bounded-slowdown": (0.3, 2.0), "mixed": (1.0, 1.0)}
 LONGEST = 0.35  # of the logarithm of the longest wait

@@ -56,7 +56,9 @@ def decide(recommendation: Recommendation, least_gain: float) -> Recommendation:
         f"On the last third of the history, which it was not trained on, {best.name} lowers {what} by {gained}{fell} "
         f"from {before} to {best.test['mean_wait'] / 3600:.2f} h. {span}. {plain} {surpassed}"
     )
-    return replace(recommendation, verdict="CHANGE", winner=best.name, config=best.config, reason=" ".join(reason.split()))
+    return replace(
+        recommendation, verdict="CHANGE", winner=best.name, config=best.config, reason=" ".join(reason.split())
+    )
 
 
 def _best(recommendation: Recommendation, least_gain: float) -> tuple[Row | None, BootstrapResult | None]:

@@ -101,9 +101,7 @@ class Evaluator:
             except (NotApplicableError, UnroutableError) as error:
                 reasons.append(f"what is trained on an earlier part cannot be evaluated on the next: {error}")
         ineligible = "; ".join([*reasons, *worse.values()])
-        row = replace(
-            row, test=summary, gain=gained, bootstrap=result, tolerated=tolerated, ineligible=ineligible
-        )
+        row = replace(row, test=summary, gain=gained, bootstrap=result, tolerated=tolerated, ineligible=ineligible)
         return row if result is None or ineligible else self.fallback(row, proposal, final)
 
     def reasons(self, proposal: Proposal) -> list[str]:

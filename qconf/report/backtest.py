@@ -117,7 +117,7 @@ def sentences(found: Backtest) -> list[str]:
         out = [text, _best(found)]
     else:
         text = (
-            f"{folds[0].learned_jobs} jobs learned from, {jobs} judged; {folds[0].warmup_jobs} before these fill the "
+            f"{folds[0].training_jobs} jobs learned from, {jobs} judged; {folds[0].warmup_jobs} before these fill the "
             "machine and are not counted. Columns with / are ratios, /easy to fcfs-easy."
         )
         out = [text]
@@ -244,7 +244,7 @@ def render_walk(
         {
             "fold": fold,
             "waits": [
-                hours(verdict.summary["mean_wait"]) + (" °" if verdict.instead else "")
+                hours(verdict.summary["mean_wait"]) + (" °" if verdict.fallback else "")
                 for verdict in found.results
                 if verdict.period == fold.label
             ],

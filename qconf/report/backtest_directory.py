@@ -123,7 +123,7 @@ def _verdict(verdict: FoldResult) -> dict[str, Any]:
     return {
         "period": verdict.period,
         "strategy": verdict.strategy,
-        "instead": verdict.instead,
+        "fallback": verdict.fallback,
         "not_exportable": verdict.not_exportable,
         "changes_fixed": verdict.fixed,
         "test": summary_record(verdict.summary),

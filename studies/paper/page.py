@@ -131,7 +131,7 @@ def _strategies(found: PieceResult) -> str:
         cells += [_ratio(average, reference, "mean_wait") for reference in ("fcfs-easy", "shared", "static")]
         cells += [f"{means['mean_bounded_slowdown']:.1f}", _ratio(average, "fcfs-easy", "mean_bounded_slowdown")]
         cells += [f"{means['max_wait'] / 3600:.1f}", _ratio(average, "fcfs-easy", "max_wait")]
-        cells += [f"{100 * means['utilization_window']:.1f}", f"{100 * easy.worse:.0f}", str(average.fell_back or "")]
+        cells += [f"{100 * means['utilization_window']:.1f}", f"{100 * easy.worse:.0f}", str(average.fallbacks or "")]
         rows.append([name, *cells])
     return markdown_table(titles, rows) + "\n"
 

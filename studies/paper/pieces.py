@@ -154,7 +154,7 @@ def run(piece: Piece, traces: Path, work: Path, progress: Callable[[str], None])
             "period": each.period,
             "strategy": each.strategy,
             "overall": each.summary.overall,
-            "instead": each.instead,
+            "fallback": each.fallback,
             "decisions": each.decisions if each.strategy in REPORTED else [],
             "seconds": each.seconds,
         }
@@ -190,7 +190,7 @@ def _stored(piece: Piece, path: Path, key: str, base: SiteConfig) -> PieceResult
             each["strategy"],
             Summary({name: float("nan") if value is None else value for name, value in each["overall"].items()}, {}),
             base,
-            each["instead"],
+            each["fallback"],
             decisions=each["decisions"],
             seconds=each["seconds"],
         )

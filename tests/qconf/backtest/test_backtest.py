@@ -1,4 +1,4 @@
-"""CarvingSequence-forward: causality, warm-up, averages, falling back, the same answer whatever the workers."""
+"""Walk-forward: causality, warm-up, averages, falling back, the same answer whatever the workers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ QUICK = {"samples": 20}
 
 def said(found, period):
     return {
-        verdict.strategy: (dump(verdict.config), json.dumps(verdict.decisions), verdict.instead)
+        verdict.strategy: (dump(verdict.config), json.dumps(verdict.decisions), verdict.fallback)
         for verdict in found.results
         if verdict.period == period
     }
@@ -209,10 +209,10 @@ def test_a_strategy_without_an_answer_falls_back_and_says_so(tmp_path):
     found = backtest(history, crowded, period="10d", strategies=("pp", "current"), settings=QUICK)
     rows = {(v.period, v.strategy): v for v in found.results}
     for fold in found.folds:
-        assert rows[fold.label, "pp"].instead
+        assert rows[fold.label, "pp"].fallback
         assert rows[fold.label, "pp"].config == crowded
         assert rows[fold.label, "pp"].summary == rows[fold.label, "current"].summary
-    assert {a.strategy: a.fell_back for a in found.averages} == {
+    assert {a.strategy: a.fallbacks for a in found.averages} == {
         **dict.fromkeys(("current", "fcfs-easy", "shared"), 0),
         **dict.fromkeys(("pp", "static"), 2),
     }
@@ -225,7 +225,7 @@ def test_periods_with_too_few_jobs_are_left_out_and_said(tmp_path):
     thin = walking.pd.concat([jobs[~middle], jobs[middle].iloc[:50]])
     found = walked(walking.history(tmp_path, thin))
     assert found.skipped == [("2016-01-11", "50 jobs, at least 100 are needed")]
-    assert [(fold.learned, fold.label) for fold in found.folds] == [
+    assert [(fold.training, fold.label) for fold in found.folds] == [
         ("2016-01-01", "2016-01-21"),
         ("2016-01-21", "2016-01-31"),
     ]

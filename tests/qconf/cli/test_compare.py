@@ -65,7 +65,7 @@ def test_resumes_only_what_was_learned_from_the_same_log(tmp_path: Path, monkeyp
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("qconf.backtest.walk_forward.judge", interrupted)
+    monkeypatch.setattr("qconf.backtest.walk_forward.evaluate", interrupted)
     invoke("--history", logs[0], "--history", logs[1], "--next", logs[2], *chosen)
     monkeypatch.undo()
     assert list((tmp_path / "out" / ".unfinished").glob("*.json"))

@@ -85,7 +85,9 @@ def test_stages_count_by_their_days():
 
 
 def test_only_the_seed_changes_an_interval():
-    found = [draws(BAD, seed=seed, workers=workers).compare(holdouts(GOOD)) for seed, workers in ((0, 1), (0, 2), (1, 1))]
+    found = [
+        draws(BAD, seed=seed, workers=workers).compare(holdouts(GOOD)) for seed, workers in ((0, 1), (0, 2), (1, 1))
+    ]
     assert found[0] == found[1]
     assert (found[0].low, found[0].high) != (found[2].low, found[2].high)
 

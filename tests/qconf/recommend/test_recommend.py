@@ -262,9 +262,7 @@ def decided(**evidence):
 
 def test_the_verdict_is_that_of_the_evidence():
     assert (decided().verdict, decided().winner) == ("CHANGE", "hybrid")
-    assert (
-        "100 resamples of the test days the gain is 10.0 % (90 % interval 5.0 to 15.0 %)" in decided().reason
-    )
+    assert "100 resamples of the test days the gain is 10.0 % (90 % interval 5.0 to 15.0 %)" in decided().reason
     for evidence, why in (
         ({"low": -0.01}, "may be chance: the interval reaches zero"),
         ({"score_high": 0.01}, "may be outweighed by slowdowns and longest waits"),
