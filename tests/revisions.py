@@ -72,7 +72,9 @@ def content(path: Path) -> object:
     text = (gzip.decompress(data) if path.suffix == ".gz" else data).decode(errors="replace")
     if path.suffix == ".json":
         return Counter(_leaves(json.loads(text)))
-    if path.suffix in {".csv", ".md", ".txt", ".html"}:
+    if path.suffix == ".html":
+        return Counter(NUMBER.findall(text))
+    if path.suffix in {".csv", ".md", ".txt"}:
         return NUMBER.findall(text)
     lines = (re.sub(r"\s*(#|--).*", "", line) for line in text.splitlines())
     return [line for line in lines if line.strip()]
@@ -118,10 +120,13 @@ def main() -> int:
     parser.add_argument(
         "--out", type=Path, required=True, help="where both write; what is there already is not run again"
     )
+    parser.add_argument("--only", nargs="*", help="names of commands; all unless given")
     given = parser.parse_args()
     root = given.old.resolve()
     for label, checkout in (("old", given.old.resolve()), ("new", given.new.resolve())):
         for name, words in commands(root, given.logs).items():
+            if given.only and name not in given.only:
+                continue
             print(f"{label}: {name}", flush=True)
             run(checkout, name, words, given.out.resolve() / label)
     found = differences(given.out / "old", given.out / "new")

@@ -1,4 +1,4 @@
-"""``qconf backtest``: what would have come of it, had each month been tuned on the one before."""
+"""``qconf backtest``: what tuning each period on the one before would have brought."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from qconf.cli.options import log_options, machine_options, span_options
-from qconf.cli.walk_forward import walk_options
+from qconf.cli.walk_forward import walk_forward_options
 
 
 @click.command("backtest")
@@ -28,7 +28,7 @@ from qconf.cli.walk_forward import walk_options
 )
 @span_options
 @log_options
-@walk_options
+@walk_forward_options
 def command(
     *,
     history: tuple[Path, ...],
@@ -45,16 +45,16 @@ def command(
     resume: bool,
     as_json: bool,
 ) -> None:
-    """Tune every strategy on each period of a long log and judge it on the next.
+    """Train every strategy on each period of a long log and evaluate it on the next.
 
-    Nothing of a judged period reaches the tuning. `static` learns from the first period and never again. A strategy
-    that has no answer for a period is judged with the current configuration, which is said and counted.
+    Nothing of a test period reaches the training. `static` is trained on the first period only. For a strategy that
+    has no proposal the current configuration stands in, which is shown and counted.
     """
     from time import perf_counter
 
     from qconf.backtest import backtest
     from qconf.cli.options import cut, stem
-    from qconf.cli.progress import Progress, can_go_on
+    from qconf.cli.progress import Progress, resumable
     from qconf.cli.walk_forward import base_of, finish, names, paths
     from qconf.history import clean, read
     from qconf.recommend.checkpoint import Checkpoint, fingerprint
@@ -64,7 +64,7 @@ def command(
     if not history:
         raise click.UsageError("Missing option '--history'.")
     wanted = names(strategies, current=config_path is not None)
-    directory = can_go_on(out or Path("reports", f"{stem(history[0])}-backtest"))
+    directory = resumable(out or Path("reports", f"{stem(history[0])}-backtest"))
     check_walk_target(directory, paths(history, config_path), one=False)
     began = perf_counter()
     records = read(history, timezone=timezone)

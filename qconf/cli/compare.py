@@ -1,4 +1,4 @@
-"""``qconf compare``: learn from one log, judge on the next."""
+"""``qconf compare``: train on one log, evaluate on the next."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from qconf.cli.options import log_options, machine_options
-from qconf.cli.walk_forward import walk_options
+from qconf.cli.walk_forward import walk_forward_options
 
 
 @click.command("compare")
@@ -16,18 +16,18 @@ from qconf.cli.walk_forward import walk_options
     "--history",
     multiple=True,
     type=click.Path(path_type=Path),
-    help="Log that is learned from: CSV, SWF, PBS accounting or sacct; several times for several files.",
+    help="Log to train on: CSV, SWF, PBS accounting or sacct; several times for several files.",
 )
 @click.option(
     "--next",
     "later",
     multiple=True,
     type=click.Path(path_type=Path),
-    help="Log that is judged on; it begins after the other ends. Several times for several files.",
+    help="Log to evaluate on; it begins after the other ends. Several times for several files.",
 )
 @machine_options
 @log_options
-@walk_options
+@walk_forward_options
 def command(
     *,
     history: tuple[Path, ...],
@@ -42,7 +42,7 @@ def command(
     resume: bool,
     as_json: bool,
 ) -> None:
-    """Tune every strategy on one log and judge it on the jobs of another, later one.
+    """Train every strategy on one log and evaluate it on the jobs of another, later one.
 
     The last days of the first log fill the machine and are not counted.
     """
@@ -50,7 +50,7 @@ def command(
 
     from qconf.backtest import compare, join
     from qconf.cli.options import stem
-    from qconf.cli.progress import Progress, can_go_on
+    from qconf.cli.progress import Progress, resumable
     from qconf.cli.walk_forward import base_of, finish, names, paths
     from qconf.history import clean, read
     from qconf.recommend.checkpoint import Checkpoint, fingerprint
@@ -61,22 +61,22 @@ def command(
         if not given:
             raise click.UsageError(f"Missing option '{option}'.")
     wanted = names(strategies, current=config_path is not None)
-    directory = can_go_on(out or Path("reports", f"{stem(history[0])}-compare"))
+    directory = resumable(out or Path("reports", f"{stem(history[0])}-compare"))
     check_walk_target(directory, paths([*history, *later], config_path), one=True)
     began = perf_counter()
     records = read(history, timezone=timezone), read(later, timezone=timezone)
     known = records[0] if config_path is not None else read([*history, *later], timezone=timezone)
     base = base_of(config_path, known, cores)
-    jobs, judged = (clean(each, base) for each in records)
-    both = join(jobs, judged)
+    jobs, later_jobs = (clean(each, base) for each in records)
+    both = join(jobs, later_jobs)
     loaded = perf_counter()
     check(wanted or (), settings, base)
-    spans = [(each.epoch, *each.span) for each in (jobs, judged)]
+    spans = [(each.epoch, *each.span) for each in (jobs, later_jobs)]
     checkpoint = Checkpoint(directory, fingerprint(both.sources, base, settings, spans=spans), resume=resume)
     with Progress("compare") as progress:
         found = compare(
             jobs,
-            judged,
+            later_jobs,
             base,
             strategies=wanted,
             settings=settings,

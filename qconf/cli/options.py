@@ -254,47 +254,47 @@ def check_table(output: Path, inputs: Sequence[Path]) -> None:
         raise InputError("is there already and no list of dropped records", file=beside, fix=fix)
 
 
-def tell_history(history: History, base: SiteConfig, *, derived: bool, earlier: Sequence[History] = ()) -> None:
-    """Print what was read, what `tell_cleaning` tells, and which limits keep jobs out."""
+def report_history(history: History, base: SiteConfig, *, derived: bool, earlier: Sequence[History] = ()) -> None:
+    """Print what was read, what was left out and changed, and which limits keep jobs out."""
     first, last = history.span
     click.echo(
         f"{len(history)} jobs from {history.date(first)[:10]} to {history.date(last)[:10]} on {base.machine.name} "
         f"({base.machine.cores} cores, {len(base.queues)} queue{'s' * (len(base.queues) != 1)})"
     )
-    tell_cleaning(history, base, derived=derived)
+    report_cleaning(history, base, derived=derived)
     for warning in history_warnings(history, *earlier):
         click.echo(f"warning: {warning}", err=True)
 
 
-def tell_cleaning(history: History, base: SiteConfig, *, derived: bool) -> None:
-    """Print what was left out and changed and why, and what is odd about a configuration that somebody wrote."""
+def report_cleaning(history: History, base: SiteConfig, *, derived: bool) -> None:
+    """Print what was left out and changed and why, and what is odd about a configuration that was given."""
     of, in_ = (" of the whole log", " in the whole log") if history.outside else ("", "")
     for what, counts in ((f"left out{of}", history.reasons), (f"changed{in_}", history.changed)):
-        told = [f"{count} {reason}" for reason, count in counts.items() if count]
-        if told:
-            click.echo(f"{what}: {', '.join(told)}")
+        counted = [f"{count} {reason}" for reason, count in counts.items() if count]
+        if counted:
+            click.echo(f"{what}: {', '.join(counted)}")
     for warning in [] if derived else base.warnings():
         click.echo(f"warning: {warning}", err=True)
 
 
 def history_warnings(*histories: History) -> list[str]:
-    """Say what is suspicious about these histories, cleaned for one configuration; the first is the one judged."""
+    """Return what is suspicious about these histories, cleaned for one configuration; the first is evaluated."""
     return [*unknown_queues(histories[0]), *kept_out(*histories)]
 
 
 def kept_out(*histories: History) -> list[str]:
-    """Say which limits keep jobs out of the histories, and what becomes of that."""
+    """Return which limits keep jobs out of the histories."""
     from qconf.history import binding_limits
 
     return [
-        f"{path}: keeps jobs out of this history, and is taken as fixed: what lifts it would be judged without them. "
+        f"{path}: keeps jobs out of this history, and counts as fixed: what lifts it would be simulated without them. "
         "Raise it in the configuration to have them simulated"
         for path in dict.fromkeys(path for history in histories for path in binding_limits(history))
     ]
 
 
 def unknown_queues(history: History) -> list[str]:
-    """Say that no job names a queue of the configuration, where so many name others."""
+    """Warn that no job names a queue of the configuration."""
     from qconf.history.cleaning import UNKNOWN_QUEUE
 
     if history.changed.get(UNKNOWN_QUEUE, 0) < len(history) + history.outside:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from qconf.cli.options import history_options, load_history, retired_option, tell_cleaning, with_options
+from qconf.cli.options import history_options, load_history, retired_option, report_cleaning, with_options
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -90,7 +90,7 @@ def read_workload(
     """Read the jobs of `history_options`; return them and the beginning of the JSON document."""
     past, config = load_history(history, config_path, cores, **period)
     if not quiet:
-        tell_cleaning(past, config, derived=config_path is None)
+        report_cleaning(past, config, derived=config_path is None)
     workload = past.workload(config)
     return workload, {
         "source": ", ".join(path.name for path in history),

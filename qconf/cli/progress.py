@@ -9,13 +9,13 @@ import click
 DIRECTORY = "qconf.directory"  #: in the context, of a command that can go on after an interrupt
 
 
-def can_go_on(directory: Path) -> Path:
+def resumable(directory: Path) -> Path:
     """Note the run directory of the command that runs, and return it."""
     click.get_current_context().meta[DIRECTORY] = directory
     return directory
 
 
-def nothing_to_resume() -> None:
+def not_resumable() -> None:
     """Note that all of the running command is written: an interrupt leaves nothing to go on from."""
     click.get_current_context().meta.pop(DIRECTORY, None)
 

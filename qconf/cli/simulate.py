@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from qconf.cli.options import DROPPED, check_table, history_options, load_history, tell_cleaning
+from qconf.cli.options import DROPPED, check_table, history_options, load_history, report_cleaning
 from qconf.errors import InputError, QconfError
 
 if TYPE_CHECKING:
@@ -219,7 +219,7 @@ def _print(
         f"{config.machine.name}, {config.machine.cores} cores, {config.mode}, order {config.order}"
         + (f", reservations after {format_duration(config.reservation_delay)}" if config.reservation_delay else "")
     )
-    tell_cleaning(history, base, derived=derived)
+    report_cleaning(history, base, derived=derived)
     click.echo("")
     print_table(console(), _metrics_table(found))
     if verified:

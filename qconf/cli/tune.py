@@ -15,9 +15,9 @@ from qconf.cli.options import (
     load_whole,
     stem,
     strategy_options,
-    tell_history,
+    report_history,
 )
-from qconf.cli.progress import Progress, can_go_on, nothing_to_resume
+from qconf.cli.progress import Progress, resumable, not_resumable
 from qconf.errors import InputError, QconfError
 
 SAMPLE = Path("data", "cray-xc40-2016-02.csv.gz")
@@ -114,7 +114,7 @@ def command(
     assumed = config_path is None and bool(history)
     if not history:
         history, config_path = _sample(config_path)
-    directory = can_go_on(out or Path("reports", stem(history[0]) + (f"-{month}" if month else "")))
+    directory = resumable(out or Path("reports", stem(history[0]) + (f"-{month}" if month else "")))
     log, base = load_whole(history, config_path, cores, timezone=timezone)
     jobs = cut(log, month, start, end)
     loaded = perf_counter()
@@ -154,11 +154,11 @@ def command(
         nodes=listed,
     )
     checkpoint.clear()
-    nothing_to_resume()
+    not_resumable()
     if as_json:
         click.echo((directory / "run.json").read_text(encoding="utf-8"), nl=False)
         return
-    tell_history(jobs, base, derived=assumed, earlier=earlier)
+    report_history(jobs, base, derived=assumed, earlier=earlier)
     if earlier:
         since = earlier[0].date(earlier[0].span[0])[:7]
         click.echo(f"{sum(map(len, earlier))} jobs of the months before, from {since} on, are there for auto")

@@ -1,4 +1,4 @@
-"""What ``qconf backtest`` and ``qconf compare`` share: options, the base configuration, the end."""
+"""What ``qconf backtest`` and ``qconf compare`` share: options, the base configuration, the output."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from qconf.cli.options import history_warnings, strategy_options, tell_history, with_options
+from qconf.cli.options import history_warnings, strategy_options, report_history, with_options
 
 if TYPE_CHECKING:
     from qconf.backtest import Backtest
@@ -19,14 +19,14 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 ASSUMED = (
     "No --config: the queues that the log names, on one machine under fcfs-easy, are assumed as the current setting. "
-    "They are taken to have no limits, since what the log says of them is not known beforehand; of queues without "
+    "They are assumed to have no limits, since what the log shows of them is not known beforehand; of queues without "
     "limits only the first can be split, so dqr and hybrid find less."
 )
 _OPTIONS = (
     click.option(
         "--strategies",
         metavar="A,B,...",
-        help="Which to judge; fcfs-easy, shared and static always are, and current with --config. "
+        help="Which to compare; fcfs-easy, shared and static always are, and current with --config. "
         "Planning disciplines, such as planned-sjf and dynp, may be named too.  [default: all]",
     ),
     click.option(
@@ -34,7 +34,7 @@ _OPTIONS = (
         default=3,
         show_default=True,
         type=click.IntRange(0, 365),
-        help="Days of jobs before what is judged that fill the machine and are not counted.",
+        help="Days of jobs before a test period that fill the machine and are not counted.",
     ),
     click.option(
         "-o", "--out", type=click.Path(path_type=Path), help="Run directory.  [default: reports/<history>-COMMAND]"
@@ -44,8 +44,8 @@ _OPTIONS = (
 )
 
 
-def walk_options(function: F) -> F:
-    """Add what both commands may be told about strategies, output and computation."""
+def walk_forward_options(function: F) -> F:
+    """Add the options of both commands: strategies, output and computation."""
     return strategy_options(with_options(_OPTIONS, function))
 
 
@@ -65,8 +65,8 @@ def names(strategies: str | None, *, current: bool) -> tuple[str, ...] | None:
 def base_of(config_path: Path | None, records: Records, cores: int | None) -> SiteConfig:
     """Read the configuration; without one, the queues that the records name, on one machine, without limits.
 
-    The ranges of sizes and walltimes that `derive_config` finds are those of jobs yet to come: nobody had them when the
-    first periods were learned from.
+    The ranges of sizes and walltimes that `derive_config` finds are those of jobs yet to come: they were not known when the
+    first periods were trained on.
     """
     from parsim.workload import MAX_DURATION
     from qconf.cli.options import load_config
@@ -107,7 +107,7 @@ def finish(
     if as_json:
         click.echo((directory / "run.json").read_text(encoding="utf-8"), nl=False)
         return
-    tell_history(history, found.base, derived=assumed)
+    report_history(history, found.base, derived=assumed)
     click.echo(f"{ASSUMED}\n" if assumed else "")
     print_backtest(found)
     click.echo(f"\nWritten to {directory}: report.html, {table_name(one=one)}, figures/, run.json")

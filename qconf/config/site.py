@@ -50,7 +50,7 @@ class SiteConfig(Model):
         return self.pool.cores if self.mode == "hybrid" and self.pool is not None else 0
 
     @property
-    def asks_priority(self) -> bool:
+    def uses_priority(self) -> bool:
         """Whether the priorities of queues make a difference: to any order but a formula that does not name them."""
         return self.mode == "hybrid" or self.order in ORDERS or "queue_priority" in self.order
 

@@ -61,7 +61,7 @@ class CachedEvaluator:
         return self.simulate(self.workloads(config, runtimes), config.system())
 
     def measure_all(self, candidates: Sequence[tuple[SiteConfig, Runtimes | None]]) -> list[MeanWaits]:
-        """Simulate configurations side by side."""
+        """Simulate configurations in parallel."""
         return parallel_map(self.workers, self.measure, candidates)
 
     def simulate(self, workloads: Sequence[Workload], system: System) -> MeanWaits:

@@ -81,7 +81,7 @@ def _counts(name: str, queue: QueueConfig, config: SiteConfig) -> bool:
     """Tell whether one of `SOMETIMES` makes a difference."""
     if name == "partition":
         return config.mode != "shared"
-    return config.asks_priority or (
+    return config.uses_priority or (
         queue.reservation and config.mode != "shared"
     )  # these go by submission in any order
 

@@ -179,7 +179,7 @@ class Period:
 
 @dataclass(frozen=True, eq=False)
 class TrainingSet:
-    """What a strategy learns from: a period, cut into weighted epochs, and the periods before it.
+    """What a strategy is trained on: a period, cut into weighted epochs, and the periods before it.
 
     Attributes
     ----------

@@ -106,7 +106,7 @@ def queue_facts(queue: QueueConfig, config: SiteConfig) -> dict[str, str]:
     return {
         "cores": _range(*queue.cores, unlimited=MAX_CORES),
         "walltime": _walltime(*queue.walltime),
-        "priority": f"{queue.priority:g}" if config.asks_priority else UNUSED,
+        "priority": f"{queue.priority:g}" if config.uses_priority else UNUSED,
         "runs on (cores)": size,
         "starving after": UNUSED if patient and starving != ABSENT else starving,
         "running at most": ", ".join(limits) or ABSENT,

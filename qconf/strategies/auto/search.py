@@ -58,7 +58,7 @@ class Constants:
         Best orders that are tried with priorities.
     rounds : int
         Of raising priorities.
-    spare : float
+    surplus : float
         What tails shorter than need be may cost, in log score.
     increase : float
         What a queue's priority is multiplied by when its tails are too long.
@@ -80,7 +80,7 @@ class Constants:
     margin: float = 0.25
     tried: int = 8
     rounds: int = 8
-    spare: float = 0.1
+    surplus: float = 0.1
     increase: float = 1.8
     delay: int = 86400
     periods: int = 3
@@ -356,10 +356,10 @@ class _Search:
             note = "no priorities keep the tails of these queues short and gain anything: the best order stays"
             self.log.append(replace(step, note=note))
             return best
-        # Few jobs stand behind a tail: what just holds on these will not on others, so there is some to spare.
+        # Few jobs stand behind a tail: what just holds on these will not on others, so the priorities get a surplus.
         more = self.raised(least, best.broken | (least > 1))
-        for firm in self.simulate([("to spare", self.ordered(order, more))]):
-            if firm is not None and not firm.broken.any() and firm.score < chosen.score + self.constants.spare:
+        for firm in self.simulate([("with a surplus", self.ordered(order, more))]):
+            if firm is not None and not firm.broken.any() and firm.score < chosen.score + self.constants.surplus:
                 chosen = firm
         queues = chosen.config.queues if "queue_priority" in chosen.config.order else None
         step = replace(

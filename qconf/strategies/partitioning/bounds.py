@@ -90,8 +90,8 @@ def lower_bounds(training: TrainingSet, space: PartitionSpace, slack: float, sha
             wanted[k] = max(wanted[k], curve.sizes[curve.shares >= share_of_best * curve.shares.max()].max())
     low = wanted
     if wanted.sum() > space.total:
-        spare = space.total - int(space.widest.sum())
-        part = spare / float((wanted - space.widest).sum())
+        free_nodes = space.total - int(space.widest.sum())
+        part = free_nodes / float((wanted - space.widest).sum())
         low = space.widest + np.floor(part * (wanted - space.widest)).astype(np.int64)
         notes.append(
             f"the lower bounds need {int(wanted.sum())} of {space.total} nodes: "
@@ -130,7 +130,7 @@ def outermost(
     goal: NDArray[np.float64], low: Sizes, total: int, matrix: NDArray[np.float64], limit: NDArray[np.float64]
 ) -> NDArray[np.float64] | None:
     """Return the fractions above `low` with ``matrix @ fractions <= limit`` that have the least `goal`, if any."""
-    answer = linprog(
+    found = linprog(
         goal,
         A_ub=matrix if len(matrix) else None,
         b_ub=limit if len(matrix) else None,
@@ -138,7 +138,7 @@ def outermost(
         b_eq=[1.0],
         bounds=[(value / total, 1.0) for value in low],
     )
-    return answer.x if answer.status == 0 else None
+    return found.x if found.status == 0 else None
 
 
 def proportional_matrix(

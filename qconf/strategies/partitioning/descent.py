@@ -8,18 +8,18 @@ from qconf.strategies.partitioning.sizes import Sizes
 
 
 def descend(
-    wait: Callable[[Sizes], float], nodes: Sizes, may: Callable[[Sizes], bool], *, step: int, most: int
+    wait: Callable[[Sizes], float], nodes: Sizes, allowed: Callable[[Sizes], bool], *, step: int, most: int
 ) -> tuple[Sizes, float, int]:
     """Move `step` nodes between pairs of queues while it helps, then half as many, down to one.
 
     Parameters
     ----------
     wait : callable
-        What a division costs, by the simulator; asked once for each.
+        Mean wait of a division by the simulator; called once for each.
     nodes : ndarray(int64), shape (k,)
-        Where the search begins.
-    may : callable
-        Tells which divisions may be tried.
+        Where the search starts.
+    allowed : callable
+        Which divisions may be tried.
     step, most : int
         First step, in nodes; divisions that may be simulated in all.
 
@@ -31,13 +31,13 @@ def descend(
     """
     seen: dict[tuple[int, ...], float] = {}
 
-    def asked(division: Sizes) -> float:
+    def simulated(division: Sizes) -> float:
         key = tuple(division.tolist())
         if key not in seen:
             seen[key] = wait(division)
         return seen[key]
 
-    best = asked(nodes)
+    best = simulated(nodes)
     while len(seen) < most:
         moved = False
         for i in range(nodes.size):
@@ -45,10 +45,10 @@ def descend(
                 other = nodes.copy()
                 other[i] -= step
                 other[j] += step
-                if i == j or len(seen) >= most or not may(other):
+                if i == j or len(seen) >= most or not allowed(other):
                     continue
-                if asked(other) < best:
-                    best, nodes, moved = asked(other), other, True
+                if simulated(other) < best:
+                    best, nodes, moved = simulated(other), other, True
         if not moved:
             if step == 1:
                 break

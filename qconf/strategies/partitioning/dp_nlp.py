@@ -296,7 +296,7 @@ class _Program:
             self.log.append(regret(self.training, self.space, self.bounds, nodes, self.options.workers).step())
         else:
             why = f"a table of {self.space.total} sizes for {len(self.training)} jobs takes too long; exact makes it"
-            self.log.append(RegretStep(why_not=why))
+            self.log.append(RegretStep(reason=why))
         return Proposal(self.space.configured(base, nodes), tuple(self.log))
 
     def allowed(self, nodes: Sizes) -> bool:

@@ -15,8 +15,8 @@ from qconf.strategies.partitioning.surrogate import Surrogate
 
 
 @dataclass(frozen=True, eq=False)
-class Answer:
-    """Divisions that the surrogates like, best first, and how the searches ended.
+class Minima:
+    """Divisions of least surrogate wait, best first, and how the searches ended.
 
     Attributes
     ----------
@@ -36,7 +36,7 @@ class Answer:
 
 def minimise(
     surrogates: Sequence[tuple[float, Surrogate]], bounds: Bounds, total: int, starts: Sequence[Sizes]
-) -> Answer:
+) -> Minima:
     """Minimise ``sum(weight * surrogate(P / total))`` from every start.
 
     A search that breaks off, or that ends in NaN, is left out; what is found is rounded to whole nodes.
@@ -46,7 +46,7 @@ def minimise(
     Kondameedi and Vadhiyar, CCGrid 2017, equations 1 to 6.
     """
     if not surrogates:
-        return Answer([], [], 0, 0)
+        return Minima([], [], 0, 0)
     matrix, limit = proportional_matrix(bounds.share, bounds.slack, 1 / total)
 
     def objective(fractions: NDArray[np.float64]) -> float:
@@ -72,14 +72,14 @@ def minimise(
                 constraints=constraints,
                 options={"maxiter": 200, "ftol": 1e-9},
             )
-        except (ValueError, ArithmeticError, RuntimeError):  # the first is what LAPACK says of NaN
+        except (ValueError, ArithmeticError, RuntimeError):  # the first is LAPACK on NaN
             continue
         if np.isfinite(end.x).all() and np.isfinite(end.fun) and end.x.sum() > 0:
             converged += bool(end.success)
             division = apportion(np.clip(end.x, 0, 1), total, bounds.low)
             found[tuple(division.tolist())] = objective(division / total)
     ranked = sorted(found, key=lambda division: (found[division], division))
-    return Answer(
+    return Minima(
         [np.array(division, dtype=np.int64) for division in ranked],
         [found[division] for division in ranked],
         converged,

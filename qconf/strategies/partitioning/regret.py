@@ -64,7 +64,7 @@ class RegretStep(Step):
     free_optimum: float | None = None
     above_free_percent: float | None = None
     proven: bool | None = None
-    why_not: str | None = None
+    reason: str | None = None
 
 
 @dataclass(frozen=True)

@@ -26,16 +26,16 @@ def feasible_samples(count: int, total: int, bounds: Bounds, seed: int) -> NDArr
     corners = _corners(total, bounds)
     low = np.maximum(bounds.low, np.floor(corners.min(axis=0) + 1e-6).astype(np.int64)) if len(corners) else bounds.low
     low = low if low.sum() <= total else bounds.low
-    spare = total - int(low.sum())
+    free_nodes = total - int(low.sum())
     gaps = _gaps(min(DRAWN_AT_MOST, 64 * count), low.size, seed)
-    hopeful = _nearly_proportional(low + gaps * spare, bounds)
+    hopeful = _nearly_proportional(low + gaps * free_nodes, bounds)
     good: list[Sizes] = []
     others: list[Sizes] = []
     for row, hope in zip(gaps, hopeful, strict=True):
         if len(good) == count:
             break
         if hope or len(others) < count:
-            nodes = low + apportion(row, spare, np.zeros_like(low))
+            nodes = low + apportion(row, free_nodes, np.zeros_like(low))
             (good if bounds.proportional(nodes) else others).append(nodes)
     if len(corners) and len(good) < count:
         weights = _gaps(4 * count, len(corners), seed) ** 2  # squared: less in the middle, more toward the corners

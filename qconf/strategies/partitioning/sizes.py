@@ -57,7 +57,7 @@ def partition_space(training: TrainingSet) -> PartitionSpace:
     Raises
     ------
     NotApplicableError
-        There is no job, no queue owns a partition, or the widest jobs of the queues do not fit side by side.
+        There is no job, no queue owns a partition, or the widest jobs of the queues do not fit at once.
     """
     if not len(training):
         raise NotApplicableError("there is no job to train on")
@@ -117,9 +117,9 @@ def apportion(shares: NDArray[np.float64], total: int, least: Sizes) -> Sizes:
             break
         raised |= below
     sizes = np.where(raised, least, np.floor(ideal + 1e-9)).astype(np.int64)
-    spare = total - int(sizes.sum())
+    free_nodes = total - int(sizes.sum())
     order = np.lexsort((np.arange(shares.size), -(ideal - sizes)))
-    for i in range(spare):
+    for i in range(free_nodes):
         sizes[order[i % shares.size]] += 1
     return sizes
 

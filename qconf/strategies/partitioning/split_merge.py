@@ -88,7 +88,7 @@ class Candidate:
 def splits(training: TrainingSet, layout: Layout, index: int, split_on: str, number: int) -> Iterator[Candidate]:
     """Yield the three ways to split a queue.
 
-    The first child keeps the queue's name and place, so that whoever asks for it by name still finds it.
+    The first child keeps the queue's name and place, so that jobs that name it still find it.
 
     Parameters
     ----------
@@ -200,9 +200,7 @@ def _placed(
         return Candidate(what, None, f"no job would be in {whole.config.queues[at + widest.index(0)].name}")
     work = np.array([_work(jobs.cores, jobs.effective_runtime, jobs.queue == i) for i in new])
     if sum(widest) > nodes:
-        return Candidate(
-            what, None, f"the widest jobs need {sum(widest) * grid} of its {nodes * grid} cores side by side"
-        )
+        return Candidate(what, None, f"the widest jobs need {sum(widest) * grid} of its {nodes * grid} cores at once")
     sizes = apportion(work, nodes, np.array(widest, dtype=np.int64))
     done = layout.replaced(gone, _with_sizes(parts, [int(size) * grid for size in sizes]), origin, at)
     return _checked(training, layout, Candidate(what, done, rule([queue for queue, _ in parts], done.runtimes)))

@@ -38,14 +38,14 @@ def tabulate(training: TrainingSet, space: PartitionSpace, workers: int = 1) -> 
 
     Reserved jobs, limits and starvation play no part: with them the table is an estimate.
     """
-    spare = space.total - int(space.widest.sum())
+    free_nodes = space.total - int(space.widest.sum())
     tasks, where = [], []
     for weight, epoch in training.epochs:
         w = epoch.workload
         counted = int(np.isin(w.queue, space.queues).sum())
         for k, q in enumerate(space.queues):
             own = w.take(w.queue == q)
-            sizes = np.arange(space.widest[k], space.widest[k] + spare + 1)
+            sizes = np.arange(space.widest[k], space.widest[k] + free_nodes + 1)
             if not len(own):
                 continue
             for piece in range(PIECES):

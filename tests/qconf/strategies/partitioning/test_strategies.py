@@ -194,7 +194,7 @@ def test_dp_nlp_says_where_its_distance_from_the_optimum_is_not_measured():
     wide = {**LONG, "partition": 999_000}
     here = training(site({**SHORT, "partition": 1000}, wide, cores=1_000_000), jobs=30)
     (entry,) = steps(propose("dp-nlp", here, FEW), "regret")
-    assert entry["why_not"].startswith("a table of 1000000 sizes for 30 jobs")
+    assert entry["reason"].startswith("a table of 1000000 sizes for 30 jobs")
 
 
 @pytest.mark.parametrize("seed", range(4))

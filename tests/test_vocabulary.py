@@ -1,0 +1,100 @@
+"""One word per thing, the field's: retired words stay at zero, in names and wherever a reader meets them."""
+
+from __future__ import annotations
+
+import io
+import re
+import subprocess
+import tokenize
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+THIS = Path(__file__).name
+
+#: Retired words of names, each with the word to use. A name is split at underscores and capitals.
+NAMES = {
+    "answer": "result",
+    "answers": "results",
+    "asked": "queried, wanted",
+    "asks": "uses",
+    "barred": "ineligible",
+    "barrier": "limit that binds",
+    "barriers": "limits that bind",
+    "bench": "evaluator",
+    "caution": "warning",
+    "cautions": "warnings",
+    "doors": "admission key",
+    "excused": "tolerated",
+    "farewell": "interrupt message",
+    "foretold": "forecast skill",
+    "homeless": "unroutable",
+    "judge": "evaluate, check, score",
+    "judged": "test",
+    "knows": "has",
+    "learned": "training",
+    "patience": "reservation delay",
+    "poverty": "data warnings",
+    "redrawn": "resampled",
+    "relearned": "fallback",
+    "remoteness": "distance penalty",
+    "ripe": "eligible",
+    "stranded": "jobs that could never run",
+    "strangers": "unknown queues",
+    "surveyed": "smoothed",
+    "told": "reported",
+    "tell": "report",
+    "tells": "reports",
+    "touched": "violations of fixed",
+    "unsaid": "differences",
+    "walked": "walk-forward",
+    "workshop": "checkpoint",
+}
+#: Names retired whole.
+WHOLE = {
+    *("Draws", "Evidence", "Meter", "Month", "Room", "SPREAD", "Stage", "Trial", "Waits"),
+    *("keep_barriers", "put_aside", "release", "remember", "side_by_side", "spare", "why_not"),
+}
+#: Retired words of prose: docstrings, comments, messages, templates, docs.
+PROSE = re.compile(
+    r"\b(judg(e|es|ed|ing)|learn(s|ed)? from|drawn anew|side by side|put aside|foretold|nobody|everybody|everyone|whom"
+    r"|whoever|barred|stranded|poverty|farewell)\b",
+    re.IGNORECASE,
+)
+SUFFIXES = {".py", ".j2", ".md", ".yaml", ".toml"}
+#: What lists retired words because they are retired.
+LISTS = {"CHANGELOG.md", f"tests/{THIS}"}
+
+
+def tracked() -> list[str]:
+    listed = subprocess.run(["git", "ls-files"], capture_output=True, text=True, check=True, cwd=ROOT).stdout.split()
+    return [name for name in listed if Path(name).suffix in SUFFIXES and name not in LISTS and (ROOT / name).is_file()]
+
+
+#: `walk` is part of these and of nothing else.
+WALKS = re.compile(r"walk_forward|walk_packages|^walk$")  # the last is the standard library's
+
+
+def words(name: str) -> set[str]:
+    found = {part.lower() for part in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)}
+    return found if WALKS.search(name) else {"walked" if part in {"walk", "walks"} else part for part in found}
+
+
+@pytest.mark.parametrize("name", [name for name in tracked() if name.endswith(".py")])
+def test_no_name_is_a_retired_one(name: str) -> None:
+    tokens = tokenize.generate_tokens(io.StringIO((ROOT / name).read_text()).readline)
+    names = {token.string: token.start[0] for token in tokens if token.type == tokenize.NAME}
+    found = [
+        f"{name}:{line}: {each}, use {', '.join(NAMES[word] for word in words(each) & NAMES.keys()) or 'another'}"
+        for each, line in names.items()
+        if each in WHOLE or words(each) & NAMES.keys()
+    ]
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize("name", tracked())
+def test_no_sentence_has_a_retired_word(name: str) -> None:
+    lines = (ROOT / name).read_text().splitlines()
+    found = [f"{name}:{i}: {line.strip()[:100]}" for i, line in enumerate(lines, 1) if PROSE.search(line)]
+    assert not found, "\n".join(found)
