@@ -29,7 +29,7 @@ __all__ = [
     "averages",
     "backtest",
     "compare",
-    "join",
     "evaluate",
+    "join",
     "reduction",
 ]

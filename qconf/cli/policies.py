@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from qconf.cli.options import history_options, load_history, retired_option, report_cleaning, with_options
+from qconf.cli.options import history_options, load_history, report_cleaning, retired_option, with_options
 
 if TYPE_CHECKING:
     from rich.table import Table

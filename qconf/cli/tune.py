@@ -13,11 +13,11 @@ from qconf.cli.options import (
     history_options,
     history_warnings,
     load_whole,
+    report_history,
     stem,
     strategy_options,
-    report_history,
 )
-from qconf.cli.progress import Progress, resumable, not_resumable
+from qconf.cli.progress import Progress, not_resumable, resumable
 from qconf.errors import InputError, QconfError
 
 SAMPLE = Path("data", "cray-xc40-2016-02.csv.gz")

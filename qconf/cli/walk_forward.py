@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from qconf.cli.options import history_warnings, strategy_options, report_history, with_options
+from qconf.cli.options import history_warnings, report_history, strategy_options, with_options
 
 if TYPE_CHECKING:
     from qconf.backtest import Backtest
