@@ -17,7 +17,7 @@ from qconf.strategies.auto.orders import candidates
 from tests.beside import TRACES
 
 ROOT = Path(__file__).resolve().parents[2]
-FEWEST = 1000  # jobs of a month that says something
+FEWEST = 1000  # jobs of a month that is measured
 USUAL = 2500  # jobs to which speeds are scaled
 
 

@@ -21,7 +21,7 @@ MONTHS = 9
 
 
 def main(workers: int) -> None:
-    """Print a row per month and grid."""
+    """Print a row per month and size of a chunk."""
     nodes = load(CONFIG)
     cores = nodes.replace(machine={**nodes.machine.model_dump(), "whole_nodes": False})
     print(f"{'month':8} {'chunk':>9} {'jobs':>5} {'wall s':>7} {'CPU s':>6} {'chunks':>6}")

@@ -1,7 +1,7 @@
-"""How far dp-nlp stays from the best division under its constraints, on the generated months.
+"""How far dp-nlp is from the best division under its constraints, on the generated months.
 
-``python -m tests.benchmarks.regret [months]``. MeanWaits are weighted means over the epochs of the month that is learned
-from; seconds are those of one core, with the exact search that the distance is taken to.
+``python -m tests.benchmarks.regret [months]``. Waits are weighted means over the epochs of the month on which it is
+trained; seconds are those of one core, with the exact search for the best division.
 """
 
 from __future__ import annotations
