@@ -55,7 +55,7 @@ def table(name: str, workers: int) -> tuple[NDArray[np.float64], NDArray[np.floa
     folds, _ = plan_folds(history, periods, FEWEST, WARMUP_DAYS)
     for fold in folds:
         for start, end, counted in (
-            (*spans[fold.learned], 0),
+            (*spans[fold.training], 0),
             (fold.start - WARMUP_DAYS * 86400, fold.end, fold.start),
         ):
             jobs = history.between(start, end).workload(base)

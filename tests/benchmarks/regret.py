@@ -31,9 +31,9 @@ def main(months: int) -> None:
     propose("dp-nlp", TrainingSet(Period.of(history.between(start, end), base)))  # compiles
     print(f"{'month':8} {'dp-nlp s':>9} {'optimum s':>9} {'above %':>8} {'slack':>6} {'samples':>7} {'CPU s':>6}")
     for label, start, end in history.periods("month"):
-        month = TrainingSet(Period.of(history.between(start, end), base))
+        training = TrainingSet(Period.of(history.between(start, end), base))
         began = time.process_time()
-        steps = {step["step"]: step for step in propose("dp-nlp", month, {}).decisions}
+        steps = {step["step"]: step for step in propose("dp-nlp", training, {}).decisions}
         taken = time.process_time() - began
         regret = steps["regret"]
         percents.append(regret["above_constrained_percent"])
