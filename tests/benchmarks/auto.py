@@ -33,17 +33,16 @@ def main(name: str, workers: int) -> None:
     ]
     periods = [(label, training) for label, training in periods if len(training) >= FEWEST]
     propose("auto", periods[0][1].between(0, 2**62), {})
-    jobs = seconds = 0.0
+    total = seconds = 0.0
     for label, training in periods:
         wall, used = time.perf_counter(), time.process_time()
         found = propose("auto", training, {"workers": workers})
         wall, used = time.perf_counter() - wall, time.process_time() - used
         tried = len(candidates(base.machine.cores)) + sum(step["step"] == "compare" for step in found.decisions)
-        jobs, seconds = jobs + tried * len(training), seconds + wall
-        print(
-            f"{label:8} {len(training):5} {tried:6} {wall:7.2f} {used:6.2f} {tried * len(training) / USUAL / wall:22.0f}"
-        )
-    print(f"all: {seconds:.1f} s, {jobs / USUAL / seconds:.0f} configurations of {USUAL} jobs a second")
+        scaled = tried * len(training) / USUAL
+        total, seconds = total + scaled, seconds + wall
+        print(f"{label:8} {len(training):5} {tried:6} {wall:7.2f} {used:6.2f} {scaled / wall:22.0f}")
+    print(f"all: {seconds:.1f} s, {total / seconds:.0f} configurations of {USUAL} jobs a second")
 
 
 if __name__ == "__main__":
