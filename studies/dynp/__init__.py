@@ -1,4 +1,4 @@
-"""Streit's dynP: generated job sets, load sweeps, grids of bounds, and the published tables beside ours.
+"""Streit's dynP: generated job sets, load sweeps, grids of bounds, and the published tables with ours.
 
 ``python -m studies.dynp --help``; ``python -m studies.dynp.published FOLDER`` makes the tables of the page on dynP.
 """

@@ -1,6 +1,6 @@
 """Generated job sets with the means of the two that dynP was first studied with.
 
-The paper gives the means and says that widths peak at powers of two; the shapes are ours: exponential times
+The paper gives the means and reports peaks of the widths at powers of two; the shapes are ours: exponential times
 between submissions, lognormal run times, estimates above them by a lognormal factor.
 
 References
@@ -81,7 +81,7 @@ def _with_total(values: Floats, total: int, least: int) -> Ints:
 
 
 def _widths(job_set: JobSet, rng: np.random.Generator) -> Ints:
-    """Draw widths with peaks at the powers of two, tilted by ``width ** t`` to their mean."""
+    """Sample widths with peaks at the powers of two, tilted by ``width ** t`` to their mean."""
     every = np.arange(1, job_set.machine + 1)
     power = (every & (every - 1)) == 0
 

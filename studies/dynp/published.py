@@ -1,4 +1,4 @@
-"""The published figures of dynP beside ours: ``python -m studies.dynp.published FOLDER`` makes the tables.
+"""The published figures of dynP and ours: ``python -m studies.dynp.published FOLDER`` makes the tables.
 
 They are those of the page on dynP; FOLDER holds the logs of the Parallel Workloads Archive named in `TRACES`.
 
@@ -60,13 +60,13 @@ def sld_wa(run: PlannedRun) -> float:
     return response / int((schedule.cores * (schedule.end - schedule.start)).sum())
 
 
-def beside(
+def comparison(
     published: Sequence[tuple[str, Policy, tuple[str, str]]], traces: Sequence[tuple[str, Workload, int]]
 ) -> str:
     """Return published SLDwA and ours, row by row."""
-    head = [""]
+    titles = [""]
     for name, _, _ in traces:
-        head += [f"{name}, published", "ours", "difference"]
+        titles += [f"{name}, published", "ours", "difference"]
     rows = []
     for label, policy, figures in published:
         row = [label]
@@ -75,11 +75,11 @@ def beside(
             apart = "" if "-" in known else f"{100 * (ours / float(known) - 1):+.1f} %"
             row += [known, f"{ours:.4f}", apart]
         rows.append(row)
-    return markdown_table(head, rows) + "\n"
+    return markdown_table(titles, rows) + "\n"
 
 
 def decisions(workload: Workload, cores: int) -> str:
-    """Return how deciders switch on SDSC SP2, beside what was published."""
+    """Return how deciders switch on SDSC SP2, published and here."""
     rows: list[tuple[str, ...]] = [
         ("simple, published", "1.619", "43.4", "43.2", "", "13.1", ""),
         ("advanced, published", "", "", "", "", "97", "75"),
@@ -95,7 +95,7 @@ def decisions(workload: Workload, cores: int) -> str:
         moves = [f"{100 * n / total:.1f}" for n in (*run.switched_to.tolist(), run.kept)]
         tied = f"{100 * int(run.cases[1, 0b011].sum()) / total:.1f}"
         rows.append((label, f"{total / len(workload):.3f}", *moves, tied))
-    head = (
+    titles = (
         "",
         "decisions a job",
         "to FCFS %",
@@ -104,7 +104,7 @@ def decisions(workload: Workload, cores: int) -> str:
         "kept %",
         "SJF in use and FCFS = SJF < LJF %",
     )
-    return markdown_table(head, rows) + "\n"
+    return markdown_table(titles, rows) + "\n"
 
 
 def bounds_tables(name: str, workers: int = 1) -> str:
@@ -137,8 +137,8 @@ def main(folder: Path, workers: int) -> None:
         config = derive_config(records, cores)
         traces.append((name, clean(records, config).workload(config), cores))
     for text in (
-        beside(FIRST, traces),
-        beside(BY_METRIC, traces),
+        comparison(FIRST, traces),
+        comparison(BY_METRIC, traces),
         decisions(*traces[1][1:]),
         *(bounds_tables(name, workers) for name in JOB_SETS),
     ):

@@ -17,7 +17,7 @@ from qconf.strategies.auto.orders import candidates
 from tests.beside import TRACES
 
 ROOT = Path(__file__).resolve().parents[2]
-FEWEST = 1000  # jobs of a month that says something
+FEWEST = 1000  # jobs of a month that is measured
 USUAL = 2500  # jobs to which speeds are scaled
 
 
@@ -27,21 +27,22 @@ def main(name: str, workers: int) -> None:
     (path,) = TRACES.glob(f"{name}-*.swf.gz")
     history = clean(read([path]), base)
     print(f"{'month':8} {'jobs':>5} {'tried':>6} {'wall s':>7} {'CPU s':>6} {f'a second of {USUAL} jobs':>22}")
-    months = [
+    periods = [
         (label, TrainingSet(Period.of(history.between(start, end), base)))
         for label, start, end in history.periods("month")
     ]
-    months = [(label, month) for label, month in months if len(month) >= FEWEST]
-    propose("auto", months[0][1].between(0, 2**62), {})
-    jobs = seconds = 0.0
-    for label, month in months:
+    periods = [(label, training) for label, training in periods if len(training) >= FEWEST]
+    propose("auto", periods[0][1].between(0, 2**62), {})
+    total = seconds = 0.0
+    for label, training in periods:
         wall, used = time.perf_counter(), time.process_time()
-        found = propose("auto", month, {"workers": workers})
+        found = propose("auto", training, {"workers": workers})
         wall, used = time.perf_counter() - wall, time.process_time() - used
         tried = len(candidates(base.machine.cores)) + sum(step["step"] == "compare" for step in found.decisions)
-        jobs, seconds = jobs + tried * len(month), seconds + wall
-        print(f"{label:8} {len(month):5} {tried:6} {wall:7.2f} {used:6.2f} {tried * len(month) / USUAL / wall:22.0f}")
-    print(f"all: {seconds:.1f} s, {jobs / USUAL / seconds:.0f} configurations of {USUAL} jobs a second")
+        scaled = tried * len(training) / USUAL
+        total, seconds = total + scaled, seconds + wall
+        print(f"{label:8} {len(training):5} {tried:6} {wall:7.2f} {used:6.2f} {scaled / wall:22.0f}")
+    print(f"all: {seconds:.1f} s, {total / seconds:.0f} configurations of {USUAL} jobs a second")
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-"""What an order of the waiting list could give at most on the public logs, and how much one month tells of the next.
+"""The most that an order of the waiting list can give on the public logs, and how well one month predicts the next.
 
 ``python -m tests.benchmarks.frontier [trace...]``. Every order of `auto`'s family and its general order, with a
-reservation at once and after a day, each fixed over all judged months, are simulated as the walk-forward judges (three
-days of warm-up); ratios are of means over the months, to ``fcfs-easy``. Means of single orders scatter by some per
-cent, so those of the quadratic surface through all of them are shown beside.
+reservation at once and after a day, each fixed over all test months, are simulated as in the walk-forward (three days
+of warm-up); ratios are of means over the months, to ``fcfs-easy``. Means of single orders scatter by some per cent, so
+those of the quadratic surface through all of them are shown too.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parsim import System, Workload, metrics, simulate
-from qconf.backtest.walk_forward import WARMUP_DAYS, plan_stages
+from qconf.backtest.walk_forward import WARMUP_DAYS, plan_folds
 from qconf.config import load
 from qconf.history import clean, read
 from qconf.history.history import FEWEST
 from qconf.parallel import parallel_map
 from qconf.strategies.auto.orders import Order, family, general, smooth
-from qconf.strategies.auto.search import RESERVE_AFTER
 from tests.beside import TRACES
 
 ROOT = Path(__file__).resolve().parents[2]
 LOGS = ("SDSC-SP2", "KTH-SP2", "HPC2N")
-PLAIN = Order(age=1.0, length=1.3, width=0.0, patience=None)
+PLAIN = Order(age=1.0, length=1.3, width=0.0, ageing=None)
 FIXED = ("fcfs-easy", "general order", "general order, reserved late")
 SHUFFLES = 100
+DELAY = 86400  # seconds of waiting from which a job gets a reservation, where it is reserved late
 LONGEST = 1.4  # longest waits that are allowed, against fcfs-easy
 
 
@@ -42,7 +42,7 @@ def numbers(jobs: Workload, system: System, start: int) -> list[float]:
 
 
 def table(name: str, workers: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Simulate `FIXED`, then the family: (months, fixed + orders, 3) learned from, and judged."""
+    """Simulate `FIXED`, then the family: training months and test months, each of shape (months, fixed + orders, 3)."""
     base = load(ROOT / "configs" / f"{name.lower()}.yaml")
     (path,) = TRACES.glob(f"{name}-*.swf.gz")
     history = clean(read([path]), base)
@@ -50,18 +50,18 @@ def table(name: str, workers: int) -> tuple[NDArray[np.float64], NDArray[np.floa
     spans = {label: (start, end) for label, start, end in periods}
     cores = base.machine.cores
     systems = [System.single(cores, order) for order in ("fcfs", general(cores), *(o.formula() for o in family()))]
-    systems.insert(2, replace(systems[1], reserve_after=RESERVE_AFTER))
+    systems.insert(2, replace(systems[1], reserve_after=DELAY))
     tasks = []
-    stages, _ = plan_stages(history, periods, FEWEST, WARMUP_DAYS)
-    for stage in stages:
+    folds, _ = plan_folds(history, periods, FEWEST, WARMUP_DAYS)
+    for fold in folds:
         for start, end, counted in (
-            (*spans[stage.learned], 0),
-            (stage.start - WARMUP_DAYS * 86400, stage.end, stage.start),
+            (*spans[fold.training], 0),
+            (fold.start - WARMUP_DAYS * 86400, fold.end, fold.start),
         ):
             jobs = history.between(start, end).workload(base)
             jobs = Workload(jobs.submit, jobs.cores, jobs.runtime, jobs.walltime)
             tasks += [(jobs, system, counted) for system in systems]
-    found = np.array(parallel_map(workers, numbers, tasks)).reshape(len(stages), 2, len(systems), 3)
+    found = np.array(parallel_map(workers, numbers, tasks)).reshape(len(folds), 2, len(systems), 3)
     return found[:, 0], found[:, 1]
 
 
@@ -73,14 +73,14 @@ def smoothed(values: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(np.exp(surfaces) * level - 1)
 
 
-def persistence(learned: NDArray[np.float64], judged: NDArray[np.float64]) -> tuple[float, float]:
-    """Correlate what is special to a month, beside the log's mean, with the next month; and with months at random."""
-    before, after = (np.array([smooth(family(), np.log(month + 1)) for month in each]) for each in (learned, judged))
+def persistence(training: NDArray[np.float64], test: NDArray[np.float64]) -> tuple[float, float]:
+    """Correlate a month's deviation from the log's mean with that of the next month; and of months at random."""
+    before, after = (np.array([smooth(family(), np.log(month + 1)) for month in each]) for each in (training, test))
     before, after = (each - each.mean(axis=1, keepdims=True) for each in (before, after))
     before, after = (each - each.mean(axis=0) for each in (before, after))
     rng = np.random.default_rng(0)
-    drawn = [np.arange(len(after)), *(rng.permutation(len(after)) for _ in range(SHUFFLES))]
-    found = [float(np.corrcoef(before.ravel(), after[rows].ravel())[0, 1]) for rows in drawn]
+    pairings = [np.arange(len(after)), *(rng.permutation(len(after)) for _ in range(SHUFFLES))]
+    found = [float(np.corrcoef(before.ravel(), after[rows].ravel())[0, 1]) for rows in pairings]
     return found[0], float(np.mean(found[1:]))
 
 
@@ -88,10 +88,10 @@ def main(names: tuple[str, ...], workers: int = 2) -> None:
     """Print a table per log."""
     orders = family()
     for name in names:
-        learned, judged = table(name, workers)
-        reference = judged[:, 0].mean(axis=0)
+        training, test = table(name, workers)
+        reference = test[:, 0].mean(axis=0)
         first = len(FIXED)
-        plain, smoother = judged[:, first:], smoothed(judged[:, first:])
+        plain, smoother = test[:, first:], smoothed(test[:, first:])
         single, surface = (values.mean(axis=0) / reference for values in (plain, smoother))
         bounded = np.where(surface[:, 2] <= LONGEST, surface[:, 0], np.inf)
         shown = {
@@ -99,15 +99,17 @@ def main(names: tuple[str, ...], workers: int = 2) -> None:
             "least wait": int(surface[:, 0].argmin()),
             f"least wait, longest <= {LONGEST:g}": int(bounded.argmin()),
         }
-        print(f"{name}, {len(judged)} months: wait / slowdown / longest, of the surface and of the order alone")
+        print(f"{name}, {len(test)} months: wait / slowdown / longest, of the surface and of the order alone")
         for what, i in shown.items():
             ratios = "   ".join(" / ".join(f"{value:.3f}" for value in each[i]) for each in (surface, single))
             print(f"  {what:32} {ratios}   {orders[i].formula()}")
-        for what, found in zip(FIXED, judged[:, :first].mean(axis=0) / reference, strict=True):
+        for what, found in zip(FIXED, test[:, :first].mean(axis=0) / reference, strict=True):
             print(f"  {what:32} {' / '.join(f'{value:.3f}' for value in found)}")
-        every = [persistence(learned[:, first:, k], judged[:, first:, k]) for k in range(3)]
+        every = [persistence(training[:, first:, k], test[:, first:, k]) for k in range(3)]
         for what, values in zip(("the next", "one at random"), zip(*every, strict=True), strict=True):
-            print(f"  what is special to a month, correlated with {what}: {' / '.join(f'{r:.2f}' for r in values)}")
+            print(
+                f"  a month's deviation from the mean, correlated with {what}: {' / '.join(f'{r:.2f}' for r in values)}"
+            )
 
 
 if __name__ == "__main__":

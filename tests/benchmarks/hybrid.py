@@ -21,7 +21,7 @@ MONTHS = 9
 
 
 def main(workers: int) -> None:
-    """Print a row per month and grid."""
+    """Print a row per month and size of a chunk."""
     nodes = load(CONFIG)
     cores = nodes.replace(machine={**nodes.machine.model_dump(), "whole_nodes": False})
     print(f"{'month':8} {'chunk':>9} {'jobs':>5} {'wall s':>7} {'CPU s':>6} {'chunks':>6}")
@@ -33,13 +33,13 @@ def main(workers: int) -> None:
             _, start, end = periods[0]
             propose("hybrid", TrainingSet(Period.of(history.between(start, end), base)), {"samples": 20})
             for label, start, end in periods[-2:]:
-                month = TrainingSet(Period.of(history.between(start, end), base))
+                training = TrainingSet(Period.of(history.between(start, end), base))
                 wall, used = time.perf_counter(), time.process_time()
-                found = propose("hybrid", month, {"workers": workers})
+                found = propose("hybrid", training, {"workers": workers})
                 wall, used = time.perf_counter() - wall, time.process_time() - used
                 (pool,) = [step for step in found.decisions if step["step"] == "pool"]
                 chunks = pool["cores"] // int(chunk.split()[0])
-                print(f"{label:8} {chunk:>9} {len(month):5} {wall:7.1f} {used:6.1f} {chunks:6}", flush=True)
+                print(f"{label:8} {chunk:>9} {len(training):5} {wall:7.1f} {used:6.1f} {chunks:6}", flush=True)
 
 
 if __name__ == "__main__":

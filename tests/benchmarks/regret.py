@@ -1,7 +1,7 @@
-"""How far dp-nlp stays from the best division under its constraints, on the generated months.
+"""How far dp-nlp is from the best division under its constraints, on the generated months.
 
-``python -m tests.benchmarks.regret [months]``. MeanWaits are weighted means over the epochs of the month that is learned
-from; seconds are those of one core, with the exact search that the distance is taken to.
+``python -m tests.benchmarks.regret [months]``. Waits are weighted means over the epochs of the month on which it is
+trained; seconds are those of one core, with the exact search for the best division.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ def main(months: int) -> None:
     propose("dp-nlp", TrainingSet(Period.of(history.between(start, end), base)))  # compiles
     print(f"{'month':8} {'dp-nlp s':>9} {'optimum s':>9} {'above %':>8} {'slack':>6} {'samples':>7} {'CPU s':>6}")
     for label, start, end in history.periods("month"):
-        month = TrainingSet(Period.of(history.between(start, end), base))
+        training = TrainingSet(Period.of(history.between(start, end), base))
         began = time.process_time()
-        steps = {step["step"]: step for step in propose("dp-nlp", month, {}).decisions}
+        steps = {step["step"]: step for step in propose("dp-nlp", training, {}).decisions}
         taken = time.process_time() - began
         regret = steps["regret"]
         percents.append(regret["above_constrained_percent"])

@@ -88,17 +88,17 @@ def test_a_users_matplotlib_settings_change_no_figure(tmp_path: Path) -> None:
     )
     settings = tmp_path / "matplotlibrc"
 
-    def drawn() -> str:
+    def figure() -> str:
         environment = {**os.environ, "MATPLOTLIBRC": str(settings)}
         return subprocess.run(
             [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment, timeout=120
         ).stdout
 
     settings.write_text("")
-    plain = drawn()
+    plain = figure()
     settings.write_text("lines.linewidth: 9\naxes.labelsize: 20\n")
     assert plain.startswith("<?xml")
-    assert drawn() == plain
+    assert figure() == plain
 
 
 # The command.
@@ -158,12 +158,12 @@ def test_wrong_usage_is_named(arguments: list[str], message: str) -> None:
 
 def test_published_tables(workload: Workload) -> None:
     traces = [("small", workload, 24), ("smaller", workload.take(slice(100)), 24)]
-    lines = published.beside(published.FIRST, traces).splitlines()
+    lines = published.comparison(published.FIRST, traces).splitlines()
     assert lines[0].startswith("|  | small, published | ours | difference | smaller, published |")
     assert len(lines) == 2 + len(published.FIRST)
     row = [cell.strip() for cell in lines[2].strip("|").split("|")]
     ours = published.sld_wa(plan(workload, 24, "planned-fcfs"))
     assert row[:4] == ["FCFS", "3.1015", f"{ours:.4f}", f"{100 * (ours / 3.1015 - 1):+.1f} %"]
-    by_metric = published.beside(published.BY_METRIC, traces).splitlines()
+    by_metric = published.comparison(published.BY_METRIC, traces).splitlines()
     assert by_metric[4].split("|")[3::3] == by_metric[6].split("|")[3::3]  # ARTwW and SLDwA
     assert "| simple, published | 1.619 | 43.4 | 43.2 |" in published.decisions(workload, 24)

@@ -136,8 +136,8 @@ def test_every_pair_of_the_paper_is_shown_period_by_period():
     for measure in by_period.MEASURES:
         assert f"### Period by period: {measure.title}" in shown
     assert "| 2016-03 | 0.06 |" in shown
-    drawn = by_period.figures(found)
-    assert all(f"(figures/{name})" in shown and svg.startswith("<?xml") for name, svg in drawn.items())
+    figures = by_period.figures(found)
+    assert all(f"(figures/{name})" in shown and svg.startswith("<?xml") for name, svg in figures.items())
     assert "| degPercent | 30 % | 10 % |" in by_period.parameters({"degradation": 0.1})
     letter = "| a job that may enter the pool | starts where it can first | starts where it can first |"
     assert letter in by_period.parameters(plan.PAPER)
