@@ -1,7 +1,7 @@
 """Why a job started when it did, in words.
 
-The judge of `parsim.verify` goes through the passes of the job's wait once more, with a witness that writes down what
-became of the job in each: held by a limit, head of a list, behind a head, started.
+The replay of `parsim.verify` goes through the passes of the job's wait, and at each of them the state of the job is
+written down: held by a limit, head job of a list, behind a head job, started.
 """
 
 from __future__ import annotations
@@ -14,16 +14,23 @@ import numpy as np
 from parsim.schedule import Schedule
 from parsim.system import LIMITS, System
 from parsim.verify.columns import check_capacity, check_times
+from parsim.verify.lists import ListReplay
 from parsim.verify.multiqueue import ClassReplay
-from parsim.verify.replay import Replay
-from parsim.verify.rules import RESERVED, Jobs, Placement
+from parsim.verify.rules import RESERVED, Jobs
 from parsim.verify.violation import Violation
 from parsim.workload import Workload
 
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """What kept a job waiting from `begin` to `end`, or, where both are its start, how it came to start."""
+    """What kept a job waiting from `begin` to `end`, or, where both are its start, how it came to start.
+
+    Attributes
+    ----------
+    begin, end : int
+        Seconds.
+    text : str
+    """
 
     begin: int
     end: int
@@ -36,7 +43,7 @@ class Reason:
 def explain(
     workload: Workload, system: System, schedule: Schedule, job: int, *, names: Sequence[str] | None = None
 ) -> tuple[Reason, ...]:
-    """Tell why `job` started when it did.
+    """Explain why a job started when it did.
 
     Parameters
     ----------
@@ -47,7 +54,7 @@ def explain(
     job : int
         Row of the workload.
     names : sequence of str, optional
-        What to call the jobs, by row; by default they are called by their rows.
+        Names of the jobs, by row; by default their rows.
 
     Returns
     -------
@@ -57,8 +64,8 @@ def explain(
     Raises
     ------
     ValueError
-        No such job, or a schedule that breaks the rules of the system while the job waits: that of another system, or
-        of a planning discipline, which no system describes.
+        If there is no such job, or if the schedule breaks the rules of the system while the job waits: it is that
+        of another system, or of a planning discipline, which no system describes.
 
     Examples
     --------
@@ -68,7 +75,7 @@ def explain(
     >>> schedule = parsim.simulate(workload, system)
     >>> print(*parsim.explain(workload, system, schedule, 1), sep="; ")
     1 to 50: heads the list of machine, waits for 4 cores; 50: starts on machine, in turn
-    >>> print(*schedule.explain(workload, system, 2), sep="; ")
+    >>> print(*parsim.explain(workload, system, schedule, 2), sep="; ")
     2: starts on machine as soon as it is submitted, backfilled before job 1, which it does not delay
     """
     if not 0 <= job < len(workload):
@@ -78,24 +85,23 @@ def explain(
     if system.formula is None or not system.has_limits:  # else the time that limits held the others counts, too
         present = (schedule.end > workload.submit[job]) & (workload.submit <= schedule.start[job])
         rows = np.flatnonzero(present)
-    place = {int(row): i for i, row in enumerate(rows)}
-    part = replace(
+    present_row = {int(row): i for i, row in enumerate(rows)}
+    of_rows = replace(
         schedule,
         submit=schedule.submit[rows],
         start=schedule.start[rows],
         end=schedule.end[rows],
         cores=schedule.cores[rows],
-        part=schedule.part[rows],
-        shares={place[row]: shares for row, shares in schedule.shares.items() if row in place},
+        partition=schedule.partition[rows],
+        shares={present_row[row]: shares for row, shares in schedule.shares.items() if row in present_row},
     )
-    jobs = workload.take(rows)
-    called = [str(row) if names is None else names[row] for row in rows.tolist()]
-    watch = _ClassWitness if system.mode == "multiqueue" else _Witness
-    witness = watch(jobs, system, part, called, place[job])
-    # Before its submission others are missing, and after its start: only between is every job there that matters.
+    job_names = [str(row) if names is None else names[row] for row in rows.tolist()]
+    explained = _ExplainedClassReplay if system.mode == "multiqueue" else _ExplainedListReplay
+    replay = explained(workload.take(rows), system, of_rows, job_names, present_row[job])
+    # The jobs that matter are all there only from its submission to its start.
     begin, end = workload.submit[job], schedule.start[job]
-    _refuse([wrong for wrong in witness.run() if begin <= wrong.time <= end])
-    return tuple(witness.reasons)
+    _refuse([wrong for wrong in replay.run() if begin <= wrong.time <= end])
+    return tuple(replay.reasons)
 
 
 def _refuse(found: list[Violation]) -> None:
@@ -107,11 +113,11 @@ def _cores(count: int) -> str:
     return f"{count} core" if count == 1 else f"{count} cores"
 
 
-class _Story:
-    """What became of the job that is watched; `names` are what jobs are called."""
+class _Explained:
+    """Reasons of the job `explained`; `names` are those of all jobs."""
 
     names: list[str]
-    watched: int
+    explained: int
     reasons: list[Reason]
 
     def note(self, begin: int, start: int, text: str) -> None:
@@ -123,98 +129,99 @@ class _Story:
             self.reasons[-1] = replace(last, end=begin)
         self.reasons.append(Reason(begin, start, text))
 
-    def passing(self, text: str, heads: Sequence[int]) -> str:
-        """Add to how the job starts which heads it goes before."""
-        if not heads:
-            return text + ", in turn"
-        called = " and ".join(self.names[head] for head in heads)
-        return f"{text}, backfilled before job{'s' * (len(heads) > 1)} {called}, which it does not delay"
+    def turn(self, head_jobs: Sequence[int]) -> str:
+        """Say before which head jobs the job starts."""
+        if not head_jobs:
+            return ", in turn"
+        names = " and ".join(self.names[head_job] for head_job in head_jobs)
+        return f", backfilled before job{'s' * (len(head_jobs) > 1)} {names}, which it does not delay"
 
 
-class _Witness(_Story, Replay):
+class _ExplainedListReplay(_Explained, ListReplay):
     """A replay of lists that follows one job."""
 
     def __init__(self, workload: Workload, system: System, schedule: Schedule, names: list[str], row: int) -> None:
         jobs = Jobs(workload, system, schedule)
         _refuse(list(jobs.misplaced()))
         super().__init__(jobs, system)
-        self.names, self.watched = [names[each] for each in jobs.row], jobs.row.index(row)
+        self.names, self.explained = [names[each] for each in jobs.row], jobs.row.index(row)
         self.reasons = []
         self.held = ""
 
-    def _judge(self) -> list[Violation]:
+    def _check_pass(self) -> list[Violation]:
         self.held = ""
-        found = super()._judge()
-        if not found and self.watched in self.waiting and self.watched not in self.due:
-            self.note(self.now, self.jobs.start[self.watched], self._why_it_waits())
+        found = super()._check_pass()
+        if not found and self.explained in self.waiting and self.explained not in self.due:
+            self.note(self.now, self.jobs.start[self.explained], self._why_it_waits())
         return found
 
     def _why_it_waits(self) -> str:
-        job, home = self.watched, self.at_home[self.watched]
+        job, home = self.explained, self.at_home[self.explained]
         if self.held:
             return f"held by {self.held}"
         if home == RESERVED:
-            first = next((other for other in self.reserved if other in self.heads), -1)
+            first = next((other for other in self.reserved if other in self.head_jobs), -1)
             if first == job:
-                return f"holds a reservation of {self.jobs.cores[job]} cores over several parts"
+                return f"holds a reservation of {self.jobs.cores[job]} cores over several partitions"
             ahead = first if first >= 0 else self.reserved[0]
             if ahead == job:
-                return "no reservation: starving jobs submitted before keep the parts it needs"
+                return "no reservation: starving jobs submitted before keep the partitions it needs"
             return f"behind job {self.names[ahead]} in the list of advance reservations"
-        part = self.parts[home]
-        if part.head == job:
-            return f"heads the list of {part.name}, waits for {_cores(self.jobs.cores[job])}"
-        ripe = self.jobs.submit[job] + self.system.patience
-        if self.now < ripe and self.jobs.cores[job] > part.idle:
-            return f"waits for {_cores(self.jobs.cores[job])}, reserved for it from {ripe} on at the earliest"
-        if part.head >= 0:
-            return f"behind job {self.names[part.head]}, the head of {part.name}"
-        return f"no idle core on {part.name}"
+        partition = self.partitions[home]
+        if partition.head_job == job:
+            return f"heads the list of {partition.name}, waits for {_cores(self.jobs.cores[job])}"
+        eligible = self.jobs.submit[job] + self.system.patience
+        if self.now < eligible and self.jobs.cores[job] > partition.idle:
+            return f"waits for {_cores(self.jobs.cores[job])}, reserved for it from {eligible} on at the earliest"
+        if partition.head_job >= 0:
+            return f"behind job {self.names[partition.head_job]}, the head job of {partition.name}"
+        return f"no idle core on {partition.name}"
 
-    def _pass_over(self, job: int, parts: Iterable[int]) -> None:
-        if job == self.watched and not self.held:
+    def _pass_over(self, job: int, partitions: Iterable[int]) -> None:
+        if job == self.explained and not self.held:
             name, queue = self._held(job), self.jobs.queue[job]
             limit = self.limits[queue][LIMITS.index(name)]
             self.held = f"{name} = {limit} of queue {self.system.queues[queue].name}"
-        super()._pass_over(job, parts)
+        super()._pass_over(job, partitions)
 
-    def _start(self, job: int, place: Placement) -> None:
-        if job == self.watched:
-            self.reasons.append(Reason(self.now, self.now, self._how(place)))
-        super()._start(job, place)
+    def _begin(self, job: int) -> None:
+        if job == self.explained:
+            self.reasons.append(Reason(self.now, self.now, self._how_it_starts()))
+        super()._begin(job)
 
-    def _how(self, place: Placement) -> str:
-        job, jobs = self.watched, self.jobs
+    def _how_it_starts(self) -> str:
+        job, jobs = self.explained, self.jobs
         home = self.at_home[job]
-        text = "starts on " + " and ".join(self.parts[part].name for part, _ in place)
+        placed_on = [self.partitions[partition] for partition, _ in jobs.placement[job]]
+        text = "starts on " + " and ".join(partition.name for partition in placed_on)
         if self.now == jobs.submit[job]:
             text += " as soon as it is submitted"
-        if self.pool >= 0 and any(part == self.pool for part, _ in place) and home != RESERVED:
+        if self.pool >= 0 and self.partitions[self.pool] in placed_on and home != RESERVED:
             factor = (self.now - jobs.submit[job]) * self.system.queues[jobs.queue[job]].priority
             text += f", from the pool's list with priority factor {factor / jobs.short_walltime[job]:.6g}"
         if home == RESERVED:
             return text + ", by advance reservation"
-        heads = [self.parts[part].head for part, _ in place]
-        return self.passing(text, [head for head in heads if head not in (-1, job)][:1])
+        head_jobs = [partition.head_job for partition in placed_on if partition.head_job not in (-1, job)]
+        return text + self.turn(head_jobs[:1])
 
 
-class _ClassWitness(_Story, ClassReplay):
+class _ExplainedClassReplay(_Explained, ClassReplay):
     """A replay of multiple-queue backfilling that follows one job."""
 
     def __init__(self, workload: Workload, system: System, schedule: Schedule, names: list[str], row: int) -> None:
         super().__init__(workload, system, schedule)
-        self.names, self.watched = [names[each] for each in self.row], self.row.index(row)
+        self.names, self.explained = [names[each] for each in self.jobs.row], self.jobs.row.index(row)
         self.reasons = []
 
-    def _judge(self) -> list[Violation]:
-        found = super()._judge()
-        if not found and self.watched in self.lines[self.job_class[self.watched]]:
-            self.note(self.now, self.start[self.watched], self._why_it_waits())
+    def _check_pass(self) -> list[Violation]:
+        found = super()._check_pass()
+        if not found and self.explained in self.lists[self.job_class[self.explained]]:
+            self.note(self.now, self.jobs.start[self.explained], self._why_it_waits())
         return found
 
     def _why_it_waits(self) -> str:
-        job, cores = self.watched, self.cores[self.watched]
-        first = self.lines[self.job_class[job]][0]
+        job, cores = self.explained, self.jobs.cores[self.explained]
+        first = self.lists[self.job_class[job]][0]
         text = f"behind job {self.names[first]}, the first of {self._class_of(job)}"
         if job == first:
             text = f"the first of {self._class_of(job)}"
@@ -222,8 +229,8 @@ class _ClassWitness(_Story, ClassReplay):
             return f"{text}, waits for {_cores(cores)}"
         beside = self.idle.copy()
         for pivot, instant in self.pivots:
-            beside.add(instant, instant + self.walltime[pivot], -self.cores[pivot])
-            if not beside.fits(cores, self.walltime[job]):
+            beside.add(instant, instant + self.jobs.walltime[pivot], -self.jobs.cores[pivot])
+            if not beside.fits(cores, self.jobs.walltime[job]):
                 if pivot == first:
                     return f"{text}, which it would delay"
                 return f"{text}, would delay job {self.names[pivot]}, the first of {self._class_of(pivot)}"
@@ -235,12 +242,10 @@ class _ClassWitness(_Story, ClassReplay):
         bounds += [f"up to {limits[index]}"] if index < len(limits) else []
         return f"class {index + 1}" + (f" ({' '.join(bounds)} s)" if bounds else "")
 
-    def _start(self, job: int) -> None:
-        if job == self.watched:
-            text = "starts on machine"
-            if self.now == self.submit[job]:
-                text += " as soon as it is submitted"
-            heads = sorted(line[0] for line in self.lines if line and line[0] < job)
-            text = self.passing(f"{text}, of {self._class_of(job)}", heads)
+    def _begin(self, job: int) -> None:
+        if job == self.explained:
+            at_once = " as soon as it is submitted" if self.now == self.jobs.submit[job] else ""
+            head_jobs = sorted(waiting[0] for waiting in self.lists if waiting and waiting[0] < job)
+            text = f"starts on machine{at_once}, of {self._class_of(job)}{self.turn(head_jobs)}"
             self.reasons.append(Reason(self.now, self.now, text))
-        super()._start(job)
+        super()._begin(job)

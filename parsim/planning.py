@@ -267,9 +267,9 @@ def plan(workload: Workload, cores: int, policy: Policy | str) -> PlannedRun:
         start=begin,
         end=begin + workload.effective_runtime,
         cores=workload.cores,
-        part=np.zeros(len(workload), dtype=np.int32),
+        partition=np.zeros(len(workload), dtype=np.int32),
         shares={},
-        part_names=("machine",),
+        partition_names=("machine",),
     )
     return PlannedRun(policy, schedule, cases, starts, seconds, promised)
 

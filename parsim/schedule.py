@@ -4,43 +4,40 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from parsim.workload import Column, Workload
+from parsim.workload import Column
 
-if TYPE_CHECKING:
-    from parsim.explain import Reason
-    from parsim.system import System
-
-SPREAD = -1  #: value of `Schedule.part` for a job that runs on several parts at once
+SPANNING = -1  #: value of `Schedule.partition` for a job that runs on several partitions at once
 
 
 @dataclass(frozen=True, eq=False)
 class Schedule:
-    """What the simulator decided; columns are aligned with the workload, in its row order.
+    """When and where each job of a workload ran; columns in the workload's row order.
+
+    A partition is a set of cores that jobs run on: a queue's own, the common pool, or the whole machine.
 
     Attributes
     ----------
     submit, start, end : ndarray(int64), shape (n,)
         Seconds, in the workload's time scale.
     cores : ndarray(int64), shape (n,)
-    part : ndarray(int32), shape (n,)
-        Index into ``System.part_names``, `SPREAD` for a job on several parts.
-    shares : dict of int to ndarray(int64), shape (parts,)
-        Cores on each part, for the jobs that are spread.
-    part_names : tuple of str
+    partition : ndarray(int32), shape (n,)
+        Index into `partition_names`, `SPANNING` for a job on several partitions.
+    shares : dict of int to ndarray(int64), shape (partitions,)
+        Cores on each partition, for the jobs that span several, by row.
+    partition_names : tuple of str
     """
 
     submit: Column
     start: Column
     end: Column
     cores: Column
-    part: NDArray[np.int32]
+    partition: NDArray[np.int32]
     shares: dict[int, Column]
-    part_names: tuple[str, ...]
+    partition_names: tuple[str, ...]
 
     def __len__(self) -> int:
         """Return the number of jobs."""
@@ -52,13 +49,18 @@ class Schedule:
         return self.start - self.submit
 
     def placement(self, job: int) -> dict[str, int]:
-        """Cores of `job` on each part that it used."""
-        if self.part[job] != SPREAD:
-            return {self.part_names[self.part[job]]: int(self.cores[job])}
-        return {name: int(n) for name, n in zip(self.part_names, self.shares[job], strict=True) if n}
+        """Name the partitions that a job ran on.
 
-    def explain(self, workload: Workload, system: System, job: int) -> tuple[Reason, ...]:
-        """Tell why `job` started when it did: see `parsim.explain`."""
-        from parsim.explain import explain  # noqa: PLC0415 - it is built on schedules
+        Parameters
+        ----------
+        job : int
+            Row of the schedule.
 
-        return explain(workload, system, self, job)
+        Returns
+        -------
+        dict of str to int
+            Cores on each partition by its name, without those of 0.
+        """
+        if self.partition[job] != SPANNING:
+            return {self.partition_names[self.partition[job]]: int(self.cores[job])}
+        return {name: int(n) for name, n in zip(self.partition_names, self.shares[job], strict=True) if n}

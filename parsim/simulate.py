@@ -11,7 +11,7 @@ from parsim.kernels.easy import easy
 from parsim.kernels.machine import run
 from parsim.kernels.multiqueue import multiqueue
 from parsim.packing import Prepared, pack, pack_formula, prepare, rank
-from parsim.schedule import SPREAD, Schedule
+from parsim.schedule import SPANNING, Schedule
 from parsim.system import System
 from parsim.workload import Workload
 
@@ -63,9 +63,9 @@ def simulate(workload: Workload, system: System) -> Schedule:
         start=start,
         end=start + runtime,
         cores=workload.cores,
-        part=part,
+        partition=part,
         shares=shares,
-        part_names=system.part_names,
+        partition_names=system.part_names,
     )
 
 
@@ -176,4 +176,4 @@ def _simulate_machine(prepared: Prepared, system: System) -> Outcome:
         return start, place, {}
     spread = np.flatnonzero(place < 0)
     shares = dict(zip(spread.tolist(), state.shares[-1 - place[spread]], strict=True))
-    return start, np.maximum(place, SPREAD), shares
+    return start, np.maximum(place, SPANNING), shares

@@ -1,7 +1,14 @@
-"""Many seeds per discipline, by command: ``python -m tests.fuzz --count 5000`` asks the slow simulator and the judge.
+"""Random cases of every discipline by command, for longer than `make test` can.
 
-``--traces`` judges whole traces instead, where they lie beside the project, under a sensible system of each discipline;
-``python -m tests.fuzz --traces multiqueue "hybrid combined"`` only those whose names begin so.
+``python -m tests.fuzz --count 5000``
+    The schedules of the simulator: those of the slow reference simulator, and right by the verifier.
+``python -m tests.fuzz --broken --count 100``
+    Schedules of the reference simulator with one change: the verifier reports each.
+``python -m tests.fuzz --traces``
+    Whole traces, where they lie beside the project, under a sensible system of each discipline: right by the verifier.
+
+Names limit the command to these disciplines: ``python -m tests.fuzz --traces multiqueue "hybrid combined"`` to those
+that begin so.
 """
 
 from __future__ import annotations
@@ -11,13 +18,16 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from random import Random
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from parsim import Pool, Queue, System, Workload, simulate
+from parsim import Pool, Queue, Schedule, System, Workload, simulate
 from parsim.planning import NAMED, plan
+from parsim.schedule import SPANNING
 from parsim.verify import Violation, check_schedule
 from parsim.verify.planned import check_planned
 from tests import generate, naive
@@ -28,26 +38,68 @@ TRACES = {"KTH-SP2": 100, "SDSC-SP2": 128, "HPC2N": 240}  #: of HPC2N, its first
 DISCIPLINES = (*generate.disciplines(), "multiqueue", "planned")
 
 
-def differs(discipline: str, seed: int) -> bool:
-    """Whether a random case has another schedule than the slow simulator gives, or one that the judge objects to."""
+class Case(NamedTuple):
+    """A random workload, with what simulates it, slowly and fast, and what checks a schedule of it."""
+
+    workload: Workload
+    simulate: Callable[[], Schedule]
+    reference: Callable[[], Schedule]
+    check: Callable[[Schedule], list[Violation]]
+
+
+def schedule(workload: Workload, names: tuple[str, ...], found: naive.NaiveSchedule) -> Schedule:
+    """Return a schedule of the reference simulator with the columns of the fast one."""
+    start = np.array(found.start, dtype=np.int64)
+    partition, shares = np.zeros(len(workload), dtype=np.int32), {}
+    for job, cores_on in enumerate(found.placement):
+        partition[job] = names.index(next(iter(cores_on))) if len(cores_on) == 1 else SPANNING
+        if len(cores_on) > 1:
+            shares[job] = np.array([cores_on.get(name, 0) for name in names], dtype=np.int64)
+    end = start + workload.effective_runtime
+    return Schedule(workload.submit, start, end, workload.cores, partition, shares, names)
+
+
+def case(discipline: str, seed: int) -> Case:
+    """Return the random case of a discipline and a seed."""
     if discipline == "planned":
         workload, cores, policy = generate.planned(Random(seed))
-        planned = plan(workload, cores, policy).schedule
-        return planned.start.tolist() != naive_plan(workload, cores, policy).start or bool(
-            check_planned(workload, cores, policy, planned)
+        return Case(
+            workload,
+            lambda: plan(workload, cores, policy).schedule,
+            lambda: schedule(
+                workload, ("machine",), naive.on_machine(workload, naive_plan(workload, cores, policy).start)
+            ),
+            partial(check_planned, workload, cores, policy),
         )
     if discipline == "multiqueue":
         workload, cores, limits = generate.multiqueue(Random(seed))
         system = System(cores, mode="multiqueue", class_limits=limits)
-        slow = naive.simulate_multiqueue(workload, cores, limits)
+        slow = partial(naive.simulate_multiqueue, workload, cores, limits)
     else:
         workload, system = generate.disciplines()[discipline](Random(seed))
-        slow = naive.simulate(workload, system)
-    fast = simulate(workload, system)
-    placement = [fast.placement(job) for job in range(len(fast))]
-    return (
-        fast.start.tolist() != slow.start or placement != slow.placement or bool(check_schedule(workload, system, fast))
+        slow = partial(naive.simulate, workload, system)
+    return Case(
+        workload,
+        partial(simulate, workload, system),
+        lambda: schedule(workload, system.part_names, slow()),
+        partial(check_schedule, workload, system),
     )
+
+
+def differs(discipline: str, seed: int) -> bool:
+    """Whether the simulator has another schedule than the reference, or one that the verifier finds wrong."""
+    here = case(discipline, seed)
+    fast, slow = here.simulate(), here.reference()
+    same = fast.start.tolist() == slow.start.tolist() and all(
+        fast.placement(job) == slow.placement(job) for job in range(len(fast))
+    )
+    return not same or bool(here.check(fast))
+
+
+def unnoticed(discipline: str, seed: int) -> bool:
+    """Whether the verifier finds nothing wrong with a broken schedule."""
+    here = case(discipline, seed)
+    return not here.check(generate.broken(Random(seed), here.reference()))
 
 
 def systems(cores: int) -> Iterator[tuple[str, System]]:
@@ -56,7 +108,7 @@ def systems(cores: int) -> Iterator[tuple[str, System]]:
     alike = [Queue(name=queue.name) for queue in queues]
     limited = [replace(queue, max_run=cores // 4, max_user_cores=cores) for queue in queues]
     sizes = [cores // 10, cores // 5, cores // 5, 0]
-    parts = [replace(queue, partition=size) for queue, size in zip(queues, sizes, strict=True)]
+    divided = [replace(queue, partition=size) for queue, size in zip(queues, sizes, strict=True)]
     whole = [replace(queue, partition=size) for queue, size in zip(queues, [0, 0, cores, 0], strict=True)]
     pool = Pool(cores - sum(sizes), threshold=1.5)
     yield "easy", System(cores, alike)
@@ -68,13 +120,13 @@ def systems(cores: int) -> Iterator[tuple[str, System]]:
         "shared formula",
         System(cores, limited, order="queue_priority * (eligible_time + walltime) / walltime ** 1.3"),
     )
-    rest = replace(parts[2], partition=cores - sizes[0] - sizes[1])
-    yield "reservations", System(cores, [parts[0], parts[1], rest, parts[3]], "partitioned")
+    rest = replace(divided[2], partition=cores - sizes[0] - sizes[1])
+    yield "reservations", System(cores, [divided[0], divided[1], rest, divided[3]], "partitioned")
     yield "reserved and whole", System(cores, whole, "partitioned")
     for placement in ("pool", "combined"):
         for entry in ("either", "move"):
             chosen = replace(pool, placement=placement, entry=entry)
-            yield f"hybrid {placement} {entry}", System(cores, parts, "hybrid", pool=chosen)
+            yield f"hybrid {placement} {entry}", System(cores, divided, "hybrid", pool=chosen)
     yield "multiqueue", System(cores, alike, "multiqueue")
 
 
@@ -86,8 +138,8 @@ def trace(name: str) -> Workload:
     return Workload(table["submit"], table["cores"], table["runtime"], table["walltime"], queue, users)
 
 
-def judgements(name: str) -> Iterator[tuple[str, Callable[[], list[Violation]]]]:
-    """Yield what simulates a trace and judges the schedule, for each discipline."""
+def trace_checks(name: str) -> Iterator[tuple[str, Callable[[], list[Violation]]]]:
+    """Yield what simulates a trace and checks the schedule, for each discipline."""
     workload, cores = trace(name), TRACES[name]
     for label, system in systems(cores):
         yield label, lambda system=system: check_schedule(workload, system, simulate(workload, system))
@@ -98,31 +150,41 @@ def judgements(name: str) -> Iterator[tuple[str, Callable[[], list[Violation]]]]
         )
 
 
+def check_traces(chosen: tuple[str, ...]) -> int:
+    """Print a line per trace and discipline; return how many are wrong."""
+    wrong = 0
+    for name in (name for name in TRACES if (REFERENCE / f"{name}_easy.csv.gz").exists()):
+        for label, check in trace_checks(name):
+            if label.startswith(chosen):
+                began = time.perf_counter()
+                found = check()
+                seconds = time.perf_counter() - began
+                print(f"{name} {label}: {len(found)} violations, {seconds:.0f} s", *found[:1], flush=True)
+                wrong += bool(found)
+    return wrong
+
+
 def main() -> int:
-    """Print a line per discipline; return how many went wrong."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    """Print a line per discipline and a total; return how many cases went wrong."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=5000, help="seeds per discipline")
-    parser.add_argument("--traces", action="store_true")
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--broken", action="store_true", help="check broken schedules")
+    what.add_argument("--traces", action="store_true", help="check schedules of whole traces")
     parser.add_argument("disciplines", nargs="*", metavar="DISCIPLINE")
     chosen = parser.parse_args()
-    bad = 0
     if chosen.traces:
-        for name in (name for name in TRACES if (REFERENCE / f"{name}_easy.csv.gz").exists()):
-            for label, judge in judgements(name):
-                if label.startswith(tuple(chosen.disciplines or ("",))):
-                    began = time.perf_counter()
-                    found = judge()
-                    seconds = time.perf_counter() - began
-                    print(f"{name} {label}: {len(found)} violations, {seconds:.0f} s", *found[:1], flush=True)
-                    bad += bool(found)
-        return bad
-    for discipline in chosen.disciplines or DISCIPLINES:
+        return check_traces(tuple(chosen.disciplines or ("",)))
+    fails, result = (unnoticed, "broken schedules unnoticed") if chosen.broken else (differs, "differ")
+    total, disciplines = 0, chosen.disciplines or DISCIPLINES
+    for discipline in disciplines:
         began = time.perf_counter()
-        wrong = [seed for seed in range(chosen.count) if differs(discipline, seed)]
+        wrong = [seed for seed in range(chosen.count) if fails(discipline, seed)]
         seconds = time.perf_counter() - began
-        print(f"{discipline}: {len(wrong)} of {chosen.count} differ, {seconds:.0f} s", *wrong[:5], flush=True)
-        bad += bool(wrong)
-    return bad
+        print(f"{discipline}: {len(wrong)} of {chosen.count} {result}, {seconds:.0f} s", *wrong[:5], flush=True)
+        total += len(wrong)
+    print(f"in all: {total} of {chosen.count * len(disciplines)} {result}")
+    return min(total, 1)
 
 
 if __name__ == "__main__":

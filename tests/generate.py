@@ -7,12 +7,15 @@ Hypothesis, which then shrinks what it finds. No generated job is impossible, so
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from random import Random
 
+import numpy as np
 from hypothesis import strategies as st
 
 from parsim import planning
 from parsim.planning import Policy
+from parsim.schedule import SPANNING, Schedule
 from parsim.system import UNLIMITED, Pool, Queue, System
 from parsim.workload import MAX_DURATION, Workload
 
@@ -75,11 +78,11 @@ def formula(rng: Random, depth: int = 3) -> str:
     return f"({yes} if {left} {rng.choice(('<', '<=', '>', '>=', '==', '!='))} {right} else {no})"
 
 
-def sizes(rng: Random, total: int, count: int, least: int = 0) -> list[int]:
-    """Split ``total`` cores into ``count`` parts of at least ``least`` each."""
-    spare = total - least * count
-    cuts = sorted(rng.randint(0, spare) for _ in range(count - 1))
-    return [least + high - low for low, high in zip([0, *cuts], [*cuts, spare], strict=True)]
+def divide(rng: Random, total: int, count: int, least: int = 0) -> list[int]:
+    """Divide ``total`` cores into ``count`` partitions of at least ``least`` each."""
+    rest = total - least * count
+    cuts = sorted(rng.randint(0, rest) for _ in range(count - 1))
+    return [least + high - low for low, high in zip([0, *cuts], [*cuts, rest], strict=True)]
 
 
 def queue(rng: Random, index: int, cores: int, *, limits: bool, starvation: bool, priorities: bool = True) -> Queue:
@@ -114,7 +117,7 @@ def system(
     starving_first: bool | None = None,
     reserve_after: int = 0,
 ) -> System:
-    """Return a machine of 1 to 16 cores; what is None is drawn.
+    """Return a machine of 1 to 16 cores; what is None is random.
 
     Without `reservation` a partitioned machine has no empty partition.
     """
@@ -123,28 +126,26 @@ def system(
     queues = [queue(rng, i, cores, limits=limits, starvation=starvation) for i in range(count)]
     pool = None
     if mode == "partitioned":
-        parts = sizes(rng, cores, count, least=0 if reservation else 1)
+        sizes = divide(rng, cores, count, least=0 if reservation else 1)
     elif mode == "hybrid":
-        parts = sizes(rng, cores, count + 1)
+        sizes = divide(rng, cores, count + 1)
         extreme = rng.random()
         if extreme < 0.1:  # nothing but the pool
-            parts = [0] * count + [cores]
+            sizes = [0] * count + [cores]
         elif extreme < 0.2:  # no pool at all
-            parts = [*sizes(rng, cores, count), 0]
+            sizes = [*divide(rng, cores, count), 0]
         pool = Pool(
-            cores=parts.pop(),
+            cores=sizes.pop(),
             threshold=rng.choice(THRESHOLDS),
             placement=placement or rng.choice(("pool", "combined")),
             entry=entry or rng.choice(("either", "move")),
             starving_first=rng.random() < 0.3 if starving_first is None else starving_first,
         )
     else:
-        parts = [rng.choice((0, 1))] * count  # of no consequence
-    for i, part in enumerate(parts):
-        wide = reservation and part == 0 and mode != "shared" and rng.random() < 0.7
-        queues[i] = Queue(
-            **{name: getattr(queues[i], name) for name in Queue.__slots__} | {"partition": part, "reservation": wide}
-        )
+        sizes = [rng.choice((0, 1))] * count  # of no consequence
+    for i, size in enumerate(sizes):
+        wide = reservation and size == 0 and mode != "shared" and rng.random() < 0.7
+        queues[i] = replace(queues[i], partition=size, reservation=wide)
     return System(
         cores=cores,
         queues=queues,
@@ -167,8 +168,8 @@ def workload(rng: Random, machine: System, *, jobs: int | None = None, fit_parti
     longest = rng.choice((3, 10, 30))
     origin = rng.choice((0, 0, 0, -7, 1_000_000_000))
     edges = [1, machine.cores, machine.cores // 2, machine.cores // 2 + 1]
-    for part in machine.part_cores:
-        edges += [part, part + 1, part - 1]
+    for size in machine.part_cores:
+        edges += [size, size + 1, size - 1]
     rows = []
     for _ in range(n):
         q = rng.randrange(len(machine.queues))
@@ -194,8 +195,8 @@ def _single(rng: Random, order: str = "fcfs", *, backfill: bool = True) -> Case:
     return workload(rng, machine), machine
 
 
-def _drawn(mode: str, **settings: object) -> Callable[[Random], Case]:
-    """Return a generator of cases; a setting that is a function of rng is drawn anew for every case."""
+def _random(mode: str, **settings: object) -> Callable[[Random], Case]:
+    """Return a generator of cases; a setting that is a function of rng is random for every case."""
     fit_partition = mode == "partitioned" and not settings.get("reservation")
 
     def generator(rng: Random) -> Case:
@@ -240,30 +241,30 @@ def disciplines() -> dict[str, Callable[[Random], Case]]:
         "fcfs": lambda rng: _single(rng, backfill=False),
         "single-orders": lambda rng: _single(rng, _order(rng)),
         "single-formula": lambda rng: _single(rng, _formula(rng), backfill=rng.random() < 0.8),
-        "partitioned": _drawn("partitioned"),
-        "partitioned-all": _drawn("partitioned", **everything),
-        "shared": _drawn("shared"),
-        "shared-starvation": _drawn("shared", starvation=True),
-        "shared-limits": _drawn("shared", limits=True, starvation=_coin),
-        "shared-orders": _drawn("shared", order=_order, starvation=_coin),
-        "shared-formula": _drawn("shared", order=_formula, limits=_coin, starvation=_coin),
-        "shared-all": _drawn("shared", **everything),
-        "reserve-after": _drawn("shared", reserve_after=_late),
-        "reserve-after-formula": _drawn("shared", reserve_after=_late, order=_formula),
-        "reserve-after-limits": _drawn("shared", reserve_after=_late, limits=True, order=_any_order),
-        "reserve-after-all": _drawn("shared", reserve_after=_late, **everything),
-        "reservations": _drawn("partitioned", reservation=True),
-        "reservations-starvation": _drawn("partitioned", reservation=True, starvation=True),
-        "reservations-all": _drawn("partitioned", reservation=True, **everything),
-        "hybrid-plain": _drawn("hybrid", placement="pool", entry="either"),
-        "hybrid-pool": _drawn("hybrid", placement="pool", entry="either", **hybrid),
-        "hybrid-move": _drawn("hybrid", placement="pool", entry="move", **hybrid),
-        "hybrid-combined": _drawn("hybrid", placement="combined", entry="either", **hybrid),
-        "hybrid-combined-move": _drawn("hybrid", placement="combined", entry="move", **hybrid),
-        "hybrid-limits": _drawn("hybrid", reservation=_coin, limits=True),
-        "hybrid-starving": _drawn("hybrid", reservation=_coin, starvation=True, starving_first=True),
-        "hybrid-formula": _drawn("hybrid", reservation=_coin, limits=True, order=_formula),
-        "hybrid-all": _drawn("hybrid", reservation=True, reserve_after=_late, **everything),
+        "partitioned": _random("partitioned"),
+        "partitioned-all": _random("partitioned", **everything),
+        "shared": _random("shared"),
+        "shared-starvation": _random("shared", starvation=True),
+        "shared-limits": _random("shared", limits=True, starvation=_coin),
+        "shared-orders": _random("shared", order=_order, starvation=_coin),
+        "shared-formula": _random("shared", order=_formula, limits=_coin, starvation=_coin),
+        "shared-all": _random("shared", **everything),
+        "reserve-after": _random("shared", reserve_after=_late),
+        "reserve-after-formula": _random("shared", reserve_after=_late, order=_formula),
+        "reserve-after-limits": _random("shared", reserve_after=_late, limits=True, order=_any_order),
+        "reserve-after-all": _random("shared", reserve_after=_late, **everything),
+        "reservations": _random("partitioned", reservation=True),
+        "reservations-starvation": _random("partitioned", reservation=True, starvation=True),
+        "reservations-all": _random("partitioned", reservation=True, **everything),
+        "hybrid-plain": _random("hybrid", placement="pool", entry="either"),
+        "hybrid-pool": _random("hybrid", placement="pool", entry="either", **hybrid),
+        "hybrid-move": _random("hybrid", placement="pool", entry="move", **hybrid),
+        "hybrid-combined": _random("hybrid", placement="combined", entry="either", **hybrid),
+        "hybrid-combined-move": _random("hybrid", placement="combined", entry="move", **hybrid),
+        "hybrid-limits": _random("hybrid", reservation=_coin, limits=True),
+        "hybrid-starving": _random("hybrid", reservation=_coin, starvation=True, starving_first=True),
+        "hybrid-formula": _random("hybrid", reservation=_coin, limits=True, order=_formula),
+        "hybrid-all": _random("hybrid", reservation=True, reserve_after=_late, **everything),
     }
 
 
@@ -304,6 +305,30 @@ def _policy(rng: Random) -> Policy:
         rng.choice(planning.METRICS),
         rng.choice(("each", "each", "standing")),
     )
+
+
+def broken(rng: Random, right: Schedule) -> Schedule:
+    """Return a schedule that differs from ``right`` in the start of one or two jobs or in one placement."""
+    instants = sorted({*right.end.tolist(), *right.submit.tolist()})
+    while True:
+        start, partition, shares = right.start.copy(), right.partition.copy(), dict(right.shares)
+        job, other = rng.randrange(len(right)), rng.randrange(len(right))
+        kind = rng.choice(("moved", "moved", "exchanged", "placed"))
+        if kind == "moved":
+            start[job] = rng.choice((start[job] - 1, start[job] + 1, rng.choice(instants)))
+        elif kind == "exchanged":
+            start[[job, other]] = start[[other, job]]
+        elif partition[job] == SPANNING and rng.random() < 0.5:
+            giving = rng.choice(np.flatnonzero(shares[job]).tolist())
+            shares[job] = shares[job].copy()
+            shares[job][giving] -= 1
+            shares[job][rng.choice([p for p in range(len(right.partition_names)) if p != giving])] += 1
+        else:
+            partition[job] = rng.randrange(len(right.partition_names))
+        shared_out = any((shares[row] != right.shares[row]).any() for row in shares)
+        if shared_out or (start != right.start).any() or (partition != right.partition).any():
+            end = start + (right.end - right.start)
+            return replace(right, start=start, end=end, partition=partition, shares=shares)
 
 
 def cases(discipline: str) -> st.SearchStrategy[Case]:

@@ -1,8 +1,8 @@
 """The slow, obvious simulator that everything fast is compared with.
 
-It shares nothing with `parsim` but the dataclasses of its input. Every pass forgets all but who runs and who
-waits, ratios are fractions, and instants are found by trying candidates and looking at every moment of the
-interval. The numbered rules are those of ``docs/simulator.md``.
+It shares nothing with `parsim` but the dataclasses of its input. Every pass forgets all but the running and the
+waiting jobs, ratios are fractions, and instants are found by trying candidates and looking at every moment of
+the interval. The numbered rules are those of ``docs/simulator.md``.
 """
 
 from __future__ import annotations
@@ -24,16 +24,21 @@ RESERVED = -1  # home of the jobs that start by advance reservation
 
 @dataclass
 class NaiveSchedule:
-    """Start of every job, and its cores on each part, in the workload's row order."""
+    """Start of every job, and its cores on each partition, in the workload's row order."""
 
     start: list[int]
     placement: list[dict[str, int]]
 
 
-class Block(NamedTuple):
-    """Cores of one part that are taken throughout [begin, end)."""
+def on_machine(workload: Workload, start: list[int]) -> NaiveSchedule:
+    """Return a schedule on a machine that is not divided."""
+    return NaiveSchedule(start, [{"machine": int(cores)} for cores in workload.cores])
 
-    part: int
+
+class Block(NamedTuple):
+    """Cores of one partition that are taken throughout [begin, end)."""
+
+    partition: int
     begin: int
     end: int
     cores: int
@@ -42,7 +47,7 @@ class Block(NamedTuple):
 class Running(NamedTuple):
     job: int
     start: int
-    cores_on: dict[int, int]  # part -> cores
+    cores_on: dict[int, int]  # partition -> cores
 
 
 def exact(number: float) -> Fraction:
@@ -133,7 +138,7 @@ def formula_value(formula: str, **names: float) -> float:
         return 0.0
 
 
-# --- parts
+# --- partitions
 
 
 def free_at(capacity: int, blocks: list[Block], moment: int) -> int:
@@ -141,7 +146,7 @@ def free_at(capacity: int, blocks: list[Block], moment: int) -> int:
 
 
 def fits(capacity: int, blocks: list[Block], cores: int, begin: int, walltime: int) -> bool:
-    """Tell whether ``cores`` of a part are free throughout [begin, begin + walltime) beside its ``blocks``.
+    """Whether ``cores`` of a partition are free throughout [begin, begin + walltime) beside its ``blocks``.
 
     Free cores fall only where a block begins, so these are the moments to look at.
     """
@@ -171,7 +176,7 @@ class _Simulation:
 
         self.capacity = list(system.part_cores)
         self.shared = system.mode == "shared"
-        self.pool = len(self.capacity) - 1  # part number of the pool, meaningless on a shared machine
+        self.pool = len(self.capacity) - 1  # partition number of the pool, meaningless on a shared machine
         self.pool_cores = system.pool_cores
         self.combined = self.pool_cores > 0 and system.pool.placement == "combined"
         self.move = self.pool_cores > 0 and system.pool.entry == "move"
@@ -187,8 +192,8 @@ class _Simulation:
         self.cores_on: list[dict[int, int]] = [{} for _ in range(self.n)]
 
         # What one pass finds, forgotten before the next.
-        self.heads: set[int] = set()
-        self.head_of: dict[int, tuple[int, Block]] = {}  # part -> (its head, the head's block)
+        self.head_jobs: set[int] = set()
+        self.head_job_of: dict[int, tuple[int, Block]] = {}  # partition -> (its head job, that job's block)
         self.reservation: list[Block] = []
 
     # --- job by job
@@ -237,7 +242,7 @@ class _Simulation:
     def held(self, j: int) -> bool:
         """Rule 4."""
         queue = self.queue(j)
-        others = [r.job for r in self.running] + [h for h in self.heads if h != j]
+        others = [r.job for r in self.running] + [h for h in self.head_jobs if h != j]
         mates = [k for k in others if self.queue_index[k] == self.queue_index[j]]
         if queue.max_run is not None and len(mates) + 1 > queue.max_run:
             return True
@@ -309,7 +314,7 @@ class _Simulation:
                 self.eligible_time[j] += self.now - self.last_pass
         self.last_pass = self.now
         self.held_in_last_pass = set()
-        self.heads, self.head_of, self.reservation = set(), {}, []
+        self.head_jobs, self.head_job_of, self.reservation = set(), {}, []
 
         if self.shared:
             self.visit(0, sorted(self.waiting, key=self.list_key))
@@ -317,66 +322,66 @@ class _Simulation:
         if self.move:  # rule 16
             self.moved |= {j for j in self.waiting if self.cores[j] <= self.pool_cores and self.eligible(j)}
         self.visit_reserved()
-        for part in range(self.pool):
-            self.visit(part, sorted((j for j in self.waiting if self.home(j) == part), key=self.list_key))
+        for partition in range(self.pool):
+            self.visit(partition, sorted((j for j in self.waiting if self.home(j) == partition), key=self.list_key))
         if self.pool_cores:
             self.visit(self.pool, sorted((j for j in self.waiting if self.eligible(j)), key=self.pool_key))
 
     def begin(self, j: int, cores_on: dict[int, int]) -> None:
         self.waiting.remove(j)
-        self.heads.discard(j)
+        self.head_jobs.discard(j)
         self.start[j] = self.now
         self.cores_on[j] = cores_on
         self.running.append(Running(j, self.now, cores_on))
 
-    def expected(self, part: int) -> list[Block]:
-        """Return what the running jobs hold of a part, until the ends that their walltimes promise."""
-        on_part = [r for r in self.running if part in r.cores_on]
-        return [Block(part, r.start, r.start + self.walltime[r.job], r.cores_on[part]) for r in on_part]
+    def expected(self, partition: int) -> list[Block]:
+        """Return what the running jobs hold of a partition, until the ends that their walltimes promise."""
+        on_partition = [r for r in self.running if partition in r.cores_on]
+        return [Block(partition, r.start, r.start + self.walltime[r.job], r.cores_on[partition]) for r in on_partition]
 
-    def promised(self, part: int) -> list[Block]:
-        """Return what the running jobs and the standing reservation hold of a part."""
-        return self.expected(part) + [block for block in self.reservation if block.part == part]
+    def promised(self, partition: int) -> list[Block]:
+        """Return what the running jobs and the standing reservation hold of a partition."""
+        return self.expected(partition) + [block for block in self.reservation if block.partition == partition]
 
     # --- lists
 
-    def visit(self, part: int, jobs: list[int]) -> None:
-        """Rule 3: go once over the list of a part."""
+    def visit(self, partition: int, jobs: list[int]) -> None:
+        """Rule 3: go once over the list of a partition."""
         found = False
         for j in jobs:
             if self.held(j):
-                if self.home(j) == part:
+                if self.home(j) == partition:
                     self.held_in_last_pass.add(j)
                 continue
-            cores_on = self.place(part, j)
+            cores_on = self.placement(partition, j)
             if cores_on is not None:
                 self.begin(j, cores_on)
-            elif not found and self.cores[j] <= self.capacity[part] and self.may_head(j):
+            elif not found and self.cores[j] <= self.capacity[partition] and self.may_be_head_job(j):
                 found = True
                 c, w = self.cores[j], self.walltime[j]
-                instant = earliest(self.capacity[part], self.promised(part), c, self.now, w)  # rule 12
-                self.heads.add(j)
-                self.head_of[part] = (j, Block(part, instant, instant + w, c))
+                instant = earliest(self.capacity[partition], self.promised(partition), c, self.now, w)  # rule 12
+                self.head_jobs.add(j)
+                self.head_job_of[partition] = (j, Block(partition, instant, instant + w, c))
                 if not self.system.backfill:
                     break
 
-    def may_head(self, j: int) -> bool:
-        """Whether j has waited for as long as a reservation on the shared machine asks."""
-        asked = self.shared and self.system.backfill
-        return not asked or self.now >= self.submit[j] + self.system.reserve_after
+    def may_be_head_job(self, j: int) -> bool:
+        """Whether j has waited for the reservation delay of a shared machine."""
+        delayed = self.shared and self.system.backfill
+        return not delayed or self.now >= self.submit[j] + self.system.reserve_after
 
-    def may_start(self, part: int, j: int, cores: int) -> bool:
-        """Rules 11 and 12: now, beside the reservation and, unless j is it, the head that still waits."""
-        heads = [self.head_of[part]] if part in self.head_of else []
-        blocks = self.promised(part) + [block for head, block in heads if head != j and head in self.waiting]
-        return fits(self.capacity[part], blocks, cores, self.now, self.walltime[j])
+    def may_start(self, partition: int, j: int, cores: int) -> bool:
+        """Rules 11 and 12: now, beside the reservation and, unless j is it, the head job that still waits."""
+        head_jobs = [self.head_job_of[partition]] if partition in self.head_job_of else []
+        blocks = self.promised(partition) + [b for k, b in head_jobs if k != j and k in self.waiting]
+        return fits(self.capacity[partition], blocks, cores, self.now, self.walltime[j])
 
-    def place(self, part: int, j: int) -> dict[int, int] | None:
-        """Return the parts on which j may start now, at its turn in the list of ``part``."""
+    def placement(self, partition: int, j: int) -> dict[int, int] | None:
+        """Return the partitions on which j may start now, at its turn in the list of ``partition``."""
         c = self.cores[j]
-        if self.may_start(part, j, c):
-            return {part: c}
-        if self.shared or part != self.pool or not self.combined:
+        if self.may_start(partition, j, c):
+            return {partition: c}
+        if self.shared or partition != self.pool or not self.combined:
             return None
         own = self.queue_index[j]  # rule 17
         most = max((n for n in range(1, c) if self.may_start(own, j, n)), default=0)
@@ -393,31 +398,31 @@ class _Simulation:
                 continue
             blockers = [j for j in self.waiting if self.starves(j) and (self.submit[j], j) < (self.submit[g], g)]
             closed = {self.home(j) for j in blockers}
-            usable = [part for part in range(len(self.capacity)) if part not in closed]  # rule 10
-            if sum(self.capacity[part] for part in usable) < self.cores[g]:
+            usable = [partition for partition in range(len(self.capacity)) if partition not in closed]  # rule 10
+            if sum(self.capacity[partition] for partition in usable) < self.cores[g]:
                 return  # rule 14
             instant, shares = self.divide(g, usable)
             if instant == self.now:
                 self.begin(g, shares)
                 continue
             end = instant + self.walltime[g]
-            self.reservation = [Block(part, instant, end, cores) for part, cores in shares.items()]
-            self.heads.add(g)
+            self.reservation = [Block(partition, instant, end, cores) for partition, cores in shares.items()]
+            self.head_jobs.add(g)
             return
 
     def divide(self, g: int, usable: list[int]) -> tuple[int, dict[int, int]]:
-        """Rule 13: T of the reserved head, and its shares that are not 0."""
+        """Rule 13: T of the head job of the reserved list, and its shares that are not 0."""
         need = self.cores[g]
-        blocks = {part: self.expected(part) for part in usable}
-        for instant in sorted({self.now} | {b.end for part in usable for b in blocks[part]}):
-            free = {part: free_at(self.capacity[part], blocks[part], instant) for part in usable}
+        blocks = {partition: self.expected(partition) for partition in usable}
+        for instant in sorted({self.now} | {b.end for partition in usable for b in blocks[partition]}):
+            free = {partition: free_at(self.capacity[partition], blocks[partition], instant) for partition in usable}
             if sum(free.values()) >= need:
                 break
-        shares = {part: need * free[part] // sum(free.values()) for part in usable}
-        by_free = sorted(usable, key=lambda part: (-free[part], part))  # the pool has the largest number
-        for part in by_free[: need - sum(shares.values())]:
-            shares[part] += 1
-        return instant, {part: cores for part, cores in shares.items() if cores}
+        shares = {partition: need * free[partition] // sum(free.values()) for partition in usable}
+        by_free = sorted(usable, key=lambda partition: (-free[partition], partition))  # the pool has the largest number
+        for partition in by_free[: need - sum(shares.values())]:
+            shares[partition] += 1
+        return instant, {partition: cores for partition, cores in shares.items() if cores}
 
 
 def simulate(workload: Workload, system: System) -> NaiveSchedule:
@@ -427,7 +432,7 @@ def simulate(workload: Workload, system: System) -> NaiveSchedule:
     names = system.part_names
     return NaiveSchedule(
         start=simulation.start,
-        placement=[{names[part]: n for part, n in cores_on.items()} for cores_on in simulation.cores_on],
+        placement=[{names[partition]: n for partition, n in cores_on.items()} for cores_on in simulation.cores_on],
     )
 
 
@@ -487,4 +492,4 @@ def simulate_multiqueue(workload: Workload, cores: int, limits: tuple[int, ...])
             blocks = [block(k, start[k]) for k in running] + [b for _, b in plans]
             if fits(cores, blocks, width[j], now, walltime[j]):
                 begin_job(j, now)
-    return NaiveSchedule(start=start, placement=[{"machine": c} for c in width])
+    return on_machine(workload, start)

@@ -251,7 +251,7 @@ def test_shares_are_proportional_to_what_is_free(cores: int, shares: dict[str, i
 def test_a_core_left_over_goes_to_the_first_of_equal_parts() -> None:
     queues = (Queue("a", partition=4), Queue("large", reservation=True), Queue("b", partition=4))
     system = System(12, queues, mode="hybrid", pool=Pool(4))
-    # 5/3 each: two cores left over, one each for the first two parts and none for the pool, which is last.
+    # 5/3 each: two cores left over, one each for the first two partitions and none for the pool, which is last.
     assert run(system, (0, 5, 5, 5, 1)).placement == [{"a": 2, "b": 2, "pool": 1}]
 
 

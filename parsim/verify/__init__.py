@@ -1,6 +1,6 @@
-"""Judge whether a schedule is what its discipline demands.
+"""Check whether a schedule is what its discipline demands.
 
-It knows the rules, and shares no code with the simulator.
+The verifier applies the rules, and shares no code with the simulator.
 """
 
 from __future__ import annotations
@@ -8,8 +8,8 @@ from __future__ import annotations
 from parsim.schedule import Schedule
 from parsim.system import System
 from parsim.verify.columns import check_capacity, check_limits, check_times
+from parsim.verify.lists import ListReplay
 from parsim.verify.multiqueue import ClassReplay
-from parsim.verify.replay import check_passes
 from parsim.verify.rules import Jobs
 from parsim.verify.violation import RULES, VerificationError, Violation
 from parsim.workload import Workload
@@ -27,10 +27,10 @@ __all__ = [
 
 
 def check_schedule(workload: Workload, system: System, schedule: Schedule) -> list[Violation]:
-    """Judge a schedule of `workload` on `system`.
+    """Check a schedule of `workload` on `system`.
 
-    First whole columns: times, placements, capacity, limits. If they are right, each pass is derived anew
-    from who runs and who waits in the schedule, and compared with the starts that the schedule has at that
+    First whole columns: times, placements, capacity, limits. If they are right, each pass is derived from the
+    jobs that run and wait in the schedule, and compared with the starts that the schedule has at that
     instant. The disciplines are deterministic: any other schedule than the right one is reported.
 
     Parameters
@@ -42,7 +42,11 @@ def check_schedule(workload: Workload, system: System, schedule: Schedule) -> li
     Returns
     -------
     list of Violation
-        Empty if all is right. A pass is judged up to its first discrepancy.
+        Empty if all is right. A pass is checked up to its first discrepancy.
+
+    See Also
+    --------
+    parsim.verify.planned.check_planned : the same for the disciplines of `parsim.plan`.
     """
     found = check_times(workload, system, schedule)
     if found:
@@ -54,11 +58,23 @@ def check_schedule(workload: Workload, system: System, schedule: Schedule) -> li
     if found:
         return found
     jobs = Jobs(workload, system, schedule)
-    return list(jobs.misplaced()) or check_passes(jobs, system)
+    return list(jobs.misplaced()) or ListReplay(jobs, system).run()
 
 
 def assert_schedule(workload: Workload, system: System, schedule: Schedule) -> None:
-    """Raise `VerificationError` unless `check_schedule` finds nothing."""
+    """Raise unless `check_schedule` finds nothing.
+
+    Parameters
+    ----------
+    workload : Workload
+    system : System
+    schedule : Schedule
+
+    Raises
+    ------
+    VerificationError
+        Lists the violations.
+    """
     found = check_schedule(workload, system, schedule)
     if found:
         raise VerificationError(found)

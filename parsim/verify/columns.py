@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from parsim.schedule import SPREAD, Schedule
+from parsim.schedule import SPANNING, Schedule
 from parsim.system import UNLIMITED, Queue, System
 from parsim.verify.violation import Violation
 from parsim.workload import Column, Workload
@@ -35,37 +35,37 @@ def check_times(workload: Workload, system: System, schedule: Schedule) -> list[
 
 def _check_shape(workload: Workload, system: System, schedule: Schedule) -> Iterator[Violation]:
     n = len(workload)
-    for name in ("submit", "start", "end", "cores", "part"):
+    for name in ("submit", "start", "end", "cores", "partition"):
         shape = getattr(schedule, name).shape
         if shape != (n,):
             yield Violation("job", -1, 0, f"{name} has shape {shape}, for {n} jobs")
-    if tuple(schedule.part_names) != tuple(system.part_names):
-        yield Violation("job", -1, 0, f"parts {schedule.part_names}, but the system has {system.part_names}")
+    if tuple(schedule.partition_names) != tuple(system.part_names):
+        yield Violation("job", -1, 0, f"partitions {schedule.partition_names}, but the system has {system.part_names}")
     if n and int(workload.queue.max()) >= len(system.queues):
         row = int(workload.queue.argmax())
         yield Violation("job", row, 0, f"queue {workload.queue[row]}, of {len(system.queues)}")
 
 
-def cores_by_part(
-    schedule: Schedule, parts: int
+def cores_by_partition(
+    schedule: Schedule, partitions: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], list[Violation]]:
-    """Flatten the placements: job, part and cores of each share, and what cannot be one.
+    """Flatten the placements: job, partition and cores of each share, and what cannot be one.
 
     Returns
     -------
-    job, part, cores : ndarray(int64), shape (shares,)
+    job, partition, cores : ndarray(int64), shape (shares,)
     violations : list of Violation
     """
     found = []
-    wholly = np.flatnonzero((schedule.part >= 0) & (schedule.part < parts))
-    jobs, on, cores = [wholly], [schedule.part[wholly].astype(np.int64)], [schedule.cores[wholly]]
-    for job in np.flatnonzero((schedule.part < 0) | (schedule.part >= parts)).tolist():
+    wholly = np.flatnonzero((schedule.partition >= 0) & (schedule.partition < partitions))
+    jobs, on, cores = [wholly], [schedule.partition[wholly].astype(np.int64)], [schedule.cores[wholly]]
+    for job in np.flatnonzero((schedule.partition < 0) | (schedule.partition >= partitions)).tolist():
         shares = np.asarray(schedule.shares.get(job, ()), dtype=np.int64)
         problem = None
-        if schedule.part[job] != SPREAD:
-            problem = f"sits on part {schedule.part[job]}, of {parts}"
-        elif shares.shape != (parts,):
-            problem = f"is spread, with shares of shape {shares.shape} for {parts} parts"
+        if schedule.partition[job] != SPANNING:
+            problem = f"runs on partition {schedule.partition[job]}, of {partitions}"
+        elif shares.shape != (partitions,):
+            problem = f"spans partitions, with shares of shape {shares.shape} for {partitions} partitions"
         elif (shares < 0).any() or shares.sum() != schedule.cores[job]:
             problem = f"has shares {shares.tolist()} for its {schedule.cores[job]} cores"
         if problem:
@@ -79,22 +79,22 @@ def cores_by_part(
 
 
 def check_capacity(schedule: Schedule, part_cores: tuple[int, ...]) -> list[Violation]:
-    """No part ever holds more cores than it has; a job may start at the second another ends.
+    """No partition ever holds more cores than it has; a job may start at the second another ends.
 
     Parameters
     ----------
     schedule : Schedule
     part_cores : tuple of int
-        Cores of each part, in the order of ``schedule.part_names``.
+        Cores of each partition, in the order of ``schedule.partition_names``.
 
     Returns
     -------
     list of Violation
-        The first excess of each part, and placements that mean nothing.
+        The first excess of each partition, and placements that mean nothing.
     """
-    job, part, cores, found = cores_by_part(schedule, len(part_cores))
-    for row, over in _first_excess(part, cores, schedule.start[job], schedule.end[job], np.array(part_cores)):
-        name, size = schedule.part_names[part[row]], part_cores[part[row]]
+    job, partition, cores, found = cores_by_partition(schedule, len(part_cores))
+    for row, over in _first_excess(partition, cores, schedule.start[job], schedule.end[job], np.array(part_cores)):
+        name, size = schedule.partition_names[partition[row]], part_cores[partition[row]]
         message = f"brings {name} to {over} cores in use, of {size}"
         found.append(Violation("capacity", int(job[row]), int(schedule.start[job[row]]), message))
     return found

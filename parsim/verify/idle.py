@@ -1,17 +1,8 @@
-"""Idle cores over time, as the judges of planning disciplines keep them."""
+"""Idle cores over time, as the replays of planning disciplines keep them."""
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
-
-
-def by_instant(instants: Sequence[int]) -> dict[int, list[int]]:
-    """Group jobs, counted from 0, by an instant of each."""
-    groups: dict[int, list[int]] = {}
-    for job, instant in enumerate(instants):
-        groups.setdefault(instant, []).append(job)
-    return groups
 
 
 class Idle:
@@ -59,7 +50,7 @@ class Idle:
         raise AssertionError("the last instant has every core idle")
 
     def fits(self, cores: int, length: int) -> bool:
-        """Tell whether `cores` cores idle for `length` seconds from the first instant on."""
+        """Whether `cores` cores idle for `length` seconds from the first instant on."""
         until = bisect_left(self.times, self.times[0] + length)
         return min(self.cores[:until]) >= cores
 

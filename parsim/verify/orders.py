@@ -35,7 +35,7 @@ def by_ratio(jobs: Sequence[int], ratio: Ratio, now: int) -> list[int]:
     return out
 
 
-class Line:
+class WaitingList:
     """The jobs that wait at one home, in the order of its discipline."""
 
     def __init__(
@@ -46,7 +46,7 @@ class Line:
         ratio: Ratio | None,
         value: Value | None,
     ) -> None:
-        # `level` is the rank of each job's queue priority; `ratio` and `value` sort anew at every pass.
+        # `level` is the rank of each job's queue priority; `ratio` and `value` sort again at every pass.
         self.starving: list[int] = []
         self._ratio, self._value = ratio, value
         self._level = level if value is None else [0] * len(level)

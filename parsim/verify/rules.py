@@ -1,4 +1,4 @@
-"""What never changes about a job: its home, when it starves, when it may enter the pool, where it may sit."""
+"""What never changes about a job: its home, when it starves, when it may enter the pool, where it may run."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from collections.abc import Iterator
 from fractions import Fraction
 from math import ceil, lcm
 
-import numpy as np
-
-from parsim.schedule import SPREAD, Schedule
+from parsim.schedule import SPANNING, Schedule
 from parsim.system import System
+from parsim.verify.replay import Columns
 from parsim.verify.violation import Violation
 from parsim.workload import Workload
 
 NEVER = 2**62  #: an instant that does not come
 RESERVED = -1  #: home of the jobs that start by advance reservation
+ALL = -1  #: stands for all users of a queue
 
-Placement = tuple[tuple[int, int], ...]  #: (part, cores) of each part that a job uses
+Placement = tuple[tuple[int, int], ...]  #: (partition, cores) of each partition that a job uses
 
 
 def decimal(number: float) -> Fraction:
@@ -24,34 +24,30 @@ def decimal(number: float) -> Fraction:
     return Fraction(repr(float(number)))
 
 
-class Jobs:
-    """Columns as lists, by (submit, position): job 0 was submitted first.
+def _placement(schedule: Schedule, row: int) -> Placement:
+    if schedule.partition[row] != SPANNING:
+        return ((int(schedule.partition[row]), int(schedule.cores[row])),)
+    return tuple((partition, int(n)) for partition, n in enumerate(schedule.shares[row]) if n)
+
+
+class Jobs(Columns):
+    """Columns by (submit, position), and what the rules of waiting lists say of each job.
 
     Attributes
     ----------
-    row : list of int
-        Position in the workload.
     home : list of int
-        Part, or `RESERVED` (rule 9, before any move).
+        Partition, or `RESERVED` (rule 9, before any move).
     starve, eligible : list of int
         Instants, `NEVER` for a job that does not starve or has no eligibility instant; a job whose home is
         the pool has none.
-    place : list of Placement
-        What the schedule says.
+    placement : list of Placement
+        The schedule's.
     """
 
     def __init__(self, workload: Workload, system: System, schedule: Schedule) -> None:
+        super().__init__(workload, schedule)
         self.system = system
         self.pool = -1 if system.mode == "shared" else len(system.queues)
-        order = np.argsort(workload.submit, kind="stable")
-        self.row: list[int] = order.tolist()
-        self.submit: list[int] = workload.submit[order].tolist()
-        self.cores: list[int] = workload.cores[order].tolist()
-        self.walltime: list[int] = workload.walltime[order].tolist()
-        self.queue: list[int] = workload.queue[order].tolist()
-        self.user: list[int] = workload.user[order].tolist()
-        self.start: list[int] = schedule.start[order].tolist()
-        self.end: list[int] = schedule.end[order].tolist()
         most = [queue.walltime[1] for queue in system.queues]
         self.short_walltime: list[int] = [min(w, most[q]) for w, q in zip(self.walltime, self.queue, strict=True)]
         scale = lcm(*(decimal(queue.priority).denominator for queue in system.queues))
@@ -61,9 +57,9 @@ class Jobs:
             NEVER if (period := periods[q]) is None else s + period
             for s, q in zip(self.submit, self.queue, strict=True)
         ]
-        self.home = [self._home(job) for job in range(len(order))]
-        self.eligible = [self._eligible(job) for job in range(len(order))]
-        self.place = [self._place(schedule, row) for row in self.row]
+        self.home = [self._home(job) for job in range(len(self.row))]
+        self.eligible = [self._eligible(job) for job in range(len(self.row))]
+        self.placement = [_placement(schedule, row) for row in self.row]
 
     def _home(self, job: int) -> int:
         if self.pool < 0:
@@ -83,11 +79,6 @@ class Jobs:
         wait = share * self.short_walltime[job]
         return self.submit[job] + ceil(wait)
 
-    def _place(self, schedule: Schedule, row: int) -> Placement:
-        if schedule.part[row] != SPREAD:
-            return ((int(schedule.part[row]), int(schedule.cores[row])),)
-        return tuple((part, int(n)) for part, n in enumerate(schedule.shares[row]) if n)
-
     def moves(self, job: int) -> bool:
         """Whether `job` leaves its partition's list at its eligibility instant, for good (rule 16)."""
         pool = self.system.pool
@@ -96,28 +87,28 @@ class Jobs:
         )
 
     def misplaced(self) -> Iterator[Violation]:
-        """Yield the jobs that sit where they never may."""
-        for job, place in enumerate(self.place):
-            problem = self._misplaced(job, {part for part, _ in place})
+        """Yield the jobs that run where they never may."""
+        for job, placement in enumerate(self.placement):
+            problem = self._misplaced(job, {partition for partition, _ in placement})
             if problem:
                 yield Violation(problem[0], self.row[job], self.start[job], problem[1])
 
-    def _misplaced(self, job: int, parts: set[int]) -> tuple[str, str] | None:
+    def _misplaced(self, job: int, partitions: set[int]) -> tuple[str, str] | None:
         home, pool = self.home[job], self.pool
-        if home == RESERVED or (home != pool and parts == {home} and not self._moved_by_start(job)):
+        if home == RESERVED or (home != pool and partitions == {home} and not self._moved_by_start(job)):
             return None
-        names = " and ".join(self.system.part_names[part] for part in sorted(parts))
+        names = " and ".join(self.system.part_names[partition] for partition in sorted(partitions))
         if home == pool:
-            allowed = parts == {pool} or (parts == {self.queue[job], pool} and self._combines())
-            return None if allowed else ("placement", f"may sit in the pool, but sits on {names}")
-        if pool not in parts or not self.system.pool_cores:
-            return "placement", f"may not sit on {names}"
+            allowed = partitions == {pool} or (partitions == {self.queue[job], pool} and self._combines())
+            return None if allowed else ("placement", f"may run in the pool, but runs on {names}")
+        if pool not in partitions or not self.system.pool_cores:
+            return "placement", f"may not run on {names}"
         if self.start[job] < self.eligible[job]:
             when = "never" if self.eligible[job] == NEVER else f"from {self.eligible[job]} on"
             return "pool", f"enters the pool, where it is eligible {when}"
-        if parts == {pool} or (parts == {home, pool} and self._combines()):
+        if partitions == {pool} or (partitions == {home, pool} and self._combines()):
             return None
-        return "placement", f"may not sit on {names}"
+        return "placement", f"may not run on {names}"
 
     def _moved_by_start(self, job: int) -> bool:
         return self.start[job] >= self.eligible[job] and self.moves(job)

@@ -1,4 +1,4 @@
-"""What the judge reports."""
+"""What the verifier reports."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from dataclasses import dataclass
 
 #: What each rule forbids; `Violation.rule` is one of these.
 RULES = {
-    "job": "the schedule's submit, cores or parts are not those of the workload and the system",
+    "job": "the schedule's submit, cores or partitions are not those of the workload and the system",
     "submit": "a start before the submission",
     "end": "an end that is not start + min(runtime, walltime)",
-    "placement": "cores on a part where the job may not sit, or not on the first part where it could start",
+    "placement": "cores on a partition where the job may not run, or not on the first partition where it could start",
     "pool": "an entry to the pool before its eligibility instant",
-    "capacity": "more cores in use than a part has",
-    "limit": "more running jobs or cores than a limit allows, counting the heads that wait for cores",
+    "capacity": "more cores in use than a partition has",
+    "limit": "more running jobs or cores than a limit allows, counting the head jobs that wait for cores",
     "event": "a start at an instant at which no pass takes place",
-    "head": "a start that delays the head of the list",
+    "head job": "a start that delays the head job of a list",
     "reservation": "a start that delays the reservation, or that the reserved list does not allow",
     "order": "a start out of turn: of a job behind one that had to start, or where the visit had ended",
-    "shares": "a job over several parts with another share of each than the rules give",
+    "shares": "a job over several partitions with another share of each than the rules give",
     "waiting": "a job left waiting that had to start",
 }
 

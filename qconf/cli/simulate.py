@@ -101,12 +101,12 @@ def schedule_table(history: History, workload: Workload, config: SiteConfig, sch
     import numpy as np
     import pandas as pd
 
-    from parsim.schedule import SPREAD
+    from parsim.schedule import SPANNING
 
-    parts = np.asarray(schedule.part_names, dtype=object)
-    place = parts[schedule.part] + ":" + schedule.cores.astype(str).astype(object)
-    for job in np.flatnonzero(schedule.part == SPREAD).tolist():
-        place[job] = ";".join(f"{part}:{cores}" for part, cores in schedule.placement(job).items())
+    names = np.asarray(schedule.partition_names, dtype=object)
+    placement = names[schedule.partition] + ":" + schedule.cores.astype(str).astype(object)
+    for job in np.flatnonzero(schedule.partition == SPANNING).tolist():
+        placement[job] = ";".join(f"{name}:{cores}" for name, cores in schedule.placement(job).items())
     table = pd.DataFrame(
         {
             "job_id": history.jobs["job_id"].to_numpy(),
@@ -116,7 +116,7 @@ def schedule_table(history: History, workload: Workload, config: SiteConfig, sch
             "wait": schedule.wait,
             "cores": schedule.cores,
             "queue": np.asarray(config.names, dtype=object)[workload.queue],
-            "place": place,
+            "placement": placement,
         }
     )
     return table.iloc[np.argsort(history.jobs["row"].to_numpy(), kind="stable")]

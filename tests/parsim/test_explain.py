@@ -1,4 +1,4 @@
-"""Why jobs started when they did: small schedules, told in words."""
+"""Why jobs started when they did: small schedules, in words."""
 
 from itertools import pairwise
 from random import Random
@@ -10,24 +10,24 @@ from parsim.planning import plan
 from tests import generate
 
 
-def told(workload: Workload, system: System, job: int) -> list[str]:
+def reasons(workload: Workload, system: System, job: int) -> list[str]:
     return [str(reason) for reason in explain(workload, system, simulate(workload, system), job)]
 
 
 def test_it_ran_at_once() -> None:
-    assert told(Workload([5], [2], [9], [9]), System.single(4), 0) == [
+    assert reasons(Workload([5], [2], [9], [9]), System.single(4), 0) == [
         "5: starts on machine as soon as it is submitted, in turn"
     ]
 
 
 def test_it_waited_for_cores_and_behind_another() -> None:
     workload = Workload([0, 1, 2], [3, 4, 2], [10, 10, 10], [10, 10, 10])
-    assert told(workload, System.single(4), 1) == [
+    assert reasons(workload, System.single(4), 1) == [
         "1 to 10: heads the list of machine, waits for 4 cores",
         "10: starts on machine, in turn",
     ]
-    assert told(workload, System.single(4), 2) == [
-        "2 to 10: behind job 1, the head of machine",
+    assert reasons(workload, System.single(4), 2) == [
+        "2 to 10: behind job 1, the head job of machine",
         "10 to 20: heads the list of machine, waits for 2 cores",
         "20: starts on machine, in turn",
     ]
@@ -35,7 +35,7 @@ def test_it_waited_for_cores_and_behind_another() -> None:
 
 def test_it_was_backfilled() -> None:
     workload = Workload([0, 1, 2], [3, 4, 1], [10, 10, 5], [10, 10, 5])
-    assert told(workload, System.single(4), 2) == [
+    assert reasons(workload, System.single(4), 2) == [
         "2: starts on machine as soon as it is submitted, backfilled before job 1, which it does not delay"
     ]
 
@@ -43,17 +43,17 @@ def test_it_was_backfilled() -> None:
 def test_nothing_was_reserved_for_it_yet() -> None:
     workload = Workload([0, 1, 2], [3, 4, 1], [10, 10, 100], [10, 10, 100])
     system = System(4, reserve_after=5)
-    assert told(workload, system, 1) == [
+    assert reasons(workload, system, 1) == [
         "1 to 10: waits for 4 cores, reserved for it from 6 on at the earliest",
         "10 to 102: heads the list of machine, waits for 4 cores",
         "102: starts on machine, in turn",
     ]
-    assert told(workload, system, 2) == ["2: starts on machine as soon as it is submitted, in turn"]
+    assert reasons(workload, system, 2) == ["2: starts on machine as soon as it is submitted, in turn"]
 
 
 def test_a_limit_held_it() -> None:
     workload = Workload([0, 1], [1, 1], [10, 10], [10, 10])
-    assert told(workload, System(4, [Queue(name="short", max_run=1)]), 1) == [
+    assert reasons(workload, System(4, [Queue(name="short", max_run=1)]), 1) == [
         "1 to 10: held by max_run = 1 of queue short",
         "10: starts on machine, in turn",
     ]
@@ -64,22 +64,22 @@ def test_it_entered_the_pool() -> None:
     system = System(4, [Queue(name="a", partition=2, priority=2)], "hybrid", pool=Pool(2, threshold=1))
     # The first job takes the partition at 0, the third the pool after half of its 20 s,
     # before the second, which has to wait half of its 30 s.
-    assert told(workload, system, 2) == [
-        "0 to 10: behind job 1, the head of a",
+    assert reasons(workload, system, 2) == [
+        "0 to 10: behind job 1, the head job of a",
         "10: starts on pool, from the pool's list with priority factor 1, in turn",
     ]
-    assert told(workload, system, 1)[-1] == "20: starts on a, in turn"
+    assert reasons(workload, system, 1)[-1] == "20: starts on a, in turn"
 
 
 def test_an_advance_reservation() -> None:
     workload = Workload([0, 1], [1, 4], [10, 5], [10, 5], queue=[0, 1])
     queues = [Queue(name="a", partition=4), Queue(name="wide", reservation=True)]
     system = System(8, [*queues, Queue(name="b", partition=4)], "partitioned")
-    assert told(Workload([0, 1], [1, 8], [10, 5], [10, 5], queue=[0, 1]), system, 1) == [
-        "1 to 10: holds a reservation of 8 cores over several parts",
+    assert reasons(Workload([0, 1], [1, 8], [10, 5], [10, 5], queue=[0, 1]), system, 1) == [
+        "1 to 10: holds a reservation of 8 cores over several partitions",
         "10: starts on a and b, by advance reservation",
     ]
-    assert told(workload, system, 1)[-1] == "1: starts on a and b as soon as it is submitted, by advance reservation"
+    assert reasons(workload, system, 1)[-1] == "1: starts on a and b as soon as it is submitted, by advance reservation"
 
 
 def covers_the_wait(workload: Workload, system: System) -> None:
@@ -106,18 +106,18 @@ BY_CLASS = System(4, mode="multiqueue", class_limits=(5,))
 
 def test_classes() -> None:
     at_once = " as soon as it is submitted, of class"
-    assert told(CLASSES, BY_CLASS, 0) == [f"0: starts on machine{at_once} 2 (above 5 s), in turn"]
-    assert told(CLASSES, BY_CLASS, 1) == [
+    assert reasons(CLASSES, BY_CLASS, 0) == [f"0: starts on machine{at_once} 2 (above 5 s), in turn"]
+    assert reasons(CLASSES, BY_CLASS, 1) == [
         "1 to 10: the first of class 2 (above 5 s), waits for 4 cores",
         "10: starts on machine, of class 2 (above 5 s), in turn",
     ]
-    assert told(CLASSES, BY_CLASS, 3) == [
+    assert reasons(CLASSES, BY_CLASS, 3) == [
         "3 to 7: behind job 1, the first of class 2 (above 5 s), waits for 1 core",
         "7 to 10: behind job 1, the first of class 2 (above 5 s), which it would delay",
         "10 to 25: the first of class 2 (above 5 s), waits for 1 core",
         "25: starts on machine, of class 2 (above 5 s), in turn",
     ]
-    assert told(CLASSES, BY_CLASS, 4) == [
+    assert reasons(CLASSES, BY_CLASS, 4) == [
         f"3: starts on machine{at_once} 1 (up to 5 s), backfilled before jobs 1 and 2, which it does not delay"
     ]
 
@@ -128,12 +128,14 @@ def test_classes_and_what_a_start_would_delay() -> None:
         Workload(*(a + b for a, b in zip(ahead, more, strict=True)))
         for more in (([3], [1], [8], [8]), ([8], [1], [4], [4]))
     )
-    assert told(own, BY_CLASS, 2)[0] == "3 to 10: behind job 1, the first of class 2 (above 5 s), which it would delay"
-    assert told(other, BY_CLASS, 2)[0] == (
+    assert (
+        reasons(own, BY_CLASS, 2)[0] == "3 to 10: behind job 1, the first of class 2 (above 5 s), which it would delay"
+    )
+    assert reasons(other, BY_CLASS, 2)[0] == (
         "8 to 10: the first of class 1 (up to 5 s), would delay job 1, the first of class 2 (above 5 s)"
     )
     four = System(4, mode="multiqueue", class_limits=(3, 6, 9))
-    assert "of class 2 (above 3 up to 6 s)" in told(other, four, 2)[0]
+    assert "of class 2 (above 3 up to 6 s)" in reasons(other, four, 2)[0]
 
 
 def test_reasons_by_class_cover_the_wait() -> None:
@@ -142,7 +144,7 @@ def test_reasons_by_class_cover_the_wait() -> None:
         covers_the_wait(workload, System(cores, mode="multiqueue", class_limits=limits))
 
 
-def test_jobs_are_called_what_they_are_called() -> None:
+def test_jobs_go_by_the_names_given() -> None:
     workload = Workload([0, 1, 2], [3, 4, 1], [10, 10, 5], [10, 10, 5])
     system = System.single(4)
     *_, start = explain(workload, system, simulate(workload, system), 2, names=["a.pbs", "b.pbs", "c.pbs"])
@@ -151,16 +153,10 @@ def test_jobs_are_called_what_they_are_called() -> None:
     assert "before jobs b and c," in start.text
 
 
-def test_a_schedule_can_be_asked() -> None:
-    workload, system = Workload([0, 1], [3, 4], [10, 10], [10, 10]), System.single(4)
-    schedule = simulate(workload, system)
-    assert schedule.explain(workload, system, 1) == explain(workload, system, schedule, 1)
-
-
 def test_there_is_no_such_job() -> None:
     for job in (-1, 1):
         with pytest.raises(ValueError, match="job"):
-            told(Workload([5], [2], [9], [9]), System.single(4), job)
+            reasons(Workload([5], [2], [9], [9]), System.single(4), job)
 
 
 def test_a_schedule_of_another_system_is_refused() -> None:

@@ -4,21 +4,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from parsim import metrics
-from parsim.schedule import Schedule
 from parsim.system import Queue, System
 from parsim.workload import Workload
-
-
-def schedule_of(workload, start):
-    start = np.asarray(start, dtype=np.int64)
-    part = np.zeros(len(workload), dtype=np.int32)
-    end = start + workload.effective_runtime
-    return Schedule(workload.submit, start, end, workload.cores, part, {}, ("machine",))
+from tests.parsim.schedules import schedule
 
 
 @pytest.fixture
 def case():
-    """Four cores, two queues: A and B run side by side, C waits for both, D has a wide hole before it."""
+    """Four cores, two queues: A and B run together, C waits for both, D has a wide hole before it."""
     workload = Workload(
         submit=[0, 0, 10, 20],
         cores=[2, 1, 4, 1],
@@ -28,7 +21,7 @@ def case():
         user=[7, 7, 3, -1],
     )
     system = System(cores=4, queues=(Queue("large"), Queue("small")))
-    return workload, system, schedule_of(workload, [0, 0, 30, 40])
+    return workload, system, schedule(workload, system, [0, 0, 30, 40])
 
 
 def test_numbers_computed_by_hand(case):
@@ -59,7 +52,7 @@ def test_numbers_computed_by_hand(case):
             "jain_users": (1 + 3) ** 2 / (2 * (1 + 9)),
         }
     )
-    assert tuple(got) == metrics.METRICS
+    assert list(got) == list(metrics.METRICS)
 
 
 def test_queues_add_up_to_the_machine(case):
@@ -92,25 +85,28 @@ def test_warm_up_jobs_hold_the_machine_but_not_the_averages(case):
 def test_single_functions_agree_with_the_summary(case):
     workload, system, schedule = case
     got = metrics.summary(workload, schedule, system, threshold=25)
-    assert metrics.mean_wait(schedule) == got["mean_wait"]
-    assert metrics.max_wait(schedule) == got["max_wait"]
-    assert metrics.slowdown(schedule).mean() == got["sld"]
-    assert metrics.mean_bounded_slowdown(schedule, threshold=25) == got["mean_bounded_slowdown"]
-    assert metrics.makespan(schedule) == got["makespan"]
+    assert metrics.bounded_slowdown(schedule, threshold=25).mean() == got["mean_bounded_slowdown"]
+    assert metrics.p95(schedule.wait) == got["p95_wait"]
     assert metrics.utilization(schedule, system.cores) == got["utilization"]
     assert metrics.loss_of_capacity(schedule, system.cores) == got["loss_of_capacity"]
-    assert metrics.jain_users(workload, schedule, threshold=25) == got["jain_users"]
+
+
+def test_every_metric_has_a_unit_and_a_description():
+    for name, metric in metrics.METRICS.items():
+        assert metric.name == name
+        assert metric.unit in {"", "s", "jobs", "jobs/s"}
+        assert metric.description
 
 
 def test_one_job_has_an_empty_submission_window():
     workload = Workload(submit=[5], cores=[1], runtime=[3], walltime=[3])
     system = System(cores=2, queues=(Queue("a"), Queue("unused")))
-    got = metrics.summary(workload, schedule_of(workload, [5]), system)
+    got = metrics.summary(workload, schedule(workload, system, [5]), system)
     assert got["utilization"] == 0.5
     assert got["utilization_window"] == 0
     assert got["loss_of_capacity"] == 0
     assert got["p99_wait"] == 0
-    assert np.isnan(got["jain_users"])  # nobody has a name
+    assert np.isnan(got["jain_users"])  # no job has a user
     unused = got.queues["unused"]
     assert (unused["jobs"], unused["utilization"], unused["throughput"], unused["loss_of_capacity"]) == (
         0,
@@ -123,13 +119,12 @@ def test_one_job_has_an_empty_submission_window():
 
 def test_no_job_at_all():
     workload = Workload(submit=[], cores=[], runtime=[], walltime=[])
-    schedule = schedule_of(workload, [])
-    got = metrics.summary(workload, schedule, System.single(3)).overall
+    empty = schedule(workload, System.single(3), [])
+    got = metrics.summary(workload, empty, System.single(3)).overall
     assert got.pop("jobs") == 0
     assert all(np.isnan(value) for value in got.values())
-    assert np.isnan(metrics.mean_wait(schedule))
-    assert np.isnan(metrics.loss_of_capacity(schedule, 3))
-    assert metrics.makespan(schedule) == 0
+    assert np.isnan(metrics.utilization(empty, 3))
+    assert np.isnan(metrics.loss_of_capacity(empty, 3))
 
 
 def test_lengths_must_agree(case):
@@ -138,7 +133,7 @@ def test_lengths_must_agree(case):
         metrics.summary(workload, schedule, system, counted=[True])
 
 
-def test_jain_of_one_who_has_all():
+def test_jain_where_one_has_all():
     assert metrics.jain(np.array([4.0, 0.0, 0.0, 0.0])) == 0.25
     assert metrics.jain(np.array([2.0, 2.0])) == 1
 
@@ -166,25 +161,25 @@ def test_against_counting_every_second(seed):
         walltime=rng.integers(1, 30, n),
         user=rng.integers(-1, 3, n),
     )
-    schedule = schedule_of(workload, workload.submit + rng.integers(0, 30, n) * rng.integers(0, 2, n))
     cores = 8 * n  # any start is possible
-    used, lost = by_the_second(workload, schedule, cores)
-    total = cores * metrics.makespan(schedule)
-    assert metrics.utilization(schedule, cores) == pytest.approx(used / total)
-    assert metrics.loss_of_capacity(schedule, cores) == pytest.approx(lost / total)
-    tight = int(max(schedule.cores[(schedule.start <= t) & (t < schedule.end)].sum() for t in schedule.start))
-    lost = by_the_second(workload, schedule, tight)[1]
-    assert metrics.loss_of_capacity(schedule, tight) == pytest.approx(lost / (tight * metrics.makespan(schedule)))
+    system = System.single(cores)
+    late = schedule(workload, system, workload.submit + rng.integers(0, 30, n) * rng.integers(0, 2, n))
+    got = metrics.summary(workload, late, system)
+    used, lost = by_the_second(workload, late, cores)
+    total = cores * got["makespan"]
+    assert got["utilization"] == pytest.approx(used / total)
+    assert got["loss_of_capacity"] == pytest.approx(lost / total)
+    tight = int(max(late.cores[(late.start <= t) & (t < late.end)].sum() for t in late.start))
+    lost = by_the_second(workload, late, tight)[1]
+    assert metrics.loss_of_capacity(late, tight) == pytest.approx(lost / (tight * got["makespan"]))
     means = [
         np.mean([max(1, (w + max(r, 10)) / max(r, 10)) for w, r, u in rows if u == user])
         for user in range(3)
-        for rows in [list(zip(schedule.wait, schedule.end - schedule.start, workload.user, strict=True))]
+        for rows in [list(zip(late.wait, late.end - late.start, workload.user, strict=True))]
         if user in workload.user
     ]
     if means:
-        assert metrics.jain_users(workload, schedule) == pytest.approx(
-            sum(means) ** 2 / len(means) / np.dot(means, means)
-        )
+        assert got["jain_users"] == pytest.approx(sum(means) ** 2 / len(means) / np.dot(means, means))
 
 
 @given(st.lists(st.integers(0, 10**9), max_size=60))

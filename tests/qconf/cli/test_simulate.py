@@ -15,7 +15,7 @@ from qconf.evaluation.period import Period
 from qconf.strategies import Proposal
 from tests.qconf.report.example import SAMPLE, SITE
 
-HEADER = "job_id,submit,start,end,wait,cores,queue,place"
+HEADER = "job_id,submit,start,end,wait,cores,queue,placement"
 LOG = """job_id,submit,runtime,walltime,cores,queue
 c,1000,50,60,4,a
 a,900,100,200,6,a
@@ -24,7 +24,7 @@ b,950,30,40,3,b
 """
 MACHINE = "machine: {cores: 8}\n"
 SHARED = MACHINE + "queues:\n  - {name: a, priority: 2}\n  - {name: b}\n"
-SPREAD = """mode: hybrid
+SPANNING = """mode: hybrid
 queues: [{name: a, partition: 6}]
 pool: {cores: 2, threshold: 0, placement: combined}
 """
@@ -71,8 +71,8 @@ def test_the_list_of_what_was_dropped_is_empty_where_nothing_was(run, tmp_path):
 
 def test_a_job_on_several_parts_names_them_all(run, tmp_path):
     (tmp_path / "log.csv").write_text(LOG.replace("6,a", "4,a").replace("40,3,b", "40,4,a"))
-    run(MACHINE + SPREAD, "--out", tmp_path / "s.csv", "--verify")
-    assert pd.read_csv(tmp_path / "s.csv").set_index("job_id")["place"].to_dict() == {
+    run(MACHINE + SPANNING, "--out", tmp_path / "s.csv", "--verify")
+    assert pd.read_csv(tmp_path / "s.csv").set_index("job_id")["placement"].to_dict() == {
         "c": "a:4",
         "a": "a:4",
         "b": "a:2;pool:2",

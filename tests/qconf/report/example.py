@@ -134,6 +134,6 @@ def _curves(month):
             system = System.single(size)
             alone = replace(mine, queue=np.zeros(len(mine), dtype=np.int64))
             schedule = simulate(alone, system)
-            waits.append(metrics.mean_wait(schedule))
+            waits.append(float(schedule.wait.mean()))
             uses.append(metrics.utilization(schedule, size))
         yield Curve(queue.name, sizes, waits, uses)

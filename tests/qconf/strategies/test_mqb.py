@@ -1,5 +1,7 @@
 """Multiple-queue backfilling, named like a strategy: what it is, that it is judged, that it is never recommended."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -25,9 +27,7 @@ def test_is_multiple_queue_backfilling_on_the_whole_machine(base):
     early = schedule.start.copy()
     early[np.argmax(schedule.wait)] = schedule.submit[np.argmax(schedule.wait)] - 1
     end = early + schedule.end - schedule.start
-    moved = type(schedule)(
-        schedule.submit, early, end, schedule.cores, schedule.part, schedule.shares, schedule.part_names
-    )
+    moved = replace(schedule, start=early, end=end)
     assert proposal.verify(here.period, moved)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -28,9 +30,7 @@ def test_plans_the_whole_machine_and_is_checked_by_its_own_rules(training, name)
     assert proposal.not_exportable
     late = schedule.start.copy()
     late[5] += 1
-    broken = type(schedule)(
-        schedule.submit, late, schedule.end, schedule.cores, schedule.part, schedule.shares, schedule.part_names
-    )
+    broken = replace(schedule, start=late)
     assert proposal.verify(training.period, broken)
 
 

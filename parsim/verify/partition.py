@@ -1,6 +1,6 @@
-"""Cores of one part through a pass, and what may be taken of them.
+"""Cores of one partition through a pass, and what may be taken of them.
 
-What a part promises is kept as guards: at instant `time` at least `slack` cores are left beyond the promise.
+What a partition promises is kept as guards: at instant `time` at least `slack` cores are left beyond the promise.
 As the cores left by expected ends only grow, a promise over an interval holds if it holds at the interval's
 start, and again where a reservation inside it begins. A job that ends by a guard's instant does not touch it.
 """
@@ -21,15 +21,15 @@ class Guard:
 
 
 @dataclass(slots=True)
-class Part:
+class Partition:
     """A partition, the pool, or the whole machine."""
 
     name: str
     cores: int
     idle: int = 0
     running: list[tuple[int, int]] = field(default_factory=list)  #: (expected end, cores), ascending
-    head: int = -1  #: the head of this part's list, found in this pass and still waiting
-    for_head: list[Guard] = field(default_factory=list)
+    head_job: int = -1  #: the head job of this partition's list, found in this pass and still waiting
+    for_head_job: list[Guard] = field(default_factory=list)
     for_reservation: list[Guard] = field(default_factory=list)
     reserved: tuple[int, int, int] = (0, 0, 0)  #: from, to, cores
 
@@ -37,11 +37,11 @@ class Part:
         self.idle = self.cores
 
     def forget_promises(self) -> None:
-        """Begin a pass: it plans afresh."""
-        self.head = -1
+        """Begin a pass, which plans without the promises of the last."""
+        self.head_job = -1
         self.reserved = (0, 0, 0)
-        if self.for_head:
-            self.for_head = []
+        if self.for_head_job:
+            self.for_head_job = []
         if self.for_reservation:
             self.for_reservation = []
 
@@ -54,7 +54,7 @@ class Part:
         """Start a job."""
         insort(self.running, (expected_end, cores))
         self.idle -= cores
-        for guards in (self.for_head, self.for_reservation):
+        for guards in (self.for_head_job, self.for_reservation):
             for guard in guards:
                 if expected_end > guard.time:
                     guard.slack -= cores
@@ -79,14 +79,14 @@ class Part:
                 return end
         return None
 
-    def room(self, expected_end: int, *, beside_head: bool = True) -> int:
+    def startable(self, expected_end: int, *, beside_head_job: bool = True) -> int:
         """Most cores that a job which would end at `expected_end` may take now."""
         most = self.idle
         for guard in self.for_reservation:
             if expected_end > guard.time and guard.slack < most:
                 most = guard.slack
-        if beside_head:
-            for guard in self.for_head:
+        if beside_head_job:
+            for guard in self.for_head_job:
                 if expected_end > guard.time and guard.slack < most:
                     most = guard.slack
         return most
@@ -95,23 +95,23 @@ class Part:
         """Rule that a job would break by starting now."""
         if cores > self.idle:
             return "capacity"
-        for guard in (*self.for_reservation, *self.for_head):
+        for guard in (*self.for_reservation, *self.for_head_job):
             if expected_end > guard.time and guard.slack < cores:
                 return guard.rule
         return "order"
 
     def reserve(self, time: int, until: int, cores: int) -> None:
-        """Promise `cores` in [time, until) to the head of the reserved list (rule 11)."""
+        """Promise `cores` in [time, until) to the head job of the reserved list (rule 11)."""
         if cores:
             self.reserved = (time, until, cores)
             self.for_reservation = [Guard("reservation", time, self.available(time) - cores)]
 
-    def promise(self, head: int, cores: int, walltime: int, now: int) -> None:
-        """Promise `head` its instant: the earliest at which it fits for its whole walltime (rule 12)."""
+    def promise(self, head_job: int, cores: int, walltime: int, now: int) -> None:
+        """Promise `head_job` its instant: the earliest at which it fits for its whole walltime (rule 12)."""
         begin, until, reserved = self.reserved
         instant = self.first_time(cores, now)
         if instant is None:
-            return  # wider than the part: nothing can delay what never comes
+            return  # wider than the partition: nothing can delay what never comes
         meets = reserved > 0 and instant < until and instant + walltime > begin
         if meets and self.available(max(instant, begin)) - reserved < cores:
             # Not beside the reservation: when enough is left besides, or after it.
@@ -120,13 +120,13 @@ class Part:
             if besides is not None:
                 instant = min(instant, besides)
             meets = instant < until
-        self.head = head
+        self.head_job = head_job
         taken = reserved if meets and instant >= begin else 0
-        self.for_head = [Guard("head", instant, self.available(instant) - cores - taken)]
+        self.for_head_job = [Guard("head job", instant, self.available(instant) - cores - taken)]
         if meets and instant < begin:
-            self.for_head.append(Guard("head", begin, self.available(begin) - cores - reserved))
+            self.for_head_job.append(Guard("head job", begin, self.available(begin) - cores - reserved))
 
-    def abandon_head(self) -> None:
-        """Promise nothing more to the head: it started elsewhere."""
-        self.head = -1
-        self.for_head = []
+    def abandon_head_job(self) -> None:
+        """Promise nothing more to the head job: it started elsewhere."""
+        self.head_job = -1
+        self.for_head_job = []

@@ -1,0 +1,37 @@
+"""Small schedules for the tests of the verifier and of the metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from parsim.schedule import Schedule
+from parsim.system import System
+from parsim.verify import RULES, check_schedule
+from parsim.workload import Workload
+from tests import fuzz
+from tests.naive import NaiveSchedule
+
+
+def jobs(*rows: tuple[int, ...]) -> Workload:
+    """Return a workload of (submit, cores, walltime[, runtime[, queue[, user]]])."""
+    full = [(*row, *(row[2], 0, -1)[len(row) - 3 :]) for row in rows]
+    submit, cores, walltime, runtime, queue, user = zip(*full, strict=True)
+    return Workload(submit, cores, runtime, walltime, queue, user)
+
+
+def schedule(
+    workload: Workload, system: System, start: Sequence[int], placements: list[dict[str, int]] | None = None
+) -> Schedule:
+    """Return a schedule; a placement gives the cores by partition, by default all on the first."""
+    names = system.part_names
+    whole = [{names[0]: 0}] * len(workload)
+    return fuzz.schedule(workload, names, NaiveSchedule(list(start), placements or whole))
+
+
+def violations(
+    workload: Workload, system: System, start: Sequence[int], placements: list[dict[str, int]] | None = None
+) -> list[tuple[str, int, int]]:
+    """Return (rule, job, time) of each violation."""
+    found = check_schedule(workload, system, schedule(workload, system, start, placements))
+    assert all(violation.rule in RULES for violation in found)
+    return [(violation.rule, violation.job, violation.time) for violation in found]
