@@ -41,7 +41,8 @@ def warm() -> None:
         A process failed.
     """
     running = [subprocess.Popen([sys.executable, "-m", __name__, name]) for name in FAMILIES]
-    if any([process.wait() for process in running]):
+    codes = [process.wait() for process in running]
+    if any(codes):
         raise RuntimeError("the kernels do not compile")
 
 
