@@ -18,9 +18,9 @@ from qconf.cli import qconf
 from qconf.history import clean, read
 from qconf.report.run_directory import write_run
 from qconf.strategies import names, option_fields
-from studies.wrapping import WIDTH, wrapped
 from tests import reference
 from tests.qconf.report import small
+from tests.wrapping import WIDTH, wrapped
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -55,7 +55,7 @@ def named_in_code(page: str) -> set[str]:
 @pytest.mark.parametrize("page", PAGES, ids=IDS)
 def test_lines_are_short(page: Path) -> None:
     long = [number for number, line in prose(page.read_text()) if len(line) > WIDTH and "http" not in line]
-    assert long == [], f"python -m studies.wrapping {page.relative_to(ROOT)}"
+    assert long == [], f"python -m tests.wrapping {page.relative_to(ROOT)}"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=IDS)

@@ -1,4 +1,4 @@
-"""Paragraphs and lists of Markdown in lines of at most 100 characters: ``python -m studies.wrapping FILE...``."""
+"""Paragraphs and lists of Markdown in lines of at most 100 characters: ``python -m tests.wrapping FILE...``."""
 
 from __future__ import annotations
 
