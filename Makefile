@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 WORKERS ?= 2
 
-.PHONY: tune test lint bench study lock clean
+.PHONY: tune test lint bench study reference dist lock clean
 
 tune: $(VENV)/ready
 	$(BIN)/qconf tune
@@ -20,14 +20,20 @@ lint: $(VENV)/ready
 bench: $(VENV)/ready
 	$(BIN)/python -m tests.benchmarks.speed
 
-study: $(VENV)/ready  # writes docs/study.md in about half an hour; make study QUICK=1 in minutes
+study: $(VENV)/ready  # writes docs/research/study.md in about half an hour; make study QUICK=1 in minutes
 	$(BIN)/python -m studies.paper $(if $(QUICK),--quick) --workers $(WORKERS)
+
+reference: $(VENV)/ready  # docs/reference/commands.md, from the help of the commands
+	$(BIN)/python -m tests.reference
+
+dist: $(VENV)/ready  # dist/: the sdist, and the wheel made of it
+	$(BIN)/python -m build --no-isolation
 
 $(VENV)/ready: requirements.lock pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.12 ...")'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --editable .
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	touch $@
 
 lock:  # needs uv; pins every dependency, for every Python from 3.11 on, with hashes
@@ -35,5 +41,5 @@ lock:  # needs uv; pins every dependency, for every Python from 3.11 on, with ha
 	    --no-emit-index-url --custom-compile-command "make lock" -o requirements.lock
 
 clean:
-	rm -rf $(VENV) build *.egg-info
+	rm -rf $(VENV) dist
 	find parsim qconf -name '*.nb[ic]' -delete  # compiled kernels: numba does not see changes in what it inlined

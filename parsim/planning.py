@@ -66,7 +66,7 @@ class Policy:
     what_if : {"each", "standing"}
         ``self-tuning``: score the plan of each order; or, in the place of FCFS, that of the list as it
         stands, sorted for the order in use, and let the plan made last, LJF's, stand from a switch to the
-        next event. The second is our reading of the published counts of the simple decider (docs/dynp.md),
+        next event. The second is our reading of the published counts of the simple decider (docs/research/dynp.md),
         not a discipline to use.
 
     Raises

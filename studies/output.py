@@ -16,7 +16,7 @@ from qconf.errors import QconfError
 from qconf.text import as_json, write_whole
 
 ROOT = Path(__file__).resolve().parents[1]
-DOCS = ROOT / "docs"  #: the folder of all the studies' pages, with figures/ in it
+DOCS = ROOT / "docs" / "research"  #: the folder of all the studies' pages, with figures/ in it
 REPORTS = ROOT / "reports"
 WIDTH = 100  #: characters of a line of a page
 

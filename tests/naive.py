@@ -2,7 +2,7 @@
 
 It shares nothing with `parsim` but the dataclasses of its input. Every pass forgets all but the running and the
 waiting jobs, ratios are fractions, and instants are found by trying candidates and looking at every moment of
-the interval. The numbered rules are those of ``docs/simulator.md``.
+the interval. The numbered rules are those of ``docs/reference/simulator.md``.
 """
 
 from __future__ import annotations

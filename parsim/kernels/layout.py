@@ -152,7 +152,7 @@ class State(NamedTuple):
 
 @njit(cache=True, nogil=True)
 def find_homes(jobs, part_cores, lone, entries):
-    """Set the part that each job calls home (rule 9 of docs/simulator.md), and count the jobs of each in `entries`."""
+    """Set the part that each job calls home (rule 9 of docs/reference/simulator.md), and count the jobs of each in `entries`."""
     pool = part_cores.size - 1
     for j in range(jobs.shape[0]):
         home = 0

@@ -22,7 +22,7 @@ from parsim.kernels.layout import (
 )
 
 FCFS, SJF, LJF, LXF, WFP3, FORMULA = range(6)  # values of `settings[ORDER]`
-FACTOR = 6  # the pool's list, by priority factor, whatever the order (rule 7 of docs/simulator.md)
+FACTOR = 6  # the pool's list, by priority factor, whatever the order (rule 7 of docs/reference/simulator.md)
 NEAR = 1e-14  # relative difference from which values that are not exact decide
 
 # Instructions of a formula: postfix, on a stack.

@@ -1,6 +1,6 @@
 """Advance reservations: the list of jobs that start on shares of several parts at once.
 
-Numbers ("rule 13") refer to docs/simulator.md.
+Numbers ("rule 13") refer to docs/reference/simulator.md.
 
 References
 ----------

@@ -1,6 +1,6 @@
 """Starting and ending one job: limits, cores, the plan of the head, and what a backfilled job may take.
 
-Numbers ("rule 12") refer to docs/simulator.md.
+Numbers ("rule 12") refer to docs/reference/simulator.md.
 """
 
 from __future__ import annotations

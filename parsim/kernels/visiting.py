@@ -1,6 +1,6 @@
 """One visit to a waiting list under EASY: who starts, who is the head, who is backfilled.
 
-Numbers ("rule 3") refer to docs/simulator.md.
+Numbers ("rule 3") refer to docs/reference/simulator.md.
 """
 
 from __future__ import annotations

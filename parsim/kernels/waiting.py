@@ -1,6 +1,6 @@
 """One waiting list: who is in it, and at which place.
 
-Numbers ("rule 3") refer to docs/simulator.md.
+Numbers ("rule 3") refer to docs/reference/simulator.md.
 """
 
 from __future__ import annotations

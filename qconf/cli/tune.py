@@ -18,10 +18,7 @@ from qconf.cli.options import (
     strategy_options,
 )
 from qconf.cli.progress import Progress, not_resumable, resumable
-from qconf.errors import InputError, QconfError
-
-SAMPLE = Path("data", "cray-xc40-2016-02.csv.gz")
-SAMPLE_CONFIG = Path("configs", "cray-xc40.yaml")
+from qconf.errors import InputError
 
 
 @click.command("tune")
@@ -91,6 +88,7 @@ def command(
     from qconf.export import refusal
     from qconf.export.pbs.nodes import read_nodes
     from qconf.export.pbs.server import Server
+    from qconf.history.sample import SAMPLE, SAMPLE_CONFIG
     from qconf.recommend import default_strategies, recommend
     from qconf.recommend.checkpoint import Checkpoint, fingerprint
     from qconf.recommend.fidelity import fidelity
@@ -113,7 +111,7 @@ def command(
     began = perf_counter()
     assumed = config_path is None and bool(history)
     if not history:
-        history, config_path = _sample(config_path)
+        history, config_path = (SAMPLE,), config_path or SAMPLE_CONFIG
     directory = resumable(out or Path("reports", stem(history[0]) + (f"-{month}" if month else "")))
     log, base = load_whole(history, config_path, cores, timezone=timezone)
     jobs = cut(log, month, start, end)
@@ -171,13 +169,3 @@ def command(
     if run.refused:
         click.echo(f"\nNo scripts for PBS: {run.refused}")
     click.echo(f"\nWritten to {directory}: report.html, config.yaml, comparison.csv, pbs/ (see pbs/PLAN.md)")
-
-
-def _sample(config_path: Path | None) -> tuple[tuple[Path, ...], Path]:
-    """Find the sample month and its configuration beside the package."""
-    import qconf
-
-    root = Path(qconf.__file__).resolve().parents[1]
-    if not (root / SAMPLE).is_file():
-        raise QconfError(f"the sample {SAMPLE} is not installed here. Give a log with --history.")
-    return (root / SAMPLE,), config_path or root / SAMPLE_CONFIG

@@ -1,4 +1,4 @@
-"""Time of the first table of docs/dynp.md, kernels compiled: ``python -m tests.benchmarks.planning``."""
+"""Time of the first table of docs/research/dynp.md, kernels compiled: ``python -m tests.benchmarks.planning``."""
 
 from __future__ import annotations
 

@@ -442,7 +442,7 @@ def test_mutilated_files_give_a_configuration_or_one_message(data):
 
 
 def test_the_reference_of_the_file_names_every_key_and_every_name_of_a_formula():
-    text = (ROOT / "docs" / "configuration.md").read_text()
+    text = (ROOT / "docs" / "reference" / "configuration.md").read_text()
     keys = [name for model in (SiteConfig, MachineConfig, QueueConfig, PoolConfig) for name in model.model_fields]
     told = set(re.findall(r"`([a-z0-9_]+)`", text))
     assert {*keys, *formula.NAMES, *formula._CALLS, *ORDERS} <= told

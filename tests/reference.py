@@ -1,0 +1,90 @@
+"""Pages of the reference that the code writes: ``python -m tests.reference``, or ``make reference``."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from dataclasses import fields
+from pathlib import Path
+
+import click
+
+from qconf.cli import qconf
+from qconf.strategies import Step, registry
+from qconf.text import markdown_table
+
+FOLDER = Path(__file__).resolve().parents[1] / "docs" / "reference"
+WIDTH = 96
+COMMANDS = """# Commands
+
+The help of every command, written by `make reference`. Bad input gets one message that names file,
+line, field, value and what to do, and exit code 1; a wrong option gets exit code 2. Ctrl-C ends a
+command with exit code 130; `tune`, `compare` and `backtest` go on with `--resume` from what they
+had finished.
+"""
+
+
+STEPS = """# Steps of the logs
+
+The steps of each strategy's log, written by `make reference`. A step is an object with its name as
+`step`, the keys below where they have a value, and `notes`. What they mean for the reader is in
+[Settings and logs of the strategies](strategies.md).
+"""
+
+
+def pages() -> dict[str, str]:
+    """Return the text of each page, by its name."""
+    return {"commands.md": commands(), "steps.md": steps()}
+
+
+def commands() -> str:
+    """Return the help of every command."""
+    settings = {**qconf.context_settings, "terminal_width": WIDTH, "max_content_width": WIDTH}
+    group = click.Context(qconf, info_name="qconf", **settings)
+    parts = [COMMANDS, _section("qconf", qconf.get_help(group))]
+    for name in qconf.list_commands(group):
+        command = qconf.get_command(group, name)
+        assert command is not None
+        context = click.Context(command, parent=group, info_name=name)
+        parts.append(_section(f"qconf {name}", command.get_help(context)))
+    return "\n".join(parts)
+
+
+def steps() -> str:
+    """Return every step of the strategies' logs with its keys."""
+    parts = [STEPS]
+    by_module: dict[str, list[type[Step]]] = {}
+    names = registry()  # imports all
+    for step in _titled(Step):
+        by_module.setdefault(step.__module__, []).append(step)
+    for module, found in sorted(by_module.items()):
+        *_, package, name = module.split(".")
+        heading = name.replace("_", "-") if name.replace("_", "-") in names else package
+        rows = [
+            (f"`{step.title}`", (inspect.getdoc(step) or "").partition("\n\n")[0].replace("\n", " "), _keys(step))
+            for step in found
+        ]
+        parts.append(f"## {heading}\n\n{markdown_table(('step', 'what it is', 'keys'), rows, left=3)}\n")
+    return "\n".join(parts)
+
+
+def _titled(kind: type[Step]) -> Iterator[type[Step]]:
+    """Find the subclasses that have a name of their own, in the order of their definition."""
+    for each in kind.__subclasses__():
+        if "title" in vars(each):
+            yield each
+        yield from _titled(each)
+
+
+def _keys(step: type[Step]) -> str:
+    return ", ".join(f"`{each.name.rstrip('_')}`" for each in fields(step) if each.name != "notes")
+
+
+def _section(title: str, text: str) -> str:
+    lines = "\n".join(line.rstrip() for line in text.splitlines())
+    return f"## {title}\n\n```text\n{lines}\n```\n"
+
+
+if __name__ == "__main__":
+    for name, text in pages().items():
+        (FOLDER / name).write_text(text, encoding="utf-8")

@@ -1,0 +1,148 @@
+"""The documentation agrees with the code: commands, options, keys, names, paths and links are those that exist."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+import parsim
+from parsim.metrics import METRICS
+from qconf.cli import qconf
+from qconf.history import clean, read
+from qconf.report.run_directory import write_run
+from qconf.strategies import names, option_fields
+from tests import reference
+from tests.qconf.report import small
+from tests.wrapping import WIDTH, wrapped
+
+ROOT = Path(__file__).resolve().parents[1]
+DOCS = ROOT / "docs"
+TOP = [ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "data/README.md", "reports/README.md")]
+PAGES = [*TOP, *sorted(DOCS.rglob("*.md"))]
+IDS = [str(page.relative_to(ROOT)) for page in PAGES]
+HISTORY = "job_id,submit,runtime,walltime,cores,queue\n1,1454284800,600,7000,1,short\n2,1454284900,-1,7000,1,short\n"
+
+
+def prose(text: str) -> Iterator[tuple[int, str]]:
+    """Number the lines that are no code, no table and no link alone."""
+    fenced = False
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.startswith("```"):
+            fenced = not fenced
+        elif not fenced and not line.startswith(("    ", "|", "![")):
+            yield number, line
+
+
+def code(text: str) -> Iterator[str]:
+    """Return the lines of code, continued ones as one."""
+    lines = re.findall(r"^(?:    | {6})(\S.*)$", text, re.MULTILINE)
+    for block in re.findall(r"^```\w*\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
+        lines += block.splitlines()
+    return iter("\n".join(lines).replace("\\\n", " ").splitlines())
+
+
+def named_in_code(page: str) -> set[str]:
+    return set(re.findall(r"`([^`\s]+)`", (DOCS / page).read_text()))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=IDS)
+def test_lines_are_short(page: Path) -> None:
+    long = [number for number, line in prose(page.read_text()) if len(line) > WIDTH and "http" not in line]
+    assert long == [], f"python -m tests.wrapping {page.relative_to(ROOT)}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=IDS)
+def test_links_lead_to_files(page: Path) -> None:
+    targets = re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text())
+    missing = [each for each in targets if "://" not in each and not (page.parent / each).exists()]
+    assert missing == []
+
+
+def test_every_page_is_in_the_index() -> None:
+    linked = {(DOCS / target).resolve() for target in re.findall(r"\]\(([^)]+)\)", (DOCS / "index.md").read_text())}
+    assert set(DOCS.rglob("*.md")) - linked == {DOCS / "index.md"}
+
+
+def test_every_page_of_the_docs_that_the_project_names_exists() -> None:
+    tracked = subprocess.run(["git", "ls-files", "-z"], capture_output=True, text=True, check=True, cwd=ROOT).stdout
+    for name in tracked.split("\0"):
+        path = ROOT / name
+        if path.suffix in {".py", ".md", ".toml", ".j2", ""} and path.is_file():
+            found = set(re.findall(r"\bdocs/[\w/-]+\.(?:md|svg)", path.read_text(errors="ignore")))
+            assert {each for each in found if not (ROOT / each).exists()} == set(), name
+
+
+@pytest.mark.parametrize("page", reference.pages())
+def test_generated_reference_is_current(page: str) -> None:
+    assert (reference.FOLDER / page).read_text() == reference.pages()[page], "make reference"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=IDS)
+def test_commands_have_the_options_that_examples_use(page: Path) -> None:
+    context = click.Context(qconf)
+    for line in code(page.read_text()):
+        found = re.match(r"(?:\$ |\S*/)*qconf (\w+)( .*)?$", line.split("  #")[0])
+        command = None if found is None else qconf.get_command(context, found.group(1))
+        if found is None or command is None:
+            continue
+        known = {name for option in command.params for name in (*option.opts, *option.secondary_opts)}
+        used = set(re.findall(r"(?<=\s)--?[a-z][a-z-]*", found.group(2) or ""))
+        assert used - known - {"--help", "-h"} == set(), line
+
+
+def test_options_of_strategies_are_explained() -> None:
+    shared = {"seed", "workers", "objective"}
+    options = {"--" + name.replace("_", "-") for name in option_fields().keys() - shared}
+    assert options - named_in_code("reference/strategies.md") == set()
+
+
+def test_strategies_are_explained() -> None:
+    assert set(names()) - named_in_code("manual/strategies.md") == set()
+
+
+def test_names_of_parsim_are_explained() -> None:
+    assert {f"parsim.{name}" for name in parsim.__all__} - named_in_code("reference/python.md") == set()
+
+
+def test_the_python_example_gives_what_it_shows() -> None:
+    (block,) = re.findall(r"```python\n(.*?)```", (DOCS / "reference" / "python.md").read_text(), re.DOTALL)
+    scope: dict[str, object] = {}
+    exec(block, scope)
+    shown = re.findall(r"^(\S.*?)  # ([^:\n]+)", block, re.MULTILINE)
+    assert len(shown) == 3
+    for expression, value in shown:
+        assert eval(expression, scope) == ast.literal_eval(value)
+
+
+def test_metrics_are_explained() -> None:
+    assert set(METRICS) - named_in_code("reference/run.md") == set()
+
+
+def test_keys_of_run_json_are_explained(tmp_path: Path) -> None:
+    log = tmp_path / "log.csv"
+    log.write_text(HISTORY)
+    write_run(tmp_path / "run", small.recommendation(), clean(read([log]), small.site()))
+    record = json.loads((tmp_path / "run" / "run.json").read_text())
+    keys = {*record, *record["history"], *record["pbs"], *(key for row in record["strategies"] for key in row)}
+    keys |= {key for row in record["strategies"] for key in row["bootstrap"] or ()}
+    assert keys - named_in_code("reference/run.md") == set()
+
+
+def test_wrapping_fills_paragraphs_and_list_items() -> None:
+    assert wrapped("one\ntwo `a  b`\n* item\n  goes on\n* next\n") == "one two `a  b`\n* item goes on\n* next\n"
+    assert wrapped("* one two\n", width=5) == "* one\n  two\n"
+    assert wrapped("a b - c\n", width=3) == "a\nb -\nc\n"  # a line that begins with a dash would be an item of a list
+
+
+@pytest.mark.parametrize(
+    "text", ["# A title\n", "| a | b |\n|---|---|\n", "    code  stays\n", "```\nso\ndoes\n```\n", "<p>\n"]
+)
+def test_wrapping_leaves_what_is_no_prose(text: str) -> None:
+    assert wrapped(text, width=4) == text
