@@ -7,11 +7,11 @@ from typing import Any
 
 import click
 
-from qconf.cli.options import log_options, machine_options
+from qconf.cli.options import StrategyCommand, log_options, machine_options
 from qconf.cli.walk_forward import walk_forward_options
 
 
-@click.command("compare")
+@click.command("compare", cls=StrategyCommand)
 @click.option(
     "--history",
     multiple=True,

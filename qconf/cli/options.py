@@ -7,9 +7,8 @@ import os
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import Field
-from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -82,20 +81,26 @@ class _Weights(click.ParamType):  # type: ignore[type-arg]
         return numbers
 
 
-def strategy_options(function: F) -> F:
-    """Add a flag for every option of every strategy; the command gets them as `settings`, a dict by name."""
-    from qconf.strategies import option_fields
+class StrategyCommand(click.Command):
+    """Has a flag for every option of every strategy; the command gets them as `settings`, a dict by name."""
 
-    known = option_fields()
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """Add the flags when they are first needed: the strategies are a heavy import."""
+        from qconf.strategies import option_fields
 
-    @wraps(function)
-    def collected(*args: Any, **given: Any) -> Any:  # noqa: ANN401
-        return function(*args, settings={name: given.pop(name) for name in known}, **given)
+        known = {parameter.name for parameter in self.params}
+        self.params += [_flag(each) for name, each in option_fields().items() if name not in known]
+        return super().get_params(ctx)
 
-    return with_options([_flag(each) for each in known.values()], cast("F", collected))
+    def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401 - whatever the command returns
+        """Collect the settings."""
+        from qconf.strategies import option_fields
+
+        ctx.params["settings"] = {name: ctx.params.pop(name) for name in option_fields()}
+        return super().invoke(ctx)
 
 
-def _flag(each: Field[Any]) -> Callable[[F], F]:
+def _flag(each: Field[Any]) -> click.Option:
     """Derive a command line option from the field of a strategy's options."""
     about, default = each.metadata, WORKERS if each.name == "workers" else each.default
     known = [choice for choice in about["choices"] if choice is not None]
@@ -105,15 +110,15 @@ def _flag(each: Field[Any]) -> Callable[[F], F]:
     elif known and isinstance(known[0], str):
         kind = click.Choice(known)
     elif "float" in str(each.type):
-        kind = Number(about["least"], about["most"])
+        kind = Number(about["least"], None if about["most"] == math.inf else about["most"])
     elif "int" in str(each.type):
         low, high = (known[0], known[-1]) if known else (about["least"], about["most"])
         kind = click.IntRange(low, None if high == math.inf else int(high))
     else:
         kind = click.STRING
     shown = about["shown"]
-    return click.option(
-        f"--{each.name.replace('_', '-')}",
+    return click.Option(
+        [f"--{each.name.replace('_', '-')}"],
         type=kind,
         default=default,
         show_default=not shown and default is not None,

@@ -9,19 +9,19 @@ import click
 
 from qconf.cli.options import (
     Number,
+    StrategyCommand,
     cut,
     history_options,
     history_warnings,
     load_whole,
     report_history,
     stem,
-    strategy_options,
 )
 from qconf.cli.progress import Progress, not_resumable, resumable
 from qconf.errors import InputError
 
 
-@click.command("tune")
+@click.command("tune", cls=StrategyCommand)
 @history_options
 @click.option(
     "--strategy",
@@ -55,7 +55,6 @@ from qconf.errors import InputError
 @click.option("-o", "--out", type=click.Path(path_type=Path), help="Run directory.  [default: reports/<history>]")
 @click.option("--resume", is_flag=True, help="Go on from what an interrupted run had finished.")
 @click.option("--json", "as_json", is_flag=True, help="Print run.json on stdout instead of tables.")
-@strategy_options
 def command(
     history: tuple[Path, ...],
     config_path: Path | None,

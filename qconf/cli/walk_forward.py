@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from qconf.cli.options import history_warnings, report_history, strategy_options, with_options
+from qconf.cli.options import history_warnings, report_history, with_options
 
 if TYPE_CHECKING:
     from qconf.backtest import Backtest
@@ -46,7 +46,7 @@ _OPTIONS = (
 
 def walk_forward_options(function: F) -> F:
     """Add the options of both commands: strategies, output and computation."""
-    return strategy_options(with_options(_OPTIONS, function))
+    return with_options(_OPTIONS, function)
 
 
 def names(strategies: str | None, *, current: bool) -> tuple[str, ...] | None:
