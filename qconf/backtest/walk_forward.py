@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from parsim import metrics
 from qconf.backtest.results import REFERENCES, Backtest, Fold, FoldResult, averages, notes
 from qconf.config import SiteConfig
 from qconf.errors import InputError
 from qconf.evaluation.feasibility import fixed_violations
+from qconf.evaluation.outcome import Outcome
 from qconf.evaluation.period import NotApplicableError, Period, TrainingSet, UnroutableError
 from qconf.history import History
 from qconf.history.history import FEWEST, Window
@@ -272,8 +272,7 @@ def evaluate(fold: Fold, name: str, around: Period, proposed: Proposal | str) ->
     except UnroutableError as error:
         fallback, proposal = str(error), Proposal(base)
         schedule = proposal.simulate(around)
-    counted = around.workload.submit >= fold.start
-    summary = metrics.summary(around.workload, schedule, base.system(), counted=counted)
+    summary = Outcome(around, schedule, around.workload.submit >= fold.start).summary
     fixed = tuple(fixed_violations(base, proposal.config, around.binding))
     return FoldResult(
         fold.label, name, summary, proposal.config, fallback, proposal.not_exportable, proposal.decisions, fixed=fixed

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from parsim import metrics
 from qconf.evaluation.guard_rails import GuardValues
 from qconf.evaluation.holdout import Holdout, Simulated
 from qconf.evaluation.period import NotApplicableError
@@ -119,14 +118,7 @@ def _mean(values: _Numbers, axis: int, weights: Sequence[int] | None = None) -> 
 
 def _numbers(whole: Holdout, seed: tuple[int, int, int], subject: Simulated) -> _Numbers:
     """Resample and simulate; NaN for the waits of no job."""
-    test = whole.resample(np.random.default_rng(seed))
-    schedule = subject.simulate(test.period)
-    wait = schedule.wait[test.counted].astype(np.float64)
-    base = test.period.base
-    if not wait.size:
-        return np.full(4 + len(base.queues), np.nan)
-    queue = test.period.workload.queue[test.counted]
-    p95 = [metrics.p95(wait[queue == q]) for q in range(len(base.queues))]
-    slowdown = metrics.bounded_slowdown(schedule)[test.counted]
-    used = metrics.utilization_window(schedule, base.machine.cores, test.counted)
-    return np.array([wait.mean(), slowdown.mean(), wait.max(), used, *p95])
+    found = whole.resample(np.random.default_rng(seed)).outcome(subject)
+    if not found.wait.size:
+        return np.full(4 + len(found.period.base.queues), np.nan)
+    return np.array([*found.means(), found.wait.max(), found.utilization, *found.p95])

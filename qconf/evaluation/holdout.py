@@ -15,8 +15,9 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from parsim import Schedule, Workload, metrics
+from parsim import Schedule, Workload
 from parsim.metrics import Summary
+from qconf.evaluation.outcome import Outcome
 from qconf.evaluation.period import Period, TrainingSet
 
 DAY = 86400
@@ -74,10 +75,13 @@ class Holdout:
         """Whole days of the test period."""
         return (self.end - self.start) // DAY
 
+    def outcome(self, subject: Simulated) -> Outcome:
+        """Simulate what is proposed; the test period is counted."""
+        return Outcome(self.period, subject.simulate(self.period), self.counted)
+
     def evaluate(self, subject: Simulated) -> Summary:
-        """Simulate what is proposed; the summary counts the test period, by the base configuration's queues."""
-        schedule = subject.simulate(self.period)
-        return metrics.summary(self.period.workload, schedule, self.period.base.system(), counted=self.counted)
+        """Return all metrics of `outcome`."""
+        return self.outcome(subject).summary
 
     @cached_property
     def _by_day(self) -> list[NDArray[np.int64]]:

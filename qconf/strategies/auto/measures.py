@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from parsim import System, Workload, metrics, simulate
+from parsim import System, Workload, simulate
+from qconf.evaluation.outcome import Outcome
 from qconf.evaluation.period import Period, cached
 from qconf.evaluation.score import log_ratios
 from qconf.parallel import parallel_map
@@ -33,15 +34,11 @@ class Measure:
 
 def measure(period: Period, routed: Workload, system: System) -> Measure:
     """Simulate a candidate, whose queues the jobs of `routed` have; tails are those of the base's queues."""
-    schedule = simulate(routed, system)
-    slowdown = metrics.bounded_slowdown(schedule)
-    middle = max(len(schedule) // 2, 1)
-    parts = (slice(None), slice(None, middle), slice(min(middle, len(schedule) - 1), None))
-    waits = [schedule.wait[period.workload.queue == q] for q in range(len(period.base.queues))]
+    found = Outcome(period, simulate(routed, system))
+    middle = max(len(routed) // 2, 1)
+    halves = slice(None, middle), slice(min(middle, len(routed) - 1), None)
     return Measure(
-        means=np.array([[schedule.wait[part].mean(), slowdown[part].mean()] for part in parts]),
-        longest=np.array([wait.max(initial=0) for wait in waits], dtype=np.float64),
-        late=np.array([metrics.p95(wait) for wait in waits]),
+        means=np.array([found.means(part) for part in (slice(None), *halves)]), longest=found.longest, late=found.p95
     )
 
 

@@ -1,0 +1,79 @@
+"""The outcome of a configuration on a period: the one record that everything which compares configurations reads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from parsim import Schedule, metrics
+from parsim.metrics import Summary
+from qconf.evaluation.period import Period
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """A schedule of a period's jobs, summarised by the base configuration's queues.
+
+    Attributes
+    ----------
+    period : Period
+    schedule : Schedule
+        Of all its jobs.
+    counted : ndarray(bool), shape (n,), optional
+        Jobs that are summarised; the others only fill the machine. All by default.
+    """
+
+    period: Period
+    schedule: Schedule
+    counted: NDArray[np.bool_] | None = None
+
+    @property
+    def _rows(self) -> NDArray[np.bool_] | slice:
+        return slice(None) if self.counted is None else self.counted
+
+    @cached_property
+    def wait(self) -> NDArray[np.int64]:
+        """Waits of the counted jobs, seconds, shape (m,)."""
+        return self.schedule.wait[self._rows]
+
+    @cached_property
+    def slowdown(self) -> Floats:
+        """Bounded slowdowns of the counted jobs, shape (m,)."""
+        return metrics.bounded_slowdown(self.schedule)[self._rows]
+
+    @cached_property
+    def queue_waits(self) -> list[NDArray[np.int64]]:
+        """Waits of the counted jobs of each base queue."""
+        queue = self.period.workload.queue[self._rows]
+        return [self.wait[queue == q] for q in range(len(self.period.base.queues))]
+
+    def means(self, part: slice = slice(None)) -> Floats:
+        """Mean wait (seconds) and mean bounded slowdown of a part of the counted jobs, shape (2,)."""
+        return np.array([self.wait[part].mean(), self.slowdown[part].mean()])
+
+    @property
+    def p95(self) -> Floats:
+        """95th percentile of the waits of each base queue, seconds, NaN without jobs, shape (Q,)."""
+        return np.array([metrics.p95(wait) for wait in self.queue_waits])
+
+    @property
+    def longest(self) -> Floats:
+        """Longest wait of each base queue, seconds, 0 without jobs, shape (Q,)."""
+        return np.array([wait.max(initial=0) for wait in self.queue_waits], dtype=np.float64)
+
+    @property
+    def utilization(self) -> float:
+        """Share of the machine in use from the first to the last counted submission."""
+        counted = np.ones(len(self.schedule), dtype=np.bool_) if self.counted is None else self.counted
+        return metrics.utilization_window(self.schedule, self.period.base.machine.cores, counted)
+
+    @property
+    def summary(self) -> Summary:
+        """All metrics, for tables and reports."""
+        period = self.period
+        return metrics.summary(period.workload, self.schedule, period.base.system(), counted=self.counted)
