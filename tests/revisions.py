@@ -1,4 +1,4 @@
-"""Whether two revisions of the project answer alike: the same commands are run in both, and what they write is compared.
+"""Whether two revisions of the project give the same results: the same commands run in both, their output is compared.
 
 ``python -m tests.revisions OLD NEW`` takes two checkouts, and ``--logs FOLDER`` public logs. Words and keys may
 differ: of tables and records the numbers are compared, of scripts and configurations all that is no comment.
