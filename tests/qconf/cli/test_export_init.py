@@ -6,8 +6,8 @@ from click.testing import CliRunner
 from qconf.cli import qconf
 from qconf.config import load
 from qconf.errors import QconfError
-from tests.qconf.export.pbs_model import PbsServer
-from tests.qconf.export.test_pbs import CRAY, FRESH, HYBRID
+from tests.qconf.export.pbs.model import PbsServer
+from tests.qconf.export.sites import CRAY, FRESH, HYBRID
 
 
 def run(*arguments):
