@@ -64,7 +64,7 @@ def chosen(target: str, given: Mapping[str, Any]) -> Exporter:
 
 def _renamed(context: click.Context, _: click.Parameter, value: str | None) -> None:
     if value is not None:
-        raise click.NoSuchOption("--format", possibilities=["--target"], ctx=context)
+        raise click.UsageError("No such option: --format. It is --target now.", context)
 
 
 @click.command("export")
