@@ -2,87 +2,97 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from dataclasses import fields
 from pathlib import Path
+from typing import Any, TypeVar
 
 import click
+
+from qconf.export import DEFAULT_TARGET, Exporter, exporter, targets
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 _FILE = click.Path(path_type=Path)
 
 
+def target_options(*names: str) -> Callable[[F], F]:
+    """Add ``--target``, and the options of all exporters or, given `names`, those of these names."""
+    every = {each.name: each for target in targets() for each in fields(exporter(target))}
+
+    def add(command: F) -> F:
+        for name in reversed(names or tuple(every)):
+            text, choices = every[name].metadata["help"], every[name].metadata.get("choices")
+            default = every[name].default
+            command = click.option(
+                f"--{name}",
+                multiple=default == (),
+                type=click.Choice(choices) if choices else None,
+                metavar=every[name].metadata.get("metavar"),
+                show_default=str(default) if choices else False,
+                help=f"{text}  [{' and '.join(_having(name))}]",
+            )(command)
+        return click.option(
+            "--target",
+            type=click.Choice(targets()),
+            default=DEFAULT_TARGET,
+            show_default=True,
+            help="Batch system to export to.",
+        )(command)
+
+    return add
+
+
+def _having(option: str) -> list[str]:
+    return [target for target in targets() if option in {each.name for each in fields(exporter(target))}]
+
+
+def files_of(target: str, given: Mapping[str, Any]) -> dict[str, Path]:
+    """Return the files that options of the target name, by the name of the option."""
+    readable = [each.name for each in fields(exporter(target)) if each.metadata["read"] and given.get(each.name)]
+    return {name: path for name in readable if (path := Path(given[name])).is_file()}
+
+
+def chosen(target: str, given: Mapping[str, Any]) -> Exporter:
+    """Return the exporter of the target with the options that were given; files that they name are read."""
+    words = {name: value for name, value in given.items() if value not in (None, ())}
+    for name in words:
+        if target not in _having(name):
+            raise click.UsageError(f"--{name} is no option of --target {target}, but of {' and '.join(_having(name))}")
+    return exporter(target).of(**words)
+
+
+def _renamed(context: click.Context, _: click.Parameter, value: str | None) -> None:
+    if value is not None:
+        raise click.UsageError("No such option: --format. It is --target now.", context)
+
+
 @click.command("export")
 @click.argument("config", type=_FILE)
-@click.option("--format", "kind", type=click.Choice(["pbs", "slurm"]), default="pbs", show_default=True)
-@click.option(
-    "--current",
-    type=_FILE,
-    help="What the server holds: output of qmgr -c 'print server'; only the difference is written.",
-)
-@click.option("--nodes", metavar="FILE|PATTERN", help="Names, pbsnodes -av output, or a pattern like nid[00001-01468].")
-@click.option(
-    "--binding",
-    type=click.Choice(["qlist", "limits"]),
-    default="qlist",
-    show_default=True,
-    help="PBS: partitions by a resource of the nodes, or by limits of running cores, which reserve nothing.",
-)
-@click.option("--route", metavar="NAME", help="PBS: the Route queue; the one that is there unless told, else route.")
-@click.option(
-    "--remove",
-    metavar="NAME",
-    multiple=True,
-    help="PBS: close this queue too, which the configuration lacks.",
-)
+@target_options()
+@click.option("--format", hidden=True, expose_value=False, callback=_renamed, help="The former name of --target.")
 @click.option(
     "-o",
     "--out",
     "--output",
     "output",
     type=_FILE,
-    help="Directory of the files; reports/<name of the configuration>/<format> unless told.",
+    help="Directory of the files.  [default: reports/<name of the configuration>/<target>]",
 )
-def command(
-    *,
-    config: Path,
-    kind: str,
-    current: Path | None,
-    nodes: str | None,
-    binding: str,
-    route: str | None,
-    remove: tuple[str, ...],
-    output: Path | None,
-) -> None:
-    """Write the queues of CONFIG for PBS or Slurm, with the plan to load them and the way back.
+def command(*, config: Path, target: str, output: Path | None, **given: Any) -> None:  # noqa: ANN401 - of the exporters
+    """Write the queues of CONFIG for a batch system, with the plan to load them and to undo it.
 
-    Nothing is run. Read PLAN.md first.
+    No command is run. Read PLAN.md first.
     """
-    if kind == "slurm" and (current or route or remove or binding != "qlist"):
-        raise click.UsageError("--current, --binding, --route and --remove belong to --format pbs")
+    chosen_exporter = chosen(target, given)
 
     from qconf.config import load
-    from qconf.export.folder import write_export
-    from qconf.export.pbs.nodes import read_nodes
-    from qconf.export.pbs.scripts import prepare_pbs
-    from qconf.export.pbs.server import Server
+    from qconf.export.directory import write_export
 
-    site = load(config)
-    listed = None if nodes is None else read_nodes(nodes)
-    if kind == "pbs":
-        export = prepare_pbs(
-            site,
-            current=None if current is None else Server.read(current),
-            nodes=listed,
-            binding="limits" if binding == "limits" else "qlist",
-            route=route,
-            remove=remove,
-        )
-    else:
-        from qconf.export.slurm.scripts import prepare_slurm
-
-        export = prepare_slurm(site, nodes=listed)
-    target = output or Path("reports") / config.stem / kind
-    given = (config, current, None if nodes is None else Path(nodes))
-    write_export(target, export.files, inputs=[path for path in given if path is not None])
+    export = chosen_exporter.export(load(config))
+    directory = output or Path("reports") / config.stem / target
+    write_export(directory, export.files, inputs=[config, *files_of(target, given).values()])
     for note in export.notes:
         click.echo(f"note: {note}", err=True)
     for name in export.files:
-        click.echo(str(target / name))
+        click.echo(str(directory / name))

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from qconf.cli.export import chosen, files_of, target_options
 from qconf.cli.options import (
     Number,
     StrategyCommand,
@@ -46,12 +47,7 @@ from qconf.errors import InputError
     metavar="PERCENT",
     help="Gain below which a change is not worth what it costs: loading it drains the machine.",
 )
-@click.option(
-    "--current",
-    type=click.Path(path_type=Path),
-    help="What the PBS server holds now (qmgr -c 'print server'); only the difference is exported, with a rollback.",
-)
-@click.option("--nodes", metavar="FILE|PATTERN", help="Nodes for the export, as qconf export takes them.")
+@target_options("current", "nodes")
 @click.option("-o", "--out", type=click.Path(path_type=Path), help="Run directory.  [default: reports/<history>]")
 @click.option("--resume", is_flag=True, help="Go on from what an interrupted run had finished.")
 @click.option("--json", "as_json", is_flag=True, help="Print run.json on stdout instead of tables.")
@@ -66,14 +62,15 @@ def command(
     strategy: str,
     guard: float,
     least_gain: float,
-    current: Path | None,
+    target: str,
+    current: str | None,
     nodes: str | None,
     out: Path | None,
     settings: dict[str, Any],
     resume: bool,
     as_json: bool,
 ) -> None:
-    """Simulate a month of jobs under many queue configurations and write the best one as PBS definitions.
+    """Simulate a month of jobs under many queue configurations and write the best one for the batch system.
 
     Every strategy learns from the first two thirds of the history and is judged on the last third. What gains
     there must do so beyond chance: the judged days are drawn anew and simulated again. Less than nine days are
@@ -84,9 +81,6 @@ def command(
     from time import perf_counter
 
     from qconf.evaluation.guard_rails import GuardRails
-    from qconf.export import refusal
-    from qconf.export.pbs.nodes import read_nodes
-    from qconf.export.pbs.server import Server
     from qconf.history.sample import SAMPLE, SAMPLE_CONFIG
     from qconf.recommend import default_strategies, recommend
     from qconf.recommend.checkpoint import Checkpoint, fingerprint
@@ -102,11 +96,11 @@ def command(
         raise InputError(
             "what the server holds now is given, but not the configuration that it stands for",
             field="--current",
-            value=str(current),
-            fix="make one with qconf init --from-pbs, look it over, and give it with --config",
+            value=current,
+            fix=f"make one with qconf init --from-{target}, look it over, and give it with --config",
         )
-    server = None if current is None else Server.read(current)
-    listed = None if nodes is None else read_nodes(nodes)
+    given = {"current": current, "nodes": nodes}
+    exporter = chosen(target, given)
     began = perf_counter()
     assumed = config_path is None and bool(history)
     if not history:
@@ -115,9 +109,8 @@ def command(
     log, base = load_whole(history, config_path, cores, timezone=timezone)
     jobs = cut(log, month, start, end)
     loaded = perf_counter()
-    given = {"configuration": config_path, "print server": current, "nodes": Path(nodes) if nodes else None}
-    inputs = {what: path for what, path in given.items() if path is not None and path.is_file()}
-    check_target(directory, [*history, *inputs.values()])
+    inputs = ({} if config_path is None else {"configuration": config_path}) | files_of(target, given)
+    check_target(directory, [*history, *inputs.values()], exporter=exporter)
     wanted = default_strategies() if strategy == "auto" else (strategy,)
     check(wanted, settings, base)
     earlier = [] if month is None else log.months_before(jobs.span[0])
@@ -132,7 +125,7 @@ def command(
             settings=settings,
             guards=GuardRails(factor=guard),
             least_gain=least_gain / 100,
-            check=lambda config: [why] if (why := refusal(config, current=server, nodes=listed)) else [],
+            check=exporter.check,
             checkpoint=checkpoint,
             progress=progress.step,
         )
@@ -147,8 +140,7 @@ def command(
         warnings=history_warnings(jobs, *earlier),
         fidelity=near,
         assumed_current=assumed,
-        current=server,
-        nodes=listed,
+        exporter=exporter,
     )
     checkpoint.clear()
     not_resumable()
@@ -166,5 +158,6 @@ def command(
     if run.aside:
         click.echo(f"\nEdited since the last run, and kept beside: {', '.join(run.aside)}")
     if run.refused:
-        click.echo(f"\nNo scripts for PBS: {run.refused}")
-    click.echo(f"\nWritten to {directory}: report.html, config.yaml, comparison.csv, pbs/ (see pbs/PLAN.md)")
+        click.echo(f"\nNot exportable to {exporter.name}: {run.refused}")
+    written = f"report.html, config.yaml, comparison.csv, {target}/ (see {target}/PLAN.md)"
+    click.echo(f"\nWritten to {directory}: {written}")

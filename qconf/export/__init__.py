@@ -1,6 +1,5 @@
-"""Configurations out to PBS and Slurm, and in from what those hold."""
+"""Configurations as files for a batch system, and back; `Exporter` is the contract, one folder each implements it."""
 
-from qconf.export.errors import ExportError
-from qconf.export.pbs.scripts import export_pbs, prepare_pbs, refusal
+from qconf.export.base import DEFAULT_TARGET, Derived, Export, Exporter, ExportError, exporter, targets
 
-__all__ = ["ExportError", "export_pbs", "prepare_pbs", "refusal"]
+__all__ = ["DEFAULT_TARGET", "Derived", "Export", "ExportError", "Exporter", "exporter", "targets"]

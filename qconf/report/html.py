@@ -12,6 +12,7 @@ from markupsafe import Markup, escape
 
 from qconf.config import format_duration
 from qconf.evaluation.score import OBJECTIVE_TEXTS
+from qconf.export import Export, Exporter
 from qconf.history import History
 from qconf.recommend import Recommendation, Row
 from qconf.recommend.fidelity import Fidelity
@@ -42,7 +43,8 @@ def render(
     history: History | None = None,
     fidelity: Fidelity | None = None,
     warnings: Sequence[str] = (),
-    export: Mapping[str, str] | None = None,
+    exporter: Exporter | None = None,
+    export: Export | None = None,
     refused: str = "",
 ) -> str:
     """Write the report.
@@ -57,15 +59,17 @@ def render(
     fidelity : Fidelity, optional
         How near the simulated present is to what happened.
     warnings : sequence of str
-    export : dict of str to str, optional
-        The files of pbs/, as `qconf.export.export_pbs` gives them.
+    exporter : Exporter, optional
+        Of the batch system that the configuration is for.
+    export : Export, optional
+        What it wrote.
     refused : str
         Why there is no export.
 
     Returns
     -------
     str
-        HTML without any reference to another file but pbs/PLAN.md.
+        HTML without any reference to another file but the export's PLAN.md.
     """
     zone = "UTC" if history is None else history.timezone
     return page(
@@ -94,6 +98,7 @@ def render(
         warmup=_setting("warmup_seconds", recommendation.settings.get("warmup_seconds", 0))[1],
         objective=OBJECTIVE_TEXTS[recommendation.objective],
         warnings=list(warnings),
+        exporter=exporter,
         export=export,
         refused=refused,
     )

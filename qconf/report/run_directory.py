@@ -7,7 +7,7 @@ import json
 import os
 import platform
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -17,9 +17,7 @@ from qconf import __version__
 from qconf.config import SiteConfig, dump
 from qconf.errors import InputError
 from qconf.evaluation.bootstrap import BootstrapResult
-from qconf.export import ExportError, prepare_pbs
-from qconf.export.pbs.nodes import Node
-from qconf.export.pbs.server import Server
+from qconf.export import Export, Exporter, targets
 from qconf.history import History
 from qconf.recommend import Recommendation, Row
 from qconf.recommend.fidelity import Fidelity
@@ -30,10 +28,8 @@ from qconf.text import all_or_nothing, as_json, changed, digests, keep_backup, r
 
 RECORD, TIMINGS = "run.json", "timings.json"
 VERSIONS = ("matplotlib", "numba", "numpy", "pandas", "scikit-learn", "scipy")
-#: Files that every run has.
-NAMES = ("report.html", "comparison.csv", "config.yaml", "dropped.csv", "pbs/PLAN.md", RECORD, TIMINGS)
-#: Folders that hold nothing but a run's own files, so that those of the run before are taken away.
-OWN = ("figures", "pbs")
+#: Files that every run has, beside those of the export.
+NAMES = ("report.html", "comparison.csv", "config.yaml", "dropped.csv", RECORD, TIMINGS)
 
 
 @dataclass(frozen=True)
@@ -46,9 +42,9 @@ class Run:
     files : tuple of str
         Relative to it, sorted.
     refused : str
-        Why there are no scripts for PBS; empty if there are.
+        Why the configuration is not exportable; empty if it is.
     notes : tuple of str
-        What PBS will do otherwise than the simulator.
+        What the batch system will do otherwise than the simulator.
     aside : tuple of str
         Where what was edited since the last run is kept.
     """
@@ -64,16 +60,15 @@ def write_run(
     directory: str | Path,
     recommendation: Recommendation,
     history: History,
+    exporter: Exporter,
     *,
     inputs: Mapping[str, str | Path] | None = None,
     timings: Mapping[str, Any] | None = None,
     warnings: Sequence[str] = (),
     fidelity: Fidelity | None = None,
     assumed_current: bool = False,
-    current: Server | str | None = None,
-    nodes: Sequence[Node] | None = None,
 ) -> Run:
-    """Write report.html, comparison.csv, config.yaml, pbs/, figures/, dropped.csv, run.json and timings.json.
+    """Write report.html, comparison.csv, config.yaml, the export, figures/, dropped.csv, run.json and timings.json.
 
     All but timings.json depend on nothing but the inputs, the seed and the versions of what computed them.
 
@@ -84,6 +79,8 @@ def write_run(
     recommendation : Recommendation
     history : History
         What was learned from; its sources are recorded by themselves.
+    exporter : Exporter
+        Of the batch system, with its options; its files are written to a folder of its target's name.
     inputs : dict of str to path, optional
         What else was read, by what it is: ``{"configuration": path}``.
     timings : dict, optional
@@ -93,9 +90,7 @@ def write_run(
     fidelity : Fidelity, optional
         How near the simulated present is to what happened.
     assumed_current : bool
-        No configuration was given: nobody knows what the machine does today, so there is no rollback.
-    current, nodes
-        As `qconf.export.export_pbs` takes them. Without `current` there is no rollback.
+        No configuration was given: what the machine does today is not known.
 
     Raises
     ------
@@ -105,8 +100,7 @@ def write_run(
         It cannot be written.
     """
     target = Path(directory)
-    known = None if assumed_current else current
-    exported, refused, notes = _export(recommendation, known, nodes)
+    export, refused = _export(recommendation, exporter)
     drawn = figures(recommendation)
     told = [ASSUMED] if assumed_current else []
     odd = {} if assumed_current else dict.fromkeys([*recommendation.base.warnings(), *recommendation.config.warnings()])
@@ -120,14 +114,15 @@ def write_run(
             history=history,
             fidelity=fidelity,
             warnings=told,
-            export=None if refused else exported,
+            exporter=exporter,
+            export=None if refused else export,
             refused=refused,
         ),
         "comparison.csv": comparison_frame(recommendation).to_csv(index=False, lineterminator="\n"),
         "config.yaml": dump(recommendation.config, _header(recommendation)),
         "dropped.csv": dropped.to_csv(index=False, lineterminator="\n"),
         **{f"figures/{name}.svg": svg for name, svg in drawn.items()},
-        **{f"pbs/{name}": text for name, text in exported.items()},
+        **{f"{exporter.target}/{name}": text for name, text in export.files.items()},
     }
     record = {
         **_record(recommendation, history, labels),
@@ -135,14 +130,19 @@ def write_run(
         "warnings": told,
         "assumed_current": assumed_current,
         "fidelity": None if fidelity is None else asdict(fidelity),
-        "pbs": {"refused": refused, "notes": list(notes), "rollback": "rollback.qmgr" in exported},
+        "export": {
+            "target": exporter.target,
+            "not_exportable": refused,
+            "notes": export.notes,
+            "rollback": bool(export.rollback),
+        },
         "files": digests(files),
     }
     files[RECORD] = as_json(record)
     files[TIMINGS] = as_json({**(timings or {}), "strategies": {row.name: row.seconds for row in recommendation.rows}})
 
     aside = write_files(target, files, [*(s.path for s in history.sources), *(inputs or {}).values()])
-    return Run(target, tuple(sorted(files)), refused, notes, aside)
+    return Run(target, tuple(sorted(files)), refused, export.notes, aside)
 
 
 def write_files(target: Path, files: Mapping[str, str], inputs: Iterable[str | Path]) -> tuple[str, ...]:
@@ -169,7 +169,13 @@ def write_files(target: Path, files: Mapping[str, str], inputs: Iterable[str | P
     return tuple(path.relative_to(target).as_posix() for path in aside)
 
 
-def check_target(directory: str | Path, inputs: Iterable[str | Path] = (), *, names: Iterable[str] = NAMES) -> None:
+def check_target(
+    directory: str | Path,
+    inputs: Iterable[str | Path] = (),
+    *,
+    exporter: Exporter | None = None,
+    names: Iterable[str] = NAMES,
+) -> None:
     """Refuse a directory in which a run would destroy something; worth asking before a long computation.
 
     Raises
@@ -182,7 +188,8 @@ def check_target(directory: str | Path, inputs: Iterable[str | Path] = (), *, na
     blocked = next((path for path in (target, *target.parents) if path.exists() and not path.is_dir()), None)
     if blocked is not None:
         raise InputError("is a file, no directory", file=blocked, fix=elsewhere)
-    paths = [target / name for name in sorted(names)]
+    plan = [] if exporter is None else [f"{exporter.target}/PLAN.md"]
+    paths = [target / name for name in sorted([*names, *plan])]
     refuse_overwrite(inputs, paths, elsewhere)
     there = next((path for path in paths if path.exists()), None)
     if there is not None and _previous(target) is None:
@@ -293,21 +300,20 @@ def _header(recommendation: Recommendation) -> str:
     return f"CHANGE: what {recommendation.winner} proposes.\n{recommendation.reason}"
 
 
-def _export(
-    recommendation: Recommendation, current: Server | str | None, nodes: Sequence[Node] | None
-) -> tuple[dict[str, str], str, tuple[str, ...]]:
-    """Return the files of pbs/, why there are none, and what PBS does otherwise."""
+def _export(recommendation: Recommendation, exporter: Exporter) -> tuple[Export, str]:
+    """Return the export of the configuration, or of none but a page that says why; and the reason."""
     config = recommendation.config
-    try:
-        found = prepare_pbs(config, current=current, nodes=nodes)
-    except ExportError as error:
-        return {"PLAN.md": REFUSED.format(verdict=_nothing(recommendation), why=error)}, str(error), ()
+    if reasons := exporter.check(config):
+        why = "; ".join(reasons)
+        page = REFUSED.format(name=exporter.name, verdict=_nothing(recommendation), why=why)
+        return Export({"PLAN.md": page}), why
+    found = exporter.export(config)
     files = dict(found.files)
     title, _, rest = files["PLAN.md"].partition("\n")
     files["PLAN.md"] = f"{title}\n{_nothing(recommendation)}{rest}"
     if recommendation.verdict == "KEEP":
-        files |= {name: f"{KEPT_SCRIPT}{files[name]}" for name in LOADED if name in files}
-    return files, "", tuple(found.notes)
+        files |= {name: f"{KEPT_SCRIPT}{files[name]}" for name in found.loaded}
+    return replace(found, files=files), ""
 
 
 def _nothing(recommendation: Recommendation) -> str:
@@ -322,11 +328,10 @@ KEPT = """
 > **KEEP: nothing to load.** Nothing did better than the current configuration beyond doubt. This is what the
 > scripts for the configuration *as it stands* look like, for reference.
 """
-LOADED = ("queues.qmgr", "nodes.qmgr", "sched_config.changes")
 KEPT_SCRIPT = "# KEEP: nothing to load. For reference, the configuration as it stands.\n"
-REFUSED = """# No scripts for PBS
+REFUSED = """# No scripts for {name}
 {verdict}
-PBS cannot be told this configuration, so no script was written, not even in part:
+This configuration is not exportable to {name}, so no script was written, not even in part:
 
     {why}
 
@@ -350,6 +355,6 @@ def _previous(target: Path) -> dict[str, str] | None:
 
 
 def _own(name: str) -> bool:
-    """Whether nobody but a run writes a file of this name."""
+    """Whether a file is in a folder that holds nothing but a run's own files."""
     parts = Path(name).parts
-    return parts[0] in OWN and ".." not in parts
+    return parts[0] in ("figures", *targets()) and ".." not in parts

@@ -1,1 +1,71 @@
-"""Configurations as scripts for PBS, and back."""
+"""PBS (OpenPBS, PBS Professional): qmgr scripts with the plan to load and undo them; and back from ``print server``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from qconf.export.base import Derived, Export, Exporter, option
+
+if TYPE_CHECKING:
+    from qconf.config import SiteConfig
+    from qconf.export.pbs.server import Server
+
+Binding = Literal["qlist", "limits"]
+
+
+def _read_server(path: str | Path) -> Server:
+    from qconf.export.pbs.server import Server
+
+    return Server.read(path)
+
+
+@dataclass(frozen=True)
+class PbsExporter(Exporter):
+    """Writes a configuration for PBS; with what the server holds, `current`, only the difference and a rollback."""
+
+    target = "pbs"
+    name = "PBS"
+    source = "output of qmgr -c 'print server'"
+
+    current: Server | None = field(
+        default=None,
+        metadata=option(
+            f"What the server holds: {source}; only the difference is written.", read=_read_server, metavar="FILE"
+        ),
+    )
+    binding: Binding = field(
+        default="qlist",
+        metadata=option(
+            "Partitions by a resource of the nodes, or by limits of running cores, which reserve nothing.",
+            choices=("qlist", "limits"),
+        ),
+    )
+    route: str | None = field(
+        default=None, metadata=option("The Route queue; default the one that is there, else route.", metavar="NAME")
+    )
+    remove: tuple[str, ...] = field(
+        default=(), metadata=option("Close this queue too, which the configuration lacks.", metavar="NAME")
+    )
+
+    def export(self, config: SiteConfig) -> Export:
+        """Write the qmgr scripts, the scheduler's lines, the scripts that run beside PBS, and PLAN.md."""
+        from qconf.export.pbs.scripts import export
+
+        return export(config, self)
+
+    def notes(self, config: SiteConfig) -> tuple[str, ...]:
+        """Name what PBS does otherwise than the simulator."""
+        from qconf.export.pbs.differences import notes
+
+        return notes(config, self.binding)
+
+    def read(self, path: str | Path, *, cores: int | None = None, name: str | None = None) -> Derived:
+        """Derive a configuration from a saved ``print server``, its partitions from ``pbsnodes -av`` output."""
+        from qconf.export.pbs.init import derive
+
+        return derive(_read_server(path), nodes=self.nodes, cores=cores, name=name or "pbs")
+
+
+exporter = PbsExporter

@@ -8,11 +8,14 @@ from dataclasses import dataclass, field
 
 from parsim.workload import MAX_CORES, MAX_DURATION
 from qconf.config import POOL_SUFFIX, QueueConfig, SiteConfig, format_clock, format_duration
-from qconf.export.errors import ExportError, checked_queue
-from qconf.export.pbs.differences import Binding, differences, unroutable
+from qconf.export.base import ExportError
+from qconf.export.pbs import Binding, PbsExporter
+from qconf.export.pbs.differences import notes, unroutable
 from qconf.export.pbs.lint import OLD_LIMITS
-from qconf.export.pbs.order import Priorities, formula, scale
+from qconf.export.pbs.order import formula
 from qconf.export.pbs.server import Attributes, Server, destinations, is_true, is_type, seconds
+from qconf.export.priorities import Priorities, scale
+from qconf.export.rendering import checked_queue
 
 #: Attributes of an Execution queue that follow from the configuration; others stay as they are.
 MANAGED = (
@@ -20,13 +23,14 @@ MANAGED = (
     *("Priority", "max_run", "max_run_res.ncpus", "default_chunk.Qlist", "backfill_depth", "from_route_only"),
 )
 _ROUTE_MANAGED = (*MANAGED[:4], "route_destinations")
+_OPEN = {"enabled": "True", "started": "True"}
 _DURATION = re.compile(r"[0-9]+(:[0-9]+){0,2}")
 _SCOPES = re.compile(r"\[(?:o:PBS_ALL|u:PBS_GENERIC)=[0-9]+\]")
 
 
 @dataclass
 class Desired:
-    """The server as it is to be, and what has to be said about the way there."""
+    """The server as it is to be, and what to know before it is changed."""
 
     server: Server
     route: str
@@ -37,78 +41,57 @@ class Desired:
     notes: list[str] = field(default_factory=list)
 
 
-def desired(
-    config: SiteConfig,
-    before: Server,
-    binding: Binding = "qlist",
-    route: str | None = None,
-    remove: Sequence[str] = (),
-) -> Desired:
-    """Work out what the server is to hold.
-
-    Parameters
-    ----------
-    config : SiteConfig
-    before : Server
-        What it holds; attributes that no configuration speaks of are kept.
-    binding : {"qlist", "limits"}
-        How partitions are made: by a resource of the nodes, or by limits of running cores (which reserve
-        nothing).
-    route : str, optional
-        Name of the Route queue; default the one that is there, else ``route``.
-    remove : sequence of str
-        Queues to close beside those that routing reaches today and the configuration lacks.
+def desired(config: SiteConfig, before: Server, options: PbsExporter) -> Desired:
+    """Work out what the server is to hold; `before`'s attributes that no configuration has a word for are kept.
 
     Raises
     ------
     ExportError
-        PBS cannot say it.
+        PBS has no form for the configuration.
     """
+    binding = options.binding
     _refuse(config, binding)
     pool_queues = {q.name: q.name + POOL_SUFFIX for q in config.queues if config.pool_cores and not q.reservation}
     names = [checked_queue(queue.name, pooled=queue.name in pool_queues) for queue in config.queues]
     for name, pool_queue in pool_queues.items():
         if pool_queue in names:
             raise ExportError(f"queue {pool_queue} has the name of {name}'s queue for the pool: rename one of them")
-    route = _route_name(config, before, route)
-    after = before.copy()
-    result = Desired(after, checked_queue(route), pool_queues, scale(config.queues))
-    use_qlist = config.mode != "shared" and binding == "qlist"
-    if use_qlist:
+    route = _route_name(config, before, options.route)
+    result = Desired(before.copy(), checked_queue(route), pool_queues, scale(config.queues))
+    if config.mode != "shared" and binding == "qlist":
         wanted = {"type": "string_array", "flag": "h"}
         if before.resources.get("Qlist", wanted) != wanted:
             raise ExportError("the server has a resource Qlist already that is no string_array with flag h")
-        after.resources.setdefault("Qlist", wanted)
+        result.server.resources.setdefault("Qlist", wanted)
     for queue in config.queues:
         attributes = _execution(config, queue, result.priorities, binding)
         _put(result, before, queue.name, attributes)
         if queue.name in pool_queues:
-            twin = dict(attributes)
-            twin.pop("backfill_depth", None)  # the pool queues share the server's: one head for the whole pool
-            twin["Priority"] = str(-int(twin["Priority"]))
-            twin |= {"default_chunk.Qlist": pool_queues[queue.name], "from_route_only": "True"}
-            _put(result, before, pool_queues[queue.name], twin)
-    _close(result, before, [*names, *pool_queues.values()], remove)
+            pooled = {key: value for key, value in attributes.items() if key != "backfill_depth"}  # the server's goes
+            pooled["Priority"] = str(-int(pooled["Priority"]))
+            pooled |= {"default_chunk.Qlist": pool_queues[queue.name], "from_route_only": "True"}
+            _put(result, before, pool_queues[queue.name], pooled)
+    _close(result, before, [*names, *pool_queues.values()], options.remove)
     _put_route(result, before, config)
     _put_server(result, before, config)
-    result.notes += differences(config, binding, route)
+    result.notes += notes(config, binding)
     return result
 
 
 def _refuse(config: SiteConfig, binding: Binding) -> None:
     pool = config.pool_cores
     if pool and binding == "limits":
-        raise ExportError("--binding limits cannot make a common pool: it reserves no cores for anybody")
+        raise ExportError("--binding limits cannot make a common pool: it reserves no cores")
     if config.mode != "shared" and not config.backfill:
         raise ExportError(
-            "backfill: false on a partitioned machine: PBS's strict order would let the head of one "
+            "backfill: false on a partitioned machine: PBS's strict order would let the head job of one "
             "partition hold up all the others"
         )
     for queue in config.queues:
         if config.mode != "shared" and not queue.reservation and queue.partition < queue.cores[0] and not pool:
             raise ExportError(
                 f"queue {queue.name}: its partition of {queue.partition} cores is narrower than its narrowest job "
-                f"({queue.cores[0]}), and PBS would hold such a job for ever"
+                f"({queue.cores[0]}), and in PBS such a job would never start"
             )
 
 
@@ -123,32 +106,28 @@ def _route_name(config: SiteConfig, before: Server, given: str | None) -> str:
         return default
     if len(routes) > 1:
         raise ExportError(f"several Route queues ({', '.join(routes)}): say which one with --route")
-    names = [*routes, "route", "qroute", "routing"]
     taken = {*config.names, *before.of_type("execution")}
-    return next((name for name in names if name not in taken), "qconf_route")
+    return next((name for name in (*routes, "route", "qroute", "routing") if name not in taken), "qconf_route")
 
 
 def _execution(config: SiteConfig, queue: QueueConfig, priorities: Priorities, binding: Binding) -> Attributes:
-    attributes: Attributes = {"queue_type": "Execution", "Priority": str(priorities.values[queue.name])}
-    attributes |= _ranges([queue])
+    attributes = {"queue_type": "Execution", "Priority": str(priorities.values[queue.name]), **_ranges([queue])}
     parted = config.mode != "shared"
     cores = queue.max_run_cores
     if parted and binding == "qlist":
         attributes["default_chunk.Qlist"] = queue.name
     elif parted and not queue.reservation:
         cores = min(queue.partition, cores or MAX_CORES)
-    for key, limits in (
-        ("max_run", (queue.max_run, queue.max_user_run)),
-        ("max_run_res.ncpus", (cores, queue.max_user_cores)),
+    for key, of_all, of_user in (
+        ("max_run", queue.max_run, queue.max_user_run),
+        ("max_run_res.ncpus", cores, queue.max_user_cores),
     ):
-        scopes = [
-            f"[{scope}={limit}]" for scope, limit in zip(("o:PBS_ALL", "u:PBS_GENERIC"), limits, strict=True) if limit
-        ]
-        if scopes:
-            attributes[key] = ",".join(scopes)
+        scopes = {"o:PBS_ALL": of_all, "u:PBS_GENERIC": of_user}
+        if of_all or of_user:
+            attributes[key] = ",".join(f"[{scope}={limit}]" for scope, limit in scopes.items() if limit)
     if parted:
         attributes["backfill_depth"] = "1"
-    return {**attributes, "enabled": "True", "started": "True"}
+    return attributes | _OPEN
 
 
 def _ranges(queues: Sequence[QueueConfig]) -> Attributes:
@@ -168,6 +147,7 @@ def _ranges(queues: Sequence[QueueConfig]) -> Attributes:
 
 
 def _put(result: Desired, before: Server, name: str, attributes: Attributes) -> None:
+    """Set the attributes of an Execution queue, keeping those of the server that no configuration has a word for."""
     old = before.queues.get(name)
     if old is None:
         result.new.append(name)
@@ -177,33 +157,30 @@ def _put(result: Desired, before: Server, name: str, attributes: Attributes) -> 
         raise ExportError(f"queue {name} is there already and is no Execution queue")
     kept = {key: value for key, value in old.items() if key not in MANAGED and key.partition(".")[0] not in OLD_LIMITS}
     result.server.queues[name] = merged = {**kept}
-    scopes = {key: re.findall(r"\[[^\]]*\]", old.get(key, "")) for key in ("max_run", "max_run_res.ncpus")}
-    own = {key: [part for part in parts if not _SCOPES.fullmatch(part)] for key, parts in scopes.items()}
+    own = {}  # limits of named users and groups
+    for key in ("max_run", "max_run_res.ncpus"):
+        own[key] = [part for part in re.findall(r"\[[^\]]*\]", old.get(key, "")) if not _SCOPES.fullmatch(part)]
     for key, value in attributes.items():
         merged[key] = ",".join([value, *own[key]]) if key in own else _same(old.get(key), value)
-    merged |= {key: ",".join(parts) for key, parts in own.items() if parts and key not in attributes}
-    result.notes += [
-        f"Queue {name}: the limits {', '.join(parts)} of {key} are kept; no simulation knew them."
-        for key, parts in own.items()
-        if parts
-    ]
+    for key, parts in own.items():
+        if parts:
+            merged.setdefault(key, ",".join(parts))
+            result.notes.append(f"Queue {name}: the limits {', '.join(parts)} of {key} are kept; none was simulated.")
     foreign = [
-        key for key in kept if key.startswith(("resources_min.", "resources_max.", "acl_")) and _turns_away(key, kept)
+        f"{key} = {value}"
+        for key, value in kept.items()
+        if key.startswith(("resources_min.", "resources_max."))
+        or (key.startswith("acl_") and key.endswith("_enable") and is_true(value))
     ]
     if foreign:
         result.notes.append(
-            f"Queue {name} keeps {', '.join(f'{key} = {kept[key]}' for key in foreign)}: "
-            "the configuration does not speak of it, and it may turn jobs away that the simulation let in."
+            f"Queue {name} keeps {', '.join(foreign)}: the configuration has no word for it, and it may refuse jobs "
+            "that the simulation let in."
         )
 
 
-def _turns_away(key: str, attributes: Attributes) -> bool:
-    """Tell whether an attribute may turn jobs away as it stands: an acl that is on, or any range."""
-    return is_true(attributes[key]) if key.endswith("_enable") else not key.startswith("acl_")
-
-
 def _same(old: str | None, new: str) -> str:
-    """Keep the server's own spelling of the same value, so that nothing is written for it."""
+    """Keep the server's own spelling of the same value, so that no statement is written for it."""
     if old is None:
         return new
     durations = _DURATION.fullmatch(old) and _DURATION.fullmatch(new)
@@ -215,8 +192,8 @@ def _close(result: Desired, before: Server, names: Sequence[str], remove: Sequen
     for name in remove:
         if name in names or name not in before.queues:
             raise ExportError(f"--remove {name}: " + ("the configuration has it" if name in names else "no such queue"))
-    twins = [name for name in before.queues if before.is_pool_queue(name)]
-    for name in dict.fromkeys([*reached, *twins, *remove]):
+    pooled = [name for name in before.queues if before.is_pool_queue(name)]
+    for name in dict.fromkeys([*reached, *pooled, *remove]):
         if name in before.queues and name not in names:
             result.closed.append(name)
             result.server.queues[name]["enabled"] = "False"
@@ -229,43 +206,34 @@ def _close(result: Desired, before: Server, names: Sequence[str], remove: Sequen
 
 
 def _put_route(result: Desired, before: Server, config: SiteConfig) -> None:
-    attributes = {
-        "queue_type": "Route",
-        **_ranges(config.queues),
-        "route_destinations": ",".join(config.names),
-    }
-    old = before.queues.get(result.route)
-    result.server.queues.pop(result.route, None)
+    route, queues = result.route, result.server.queues
+    attributes = {"queue_type": "Route", **_ranges(config.queues), "route_destinations": ",".join(config.names)}
+    old = before.queues.get(route)
     if old is None:
-        result.new.append(result.route)
-        result.server.queues[result.route] = {**attributes, "enabled": "True", "started": "True"}
+        result.new.append(route)
+        queues[route] = attributes | _OPEN
         return
+    del queues[route]  # it comes last
     kept = {key: value for key, value in old.items() if key not in _ROUTE_MANAGED}
-    same = {key: _same(old.get(key), value) for key, value in attributes.items()}
-    result.server.queues[result.route] = {**kept, **same, "enabled": "True", "started": "True"}
+    queues[route] = kept | {key: _same(old.get(key), value) for key, value in attributes.items()} | _OPEN
     if old.get("route_lifetime") == "0":
-        result.notes.append(f"Queue {result.route} has route_lifetime = 0: misfits stay in it for ever. Unset it.")
+        result.notes.append(f"Queue {route} has route_lifetime = 0: jobs that fit no queue never leave it. Unset it.")
     lost = [name for name in destinations(old) if name not in config.names and name not in result.closed]
     if lost:
-        result.notes.append(f"No longer a destination of {result.route}: {', '.join(lost)}.")
+        result.notes.append(f"No longer a destination of {route}: {', '.join(lost)}.")
 
 
 def _put_server(result: Desired, before: Server, config: SiteConfig) -> None:
+    queues = result.server.queues
     old_style = [key for key in before.attributes if key.partition(".")[0] in OLD_LIMITS]
-    old_style += [
-        f"{name}: {key}"
-        for name, attributes in result.server.queues.items()
-        for key in attributes
-        if key.partition(".")[0] in OLD_LIMITS
-    ]
-    if old_style and any("max_run" in a or "max_run_res.ncpus" in a for a in result.server.queues.values()):
+    old_style += [f"{name}: {key}" for name in queues for key in queues[name] if key.partition(".")[0] in OLD_LIMITS]
+    if old_style and any("max_run" in a or "max_run_res.ncpus" in a for a in queues.values()):
         raise ExportError(
             f"the server has limits of the older kind ({', '.join(old_style)}), which PBS does not mix with max_run; "
             "write them as max_run first"
         )
     wanted = {"default_queue": result.route, "backfill_depth": "1" if config.backfill else "0"}
-    text, notes = formula(config, result.priorities)
-    result.notes += notes
+    text, _ = formula(config, result.priorities)
     if text is None:
         result.server.attributes.pop("job_sort_formula", None)
     else:
@@ -273,20 +241,18 @@ def _put_server(result: Desired, before: Server, config: SiteConfig) -> None:
     given = before.attributes.get("resources_default.walltime")
     if given is not None:
         result.notes += [f"Without a walltime: {text}." for text in unroutable(config, seconds(given))]
+    elif (default := _default_walltime(config)) is not None:
+        wanted["resources_default.walltime"] = format_clock(default)
+        result.notes.append(
+            f"A job that names no walltime is given {format_duration(default)}, with which jobs of every size find "
+            "their queue; the simulator gave it its queue's longest."
+        )
     else:
-        default = _default_walltime(config)
-        if default is not None:
-            wanted["resources_default.walltime"] = format_clock(default)
-            result.notes.append(
-                f"A job that names no walltime is given {format_duration(default)}, with which every size of job "
-                "finds its queue; the simulator gave it its queue's longest."
-            )
-        else:
-            result.notes.append(
-                "**No walltime suits jobs of every width, so none is set as default.** PBS plans a job that names none "
-                "as if it ran for years, and no formula knows its walltime; the simulator gave it "
-                "its queue's longest. Set resources_default.walltime on each queue, or have a hook refuse such jobs."
-            )
+        result.notes.append(
+            "**No walltime suits jobs of every width, so none is set as default.** PBS plans a job that names none "
+            "as if it ran for years, and no formula has its walltime; the simulator gave it "
+            "its queue's longest. Set resources_default.walltime on each queue, or have a hook refuse such jobs."
+        )
     result.server.attributes |= {key: _same(before.attributes.get(key), value) for key, value in wanted.items()}
 
 

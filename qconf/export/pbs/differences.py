@@ -1,32 +1,36 @@
-"""What PBS does otherwise than the simulator: said in every plan, never dropped."""
+"""Differences between the simulator and PBS: every plan names those of its configuration."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal
 
 from parsim.system import ORDERS
 from qconf.config import QueueConfig, SiteConfig, format_clock, format_duration, lost_job
+from qconf.export.pbs import Binding
+from qconf.export.pbs.order import formula
+from qconf.export.priorities import scale
 
-Binding = Literal["qlist", "limits"]
+
+def notes(config: SiteConfig, binding: Binding) -> tuple[str, ...]:
+    """Name the differences that follow from the configuration alone."""
+    return (*formula(config, scale(config.queues))[1], *_differences(config, binding))
 
 
-def differences(config: SiteConfig, binding: Binding, route: str) -> Iterator[str]:
-    """Name what PBS does otherwise than the simulator; `route` is the name of the Route queue."""
-    pool = config.pool_cores
+def _differences(config: SiteConfig, binding: Binding) -> Iterator[str]:
+    parted, pool = config.mode != "shared", config.pool
     reserved = [queue.name for queue in config.queues if queue.reservation]
-    if config.mode != "shared" and reserved:
+    if parted and reserved:
         yield (
             f"Advance reservations of {', '.join(reserved)}: PBS reserves time for the first waiting job on nodes of "
             "its own choice. The shares of the partitions, and the rule that no partition with a starving job lends "
             "its cores, have no form in PBS."
         )
-    if config.mode != "shared" and binding == "limits":
+    if parted and binding == "limits":
         yield "Partitions are limits of running cores: they cap a queue and reserve nothing for it."
-    if pool and config.pool is not None:
-        if config.pool.entry == "either":
+    if config.pool_cores and pool is not None:
+        if pool.entry == "either":
             yield "pool entry `either` is exported as `move`: after its qmove a job can use the pool only."
-        if config.pool.placement == "combined":
+        if pool.placement == "combined":
             yield (
                 "pool placement `combined`: a moved job may run on its partition's nodes, the pool's, or both at once; "
                 "PBS does not insist on one core of the pool."
@@ -37,43 +41,42 @@ def differences(config: SiteConfig, binding: Binding, route: str) -> Iterator[st
                 f"Limits of {', '.join(limited)} hold in the queue and again in its pool queue: PBS does not "
                 "count both together."
             )
-    if config.mode == "shared" and any(queue.partition for queue in config.queues):
+    if not parted and any(queue.partition for queue in config.queues):
         yield "Partition sizes are not exported: the mode is shared."
     if config.reservation_delay:
         yield (
-            f"A job gets a reservation once it has waited {format_duration(config.reservation_delay)}: PBS has no such setting. "
-            "Every minute the script qconf-reserve sets `topjob_ineligible` of the jobs in these queues instead, "
-            "whoever set it before. A new job may have a reservation for up to a minute, until the script first sees "
-            "it, and one that has waited long enough may be without for up to a minute more. Where the script is "
-            "stopped without its undo, jobs that have True never get a reservation."
+            f"A job gets a reservation once it has waited {format_duration(config.reservation_delay)}: PBS has no such "
+            "setting. Every minute the script qconf-reserve sets `topjob_ineligible` of the jobs in these queues "
+            "instead, whatever it was before. A new job may have a reservation for up to a minute, until the script "
+            "first sees it, and one that has waited long enough may be without for up to a minute more. Where the "
+            "script is stopped without its undo, jobs that have True never get a reservation."
         )
     if config.machine.whole_nodes:
         yield (
             "The simulator gives whole nodes. PBS does where the nodes have `sharing = default_excl` or `force_excl`, "
             "or jobs ask for `-l place=excl`."
         )
-    yield from _counted_otherwise(config, capped=config.mode != "shared" and binding == "limits")
-    for queue in config.queues:
-        if config.widest(queue) > config.reach(queue):
-            yield _never(config, queue)
+    yield from _counted_otherwise(config, capped=parted and binding == "limits")
+    yield from (_never_starts(config, queue) for queue in config.queues if config.widest(queue) > config.reach(queue))
     gap = _gap(config)
     if gap:
         yield (
-            f"Jobs of {gap[0]} cores and a walltime of {format_duration(gap[1])} pass {route}'s own limits "
+            f"Jobs of {gap[0]} cores and a walltime of {format_duration(gap[1])} pass the Route queue's own limits "
             "but fit no queue: PBS deletes them with a message to their owner."
         )
 
 
-def _never(config: SiteConfig, queue: QueueConfig) -> str:
-    """Say which jobs a queue lets in and never starts, and why."""
+def _never_starts(config: SiteConfig, queue: QueueConfig) -> str:
+    """Name the jobs that a queue lets in and that never start, and the reason."""
     reach = config.reach(queue)
-    head = f"Jobs of {queue.name} wider than {reach} cores never start in PBS: "
     if reach in (queue.max_run_cores, queue.max_user_cores):
-        return head + "the queue lets them in, and its limit of running cores is below them."
-    return head + (
-        "neither partition nor pool holds them, and the simulator's reservation over all partitions is for queues with "
-        "`reservation: true`."
-    )
+        reason = "the queue lets them in, and its limit of running cores is below them."
+    else:
+        reason = (
+            "neither partition nor pool holds them, and the simulator's reservation over all partitions is for queues "
+            "with `reservation: true`."
+        )
+    return f"Jobs of {queue.name} wider than {reach} cores never start in PBS: {reason}"
 
 
 def _counted_otherwise(config: SiteConfig, *, capped: bool) -> Iterator[str]:

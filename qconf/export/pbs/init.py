@@ -1,45 +1,45 @@
-"""A first configuration from what a PBS server holds, with everything in it that contradicts itself."""
+"""A first configuration from what a PBS server holds, with warnings about everything in it that contradicts itself."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from functools import cached_property
+from typing import Any
 
 from parsim.workload import MAX_CORES, MAX_DURATION
 from qconf.config import POOL_SUFFIX, ConfigError, MachineConfig, PoolConfig, QueueConfig, SiteConfig, format_clock
 from qconf.errors import InputError
+from qconf.export.base import Derived
+from qconf.export.nodes import Node
 from qconf.export.pbs.differences import unroutable
-from qconf.export.pbs.nodes import Node
 from qconf.export.pbs.order import recognise
-from qconf.export.pbs.server import Attributes, Server, destinations, is_true, is_type, seconds
+from qconf.export.pbs.server import Attributes, Server, destinations, is_true, seconds
 
-_ENTITY = re.compile(r"\[([a-z]):([A-Za-z0-9_.-]+)=([0-9]+)\]")
+_ENTITY = re.compile(r"\[([a-z]:[A-Za-z0-9_.-]+)=([0-9]+)\]")
 _UNDERSTOOD = re.compile(
     r"queue_type|enabled|started|from_route_only|Priority|backfill_depth|max_run|max_run_res\.ncpus|max_running|max_user_run"
     r"|max_user_res\.ncpus|resources_(?:min|max)\.(?:ncpus|walltime)|default_chunk\.(?:Qlist|ncpus)|resources_default\..*"
     r"|hasnodes|total_jobs|state_count|acl_(?:users|groups|hosts)|kill_delay|max_array_size"
 )
+#: Limits of a queue by attribute and scope, and those of the older kind, which yield to them.
+_LIMITS = {
+    "max_run": {"o:PBS_ALL": "max_run", "u:PBS_GENERIC": "max_user_run"},
+    "max_run_res.ncpus": {"o:PBS_ALL": "max_run_cores", "u:PBS_GENERIC": "max_user_cores"},
+}
+_OLD_LIMITS = {"max_running": "max_run", "max_user_run": "max_user_run", "max_user_res.ncpus": "max_user_cores"}
+_PRIORITY = r"-?[0-9]{1,5}"
 
 
-@dataclass
-class Found:
-    """A configuration to edit, and what its reader should know."""
-
-    config: SiteConfig
-    warnings: list[str] = field(default_factory=list)
-
-
-def init_pbs(
+def derive(
     server: Server, *, cores: int | None = None, nodes: Sequence[Node] | None = None, name: str = "pbs"
-) -> Found:
+) -> Derived:
     """Derive a configuration.
 
     Parameters
     ----------
     server : Server
-        From ``print server``, which knows neither the machine's size nor its nodes.
+        From ``print server``, which has neither the machine's size nor its nodes.
     cores : int, optional
         Of the machine.
     nodes : sequence of Node, optional
@@ -59,20 +59,17 @@ def init_pbs(
     queues = [queue for queue in map(reader.queue, names) if queue is not None]
     if not queues:
         raise InputError("holds no queue that a job can enter", field="print server")
-    parts = _Parts(server, queues, reader.warnings)
-    machine = parts.machine(cores, nodes, name)
+    division = _Division(server, queues, nodes or (), reader.warnings)
+    machine = division.machine(cores, name)
     queues = [_within(queue, machine.cores, reader.warnings) for queue in queues]
-    draft: dict[str, Any] = {"machine": machine, "queues": queues, **parts.shape(machine, queues, nodes)}
-    draft["backfill"] = server.attributes.get("backfill_depth") != "0"
-    text = server.attributes.get("job_sort_formula")
+    backfill = server.attributes.get("backfill_depth") != "0"
     try:
-        config = SiteConfig.build(**draft)
-        config = _ordered(config, text, reader.warnings)
+        config = SiteConfig.build(machine=machine, backfill=backfill, **division.shape(machine, queues))
+        config = _ordered(config, server.attributes.get("job_sort_formula"), reader.warnings)
     except ConfigError as error:
         raise InputError(f"cannot be made a configuration: {error}", field="print server") from error
-    reader.contradictions(config)
-    reader.warnings += [warning for warning in config.warnings() if warning not in reader.warnings]
-    return Found(config, list(dict.fromkeys(reader.warnings)))
+    contradictions = list(reader.contradictions(config))
+    return Derived(config, tuple(dict.fromkeys([*reader.warnings, *contradictions, *config.warnings()])))
 
 
 class _Reader:
@@ -91,31 +88,23 @@ class _Reader:
 
     def names(self) -> list[str]:
         """Name the queues that jobs can enter, in the order of routing."""
-        queues = self.server.queues
+        queues, execution = self.server.queues, self.server.of_type("execution")
         if self.route is not None:
             listed = destinations(queues[self.route])
-            for name in listed:
-                if name not in queues:
-                    self.warnings.append(f"{self.route}: its destination {name} does not exist")
-            candidates = [name for name in listed if is_type(queues.get(name, {}), "execution")]
+            missing = [name for name in listed if name not in queues]
+            self.warnings += [f"{self.route}: its destination {name} does not exist" for name in missing]
+            candidates = [name for name in listed if name in execution]
         else:
-            candidates = [q for q in self.server.of_type("execution") if not is_true(queues[q].get("from_route_only"))]
+            candidates = [name for name in execution if not is_true(queues[name].get("from_route_only"))]
             self.warnings.append("no Route queue: jobs are routed in the order in which the queues were created")
-        names = []
         for name in candidates:
-            for attribute in ("enabled", "started"):
+            for attribute, effect in (("enabled", ", left out"), ("started", "")):
                 if not is_true(queues[name].get(attribute)):
-                    self.warnings.append(f"{name}: not {attribute}" + (", left out" if attribute == "enabled" else ""))
-            if is_true(queues[name].get("enabled")):
-                names.append(name)
-        others = [
-            name
-            for name in self.server.of_type("execution")
-            if name not in candidates and not self.server.is_pool_queue(name)
-        ]
+                    self.warnings.append(f"{name}: not {attribute}{effect}")
+        others = [name for name in execution if name not in candidates and not self.server.is_pool_queue(name)]
         if others:
             self.warnings.append(f"left out, since no routing leads there: {', '.join(others)}")
-        return names
+        return [name for name in candidates if is_true(queues[name].get("enabled"))]
 
     def queue(self, name: str) -> QueueConfig | None:
         """Read one queue; None, with a warning, where no job can enter it."""
@@ -128,174 +117,161 @@ class _Reader:
             self.warnings.append(f"{name}: left out, its minimum is above its maximum and no job can enter")
             return None
         limits = self.limits(name, attributes)
-        narrow = limits.get("max_run_cores")
-        if narrow is not None and narrow < least:
+        narrow = limits.get("max_run_cores", least)
+        if narrow < least:
             self.warnings.append(
                 f"{name}: its running-cores limit {narrow} is below its narrowest job {least}; left out"
             )
             del limits["max_run_cores"]
-        for key in attributes:
-            if not _UNDERSTOOD.fullmatch(key) and (not key.startswith("acl_") or is_true(attributes[key])):
-                self.warnings.append(f"{name}: {key} = {attributes[key]} has no place in a configuration")
+        for key, value in attributes.items():
+            if not _UNDERSTOOD.fullmatch(key) and (not key.startswith("acl_") or is_true(value)):
+                self.warnings.append(f"{name}: {key} = {value} has no place in a configuration")
+        priority = attributes.get("Priority", "0")
         return QueueConfig(
             name=name,
             cores=(least, most),
             walltime=(above, upto),
-            priority=self.priority(attributes),
-            max_run=limits.get("max_run"),
-            max_run_cores=limits.get("max_run_cores"),
-            max_user_run=limits.get("max_user_run"),
-            max_user_cores=limits.get("max_user_cores"),
+            priority=float(self.raised + (int(priority) if re.fullmatch(_PRIORITY, priority) else self.lowest)),
+            **limits,
         )
 
-    def number(self, name: str, attributes: Attributes, key: str) -> int | None:
+    def value(self, name: str, attributes: Attributes, key: str, pattern: str) -> str | None:
+        """Return an attribute's value; None where there is none or, with a warning, where it is not understood."""
         value = attributes.get(key)
-        if value is None or re.fullmatch(r"[0-9]{1,9}", value):
-            return None if value is None else int(value)
+        if value is None or re.fullmatch(pattern, value):
+            return value
         self.warnings.append(f"{name}: {key} = {value} is not understood")
         return None
 
+    def number(self, name: str, attributes: Attributes, key: str) -> int | None:
+        value = self.value(name, attributes, key, "[0-9]{1,9}")
+        return None if value is None else int(value)
+
     def time(self, name: str, attributes: Attributes, key: str, default: int) -> int:
-        value = attributes.get(key)
+        value = self.value(name, attributes, key, "[0-9]{1,9}(:[0-9]{1,2}){0,2}")
         if value is None:
             return default
-        if not re.fullmatch(r"[0-9]{1,9}(:[0-9]{1,2}){0,2}", value):
-            self.warnings.append(f"{name}: {key} = {value} is not understood")
-            return default
-        total = seconds(value)
         if value.count(":") == 1:
-            self.warnings.append(f"{name}: {key} = {value} means {format_clock(total)}, minutes and seconds")
-        return min(total, MAX_DURATION)
+            self.warnings.append(f"{name}: {key} = {value} means {format_clock(seconds(value))}, minutes and seconds")
+        return min(seconds(value), MAX_DURATION)
 
-    def priority(self, attributes: Attributes) -> float:
-        """Take the Priority; all are shifted alike where one is not positive."""
+    @cached_property
+    def lowest(self) -> int:
+        """The lowest Priority of the queues that routing reaches."""
+        queues = self.server.queues
+        reached = queues if self.route is None else destinations(queues[self.route])
         values = [
-            int(q.get("Priority", "0") or 0)
-            for name, q in self.server.queues.items()
-            if is_type(q, "execution") and not self.server.is_pool_queue(name)
-            if name in self.reached() and re.fullmatch(r"-?[0-9]{1,5}", q.get("Priority", "0"))
+            int(queues[name].get("Priority", "0"))
+            for name in self.server.of_type("execution")
+            if name in reached and not self.server.is_pool_queue(name)
+            if re.fullmatch(_PRIORITY, queues[name].get("Priority", "0"))
         ]
         lowest = min(values, default=0)
-        own = attributes.get("Priority", "0")
-        own_value = int(own) if re.fullmatch(r"-?[0-9]{1,5}", own) else lowest
         if lowest < 1 and any(value != lowest for value in values):
             self.warnings.append(f"priorities were raised by {1 - lowest}: the simulator takes positive ones only")
-        return float(own_value if lowest >= 1 else own_value - lowest + 1)
+        return lowest
 
-    def reached(self) -> list[str]:
-        return destinations(self.server.queues[self.route]) if self.route else list(self.server.queues)
+    @property
+    def raised(self) -> int:
+        """What is added to every Priority, so that all are positive."""
+        return max(0, 1 - self.lowest)
 
-    def limits(self, name: str, attributes: Attributes) -> dict[str, int]:
-        found: dict[str, int] = {}
-        for key, of_all, of_user in (
-            ("max_run", "max_run", "max_user_run"),
-            ("max_run_res.ncpus", "max_run_cores", "max_user_cores"),
-        ):
-            for kind, who, text in _ENTITY.findall(attributes.get(key, "")):
-                target = {("o", "PBS_ALL"): of_all, ("u", "PBS_GENERIC"): of_user}.get((kind, who))
-                if target is None or int(text) < 1:
-                    self.warnings.append(f"{name}: {key} = [{kind}:{who}={text}] has no place in a configuration")
+    def limits(self, name: str, attributes: Attributes) -> dict[str, Any]:
+        """Read the running limits of a queue, by their names in a configuration."""
+        found: dict[str, Any] = {}
+        for key, scopes in _LIMITS.items():
+            for scope, text in _ENTITY.findall(attributes.get(key, "")):
+                if scope in scopes and int(text) > 0:
+                    found[scopes[scope]] = int(text)
                 else:
-                    found[target] = int(text)
-        old = (
-            ("max_running", "max_run"),
-            ("max_user_run", "max_user_run"),
-            ("max_user_res.ncpus", "max_user_cores"),
-        )
-        for key, target in old:
-            value = self.number(name, attributes, key)
-            if value:
-                found.setdefault(target, value)
+                    self.warnings.append(f"{name}: {key} = [{scope}={text}] has no place in a configuration")
+        for key, limit in _OLD_LIMITS.items():
+            if value := self.number(name, attributes, key):
+                found.setdefault(limit, value)
         return found
 
-    def contradictions(self, config: SiteConfig) -> None:
-        """Note what the server holds against itself."""
+    def contradictions(self, config: SiteConfig) -> Iterator[str]:
+        """Name what the server holds against itself."""
         queues, attributes = self.server.queues, self.server.attributes
         for queue in config.queues:
-            limit = queue.max_run_cores
-            widest = min(queue.cores[1], config.machine.cores)
+            limit, widest = queue.max_run_cores, config.widest(queue)
             if limit is not None and limit < widest:
-                self.warnings.append(
+                yield (
                     f"{queue.name}: its running-cores limit {limit} is below its widest job {widest}: "
                     "such a job never starts"
                 )
             pool_queue = queue.name + POOL_SUFFIX
             if self.server.is_pool_queue(pool_queue):
-                for key in (
-                    "resources_min.ncpus",
-                    "resources_max.ncpus",
-                    "resources_min.walltime",
-                    "resources_max.walltime",
-                ):
+                for key in (f"resources_{end}.{of}" for of in ("ncpus", "walltime") for end in ("min", "max")):
                     if queues[pool_queue].get(key) != queues[queue.name].get(key):
-                        self.warnings.append(f"{pool_queue}: {key} is not that of {queue.name}")
+                        yield f"{pool_queue}: {key} is not that of {queue.name}"
         formula = attributes.get("job_sort_formula", "")
         if "eligible_time" in formula and not is_true(attributes.get("eligible_time_enable")):
-            self.warnings.append("job_sort_formula names eligible_time, but eligible_time_enable is not True: it is 0")
+            yield "job_sort_formula names eligible_time, but eligible_time_enable is not True: it is 0"
         if self.route is not None:
-            self.warnings += self._routing(config, queues[self.route])
+            yield from self._routing(config, self.route, queues[self.route])
 
-    def _routing(self, config: SiteConfig, route: Attributes) -> Iterator[str]:
+    def _routing(self, config: SiteConfig, name: str, route: Attributes) -> Iterator[str]:
         if route.get("route_lifetime") == "0":
-            yield f"{self.route}: route_lifetime = 0 keeps jobs that fit nowhere for ever"
-        limits = (
-            self.number(str(self.route), route, "resources_max.ncpus") or MAX_CORES,
-            self.time(str(self.route), route, "resources_max.walltime", MAX_DURATION),
-        )
+            yield f"{name}: with route_lifetime = 0 jobs that fit no queue never leave it"
+        widest = self.number(name, route, "resources_max.ncpus") or MAX_CORES
+        longest = self.time(name, route, "resources_max.walltime", MAX_DURATION)
         for queue in config.queues:
-            if queue.cores[0] > limits[0] or queue.walltime[0] >= limits[1]:
-                yield f"{queue.name}: {self.route}'s own limits turn all of its jobs away"
-            elif limits[0] < queue.cores[1] < MAX_CORES or limits[1] < queue.walltime[1] < MAX_DURATION:
-                yield f"{queue.name}: {self.route}'s own limits turn some of its jobs away"
+            if queue.cores[0] > widest or queue.walltime[0] >= longest:
+                yield f"{queue.name}: {name}'s own limits turn all of its jobs away"
+            elif widest < queue.cores[1] < MAX_CORES or longest < queue.walltime[1] < MAX_DURATION:
+                yield f"{queue.name}: {name}'s own limits turn some of its jobs away"
         default = self.time("server", self.server.attributes, "resources_default.walltime", 0)
         yield from unroutable(config, default)
 
 
-class _Parts:
+class _Division:
     """The machine and how it is divided."""
 
-    def __init__(self, server: Server, queues: Sequence[QueueConfig], warnings: list[str]) -> None:
-        self.server, self.queues, self.warnings = server, queues, warnings
+    def __init__(
+        self, server: Server, queues: Sequence[QueueConfig], nodes: Sequence[Node], warnings: list[str]
+    ) -> None:
+        self.server, self.queues, self.nodes, self.warnings = server, queues, nodes, warnings
         self.bound = [q.name for q in queues if "default_chunk.Qlist" in server.queues[q.name]]
         self.pooled = [q.name for q in queues if server.is_pool_queue(q.name + POOL_SUFFIX)]
+        self.qlists = [(node.qlist or "").split(",") for node in nodes]
 
-    def machine(self, cores: int | None, nodes: Sequence[Node] | None, name: str) -> MachineConfig:
-        sizes = {node.cores for node in nodes or () if node.cores}
-        if nodes and sizes and all(node.cores for node in nodes):
+    def machine(self, cores: int | None, name: str) -> MachineConfig:
+        """Find the size of the machine, or guess it from the queues."""
+        nodes, sizes = self.nodes, {node.cores for node in self.nodes}
+        if nodes and all(sizes):
             total = sum(node.cores or 0 for node in nodes)
             if cores is not None and cores != total:
                 raise InputError(f"the nodes have {total} cores", field="--cores", value=cores, fix="leave it out")
-            if len(sizes) == 1:
-                return MachineConfig(name=name, cores=total, cores_per_node=sizes.pop())
-            self.warnings.append("machine.cores_per_node: the nodes are of different sizes, 1 was taken")
-            return MachineConfig(name=name, cores=total)
+            if len(sizes) > 1:
+                self.warnings.append("machine.cores_per_node: the nodes are of different sizes, 1 was taken")
+            return MachineConfig(name=name, cores=total, cores_per_node=(sizes.pop() or 1) if len(sizes) == 1 else 1)
         if cores is None:
-            limits = sum(q.max_run_cores or 0 for q in self.queues) if self.bound else 0
-            widest = (q.cores[1] if q.cores[1] < MAX_CORES else q.cores[0] for q in self.queues)
-            cores = max(limits, *widest, *(q.max_run_cores or 1 for q in self.queues))
+            limits = [q.max_run_cores or 0 for q in self.queues]
+            widest = [q.cores[1] if q.cores[1] < MAX_CORES else q.cores[0] for q in self.queues]
+            cores = max(1, *limits, *widest)
             if self.bound:
-                cores = max(cores, sum(q.cores[0] for q in self.queues))
-            if self.pooled:  # room for a pool
+                cores = max(cores, sum(limits), sum(q.cores[0] for q in self.queues))
+            if self.pooled:  # the pool has cores too
                 cores += max(1, min(q.max_run_cores or q.cores[0] for q in self.queues))
             cores = min(cores, MAX_CORES)
             self.warnings.append(
-                f"machine.cores = {cores} is a guess from the queues' limits: print server does not know the machine. "
-                "Edit it, or give --cores or --nodes with `pbsnodes -av` output"
+                f"machine.cores = {cores} is a guess from the queues' limits: print server does not have the machine's "
+                "size. Edit it, or give --cores or --nodes with `pbsnodes -av` output"
             )
-        if nodes and cores % len(nodes) == 0:
-            return MachineConfig(name=name, cores=cores, cores_per_node=cores // len(nodes))
-        return MachineConfig(name=name, cores=cores)
+        per_node = cores // len(nodes) if nodes and cores % len(nodes) == 0 else 1
+        return MachineConfig(name=name, cores=cores, cores_per_node=per_node)
 
-    def shape(
-        self, machine: MachineConfig, queues: Sequence[QueueConfig], nodes: Sequence[Node] | None
-    ) -> dict[str, Any]:
+    def shape(self, machine: MachineConfig, queues: Sequence[QueueConfig]) -> dict[str, Any]:
         """Work out mode, partitions and pool."""
         if not self.bound:
             return {"mode": "shared", "queues": list(queues)}
-        reserved = self.reserved(nodes)
-        sizes = self.sizes_by_nodes(nodes, reserved) if nodes and any(node.qlist for node in nodes) else None
-        if sizes is None:
-            sizes = self.sizes_by_limits(machine, queues, reserved)
+        reserved = self.reserved()
+        own = [q for q in queues if q.name not in reserved]
+        if any(map(any, self.qlists)):
+            sizes = self.sizes_by_nodes(own)
+        else:
+            sizes = self.sizes_by_limits(machine, own)
             self.warnings.append(
                 "partition and pool sizes are a guess: the queues are bound to nodes by Qlist, which print server does "
                 "not show. Edit them, or give --nodes with `pbsnodes -av` output"
@@ -304,51 +280,40 @@ class _Parts:
         parted = [
             q.model_copy(update={"partition": sizes.get(q.name, 0), "reservation": q.name in reserved}) for q in queues
         ]
-        if self.pooled or len(reserved) == len(queues):  # a queue with reservations alone needs a pool to run in
-            both = any(
-                {name, name + POOL_SUFFIX} <= set((n.qlist or "").split(","))
-                for n in nodes or ()
-                for name in self.pooled
-            )
-            placement: Literal["pool", "combined"] = "combined" if both else "pool"
-            return {
-                "mode": "hybrid",
-                "queues": parted,
-                "pool": PoolConfig(cores=pool, entry="move", placement=placement),
-            }
+        if self.pooled or not own:  # without partitions, queues with reservations need a pool to run in
+            both = any({name, name + POOL_SUFFIX} <= set(qlist) for qlist in self.qlists for name in self.pooled)
+            found = PoolConfig(cores=pool, entry="move", placement="combined" if both else "pool")
+            return {"mode": "hybrid", "queues": parted, "pool": found}
         if pool:  # nodes that no queue has
             self.warnings.append(f"{pool} cores belong to no queue; {parted[0].name} was given them")
             parted[0] = parted[0].model_copy(update={"partition": parted[0].partition + pool})
         return {"mode": "partitioned", "queues": parted}
 
-    def reserved(self, nodes: Sequence[Node] | None) -> list[str]:
+    def reserved(self) -> list[str]:
         """Name the queues that run on the nodes of all others."""
-        lists = [(node.qlist or "").split(",") for node in nodes or () if node.qlist]
-        if lists and len(self.bound) > 1:
-            owners = {qlist[0] for qlist in lists}  # an export names the owner first
-            everywhere = [name for name in self.bound if all(name in qlist for qlist in lists)]
+        qlists = [qlist for qlist in self.qlists if any(qlist)]
+        if qlists and len(self.bound) > 1:
+            owners = {qlist[0] for qlist in qlists}  # an export names the owner first
+            everywhere = [name for name in self.bound if all(name in qlist for qlist in qlists)]
             return [name for name in everywhere if name not in owners or len(owners) > 1]
+        unpooled = [name for name in self.bound if self.pooled and name not in self.pooled]
         formula = self.server.attributes.get("job_sort_formula", "")
         first = set(re.findall(r"4e15 if queue_priority == ([0-9]+)\b", formula))
-        by_formula = [name for name in self.bound if self.server.queues[name].get("Priority") in first]
-        unpooled = [name for name in self.bound if self.pooled and name not in self.pooled]
-        return unpooled or by_formula
+        return unpooled or [name for name in self.bound if self.server.queues[name].get("Priority") in first]
 
-    def sizes_by_nodes(self, nodes: Sequence[Node], reserved: Sequence[str]) -> dict[str, int]:
-        sizes = dict.fromkeys((q.name for q in self.queues if q.name not in reserved), 0)
-        for node in nodes:
-            has = [name for name in (node.qlist or "").split(",") if name in sizes]
-            if len(has) > 1:
-                self.warnings.append(f"node {node.name} belongs to {' and '.join(has)}; counted for {has[0]}")
-            if has:
-                sizes[has[0]] += node.cores or 1
+    def sizes_by_nodes(self, own: Sequence[QueueConfig]) -> dict[str, int]:
+        """Count the cores of the nodes that name each queue in their Qlist."""
+        sizes = dict.fromkeys((q.name for q in own), 0)
+        for node, qlist in zip(self.nodes, self.qlists, strict=True):
+            owners = [name for name in qlist if name in sizes]
+            if len(owners) > 1:
+                self.warnings.append(f"node {node.name} belongs to {' and '.join(owners)}; counted for {owners[0]}")
+            if owners:
+                sizes[owners[0]] += node.cores or 1
         return sizes
 
-    def sizes_by_limits(
-        self, machine: MachineConfig, queues: Sequence[QueueConfig], reserved: Sequence[str]
-    ) -> dict[str, int]:
+    def sizes_by_limits(self, machine: MachineConfig, own: Sequence[QueueConfig]) -> dict[str, int]:
         """Take running-cores limits for sizes where they fit, else divide the machine evenly."""
-        own = [q for q in queues if q.name not in reserved]
         limits = {q.name: q.max_run_cores or 0 for q in own}
         total = sum(limits.values())
         if all(limits.values()) and (total == machine.cores or (self.pooled and total < machine.cores)):
@@ -366,6 +331,7 @@ class _Parts:
 
 
 def _within(queue: QueueConfig, cores: int, warnings: list[str]) -> QueueConfig:
+    """Cut a queue's widest job to the machine."""
     if queue.cores[0] > cores or cores >= queue.cores[1] or queue.cores[1] == MAX_CORES:
         return queue
     warnings.append(f"{queue.name}: resources_max.ncpus {queue.cores[1]} is above the machine's {cores}; cut")

@@ -11,16 +11,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from parsim.formula import parse as parse_formula
-from qconf.export.errors import HOST_NAME
 from qconf.export.pbs import qmgr
-from qconf.export.pbs.server import Server, is_true, is_type, seconds
+from qconf.export.pbs.server import Attributes, Server, is_true, is_type, seconds
+from qconf.export.rendering import HOST_NAME
 from qconf.history.names import LEGAL
 
 Check = Callable[[str], str | None]
-
-_OBJECT_NAME = re.compile(rf"{LEGAL.pattern}(?:@default)?")
-_HOST_NAME = re.compile(rf"@default|{HOST_NAME.pattern}")
-_LIMIT = re.compile(r"\[(?:o:PBS_ALL|[ugp]:[A-Za-z0-9_.-]+)=[0-9]{1,10}\]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,42 +30,25 @@ class Finding:
         return f"line {self.line}: {self.message}"
 
 
+def _matches(pattern: str, what: str) -> Check:
+    return lambda value: None if re.fullmatch(pattern, value) else f"{value!r} is not {what}"
+
+
 def _whole(low: int, high: int) -> Check:
     def check(value: str) -> str | None:
-        if not re.fullmatch(r"-?[0-9]{1,10}", value) or not low <= int(value) <= high:
-            return f"{value!r} is not a whole number from {low} to {high}"
-        return None
-
-    return check
-
-
-def _truth(value: str) -> str | None:
-    return (
-        None
-        if value.lower() in ("true", "false", "t", "f", "1", "0", "y", "n")
-        else f"{value!r} is neither True nor False"
-    )
-
-
-def _duration(value: str) -> str | None:
-    if re.fullmatch(r"[0-9]{1,10}|[0-9]{2,7}:[0-5]?[0-9]:[0-5]?[0-9]|[0-9]{1,7}:[0-9]{2}:[0-9]{2}", value):
-        return None
-    return f"{value!r} is neither HH:MM:SS nor seconds (24:00 would be 24 minutes)"
-
-
-def _matches(pattern: str, what: str) -> Check:
-    def check(value: str) -> str | None:
-        return None if re.fullmatch(pattern, value) else f"{value!r} is not {what}"
+        if re.fullmatch(r"-?[0-9]{1,10}", value) and low <= int(value) <= high:
+            return None
+        return f"{value!r} is not a whole number from {low} to {high}"
 
     return check
 
 
 def _limits(value: str) -> str | None:
     parts = [part.strip() for part in value.split(",")]
-    if not all(_LIMIT.fullmatch(part) for part in parts):
+    if not all(re.fullmatch(r"\[(?:o:PBS_ALL|[ugp]:[A-Za-z0-9_.-]+)=[0-9]{1,10}\]", part) for part in parts):
         return f"{value!r} is not a list like [o:PBS_ALL=10],[u:PBS_GENERIC=2]"
-    scopes = [part.split("=")[0] for part in parts]
-    return f"{value!r} names one scope twice" if len(set(scopes)) < len(scopes) else None
+    scopes = {part.split("=")[0] for part in parts}
+    return f"{value!r} names one scope twice" if len(scopes) < len(parts) else None
 
 
 def _formula(value: str) -> str | None:
@@ -80,82 +59,90 @@ def _formula(value: str) -> str | None:
     return None
 
 
-_COUNT = _whole(0, 2**31 - 1)
-_NAME_LIST = _matches(r"[A-Za-z0-9_.@*+-]+(?:, ?[A-Za-z0-9_.@*+-]+)*", "a list of names")
-_WORD_LIST = _matches(r"[A-Za-z0-9_.-]+(?:, ?[A-Za-z0-9_.-]+)*", "a list of words")
+_COUNT, _POSITIVE = _whole(0, 2**31 - 1), _whole(1, 2**31 - 1)
+_TRUTH = _matches("(?i)true|false|t|f|1|0|y|n", "True or False")
+_DURATION = _matches(
+    r"[0-9]{1,10}|[0-9]{2,7}:[0-5]?[0-9]:[0-5]?[0-9]|[0-9]{1,7}:[0-9]{2}:[0-9]{2}",
+    "HH:MM:SS or seconds (24:00 would be 24 minutes)",
+)
+_NAMES = _matches(r"[A-Za-z0-9_.@*+-]+(?:, ?[A-Za-z0-9_.@*+-]+)*", "a list of names")
+_WORDS = _matches(r"[A-Za-z0-9_.-]+(?:, ?[A-Za-z0-9_.-]+)*", "a list of words")
 _SIZE = _matches(r"[0-9]{1,15}(?:[kmgtp]?[bw])?", "a size like 64gb")
 
+#: What a name may be, by the kind of object.
+_OBJECTS: dict[str, Check] = {
+    "queue": _matches(
+        rf"{LEGAL.pattern}(?:@default)?", "a queue name: 1 to 15 letters, digits, _ and -, a letter first"
+    ),
+    "node": _matches(rf"@default|{HOST_NAME.pattern}", "a node name"),
+    "resource": _matches(r"[A-Za-z][A-Za-z0-9_-]{0,62}", "a resource name"),
+    "sched": _matches(r"[A-Za-z][A-Za-z0-9_]{0,14}", "a scheduler's name: up to 15 letters, digits and _"),
+}
 _RESOURCES: dict[str, Check] = {
     **dict.fromkeys(("ncpus", "nodect", "nodes", "select", "mpiprocs", "ngpus"), _COUNT),
-    **dict.fromkeys(("walltime", "cput", "pcput", "min_walltime", "max_walltime"), _duration),
+    **dict.fromkeys(("walltime", "cput", "pcput", "min_walltime", "max_walltime"), _DURATION),
     **dict.fromkeys(("mem", "vmem", "pmem", "pvmem", "file"), _SIZE),
     **dict.fromkeys(("arch", "host", "vnode"), _matches(r"[A-Za-z0-9_.-]+", "a word")),
     "place": _matches(r"[A-Za-z0-9_:=]+", "a placement"),
 }
-_QUEUE: dict[str, Check] = {
-    "queue_type": _matches(r"(?i)e(xecution)?|r(oute)?", "Execution or Route"),
-    "priority": _whole(-1024, 1023),
-    "backfill_depth": _COUNT,
-    "kill_delay": _COUNT,
-    "max_array_size": _COUNT,
-    "route_retry_time": _whole(1, 2**31 - 1),
-    "route_lifetime": _whole(1, 2**31 - 1),
-    "route_destinations": _NAME_LIST,
-    "partition": _WORD_LIST,
-    **dict.fromkeys(("enabled", "started", "from_route_only", "route_held_jobs", "route_waiting_jobs"), _truth),
-    **dict.fromkeys(("acl_user_enable", "acl_group_enable", "acl_host_enable"), _truth),
-    **dict.fromkeys(("acl_users", "acl_groups", "acl_hosts"), _NAME_LIST),
+#: Attributes that exist once for every resource, by the kind of object.
+_BY_RESOURCE = {
+    "queue": ("resources_min", "resources_max", "resources_default", "resources_available", "default_chunk"),
+    "server": ("resources_default", "resources_max", "resources_available", "default_chunk"),
+    "node": ("resources_available",),
 }
-_SERVER: dict[str, Check] = {
-    "default_queue": _matches(_OBJECT_NAME.pattern, "the name of a queue"),
-    "job_sort_formula": _formula,
-    **dict.fromkeys(("scheduling", "eligible_time_enable", "query_other_jobs", "flatuid", "resv_enable"), _truth),
-    **dict.fromkeys(("backfill_depth", "scheduler_iteration", "log_events", "max_array_size"), _COUNT),
-}
-_SCHED: dict[str, Check] = {
-    "log_events": _COUNT,
-    "job_sort_formula_threshold": _matches(r"[0-9]+(\.[0-9]+)?", "a number"),
-}
-_RESOURCE: dict[str, Check] = {
-    "type": _matches("string_array|string|long|float|boolean|size", "a type of resource"),
-    "flag": _matches("[hnqfrim]+", "flags of a resource"),
+_LIMITS: dict[str, Check] = dict.fromkeys(
+    (
+        *("max_run", "max_queued", "max_run_soft", "queued_jobs_threshold"),
+        *(
+            f"{limit}.{resource}"
+            for limit in ("max_run_res", "max_queued_res", "max_run_res_soft", "queued_jobs_threshold_res")
+            for resource in ("ncpus", "nodect", "mem", "ngpus")
+        ),
+    ),
+    _limits,
+)
+#: The other attributes that a script may set, by the kind of object.
+_ATTRIBUTES: dict[str, dict[str, Check]] = {
+    "queue": _LIMITS
+    | {
+        "queue_type": _matches(r"(?i)e(xecution)?|r(oute)?", "Execution or Route"),
+        "priority": _whole(-1024, 1023),
+        "route_destinations": _NAMES,
+        "partition": _WORDS,
+        **dict.fromkeys(("backfill_depth", "kill_delay", "max_array_size"), _COUNT),
+        **dict.fromkeys(("route_retry_time", "route_lifetime"), _POSITIVE),
+        **dict.fromkeys(("enabled", "started", "from_route_only", "route_held_jobs", "route_waiting_jobs"), _TRUTH),
+        **dict.fromkeys(("acl_user_enable", "acl_group_enable", "acl_host_enable"), _TRUTH),
+        **dict.fromkeys(("acl_users", "acl_groups", "acl_hosts"), _NAMES),
+    },
+    "server": _LIMITS
+    | {
+        "default_queue": _OBJECTS["queue"],
+        "job_sort_formula": _formula,
+        **dict.fromkeys(("scheduling", "eligible_time_enable", "query_other_jobs", "flatuid", "resv_enable"), _TRUTH),
+        **dict.fromkeys(("backfill_depth", "scheduler_iteration", "log_events", "max_array_size"), _COUNT),
+    },
+    "node": {"queue": _OBJECTS["queue"], "partition": _WORDS, "mom": _OBJECTS["node"]},
+    "resource": {
+        "type": _matches("string_array|string|long|float|boolean|size", "a type of resource"),
+        "flag": _matches("[hnqfrim]+", "flags of a resource"),
+    },
+    "sched": {"log_events": _COUNT, "job_sort_formula_threshold": _matches(r"[0-9]+(\.[0-9]+)?", "a number")},
 }
 #: PBS's older kind of limits, which cannot be mixed with max_run.
 OLD_LIMITS = (
     *("max_running", "max_user_run", "max_group_run", "max_user_run_soft", "max_group_run_soft"),
     *("max_user_res", "max_user_res_soft", "max_group_res", "max_group_res_soft"),
 )
-_LIMITS = ("max_run", "max_queued", "max_run_soft", "queued_jobs_threshold")
-_RESOURCE_LIMITS = ("max_run_res", "max_queued_res", "max_run_res_soft", "queued_jobs_threshold_res")
-_QUEUE_RESOURCES = (
-    "resources_min",
-    "resources_max",
-    "resources_default",
-    "resources_available",
-    "default_chunk",
-)
-_SERVER_RESOURCES = ("resources_default", "resources_max", "resources_available", "default_chunk")
 _EXECUTION_ONLY = (
-    "max_run",
-    "max_run_soft",
-    "max_run_res",
-    "max_run_res_soft",
-    "priority",
-    "backfill_depth",
-    "partition",
-)
-_EXECUTION_ATTRIBUTES = (
-    *_EXECUTION_ONLY,
-    "from_route_only",
-    "kill_delay",
-    "resources_default",
-    "resources_available",
-    "default_chunk",
+    *("max_run", "max_run_soft", "max_run_res", "max_run_res_soft", "priority", "backfill_depth", "partition"),
+    *("from_route_only", "kill_delay", "resources_default", "resources_available", "default_chunk"),
 )
 
 
 class Linter:
-    """Reads statements one after the other and remembers what they make of the server.
+    """Reads statements one after the other and keeps track of what they make of the server.
 
     Parameters
     ----------
@@ -168,7 +155,7 @@ class Linter:
 
     def __init__(self, server: Server | None = None, trusted: Server | None = None) -> None:
         self.known = server is not None
-        self.trusted = trusted
+        self.trusted = trusted or Server()
         self.server = Server() if server is None else server.copy()
         self.created: set[tuple[str, str]] = set()
 
@@ -186,13 +173,13 @@ class Linter:
         """Return what is wrong with one statement; if nothing is, take note of what it does."""
         if not (text.isascii() and text.isprintable()):
             return ["holds something else than printable ASCII"]
-        if len(list(qmgr.split(text))) != 1:
-            return ["is not one statement"]
         try:
+            if len(list(qmgr.split(text))) != 1:
+                return ["is not one statement"]
             statement = qmgr.parse_statement(text)
         except qmgr.QmgrSyntaxError as error:
             return [str(error)]
-        wrong = list(self._wrong(statement))
+        wrong = list(self._wrong(statement)) or list(self._contradictions(statement))
         if not wrong:
             self.server.apply(statement)
             if statement.command == "create":
@@ -200,19 +187,56 @@ class Linter:
         return wrong
 
     def _wrong(self, statement: qmgr.Statement) -> Iterator[str]:
-        check = {"queue": self._queue, "server": self._server, "node": self._node, "resource": self._resource}
-        if statement.kind in check:
-            yield from check[statement.kind](statement)
-        elif statement.kind == "sched":
-            yield from _each(statement, _SCHED, (), {})
-            if any(not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]{0,14}", name) for name in statement.names):
-                yield "a scheduler's name is up to 15 letters, digits and _"
-        else:
-            yield f"{statement.kind}: hooks have no place in these scripts"
+        kind, command = statement.kind, statement.command
+        if kind not in _ATTRIBUTES:
+            yield f"{kind}: hooks have no place in these scripts"
+            return
+        if kind == "server" and command not in ("set", "unset"):
+            yield f"a server cannot be {command}d"
+        yield from self._names(statement)
+        yield from self._settings(statement)
+
+    def _names(self, statement: qmgr.Statement) -> Iterator[str]:
+        kind = statement.kind
+        held = {"queue": self.server.queues, "resource": self.server.resources}.get(kind, {})
+        for name in statement.names:
+            if message := _OBJECTS[kind](name):
+                yield message
+            elif statement.command == "create":
+                if name in held or (kind == "node" and (kind, name) in self.created):
+                    yield f"{kind} {name} exists already"
+            elif kind == "queue" and self.known and name not in held:
+                yield f"queue {name} does not exist"
+
+    def _settings(self, statement: qmgr.Statement) -> Iterator[str]:
+        """Check every attribute and its value by itself."""
+        kind, unset = statement.kind, statement.command == "unset"
+        for setting in self._doubtful(statement).settings:
+            if setting.attribute.lower() in OLD_LIMITS and unset:
+                continue
+            check = self._check(kind, setting)
+            if check is None or (setting.key.lower() == "mom" and statement.command != "create"):
+                yield f"{kind} has no attribute {setting.key}, or none that these scripts may use"
+            elif not unset and (message := check(setting.value)):
+                yield f"{setting.key}: {message}"
+        for setting in statement.settings:
+            missing = setting.value and setting.value not in self.server.queues
+            if kind == "server" and setting.key == "default_queue" and self.known and missing:
+                yield f"default_queue {setting.value} does not exist"
+
+    def _check(self, kind: str, setting: qmgr.Setting) -> Check | None:
+        """Find the check of a value; None where no such attribute may be set."""
+        attribute, resource = setting.attribute.lower(), setting.resource
+        if resource is None or attribute not in _BY_RESOURCE.get(kind, ()):
+            return _ATTRIBUTES[kind].get(attribute if resource is None else f"{attribute}.{resource}")
+        if resource in _RESOURCES:
+            return _RESOURCES[resource]
+        # Qlist is the one resource that an export creates; a script for a known server creates it first.
+        return _WORDS if resource in self.server.resources or resource == "Qlist" else None
 
     def _doubtful(self, statement: qmgr.Statement) -> qmgr.Statement:
         """Leave out the settings that the trusted server had, value for value."""
-        if self.trusted is None or statement.command != "set":
+        if statement.command != "set" or statement.kind not in ("server", "queue"):
             return statement
         held = [self.trusted.attributes]
         if statement.kind == "queue":
@@ -220,117 +244,40 @@ class Linter:
         doubtful = (s for s in statement.settings if not all(had.get(s.key) == s.value for had in held))
         return replace(statement, settings=tuple(doubtful))
 
-    def _queue(self, statement: qmgr.Statement) -> Iterator[str]:
-        for name in statement.names:
-            if not _OBJECT_NAME.fullmatch(name):
-                yield f"{name!r} is no queue name: 1 to 15 letters, digits, _ and -, a letter first"
-                return
-            exists = name in self.server.queues
-            if statement.command == "create" and exists:
-                yield f"queue {name} exists already"
-            elif statement.command != "create" and self.known and not exists:
-                yield f"queue {name} does not exist"
-        limits = (*_LIMITS, *_RESOURCE_LIMITS)
-        yield from _each(self._doubtful(statement), _QUEUE, _QUEUE_RESOURCES, self.server.resources, limits)
-        if statement.command in ("create", "set"):
+    def _contradictions(self, statement: qmgr.Statement) -> Iterator[str]:
+        """Check what the attributes of a queue are to each other."""
+        if statement.kind == "queue" and statement.command in ("create", "set"):
             for name in statement.names:
                 yield from self._queue_state(name, statement)
 
     def _queue_state(self, name: str, statement: qmgr.Statement) -> Iterator[str]:
-        """Check what the attributes are to each other, one after the other as the server takes them."""
+        """Apply one setting after the other, as the server does, and check each and the result."""
         state = Server(queues={name: {k.lower(): v for k, v in self.server.queues.get(name, {}).items()}})
+        now = state.queues[name]
         complete = self.known or statement.command == "create" or ("queue", name) in self.created
         for setting in statement.settings:
-            one = qmgr.Setting(setting.attribute.lower(), setting.resource, setting.operator, setting.value)
+            one = replace(setting, attribute=setting.attribute.lower())
             state.apply(qmgr.Statement("set", "queue", (name,), (one,)))
-            now = state.queues[name]
             if one.key in ("enabled", "started") and complete and is_true(one.value):
                 if "queue_type" not in now:
                     yield f"queue {name}: queue_type has to be set before {one.key}"
                 elif is_type(now, "route") and not now.get("route_destinations"):
                     yield f"queue {name}: route_destinations have to be set before {one.key}"
-        now = state.queues.get(name, {})
         routes = [key for key in now if key.startswith("route_")]
         if is_type(now, "execution") and routes:
             yield f"queue {name}: an Execution queue has no {routes[0]}"
         if is_type(now, "route") or routes:
             for key in now:
-                if key.partition(".")[0] in _EXECUTION_ATTRIBUTES:
+                if key.partition(".")[0] in _EXECUTION_ONLY:
                     yield f"queue {name}: a Route queue has no {key}"
+        yield from self._ranges(name, now)
+
+    def _ranges(self, name: str, now: Attributes) -> Iterator[str]:
+        before = self.trusted.queues.get(name, {})
         for resource in ("ncpus", "walltime", "nodect"):
-            low, high = now.get(f"resources_min.{resource}"), now.get(f"resources_max.{resource}")
-            before = {} if self.trusted is None else self.trusted.queues.get(name, {})
-            if (low, high) == (
-                before.get(f"resources_min.{resource}"),
-                before.get(f"resources_max.{resource}"),
-            ):
+            keys = f"resources_min.{resource}", f"resources_max.{resource}"
+            low, high = (now.get(key) for key in keys)
+            if low is None or high is None or (low, high) == tuple(before.get(key) for key in keys):
                 continue
-            # a count is read as a duration in seconds: the same number
-            if low is not None and high is not None and seconds(low) > seconds(high):
-                yield f"queue {name}: resources_min.{resource} {low} is above resources_max.{resource} {high}"
-
-    def _server(self, statement: qmgr.Statement) -> Iterator[str]:
-        if statement.command not in ("set", "unset"):
-            yield f"a server cannot be {statement.command}d"
-        limits = (*_LIMITS, *_RESOURCE_LIMITS)
-        yield from _each(self._doubtful(statement), _SERVER, _SERVER_RESOURCES, self.server.resources, limits)
-        for setting in statement.settings:
-            if (
-                setting.key == "default_queue"
-                and self.known
-                and setting.value
-                and setting.value not in self.server.queues
-            ):
-                yield f"default_queue {setting.value} does not exist"
-
-    def _node(self, statement: qmgr.Statement) -> Iterator[str]:
-        for name in statement.names:
-            if not _HOST_NAME.fullmatch(name):
-                yield f"{name!r} is no node name"
-            if statement.command == "create" and ("node", name) in self.created:
-                yield f"node {name} exists already"
-        known: dict[str, Check] = {
-            "queue": _matches(_OBJECT_NAME.pattern, "a queue name"),
-            "partition": _WORD_LIST,
-        }
-        if statement.command == "create":
-            known |= {"mom": _matches(_HOST_NAME.pattern, "a host name")}
-        yield from _each(statement, known, ("resources_available",), self.server.resources)
-
-    def _resource(self, statement: qmgr.Statement) -> Iterator[str]:
-        for name in statement.names:
-            if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]{0,62}", name):
-                yield f"{name!r} is no resource name"
-            if statement.command == "create" and name in self.server.resources:
-                yield f"resource {name} exists already"
-        yield from _each(statement, _RESOURCE, (), {})
-
-
-def _each(
-    statement: qmgr.Statement,
-    plain: dict[str, Check],
-    with_resource: tuple[str, ...],
-    resources: dict[str, dict[str, str]],
-    limits: tuple[str, ...] = (),
-) -> Iterator[str]:
-    """Check every attribute and its value by itself."""
-    for setting in statement.settings:
-        attribute = setting.attribute.lower()
-        check: Check | None = None
-        if setting.resource is None:
-            check = _limits if attribute in limits and attribute in _LIMITS else plain.get(attribute)
-        elif attribute in limits and attribute in _RESOURCE_LIMITS:
-            check = _limits if setting.resource in ("ncpus", "nodect", "mem", "ngpus") else None
-        elif attribute in with_resource:
-            check = _RESOURCES.get(setting.resource)
-            # Qlist is the one resource that our scripts create; a script for a known server creates it first.
-            if check is None and (setting.resource in resources or setting.resource == "Qlist"):
-                check = _WORD_LIST
-        if attribute in OLD_LIMITS and statement.command == "unset":
-            continue
-        if check is None:
-            yield f"{statement.kind} has no attribute {setting.key}, or none that these scripts may use"
-        elif statement.command != "unset":
-            message = check(setting.value)
-            if message:
-                yield f"{setting.key}: {message}"
+            if seconds(low) > seconds(high):  # a count is read as a duration in seconds: the same number
+                yield f"queue {name}: {keys[0]} {low} is above {keys[1]} {high}"

@@ -1,16 +1,11 @@
-"""The order of the waiting list as a job_sort_formula, and queue priorities as PBS's small whole numbers."""
+"""The order of the waiting list as a job_sort_formula, and back."""
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
-from fractions import Fraction
 
-from qconf.config import ConfigError, QueueConfig, SiteConfig
-
-HIGHEST = 1023  #: of PBS's queue attribute Priority
+from qconf.config import ConfigError, SiteConfig
+from qconf.export.priorities import Priorities, scale
 
 # Orders within one list, largest value first; 0 leaves PBS's own order, by submission.
 _ALONE = {
@@ -30,45 +25,13 @@ _BEHIND_PRIORITY = {
 }
 _STARVING = "2e15 + eligible_time"
 _RESERVED = "4e15"
-_NEARLY = "The priorities do not fit PBS's -1024..1023 in their ratios:"
-
-
-@dataclass(frozen=True)
-class Priorities:
-    """PBS's Priority per queue, and what one of it is worth in the configuration (None: not exactly)."""
-
-    values: dict[str, int]
-    unit: Fraction | None
-
-
-def scale(queues: Sequence[QueueConfig]) -> Priorities:
-    """Bring priorities into 1..1023: their order always kept, their ratios where whole numbers can."""
-    exact = {queue.name: Fraction(repr(queue.priority)) for queue in queues}
-    if all(value.denominator == 1 and value <= HIGHEST for value in exact.values()):
-        return Priorities({name: int(value) for name, value in exact.items()}, Fraction(1))
-    unit = Fraction(
-        math.gcd(*(value.numerator for value in exact.values())),
-        math.lcm(*(value.denominator for value in exact.values())),
-    )
-    unit = Fraction(
-        math.gcd(*(int(value / Fraction(1, unit.denominator)) for value in exact.values())), unit.denominator
-    )
-    if max(exact.values()) / unit <= HIGHEST:
-        return Priorities({name: int(value / unit) for name, value in exact.items()}, unit)
-    distinct = sorted(set(exact.values()))
-    scaled: dict[Fraction, int] = {}
-    below = 0
-    for rank, value in enumerate(distinct):
-        room = HIGHEST - (len(distinct) - 1 - rank)  # what the larger ones leave
-        below = min(max(below + 1, round(value * HIGHEST / distinct[-1])), room)
-        scaled[value] = below
-    return Priorities({name: scaled[value] for name, value in exact.items()}, None)
+_RATIOS = "The priorities do not fit PBS's -1024..1023 in their ratios:"
 
 
 def formula(config: SiteConfig, priorities: Priorities) -> tuple[str | None, list[str]]:
     """Write the order of `config` as a formula.
 
-    Queues of the pool have the negative of their queue's Priority: that tells the formula which list a job
+    Queues of the pool have the negative of their queue's Priority, by which the formula knows the list that a job
     is in.
 
     Returns
@@ -76,7 +39,7 @@ def formula(config: SiteConfig, priorities: Priorities) -> tuple[str | None, lis
     text : str or None
         None where PBS's own order, by submission, is what is wanted.
     notes : list of str
-        What the formula says only nearly.
+        Where the formula only approximates the order.
     """
     notes: list[str] = []
     values = priorities.values
@@ -100,7 +63,7 @@ def formula(config: SiteConfig, priorities: Priorities) -> tuple[str | None, lis
     if config.pool is not None and config.pool_cores:
         factor = "-queue_priority * eligible_time / max(walltime, 1)"
         if priorities.unit is None and len(set(values.values())) > 1:
-            notes.append(f"{_NEARLY} the pool's priority factors see whole numbers near them.")
+            notes.append(f"{_RATIOS} the pool's priority factors see whole numbers near them.")
         if config.pool.starving_first:
             factor = _with_starvation(factor, config, {name: -value for name, value in values.items()}, notes)
         text = f"{_grouped(factor)} if queue_priority < 0 else {_grouped(text)}"
@@ -113,12 +76,12 @@ def _grouped(text: str) -> str:
 
 
 def _own_units(text: str, priorities: Priorities, notes: list[str]) -> str:
-    """Let a formula of the configuration see its own priorities, not the scaled ones."""
+    """Write a formula of the configuration for its own priorities, not the scaled ones."""
     text = " ".join(text.split())
     if priorities.unit == 1 or "queue_priority" not in text:
         return text
     if priorities.unit is None:
-        notes.append(f"{_NEARLY} the formula sees whole numbers near them.")
+        notes.append(f"{_RATIOS} the formula sees whole numbers near them.")
         return text
     unit = priorities.unit
     factor = f"{unit.numerator} / {unit.denominator}" if unit.denominator > 1 else f"{unit.numerator}"
@@ -130,7 +93,7 @@ def _with_starvation(text: str, config: SiteConfig, values: dict[str, int], note
     periods: dict[int, int | None] = {}
     for queue in config.queues:
         if config.mode != "shared" and queue.reservation:
-            continue  # goes by submission whether it starves or not
+            continue  # its order is by submission, starving or not
         value = values[queue.name]
         if value in periods and periods[value] != queue.starvation:
             notes.append(
@@ -151,12 +114,12 @@ def _with_starvation(text: str, config: SiteConfig, values: dict[str, int], note
 
 
 def recognise(config: SiteConfig, text: str | None) -> SiteConfig | None:
-    """Give `config` the order, and the queues the starvation periods, with which `formula` writes `text`.
+    """Find the order, and the queues' starvation periods, with which `formula` writes `text`.
 
     Returns
     -------
     SiteConfig or None
-        None where `text` is none of ours. Without a text the order is fcfs.
+        `config` with these; None where `formula` writes no such text. Without a text the order is fcfs.
     """
     if text is None:
         return config
@@ -174,16 +137,11 @@ def recognise(config: SiteConfig, text: str | None) -> SiteConfig | None:
     pool = config.pool
     if pool is not None and found and "2e15" in pool_part:
         pool = pool.model_copy(update={"starving_first": True})
-    for order in _ALONE:
-        candidate = config.replace(queues=tuple(queues), order=order, pool=pool)
+    for order in (*_ALONE, *((own, own[1:-1]) if config.mode == "hybrid" and found else ())):
+        try:
+            candidate = config.replace(queues=tuple(queues), order=order, pool=pool)
+        except ConfigError:
+            continue
         if formula(candidate, scale(candidate.queues))[0] == text:
             return candidate
-    if config.mode == "hybrid" and found:
-        for inner in (own, own[1:-1]):
-            try:
-                candidate = config.replace(queues=tuple(queues), order=inner, pool=pool)
-            except ConfigError:
-                continue
-            if formula(candidate, scale(candidate.queues))[0] == text:
-                return candidate
     return None

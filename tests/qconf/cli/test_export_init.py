@@ -6,8 +6,8 @@ from click.testing import CliRunner
 from qconf.cli import qconf
 from qconf.config import load
 from qconf.errors import QconfError
-from tests.qconf.export.pbs_model import PbsServer
-from tests.qconf.export.test_pbs import CRAY, FRESH, HYBRID
+from tests.qconf.export.pbs.model import PbsServer
+from tests.qconf.export.sites import CRAY, FRESH, HYBRID
 
 
 def run(*arguments):
@@ -52,10 +52,10 @@ def test_export_replaces_and_takes_away_nothing_but_its_own(site, tmp_path):
     assert (out / "nodes.qmgr").is_file()
     edited = out / "rollback.qmgr"
     edited.write_text("edited")
-    slurm = run("export", site, "--format", "slurm", "--nodes", "nid[01-12]", "-o", out)
+    slurm = run("export", site, "--target", "slurm", "--nodes", "nid[01-12]", "-o", out)
     assert "job_submit.lua: is there already" in str(slurm.exception)
     (out / "job_submit.lua").unlink()
-    assert run("export", site, "--format", "slurm", "--nodes", "nid[01-12]", "-o", out).exit_code == 0
+    assert run("export", site, "--target", "slurm", "--nodes", "nid[01-12]", "-o", out).exit_code == 0
     assert not (out / "nodes.qmgr").exists()
     assert edited.read_text() == "edited"
 
@@ -90,10 +90,23 @@ def test_export_writes_nothing_when_it_refuses(site, tmp_path):
 
 
 def test_export_to_slurm(site, tmp_path):
-    done = run("export", site, "--format", "slurm", "--nodes", "nid[01-12]", "-o", tmp_path / "out")
+    done = run("export", site, "--target", "slurm", "--nodes", "nid[01-12]", "-o", tmp_path / "out")
     assert done.exit_code == 0, done.output
     assert "PartitionName=small" in (tmp_path / "out" / "partitions.conf").read_text()
-    assert run("export", site, "--format", "slurm", "--binding", "limits").exit_code == 2
+
+
+@pytest.mark.parametrize("given", [("--binding", "limits"), ("--current", "f"), ("--route", "r"), ("--remove", "q")])
+def test_options_of_another_target_are_refused(site, given):
+    done = run("export", site, "--target", "slurm", *given)
+    assert done.exit_code == 2
+    assert f"{given[0]} is no option of --target slurm, but of pbs" in done.output
+
+
+def test_the_former_name_of_target_is_refused_with_the_new_one(site):
+    done = run("export", site, "--format", "slurm")
+    assert done.exit_code == 2
+    assert "No such option: --format" in done.output
+    assert "--target" in done.output
 
 
 def test_init_from_pbs_and_back(tmp_path):
@@ -137,7 +150,7 @@ def test_init_takes_the_machine_from_a_history(tmp_path):
 @pytest.mark.parametrize(
     "arguments", [[], ["--from-pbs", "a", "--from-slurm", "b"], ["--history", "h", "--nodes", "n"]]
 )
-def test_init_usage(arguments):
+def test_init_without_one_source_is_a_usage_error(arguments):
     assert run("init", *arguments).exit_code == 2
 
 

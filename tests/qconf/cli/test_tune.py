@@ -158,7 +158,7 @@ def test_the_least_gain_and_what_really_happened_reach_the_run(small: Path, tmp_
     assert says in " ".join(html.unescape((tmp_path / "out/report.html").read_text()).split())
 
 
-def test_what_pbs_cannot_be_told_is_said_beside_the_verdict(small: Path, tmp_path: Path) -> None:
+def test_why_a_configuration_is_not_exportable_is_said_beside_the_verdict(small: Path, tmp_path: Path) -> None:
     text = (ROOT / "configs/cray-xc40.yaml").read_text()
     config = tmp_path / "long.yaml"
     config.write_text(text.replace("name: medium,", "name: medium_size_queue,"))
@@ -166,11 +166,10 @@ def test_what_pbs_cannot_be_told_is_said_beside_the_verdict(small: Path, tmp_pat
     jobs = pd.read_csv(small)
     jobs.assign(queue=jobs["queue"].replace({"medium": "medium_size_queue"})).to_csv(history, index=False)
     result = invoke("--history", history, "--config", config, "--out", tmp_path / "out", "--strategy", "pp")
-    assert "No scripts for PBS: queue name 'medium_size_queue': PBS takes 1 to 15 letters" in result.output
+    assert "Not exportable to PBS: queue name 'medium_size_queue': PBS takes 1 to 15 letters" in result.output
     rows = json.loads((tmp_path / "out/run.json").read_text())["strategies"]
-    assert not any(
-        "PBS cannot be told" in row["ineligible"] for row in rows
-    )  # what the site has now cannot be told either
+    # what the site has now is not exportable either
+    assert not any("not exportable" in row["ineligible"] for row in rows)
 
 
 def test_json_is_one_document_on_stdout(small: Path, tmp_path: Path) -> None:
@@ -247,6 +246,16 @@ def test_a_mistyped_option_leaves_an_interrupted_run_alone(small: Path, tmp_path
     with pytest.raises(QconfError, match="no such reference"):
         invoke(*given, "--strategy", "hybrid", "--reference", "huge")
     assert kept.read_text() == "{}"
+
+
+def test_the_export_goes_to_the_folder_of_the_target(small: Path, tmp_path: Path) -> None:
+    site = ["--history", small, "--config", ROOT / "configs/cray-xc40.yaml", "--out", tmp_path / "out"]
+    result = invoke(*site, "--strategy", "current", "--target", "slurm", *QUICK)
+    assert "slurm/ (see slurm/PLAN.md)" in result.output
+    assert (tmp_path / "out" / "slurm" / "partitions.conf").exists()
+    assert not (tmp_path / "out" / "pbs").exists()
+    with pytest.raises(click.UsageError, match="--current is no option of --target slurm"):
+        invoke(*site, "--target", "slurm", "--current", tmp_path / "server.txt")
 
 
 def test_what_the_server_holds_needs_the_configuration_that_it_stands_for(small: Path, tmp_path: Path) -> None:

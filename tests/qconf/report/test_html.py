@@ -5,20 +5,24 @@ from dataclasses import replace
 
 import pytest
 
+from qconf.export import Export, exporter
 from qconf.report.figures import figures
 from qconf.report.html import definitions, render
 from tests.qconf.report import example, small
 from tests.qconf.report.page import Page
 from tests.qconf.report.snapshots import check_snapshot
 
+PBS = exporter("pbs")()
 HOSTILE = ("<script>alert(1)</script>", "\"'><img/src=x/onerror=alert(2)>&amp;{{7*7}}")
 
 
 @pytest.fixture(scope="module")
 def page():
     found = example.recommendation()
-    export = {"PLAN.md": "", "queues.qmgr": ""}
-    return render(found, figures(found), history=example.history(), warnings=["watch out"], export=export)
+    export = Export({"PLAN.md": "", "queues.qmgr": ""})
+    return render(
+        found, figures(found), history=example.history(), warnings=["watch out"], exporter=PBS, export=export
+    )
 
 
 def test_opens_offline(page):
@@ -59,7 +63,8 @@ def test_nothing_that_was_given_becomes_markup():
         found,
         figures(found),
         warnings=["<u>w</u>"],
-        export={"<s>": "", "PLAN.md": ""},
+        exporter=PBS,
+        export=Export({"<s>": "", "PLAN.md": ""}),
         refused="<kbd>r</kbd>",
     )
     parsed = Page(text)
@@ -73,7 +78,7 @@ def test_nothing_that_was_given_becomes_markup():
 
 @pytest.mark.parametrize("verdict", ["CHANGE", "KEEP"])
 def test_as_it_was_reviewed(verdict):
-    text = render(small.recommendation(verdict), {}, export={"PLAN.md": ""})
+    text = render(small.recommendation(verdict), {}, exporter=PBS, export=Export({"PLAN.md": ""}))
     body = text[text.index("<body>") :]
     check_snapshot(f"report-{verdict.lower()}.html", body)
 
@@ -85,8 +90,8 @@ def test_dates_are_those_of_the_historys_zone():
 
 
 def test_a_refused_export_is_said():
-    text = render(small.recommendation(), {}, refused="PBS has no such word")
-    assert "PBS cannot be told this configuration: PBS has no such word" in text
+    text = render(small.recommendation(), {}, exporter=PBS, refused="PBS has no such word")
+    assert "This configuration is not exportable to PBS: PBS has no such word" in text
     assert "pbs/PLAN.md" not in text
 
 

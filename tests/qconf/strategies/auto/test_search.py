@@ -9,7 +9,8 @@ from parsim import System, Workload, metrics, simulate
 from qconf.evaluation.feasibility import fixed_violations
 from qconf.evaluation.period import NotApplicableError, Period, TrainingSet
 from qconf.evaluation.score import log_ratios, weights
-from qconf.export.pbs.order import formula, scale
+from qconf.export.pbs.order import formula
+from qconf.export.priorities import scale
 from qconf.strategies import Options, propose
 from qconf.strategies.auto.candidates import limited
 from qconf.strategies.auto.orders import JOBS, candidates, general, prior_penalties, smoothed

@@ -1,35 +1,30 @@
 import pytest
-from hypothesis import HealthCheck, Phase, assume, given, settings
+from hypothesis import assume, given, settings
 
 from parsim.workload import MAX_CORES, MAX_DURATION
 from qconf.config import dump, load, parse
 from qconf.errors import InputError
-from qconf.export.pbs.init import init_pbs
-from qconf.export.pbs.nodes import Node, read_nodes
-from qconf.export.pbs.scripts import export_pbs
+from qconf.export.nodes import Node, read_nodes
+from qconf.export.pbs.init import derive
 from qconf.export.pbs.server import Server
-from tests.qconf.export.pbs_model import PbsServer, commands
-from tests.qconf.export.test_pbs import (
+from tests.qconf.export.pbs.model import PbsServer, commands
+from tests.qconf.export.sites import (
     CRAY,
     FRESH,
     HYBRID,
     PRINTED,
+    QUICK,
     exportable,
     exported,
     needs_printed,
     nodes_of,
-)
-
-QUICK = settings(
-    deadline=None,
-    phases=(Phase.explicit, Phase.reuse, Phase.generate),  # shrinking such configurations takes minutes
-    suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow],
+    pbs_files,
 )
 
 
 @needs_printed
 def test_the_real_server():
-    found = init_pbs(Server.read(PRINTED), cores=35232, name="cray")
+    found = derive(Server.read(PRINTED), cores=35232, name="cray")
     config = found.config
     assert [(q.name, q.cores, q.walltime, q.priority) for q in config.queues] == [
         ("idqueue", (8, 256), (0, 7200), 100),
@@ -53,8 +48,8 @@ def test_the_real_server():
 @needs_printed
 def test_export_gives_the_real_servers_queues_back():
     for cores in (None, 35232):
-        config = init_pbs(Server.read(PRINTED), cores=cores).config
-        exported_server = PbsServer(export_pbs(config)["queues.qmgr"])
+        config = derive(Server.read(PRINTED), cores=cores).config
+        exported_server = PbsServer(pbs_files(config)["queues.qmgr"])
         real = PbsServer(PRINTED.read_text(encoding="utf-8"))
         assert list(exported_server.queues) == [name for name in real.queues if name != "workq"]
         assert exported_server.queues["route"] == real.queues["route"]
@@ -66,7 +61,7 @@ def test_export_gives_the_real_servers_queues_back():
 
 @needs_printed
 def test_without_a_size_it_guesses_and_says_so():
-    found = init_pbs(Server.read(PRINTED))
+    found = derive(Server.read(PRINTED))
     assert found.config.machine.cores > 34752
     assert any("machine.cores" in warning and "guess" in warning for warning in found.warnings)
 
@@ -83,7 +78,7 @@ def test_export_print_init_export_is_a_fixed_point(config):
     size = config.machine.cores_per_node
     qlists = {name: attributes.get("resources_available.Qlist", "") for name, attributes in server.nodes.items()}
     nodes = [Node(node.name, size, qlists.get(node.name, "")) for node in nodes_of(config)]
-    again = init_pbs(Server.parse(printed), nodes=nodes).config
+    again = derive(Server.parse(printed), nodes=nodes).config
     assert again.mode == config.mode or config.mode != "shared"
     files_again = exported(again, nodes=nodes_of(config))
     assert commands(files_again["queues.qmgr"]) == commands(files["queues.qmgr"])
@@ -94,7 +89,7 @@ def test_export_print_init_export_is_a_fixed_point(config):
 @given(exportable())
 def test_the_queues_come_back_even_where_the_nodes_are_not_known(config):
     files = exported(config)
-    again = init_pbs(Server.parse(PbsServer(files["queues.qmgr"]).printed())).config
+    again = derive(Server.parse(PbsServer(files["queues.qmgr"]).printed())).config
     assume(sum(q.cores[0] for q in config.queues) <= config.machine.cores)
     assert [(q.name, q.cores, q.walltime) for q in again.queues] == [
         (q.name, q.cores, q.walltime) for q in config.queues
@@ -109,12 +104,12 @@ def test_every_order_comes_back():
             config = parse(text.replace("order: fcfs", f"order: {order}"))
             for variant in (config, config.replace(mode="shared", pool=None)):
                 nodes = read_nodes("n[1-12]")
-                server = PbsServer(export_pbs(variant, nodes=nodes)["queues.qmgr"])
-                server.load(export_pbs(variant, nodes=nodes).get("nodes.qmgr", ""))
+                server = PbsServer(pbs_files(variant, nodes=nodes)["queues.qmgr"])
+                server.load(pbs_files(variant, nodes=nodes).get("nodes.qmgr", ""))
                 known = [
                     Node(n.name, 8, server.nodes.get(n.name, {}).get("resources_available.Qlist", "")) for n in nodes
                 ]
-                again = init_pbs(Server.parse(server.printed()), nodes=known).config
+                again = derive(Server.parse(server.printed()), nodes=known).config
                 assert again.order == order
                 if not order.startswith("queue_priority"):
                     mine = [q.starvation for q in variant.queues if variant.mode == "shared" or not q.reservation]
@@ -124,7 +119,7 @@ def test_every_order_comes_back():
 
 def test_cray_comes_back_but_for_what_pbs_does_not_hold():
     config = load(CRAY)
-    again = init_pbs(Server.parse(PbsServer(export_pbs(config)["queues.qmgr"]).printed()), cores=35232).config
+    again = derive(Server.parse(PbsServer(pbs_files(config)["queues.qmgr"]).printed()), cores=35232).config
     queues = [q.model_copy(update={"reservation": False}) for q in config.queues]
     assert again.queues == tuple(queues)
     assert again.order == "fcfs"
@@ -169,8 +164,8 @@ set server backfill_depth = 0
 """
 
 
-def test_what_contradicts_itself_is_flagged():
-    found = init_pbs(Server.parse(ODD), cores=48)
+def test_contradictions_are_warnings():
+    found = derive(Server.parse(ODD), cores=48)
     a, c = found.config.queues
     assert (a.name, a.cores, a.walltime, a.max_run, a.max_user_cores) == ("a", (1, 48), (0, 1440), 7, 32)
     assert (c.name, c.cores, c.max_user_run, c.max_run_cores) == ("c", (16, MAX_CORES), 2, None)
@@ -190,7 +185,7 @@ def test_what_contradicts_itself_is_flagged():
         "a: resources_max.walltime = 24:00 means 00:24:00",
         "a: resources_max.nodect = 4 has no place",
         "a: resources_max.ncpus 64 is above the machine's 48; cut",
-        "r: route_lifetime = 0",
+        "r: with route_lifetime = 0",
         "a: r's own limits turn some of its jobs away",
         "priorities were raised by 6",
         "job_sort_formula was left out",
@@ -200,7 +195,7 @@ def test_what_contradicts_itself_is_flagged():
 
 
 def test_without_a_route_queue():
-    found = init_pbs(Server.parse(FRESH), cores=8)
+    found = derive(Server.parse(FRESH), cores=8)
     assert found.config.names == ("workq",)
     assert found.config.mode == "shared"
     assert any("no Route queue" in warning for warning in found.warnings)
@@ -209,9 +204,9 @@ def test_without_a_route_queue():
 @pytest.mark.parametrize("text", ["set server scheduling = True", "create queue a", "create queue r queue_type=Route"])
 def test_nothing_to_begin_with(text):
     with pytest.raises(InputError, match="no Execution queue"):
-        init_pbs(Server.parse(text))
+        derive(Server.parse(text))
 
 
 def test_sizes_that_contradict_each_other():
     with pytest.raises(InputError, match="the nodes have 16 cores"):
-        init_pbs(Server.parse(FRESH), cores=8, nodes=[Node("a", 8), Node("b", 8)])
+        derive(Server.parse(FRESH), cores=8, nodes=[Node("a", 8), Node("b", 8)])

@@ -8,7 +8,7 @@ VERDICTS = SHARED / "pbs" / "qmgr_verdicts.tsv"
 
 needs_verdicts = pytest.mark.skipif(not VERDICTS.exists(), reason=f"{VERDICTS} is not here")
 
-# Refusals that a statement alone cannot tell: what exists, and of which type it is.
+# Refusals that do not follow from a statement alone: what exists, and of which type it is.
 ONLY_THE_SERVER_KNOWS = {
     "create node nosuchhost": "15062",
     "create queue idqueue": "15025",
@@ -41,15 +41,15 @@ def verdicts():
 @needs_verdicts
 def test_verdicts_of_the_real_server_line_by_line():
     linter = Linter()
-    judged = 0
+    count = 0
     for rc, statement, message in verdicts():
         wrong = linter.statement(statement)
         if rc and not wrong:
             assert ONLY_THE_SERVER_KNOWS.get(statement, "no exception") in message, statement
         if not rc and wrong:
             assert statement in STRICTER, (statement, wrong)
-        judged += 1
-    assert judged == 130
+        count += 1
+    assert count == 130
 
 
 @needs_verdicts
@@ -98,11 +98,11 @@ def test_verdicts_are_all_followed_where_the_server_is_known():
         "set queue t, Priority = 3",
     ],
 )
-def test_refused(statement):
+def test_what_the_server_would_refuse_or_cannot_be_meant(statement):
     assert Linter().script(statement)
 
 
-def test_a_script_is_judged_as_a_whole():
+def test_a_script_is_read_as_a_whole():
     text = """\
 # a comment ; delete queue x
 create queue a
@@ -119,7 +119,7 @@ set server default_queue = nosuch
     assert str(Linter(Server()).script("create queue 1")[0]).startswith("line 1: ")
 
 
-def test_what_a_server_had_it_takes_back():
+def test_values_that_a_server_held_are_trusted():
     printed = """
         create queue a
         set queue a queue_type = Execution

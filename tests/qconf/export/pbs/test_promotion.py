@@ -1,13 +1,12 @@
 """The script that moves jobs into the pool, run as it is exported."""
 
 from qconf.config import parse
-from qconf.export.pbs.scripts import export_pbs
-from tests.qconf.export.running import job, run_script
-from tests.qconf.export.test_pbs import HYBRID
+from tests.qconf.export.pbs.running import job, run_script
+from tests.qconf.export.sites import HYBRID, pbs_files
 
 
 def run_promotion(tmp_path, listing, *arguments, text=HYBRID):
-    script = export_pbs(parse(text))["qconf-promote"]
+    script = pbs_files(parse(text))["qconf-promote"]
     return run_script(tmp_path, script, listing, *arguments, tool="qmove")
 
 

@@ -1,21 +1,20 @@
-"""The script that lets jobs wait before they get a reservation, run as it is exported; and when it is exported."""
+"""The script behind reserve_after, run as it is exported; and when it is exported."""
 
 import re
 
 import pytest
 
 from qconf.config import parse
-from qconf.export.folder import write_export
-from qconf.export.pbs.init import init_pbs
-from qconf.export.pbs.nodes import read_nodes
-from qconf.export.pbs.scripts import export_pbs
+from qconf.export.directory import write_export
+from qconf.export.nodes import read_nodes
+from qconf.export.pbs.init import derive
 from qconf.export.pbs.server import Server
-from tests.qconf.export.pbs_model import PbsServer
-from tests.qconf.export.running import job, run_script
+from tests.qconf.export.pbs.model import PbsServer
+from tests.qconf.export.pbs.running import job, run_script
+from tests.qconf.export.sites import FRESH, HYBRID, pbs_files
 from tests.qconf.export.snapshots import check_snapshot
-from tests.qconf.export.test_pbs import FRESH, HYBRID
 
-PATIENT = """\
+DELAYED = """\
 machine: {name: tiny, cores: 96, cores_per_node: 8}
 order: "eligible_time / max(walltime, 1)"
 reserve_after: 2h
@@ -29,17 +28,17 @@ UNDO = "qselect -s BHQRSW | xargs -r -n 1 qalter -W topjob_ineligible=False"
 
 def run(tmp_path, listing, *arguments, body=""):
     return run_script(
-        tmp_path, export_pbs(parse(PATIENT))["qconf-reserve"], listing, *arguments, tool="qalter", body=body
+        tmp_path, pbs_files(parse(DELAYED))["qconf-reserve"], listing, *arguments, tool="qalter", body=body
     )
 
 
-def waiting(waited, marked=None, queue="small", state="Q"):
+def waiting(waited, ineligible=None, queue="small", state="Q"):
     found = job(queue, 8, "01:00:00", waited, state)
-    return found if marked is None else found | {"topjob_ineligible": marked}
+    return found if ineligible is None else found | {"topjob_ineligible": ineligible}
 
 
 def test_snapshot():
-    check_snapshot("pbs-reserve-after", export_pbs(parse(PATIENT), current=FRESH))
+    check_snapshot("pbs-reserve-after", pbs_files(parse(DELAYED), current=FRESH))
 
 
 def test_what_is_set_goes_by_the_wait(tmp_path):
@@ -63,7 +62,7 @@ def test_what_is_set_goes_by_the_wait(tmp_path):
     ]
 
 
-def test_whose_is_set(tmp_path):
+def test_which_jobs_are_set(tmp_path):
     listing = {
         "1.host": waiting(0, state="R"),
         "2.host": waiting(99999, "True", state="H"),
@@ -90,7 +89,7 @@ def test_dry_run_sets_nothing(tmp_path):
     assert (done.returncode, done.stdout, calls) == (0, "1.host: topjob_ineligible = True\n", [])
 
 
-def test_a_call_that_fails_is_told_after_the_others(tmp_path):
+def test_a_call_that_fails_does_not_stop_the_others(tmp_path):
     listing = {f"{number}.host": waiting(0) for number in (1, 2, 3)}
     done, calls = run(tmp_path, listing, body='[ "$3" != 2.host ]')
     assert (done.returncode, len(calls)) == (1, 3)
@@ -108,7 +107,7 @@ def test_what_is_not_understood_is_refused(tmp_path):
 
 @pytest.mark.parametrize("known", [None, FRESH])
 def test_the_plan_installs_it_and_takes_it_back(known):
-    plan = export_pbs(parse(PATIENT), current=known)["PLAN.md"]
+    plan = pbs_files(parse(DELAYED), current=known)["PLAN.md"]
     assert "A new job may have a reservation for up to a minute" in plan
     step = plan[plan.index("Install the script that lets jobs wait") : plan.index("Start again")]
     assert "systemctl enable --now qconf-reserve.timer" in step
@@ -120,34 +119,34 @@ def test_the_plan_installs_it_and_takes_it_back(known):
 @pytest.mark.parametrize(
     "text",
     [
-        PATIENT.replace("reserve_after: 2h\n", ""),
-        PATIENT.replace("reserve_after: 2h", "backfill: false\nreserve_after: 2h"),
+        DELAYED.replace("reserve_after: 2h\n", ""),
+        DELAYED.replace("reserve_after: 2h", "backfill: false\nreserve_after: 2h"),
         HYBRID + "reserve_after: 2h\n",
     ],
 )
 def test_nothing_is_written_where_it_plays_no_part(text):
     config = parse(text)
-    files = export_pbs(config, nodes=read_nodes("n[1-12]"))
+    files = pbs_files(config, nodes=read_nodes("n[1-12]"))
     assert not FILES & set(files)
     assert not any("topjob_ineligible" in each for each in files.values())
-    assert files == export_pbs(config.replace(reserve_after=0), nodes=read_nodes("n[1-12]"))
+    assert files == pbs_files(config.replace(reserve_after=0), nodes=read_nodes("n[1-12]"))
 
 
 def test_a_later_export_without_it_takes_its_files_away(tmp_path):
-    write_export(tmp_path, export_pbs(parse(PATIENT)))
+    write_export(tmp_path, pbs_files(parse(DELAYED)))
     assert {path.name for path in tmp_path.iterdir()} >= FILES
-    write_export(tmp_path, export_pbs(parse(PATIENT).replace(reserve_after=0)))
+    write_export(tmp_path, pbs_files(parse(DELAYED).replace(reserve_after=0)))
     assert not FILES & {path.name for path in tmp_path.iterdir()}
 
 
 def test_the_units_name_the_script_alone():
-    files = export_pbs(parse(PATIENT))
+    files = pbs_files(parse(DELAYED))
     for name in sorted(FILES - {"qconf-reserve"}):
         assert set(re.findall(r"qconf-[a-z]+", files[name])) == {"qconf-reserve"}
 
 
 def test_pbs_does_not_hold_it():
-    printed = PbsServer(export_pbs(parse(PATIENT))["queues.qmgr"]).printed()
-    again = init_pbs(Server.parse(printed), cores=96).config
+    printed = PbsServer(pbs_files(parse(DELAYED))["queues.qmgr"]).printed()
+    again = derive(Server.parse(printed), cores=96).config
     assert again.reserve_after == 0
-    assert again.order == parse(PATIENT).order
+    assert again.order == parse(DELAYED).order

@@ -1,13 +1,13 @@
 import math
 from fractions import Fraction
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from parsim.formula import parse as parse_formula
 from qconf.config import MachineConfig, PoolConfig, QueueConfig, SiteConfig
-from qconf.export.pbs.order import formula, scale
+from qconf.export.pbs.order import formula
+from qconf.export.priorities import scale
 
 
 def site(priorities, starvations=None, *, order="fcfs", mode="shared", **pool):
@@ -84,7 +84,7 @@ def test_formula_sorts_like_the_simulator_on_a_shared_machine(priorities, starva
                 assert near or mine(a) > mine(b)
 
 
-def test_nothing_to_say_is_no_formula():
+def test_the_servers_own_order_is_no_formula():
     assert formula(site([3.0, 3.0]), scale(site([3.0, 3.0]).queues)) == (None, [])
 
 
@@ -127,35 +127,8 @@ def test_own_formula_sees_its_own_priorities():
     assert text == "(queue_priority * 1 / 2) * eligible_time / max(walltime, 1)"
 
 
-def test_starvation_periods_that_one_priority_cannot_tell_apart():
+def test_starvation_periods_of_queues_with_one_priority():
     config = site([3.0, 3.0], [3600, 7200])
     text, notes = formula(config, scale(config.queues))
     assert text == "2e15 + eligible_time if eligible_time >= 3600 else 0"
     assert "cannot tell apart" in notes[0]
-
-
-@given(st.lists(st.floats(1e-6, 1e9) | st.integers(1, 2000).map(float), min_size=1, max_size=12))
-def test_scaling_keeps_the_order_and_the_ratios_it_claims(priorities):
-    queues = [QueueConfig(name=f"q{i}", priority=p) for i, p in enumerate(priorities)]
-    scaled = scale(queues)
-    pairs = [(p, scaled.values[f"q{i}"]) for i, p in enumerate(priorities)]
-    assert all(1 <= v <= 1023 for _, v in pairs)
-    for p, v in pairs:
-        for other, w in pairs:
-            assert (p < other) == (v < w)
-    if scaled.unit is not None:
-        assert all(v * scaled.unit == Fraction(repr(p)) for p, v in pairs)
-
-
-@pytest.mark.parametrize(
-    ("priorities", "expected"),
-    [
-        ([40.0, 100.0], [40, 100]),
-        ([2000.0, 1000.0], [2, 1]),
-        ([0.1, 0.25], [2, 5]),
-        ([1.0, 2.0, 99998.0, 99999.0], [1, 2, 1022, 1023]),
-    ],
-)
-def test_scaling_by_hand(priorities, expected):
-    queues = [QueueConfig(name=f"q{i}", priority=p) for i, p in enumerate(priorities)]
-    assert list(scale(queues).values.values()) == expected

@@ -1,4 +1,4 @@
-"""The directory of an export: its files and a record of them, by which a later one knows what it may replace."""
+"""The directory of an export: its files and a record of them, from which a later one learns what it may replace."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ RUN = "run.json"
 def write_export(directory: str | Path, files: Mapping[str, str], *, inputs: Iterable[str | Path] = ()) -> None:
     """Write the files of an export, by their names, all or none; those of an earlier export are replaced.
 
-    What an earlier one left and nobody changed since is taken away.
+    What an earlier one wrote, that is unchanged and no longer exported, is deleted.
 
     Raises
     ------

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from qconf.errors import InputError
 from qconf.export.pbs import qmgr
 from qconf.export.pbs.server import Server, destinations
-from tests.qconf.export.pbs_model import RefusedError, commands
+from tests.qconf.export.pbs.model import RefusedError, commands
 
 
 def test_parts_of_a_statement():
@@ -55,7 +55,7 @@ def test_any_text_parses_or_is_a_syntax_error(text):
         assert message
 
 
-def test_server_holds_what_statements_say():
+def test_a_server_holds_what_statements_set():
     server = Server.parse(
         """
         create queue r queue_type=Route, route_destinations = "a, b@host"

@@ -1,5 +1,6 @@
+"""The files for Slurm, run by the real controller and a Lua interpreter where they are there."""
+
 import getpass
-import json
 import os
 import re
 import shutil
@@ -10,25 +11,19 @@ import time
 
 import pytest
 
-from parsim.workload import MAX_DURATION
-from qconf.config import dump, load, parse
-from qconf.errors import InputError
-from qconf.export.errors import ExportError
-from qconf.export.pbs.nodes import read_nodes
-from qconf.export.slurm.init import init_slurm
-from qconf.export.slurm.scripts import clock, export_slurm, hostlist
-from tests.beside import SHARED
+from qconf.config import load, parse
+from qconf.export import ExportError, exporter
+from qconf.export.nodes import read_nodes
+from qconf.export.slurm.scripts import clock
+from tests.qconf.export.sites import CRAY, HYBRID, NODES, slurm_files
 from tests.qconf.export.snapshots import check_snapshot
-from tests.qconf.export.test_pbs import CRAY, HYBRID
 
-SLURM = SHARED / "slurm"
 LUA = shutil.which("lua5.3") or shutil.which("lua5.4") or shutil.which("lua")
 
 needs_lua = pytest.mark.skipif(LUA is None, reason="no Lua interpreter here (Debian's lua5.3)")
 needs_controller = pytest.mark.skipif(
     shutil.which("slurmctld") is None, reason="no slurmctld here (Debian's slurm-wlm)"
 )
-needs_shared = pytest.mark.skipif(not SLURM.exists(), reason=f"{SLURM} is not here")
 
 CONF = """\
 ClusterName=qconf
@@ -59,12 +54,12 @@ NodeName={nodes} NodeAddr=127.0.0.1 CPUs={cpus} RealMemory=64000 State=IDLE
 
 
 def hybrid(text=HYBRID):
-    return export_slurm(parse(text), nodes=read_nodes("nid[001-012]"))
+    return slurm_files(parse(text), nodes=NODES)
 
 
 @pytest.mark.parametrize("case", ["cray-xc40", "hybrid"])
 def test_snapshot(case):
-    check_snapshot(f"slurm-{case}", hybrid() if case == "hybrid" else export_slurm(load(CRAY)))
+    check_snapshot(f"slurm-{case}", hybrid() if case == "hybrid" else slurm_files(load(CRAY)))
 
 
 def free_port():
@@ -73,8 +68,8 @@ def free_port():
         return probe.getsockname()[1]
 
 
-def told_by_the_controller(folder, text, nodes, cpus, question="partition"):
-    """Ask the real controller what it makes of a file of partitions: what `scontrol show` says of the question."""
+def shown_by_the_controller(folder, text, nodes, cpus, subject="partition"):
+    """Return what `scontrol show` prints of the subject after the real controller has read a file of partitions."""
     (folder / "state").mkdir()
     conf = folder / "slurm.conf"
     # A QOS lives in the accounting database, which is not here.
@@ -98,15 +93,15 @@ def told_by_the_controller(folder, text, nodes, cpus, question="partition"):
             time.sleep(0.25)
             if controller.poll() is not None:
                 break
-            asked = subprocess.run(
-                ["scontrol", "--oneliner", "show", question],
+            shown = subprocess.run(
+                ["scontrol", "--oneliner", "show", subject],
                 env=environment,
                 capture_output=True,
                 text=True,
                 check=False,
             )
-            if asked.returncode == 0 and ("PartitionName" in asked.stdout or question != "partition"):
-                return asked.stdout
+            if shown.returncode == 0 and ("PartitionName" in shown.stdout or subject != "partition"):
+                return shown.stdout
         raise AssertionError(log.read_text()[-3000:])
     finally:
         controller.terminate()
@@ -117,12 +112,12 @@ def told_by_the_controller(folder, text, nodes, cpus, question="partition"):
 @pytest.mark.parametrize("case", ["cray-xc40", "hybrid"])
 def test_the_real_controller_takes_the_partitions(case, tmp_path):
     files, nodes, cpus = (
-        (hybrid(), "nid[001-012]", 8) if case == "hybrid" else (export_slurm(load(CRAY)), "nid[00001-01468]", 24)
+        (hybrid(), "nid[001-012]", 8) if case == "hybrid" else (slurm_files(load(CRAY)), "nid[00001-01468]", 24)
     )
     config = parse(HYBRID) if case == "hybrid" else load(CRAY)
     found = {
         p["PartitionName"]: p
-        for line in told_by_the_controller(tmp_path, files["partitions.conf"], nodes, cpus).splitlines()
+        for line in shown_by_the_controller(tmp_path, files["partitions.conf"], nodes, cpus).splitlines()
         if (p := dict(w.split("=", 1) for w in line.split() if "=" in w))
     }
     assert list(found) == [*config.names, *(["pool"] if case == "hybrid" else [])]
@@ -140,7 +135,7 @@ def test_the_real_controller_takes_the_partitions(case, tmp_path):
         assert int(found["pool"]["TotalCPUs"]) == 24
 
 
-PATIENT = """\
+DELAYED = """\
 machine: {cores: 96, cores_per_node: 8}
 reserve_after: 2h
 queues: [{name: small, cores: [1, 16]}, {name: large, cores: [17, 96]}]
@@ -149,15 +144,15 @@ LINE = "SchedulerParameters=bf_min_age_reserve=7200"
 
 
 @needs_controller
-def test_the_real_controller_takes_the_wait_for_a_reservation(tmp_path):
-    text = LINE + "\n" + export_slurm(parse(PATIENT))["partitions.conf"]
-    told = told_by_the_controller(tmp_path, text, "nid[001-012]", 8, "config")
-    assert re.search(r"^SchedulerParameters *= bf_min_age_reserve=7200$", told, re.MULTILINE)
+def test_the_real_controller_takes_the_reservation_delay(tmp_path):
+    text = LINE + "\n" + slurm_files(parse(DELAYED))["partitions.conf"]
+    shown = shown_by_the_controller(tmp_path, text, "nid[001-012]", 8, "config")
+    assert re.search(r"^SchedulerParameters *= bf_min_age_reserve=7200$", shown, re.MULTILINE)
     assert "Invalid" not in (tmp_path / "log").read_text()
 
 
-def test_the_wait_for_a_reservation_is_a_line_of_slurm_conf(tmp_path):
-    files = export_slurm(parse(PATIENT))
+def test_the_reservation_delay_is_a_line_of_slurm_conf():
+    files = slurm_files(parse(DELAYED))
     plan = files["PLAN.md"]
     assert re.findall(r"^Scheduler.*", plan[plan.index("```\nScheduler") :], re.MULTILINE)[:2] == [
         "SchedulerType=sched/backfill",
@@ -165,13 +160,10 @@ def test_the_wait_for_a_reservation_is_a_line_of_slurm_conf(tmp_path):
     ]
     assert "do not replace it: add `,bf_min_age_reserve=7200`" in plan
     assert "counts from when it is eligible to run, the simulator from its submission" in plan
-    again = from_text(tmp_path, NODES.replace("[1-10,12],m3", "[1-12]") + LINE + "\n" + files["partitions.conf"])
-    assert (again.config.mode, again.config.reserve_after) == ("shared", 7200)
-    assert not again.warnings
 
 
-def test_a_wait_longer_than_slurm_takes_is_cut_and_that_is_said():
-    plan = export_slurm(parse(PATIENT.replace("2h", "31d")))["PLAN.md"]
+def test_a_reservation_delay_longer_than_slurm_takes_is_cut_and_noted():
+    plan = slurm_files(parse(DELAYED.replace("2h", "31d")))["PLAN.md"]
     assert "SchedulerParameters=bf_min_age_reserve=2592000\n" in plan
     assert "bf_min_age_reserve is at most 30d" in plan
 
@@ -179,19 +171,18 @@ def test_a_wait_longer_than_slurm_takes_is_cut_and_that_is_said():
 @pytest.mark.parametrize(
     "text",
     [
-        PATIENT.replace("reserve_after: 2h\n", ""),
-        PATIENT.replace("reserve_after: 2h", "backfill: false\nreserve_after: 2h"),
+        DELAYED.replace("reserve_after: 2h\n", ""),
+        DELAYED.replace("reserve_after: 2h", "backfill: false\nreserve_after: 2h"),
         HYBRID + "reserve_after: 2h\n",
     ],
 )
-def test_no_wait_for_a_reservation_where_it_plays_no_part(text):
+def test_no_reservation_delay_where_it_plays_no_part(text):
     assert "SchedulerParameters" not in hybrid(text)["PLAN.md"]
-    assert hybrid(text) == export_slurm(parse(text).replace(reserve_after=0), nodes=read_nodes("nid[001-012]"))
+    assert hybrid(text) == slurm_files(parse(text).replace(reserve_after=0), nodes=NODES)
 
 
 HARNESS = """
-local said = {}
-slurm = { SUCCESS = 0, ERROR = -1, log_info = function() end, log_user = function(text) said[#said + 1] = text end }
+slurm = { SUCCESS = 0, ERROR = -1, log_info = function() end, log_user = function() end }
 dofile(arg[1])
 for line in io.lines(arg[2]) do
    local job = {}
@@ -218,9 +209,9 @@ def test_lua_routes_every_boundary_as_the_simulator_does(tmp_path):
     sizes = sorted({edge + d for q in config.queues for edge in q.cores for d in (-1, 0, 1)})
     minutes = sorted({edge // 60 + d for q in config.queues for edge in q.walltime for d in (-1, 0, 1)} - {-1, 0})
     jobs = [{"num_tasks": c, "time_limit": m} for c in sizes for m in minutes]
-    answers = submit(tmp_path, export_slurm(config)["job_submit.lua"], jobs)
-    assert len(answers) == len(jobs)
-    for job, (rc, partition, _) in zip(jobs, answers, strict=True):
+    results = submit(tmp_path, slurm_files(config)["job_submit.lua"], jobs)
+    assert len(results) == len(jobs)
+    for job, (rc, partition, _) in zip(jobs, results, strict=True):
         expected = next((q.name for q in config.queues if q.admits(job["num_tasks"], job["time_limit"] * 60)), None)
         assert (rc, partition) == (("0", expected) if expected else ("-1", "-")), job
 
@@ -238,8 +229,8 @@ def test_lua_on_what_jobs_leave_out(tmp_path):
         {"num_tasks": 4, "partition": "pool", "time_limit": 60},
         {"num_tasks": 4, "partition": "other", "time_limit": 60},
     ]
-    answers = submit(tmp_path, hybrid()["job_submit.lua"], jobs)
-    assert [(rc, partition) for rc, partition, _ in answers] == [
+    results = submit(tmp_path, hybrid()["job_submit.lua"], jobs)
+    assert [(rc, partition) for rc, partition, _ in results] == [
         ("0", "small"),
         ("0", "medium"),
         ("0", "large"),
@@ -249,10 +240,10 @@ def test_lua_on_what_jobs_leave_out(tmp_path):
         ("-1", "pool"),
         ("0", "other"),
     ]
-    assert answers[0][2] == "1440"
+    assert results[0][2] == "1440"
 
 
-def test_promotion(tmp_path):
+def test_the_promotion_script_moves_due_jobs_largest_factor_first(tmp_path):
     (tmp_path / "qconf-promote").write_text(hybrid()["qconf-promote"])
 
     def line(number, queue, cores, limit, waited):
@@ -282,19 +273,19 @@ def test_promotion(tmp_path):
     assert moved == ["update JobId=3 Partition=pool", "update JobId=2 Partition=pool", "update JobId=6 Partition=pool"]
 
 
-def test_limits_are_qos_lines():
+def test_running_limits_are_qos_lines():
     config = parse(HYBRID.replace("max_run: 6", "max_run: 6, max_run_cores: 32, max_user_run: 2, max_user_cores: 16"))
-    text = export_slurm(config, nodes=read_nodes("n[1-12]"))["qos.sacctmgr"]
+    text = slurm_files(config, nodes=read_nodes("n[1-12]"))["qos.sacctmgr"]
     assert text.splitlines()[:2] == [
         "add qos small",
         "modify qos small set GrpJobs=6 GrpTRES=cpu=32 MaxJobsPerUser=2 MaxTRESPerUser=cpu=16",
     ]
-    text = export_slurm(parse(HYBRID), nodes=read_nodes("n[1-12]"))["qos.sacctmgr"]
+    text = slurm_files(parse(HYBRID), nodes=read_nodes("n[1-12]"))["qos.sacctmgr"]
     assert "modify qos small set GrpJobs=6 GrpTRES=cpu=-1 MaxJobsPerUser=-1 MaxTRESPerUser=cpu=-1" in text
 
 
 @pytest.mark.parametrize(
-    ("text", "options", "says"),
+    ("text", "options", "reason"),
     [
         (HYBRID, {}, "name them with --nodes"),
         (HYBRID, {"nodes": "n[1-11]"}, "11 nodes of 8 cores are not the machine's 96"),
@@ -310,134 +301,12 @@ def test_limits_are_qos_lines():
         (HYBRID.replace("name: small", "name: é"), {"nodes": "n[1-12]"}, "Rename it"),
     ],
 )
-def test_refused(text, options, says):
-    nodes = {key: read_nodes(value) for key, value in options.items()}
-    with pytest.raises(ExportError, match=says):
-        export_slurm(parse(text), **nodes)
+def test_what_is_not_exportable(text, options, reason):
+    with pytest.raises(ExportError, match=reason):
+        exporter("slurm").of(**options).export(parse(text))
 
 
-def test_hostlists():
-    names = [f"nid{i:04d}" for i in (1, 2, 3, 7)] + ["login", "a9", "a10", "a11"]
-    text = hostlist(names)
-    assert text == "nid[0001-0003,0007],a9,a[10-11],login"
-    assert sorted(node.name for node in read_nodes(text)) == sorted(names)
-
-
-# A slurm.conf as a beginning
-
-
-@needs_shared
-def test_init_from_a_real_file():
-    found = init_slurm(SLURM / "slurm.conf.in")
-    config = found.config
-    assert (config.machine.cores, config.machine.cores_per_node, config.mode) == (35232, 24, "partitioned")
-    assert [(q.name, q.partition, q.cores, q.walltime[1], q.priority) for q in config.queues] == [
-        ("idqueue", 432, (1, 264), 7200, 100),
-        ("small", 2400, (1, 1032), 86400, 50),
-        ("small72", 1920, (1, 1032), 259200, 40),
-        ("medium", 7200, (1033, 8208), 86400, 50),
-        ("large", 22800, (8209, 22800), 86400, 50),
-        ("common", 480, (1, 480), 259200, 100),
-    ]
-    assert parse(dump(config)) == config
-
-
-NODES = "NodeName=DEFAULT CPUs=8 \\\n  RealMemory=1000 # comment\nNodeName=n[1-10,12],m3\n"
-
-
-def from_text(tmp_path, text):
-    (tmp_path / "slurm.conf").write_text(text)
-    return init_slurm(tmp_path / "slurm.conf")
-
-
-def test_init_shared_and_reserved(tmp_path):
-    found = from_text(
-        tmp_path,
-        NODES
-        + "PartitionName=DEFAULT MaxTime=90 Nodes=ALL\nPartitionName=a\n"
-        + "PartitionName=b QOS=x\nPartitionName=c State=DOWN\n",
-    )
-    assert found.config.mode == "shared"
-    assert found.config.names == ("a", "b")
-    assert found.config.machine.cores == 96
-    assert found.config.queues[0].walltime == (0, 5400)
-    assert len(found.warnings) == 2
-    found = from_text(
-        tmp_path, NODES + "PartitionName=a Nodes=n[1-10]\nPartitionName=b Nodes=n12,m3\nPartitionName=c Nodes=ALL\n"
-    )
-    assert found.config.mode == "partitioned"
-    assert [q.reservation for q in found.config.queues] == [False, False, True]
-    found = from_text(tmp_path, NODES + "PartitionName=a Nodes=n[1-10]\nPartitionName=b Nodes=n[9-10]\n")
-    assert found.config.mode == "shared"
-    assert "share some nodes" in found.warnings[0]
-
-
-@pytest.mark.parametrize(
-    ("text", "seconds", "says"),
-    [
-        ("", 0, ""),
-        ("SchedulerParameters=bf_continue", 0, ""),
-        ("SchedulerParameters=bf_continue,bf_min_age_reserve=600,defer", 600, ""),
-        ("schedulerparameters = BF_Min_Age_Reserve=2592000 # a month", 2592000, ""),
-        ("SchedulerParameters=bf_continue\nSchedulerParameters+=bf_min_age_reserve=600", 600, ""),
-        ("SchedulerParameters=bf_min_age_reserve=600\nSchedulerParameters=defer", 0, ""),
-        ("SchedulerParameters=bf_min_age_reserve=2592001", 0, "bf_min_age_reserve=2592001 is no number"),
-        ("SchedulerParameters=bf_min_age_reserve=-1", 0, "bf_min_age_reserve=-1 is no number"),
-    ],
-)
-def test_init_reads_the_wait_for_a_reservation(text, seconds, says, tmp_path):
-    found = from_text(tmp_path, f"{NODES}{text}\nPartitionName=a Nodes=ALL\n")
-    assert found.config.reserve_after == seconds
-    assert says in " ".join(found.warnings)
-    assert bool(found.warnings) == bool(says)
-
-
-def test_init_says_where_the_wait_for_a_reservation_plays_no_part(tmp_path):
-    parts = "PartitionName=a Nodes=n[1-10]\nPartitionName=b Nodes=n12,m3\n"
-    found = from_text(tmp_path, f"{NODES}SchedulerParameters=bf_min_age_reserve=600\n{parts}")
-    assert (found.config.mode, found.config.reserve_after) == ("partitioned", 600)
-    assert found.warnings == ["bf_min_age_reserve: as reserve_after it plays no part with mode partitioned"]
-
-
-@pytest.mark.parametrize(
-    ("text", "seconds"),
-    [
-        ("30", 1800),
-        ("30:15", 1815),
-        ("2:30:15", 9015),
-        ("1-2", 93600),
-        ("1-2:30", 95400),
-        ("1-2:30:15", 95415),
-        ("UNLIMITED", MAX_DURATION),
-    ],
-)
-def test_init_reads_times_as_slurm_does(text, seconds, tmp_path):
-    found = from_text(tmp_path, NODES + f"PartitionName=a Nodes=ALL MaxTime={text}\n")
-    assert found.config.queues[0].walltime == (0, seconds)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "PartitionName=a Nodes=x",
-        NODES,
-        NODES + "PartitionName=a Nodes=ALL MaxTime=soon",
-        NODES + "PartitionName=a Nodes=n[5-1]",
-        "NodeName=a CPUs=x",
-    ],
-)
-def test_init_refuses(text, tmp_path):
-    with pytest.raises(InputError, match=r"slurm\.conf"):
-        from_text(tmp_path, text)
-
-
-def test_export_init_export_gives_the_same_partitions(tmp_path):
-    nodes = read_nodes("n[1-12]")
-    config = parse(HYBRID).with_partitions([40, 56, 0])
-    first = export_slurm(config, nodes=nodes)["partitions.conf"]
-    again = from_text(tmp_path, "NodeName=n[1-12] CPUs=8\n" + first).config
-    assert again.names == config.names
-    assert [q.partition for q in again.queues] == [40, 56, 0]
-    assert [q.reservation for q in again.queues] == [False, False, True]
-    assert json.dumps([q.walltime for q in again.queues]) == json.dumps([q.walltime for q in config.queues])
+def test_a_pool_of_queues_with_reservations_alone():
+    text = "{machine: {cores: 8}, mode: hybrid, queues: [{name: a, reservation: true}], pool: {cores: 8, entry: move}}"
+    lines = slurm_files(parse(text), nodes=NODES[:8])["partitions.conf"].splitlines()
+    assert [line.split()[1] for line in lines if line.startswith("PartitionName")] == ["Nodes=nid[001-008]"] * 2

@@ -1,10 +1,9 @@
-"""What PBS does otherwise than the simulator is said, and nothing where it does the same."""
+"""Differences between the simulator and PBS are noted, and none where there is none."""
 
 import pytest
 
 from qconf.config import parse
-from qconf.export.pbs.differences import differences
-from qconf.export.pbs.order import formula, scale
+from qconf.export import exporter
 
 SITE = """\
 machine: {{cores: 100, cores_per_node: 10, whole_nodes: {whole}}}
@@ -17,9 +16,9 @@ queues:
 """
 
 
-def said(mode="shared", order="fcfs", small="", big="", pool="", binding="qlist", whole="false"):
+def notes(mode="shared", order="fcfs", small="", big="", pool="", binding="qlist", whole="false"):
     config = parse(SITE.format(mode=mode, order=order, small=small, big=big, pool=pool, whole=whole))
-    return " ".join([*differences(config, binding, "route"), *formula(config, scale(config.queues))[1]])
+    return " ".join(exporter("pbs")(binding=binding).notes(config))
 
 
 PARTED = {"mode": "partitioned", "small": ", partition: 40", "big": ", partition: 60"}
@@ -45,8 +44,8 @@ PARTED = {"mode": "partitioned", "small": ", partition: 40", "big": ", partition
         ),
     ],
 )
-def test_is_said(about, what):
-    assert what in said(**about)
+def test_a_difference_is_noted(about, what):
+    assert what in notes(**about)
 
 
 @pytest.mark.parametrize(
@@ -64,5 +63,5 @@ def test_is_said(about, what):
         ({"order": "'1 / walltime'", "whole": "true"}, "PBS counts"),
     ],
 )
-def test_is_not_said(about, what):
-    assert what not in said(**about)
+def test_what_is_no_difference_is_not_noted(about, what):
+    assert what not in notes(**about)

@@ -1,4 +1,4 @@
-"""Runs an exported PBS script beside a qstat that lists what it is told and a tool that notes its arguments."""
+"""Runs an exported PBS script with a qstat that lists given jobs and a tool that notes its arguments."""
 
 import json
 import os

@@ -1,51 +1,29 @@
 import re
-from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, Phase, assume, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from parsim.workload import MAX_DURATION
 from qconf.config import MachineConfig, PoolConfig, QueueConfig, SiteConfig, load, parse
-from qconf.export.errors import ExportError
-from qconf.export.pbs.nodes import Node, read_nodes
-from qconf.export.pbs.scripts import export_pbs, prepare_pbs
-from tests.beside import SHARED
-from tests.qconf.export.pbs_model import PbsServer, commands
-from tests.qconf.export.snapshots import check_snapshot
-from tests.qconf.test_config import site_configs
-
-ROOT = Path(__file__).parents[3]
-PRINTED = SHARED / "pbs" / "print_server.txt"
-CRAY = ROOT / "configs" / "cray-xc40.yaml"
-FRESH = """\
-create queue workq
-set queue workq queue_type = Execution
-set queue workq enabled = True
-set queue workq started = True
-set server scheduling = True
-set server default_queue = workq
-set server eligible_time_enable = False
-"""
-HYBRID = """\
-machine: {name: tiny, cores: 96, cores_per_node: 8, whole_nodes: true}
-mode: hybrid
-order: fcfs
-queues:
-  - {name: small, cores: [1, 16], walltime: [0, 24h], priority: 40, partition: 32,
-     starvation: 24h, max_run: 6}
-  - {name: medium, cores: [17, 40], walltime: [0, 24h], priority: 80, partition: 40, max_user_run: 2}
-  - {name: large, cores: [41, 96], walltime: [0, 48h], priority: 100, reservation: true}
-pool: {cores: 24, entry: move}
-"""
-
-QUICK = settings(
-    deadline=None,
-    phases=(Phase.explicit, Phase.reuse, Phase.generate),  # shrinking such configurations takes minutes
-    suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow],
+from qconf.export import ExportError
+from qconf.export.nodes import Node
+from tests.qconf.export.pbs.model import PbsServer, commands
+from tests.qconf.export.sites import (
+    CRAY,
+    FRESH,
+    HYBRID,
+    NODES,
+    PRINTED,
+    QUICK,
+    exportable,
+    exported,
+    needs_printed,
+    nodes_of,
+    pbs,
+    pbs_files,
 )
-
-needs_printed = pytest.mark.skipif(not PRINTED.exists(), reason=f"{PRINTED} is not here")
+from tests.qconf.export.snapshots import check_snapshot
 
 
 def current():
@@ -54,53 +32,22 @@ def current():
 
 @pytest.mark.parametrize("case", ["cray-xc40", "hybrid"])
 def test_snapshot(case):
-    hybrid = case == "hybrid"
-    nodes = read_nodes("nid[001-012]") if hybrid else None
-    known = FRESH if hybrid else None
-    check_snapshot(f"pbs-{case}", export_pbs(parse(HYBRID) if hybrid else load(CRAY), nodes=nodes, current=known))
-
-
-def pbs_names(most):
-    return st.from_regex(rf"[A-Za-z][A-Za-z0-9_-]{{0,{most - 1}}}", fullmatch=True).filter(
-        lambda name: not name.endswith("_p")
-    )
-
-
-@st.composite
-def exportable(draw, mode=None):
-    config = draw(site_configs())
-    if mode is not None:
-        assume(config.mode == mode)
-    names = draw(st.lists(pbs_names(13), min_size=len(config.queues), max_size=len(config.queues), unique=True))
-    queues = [q.model_copy(update={"name": n}) for q, n in zip(config.queues, names, strict=True)]
-    return config.with_queues(queues, fixed=())
-
-
-def nodes_of(config):
-    return [Node(f"n{i}") for i in range(config.machine.cores // config.machine.cores_per_node)]
-
-
-def exported(config, **options):
-    """Export, or skip what is refused for a reason that is no defect."""
-    try:
-        return export_pbs(config, **options)
-    except ExportError as error:
-        assume("backfill: false" not in str(error) and "narrowest" not in str(error))
-        raise
+    found = pbs_files(parse(HYBRID), nodes=NODES, current=FRESH) if case == "hybrid" else pbs_files(load(CRAY))
+    check_snapshot(f"pbs-{case}", found)
 
 
 @settings(QUICK, max_examples=40)
 @given(exportable(), st.booleans())
-def test_any_valid_configuration_loads_and_is_undone(config, told):
+def test_any_valid_configuration_loads_and_is_undone(config, known):
     before = PbsServer(FRESH)
-    files = exported(config, nodes=nodes_of(config), current=FRESH if told else None)
-    server = PbsServer(FRESH if told else "")
+    files = exported(config, nodes=nodes_of(config), current=FRESH if known else None)
+    server = PbsServer(FRESH if known else "")
     server.load(files["queues.qmgr"])
     server.load(files.get("nodes.qmgr", ""))
     route = server.server["default_queue"]
     assert server.queues[route]["route_destinations"] == list(config.names)
-    assert ("rollback.qmgr" in files) == told
-    if told:
+    assert ("rollback.qmgr" in files) == known
+    if known:
         server.load(files["rollback.qmgr"])
         assert server.printed() == before.printed()
     else:
@@ -135,7 +82,7 @@ def test_difference_to_a_real_server_and_back():
     assert PbsServer(printed).printed() == printed
     config = load(CRAY)
     queues = [*config.queues[:2], config.queues[3].model_copy(update={"name": "middle"}), config.queues[4]]
-    files = export_pbs(config.with_queues(queues), current=printed)
+    files = pbs_files(config.with_queues(queues), current=printed)
     server = PbsServer(printed)
     server.load(files["queues.qmgr"])
     assert server.queues["medium"]["enabled"] == "False"
@@ -171,7 +118,7 @@ def test_undoing_the_plan_from_any_step_leaves_the_server_as_it_was(after, routi
     server = PbsServer(FRESH if routing == "none" else current())
     server.load("" if routing == "none" else f"set queue route started = {routing}")
     before = server.printed()
-    plan = (files := export_pbs(load(CRAY), current=before))["PLAN.md"]
+    plan = (files := pbs_files(load(CRAY), current=before))["PLAN.md"]
     follow(server, files, plan[: plan.index(after if after in plan else "## Undo")])
     assert server.printed() != before
     undo = plan[plan.index("## Undo") :]
@@ -184,11 +131,11 @@ def test_undoing_the_plan_from_any_step_leaves_the_server_as_it_was(after, routi
 def test_exporting_what_is_there_writes_nothing():
     config = load(CRAY)
     server = PbsServer(current())
-    server.load(export_pbs(config, current=server.printed())["queues.qmgr"])
-    assert commands(export_pbs(config, current=server.printed())["queues.qmgr"]) == []
+    server.load(pbs_files(config, current=server.printed())["queues.qmgr"])
+    assert commands(pbs_files(config, current=server.printed())["queues.qmgr"]) == []
 
 
-def test_older_limits_make_room_and_come_back():
+def test_older_limits_are_replaced_and_come_back():
     printed = """\
 create queue a
 set queue a queue_type = Execution
@@ -205,7 +152,7 @@ set server default_queue = a
     config = SiteConfig(
         machine=MachineConfig(cores=8), queues=[QueueConfig(name=n, max_run=4, cores=(1, 8)) for n in "ab"]
     )
-    files = export_pbs(config, current=printed)
+    files = pbs_files(config, current=printed)
     server = PbsServer(printed)
     before = server.printed()
     server.load(files["queues.qmgr"])
@@ -213,7 +160,7 @@ set server default_queue = a
     server.load(files["rollback.qmgr"])
     assert server.printed() == before
     with pytest.raises(ExportError, match="older kind"):
-        export_pbs(config, current=printed + "set server max_running = 3\n")
+        pbs_files(config, current=printed + "set server max_running = 3\n")
 
 
 def test_limits_of_others_are_kept():
@@ -225,7 +172,7 @@ set queue a enabled = True
 set queue a started = True
 """
     config = SiteConfig(machine=MachineConfig(cores=8), queues=[QueueConfig(name="a", max_run=4, cores=(1, 8))])
-    export = prepare_pbs(config, current=printed)
+    export = pbs(config, current=printed)
     assert 'max_run = "[o:PBS_ALL=4],[u:alice=3]"' in export.files["queues.qmgr"]
     assert any("alice" in note for note in export.notes)
 
@@ -241,37 +188,37 @@ set queue a started = True
 """
     config = SiteConfig(machine=MachineConfig(cores=8), queues=[QueueConfig(name="a", cores=(1, 8))])
     server = PbsServer(printed)
-    files = export_pbs(config, current=printed)
+    files = pbs_files(config, current=printed)
     server.load(files["queues.qmgr"])
     assert server.queues["a"]["max_run"] == "[u:alice=3]"
     assert server.queues["a"]["max_run_res.ncpus"] == "[u:bob=4]"
-    assert "the limits [u:alice=3] of max_run are kept; no simulation knew them." in files["PLAN.md"]
+    assert "the limits [u:alice=3] of max_run are kept; none was simulated." in files["PLAN.md"]
 
 
 @needs_printed
-def test_a_default_walltime_that_no_queue_takes_is_said():
+def test_a_default_walltime_that_no_queue_takes_is_noted():
     assert "set server resources_default.walltime = 24:00:00" in current()
-    says = "a job of 8 cores that names no walltime is given 24:00:00 (resources_default.walltime), with which no queue"
-    assert says in export_pbs(load(CRAY), current=current())["PLAN.md"]
+    note = "a job of 8 cores that names no walltime is given 24:00:00 (resources_default.walltime), with which no queue"
+    assert note in pbs_files(load(CRAY), current=current())["PLAN.md"]
     short = current().replace("resources_default.walltime = 24:00:00", "resources_default.walltime = 02:00:00")
-    assert "names no walltime" not in export_pbs(load(CRAY), current=short)["PLAN.md"]
+    assert "names no walltime" not in pbs_files(load(CRAY), current=short)["PLAN.md"]
 
 
-def test_where_no_default_walltime_can_be_that_is_said():
+def test_where_no_default_walltime_can_be_that_is_noted():
     queues = [
         QueueConfig(name="a", cores=(1, 4), walltime=(0, 1800)),
         QueueConfig(name="b", cores=(5, 8), walltime=(7200, 9000)),
     ]
     config = SiteConfig(machine=MachineConfig(cores=8), queues=queues)
-    said = "No walltime suits jobs of every width, so none is set as default."
-    assert said in export_pbs(config)["PLAN.md"]
-    assert "resources_default.walltime" not in export_pbs(config)["queues.qmgr"]
-    assert said not in export_pbs(config.replace(queues=[queues[0]]))["PLAN.md"]
+    note = "No walltime suits jobs of every width, so none is set as default."
+    assert note in pbs_files(config)["PLAN.md"]
+    assert "resources_default.walltime" not in pbs_files(config)["queues.qmgr"]
+    assert note not in pbs_files(config.replace(queues=[queues[0]]))["PLAN.md"]
 
 
 def test_binding_by_limits():
     config = parse(HYBRID).with_partitions([40, 56, 0])
-    files = export_pbs(config, binding="limits")
+    files = pbs_files(config, binding="limits")
     assert "Qlist" not in files["queues.qmgr"]
     assert "nodes.qmgr" not in files
     assert "set queue small max_run_res.ncpus = [o:PBS_ALL=40]" in files["queues.qmgr"]
@@ -279,7 +226,7 @@ def test_binding_by_limits():
 
 
 @pytest.mark.parametrize(
-    ("change", "options", "says"),
+    ("change", "options", "reason"),
     [
         ({}, {"binding": "limits"}, "cannot make a common pool"),
         ({}, {"nodes": [Node("a")]}, "1 nodes of 8 cores are not the machine's 96"),
@@ -297,9 +244,9 @@ def test_binding_by_limits():
         ),
     ],
 )
-def test_refused(change, options, says):
-    with pytest.raises(ExportError, match=re.escape(says)):
-        export_pbs(parse(HYBRID).replace(**change), **options)
+def test_what_is_not_exportable(change, options, reason):
+    with pytest.raises(ExportError, match=re.escape(reason)):
+        pbs_files(parse(HYBRID).replace(**change), **options)
 
 
 @pytest.mark.parametrize("name", ["a" * 14, "1st", "é", "a.b", "a;b", 'a"b', "a#b", "a\\"])
@@ -307,18 +254,18 @@ def test_names_that_pbs_cannot_take(name):
     config = parse(HYBRID)
     queues = [config.queues[0].model_copy(update={"name": name}), *config.queues[1:]]
     with pytest.raises(ExportError, match="Rename it"):
-        export_pbs(config.with_queues(queues))
+        pbs_files(config.with_queues(queues))
 
 
 def test_a_name_that_the_pool_needs():
     config = parse(HYBRID.replace("name: medium", "name: small_p"))
     with pytest.raises(ExportError, match="rename one of them"):
-        export_pbs(config)
+        pbs_files(config)
 
 
-def test_what_pbs_cannot_say_is_said():
+def test_what_has_no_form_in_pbs_is_noted():
     config = parse(HYBRID.replace("entry: move", "entry: either, placement: combined"))
-    export = prepare_pbs(config)
+    export = pbs(config)
     text = " ".join(export.notes)
     for words in (
         "no form in PBS",
@@ -352,7 +299,7 @@ def test_arbitrary_text_is_refused_or_harmless(queue, host, machine, order):
             queues=[QueueConfig(name=queue, cores=(1, 1), partition=1)],
             pool=PoolConfig(cores=1, entry="move"),
         )
-        files = export_pbs(config, nodes=[Node(host), Node("n2")], current=FRESH)
+        files = pbs_files(config, nodes=[Node(host), Node("n2")], current=FRESH)
     except (ExportError, ValueError) as error:
         assert str(error)  # noqa: PT017
         return

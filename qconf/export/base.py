@@ -1,0 +1,163 @@
+"""The contract between qconf and a batch system: one folder of this package, one class, one registry.
+
+A folder ``qconf/export/<target>/`` whose ``__init__`` has an `exporter`, a subclass of `Exporter`, is a target of
+``qconf export``, ``tune`` and ``init``; no other module names it. The command line imports that ``__init__`` for its
+options, so it imports what is heavy inside its methods.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+from qconf.errors import InputError, QconfError
+
+if TYPE_CHECKING:
+    from qconf.config import SiteConfig
+    from qconf.export.nodes import Node
+
+DEFAULT_TARGET = "pbs"
+
+
+class ExportError(QconfError):
+    """The batch system has no form for the configuration, or for something given with it."""
+
+
+@dataclass(frozen=True)
+class Export:
+    """A configuration as files for a batch system.
+
+    Attributes
+    ----------
+    files : dict of str to str
+        File name to text.
+    notes : tuple of str
+        What the batch system does otherwise than the simulator, and what else to know before loading.
+    loaded : tuple of str
+        Names of the files that are loaded and may begin with a comment after ``#``.
+    rollback : str
+        Name of the file that restores what was there; empty if there is none.
+    """
+
+    files: dict[str, str]
+    notes: tuple[str, ...] = ()
+    loaded: tuple[str, ...] = ()
+    rollback: str = ""
+
+
+@dataclass(frozen=True)
+class Derived:
+    """A configuration to edit, derived from what a batch system holds, and warnings about what was found there."""
+
+    config: SiteConfig
+    warnings: tuple[str, ...] = ()
+
+
+def option(text: str, *, read: Callable[[Any], object] | None = None, **shown: object) -> dict[str, object]:
+    """Return the metadata of a field of an `Exporter`, from which the command line makes an option.
+
+    Parameters
+    ----------
+    text : str
+        Help.
+    read : callable, optional
+        Makes the field's value of the word on the command line, which may name a file.
+    **shown
+        `metavar` or `choices`, as click takes them.
+    """
+    return {"help": text, "read": read, **shown}
+
+
+def _read_nodes(given: str) -> Sequence[Node]:
+    from qconf.export.nodes import read_nodes
+
+    return read_nodes(given)
+
+
+@dataclass(frozen=True)
+class Exporter(ABC):
+    """One batch system; the fields are its options. A default that is an empty tuple: the option may be repeated.
+
+    Attributes
+    ----------
+    target : str
+        Name of its folder, of the option ``--target`` and of the directory of its files.
+    name : str
+        Its name in texts.
+    source : str
+        What `read` takes, and ``--current`` where there is that option: a noun without article.
+    nodes : sequence of Node, optional
+        The nodes that the queues may use.
+    """
+
+    target: ClassVar[str]
+    name: ClassVar[str]
+    source: ClassVar[str]
+
+    nodes: Sequence[Node] | None = field(
+        default=None,
+        metadata=option(
+            "Names, pbsnodes -av output, or a pattern like nid[00001-01468].", read=_read_nodes, metavar="FILE|PATTERN"
+        ),
+    )
+
+    @classmethod
+    def of(cls, **given: object) -> Self:
+        """Return an exporter with these options, words of the command line; files that they name are read.
+
+        Raises
+        ------
+        InputError
+            A file cannot be read or is not what it should be.
+        """
+        readers = {each.name: each.metadata["read"] for each in fields(cls)}
+        return cls(**{name: read(value) if (read := readers[name]) else value for name, value in given.items()})
+
+    def check(self, config: SiteConfig) -> list[str]:
+        """Return the reasons why a configuration is not exportable; empty if it is."""
+        try:
+            self.export(config)
+        except ExportError as error:
+            return [str(error)]
+        return []
+
+    @abstractmethod
+    def export(self, config: SiteConfig) -> Export:
+        """Write a configuration as files. Raises `ExportError`; no command is run."""
+
+    @abstractmethod
+    def notes(self, config: SiteConfig) -> tuple[str, ...]:
+        """Name what the batch system does otherwise than the simulator, whatever it holds now."""
+
+    @abstractmethod
+    def read(self, path: str | Path, *, cores: int | None = None, name: str | None = None) -> Derived:
+        """Derive a first configuration from what the batch system holds, `source`, and its nodes.
+
+        `cores` and `name` are the machine's, where nothing else says them.
+
+        Raises
+        ------
+        InputError
+            The file cannot be read, or holds no queue that a job can enter.
+        """
+
+
+def targets() -> tuple[str, ...]:
+    """Name the batch systems that there are: the folders of this package."""
+    import qconf.export
+
+    return tuple(sorted(each.name for each in pkgutil.iter_modules(qconf.export.__path__) if each.ispkg))
+
+
+def exporter(target: str = DEFAULT_TARGET) -> type[Exporter]:
+    """Import the exporter of a target. Raises InputError, naming the targets, if there is none."""
+    if target not in targets():
+        fix = f"choose among {', '.join(targets())}"
+        raise InputError("no such batch system", field="--target", value=target, fix=fix)
+    found: type[Exporter] = importlib.import_module(f"qconf.export.{target}").exporter
+    return found

@@ -1,0 +1,161 @@
+"""Nodes: lists of their names, and which of them belongs to which queue or to the pool."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+
+from qconf.config import POOL_SUFFIX, SiteConfig
+from qconf.errors import InputError
+from qconf.export.base import ExportError
+from qconf.export.rendering import checked_host
+
+POOL = ""  #: owner of the nodes of the common pool
+_MOST_NODES = 1_000_000
+_RANGES = re.compile(r"([^\[\]]*)\[([0-9]{1,9}(?:-[0-9]{1,9})?(?:,[0-9]{1,9}(?:-[0-9]{1,9})?)*)\]([^\[\]]*)")
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A node as ``pbsnodes`` shows it; cores and Qlist are None where only names were given."""
+
+    name: str
+    cores: int | None = None
+    qlist: str | None = None
+
+
+def read_nodes(given: str) -> list[Node]:
+    """Read a file of node names or of ``pbsnodes -av`` output, or expand a pattern like ``nid[00001-01468]``.
+
+    Raises
+    ------
+    InputError, ExportError
+        It is neither, or a name may not enter a script.
+    """
+    path = Path(given)
+    if not path.is_file():
+        if "[" not in given and "/" not in given and "," not in given:
+            raise InputError("no such file, and no pattern like nid[00001-01468]", field="--nodes", value=given)
+        nodes = [Node(checked_host(name)) for name in expand(given)]
+    else:
+        try:
+            text = path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise InputError(f"cannot be read: {error}", file=path) from error
+        nodes = list(_pbsnodes(text) if re.search(r"^\s+\w[\w.]* = ", text, re.MULTILINE) else _names(text))
+    if not nodes:
+        raise InputError("names no node", field="--nodes", value=given)
+    seen: set[str] = set()
+    for node in nodes:
+        if node.name in seen:
+            raise InputError("a node is named twice", field="--nodes", value=node.name, fix="name each node once")
+        seen.add(node.name)
+    return nodes
+
+
+def _names(text: str) -> Iterator[Node]:
+    for line in text.splitlines():
+        for word in line.partition("#")[0].split():
+            yield from (Node(checked_host(name)) for name in expand(word))
+
+
+def expand(text: str) -> Iterator[str]:
+    """Expand a host list like ``a[1-3,7],b``; numbers keep their zeros. Raises InputError."""
+    for part in re.findall(r"(?:[^,\[]|\[[^\]]*\])+", text):
+        match = _RANGES.fullmatch(part)
+        if match is None:
+            yield part
+            continue
+        before, ranges, after = match.groups()
+        for piece in ranges.split(","):
+            first, _, last = piece.partition("-")
+            last = last or first
+            if int(last) < int(first) or int(last) - int(first) >= _MOST_NODES:
+                raise InputError("is no range of nodes", field="--nodes", value=part)
+            yield from (f"{before}{number:0{len(first)}d}{after}" for number in range(int(first), int(last) + 1))
+
+
+def _pbsnodes(text: str) -> Iterator[Node]:
+    for block in re.split(r"\n(?=\S)", text.strip("\n")):
+        name, _, rest = block.partition("\n")
+        values = dict(re.findall(r"^\s+([\w.]+) = (.*?)\s*$", rest, re.MULTILINE))
+        cores = values.get("resources_available.ncpus", "")
+        yield Node(
+            checked_host(name.strip()),
+            int(cores) if re.fullmatch(r"[0-9]{1,9}", cores) else None,
+            values.get("resources_available.Qlist", ""),
+        )
+
+
+def check_machine(config: SiteConfig, nodes: Sequence[Node]) -> None:
+    """Raise ExportError if the nodes are not the machine of the configuration."""
+    size = config.machine.cores_per_node
+    if len(nodes) * size != config.machine.cores:
+        raise ExportError(
+            f"{len(nodes)} nodes of {size} cores are not the machine's {config.machine.cores}: "
+            f"give the {config.machine.cores // size} nodes that the queues may use, or set machine.cores_per_node"
+        )
+    odd = [node for node in nodes if node.cores not in (None, size)]
+    if odd:
+        raise ExportError(f"node {odd[0].name} has {odd[0].cores} cores, the configuration says {size} a node")
+
+
+def assign(config: SiteConfig, nodes: Sequence[Node]) -> dict[str, str]:
+    """Give every node an owner, moving as few nodes as possible from the queue of their present Qlist.
+
+    Returns
+    -------
+    dict of str to str
+        Node name to the queue whose partition it belongs to, or `POOL`.
+
+    Raises
+    ------
+    ExportError
+        The nodes are not the machine of the configuration, or a partition is not made of whole nodes.
+    """
+    size = config.machine.cores_per_node
+    cores = {queue.name: queue.partition for queue in config.queues if not queue.reservation}
+    cores[POOL] = config.pool_cores
+    for name, share in cores.items():
+        if share % size:
+            raise ExportError(
+                f"{name or 'the pool'}: {share} cores are not whole nodes of {size}; make the sizes multiples of "
+                f"{size}, or export with --binding limits"
+            )
+    check_machine(config, nodes)
+    need = {name: share // size for name, share in cores.items() if share}
+    owner: dict[str, str] = {}
+    for node in nodes:  # those that may stay
+        held = (node.qlist or "").split(",")
+        of_pool = sum(name.endswith(POOL_SUFFIX) for name in held) > 1
+        home = next((name for name in need if name and name in held), POOL if of_pool else None)
+        if home is not None and need.get(home):
+            owner[node.name] = home
+            need[home] -= 1
+    for node in nodes:  # the rest, in order
+        if node.name not in owner:
+            owner[node.name] = home = next(name for name, left in need.items() if left)
+            need[home] -= 1
+    return {node.name: owner[node.name] for node in nodes}
+
+
+def fold(names: Sequence[str]) -> str:
+    """Write node names as a host list.
+
+    >>> fold(["nid001", "nid002", "nid004", "login"])
+    'nid[001-002,004],login'
+    """
+    groups: dict[tuple[str, int], list[int]] = {}
+    for name in names:
+        match = re.fullmatch(r"(.*?)([0-9]{1,9})", name)
+        prefix, digits = match.groups() if match else (name, "")
+        groups.setdefault((prefix, len(digits)), []).append(int(digits or 0))
+    parts = []
+    for (prefix, width), numbers in sorted(groups.items(), key=lambda group: not group[0][1]):
+        runs = [[n for _, n in run] for _, run in groupby(enumerate(sorted(numbers)), lambda pair: pair[1] - pair[0])]
+        listed = ",".join("-".join(f"{n:0{width}d}" for n in dict.fromkeys((run[0], run[-1]))) for run in runs)
+        parts.append(f"{prefix}[{listed}]" if len(numbers) > 1 else f"{prefix}{listed}" if width else prefix)
+    return ",".join(parts)

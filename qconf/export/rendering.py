@@ -1,0 +1,82 @@
+"""Templates of scripts and plans, and the allow-lists that every name and number passes on its way into one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+import jinja2
+
+from parsim.workload import MAX_DURATION
+from qconf.config import POOL_SUFFIX, QueueConfig, SiteConfig
+from qconf.export.base import ExportError
+from qconf.history.names import LEGAL, LONGEST_NAME
+
+HOST_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
+
+
+@lru_cache(maxsize=1)
+def _environment() -> jinja2.Environment:
+    return jinja2.Environment(  # noqa: S701 - no HTML here
+        loader=jinja2.PackageLoader("qconf.export", ""),
+        undefined=jinja2.StrictUndefined,
+        keep_trailing_newline=True,
+    )
+
+
+def render(target: str, name: str, /, **values: object) -> str:
+    """Fill the template `name` of a target; a gap without a value is an error."""
+    return _environment().get_template(f"{target}/templates/{name}.j2").render(**values)
+
+
+def checked_queue(name: str, *, pooled: bool = False) -> str:
+    """Return a queue name that may enter a script, or raise `ExportError`; no name is escaped or shortened.
+
+    PBS's rule goes for every batch system: others take more characters, and none less.
+    """
+    most = LONGEST_NAME - len(POOL_SUFFIX) if pooled else LONGEST_NAME
+    if not LEGAL.fullmatch(name) or len(name) > most:
+        why = f", since {POOL_SUFFIX} is appended for the pool" if pooled else ""
+        raise ExportError(
+            f"queue name {name!r}: PBS takes 1 to {most} letters, digits, _ and -, a letter first{why}. "
+            "Rename it in the configuration."
+        )
+    return name
+
+
+def checked_host(name: str) -> str:
+    """Return a node name that may enter a script, or raise `ExportError`."""
+    if not HOST_NAME.fullmatch(name):
+        raise ExportError(f"node name {name!r}: 1 to 63 letters, digits, _ . and - are taken, a letter or digit first.")
+    return name
+
+
+def comment_name(config: SiteConfig) -> str:
+    """Write the machine's name as far as a comment may hold it."""
+    return "".join(c if (c.isascii() and c.isalnum()) or c in "-_." else "?" for c in config.machine.name)
+
+
+def promotion_values(config: SiteConfig, queues: Iterable[QueueConfig]) -> dict[str, Any]:
+    """Return what the script that moves jobs of `queues` into the pool is filled with."""
+    return {
+        "threshold": _exact(config.threshold),
+        "pool": config.pool_cores,
+        "grid": config.grid,
+        "queues": [
+            {
+                "name": queue.name,
+                "priority": _exact(queue.priority),
+                "partition": queue.partition,
+                "longest": queue.walltime[1] if queue.walltime[1] < MAX_DURATION else None,
+            }
+            for queue in queues
+        ],
+    }
+
+
+def _exact(value: float) -> str:
+    """Write a number as the fraction that its decimal digits say."""
+    return str(Fraction(repr(value)))

@@ -1,0 +1,38 @@
+"""Differences between the simulator and Slurm: every plan names those of its configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from parsim.workload import MAX_DURATION
+from qconf.config import SiteConfig, format_duration
+
+LONGEST_AGE = 30 * 86400  #: a larger bf_min_age_reserve is an error to Slurm, and counts as none
+
+
+def differences(config: SiteConfig) -> Iterator[str]:
+    """Name what Slurm does otherwise than the simulator."""
+    if any(queue.starvation is not None for queue in config.queues):
+        yield "Starvation periods have no form in Slurm: PriorityWeightAge raises waiting jobs slowly instead."
+    if any(queue.reservation for queue in config.queues) and config.mode != "shared":
+        yield (
+            "Advance reservations: the queue's partition spans all nodes at a higher PriorityTier, and Slurm's "
+            "backfill reserves time for its first jobs; the shares of the partitions have no form in Slurm."
+        )
+    if any(bound % 60 for queue in config.queues for bound in queue.walltime if bound < MAX_DURATION):
+        yield "Slurm counts walltime in minutes: limits that are no whole minutes are enforced by job_submit.lua only."
+    if config.pool is not None and config.pool_cores:
+        yield "The pool goes by Slurm's own order, by submission, not by priority factor: only the entry does."
+        if config.pool.entry == "either":
+            yield "pool entry `either` is exported as `move`."
+        if config.pool.placement == "combined":
+            yield "pool placement `combined` is exported as `pool`: a job runs in one partition."
+    if config.reservation_delay:
+        yield (
+            f"A job gets a reservation once it has waited {format_duration(config.reservation_delay)}: "
+            "bf_min_age_reserve counts from when it is eligible to run, the simulator from its submission."
+        )
+    if config.reservation_delay > LONGEST_AGE:
+        yield f"bf_min_age_reserve is at most {format_duration(LONGEST_AGE)}, which is exported instead."
+    if config.mode == "shared" and any(queue.partition for queue in config.queues):
+        yield "Partition sizes are not exported: the mode is shared."

@@ -1,0 +1,87 @@
+"""The contract: targets, their options, and an exporter of a batch system that is a folder and no more."""
+
+import subprocess
+import sys
+from dataclasses import dataclass, fields
+
+import pytest
+
+from qconf.config import load, parse
+from qconf.errors import InputError
+from qconf.export import Derived, Export, Exporter, ExportError, exporter, targets
+from tests.qconf.export.sites import CRAY, FRESH, HYBRID, ROOT
+
+
+def test_the_folders_are_the_targets():
+    assert targets() == ("pbs", "slurm")
+    for target in targets():
+        assert exporter(target).target == target
+        assert issubclass(exporter(target), Exporter)
+
+
+def test_an_unknown_target_is_refused_with_those_there_are():
+    with pytest.raises(InputError, match=r"--target = 'lsf': no such batch system. Choose among pbs, slurm"):
+        exporter("lsf")
+
+
+def test_listing_targets_and_options_imports_nothing_heavy():
+    script = (
+        "import sys; from qconf.export import exporter, targets; [exporter(target) for target in targets()]\n"
+        "assert not {'numpy', 'numba', 'pandas', 'pydantic', 'jinja2'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True, cwd=ROOT)
+
+
+@pytest.mark.parametrize("target", targets())
+def test_every_option_has_help(target):
+    assert "nodes" in {each.name for each in fields(exporter(target))}
+    assert all(each.metadata["help"].endswith(".") for each in fields(exporter(target)))
+
+
+def test_options_that_name_files_are_read(tmp_path):
+    (tmp_path / "printed").write_text(FRESH)
+    found = exporter("pbs").of(current=tmp_path / "printed", nodes="n[1-2]", remove=("a",))
+    assert list(found.current.queues) == ["workq"]
+    assert [node.name for node in found.nodes] == ["n1", "n2"]
+    assert found.remove == ("a",)
+    with pytest.raises(InputError, match="cannot be read"):
+        exporter("pbs").of(current=tmp_path / "missing")
+
+
+@pytest.mark.parametrize("target", targets())
+def test_check_gives_the_reason_for_which_export_is_refused(target):
+    good, bad = load(CRAY), parse(HYBRID.replace("name: small", "name: a;b"))
+    assert exporter(target)().check(good) == []
+    with pytest.raises(ExportError) as refused:
+        exporter(target)().export(bad)
+    assert exporter(target)().check(bad) == [str(refused.value)]
+
+
+@pytest.mark.parametrize("target", targets())
+def test_notes_are_in_the_export_and_in_its_plan(target):
+    config = parse(HYBRID.replace("entry: move", "entry: either, placement: combined"))
+    found = exporter(target).of(nodes="nid[001-012]")
+    export = found.export(config)
+    assert found.notes(config)
+    assert set(found.notes(config)) <= set(export.notes)
+    assert all(f"* {note}" in export.files["PLAN.md"] for note in export.notes)
+    assert set(export.loaded) <= set(export.files)
+    assert export.rollback in ("", *export.files)
+
+
+def test_a_subclass_needs_no_more_than_the_three_methods():
+    @dataclass(frozen=True)
+    class Toy(Exporter):
+        target, name, source = "toy", "Toy", "a toy"
+
+        def export(self, config):
+            return Export({"PLAN.md": config.machine.name})
+
+        def notes(self, config):
+            return ()
+
+        def read(self, path, *, cores=None, name=None):
+            return Derived(load(path))
+
+    assert Toy().check(load(CRAY)) == []
+    assert Toy().read(CRAY).config == load(CRAY)
