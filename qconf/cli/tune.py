@@ -16,6 +16,7 @@ from qconf.cli.options import (
     history_warnings,
     load_whole,
     report_history,
+    retired_option,
     stem,
 )
 from qconf.cli.progress import Progress, not_resumable, resumable
@@ -28,8 +29,8 @@ from qconf.errors import InputError
     "--strategy",
     default="auto",
     show_default=True,
-    help="The strategy whose answer is wanted; with auto, pp, dp-nlp, exact, auto-fitted and auto-guarded are judged "
-    "too, and the best of them is the answer. The baselines are always shown.",
+    help="The strategy to compare; with auto also pp, dp-nlp, exact, auto-fitted and auto-guarded, of which the best is "
+    "recommended. The baselines are always shown.",
 )
 @click.option(
     "--guard",
@@ -51,6 +52,7 @@ from qconf.errors import InputError
 @click.option("-o", "--out", type=click.Path(path_type=Path), help="Run directory.  [default: reports/<history>]")
 @click.option("--resume", is_flag=True, help="Go on from what an interrupted run had finished.")
 @click.option("--json", "as_json", is_flag=True, help="Print run.json on stdout instead of tables.")
+@retired_option("--order", use="dqr's order of visits is --visit-order")
 def command(
     history: tuple[Path, ...],
     config_path: Path | None,
@@ -72,9 +74,9 @@ def command(
 ) -> None:
     """Simulate a month of jobs under many queue configurations and write the best one for the batch system.
 
-    Every strategy learns from the first two thirds of the history and is judged on the last third. What gains
-    there must do so beyond chance: the judged days are drawn anew and simulated again. Less than nine days are
-    too few. Of a longer log, --month YYYY-MM takes the month that is tuned on; auto also looks at what the months
+    Every strategy is trained on the first two thirds of the history and evaluated on the last third. What gains
+    there must do so beyond chance: the test days are resampled and simulated again. Less than nine days are too
+    few. Of a longer log, --month YYYY-MM takes the month that is tuned on; auto also looks at what the months
     before it have in common. Without --history the sample that ships with the project is used. Without --config,
     the queues found in the history are taken as one machine under EASY backfilling.
     """
@@ -117,7 +119,7 @@ def command(
     spans = [each.span for each in (*earlier, jobs)]
     checkpoint = Checkpoint(directory, fingerprint(jobs.sources, base, settings, spans=spans), resume=resume)
     with Progress("tuning") as progress:
-        answer = recommend(
+        recommendation = recommend(
             jobs,
             base,
             earlier=earlier,
@@ -133,7 +135,7 @@ def command(
     timings = {"read": loaded - began, "tune": perf_counter() - loaded}
     run = write_run(
         directory,
-        answer,
+        recommendation,
         jobs,
         inputs=inputs,
         timings=timings,
@@ -154,7 +156,7 @@ def command(
     if near is not None:
         click.echo(filled(fidelity_text(near)))
     click.echo(f"{ASSUMED}\n" if assumed else "")
-    print_recommendation(answer)
+    print_recommendation(recommendation)
     if run.aside:
         click.echo(f"\nEdited since the last run, and kept beside: {', '.join(run.aside)}")
     if run.refused:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from qconf.cli.options import history_warnings, report_history, with_options
+from qconf.cli.options import history_warnings, report_history, retired_option, with_options
 
 if TYPE_CHECKING:
     from qconf.backtest import Backtest
@@ -41,6 +41,7 @@ _OPTIONS = (
     ),
     click.option("--resume", is_flag=True, help="Go on from what an interrupted run had finished."),
     click.option("--json", "as_json", is_flag=True, help="Print run.json on stdout instead of the table."),
+    retired_option("--order", use="dqr's order of visits is --visit-order"),
 )
 
 
@@ -65,8 +66,8 @@ def names(strategies: str | None, *, current: bool) -> tuple[str, ...] | None:
 def base_of(config_path: Path | None, records: Records, cores: int | None) -> SiteConfig:
     """Read the configuration; without one, the queues that the records name, on one machine, without limits.
 
-    The ranges of sizes and walltimes that `derive_config` finds are those of jobs yet to come: they were not known when the
-    first periods were trained on.
+    The ranges of sizes and walltimes that `derive_config` finds are those of jobs yet to come: unknown when the first
+    periods were trained on.
     """
     from parsim.workload import MAX_DURATION
     from qconf.cli.options import load_config

@@ -116,7 +116,10 @@ class Exporter(ABC):
             A file cannot be read or is not what it should be.
         """
         readers = {each.name: each.metadata["read"] for each in fields(cls)}
-        return cls(**{name: read(value) if (read := readers[name]) else value for name, value in given.items()})
+        values: dict[str, Any] = {
+            name: read(value) if (read := readers[name]) else value for name, value in given.items()
+        }
+        return cls(**values)
 
     def check(self, config: SiteConfig) -> list[str]:
         """Return the reasons why a configuration is not exportable; empty if it is."""

@@ -115,7 +115,7 @@ def test_a_fixed_wait_before_reservations_stays_and_counts_where_it_did():
     dormant = two(reserve_after=7200)
     assert propose("shared", training(dormant)).config.reserve_after == 0
     assert propose("shared", training(free)).config.reserve_after == 7200
-    assert propose("fcfs-easy", period(free)).config.reserve_after == 0
+    assert propose("fcfs-easy", training(free)).config.reserve_after == 0
 
 
 def test_what_no_longer_counts_is_changed():
