@@ -58,14 +58,14 @@ def command(
     from qconf.cli.walk_forward import base_of, finish, names, paths
     from qconf.history import clean, read
     from qconf.recommend.checkpoint import Checkpoint, fingerprint
-    from qconf.report.backtest_directory import check_walk_target
+    from qconf.report.run_directory import check_target, names_of
     from qconf.strategies import check
 
     if not history:
         raise click.UsageError("Missing option '--history'.")
     wanted = names(strategies, current=config_path is not None)
     directory = resumable(out or Path("reports", f"{stem(history[0])}-backtest"))
-    check_walk_target(directory, paths(history, config_path), one=False)
+    check_target(directory, paths(history, config_path), names_of("backtest"))
     began = perf_counter()
     records = read(history, timezone=timezone)
     base = base_of(config_path, records, cores)
@@ -87,5 +87,5 @@ def command(
             progress=progress.step,
         )
     timings = {"read": loaded - began, "backtest": perf_counter() - loaded}
-    finish(directory, found, jobs, config_path=config_path, timings=timings, as_json=as_json, one=False)
+    finish(directory, found, jobs, config_path=config_path, timings=timings, as_json=as_json)
     checkpoint.clear()

@@ -54,7 +54,7 @@ def command(
     from qconf.cli.walk_forward import base_of, finish, names, paths
     from qconf.history import clean, read
     from qconf.recommend.checkpoint import Checkpoint, fingerprint
-    from qconf.report.backtest_directory import check_walk_target
+    from qconf.report.run_directory import check_target, names_of
     from qconf.strategies import check
 
     for option, given in (("--history", history), ("--next", later)):
@@ -62,7 +62,7 @@ def command(
             raise click.UsageError(f"Missing option '{option}'.")
     wanted = names(strategies, current=config_path is not None)
     directory = resumable(out or Path("reports", f"{stem(history[0])}-compare"))
-    check_walk_target(directory, paths([*history, *later], config_path), one=True)
+    check_target(directory, paths([*history, *later], config_path), names_of("compare"))
     began = perf_counter()
     records = read(history, timezone=timezone), read(later, timezone=timezone)
     known = records[0] if config_path is not None else read([*history, *later], timezone=timezone)
@@ -85,5 +85,5 @@ def command(
             progress=progress.step,
         )
     timings = {"read": loaded - began, "compare": perf_counter() - loaded}
-    finish(directory, found, both, config_path=config_path, timings=timings, as_json=as_json, one=True)
+    finish(directory, found, both, config_path=config_path, timings=timings, as_json=as_json)
     checkpoint.clear()

@@ -20,15 +20,16 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-COLUMNS = (
-    ("SLDwA", "sld_wa", 1, ".4f"),
-    ("ART h", "art", 3600, ".2f"),
-    ("mean wait h", "mean_wait", 3600, ".2f"),
-    ("p95 wait h", "p95_wait", 3600, ".1f"),
-    ("max wait h", "max_wait", 3600, ".1f"),
-    ("bounded sld", "mean_bounded_slowdown", 1, ".2f"),
-    ("util %", "utilization", 0.01, ".2f"),
-)
+#: Metrics of the table, with their decimals.
+METRICS = {
+    "sld_wa": 4,
+    "art": 2,
+    "mean_wait": 2,
+    "p95_wait": 1,
+    "max_wait": 1,
+    "mean_bounded_slowdown": 2,
+    "utilization": 2,
+}
 STUDY = "python -m studies.dynp"
 
 
@@ -133,12 +134,9 @@ def show(document: Mapping[str, Any], tables: Iterable[Table], *, as_json: bool)
 
 def table(title: str, columns: Sequence[str]) -> Table:
     """Return an empty table of numbers, with the names of its rows on the left."""
-    from rich.table import Table
+    from qconf.report.terminal import new_table
 
-    empty = Table(title=title, title_justify="left", box=None, padding=(0, 2, 0, 0))
-    for i, name in enumerate(columns):
-        empty.add_column(name, justify="right" if i else "left", no_wrap=not i)
-    return empty
+    return new_table(columns[:1], columns[1:], title=title)
 
 
 def shares(counts: Mapping[str, int] | None) -> list[str]:
@@ -149,9 +147,12 @@ def shares(counts: Mapping[str, int] | None) -> list[str]:
 
 
 def _results(title: str, results: Sequence[DisciplineResult]) -> Table:
-    found = table(title, ("discipline", *(name for name, *_ in COLUMNS)))
+    from qconf.report.columns import columns
+
+    shown = columns(*METRICS)
+    found = table(title, ("discipline", *(column.heading for column in shown)))
     for result in results:
-        found.add_row(result.name, *(f"{result.metrics[key] / unit:{style}}" for _, key, unit, style in COLUMNS))
+        found.add_row(result.name, *(column.write(result.metrics[column.key], METRICS[column.key]) for column in shown))
     return found
 
 

@@ -23,6 +23,17 @@ if TYPE_CHECKING:
     from qconf.strategies import Proposal
 
 SHOWN = 20  #: violations that are printed
+#: Metrics that are printed.
+METRICS = (
+    "jobs",
+    "mean_wait",
+    "median_wait",
+    "p95_wait",
+    "max_wait",
+    "mean_bounded_slowdown",
+    "utilization_window",
+    "loss_of_capacity",
+)
 
 
 @click.command("simulate")
@@ -227,27 +238,16 @@ def _print(
 
 
 def _metrics_table(found: Summary) -> Table:
-    from rich.table import Table
     from rich.text import Text
 
-    from qconf.report.wording import hours, number, percent, queue_label
+    from qconf.report.columns import columns
+    from qconf.report.terminal import new_table
+    from qconf.report.wording import queue_label
 
-    columns = (
-        ("jobs", "jobs", "{:.0f}".format),
-        ("mean wait h", "mean_wait", hours),
-        ("median h", "median_wait", hours),
-        ("p95 h", "p95_wait", hours),
-        ("max h", "max_wait", hours),
-        ("bounded sld", "mean_bounded_slowdown", number),
-        ("util %", "utilization_window", percent),
-        ("lost %", "loss_of_capacity", percent),
-    )
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
-    table.add_column("queue", no_wrap=True)
-    for title, *_ in columns:
-        table.add_column(title, justify="right", no_wrap=True)
+    shown = columns(*METRICS)
+    table = new_table(("queue",), [column.heading for column in shown])
     rows = [("all", found.overall, "bold")]
     rows += [(queue_label(name), row, "") for name, row in found.queues.items()]
     for name, row, style in rows:
-        table.add_row(Text(name), *(write(row[key]) for _, key, write in columns), style=style)
+        table.add_row(Text(name), *(column.write(row[column.key]) for column in shown), style=style)
     return table

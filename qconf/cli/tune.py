@@ -22,6 +22,11 @@ from qconf.cli.options import (
 from qconf.cli.progress import Progress, not_resumable, resumable
 from qconf.errors import InputError
 
+ASSUMED = (
+    "No configuration was given: current is assumed to be fcfs-easy, one machine and one list in the order of "
+    "submission. Every gain is against that."
+)
+
 
 @click.command("tune", cls=StrategyCommand)
 @history_options
@@ -87,9 +92,9 @@ def command(
     from qconf.recommend import default_strategies, recommend
     from qconf.recommend.checkpoint import Checkpoint, fingerprint
     from qconf.recommend.fidelity import fidelity
-    from qconf.report.run_directory import ASSUMED, check_target, write_run
-    from qconf.report.tables import print_recommendation
-    from qconf.report.terminal import filled
+    from qconf.report.exported import Exported
+    from qconf.report.run_directory import check_target, names_of, write_run
+    from qconf.report.terminal import filled, print_recommendation
     from qconf.report.wording import fidelity_text
     from qconf.strategies import check, check_names
 
@@ -112,7 +117,7 @@ def command(
     jobs = cut(log, month, start, end)
     loaded = perf_counter()
     inputs = ({} if config_path is None else {"configuration": config_path}) | files_of(target, given)
-    check_target(directory, [*history, *inputs.values()], exporter=exporter)
+    check_target(directory, [*history, *inputs.values()], names_of("tune", exporter))
     wanted = default_strategies() if strategy == "auto" else (strategy,)
     check(wanted, settings, base)
     earlier = [] if month is None else log.months_before(jobs.span[0])
@@ -133,16 +138,17 @@ def command(
         )
     near = fidelity(log, base, jobs.span)
     timings = {"read": loaded - began, "tune": perf_counter() - loaded}
+    exported = Exported.of(recommendation, exporter)
     run = write_run(
         directory,
         recommendation,
         jobs,
         inputs=inputs,
         timings=timings,
-        warnings=history_warnings(jobs, *earlier),
+        warnings=[*([ASSUMED] if assumed else []), *history_warnings(jobs, *earlier)],
         fidelity=near,
         assumed_current=assumed,
-        exporter=exporter,
+        exported=exported,
     )
     checkpoint.clear()
     not_resumable()
@@ -157,9 +163,9 @@ def command(
         click.echo(filled(fidelity_text(near)))
     click.echo(f"{ASSUMED}\n" if assumed else "")
     print_recommendation(recommendation)
-    if run.aside:
-        click.echo(f"\nEdited since the last run, and kept beside: {', '.join(run.aside)}")
-    if run.refused:
-        click.echo(f"\nNot exportable to {exporter.name}: {run.refused}")
+    if run.backups:
+        click.echo(f"\nEdited since the last run, backups: {', '.join(run.backups)}")
+    if exported.not_exportable:
+        click.echo(f"\nNot exportable to {exporter.name}: {exported.not_exportable}")
     written = f"report.html, config.yaml, comparison.csv, {target}/ (see {target}/PLAN.md)"
     click.echo(f"\nWritten to {directory}: {written}")

@@ -88,14 +88,13 @@ def finish(
     config_path: Path | None,
     timings: dict[str, float],
     as_json: bool,
-    one: bool,
 ) -> None:
     """Write the run directory, then print the table, or run.json."""
-    from qconf.report.backtest import print_backtest
-    from qconf.report.backtest_directory import table_name, write_walk
+    from qconf.report.run_directory import write_run
+    from qconf.report.terminal import print_backtest
 
     assumed = config_path is None
-    write_walk(
+    run = write_run(
         directory,
         found,
         history,
@@ -103,7 +102,6 @@ def finish(
         timings=timings,
         warnings=[*([ASSUMED] if assumed else []), *history_warnings(history)],
         assumed_current=assumed,
-        one=one,
     )
     if as_json:
         click.echo((directory / "run.json").read_text(encoding="utf-8"), nl=False)
@@ -111,7 +109,8 @@ def finish(
     report_history(history, found.base, derived=assumed)
     click.echo(f"{ASSUMED}\n" if assumed else "")
     print_backtest(found)
-    click.echo(f"\nWritten to {directory}: report.html, {table_name(one=one)}, figures/, run.json")
+    table = next(name for name in run.files if name in {"backtest.csv", "comparison.csv"})
+    click.echo(f"\nWritten to {directory}: report.html, {table}, figures/, run.json")
 
 
 def paths(history: Sequence[Path], config_path: Path | None) -> list[Path]:

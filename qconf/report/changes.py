@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from qconf.config import SiteConfig
+from qconf.recommend import Recommendation
 from qconf.report import wording
 
 
@@ -28,13 +29,14 @@ def definitions(base: SiteConfig, config: SiteConfig) -> list[dict[str, Any]]:
     return rows
 
 
-def told(base: SiteConfig, config: SiteConfig) -> Iterator[tuple[str, str]]:
+def changes(recommendation: Recommendation) -> Iterator[tuple[str, str]]:
     """Yield (queue, what changes) for every queue that is not the same, and what changes for all of them."""
-    everywhere = _told(pairs(wording.site_facts(base), wording.site_facts(config)))
-    if everywhere:
+    base, config = recommendation.base, recommendation.config
+    if everywhere := _changed(pairs(wording.site_facts(base), wording.site_facts(config))):
         yield "all queues", everywhere
-    if config.order != base.order and (words := wording.order_meaning(config)):
-        yield "all queues", f"this order is: {words}"
+    for row in recommendation.rows:
+        if row.name == recommendation.winner and row.summary:
+            yield "all queues", row.summary
     if config.reservation_delay != base.reservation_delay:
         yield "all queues", wording.reservations(config)
     for queue in definitions(base, config):
@@ -42,10 +44,10 @@ def told(base: SiteConfig, config: SiteConfig) -> Iterator[tuple[str, str]]:
             facts = [f"{fact['name']} {fact['after']}" for fact in queue["facts"] if fact["after"] not in (None, "-")]
             yield queue["name"], ", ".join([queue["state"], *facts])
         elif queue["state"] == "changed":
-            yield queue["name"], _told(queue["facts"])
+            yield queue["name"], _changed(queue["facts"])
 
 
-def _told(facts: list[dict[str, Any]]) -> str:
+def _changed(facts: list[dict[str, Any]]) -> str:
     return "; ".join(
         f"{fact['name']}: {fact['before']} -> {fact['after']}" for fact in facts if fact["before"] != fact["after"]
     )

@@ -1,4 +1,4 @@
-"""Figures of a recommendation as SVG text, the same bytes for the same numbers, with the look of `qconf.report.drawing`."""
+"""Figures of recommendations and backtests as SVG text, in the style of `qconf.report.drawing`."""
 
 from __future__ import annotations
 
@@ -7,20 +7,25 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
+import pandas as pd
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
+from qconf.backtest import Backtest
 from qconf.config import SiteConfig
 from qconf.recommend import Curve, Recommendation
 from qconf.report.drawing import COLOURS, INK, MARKERS, PAPER, draw
+from qconf.report.frames import period_frame
 from qconf.report.wording import hours
 from qconf.strategies import baselines
 
 HATCHES = ("", "//", "..", "xx", "\\\\", "++", "--", "oo")
 PLAIN = "#9aa3ad"  #: what is there to compare with
 WAIT_TICKS = {0: "0", 60: "1 min", 600: "10 min", 3600: "1 h", 36000: "10 h", 360000: "100 h", 3600000: "1000 h"}
-
 CUT = 6  #: a bar longer than this many times the current one is cut, its number stays
+BARS = 150  #: a figure of more bars shows the best strategies only
+SHOWN = 5  #: how many, then
+HIGHEST = 3.0  #: ratios above are drawn at the edge
 
 
 def figures(recommendation: Recommendation) -> dict[str, str]:
@@ -29,19 +34,62 @@ def figures(recommendation: Recommendation) -> dict[str, str]:
     if any(row.test is not None and math.isfinite(row.test["mean_wait"]) for row in recommendation.rows):
         drawn["mean-wait"] = mean_wait_figure(recommendation)
     if recommendation.curves:
-        for name, what in (("wait-by-size", "waits"), ("utilization-by-size", "utilizations")):
-            marks = {"current": recommendation.base, "recommended": recommendation.config}
-            drawn[name] = curves_figure(recommendation.curves, what, marks)  # type: ignore[arg-type]
+        marks = {"current": recommendation.base, "recommended": recommendation.config}
+        drawn["wait-by-size"] = curves_figure(recommendation.curves, "waits", marks)
+        drawn["utilization-by-size"] = curves_figure(recommendation.curves, "utilizations", marks)
     return drawn
 
 
+def backtest_figures(found: Backtest) -> dict[str, str]:
+    """Draw mean waits as grouped bars and ratios as lines, per test period: name to SVG text."""
+    waits = period_frame(found, "mean_wait")
+    if not np.isfinite(waits.to_numpy()).all():
+        return {}
+    others = waits.drop(columns="fcfs-easy")
+    shown = others
+    if others.size > BARS:
+        best = others.mean().nsmallest(SHOWN).index
+        shown = others[[name for name in others if name in best]]
+    drawn = {
+        "mean-wait": grouped_bars(
+            list(waits.index),
+            {str(name): list(values / 3600) for name, values in shown.items()},
+            label="mean wait, hours",
+            line=list(waits["fcfs-easy"] / 3600),
+            line_label="fcfs-easy",
+        )
+    }
+    if len(waits) > 1:
+        drawn["ratio"] = _ratio_figure(others.clip(lower=1.0).div(waits["fcfs-easy"].clip(lower=1.0), axis=0))
+    return drawn
+
+
+def _ratio_figure(ratios: pd.DataFrame) -> str:
+    """Draw a line per column over the periods."""
+
+    def paint(axes: Any) -> None:  # noqa: ANN401 - matplotlib has no types here
+        for i, (name, values) in enumerate(ratios.clip(upper=HIGHEST).items()):
+            style = ("-", "--", ":")[i // len(COLOURS) % 3]
+            axes.plot(range(len(values)), values, **_look(i), ls=style, ms=4, lw=1.1, label=name)
+        axes.axhline(1.0, color=INK, lw=1, ls=(0, (4, 3)))
+        axes.set_ylim(0, HIGHEST * 1.02)
+        axes.set_xticks(range(len(ratios)), ratios.index, rotation=45, ha="right")
+        axes.set_ylabel("mean wait / that of fcfs-easy")
+        axes.grid(axis="y")
+        _legend_above(axes, list(ratios.columns))
+
+    return draw(paint, (max(7.2, min(12.0, 0.3 * len(ratios) + 3)), 4.0))
+
+
+def _look(i: int) -> dict[str, str]:
+    """Colour and marker of the `i`-th line."""
+    return {"color": COLOURS[i % len(COLOURS)], "marker": MARKERS[i % len(MARKERS)]}
+
+
 def mean_wait_figure(recommendation: Recommendation) -> str:
-    """Draw the mean wait of each strategy on the judged part; the current one is a line, baselines are grey."""
-    rows = [
-        (row, row.test["mean_wait"])
-        for row in recommendation.rows
-        if row.test is not None and math.isfinite(row.test["mean_wait"])
-    ]
+    """Draw the mean wait of each strategy in the test period; the current one is a line, baselines are grey."""
+    found = [(row, math.nan if row.test is None else row.test["mean_wait"]) for row in recommendation.rows]
+    rows = [(row, wait) for row, wait in found if math.isfinite(wait)]
     current = next((wait for row, wait in rows if row.name == "current"), None)
     longest = max(wait for _, wait in rows)
     edge = min(longest, CUT * current) if current else longest
@@ -68,7 +116,7 @@ def mean_wait_figure(recommendation: Recommendation) -> str:
         axes.margins(x=0.1)
         axes.grid(axis="x")
         cut = "; » a bar that is cut" if longest > edge else ""
-        axes.set_xlabel(f"mean wait on the judged part, hours{cut}")
+        axes.set_xlabel(f"mean wait in the test period, hours{cut}")
         _legend(axes, recommendation, [row.ineligible for row, _ in rows], current is not None)
 
     return draw(paint, (7.2, 1.3 + 0.3 * len(rows)))
@@ -89,7 +137,7 @@ def _legend(axes: Any, recommendation: Recommendation, ineligible: Sequence[str]
     handles: list[Any] = [Patch(color=COLOURS[1], label=best), Patch(color=PLAIN, label="baseline")]
     handles.append(Patch(color=COLOURS[0], label="strategy"))
     if any(ineligible):
-        handles.append(Patch(facecolor="none", edgecolor=COLOURS[0], hatch="////", label="may not be recommended"))
+        handles.append(Patch(facecolor="none", edgecolor=COLOURS[0], hatch="////", label="ineligible"))
     if line:
         handles.append(Line2D([], [], color=INK, lw=1, ls=(0, (4, 3)), label="current"))
     axes.figure.legend(handles=handles, loc="outside upper left", ncols=len(handles), fontsize=8, handlelength=1.6)
@@ -132,7 +180,7 @@ def curves_figure(
         axes.set_ylabel("mean wait of the queue alone" if waits else "utilization of the partition, %")
         axes.grid(axis="both")
         for i, (curve, values) in enumerate(zip(curves, drawn, strict=True)):
-            look = {"color": COLOURS[i % len(COLOURS)], "marker": MARKERS[i % len(MARKERS)]}
+            look = _look(i)
             every = max(1, len(values) // 12)
             axes.plot(curve.sizes, values, **look, ms=4, lw=1.4, markevery=every, label=_label(curve.queue))
             for name, config in shown.items():

@@ -10,30 +10,31 @@ from typing import Any
 import jinja2
 from markupsafe import Markup, escape
 
+from qconf.backtest import REFERENCES, Backtest
 from qconf.config import format_duration
 from qconf.evaluation.score import OBJECTIVE_TEXTS
-from qconf.export import Export, Exporter
 from qconf.history import History
 from qconf.recommend import Recommendation, Row
 from qconf.recommend.fidelity import Fidelity
-from qconf.report import wording
+from qconf.report import backtest, wording
 from qconf.report.changes import definitions, pairs
+from qconf.report.columns import COLUMNS, COMPARISON, columns
 from qconf.report.drawing import FAINT, INK, PAPER
-from qconf.report.figures import is_baseline
+from qconf.report.exported import Exported
+from qconf.report.figures import HIGHEST, is_baseline
+from qconf.report.frames import period_frame
 
+QUEUES = columns("jobs", "mean_wait", "p95_wait", "max_wait", "mean_bounded_slowdown")
 CAPTIONS = {
-    "mean-wait": "Mean wait of each strategy on the judged part of the history.",
+    "mean-wait": "Mean wait of each strategy in the test period.",
     "wait-by-size": "Mean wait of each queue alone on a partition, against the partition's size.",
     "utilization-by-size": "Utilization of the same partitions: a large one idles, a small one makes jobs wait.",
 }
-STRATEGY_COLUMNS = (
-    ("mean wait, h", "mean_wait", wording.hours),
-    ("p95 wait, h", "p95_wait", wording.hours),
-    ("max wait, h", "max_wait", wording.hours),
-    ("bounded slowdown", "mean_bounded_slowdown", wording.number),
-    ("utilization, %", "utilization_window", wording.percent),
-)
-QUEUE_COLUMNS = (("jobs", "jobs", wording.count), *STRATEGY_COLUMNS[:4])
+BACKTEST_CAPTIONS = {
+    "mean-wait": "Mean wait in each test period.",
+    "ratio": "Mean wait in each test period as part of that under fcfs-easy: below the line is better. "
+    f"Ratios above {HIGHEST:g} stand at the edge.",
+}
 
 
 def render(
@@ -43,11 +44,9 @@ def render(
     history: History | None = None,
     fidelity: Fidelity | None = None,
     warnings: Sequence[str] = (),
-    exporter: Exporter | None = None,
-    export: Export | None = None,
-    refused: str = "",
+    exported: Exported | None = None,
 ) -> str:
-    """Write the report.
+    """Write the report of a recommendation.
 
     Parameters
     ----------
@@ -57,14 +56,10 @@ def render(
     history : History, optional
         What was read: adds what was dropped and changed, and gives the time zone, else UTC.
     fidelity : Fidelity, optional
-        How near the simulated present is to what happened.
+        How near the simulated waits are to the recorded ones.
     warnings : sequence of str
-    exporter : Exporter, optional
-        Of the batch system that the configuration is for.
-    export : Export, optional
-        What it wrote.
-    refused : str
-        Why there is no export.
+    exported : Exported, optional
+        The files for the batch system.
 
     Returns
     -------
@@ -80,17 +75,17 @@ def render(
         change=recommendation.verdict == "CHANGE",
         history=history,
         fidelity=None if fidelity is None else wording.fidelity_text(fidelity),
-        parts=[
+        spans=[
             {"name": name, "jobs": jobs, "first": wording.date(low, zone), "last": wording.date(high, zone)}
             for name, (jobs, low, high) in recommendation.spans.items()
         ],
         earlier="earlier periods" in recommendation.spans,
         zone=zone,
         strategies=[_strategy(recommendation, row) for row in recommendation.rows],
-        columns=STRATEGY_COLUMNS,
-        flattering=[row for row in recommendation.rows if row.test is not None and row.in_sample is not None],
+        columns=COMPARISON,
+        in_sample=[row for row in recommendation.rows if row.test is not None and row.in_sample is not None],
         queues=_queues(recommendation),
-        queue_columns=QUEUE_COLUMNS,
+        queue_columns=QUEUES,
         sites=pairs(wording.site_facts(recommendation.base), wording.site_facts(recommendation.config)),
         definitions=definitions(recommendation.base, recommendation.config),
         decisions=[(row.name, steps(row.decisions)) for row in recommendation.rows if row.decisions],
@@ -98,9 +93,54 @@ def render(
         warmup=_setting("warmup_seconds", recommendation.settings.get("warmup_seconds", 0))[1],
         objective=OBJECTIVE_TEXTS[recommendation.objective],
         warnings=list(warnings),
-        exporter=exporter,
-        export=export,
-        refused=refused,
+        exported=exported,
+    )
+
+
+def render_backtest(found: Backtest, history: History, figures: Mapping[str, str], warnings: Sequence[str] = ()) -> str:
+    """Write the report of a backtest, or of a comparison, with `figures` from `qconf.report.figures`."""
+    column = COLUMNS["mean_wait"]
+    waits = period_frame(found, column.key).map(column.write)
+    fallbacks = {(result.period, result.strategy) for result in found.results if result.fallback}
+    last = found.folds[-1].label
+    return page(
+        "backtest.html.j2",
+        figures,
+        BACKTEST_CAPTIONS,
+        found=found,
+        comparison=backtest.is_comparison(found),
+        history=history,
+        headings=backtest.headings(found),
+        rows=[
+            {
+                "strategy": average.strategy,
+                "name": backtest.mark(found, average),
+                "baseline": average.strategy in REFERENCES,
+                "cells": backtest.cells(found, average),
+                "against": [backtest.against_cells(average, name) for name in REFERENCES],
+            }
+            for average in found.averages
+        ],
+        folds=[
+            (
+                fold,
+                [
+                    f"{wait} °" if (fold.label, name) in fallbacks else wait
+                    for name, wait in waits.loc[fold.label].items()
+                ],
+            )
+            for fold in found.folds
+        ],
+        sentences=backtest.sentences(found),
+        settings=settings_rows(found.settings),
+        warnings=list(warnings),
+        references=REFERENCES,
+        objective=OBJECTIVE_TEXTS[found.objective],
+        decisions=[
+            (result.strategy, steps(result.decisions))
+            for result in found.results
+            if result.period == last and result.decisions
+        ],
     )
 
 
@@ -115,16 +155,16 @@ def page(template: str, figures: Mapping[str, str], captions: Mapping[str, str],
 
 
 def settings_shown(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings on which the answer depends, by name: all but how many workers there were."""
+    """Return the settings on which the result depends, by name: all but the number of workers."""
     return {key: settings[key] for key in sorted(settings) if key != "workers"}
 
 
 def settings_rows(settings: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Write the settings on which the answer depends."""
+    """Write the settings on which the result depends."""
     return [_setting(*item) for item in settings_shown(settings).items()]
 
 
-def _setting(name: str, value: Any) -> tuple[str, str]:  # noqa: ANN401 - whatever was asked
+def _setting(name: str, value: Any) -> tuple[str, str]:  # noqa: ANN401 - whatever was set
     """Write a setting; what counts seconds as a duration."""
     if name.endswith("_seconds") and isinstance(value, int):
         return name.removesuffix("_seconds").replace("_", " "), format_duration(value) if value else "none"
@@ -143,10 +183,9 @@ def _environment() -> jinja2.Environment:
     environment.filters |= {
         "hours": wording.hours,
         "number": wording.number,
-        "percent": wording.percent,
         "count": wording.count,
         "gain": wording.gain_text,
-        "expected": wording.expected_text,
+        "interval": wording.interval_text,
     }
     return environment
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,6 @@ from parsim.system import ORDERS
 from parsim.workload import MAX_CORES, MAX_DURATION
 from qconf.config import PoolConfig, QueueConfig, SiteConfig, format_duration
 from qconf.history.times import zone
-from qconf.strategies.auto.orders import general
 
 if TYPE_CHECKING:
     from qconf.evaluation.bootstrap import BootstrapResult
@@ -26,7 +26,7 @@ def queue_label(name: str) -> str:
 
 
 def fidelity_text(near: Fidelity) -> str:
-    """Say how near the simulated present is to what happened, in two sentences or three."""
+    """Say how near the simulated waits are to the recorded ones, in two sentences or three."""
     text = (
         f"According to the log, the {near.jobs} jobs with a recorded start waited {near.real_mean / 3600:.2f} h on "
         f"average (median {near.real_median / 3600:.2f} h); simulated under the current configuration they wait "
@@ -41,24 +41,16 @@ def fidelity_text(near: Fidelity) -> str:
     return text
 
 
-def hours(seconds: float) -> str:
-    """Write seconds as hours with two decimals, fewer from 1000 h on."""
-    if not math.isfinite(seconds):
-        return ABSENT
-    value = seconds / 3600
-    return f"{value:.2f}" if value < 1000 else f"{value:.0f}"
-
-
-def number(value: float) -> str:
-    """Write a number with two decimals, fewer from 1000 on."""
+def number(value: float, digits: int = 2) -> str:
+    """Write a number with so many decimals, none from 1000 on."""
     if not math.isfinite(value):
         return ABSENT
-    return f"{value:.2f}" if abs(value) < 1000 else f"{value:.0f}"
+    return f"{value:.{digits}f}" if abs(value) < 1000 else f"{value:.0f}"
 
 
-def percent(share: float) -> str:
-    """Write a share in 0..1 as a percentage without its sign."""
-    return f"{100 * share:.1f}" if math.isfinite(share) else ABSENT
+def hours(seconds: float) -> str:
+    """Write seconds as hours."""
+    return number(seconds / 3600)
 
 
 def count(value: float) -> str:
@@ -71,11 +63,11 @@ def gain_text(gain: float | None) -> str:
     return ABSENT if gain is None or not math.isfinite(gain) else f"{100 * gain:+.1f}"
 
 
-def expected_text(evidence: BootstrapResult | None) -> str:
+def interval_text(found: BootstrapResult | None) -> str:
     """Write the gain on resampled days and its 90 % interval, per cent, like ``+20.1 (+12.0 to +27.9)``."""
-    if evidence is None:
+    if found is None:
         return ABSENT
-    return f"{gain_text(evidence.expected)} ({gain_text(evidence.low)} to {gain_text(evidence.high)})"
+    return f"{gain_text(found.expected)} ({gain_text(found.low)} to {gain_text(found.high)})"
 
 
 def date(second: int, timezone: str) -> str:
@@ -84,10 +76,10 @@ def date(second: int, timezone: str) -> str:
 
 
 def queue_facts(queue: QueueConfig, config: SiteConfig) -> dict[str, str]:
-    """Say what a queue of `config` is, one short text per property; what a formula makes of no account is `UNUSED`."""
-    formula = config.order not in ORDERS
-    patient = formula and not (config.mode != "shared" and any(each.reservation for each in config.queues))
-    patient = patient and not (config.mode == "hybrid" and config.pool is not None and config.pool.starving_first)
+    """Describe a queue of `config`, one short text per property; a property that its order does not use is `UNUSED`."""
+    reserved = config.mode != "shared" and any(each.reservation for each in config.queues)
+    pooled = config.mode == "hybrid" and config.pool is not None and config.pool.starving_first
+    starves = config.order in ORDERS or reserved or pooled  # a formula alone makes no use of starvation
     if queue.reservation:
         size = "by reservation"
     else:
@@ -108,7 +100,7 @@ def queue_facts(queue: QueueConfig, config: SiteConfig) -> dict[str, str]:
         "walltime": _walltime(*queue.walltime),
         "priority": f"{queue.priority:g}" if config.uses_priority else UNUSED,
         "runs on (cores)": size,
-        "starving after": UNUSED if patient and starving != ABSENT else starving,
+        "starving after": starving if starves or starving == ABSENT else UNUSED,
         "running at most": ", ".join(limits) or ABSENT,
     }
 
@@ -123,23 +115,13 @@ def site_facts(config: SiteConfig) -> dict[str, str]:
     }
 
 
-def order_meaning(config: SiteConfig) -> str:
-    """Say what `auto`'s general order does; empty of any other, of which the formula is all that is known."""
-    if config.order.removeprefix("queue_priority * ") != general(config.machine.cores):
-        return ""
-    return (
-        "short and narrow jobs first; on an eighth of the machine a job of 10 h counts twice when it has waited 15 h, "
-        "one of 1 h after 2.4 h, and soon many times; a wider one sooner"
-    )
-
-
 def reservations(config: SiteConfig) -> str:
-    """Say from when on a job that does not fit is waited for."""
+    """Say from when on cores are reserved for a job that does not fit."""
     if not config.reservation_delay:
         return "cores are reserved at once for the first job that does not fit"
     return (
-        f"cores are reserved for a job that does not fit only when it has waited {format_duration(config.reservation_delay)}; "
-        "until then it blocks nobody"
+        "cores are reserved for a job that does not fit only when it has waited "
+        f"{format_duration(config.reservation_delay)}; until then it delays no other job"
     )
 
 
@@ -167,6 +149,13 @@ def _walltime(above: int, upto: int) -> str:
     if upto == MAX_DURATION:
         return f"above {format_duration(above)}" if above else "any"
     return f"{format_duration(above)} to {format_duration(upto)}" if above else f"up to {format_duration(upto)}"
+
+
+def notes(logs: Iterable[tuple[str, Sequence[Mapping[str, Any]]]]) -> Iterator[tuple[str, str]]:
+    """Yield (strategy, note), each once, of the logs of strategies: what a history or a setting did not suffice for."""
+    for name, decisions in logs:
+        for note in dict.fromkeys(note for step in decisions for note in step.get("notes", ())):
+            yield name, note
 
 
 def value_text(value: Any) -> str:  # noqa: ANN401 - whatever a strategy noted down

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
 
+from qconf.report.columns import COLUMNS, Column, columns
 from qconf.report.figures import grouped_bars
 from qconf.strategies import settings as all_settings
 from qconf.text import markdown_table
@@ -18,60 +18,51 @@ from studies.paper.plan import CLAIMS, Claim
 DRAWN = ("shared", "mqb", "static", "pp", "dp-nlp", "dqr", "hybrid", "auto")
 
 
-@dataclass(frozen=True)
-class Measure:
-    """A metric that is shown for each period."""
-
-    metric: str
-    title: str
-    scale: float
-    digits: int
-
-    @property
-    def figure(self) -> str:
-        """File name of its figure."""
-        return f"study-{self.metric.replace('_', '-')}.svg"
-
-    def table(self, found: PieceResult) -> str:
-        """Write a row per period, a column per strategy."""
-        values = found.by_period(self.metric) * self.scale
-        rows = [[str(period), *(f"{value:.{self.digits}f}" for value in row)] for period, row in values.T.items()]
-        return markdown_table(["period", *values.columns], rows) + "\n"
-
-
-MEASURES = (
-    Measure("mean_wait", "mean wait, hours", 1 / 3600, 2),
-    Measure("mean_bounded_slowdown", "mean bounded slowdown", 1.0, 1),
-    Measure("utilization_window", "utilization, %", 100.0, 1),
-)
+#: Metrics that are shown for each period, with their decimals.
+METRICS = {"mean_wait": 2, "mean_bounded_slowdown": 1, "utilization_window": 1}
 
 
 def tables(found: PieceResult) -> str:
     """Write a table and a figure per metric."""
     out = []
-    for each in MEASURES:
-        out += [f"### Period by period: {each.title}\n", each.table(found)]
-        out += [f"![{each.title}, period by period](figures/{each.figure})\n"]
+    for column in columns(*METRICS):
+        out += [f"### Period by period: {column.caption}\n", _table(column, found)]
+        out += [f"![{column.caption}, period by period](figures/{_figure(column)})\n"]
     return "\n".join(out)
 
 
 def folded(found: PieceResult) -> str:
     """Write the tables of a long log, folded up."""
     out = []
-    for each in MEASURES:
-        out += [f"<details><summary>Period by period: {each.title}</summary>\n", each.table(found), "</details>\n"]
+    for column in columns(*METRICS):
+        out += [
+            f"<details><summary>Period by period: {column.caption}</summary>\n",
+            _table(column, found),
+            "</details>\n",
+        ]
     return "\n".join(out)
+
+
+def _table(column: Column, found: PieceResult) -> str:
+    """Write a row per period, a column per strategy."""
+    values = found.by_period(column.key).map(lambda value: column.write(value, METRICS[column.key]))
+    return markdown_table(["period", *values.columns], [[str(period), *row] for period, row in values.T.items()]) + "\n"
+
+
+def _figure(column: Column) -> str:
+    """Name the file of a metric's figure."""
+    return f"study-{column.key.replace('_', '-')}.svg"
 
 
 def figures(found: PieceResult) -> dict[str, str]:
     """Draw a figure per metric: file name to SVG text."""
     out = {}
-    for each in MEASURES:
-        values = found.by_period(each.metric) * each.scale
-        out[each.figure] = grouped_bars(
+    for column in columns(*METRICS):
+        values = found.by_period(column.key).map(column.scaled)
+        out[_figure(column)] = grouped_bars(
             found.periods,
             {name: values[name].tolist() for name in DRAWN if name in values},
-            label=each.title,
+            label=column.caption,
             line=values["fcfs-easy"].tolist(),
             line_label="fcfs-easy",
         )
@@ -98,9 +89,8 @@ def pairs(found: PieceResult) -> str:
     for claim in CLAIMS:
         change = changes(claim, found)
         if len(change):
-            metric = claim.metric.removesuffix("_window").replace("_", " ")
             cells = [f"{change[label]:+.0f}" if label in change else "" for label in found.periods]
-            rows.append([f"{claim.strategy} against {claim.reference}", metric, *cells])
+            rows.append([f"{claim.strategy} against {claim.reference}", COLUMNS[claim.metric].name, *cells])
     return "\n".join([*lines, markdown_table(["", "of", *found.periods], rows, left=2), ""])
 
 

@@ -9,6 +9,7 @@ from statistics import mean, median
 from typing import Any
 
 from qconf.backtest import Average
+from qconf.report.columns import COLUMNS
 from qconf.text import markdown_table
 from studies.output import paragraph
 from studies.paper import by_period, cuts
@@ -16,11 +17,6 @@ from studies.paper.pieces import PieceResult
 from studies.paper.plan import CLAIMS, WIDE, Claim
 
 PARTITIONED = ("pp", "static", "dp-nlp", "dqr", "hybrid", "exact")
-NAMES = {
-    "mean_wait": "mean wait",
-    "mean_bounded_slowdown": "bounded slowdown",
-    "utilization_window": "utilization",
-}
 HEAD = """# The study: trained on one period, evaluated on the next
 
 Written by
@@ -112,7 +108,7 @@ def _claim(claim: Claim, found: PieceResult) -> list[str]:
     average = claim.text or (f"{claim.average:+.0f}" if claim.average is not None else "")
     best = f"{claim.best:+.0f}" if claim.best is not None else ""
     without = f", without {', '.join(claim.without)}" if claim.without else ""
-    row = [f"{claim.strategy} against {claim.reference}{without}", NAMES[claim.metric], average, best]
+    row = [f"{claim.strategy} against {claim.reference}{without}", COLUMNS[claim.metric].name, average, best]
     changes = by_period.changes(claim, found)
     if changes.empty:
         return [*row, "not measured", "", ""]

@@ -11,6 +11,7 @@ from click.testing import CliRunner
 from parsim.metrics import Summary
 from qconf.backtest import AVERAGED, FoldResult
 from qconf.config import load
+from qconf.report.columns import columns
 from studies.output import ROOT
 from studies.paper import by_period, cuts, page, pieces, plan
 from studies.paper.__main__ import command
@@ -133,8 +134,8 @@ def test_every_pair_of_the_paper_is_shown_period_by_period():
     assert "| dp-nlp against static | mean wait |  | +0 | +0 |" in text  # the paper leaves 2016-01 out
     assert text.count("\n|") == 2 + len(plan.CLAIMS)
     shown = by_period.tables(found)
-    for measure in by_period.MEASURES:
-        assert f"### Period by period: {measure.title}" in shown
+    for column in columns(*by_period.METRICS):
+        assert f"### Period by period: {column.caption}" in shown
     assert "| 2016-03 | 0.06 |" in shown
     figures = by_period.figures(found)
     assert all(f"(figures/{name})" in shown and svg.startswith("<?xml") for name, svg in figures.items())
@@ -200,7 +201,7 @@ def test_the_whole_page(traces, tmp_path, monkeypatch):
     assert "python -m studies.paper --quick" in text
     assert "| as it is |" in text
     assert text.partition("## In plain words")[2].count("has the shortest mean wait") == 2  # generated, and a log
-    table = text.split("<details><summary>Period by period: mean wait, hours</summary>")[1].split("</details>")[0]
+    table = text.split("<details><summary>Period by period: mean wait, h</summary>")[1].split("</details>")[0]
     assert "| pp |" in table
     assert text.count(table.strip()) == 2  # of the generated months too, which are the same here
     assert "| 20 days, from day 5 |" in text

@@ -64,8 +64,8 @@ MIDDLE = Order()
 
 #: What the general order does, in words.
 GENERAL_ORDER = (
-    "short and narrow jobs first; on an eighth of the machine a job of 10 h counts twice when it has waited 15 h, "
-    "one of 1 h after 2.4 h, and soon many times; a wider one sooner"
+    "this order is: short and narrow jobs first; on an eighth of the machine a job of 10 h counts twice when it has "
+    "waited 15 h, one of 1 h after 2.4 h, and soon many times; a wider one sooner"
 )
 
 

@@ -196,8 +196,8 @@ def test_what_changes_something_fixed_is_marked_and_said(tmp_path, history):
     assert (marks["pp"], marks["fcfs-easy"], marks["planned-sjf"]) == ("pp#", "fcfs-easy#", "planned-sjf*#")
     said = [text for text in sentences(found) if text.startswith("#")]
     assert said == [
-        "# fcfs-easy, planned-sjf change what is fixed, and may not be recommended: queues.wide.priority",
-        "# pp, static change what is fixed, and may not be recommended: mode",
+        "# fcfs-easy, planned-sjf change what is fixed, and are ineligible: queues.wide.priority",
+        "# pp, static change what is fixed, and are ineligible: mode",
     ]
     free = backtest(history, walking.site(), period="10d", strategies=("pp",), settings=QUICK)
     assert not any("#" in text for text in [*sentences(free), *(mark(free, each) for each in free.averages)])

@@ -48,7 +48,7 @@ def test_prints_a_row_per_strategy_and_where_it_is(run: tuple[Path, Result]) -> 
     assert result.exit_code == 0
     for name in ("current", "fcfs-easy", "lxf-easy", "shared", "static", "pp", "dp-nlp", "dynp*"):
         assert f"\n{name} " in result.output
-    assert "2 judged periods, 2016-01-11 to 2016-01-21" in result.output
+    assert "2 test periods, 2016-01-11 to 2016-01-21" in result.output
     assert str(out) in result.output
     assert max(map(len, result.output.split("\n\n")[1].splitlines())) <= 110
 

@@ -33,7 +33,7 @@ def test_learns_from_one_log_and_judges_on_the_next(logs: tuple[Path, Path, Path
     first, then, config = logs
     result = invoke("--history", first, "--next", then, "--config", config, *QUICK, "--out", tmp_path / "out")
     assert result.exit_code == 0
-    assert "240 jobs learned from, 240 judged" in result.output
+    assert "240 training jobs, 240 test jobs" in result.output
     assert "\nplanned-sjf* " in result.output
     table = pd.read_csv(tmp_path / "out" / "comparison.csv")
     assert list(table.columns) == ["strategy", "queue", "metric", "value"]

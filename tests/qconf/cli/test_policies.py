@@ -9,8 +9,9 @@ import pytest
 from click.testing import CliRunner
 
 from parsim import Workload
-from qconf.cli.policies import COLUMNS, command
+from qconf.cli.policies import METRICS, command
 from qconf.evaluation.planning import compare
+from qconf.report.columns import COLUMNS
 from tests.qconf.evaluation.test_planning import CORES, busy
 
 
@@ -39,7 +40,7 @@ def test_the_tables_have_every_discipline(log: Path) -> None:
     metrics, switching = (part.splitlines() for part in text.split("how they switch"))
     for result in compare(busy(), CORES):
         (line,) = (line for line in metrics if line.startswith(f"{result.name} "))
-        cells = [f"{result.metrics[key] / unit:{style}}" for _, key, unit, style in COLUMNS]
+        cells = [COLUMNS[key].write(result.metrics[key], digits) for key, digits in METRICS.items()]
         assert line.split()[-len(cells) :] == cells
         moves = [line for line in switching if line.startswith(f"{result.name} ")]
         assert len(moves) == (result.decisions > 0)

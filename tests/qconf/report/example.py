@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[3]
 SAMPLE = ROOT / "data" / "cray-xc40-2016-02.csv.gz"
 SITE = ROOT / "configs" / "cray-xc40.yaml"
 
-BARRED = "queue large has 8 jobs by advance reservation, which no partition holds"
+INELIGIBLE = "queue large has 8 jobs by advance reservation, which no partition holds"
 
 
 @lru_cache(maxsize=1)
@@ -59,7 +59,7 @@ def recommendation(verdict="CHANGE"):
                 in_sample=in_sample,
                 gain=None if name == "current" else gain,
                 bootstrap=small.bootstrap(gain, gain - 0.07, gain + 0.06) if gain > 0 else None,
-                ineligible=BARRED if config.mode == "partitioned" else "",
+                ineligible=INELIGIBLE if config.mode == "partitioned" else "",
                 decisions=DECISIONS.get(name, []),
                 seconds=0.5,
             )

@@ -1,28 +1,38 @@
 """What a recommendation changes, in lines that a person reads."""
 
-from qconf.report.changes import told
-from qconf.strategies.auto.orders import general
+from dataclasses import replace
+
+from qconf.report.changes import changes
 from tests.qconf.report import small
 
 
-def for_all(base, config):
-    return [line for where, line in told(base, config) if where == "all queues"]
+def recommended(base, config, summary=""):
+    found = small.recommendation()
+    row = replace(found.rows[3], config=config, summary=summary)
+    return replace(found, base=base, config=config, rows=[*found.rows[:3], row, *found.rows[4:]])
 
 
-def test_the_general_order_is_told_in_words_too():
+def for_all(base, config, summary=""):
+    return [line for queue, line in changes(recommended(base, config, summary)) if queue == "all queues"]
+
+
+def test_the_winners_own_sentence_is_shown():
     base = small.site()
-    formula = general(base.machine.cores)
-    for order in (formula, f"queue_priority * {formula}"):
-        lines = for_all(base, base.replace(order=order))
-        assert order in lines[0]
-        assert lines[1].startswith("this order is: short and narrow jobs first; ")
-        assert len(lines) == 2
-    assert len(for_all(base, base.replace(order="eligible_time / 2"))) == 1  # nobody knows what that means
-    assert len(for_all(base, base.replace(order=general(base.machine.cores + 8)))) == 1
-    assert list(told(base, base)) == []
+    config = base.replace(order="eligible_time / 2")
+    assert for_all(base, config) == ["order of waiting jobs: fcfs -> eligible_time / 2"]
+    assert for_all(base, config, "long waits first")[1:] == ["long waits first"]
 
 
-def test_a_wait_before_reservations_is_told():
+def test_another_rows_sentence_is_not_shown():
+    found = recommended(small.site(), small.site().replace(order="lxf"), "long waits first")
+    assert ("all queues", "long waits first") not in list(changes(replace(found, winner="pp")))
+
+
+def test_the_same_configuration_changes_nothing():
+    assert list(changes(recommended(small.site(), small.site()))) == []
+
+
+def test_a_reservation_delay_is_shown():
     base = small.site()
     late = base.replace(mode="shared", pool=None, reserve_after=86400)
     lines = for_all(late.replace(reserve_after=0), late)

@@ -6,23 +6,25 @@ from dataclasses import replace
 import pytest
 
 from qconf.export import Export, exporter
+from qconf.report.exported import Exported
 from qconf.report.figures import figures
 from qconf.report.html import definitions, render
 from tests.qconf.report import example, small
 from tests.qconf.report.page import Page
 from tests.qconf.report.snapshots import check_snapshot
 
-PBS = exporter("pbs")()
 HOSTILE = ("<script>alert(1)</script>", "\"'><img/src=x/onerror=alert(2)>&amp;{{7*7}}")
+
+
+def export(*files, not_exportable=""):
+    return Exported(exporter("pbs")(), Export(dict.fromkeys(files, "")), not_exportable)
 
 
 @pytest.fixture(scope="module")
 def page():
     found = example.recommendation()
-    export = Export({"PLAN.md": "", "queues.qmgr": ""})
-    return render(
-        found, figures(found), history=example.history(), warnings=["watch out"], exporter=PBS, export=export
-    )
+    exported = export("PLAN.md", "queues.qmgr")
+    return render(found, figures(found), history=example.history(), warnings=["watch out"], exported=exported)
 
 
 def test_opens_offline(page):
@@ -57,28 +59,23 @@ def test_says_first_what_to_do(page):
     assert "7\N{NARROW NO-BREAK SPACE}282" in text
 
 
-def test_nothing_that_was_given_becomes_markup():
+@pytest.mark.parametrize("shown_too", ["<s>", "<kbd>r</kbd>"])
+def test_nothing_that_was_given_becomes_markup(shown_too):
     found = small.recommendation("CHANGE", HOSTILE, "</style><b>m</b>", "<i>x</i>")
-    text = render(
-        found,
-        figures(found),
-        warnings=["<u>w</u>"],
-        exporter=PBS,
-        export=Export({"<s>": "", "PLAN.md": ""}),
-        refused="<kbd>r</kbd>",
-    )
+    exported = export("<s>", "PLAN.md") if shown_too == "<s>" else export(not_exportable=shown_too)
+    text = render(found, figures(found), warnings=["<u>w</u>"], exported=exported)
     parsed = Page(text)
     assert parsed.wrong == []
     assert parsed.sources == parsed.handlers == []
     assert not set(parsed.tags) & {"script", "img", "b", "i", "u", "s", "kbd"}
     shown = "".join(parsed.texts)
-    for given in (*HOSTILE, "</style><b>m</b>", "<i>x</i>", "<u>w</u>", "<kbd>r</kbd>"):
+    for given in (*HOSTILE, "</style><b>m</b>", "<i>x</i>", "<u>w</u>", shown_too):
         assert given in shown
 
 
 @pytest.mark.parametrize("verdict", ["CHANGE", "KEEP"])
 def test_as_it_was_reviewed(verdict):
-    text = render(small.recommendation(verdict), {}, exporter=PBS, export=Export({"PLAN.md": ""}))
+    text = render(small.recommendation(verdict), {}, exported=export("PLAN.md"))
     body = text[text.index("<body>") :]
     check_snapshot(f"report-{verdict.lower()}.html", body)
 
@@ -89,9 +86,9 @@ def test_dates_are_those_of_the_historys_zone():
     assert "Dates are those of zone Europe/Stockholm" in text
 
 
-def test_a_refused_export_is_said():
-    text = render(small.recommendation(), {}, exporter=PBS, refused="PBS has no such word")
-    assert "This configuration is not exportable to PBS: PBS has no such word" in text
+def test_why_a_configuration_is_not_exportable():
+    text = render(small.recommendation(), {}, exported=export("PLAN.md", not_exportable="PBS has no such order"))
+    assert "This configuration is not exportable to PBS: PBS has no such order" in text
     assert "pbs/PLAN.md" not in text
 
 

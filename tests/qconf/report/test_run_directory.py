@@ -12,8 +12,8 @@ from qconf.errors import InputError
 from qconf.export import exporter
 from qconf.export.pbs.server import Server
 from qconf.history import clean, read
-from qconf.report import run_directory as runs
-from qconf.report.run_directory import TIMINGS, check_target, write_run
+from qconf.report.exported import Exported
+from qconf.report.run_directory import RECORD, TIMINGS, check_target, names_of, write_run
 from qconf.text import as_json
 from tests.qconf.report import small
 
@@ -44,12 +44,17 @@ def history_in(folder, text=LOG):
     return clean(read([folder / "log.csv"]), small.site())
 
 
+def write(folder, found, past, *, to=PBS, **more):
+    """Write a run with an export."""
+    return write_run(folder, found, past, exported=Exported.of(found, to), **more)
+
+
 def content(folder):
     return {p.relative_to(folder).as_posix(): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
 
 
 def test_the_files_of_a_run(tmp_path, past):
-    found = write_run(tmp_path / "run", small.recommendation(), past, PBS, timings={"all": 1.25})
+    found = write(tmp_path / "run", small.recommendation(), past, timings={"all": 1.25})
     files = content(tmp_path / "run")
     assert set(files) == set(found.files)
     assert {
@@ -69,7 +74,7 @@ def test_the_files_of_a_run(tmp_path, past):
 def test_run_json(tmp_path, past):
     site = tmp_path / "site.yaml"
     site.write_text("x")
-    write_run(tmp_path / "run", small.recommendation(), past, PBS, inputs={"configuration": site}, warnings=["careful"])
+    write(tmp_path / "run", small.recommendation(), past, inputs={"configuration": site}, warnings=["careful"])
     text = (tmp_path / "run" / "run.json").read_text(encoding="utf-8")
     record = json.loads(text, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
     assert text == json.dumps(record, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
@@ -102,7 +107,7 @@ def test_the_same_bytes_wherever_and_with_however_many_workers(tmp_path):
             rows=[replace(row, seconds=workers) for row in found.rows],
         )
         folder = tmp_path / place
-        write_run(folder / "run", found, history_in(folder / "in"), PBS, timings={"all": workers})
+        write(folder / "run", found, history_in(folder / "in"), timings={"all": workers})
         answers.append(content(folder / "run"))
         answers[-1].pop(TIMINGS)
         for name, data in answers[-1].items():
@@ -110,13 +115,13 @@ def test_the_same_bytes_wherever_and_with_however_many_workers(tmp_path):
     assert answers[0] == answers[1]
 
 
-def test_files_of_one_name_in_two_folders_are_told_apart(tmp_path):
+def test_files_of_one_name_in_two_folders_have_different_labels(tmp_path):
     texts = LOG, LOG.replace(",short", ",long").replace("\n", "\n1", 1)
     for server, text in zip("ab", texts, strict=True):
         (tmp_path / server).mkdir()
         (tmp_path / server / "log.csv").write_text(text)
     past = clean(read([tmp_path / "a" / "log.csv", tmp_path / "b" / "log.csv"]), small.site())
-    write_run(tmp_path / "run", small.recommendation(), past, PBS)
+    write(tmp_path / "run", small.recommendation(), past)
     record = json.loads((tmp_path / "run" / "run.json").read_text())
     assert [each["name"] for each in record["inputs"]] == ["a/log.csv", "b/log.csv"]
     assert "a/log.csv," in (tmp_path / "run" / "dropped.csv").read_text()
@@ -124,7 +129,7 @@ def test_files_of_one_name_in_two_folders_are_told_apart(tmp_path):
 
 @pytest.mark.parametrize("verdict", ["CHANGE", "KEEP"])
 def test_without_the_servers_state_there_is_no_rollback(tmp_path, past, verdict):
-    write_run(tmp_path / "run", small.recommendation(verdict), past, PBS)
+    write(tmp_path / "run", small.recommendation(verdict), past)
     assert not (tmp_path / "run" / "pbs" / "rollback.qmgr").exists()
     plan = (tmp_path / "run" / "pbs" / "PLAN.md").read_text()
     assert "rollback.qmgr" not in plan
@@ -134,20 +139,20 @@ def test_without_the_servers_state_there_is_no_rollback(tmp_path, past, verdict)
 
 
 def test_with_the_servers_state_there_is_one(tmp_path, past):
-    write_run(tmp_path / "run", small.recommendation(), past, exporter("pbs")(current=Server.parse(PRINTED)))
+    write(tmp_path / "run", small.recommendation(), past, to=exporter("pbs")(current=Server.parse(PRINTED)))
     assert "delete queue short" in (tmp_path / "run" / "pbs" / "rollback.qmgr").read_text()
     assert "rollback.qmgr" in (tmp_path / "run" / "pbs" / "PLAN.md").read_text()
     assert json.loads((tmp_path / "run" / "run.json").read_text())["export"]["rollback"] is True
 
 
-def test_an_assumed_configuration_is_said_and_has_no_rollback(tmp_path, past):
-    write_run(tmp_path / "run", small.recommendation(), past, PBS, assumed_current=True)
+def test_an_assumed_configuration_is_a_warning(tmp_path, past):
+    write(tmp_path / "run", small.recommendation(), past, warnings=["no configuration was given"], assumed_current=True)
     assert not (tmp_path / "run" / "pbs" / "rollback.qmgr").exists()
-    assert "current is assumed to be fcfs-easy" in (tmp_path / "run" / "report.html").read_text()
+    assert "no configuration was given" in (tmp_path / "run" / "report.html").read_text()
 
 
 def test_keep_is_the_base(tmp_path, past):
-    write_run(tmp_path / "run", small.recommendation("KEEP"), past, PBS)
+    write(tmp_path / "run", small.recommendation("KEEP"), past)
     text = (tmp_path / "run" / "config.yaml").read_text()
     assert text.startswith("# KEEP: the configuration as it stands, nothing to load.\n")
     assert parse(text) == small.site()
@@ -155,80 +160,79 @@ def test_keep_is_the_base(tmp_path, past):
     assert script.startswith("# KEEP: nothing to load.")
 
 
-def test_why_a_configuration_is_not_exportable_is_written_instead(tmp_path, past):
-    found = write_run(tmp_path / "run", small.recommendation(names=("short", "a-name-that-is-too-long")), past, PBS)
-    assert "a-name-that-is-too-long" in found.refused
+def test_a_configuration_that_is_not_exportable_has_a_reason_instead_of_scripts(tmp_path, past):
+    write(tmp_path / "run", small.recommendation(names=("short", "a-name-that-is-too-long")), past)
+    export = json.loads((tmp_path / "run" / RECORD).read_text())["export"]
+    assert "a-name-that-is-too-long" in export["not_exportable"]
     assert [p.name for p in (tmp_path / "run" / "pbs").iterdir()] == ["PLAN.md"]
     plan = (tmp_path / "run" / "pbs" / "PLAN.md").read_text()
     assert plan.startswith("# No scripts for PBS\n")
-    assert found.refused in plan
-    assert "This configuration is not exportable to PBS" in (tmp_path / "run" / "report.html").read_text()
-    assert json.loads((tmp_path / "run" / "run.json").read_text())["export"]["not_exportable"] == found.refused
+    assert export["not_exportable"] in plan
+    assert "not exportable to PBS" in (tmp_path / "run" / "report.html").read_text()
 
 
-def test_a_second_run_replaces_the_first_and_leaves_what_is_not_its_own(tmp_path, past):
+def test_a_second_run_replaces_the_first_and_leaves_other_files(tmp_path, past):
     target = tmp_path / "run"
-    write_run(target, small.recommendation(), past, PBS)
+    write(target, small.recommendation(), past)
     assert (target / "pbs" / "nodes.qmgr").exists()
     (target / "pbs" / "notes.txt").write_text("mine")
-    write_run(target, small.recommendation("KEEP"), past, PBS)
+    write(target, small.recommendation("KEEP"), past)
     assert not (target / "pbs" / "nodes.qmgr").exists(), "a shared machine has none"
     assert not (target / "pbs" / "qconf-promote").exists()
     assert (target / "pbs" / "notes.txt").read_text() == "mine"
 
 
 @pytest.mark.parametrize("name", ["config.yaml", "pbs/qconf-promote"])
-def test_what_was_edited_since_a_run_is_kept_beside(tmp_path, past, name):
+def test_a_file_edited_since_a_run_is_kept_as_a_backup(tmp_path, past, name):
     target = tmp_path / "run"
-    write_run(target, small.recommendation(), past, PBS)
+    write(target, small.recommendation(), past)
     for text in ("edited", "edited again"):
         (target / name).write_text(text)
-        assert write_run(target, small.recommendation(), past, PBS).aside
+        assert write(target, small.recommendation(), past).backups
         assert "edited" not in (target / name).read_text()
     assert (target / f"{name}~").read_text() == "edited"
     assert (target / f"{name}~~").read_text() == "edited again"
-    assert write_run(target, small.recommendation(), past, PBS).aside == ()
+    assert write(target, small.recommendation(), past).backups == ()
 
 
 def test_files_that_are_of_no_run_are_not_overwritten(tmp_path, past):
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "config.yaml").write_text("mine")
     with pytest.raises(InputError, match=r"config\.yaml: is there already and not from an earlier run"):
-        write_run(tmp_path / "run", small.recommendation(), past, PBS)
+        write(tmp_path / "run", small.recommendation(), past)
     assert list(content(tmp_path / "run")) == ["config.yaml"]
 
 
 def test_an_input_is_not_overwritten(tmp_path, past):
-    write_run(tmp_path / "run", small.recommendation(), past, PBS)
+    write(tmp_path / "run", small.recommendation(), past)
     site = tmp_path / "run" / "config.yaml"
     before = content(tmp_path / "run")
     with pytest.raises(InputError, match=r"config\.yaml: is an input, and would be overwritten"):
-        write_run(tmp_path / "run", small.recommendation(), past, PBS, inputs={"configuration": site})
+        write(tmp_path / "run", small.recommendation(), past, inputs={"configuration": site})
     assert content(tmp_path / "run") == before
 
 
-def test_a_directory_can_be_asked_about_beforehand(tmp_path, past):
-    check_target(tmp_path / "run")
-    write_run(tmp_path / "run", small.recommendation(), past, PBS)
-    check_target(tmp_path / "run")
+def test_a_directory_is_checked_beforehand(tmp_path, past):
+    check_target(tmp_path / "run", [], names_of("tune", PBS))
+    write(tmp_path / "run", small.recommendation(), past)
+    check_target(tmp_path / "run", [], names_of("tune", PBS))
     with pytest.raises(InputError, match="is an input, and would be overwritten"):
-        check_target(tmp_path / "run", [tmp_path / "run" / "config.yaml"])
+        check_target(tmp_path / "run", [tmp_path / "run" / "config.yaml"], names_of("tune", PBS))
     (tmp_path / "run" / "run.json").write_text("{}")
     with pytest.raises(InputError, match="not from an earlier run"):
-        check_target(tmp_path / "run")
+        check_target(tmp_path / "run", [], names_of("tune", PBS))
 
 
 def test_a_directory_that_is_a_file_or_in_one_is_refused_beforehand(tmp_path):
     (tmp_path / "file").write_text("x")
     for directory in (tmp_path / "file", tmp_path / "file" / "run"):
         with pytest.raises(InputError, match="file: is a file, no directory"):
-            check_target(directory)
+            check_target(directory, [], names_of("tune", PBS))
 
 
-def test_an_error_on_the_way_leaves_nothing(tmp_path, past, monkeypatch):
-    monkeypatch.setattr(runs, "as_json", lambda _: 1 / 0)
-    with pytest.raises(ZeroDivisionError):
-        write_run(tmp_path / "run", small.recommendation(), past, PBS)
+def test_an_error_on_the_way_leaves_nothing(tmp_path, past):
+    with pytest.raises(InputError, match="cannot be read"):
+        write(tmp_path / "run", small.recommendation(), past, inputs={"configuration": tmp_path / "missing.yaml"})
     assert not (tmp_path / "run").exists()
 
 
@@ -238,16 +242,15 @@ def test_json_takes_what_strategies_note_down():
     assert re.sub(r"\s", "", as_json({"b": 1, "a": "ä"})) == '{"a":"ä","b":1}'
 
 
-def test_the_folder_is_the_targets(tmp_path, past):
+def test_the_export_lies_in_a_folder_of_its_targets_name(tmp_path, past):
     slurm = exporter("slurm").of(nodes="nid[1-128]")
-    write_run(tmp_path / "run", small.recommendation(), past, PBS)
-    found = write_run(tmp_path / "run", small.recommendation("KEEP"), past, slurm)
-    assert not found.refused
+    write(tmp_path / "run", small.recommendation(), past)
+    write(tmp_path / "run", small.recommendation("KEEP"), past, to=slurm)
     assert not list((tmp_path / "run" / "pbs").glob("*"))
     assert (tmp_path / "run" / "slurm" / "partitions.conf").read_text().startswith("# KEEP: nothing to load.")
     assert (tmp_path / "run" / "slurm" / "job_submit.lua").read_text().startswith("-- Sends each job")
     record = json.loads((tmp_path / "run" / "run.json").read_text())["export"]
-    assert (record["target"], record["rollback"]) == ("slurm", False)
+    assert (record["target"], record["not_exportable"], record["rollback"]) == ("slurm", "", False)
     page = (tmp_path / "run" / "report.html").read_text()
     assert "slurm/ holds PLAN.md" in page
     assert "There is no rollback" not in page

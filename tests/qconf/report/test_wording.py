@@ -27,9 +27,9 @@ def test_gain(gain, text):
     assert wording.gain_text(gain) == text
 
 
-def test_the_gain_on_resampled_days_is_told_with_its_interval():
-    assert wording.expected_text(None) == "-"
-    assert wording.expected_text(small.bootstrap(0.074, -0.02, 0.17)) == "+7.4 (-2.0 to +17.0)"
+def test_the_gain_on_resampled_days_has_its_interval():
+    assert wording.interval_text(None) == "-"
+    assert wording.interval_text(small.bootstrap(0.074, -0.02, 0.17)) == "+7.4 (-2.0 to +17.0)"
 
 
 @pytest.mark.parametrize(

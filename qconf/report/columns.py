@@ -1,0 +1,111 @@
+"""The one registry of metric columns: every table picks its columns here, by the metric's key."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from qconf.report import wording
+
+
+@dataclass(frozen=True)
+class Column:
+    """One metric as a column of a table.
+
+    Attributes
+    ----------
+    key : str
+        Name in `parsim.metrics.METRICS`, in comparison.csv, backtest.csv and run.json.
+    title, name : str
+        Short for a terminal, in full for a page; both without the unit.
+    unit : {"h", "%", "jobs", ""}
+        Unit that is shown. Metrics themselves are seconds and shares in 0..1.
+    meaning : str
+    """
+
+    key: str
+    title: str
+    name: str
+    unit: str
+    meaning: str
+
+    @property
+    def heading(self) -> str:
+        """Title and unit, as a terminal shows them."""
+        return self.title if self.unit in ("", "jobs") else f"{self.title} {self.unit}"
+
+    @property
+    def caption(self) -> str:
+        """Name and unit, as pages and figures show them."""
+        return self.name if self.unit in ("", "jobs") else f"{self.name}, {self.unit}"
+
+    def scaled(self, value: float) -> float:
+        """Return a metric's value in the unit of the column."""
+        return UNITS[self.unit][0](value)
+
+    def write(self, value: float, digits: int | None = None) -> str:
+        """Write a metric's value as a table shows it, with its decimals or so many; ``-`` if there is none."""
+        return wording.number(self.scaled(value), UNITS[self.unit][1] if digits is None else digits)
+
+
+#: Unit to what makes it of a metric's value, and to the decimals that are shown.
+UNITS: dict[str, tuple[Callable[[float], float], int]] = {
+    "h": (lambda seconds: seconds / 3600, 2),
+    "%": (lambda share: 100 * share, 1),
+    "jobs": (float, 0),
+    "": (float, 2),
+}
+
+#: Metric key to column, in the order of comparison.csv and backtest.csv.
+COLUMNS: Mapping[str, Column] = {
+    key: Column(key, *texts)
+    for key, *texts in (
+        ("jobs", "jobs", "jobs", "jobs", "jobs that are counted"),
+        ("art", "ART", "mean response time", "h", "mean time from submit to end"),
+        ("sld", "SLD", "mean slowdown", "", "mean of response time over run time"),
+        ("art_wa", "ARTwA", "response time by area", "h", "mean response time, weighted by core-seconds"),
+        ("art_ww", "ARTwW", "response time by width", "h", "mean response time, weighted by cores"),
+        ("sld_wa", "SLDwA", "slowdown by area", "", "mean slowdown, weighted by core-seconds"),
+        ("sld_ww", "SLDwW", "slowdown by width", "", "mean slowdown, weighted by cores"),
+        ("mean_wait", "mean wait", "mean wait", "h", "mean time from submit to start"),
+        ("median_wait", "median wait", "median wait", "h", "the wait that half of the jobs exceed"),
+        ("p90_wait", "p90 wait", "p90 wait", "h", "the wait that one job in ten exceeds"),
+        ("p95_wait", "p95 wait", "p95 wait", "h", "the wait that one job in twenty exceeds"),
+        ("p99_wait", "p99 wait", "p99 wait", "h", "the wait that one job in a hundred exceeds"),
+        ("max_wait", "max wait", "max wait", "h", "the longest wait"),
+        (
+            "mean_bounded_slowdown",
+            "bounded sld",
+            "bounded slowdown",
+            "",
+            "mean slowdown; a run time below ten seconds counts as ten",
+        ),
+        ("makespan", "makespan", "makespan", "h", "from the first submit to the last end"),
+        ("utilization", "full util", "utilization to the last end", "%", "share of the cores in use, to the last end"),
+        ("utilization_window", "util", "utilization", "%", "share of the cores in use, first to last submit"),
+        (
+            "throughput",
+            "jobs/s",
+            "throughput, jobs a second",
+            "",
+            "jobs a second, from the first submit to the last end",
+        ),
+        (
+            "loss_of_capacity",
+            "lost",
+            "loss of capacity",
+            "%",
+            "share of the cores idle while a waiting job needs no more",
+        ),
+        ("jain_users", "fairness", "fairness among users", "", "Jain's index of the users' mean bounded slowdowns"),
+    )
+}
+
+
+def columns(*keys: str) -> tuple[Column, ...]:
+    """Return the columns of these metrics."""
+    return tuple(COLUMNS[key] for key in keys)
+
+
+#: What strategies are compared by, at the terminal and on the page.
+COMPARISON = columns("mean_wait", "p95_wait", "max_wait", "mean_bounded_slowdown", "utilization_window")

@@ -1,0 +1,60 @@
+"""Every metric of every strategy in long form, for other programs: comparison.csv and backtest.csv."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pandas as pd
+
+from parsim.metrics import Summary
+from qconf.backtest import Backtest
+from qconf.recommend import Recommendation, Row
+from qconf.report.columns import COLUMNS
+from qconf.report.wording import queue_label
+
+
+def comparison_frame(recommendation: Recommendation) -> pd.DataFrame:
+    """Return every metric of every strategy in the test period.
+
+    Returns
+    -------
+    DataFrame
+        strategy, queue, metric, value. Queue ``all`` is the whole; a queue of that name is ``all (queue)``.
+        Beside the metrics of `COLUMNS` the whole has the ``gain`` of the objective and, where the test days were
+        resampled, ``resampled_gain_expected``, ``resampled_gain_low`` and ``resampled_gain_high``.
+        Seconds, shares in 0..1; NaN where there is no such value. Strategies without numbers have no rows.
+    """
+    found = [(row.name, *cells) for row in recommendation.rows if row.test for cells in _cells(row.test, _gains(row))]
+    return pd.DataFrame(found, columns=["strategy", "queue", "metric", "value"])
+
+
+def backtest_frame(found: Backtest) -> pd.DataFrame:
+    """Return every metric of every strategy in every period: period, strategy, queue, metric, value.
+
+    `comparison_frame` says what the last three are.
+    """
+    rows = [(each.period, each.strategy, *cells) for each in found.results for cells in _cells(each.summary)]
+    return pd.DataFrame(rows, columns=["period", "strategy", "queue", "metric", "value"])
+
+
+def period_frame(found: Backtest, metric: str) -> pd.DataFrame:
+    """Return one metric of the whole: a row per test period, a column per strategy, both in their order."""
+    values = [(each.period, each.strategy, each.summary[metric]) for each in found.results]
+    long = pd.DataFrame(values, columns=["period", "strategy", "value"])
+    wide = long.pivot(index="period", columns="strategy", values="value")
+    return wide.loc[[fold.label for fold in found.folds], list(found.strategies)]
+
+
+def _cells(summary: Summary, whole: Mapping[str, float] | None = None) -> list[tuple[str, str, float]]:
+    """List (queue, metric, value); `whole` is what the row ``all`` has besides its metrics."""
+    queues = {queue_label(name): values for name, values in summary.queues.items()}
+    found = {"all": {key: summary[key] for key in COLUMNS} | dict(whole or {})}
+    found |= {name: {key: values[key] for key in COLUMNS} for name, values in queues.items()}
+    return [(queue, metric, value) for queue, values in found.items() for metric, value in values.items()]
+
+
+def _gains(row: Row) -> dict[str, float]:
+    gains = {} if row.gain is None else {"gain": row.gain}
+    if row.bootstrap is not None:
+        gains |= {f"resampled_gain_{which}": getattr(row.bootstrap, which) for which in ("expected", "low", "high")}
+    return gains
