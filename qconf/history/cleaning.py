@@ -9,7 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from parsim.workload import MAX_DURATION, MAX_SPAN
-from qconf.config import SiteConfig
+from qconf.config import SiteConfig, route, too_wide
 from qconf.errors import InputError
 from qconf.history.history import COLUMNS, History
 from qconf.history.names import hashed, legal_names, renamed
@@ -114,17 +114,12 @@ class _Cleaning:
         called = {name: next((form for form in of if form in position), "") for name, of in forms.items()}
         known = [position.get(form, -1) for form in called.values()]
         named = np.array(known, dtype=np.int64)[codes] if len(distinct) else self.queue.copy()
-        takes = [self._takes(i) for i in range(len(queues))]
         alive = self.alive
         for code, name in enumerate(distinct.tolist()):
             if known[code] >= 0 and name not in position:
                 self.count(alive & (codes == code), renamed(name, called[name]))
-        for i, mask in enumerate(takes):
-            self.queue[mask & (named == i)] = i
-        stays = self.queue >= 0
-        for i, mask in enumerate(takes):
-            self.queue[mask & (self.queue < 0)] = i
-        moved = alive & ~stays & (self.queue >= 0)
+        self.queue = route(named, [queue.admits(self.cores, self.walltime) for queue in queues])
+        moved = alive & (self.queue >= 0) & (self.queue != named)
         silent = (names == "").to_numpy()
         self.count(moved & silent, "routed: named no queue")
         self.count(moved & ~silent & (named < 0), UNKNOWN_QUEUE)
@@ -132,13 +127,6 @@ class _Cleaning:
         nowhere = alive & (self.queue < 0)
         self.drop(nowhere, "fits no queue", "cores", self.cores)
         self.detail[nowhere] += [f", walltime {seconds}" for seconds in self.walltime[nowhere].tolist()]
-
-    def _takes(self, index: int) -> Mask:
-        """Mark the jobs within a queue's ranges, those without a walltime by their cores alone."""
-        queue = self.config.queues[index]
-        (least, most), (above, upto) = queue.cores, queue.walltime
-        fits = (self.cores >= least) & (self.cores <= most)
-        return fits & ((self.walltime <= 0) | ((self.walltime > above) & (self.walltime <= upto)))
 
     def fill_walltimes(self) -> None:
         missing = self.alive & (self.walltime <= 0)
@@ -171,12 +159,7 @@ class _Cleaning:
         for i, queue in enumerate(self.config.queues):
             mine = self.queue == i
             for name, reason in TOO_WIDE.items():
-                limit = getattr(queue, name)
-                if limit is None:
-                    continue
-                over = mine & self.alive & (self.cores > limit)
-                if name == "max_user_cores":
-                    over &= has_user
+                over = mine & self.alive & too_wide(queue, name, self.cores, has_user)
                 self.drop(over, f"{reason} {queue.name}", "cores", self.cores)
                 if over.any():
                     self.kept_out[f"queues.{queue.name}.{name}"] = tuple(self.submit[over].tolist())
