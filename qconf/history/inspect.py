@@ -9,7 +9,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from qconf.config import SiteConfig
-from qconf.history.history import DAY, History
+from qconf.history.history import History
+from qconf.history.periods import DAY
 
 HOUR = 3600
 ACCURACY = (10, 25, 50, 75, 90)

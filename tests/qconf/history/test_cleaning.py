@@ -80,7 +80,7 @@ def test_limits_that_keep_jobs_out_are_fixed_and_others_are_not():
     known = limited.replace(fixed=("queues.a",))
     assert fix_binding_limits(known, shut_out) is known
     assert binding_limits(shut_out) == ["queues.a.max_run_cores"]
-    later = replace(shut_out, kept_out={"queues.a.max_run_cores": (shut_out.span[1] + 1,)})
+    later = replace(shut_out, excluded={"queues.a.max_run_cores": (shut_out.span[1] + 1,)})
     assert binding_limits(later.between(None, later.span[1] + 1)) == []
     assert fix_binding_limits(limited, later.between(None, later.span[1] + 1)) is limited
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from qconf.errors import InputError
 from qconf.history import clean, derive_config, read
 from qconf.history.inspect import overview
-from qconf.history.reading import READERS
+from qconf.history.readers import READERS
 
 ASKED = "Resource_List.ncpus=24 Resource_List.walltime=02:00:00"
 RUN = "user=ann queue=small_p ctime={c} start={b} " + ASKED

@@ -11,6 +11,7 @@ from functools import cached_property
 from pathlib import Path
 
 from qconf.errors import InputError
+from qconf.history.records import SourceInfo
 
 GZIP = b"\x1f\x8b"
 
@@ -26,6 +27,11 @@ class Source:
         """Hash of the file as it lies on the disk."""
         with self.path.open("rb") as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest()
+
+    @property
+    def info(self) -> SourceInfo:
+        """What is recorded of it."""
+        return SourceInfo(str(self.path), self.sha256)
 
     def read(self, most: int = -1) -> bytes:
         """Return its content, or the first `most` bytes of it.

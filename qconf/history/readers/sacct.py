@@ -10,8 +10,8 @@ from datetime import UTC, datetime, tzinfo
 from functools import lru_cache
 
 from qconf.errors import InputError
-from qconf.history.records import COLUMNS, LIMITS, UNKNOWN, Drop, Records, SourceInfo, drop_table, job_table
-from qconf.history.sources import Source
+from qconf.history.readers.sources import Source
+from qconf.history.records import UNKNOWN, Drop, Records, Row, drop_table, table_of
 from qconf.history.times import slurm_limit, zone
 
 COMMAND = (
@@ -31,6 +31,7 @@ WANTED = (
     *("jobidraw", "jobid", "user", "partition", "state", "submit", "start", "end", "elapsedraw"),
     *("timelimitraw", "timelimit", "alloccpus", "ncpus", "reqcpus"),
 )
+NOTHING = dict.fromkeys(WANTED, "")
 NO_TIME = {"", "unknown", "none", "n/a"}
 NO_LIMIT = {"", "unlimited", "partition_limit", "infinite", "none", "unknown", "n/a"}
 STEP = re.compile(r"[^.\s]+\.\S+")
@@ -39,41 +40,22 @@ ALIVE = {"running", "suspended", "completing", "configuring", "resizing", "signa
 
 
 @dataclass(slots=True)
-class _Run:
+class _Run(Row):
     """A row of sacct: one run of a job."""
 
-    key: str
-    job_id: str
-    submit: int
-    queued: int  #: submit, or when it was put back into the queue
-    start: int
-    end: int
-    runtime: int
-    walltime: int
-    cores: int
-    queue: str
-    user: str
-    state: str
-    file: int
-    line: int
+    key: str = ""
+    queued: int = UNKNOWN  #: submit, or when it was put back into the queue
 
     def problem(self) -> tuple[str, str] | None:
-        """Tell why this last run of a job is no row of a history: reason and detail."""
-        if self.start == UNKNOWN:
-            if self.state in WAITING or self.state in ALIVE:
-                return "waiting at the end of the log", self.state
-            return "deleted before start", self.state
-        if self.state in WAITING:
+        """Return why this last run of a job is no row of a history, reason and detail; None if it is one."""
+        if self.state in WAITING or (self.start == UNKNOWN and self.state in ALIVE):
             return "waiting at the end of the log", self.state
-        if self.end != UNKNOWN and self.end < self.start:
-            return "ends before it starts", f"start {self.start}, end {self.end}"
-        for name in LIMITS:
-            if getattr(self, name) > LIMITS[name]:
-                return "absurd value", f"{name} {getattr(self, name)} above {LIMITS[name]}"
-        return None
+        if self.start == UNKNOWN:
+            return "deleted before start", self.state
+        return self.impossible()
 
 
-def read_sacct(sources: Sequence[Source], timezone: str = "UTC", **_: object) -> Records:
+def read_sacct(sources: Sequence[Source], timezone: str = "UTC") -> Records:
     """Read sacct output; times in it are local to `timezone`, or epoch seconds.
 
     Of a job that was requeued, the earliest submit and the last run count.
@@ -89,7 +71,6 @@ def read_sacct(sources: Sequence[Source], timezone: str = "UTC", **_: object) ->
     clock = _Clock(zone(timezone))
     for number, source in enumerate(sources):
         columns: _Columns | None = None
-        path = str(source.path)
         for line, raw in enumerate(source.lines(), start=1):
             text = raw.decode("utf-8-sig" if line == 1 else "utf-8", "replace")
             if not text.strip():
@@ -98,10 +79,10 @@ def read_sacct(sources: Sequence[Source], timezone: str = "UTC", **_: object) ->
                 columns = _Columns(text, source, line)
                 continue
             try:
-                run = _read_row(columns.cells(text), columns, clock)
+                run = _read_row(columns.values(text), clock)
             except ValueError as error:
                 reason = "not a sacct row" if text.endswith("\n") else "torn last line"
-                drops.append(Drop(text.split("|", 1)[0].strip()[:40], path, line, reason, str(error)))
+                drops.append(Drop(text.split("|", 1)[0].strip()[:40], str(source.path), line, reason, str(error)))
                 continue
             if run is None:
                 merged["job steps"] += 1
@@ -112,99 +93,85 @@ def read_sacct(sources: Sequence[Source], timezone: str = "UTC", **_: object) ->
                 merged["further runs of a job, or the same row again"] += 1
                 run = _fold(other, run)
             runs[run.key] = run
-    last = list(runs.values())
-    problems = [run.problem() for run in last]
-    paths = [str(source.path) for source in sources]
-    for run, problem in zip(last, problems, strict=True):
-        if problem is not None:
-            drops.append(Drop(run.job_id, paths[run.file], run.line, *problem))
-    rows = [run for run, problem in zip(last, problems, strict=True) if problem is None]
+    rows = []
+    for run in runs.values():
+        problem = run.problem()
+        if problem is None:
+            rows.append(run)
+        else:
+            drops.append(Drop(run.job_id, str(sources[run.file].path), run.line, *problem))
     return Records(
-        table=job_table({name: [getattr(run, name) for run in rows] for name in COLUMNS}, len(rows)),
+        table=table_of(rows),
         dropped=drop_table(drops),
-        read=len(rows) + len(drops),
         timezone=timezone,
-        sources=tuple(SourceInfo(str(source.path), source.sha256) for source in sources),
+        sources=[source.info for source in sources],
         format="sacct",
         merged=dict(merged),
     )
 
 
 class _Columns:
-    """Where the header says that each value stands; -1 where it has no such column."""
+    """The columns that a header names."""
 
     def __init__(self, header: str, source: Source, line: int) -> None:
         names = [name.strip() for name in header.strip().removeprefix("\ufeff").split("|")]
-        lower = [name.lower() for name in names]
-        missing = [" or ".join(group) for group in NEEDED if not any(name.lower() in lower for name in group)]
+        self.names = [name.lower() for name in names]
+        missing = [" or ".join(group) for group in NEEDED if not any(name.lower() in self.names for name in group)]
         if missing:
-            steps = "this is a listing of job steps, " if _lists_steps(source, lower) else ""
+            steps = "this is a listing of job steps, " if _lists_steps(source, self.names) else ""
             raise InputError(
                 f"{steps}no column {', '.join(missing)} among {', '.join(filter(None, names)) or 'nothing'}",
                 file=source.path,
                 line=line,
                 fix=f"make it with {COMMAND}",
             )
-        for name in lower:
-            if name and lower.count(name) > 1:
-                raise InputError(
-                    "two columns of this name",
-                    file=source.path,
-                    line=line,
-                    field="column",
-                    value=name,
-                    fix="keep one",
-                )
-        self.width = len(names)
-        self.job_name = lower.index("jobname") if "jobname" in lower else -1
-        self.at = {name: lower.index(name) if name in lower else -1 for name in WANTED}
+        twice = next((name for name in self.names if name and self.names.count(name) > 1), None)
+        if twice:
+            message, fix = "two columns of this name", "keep one"
+            raise InputError(message, file=source.path, line=line, field="column", value=twice, fix=fix)
+        self.wanted = [(name, self.names.index(name)) for name in WANTED if name in self.names]
 
-    def cells(self, text: str) -> list[str]:
-        """Split a row; an empty cell follows the last one, which -1 stands for."""
+    def values(self, text: str) -> dict[str, str]:
+        """Split a row into the columns that are wanted; those that the header lacks are empty."""
         cells = text.strip("\r\n").split("|")
-        extra = len(cells) - self.width
+        extra = len(cells) - len(self.names)
         if extra == 1 and not cells[-1].strip():  # the bar that --parsable writes at the end
             cells.pop()
-        elif extra > 0 and self.job_name >= 0:  # nothing else in sacct's output is free text
-            at = self.job_name
+        elif extra > 0 and "jobname" in self.names:  # nothing else in sacct's output is free text
+            at = self.names.index("jobname")
             cells[at : at + extra + 1] = ["|".join(cells[at : at + extra + 1])]
         elif extra:
-            raise ValueError(f"{len(cells)} cells where the header has {self.width}")
-        cells.append("")
-        return cells
+            raise ValueError(f"{len(cells)} cells where the header has {len(self.names)}")
+        return NOTHING | {name: cells[at].strip() for name, at in self.wanted}
 
 
 def _lists_steps(source: Source, names: Sequence[str]) -> bool:
-    """Tell whether there is a row like that of 1.batch."""
+    """Whether there is a row like that of 1.batch."""
     rows = (line.split("|") for line in source.read(1 << 16).decode("utf-8", "replace").splitlines())
     ids = [at for at, name in enumerate(names) if name in ("jobid", "jobidraw")]
     return any(STEP.fullmatch(row[at].strip()) for row in rows for at in ids if at < len(row))
 
 
-def _read_row(cells: list[str], columns: _Columns, clock: _Clock) -> _Run | None:
+def _read_row(cells: dict[str, str], clock: _Clock) -> _Run | None:
     """Read a row; None if it is a step. ValueError if it is no row of such a table."""
-    at = columns.at
-    raw, shown = cells[at["jobidraw"]].strip(), cells[at["jobid"]].strip()
-    key, job_id = raw or shown, shown or raw
+    key, job_id = cells["jobidraw"] or cells["jobid"], cells["jobid"] or cells["jobidraw"]
     if not key:
         raise ValueError("no job")
     if STEP.fullmatch(key) or STEP.fullmatch(job_id):
         return None
-    submit = clock.read(cells[at["submit"]].strip())
+    submit = clock.read(cells["submit"])
     if submit == UNKNOWN:
         raise ValueError("no submit")
-    start, end = clock.run(
-        cells[at["start"]].strip(), cells[at["end"]].strip(), cells[at["elapsedraw"]].strip(), submit
-    )
-    state = cells[at["state"]].strip().split(" ")[0].rstrip("+").lower()
+    start, end = clock.run(cells["start"], cells["end"], cells["elapsedraw"], submit)
+    state = cells["state"].split(" ")[0].rstrip("+").lower()
     if state in ALIVE:
         end = UNKNOWN
-    limit = cells[at["timelimitraw"]].strip()
+    limit = cells["timelimitraw"]
     if not limit or limit.lower() == "partition_limit":
-        limit = cells[at["timelimit"]].strip()
-    cores = _cores(cells[at["alloccpus"]].strip()) or _cores(cells[at["ncpus"]].strip())
+        limit = cells["timelimit"]
+    cores = _cores(cells["alloccpus"]) or _cores(cells["ncpus"])
     return _Run(
-        key=f"{key}|{cells[at['user']].strip()}",  # ids begin anew one day, and belong to others then
+        key=f"{key}|{cells['user']}",  # ids begin anew one day, and belong to other users then
         job_id=job_id,
         submit=submit,
         queued=submit,
@@ -212,12 +179,10 @@ def _read_row(cells: list[str], columns: _Columns, clock: _Clock) -> _Run | None
         end=end,
         runtime=end - start if UNKNOWN not in (start, end) else UNKNOWN,
         walltime=_limit(limit) or UNKNOWN,
-        cores=cores or _cores(cells[at["reqcpus"]].strip()) or UNKNOWN,
-        queue=cells[at["partition"]].strip().split(",")[0],
-        user=cells[at["user"]].strip(),
+        cores=cores or _cores(cells["reqcpus"]) or UNKNOWN,
+        queue=cells["partition"].split(",")[0],
+        user=cells["user"],
         state="running" if state in ALIVE else state,
-        file=0,
-        line=0,
     )
 
 
