@@ -81,14 +81,26 @@ def _read_one(source: Source, timezone: str, drops: list[Drop], changed: Counter
     header = text.split("\n", 1)[0]
     delimiter = max(",;\t", key=header.count)
     names = _columns(header, delimiter, source)
-    rows, lines = _rows(text, delimiter, len(names), source, drops)
+    wanted = [name for name in names if name in FIELDS]
+    text, lines = _whole_lines(text, delimiter, len(names), source, drops)
+    try:
+        cells = pd.read_csv(
+            io.StringIO(text), sep=delimiter, dtype="str", keep_default_na=False, header=None, names=names,
+            skiprows=1, index_col=False, usecols=wanted,
+        )  # fmt: skip
+    except (pd.errors.ParserError, pd.errors.EmptyDataError) as error:
+        message = f"is no table: {str(error).strip()}"
+        raise InputError(message, file=source.path, fix="check the quotes and commas") from error
+    if len(cells) != lines.size:
+        message = "is no table: rows and lines do not match"
+        raise InputError(message, file=source.path, fix="check the quotes and blank lines")
     columns: dict[str, object] = {"line": lines}
-    for i, name in enumerate(names):
-        if name in FIELDS:
-            cells = pd.Series([row[i] for row in rows], dtype="str")
-            known = name in TEXTS
-            columns[name] = cells.str.strip() if known else _integers(cells, name, source, lines, timezone, changed)
-    table = job_table(columns, len(rows))
+    for name in wanted:
+        if name in TEXTS:
+            columns[name] = cells[name].str.strip()
+        else:
+            columns[name] = _integers(cells[name], name, source, lines, timezone, changed)
+    table = job_table(columns, len(cells))
     nameless = np.flatnonzero((table["job_id"] == "").to_numpy())
     if nameless.size:
         line = int(lines[nameless[0]])
@@ -110,37 +122,37 @@ def _columns(header: str, delimiter: str, source: Source) -> list[str]:
         message = f"no column {', '.join(missing)} among {', '.join(given) or 'nothing'}"
         fix = f"a header of {','.join(REQUIRED)} is required, cells may be empty where unknown"
         raise InputError(message, file=source.path, line=1, fix=fix)
-    return names
+    return [name or f"unnamed {i}" for i, name in enumerate(names)]
 
 
-def _rows(
+def _whole_lines(
     text: str, delimiter: str, width: int, source: Source, drops: list[Drop]
-) -> tuple[list[list[str]], NDArray[np.int64]]:
-    """Split the text into rows of `width` cells, without the header and a torn last line; give each row's line."""
-    rows: list[list[str]] = []
-    lines: list[int] = []
-    reader, line = csv.reader(io.StringIO(text, newline="\n"), delimiter=delimiter), 1
+) -> tuple[str, NDArray[np.int64]]:
+    """Check that every row has `width` cells; return the text without a torn last line, and each row's line."""
+    rows: list[tuple[int, int]] = []  # line, cells
+    reader, line, last = csv.reader(io.StringIO(text, newline="\n"), delimiter=delimiter), 1, [""]
     try:
         for cells in reader:
             if len(cells) > 1 or (cells and cells[0].strip()):
-                rows.append(cells)
-                lines.append(line)
+                rows.append((line, len(cells)))
+                last = cells
             line = reader.line_num + 1
     except csv.Error as error:
         raise InputError(f"is no table ({error})", file=source.path, line=line, fix="check the quotes") from error
-    del rows[0], lines[0]
-    if rows and len(rows[-1]) < width and not text.endswith("\n"):
-        cells, line = rows.pop(), lines.pop()
+    del rows[0]
+    if rows and rows[-1][1] < width and not text.endswith("\n"):
+        line, filled = rows.pop()
         if line <= text.count("\n"):
             message = "a quote is left open: the rest of the file is one row"
             raise InputError(message, file=source.path, line=line, fix="close the quote")
-        detail = f"{len(cells)} of {width} cells"
-        drops.append(Drop(cells[0][:40], str(source.path), line, "torn last line", detail))
-    for cells, line in zip(rows, lines, strict=True):
-        if len(cells) != width:
-            message = f"{len(cells)} cells where the header has {width}"
+        detail = f"{filled} of {width} cells"
+        drops.append(Drop(last[0][:40], str(source.path), line, "torn last line", detail))
+        text = "\n".join(text.split("\n")[: line - 1]) + "\n"
+    for line, filled in rows:
+        if filled != width:
+            message = f"{filled} cells where the header has {width}"
             raise InputError(message, file=source.path, line=line, fix="complete or remove the line")
-    return rows, np.array(lines, dtype=np.int64)
+    return text, np.array([line for line, _ in rows], dtype=np.int64)
 
 
 def _integers(

@@ -31,7 +31,6 @@ WANTED = (
     *("jobidraw", "jobid", "user", "partition", "state", "submit", "start", "end", "elapsedraw"),
     *("timelimitraw", "timelimit", "alloccpus", "ncpus", "reqcpus"),
 )
-NOTHING = dict.fromkeys(WANTED, "")
 NO_TIME = {"", "unknown", "none", "n/a"}
 NO_LIMIT = {"", "unlimited", "partition_limit", "infinite", "none", "unknown", "n/a"}
 STEP = re.compile(r"[^.\s]+\.\S+")
@@ -129,10 +128,10 @@ class _Columns:
         if twice:
             message, fix = "two columns of this name", "keep one"
             raise InputError(message, file=source.path, line=line, field="column", value=twice, fix=fix)
-        self.wanted = [(name, self.names.index(name)) for name in WANTED if name in self.names]
+        self.at = [self.names.index(name) if name in self.names else -1 for name in WANTED]
 
-    def values(self, text: str) -> dict[str, str]:
-        """Split a row into the columns that are wanted; those that the header lacks are empty."""
+    def values(self, text: str) -> list[str]:
+        """Split a row into the columns of `WANTED`; those that the header lacks are empty."""
         cells = text.strip("\r\n").split("|")
         extra = len(cells) - len(self.names)
         if extra == 1 and not cells[-1].strip():  # the bar that --parsable writes at the end
@@ -142,7 +141,8 @@ class _Columns:
             cells[at : at + extra + 1] = ["|".join(cells[at : at + extra + 1])]
         elif extra:
             raise ValueError(f"{len(cells)} cells where the header has {len(self.names)}")
-        return NOTHING | {name: cells[at].strip() for name, at in self.wanted}
+        cells.append("")
+        return [cells[at].strip() for at in self.at]
 
 
 def _lists_steps(source: Source, names: Sequence[str]) -> bool:
@@ -152,37 +152,36 @@ def _lists_steps(source: Source, names: Sequence[str]) -> bool:
     return any(STEP.fullmatch(row[at].strip()) for row in rows for at in ids if at < len(row))
 
 
-def _read_row(cells: dict[str, str], clock: _Clock) -> _Run | None:
+def _read_row(values: list[str], clock: _Clock) -> _Run | None:
     """Read a row; None if it is a step. ValueError if it is no row of such a table."""
-    key, job_id = cells["jobidraw"] or cells["jobid"], cells["jobid"] or cells["jobidraw"]
+    raw, shown, user, partition, state, submit, start, end, elapsed, limit, other_limit, *cpus = values
+    key, job_id = raw or shown, shown or raw
     if not key:
         raise ValueError("no job")
     if STEP.fullmatch(key) or STEP.fullmatch(job_id):
         return None
-    submit = clock.read(cells["submit"])
-    if submit == UNKNOWN:
+    submitted = clock.read(submit)
+    if submitted == UNKNOWN:
         raise ValueError("no submit")
-    start, end = clock.run(cells["start"], cells["end"], cells["elapsedraw"], submit)
-    state = cells["state"].split(" ")[0].rstrip("+").lower()
+    started, ended = clock.run(start, end, elapsed, submitted)
+    state = state.split(" ")[0].rstrip("+").lower()
     if state in ALIVE:
-        end = UNKNOWN
-    limit = cells["timelimitraw"]
+        state, ended = "running", UNKNOWN
     if not limit or limit.lower() == "partition_limit":
-        limit = cells["timelimit"]
-    cores = _cores(cells["alloccpus"]) or _cores(cells["ncpus"])
+        limit = other_limit
     return _Run(
-        key=f"{key}|{cells['user']}",  # ids begin anew one day, and belong to other users then
+        key=f"{key}|{user}",  # ids begin anew one day, and belong to other users then
         job_id=job_id,
-        submit=submit,
-        queued=submit,
-        start=start,
-        end=end,
-        runtime=end - start if UNKNOWN not in (start, end) else UNKNOWN,
+        submit=submitted,
+        queued=submitted,
+        start=started,
+        end=ended,
+        runtime=ended - started if UNKNOWN not in (started, ended) else UNKNOWN,
         walltime=_limit(limit) or UNKNOWN,
-        cores=cores or _cores(cells["reqcpus"]) or UNKNOWN,
-        queue=cells["partition"].split(",")[0],
-        user=cells["user"],
-        state="running" if state in ALIVE else state,
+        cores=next(filter(None, map(_cores, cpus)), UNKNOWN),
+        queue=partition.split(",")[0],
+        user=user,
+        state=state,
     )
 
 
