@@ -18,7 +18,7 @@ import click
 @click.option(
     "--months",
     type=click.IntRange(1, 1200),
-    help="cray-xc40: how many, from July 2015; 9 unless told.",
+    help="cray-xc40: how many, from July 2015; default 9.",
 )
 @click.option("--jobs", type=click.IntRange(1, 10**8), help="stable: how many.")
 @click.option("--cores", type=click.IntRange(1, 2**31 - 1), help="stable: size of the machine.")
