@@ -50,7 +50,7 @@ def test_what_is_no_month(history, label):
         history(at("2016-01-31")).month(label)
 
 
-def test_an_empty_month_says_what_there_is(history):
+def test_an_empty_month_is_refused_with_the_span_of_the_history(history):
     with pytest.raises(InputError, match=r"no job was submitted between 2017-05-01.*2016-01-31T00:00:00"):
         history(at("2016-01-31")).month("2017-05")
 
