@@ -139,10 +139,6 @@ class History(Log):
         """Write a second of this history as ISO 8601 local time."""
         return datetime.fromtimestamp(self.epoch + second, zone(self.timezone)).isoformat()
 
-    def to_csv(self) -> str:
-        """Return the jobs as history CSV, times in Unix seconds."""
-        return history_csv(self.jobs, self.epoch)
-
 
 def history_csv(table: pd.DataFrame, epoch: int) -> str:
     """Write job rows as the project's history CSV: Unix seconds, empty cells where unknown."""
