@@ -25,14 +25,7 @@ COLUMNS = (*FIELDS, "file", "line")
 DROPPED = ("job_id", "file", "line", "reason", "detail")
 
 #: The most that a value can be.
-LIMITS: Mapping[str, int] = {
-    "submit": MAX_TIME,
-    "start": MAX_TIME,
-    "end": MAX_TIME,
-    "runtime": MAX_DURATION,
-    "walltime": MAX_DURATION,
-    "cores": MAX_CORES,
-}
+LIMITS = {**dict.fromkeys(TIMES, MAX_TIME), "runtime": MAX_DURATION, "walltime": MAX_DURATION, "cores": MAX_CORES}
 
 
 class SourceInfo(NamedTuple):

@@ -20,12 +20,8 @@ COMMAND = (
 )
 #: Any one of each group is needed.
 NEEDED = (
-    ("JobIDRaw", "JobID"),
-    ("Submit",),
-    ("Start",),
-    ("End",),
-    ("TimelimitRaw", "Timelimit"),
-    ("AllocCPUS", "ReqCPUS", "NCPUS"),
+    *(("JobIDRaw", "JobID"), ("Submit",), ("Start",), ("End",)),
+    *(("TimelimitRaw", "Timelimit"), ("AllocCPUS", "ReqCPUS", "NCPUS")),
 )
 WANTED = (
     *("jobidraw", "jobid", "user", "partition", "state", "submit", "start", "end", "elapsedraw"),

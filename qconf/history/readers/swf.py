@@ -31,13 +31,8 @@ USED = JOB, SUBMIT, WAIT, RUNTIME, ALLOCATED, REQUESTED, TIME, STATUS, USER, QUE
 )
 #: Fields that have a limit, and the column that has the same.
 LIMITED = {
-    SUBMIT: "submit",
-    RUNTIME: "runtime",
-    TIME: "walltime",
-    ALLOCATED: "cores",
-    REQUESTED: "cores",
-    WAIT: "start",
-}
+    SUBMIT: "submit", RUNTIME: "runtime", TIME: "walltime", ALLOCATED: "cores", REQUESTED: "cores", WAIT: "start",
+}  # fmt: skip
 STATES = {0: "failed", 1: "completed", 2: "partial", 3: "partial", 4: "partial", 5: "cancelled"}
 PARTIAL = (2, 3, 4)  #: executions of a job that was swapped out; its status 0 or 1 line sums them up
 
