@@ -102,10 +102,10 @@ def changed(directory: Path, known: Mapping[str, str]) -> list[Path]:
 
 def keep_backup(path: Path) -> Path:
     """Rename a file to the first name with ``~`` behind it that is free, and return that."""
-    beside = path.with_name(f"{path.name}~")
-    while beside.exists():
-        beside = beside.with_name(f"{beside.name}~")
-    return path.rename(beside)
+    backup = path.with_name(f"{path.name}~")
+    while backup.exists():
+        backup = backup.with_name(f"{backup.name}~")
+    return path.rename(backup)
 
 
 def remove_unchanged(directory: Path, known: Mapping[str, str]) -> None:
@@ -121,15 +121,15 @@ def _digest(path: Path) -> str:
 
 
 def _move(scratch: Path, target: Path) -> None:
-    """Move every file below `scratch` to its place below `target`, when all of them are safe on the disk."""
+    """Move every file below `scratch` below `target`, when all of them are safe on the disk."""
     files = sorted(path for path in scratch.rglob("*") if path.is_file())
     for path in files:
         with path.open("rb") as stream:
             os.fsync(stream.fileno())
     for path in files:
-        place = target / path.relative_to(scratch)
-        place.parent.mkdir(parents=True, exist_ok=True)
-        path.replace(place)
+        final = target / path.relative_to(scratch)
+        final.parent.mkdir(parents=True, exist_ok=True)
+        path.replace(final)
     for folder in sorted({(target / path.relative_to(scratch)).parent for path in files}):
         _sync(folder)
 

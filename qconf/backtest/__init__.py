@@ -13,7 +13,7 @@ from qconf.backtest.results import (
     reduction,
 )
 from qconf.backtest.walk_forward import WARMUP_DAYS, backtest, compare, evaluate, join
-from qconf.history.history import FEWEST
+from qconf.history.periods import FEWEST
 
 __all__ = [
     "AVERAGED",

@@ -22,7 +22,7 @@ from qconf.evaluation.feasibility import fixed_violations
 from qconf.evaluation.outcome import Outcome
 from qconf.evaluation.period import NotApplicableError, Period, TrainingSet, UnroutableError
 from qconf.history import History
-from qconf.history.history import FEWEST, Window
+from qconf.history.periods import FEWEST, Window
 from qconf.recommend.checkpoint import Checkpoint, cached_proposal
 from qconf.strategies import Proposal, check, names
 from qconf.strategies import settings as all_settings
@@ -109,7 +109,7 @@ def compare(
     """
     both = join(history, later)
     boundary = later.span[0] + later.epoch - history.epoch
-    periods = [("history", history.span[0], boundary), ("next", boundary, both.span[1] + 1)]
+    periods = [Window("history", history.span[0], boundary), Window("next", boundary, both.span[1] + 1)]
     few = min(len(history), len(later))
     if few < 2:
         raise InputError("too few jobs to train or to evaluate on", value=few, fix="give longer logs")
@@ -159,9 +159,9 @@ def join(history: History, later: History) -> History:
         read=history.read + later.read,
         sources=(*history.sources, *later.sources),
         outside=history.outside + later.outside,
-        kept_out={
-            path: (*history.kept_out.get(path, ()), *(submit + shift for submit in later.kept_out.get(path, ())))
-            for path in dict.fromkeys([*history.kept_out, *later.kept_out])
+        excluded={
+            path: (*history.excluded.get(path, ()), *(submit + shift for submit in later.excluded.get(path, ())))
+            for path in dict.fromkeys([*history.excluded, *later.excluded])
         },
     )
 

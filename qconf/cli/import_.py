@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from qconf.cli.options import DROPPED, FORMATS, check_table, log_options
+from qconf.cli.options import DROPPED, FORMATS, check_table, log_options, write_table
 from qconf.errors import InputError
 
 
@@ -22,38 +22,25 @@ from qconf.errors import InputError
     help="History CSV to write, or .csv.gz.",
 )
 @click.option(
-    "--format",
-    "kind",
-    type=click.Choice(FORMATS),
-    default="auto",
-    show_default=True,
-    help="Format of the logs.",
+    "--format", "kind", type=click.Choice(FORMATS), default="auto", show_default=True, help="Format of the logs."
 )
 @log_options
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as one JSON document.")
 def command(paths: tuple[Path, ...], output: Path, kind: str, timezone: str, as_json: bool) -> None:
     """Turn logs (files, .gz, a folder of daily ones) into one history CSV; list the rest in dropped.csv."""
-    import gzip
     import json
 
     from qconf.history import read
     from qconf.history.history import history_csv
-    from qconf.text import all_or_nothing
 
     check_table(output, paths)
     records = read(paths, format=kind, timezone=timezone)
     counts = records.reasons
     if records.table.empty:
         why = ", ".join(f"{n} {reason}" for reason, n in counts.items()) or "there is none"
-        raise InputError(
-            f"no job among {records.read} records: {why}",
-            file=paths[0],
-            fix="give the logs of days on which jobs ran",
-        )
-    text = history_csv(records.table, records.epoch).encode()
-    with all_or_nothing(output.parent) as scratch:
-        (scratch / output.name).write_bytes(gzip.compress(text, mtime=0) if output.suffix == ".gz" else text)
-        (scratch / DROPPED).write_text(records.dropped.to_csv(index=False, lineterminator="\n"), encoding="utf-8")
+        message, fix = f"no job among {records.read} records: {why}", "give the logs of days on which jobs ran"
+        raise InputError(message, file=paths[0], fix=fix)
+    write_table(output, history_csv(records.table, records.epoch), records.dropped)
     running = int((records.table["state"] == "running").sum())
     summary = {
         "format": records.format,
@@ -79,4 +66,4 @@ def command(paths: tuple[Path, ...], output: Path, kind: str, timezone: str, as_
     if counts:
         click.echo(f"  dropped records are listed in {output.parent / DROPPED}")
     if records.machine_cores:
-        click.echo(f"  the log says that the machine has {records.machine_cores} cores: give that as --cores")
+        click.echo(f"  by its header the machine has {records.machine_cores} cores: give that as --cores")

@@ -9,6 +9,11 @@ import click
 
 from qconf.cli.options import FORMATS, cut, load_config, log_options, machine_options, period_options
 
+COLUMNS = (
+    *("jobs", "users", "CPU h", "share", "cores min", "med", "p90", "max"),
+    *("run med", "wall med", "wall max", "r/w med"),
+)
+
 
 @click.command("inspect")
 @click.argument("paths", metavar="HISTORY...", nargs=-1, required=True, type=click.Path(path_type=Path))
@@ -16,12 +21,7 @@ from qconf.cli.options import FORMATS, cut, load_config, log_options, machine_op
 @period_options
 @log_options
 @click.option(
-    "--format",
-    "kind",
-    type=click.Choice(FORMATS),
-    default="auto",
-    show_default=True,
-    help="Format of the log.",
+    "--format", "kind", type=click.Choice(FORMATS), default="auto", show_default=True, help="Format of the log."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of tables.")
 def command(
@@ -44,49 +44,49 @@ def command(
     if not known:  # the widest job is the least that the machine can be
         cores = max(1, int(records.table["cores"].max())) if len(records.table) else 1
     config = load_config(config_path, records, cores)
-    answer = overview(cut(clean(records, config), month, start, end), config)
-    answer |= {"format": records.format, "merged_lines": dict(records.merged), "machine_known": known}
+    found = overview(cut(clean(records, config), month, start, end), config)
+    found |= {"format": records.format, "merged_lines": dict(records.merged), "machine_known": known}
     if not known:
-        answer |= {"machine_cores": None, "offered_load": None}
+        found |= {"machine_cores": None, "offered_load": None}
     if as_json:
         import json
 
-        click.echo(json.dumps(answer, indent=2, allow_nan=False))
+        click.echo(json.dumps(found, indent=2, allow_nan=False))
         return
-    _print(answer)
+    _print(found)
 
 
-def _print(answer: dict[str, Any]) -> None:
+def _print(found: dict[str, Any]) -> None:
     from rich.table import Table
     from rich.text import Text
 
     from qconf.report.terminal import console, print_table
 
     to = console()
-    load = "unknown" if answer["offered_load"] is None else f"{answer['offered_load']:.3f}"
-    machine = f"{answer['machine_cores']} cores" if answer["machine_known"] else "size unknown (give --cores)"
-    estimates = answer["walltime_accuracy"]
-    dropped = sum(answer["dropped"].values())
-    outside = f" + {answer['outside_period']} outside the period" if answer["outside_period"] else ""
+    load = "unknown" if found["offered_load"] is None else f"{found['offered_load']:.3f}"
+    machine = f"{found['machine_cores']} cores" if found["machine_known"] else "size unknown (give --cores)"
+    estimates = found["walltime_accuracy"]
+    dropped = sum(found["dropped"].values())
+    outside = f" + {found['outside_period']} outside the period" if found["outside_period"] else ""
     facts = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
     for name, value in (
-        ("log", f"{answer['format']}, {len(answer['sources'])} file{'s' * (len(answer['sources']) != 1)}"),
-        ("records", f"{answer['read']} read = {answer['jobs']} jobs + {dropped} dropped{outside}"),
-        ("submitted", f"{answer['first_submit']} to {answer['last_submit']}, {answer['days']:.1f} days"),
+        ("log", f"{found['format']}, {len(found['sources'])} file{'s' * (len(found['sources']) != 1)}"),
+        ("records", f"{found['read']} read = {found['jobs']} jobs + {dropped} dropped{outside}"),
+        ("submitted", f"{found['first_submit']} to {found['last_submit']}, {found['days']:.1f} days"),
         ("machine", machine),
         ("offered load", load),
-        ("CPU hours", f"{answer['cpu_hours']:.0f}"),
-        ("users", str(answer["users"])),
+        ("CPU hours", f"{found['cpu_hours']:.0f}"),
+        ("users", str(found["users"])),
         ("run time / walltime", _accuracy(estimates)),
     ):
         facts.add_row(name, value)
     to.print(facts)
-    print_table(to, _queues(answer["queues"]))
-    where = " in the whole log" if answer["outside_period"] else ""
+    print_table(to, _queues(found["queues"]))
+    where = " in the whole log" if found["outside_period"] else ""
     for title, counts in (
-        ("dropped" + where, answer["dropped"]),
-        ("changed" + where, answer["changed"]),
-        ("lines that only add to a job", answer["merged_lines"]),
+        ("dropped" + where, found["dropped"]),
+        ("changed" + where, found["changed"]),
+        ("lines that only add to a job", found["merged_lines"]),
     ):
         if counts:
             table = Table(title=title, title_justify="left", show_header=False, box=None, padding=(0, 2, 0, 0))
@@ -104,43 +104,18 @@ def _queues(queues: list[dict[str, Any]]) -> Any:  # noqa: ANN401 - rich is impo
     from rich.table import Table
     from rich.text import Text
 
+    from qconf.config import format_clock
+
     table = Table(title="queues", title_justify="left", box=None, padding=(0, 2, 0, 0))
     table.add_column("queue")
-    columns = (
-        "jobs",
-        "users",
-        "CPU h",
-        "share",
-        "cores min",
-        "med",
-        "p90",
-        "max",
-        "run med",
-        "wall med",
-        "wall max",
-        "r/w med",
-    )
-    for column in columns:
+    for column in COLUMNS:
         table.add_column(column, justify="right", no_wrap=True)
     for queue in queues:
-        row = [
-            str(queue["jobs"]),
-            str(queue["users"]),
-            f"{queue['cpu_hours']:.0f}",
-            f"{100 * queue['share']:.1f} %",
-        ]
+        row = [str(queue["jobs"]), str(queue["users"]), f"{queue['cpu_hours']:.0f}", f"{100 * queue['share']:.1f} %"]
         if queue["jobs"]:
             row += [f"{queue['cores'][key]:.0f}" for key in ("min", "median", "p90", "max")]
-            row += [
-                _clock(queue["runtime"]["median"]),
-                _clock(queue["walltime"]["median"]),
-                _clock(queue["walltime"]["max"]),
-            ]
+            times = (queue["runtime"]["median"], queue["walltime"]["median"], queue["walltime"]["max"])
+            row += [format_clock(round(seconds)).removeprefix("0") for seconds in times]
             row.append(f"{queue['walltime_accuracy']['p50']:.2f}")
         table.add_row(Text(queue["queue"]), *row)
     return table
-
-
-def _clock(seconds: float) -> str:
-    whole = round(seconds)
-    return f"{whole // 3600}:{whole // 60 % 60:02d}:{whole % 60:02d}"

@@ -15,6 +15,8 @@ import click
 from qconf.errors import InputError
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from qconf.config import SiteConfig
     from qconf.history import History, Records
 
@@ -257,6 +259,18 @@ def check_table(output: Path, inputs: Sequence[Path]) -> None:
     if beside.is_file() and not beside.read_bytes().startswith(",".join(COLUMNS).encode()):
         fix = "choose another folder: the dropped records are listed in a file of this name"
         raise InputError("is there already and no list of dropped records", file=beside, fix=fix)
+
+
+def write_table(output: Path, text: str, dropped: pd.DataFrame) -> None:
+    """Write a table, gzipped if its name ends so, and the list of dropped records beside it; both or none."""
+    import gzip
+
+    from qconf.text import all_or_nothing
+
+    data = text.encode()
+    with all_or_nothing(output.parent) as scratch:
+        (scratch / output.name).write_bytes(gzip.compress(data, mtime=0) if output.suffix == ".gz" else data)
+        (scratch / DROPPED).write_bytes(dropped.to_csv(index=False, lineterminator="\n").encode())
 
 
 def report_history(history: History, base: SiteConfig, *, derived: bool, earlier: Sequence[History] = ()) -> None:

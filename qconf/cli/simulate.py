@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from qconf.cli.options import DROPPED, check_table, history_options, load_history, report_cleaning
+from qconf.cli.options import DROPPED, check_table, history_options, load_history, report_cleaning, write_table
 from qconf.errors import InputError, QconfError
 
 if TYPE_CHECKING:
@@ -50,9 +50,9 @@ METRICS = (
     help="schedule.csv to write, or .csv.gz; dropped jobs go to dropped.csv beside it.",
 )
 @click.option(
-    "--verify", is_flag=True, help="Judge the schedule by the rules; exit 1 and write nothing if it breaks one."
+    "--verify", is_flag=True, help="Check the schedule against the rules; exit 1 and write nothing if it breaks one."
 )
-@click.option("--explain", "job_id", metavar="JOB_ID", help="Tell why this job started when it did.")
+@click.option("--explain", "job_id", metavar="JOB_ID", help="Print why this job started when it did.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of tables.")
 def command(
     *,
@@ -71,10 +71,10 @@ def command(
     job_id: str | None,
     as_json: bool,
 ) -> None:
-    """Simulate the jobs of a history once, under a configuration, and print what it was worth.
+    """Simulate the jobs of a history once, under a configuration, and print its metrics.
 
-    With a strategy other than `current`, the configuration is first changed as the strategy proposes after
-    learning from the same jobs: flattering, use `qconf tune` to choose one.
+    With a strategy other than `current`, the configuration is first changed as the strategy proposes, trained on
+    the same jobs: the result flatters it, use `qconf tune` to choose one.
     """
     from parsim import metrics
     from qconf.evaluation.period import Period, TrainingSet
@@ -87,20 +87,21 @@ def command(
     proposal = propose(strategy, TrainingSet(jobs), {"seed": seed, "workers": workers})
     config = proposal.config
     workload = jobs.routed(config, proposal.runtimes)
-    asked = [] if job_id is None else _rows(past, job_id)
+    rows = [] if job_id is None else _rows(past, job_id)
     schedule = _simulate(jobs, proposal)
     broken = proposal.verify(jobs, schedule) if verify else []
     names = past.jobs["job_id"].tolist()
-    told = [] if broken else [proposal.explain(jobs, schedule, job, names) for job in asked]
+    explained = [] if broken else [proposal.explain(jobs, schedule, row, names) for row in rows]
     found = metrics.summary(workload, schedule, config.system())
     if out is not None and not broken:
-        write_schedule(out, past, schedule_table(past, workload, config, schedule))
+        table = schedule_table(past, workload, config, schedule)
+        write_table(out, table.to_csv(index=False, lineterminator="\n"), past.dropped)
     if as_json:
-        _print_json(past, config, strategy, found, told=told, verify=verify, broken=broken)
+        _print_json(past, config, strategy, found, explained=explained, verify=verify, broken=broken)
     elif not broken:
         _print(past, base, config, strategy, found, verified=verify, derived=config_path is None)
-        for reasons in told:
-            _tell(past, f"{job_id}", reasons)
+        for reasons in explained:
+            _print_reasons(past, f"{job_id}", reasons)
         if out is not None:
             click.echo(f"\nwritten: {out} and {out.parent / DROPPED}")
     if broken:
@@ -133,19 +134,6 @@ def schedule_table(history: History, workload: Workload, config: SiteConfig, sch
     return table.iloc[np.argsort(history.jobs["row"].to_numpy(), kind="stable")]
 
 
-def write_schedule(out: Path, history: History, table: pd.DataFrame) -> None:
-    """Write the schedule, and beside it the dropped jobs; both or none."""
-    import gzip
-
-    from qconf.text import all_or_nothing
-
-    text = table.to_csv(index=False, lineterminator="\n").encode()
-    with all_or_nothing(out.parent) as scratch:
-        (scratch / out.name).write_bytes(gzip.compress(text, mtime=0) if out.suffix == ".gz" else text)
-        dropped = history.dropped.to_csv(index=False, lineterminator="\n")
-        (scratch / DROPPED).write_text(dropped, encoding="utf-8", newline="")
-
-
 def _simulate(jobs: Period, proposal: Proposal) -> Schedule:
     try:
         return proposal.simulate(jobs)
@@ -163,7 +151,7 @@ def _rows(history: History, job_id: str) -> list[int]:
     return rows
 
 
-def _tell(history: History, job_id: str, reasons: tuple[Reason, ...]) -> None:
+def _print_reasons(history: History, job_id: str, reasons: tuple[Reason, ...]) -> None:
     submit = reasons[0].begin
     click.echo(f"\njob {job_id}, submitted {history.date(submit)}, waited {reasons[-1].end - submit} s")
     for reason in reasons:
@@ -187,7 +175,7 @@ def _print_json(
     strategy: str,
     found: Summary,
     *,
-    told: list[tuple[Reason, ...]],
+    explained: list[tuple[Reason, ...]],
     verify: bool,
     broken: list[Violation],
 ) -> None:
@@ -195,7 +183,7 @@ def _print_json(
 
     from qconf.text import as_json
 
-    answer: dict[str, Any] = {
+    result: dict[str, Any] = {
         "strategy": strategy,
         "jobs": len(history),
         "read": history.read,
@@ -205,10 +193,10 @@ def _print_json(
         "config": config.model_dump(mode="json"),
         "overall": found.overall,
         "queues": found.queues,
-        "explained": [[asdict(reason) for reason in reasons] for reasons in told] or None,
+        "explained": [[asdict(reason) for reason in reasons] for reasons in explained] or None,
         "violations": [str(violation) for violation in broken] if verify else None,
     }
-    click.echo(as_json(answer), nl=False)
+    click.echo(as_json(result), nl=False)
 
 
 def _print(

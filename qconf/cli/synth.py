@@ -18,7 +18,7 @@ import click
 @click.option(
     "--months",
     type=click.IntRange(1, 1200),
-    help="cray-xc40: how many, from July 2015; 9 unless told.",
+    help="cray-xc40: how many, from July 2015; default 9.",
 )
 @click.option("--jobs", type=click.IntRange(1, 10**8), help="stable: how many.")
 @click.option("--cores", type=click.IntRange(1, 2**31 - 1), help="stable: size of the machine.")
@@ -49,7 +49,7 @@ def command(
     One gzipped CSV per month, or one for the whole stream; the same seed gives the same bytes.
     """
     if output is None and not (table and preset == "cray-xc40"):
-        raise click.UsageError("give a directory with -o" + (" or ask for --table" if preset == "cray-xc40" else ""))
+        raise click.UsageError("give a directory with -o" + (" or add --table" if preset == "cray-xc40" else ""))
     if preset == "stable" and (jobs is None or cores is None):
         raise click.UsageError("--preset stable needs --jobs and --cores")
     if preset == "stable" and (table or months is not None):

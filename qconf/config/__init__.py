@@ -1,13 +1,15 @@
 """The configuration of a site: read, checked as a whole, changed safely, written."""
 
 from qconf.config.durations import format_clock, format_duration, parse_duration
-from qconf.config.models import POOL_SUFFIX, MachineConfig, PoolConfig, QueueConfig, lost_job
+from qconf.config.models import POOL_SUFFIX, MachineConfig, PoolConfig, QueueConfig
 from qconf.config.problems import ConfigError, Problem
 from qconf.config.reading import load, parse
+from qconf.config.routing import CORE_LIMITS, lost_job, route, too_wide
 from qconf.config.site import SiteConfig
 from qconf.config.writing import dump
 
 __all__ = [
+    "CORE_LIMITS",
     "POOL_SUFFIX",
     "ConfigError",
     "MachineConfig",
@@ -22,4 +24,6 @@ __all__ = [
     "lost_job",
     "parse",
     "parse_duration",
+    "route",
+    "too_wide",
 ]

@@ -6,7 +6,7 @@ import re
 
 from parsim.workload import MAX_DURATION
 
-#: What every message about a duration says.
+#: The forms of a duration, for messages.
 FORMS = "seconds, 2h, 2h30m, 7d, HH:MM:SS or D-HH:MM:SS"
 
 _UNITS = {"w": 604800, "d": 86400, "h": 3600, "m": 60, "s": 1}

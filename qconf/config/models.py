@@ -1,11 +1,11 @@
-"""The parts of a configuration: machine, queue, pool; each field checked by itself."""
+"""The fields of a configuration and of its machine, queues and pool; each field checked by itself."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import product
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, overload
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator
 
 from parsim.system import LIMITS
@@ -16,7 +16,7 @@ from qconf.config.durations import parse_duration
 POOL_SUFFIX = "_p"
 
 
-def as_tuple(value: object) -> object:
+def _as_tuple(value: object) -> object:
     """Let a list stand for a tuple, as it comes from YAML."""
     return tuple(value) if isinstance(value, list) else value
 
@@ -50,7 +50,7 @@ class MachineConfig(Model):
 
 
 class QueueConfig(Model):
-    """A queue: who may enter (cores inclusive; walltime above the first, up to the second), what it may."""
+    """A queue: which jobs it admits (cores inclusive; walltime above the first, up to the second), which it starts."""
 
     name: Name
     cores: tuple[int, int] = (1, MAX_CORES)
@@ -93,21 +93,29 @@ class QueueConfig(Model):
         """Whether what runs of it, or of one of its users, is limited."""
         return any(getattr(self, name) is not None for name in LIMITS)
 
-    def admits(self, cores: int, walltime: int | None) -> bool:
-        """Tell whether a job of these cores and this walltime (None: by cores alone) may enter."""
-        low, high = self.walltime
-        return self.cores[0] <= cores <= self.cores[1] and (walltime is None or low < walltime <= high)
+    @overload
+    def admits(self, cores: int, walltime: int | None) -> bool: ...
 
+    @overload
+    def admits(self, cores: NDArray[np.int64], walltime: NDArray[np.int64], grid: int = 1) -> NDArray[np.bool_]: ...
 
-def lost_job(queues: Sequence[QueueConfig], others: Sequence[QueueConfig]) -> tuple[int, int] | None:
-    """Return cores and walltime of a job that one of `queues` admits and none of `others`; None if there is none."""
-    both = (*queues, *others)
-    cores = sorted({edge for q in both for edge in (q.cores[0], q.cores[1] + 1)})
-    walltimes = sorted({edge + 1 for q in both for edge in q.walltime})
-    for c, w in product(cores, walltimes):
-        if any(q.admits(c, w) for q in queues) and not any(q.admits(c, w) for q in others):
-            return c, w
-    return None
+    def admits(self, cores: Any, walltime: Any, grid: int = 1) -> Any:
+        """Whether a job, or each of many, is within the queue's ranges.
+
+        Parameters
+        ----------
+        cores, walltime : int or ndarray(int64), shape (J,)
+            By its cores alone where the walltime (seconds) is unknown: None, or not above 0.
+        grid : int
+            The unit to which the jobs' cores are rounded up, and the queue's most cores with them.
+
+        Returns
+        -------
+        bool or ndarray(bool), shape (J,)
+        """
+        (least, most), (above, longest) = self.cores, self.walltime
+        fits = (cores >= least) & (cores <= -(-most // grid) * grid)
+        return fits if walltime is None else fits & ((walltime <= 0) | (walltime > above) & (walltime <= longest))
 
 
 def _pair(value: object) -> tuple[Any, Any]:
@@ -125,3 +133,40 @@ class PoolConfig(Model):
     placement: Literal["pool", "combined"] = "pool"
     entry: Literal["either", "move"] = "either"
     starving_first: bool = False
+
+
+class SiteFields(Model):
+    """All that a configuration file holds, and what follows from it alone; `SiteConfig` is one whose parts fit."""
+
+    machine: MachineConfig
+    mode: Literal["shared", "partitioned", "hybrid"] = "shared"
+    order: Annotated[str, Field(min_length=1, max_length=2000)] = "fcfs"
+    backfill: bool = True
+    reserve_after: Duration = 0
+    queues: Annotated[tuple[QueueConfig, ...], BeforeValidator(_as_tuple), Field(min_length=1)]
+    pool: PoolConfig | None = None
+    fixed: Annotated[tuple[str, ...], BeforeValidator(_as_tuple)] = ()
+
+    @property
+    def grid(self) -> int:
+        """The unit of partition sizes: a node where nodes are whole, else one core."""
+        return self.machine.cores_per_node if self.machine.whole_nodes else 1
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The queues' names, in configuration order."""
+        return tuple(queue.name for queue in self.queues)
+
+    @property
+    def pool_cores(self) -> int:
+        """Cores of the common pool; 0 where there is none."""
+        return self.pool.cores if self.mode == "hybrid" and self.pool is not None else 0
+
+    @property
+    def reservation_delay(self) -> int:
+        """Seconds of waiting from which a job gets a reservation: `reserve_after` where it counts, else 0."""
+        return self.reserve_after if self.mode == "shared" and self.backfill else 0
+
+    def widest(self, queue: QueueConfig) -> int:
+        """Cores of the widest job that a queue admits."""
+        return min(queue.cores[1], self.machine.cores)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,8 +14,8 @@ from parsim.system import ORDERS
 from parsim.workload import MAX_CORES
 from qconf.config.checks import mistakes
 from qconf.config.durations import FORMS
-from qconf.config.models import MachineConfig, PoolConfig, QueueConfig
-from qconf.config.problems import ConfigError, Problem, dotted, shorten
+from qconf.config.models import MachineConfig, PoolConfig, QueueConfig, SiteFields
+from qconf.config.problems import ConfigError, Problem, did_you_mean, dotted, shorten
 from qconf.config.site import SiteConfig
 from qconf.errors import InputError
 
@@ -47,7 +46,8 @@ _ALLOWED = {
     "fixed": "a list of paths like queues.large or queues.*.max_user_run",
 }
 _LIMIT = "a whole number from 1 up, or leave it out for no limit"
-
+#: What stands in for a wrong field that is required, so that the rest can be checked; no message quotes it.
+_STAND_INS = {"queues": [{"name": "?"}], "machine": {"cores": 1}, "machine.cores": 1}
 
 Steps = tuple[str | int, ...]
 
@@ -120,7 +120,7 @@ class _Document:
 
     def __init__(self, source: str | Path | None) -> None:
         self.source = source
-        self.places: dict[Steps, tuple[int, str]] = {}
+        self.written: dict[Steps, tuple[int, str]] = {}
         self.problems: list[Problem] = []
         self.broken: set[str] = set()
 
@@ -138,10 +138,7 @@ class _Document:
     def _plain(self, reader: _Reader, node: yaml.Node, path: Steps, line: int) -> Any:  # noqa: ANN401
         """Turn a node into plain data."""
         first, last = node.start_mark, node.end_mark
-        self.places[path] = (
-            line,
-            shorten(" ".join((first.buffer or "")[first.pointer : last.pointer].split())),
-        )
+        self.written[path] = line, shorten(" ".join((first.buffer or "")[first.pointer : last.pointer].split()))
         if isinstance(node, yaml.SequenceNode):
             return [
                 self._plain(reader, item, (*path, i), item.start_mark.line + 1) for i, item in enumerate(node.value)
@@ -156,37 +153,32 @@ class _Document:
             key = str(key_node.value) if isinstance(key_node, yaml.ScalarNode) else "?"
             line = key_node.start_mark.line + 1
             if key in result:
-                earlier = self.places[*path, key][0]
-                problem = Problem(line, dotted((*path, key)), None, f"given twice, first in line {earlier}")
-                self.problems.append(problem)
+                message = f"given twice, first in line {self.written[*path, key][0]}"
+                self.problems.append(Problem(line, dotted((*path, key)), None, message))
             else:
                 result[key] = self._plain(reader, value_node, (*path, key), line)
         return result
 
     def check(self, data: dict[str, Any]) -> SiteConfig:
         """Check the fields first; then, with stand-ins for wrong ones, what they must be to each other."""
-        config = None
-        while config is None:
+        fields = None
+        while fields is None:
             try:
-                config = SiteConfig.model_validate(data, context={"fields_only": True})
+                fields = SiteFields.model_validate(data)
             except ValidationError as error:
                 for path, message in _field_problems(error):
                     self._note(path, message)
                     _stand_in(data, path)
-        if config.mode != "shared":
-            for i, queue in enumerate(config.queues):
-                if not queue.reservation and ("queues", i, "partition") not in self.places:
-                    self._note(
-                        ("queues", i, "partition"),
-                        f"missing: mode {config.mode} needs the cores of every partition "
-                        "(none of a queue with reservation: true)",
-                    )
-        for finding in mistakes(config):
+        for i, queue in enumerate(fields.queues if fields.mode != "shared" else ()):
+            if not queue.reservation and ("queues", i, "partition") not in self.written:
+                message = "needs the cores of every partition (none of a queue with reservation: true)"
+                self._note(("queues", i, "partition"), f"missing: mode {fields.mode} {message}")
+        for finding in mistakes(fields):
             if not any(_within(path, wrong) for path in (finding.path, *finding.needs) for wrong in self.broken):
                 self._note(_steps(finding.path), finding.message)
         if self.problems:
             raise ConfigError(self.source, sorted(self.problems, key=lambda problem: problem.line or 0))
-        return config
+        return SiteConfig.model_construct(fields.model_fields_set, **dict(fields))
 
     def _note(self, path: Steps, message: str) -> None:
         """Note a mistake, at the line of its path or of the nearest thing around it."""
@@ -194,10 +186,10 @@ class _Document:
         if any(_within(name, wrong) for wrong in self.broken):
             return
         self.broken.add(name)
-        value = self.places[path][1] if path in self.places and name not in ("queues", "machine", "pool") else None
-        while path and path not in self.places:
+        value = self.written[path][1] if path in self.written and name not in ("queues", "machine", "pool") else None
+        while path and path not in self.written:
             path = path[:-1]
-        self.problems.append(Problem(self.places[path][0], name, value or None, message))
+        self.problems.append(Problem(self.written[path][0], name, value or None, message))
 
 
 def _within(path: str, wrong: str) -> bool:
@@ -216,16 +208,16 @@ def _field_problems(error: ValidationError) -> Iterator[tuple[Steps, str]]:
         if path in seen:
             continue
         seen.add(path)
-        kind = detail["type"]
+        kind, allowed = detail["type"], _allowed(path)
         if kind == "extra_forbidden":
             yield path, f"no such key{_instead(path)}"
         elif kind == "missing":
-            yield path, f"missing: {_allowed(path)}"
+            yield path, f"missing: {allowed}"
         elif kind == "value_error":
-            said, allowed = detail["msg"].removeprefix("Value error, "), _allowed(path)
-            yield path, said if allowed in said else f"{said}; allowed: {allowed}"
+            message = detail["msg"].removeprefix("Value error, ")
+            yield path, message if allowed in message else f"{message}; allowed: {allowed}"
         else:
-            yield path, f"not allowed here: {_allowed(path)}"
+            yield path, f"not allowed here: {allowed}"
 
 
 def _allowed(path: Steps) -> str:
@@ -236,28 +228,19 @@ def _allowed(path: Steps) -> str:
 
 
 def _instead(path: Steps) -> str:
-    inner: dict[str | int, type[BaseModel]] = {
-        "machine": MachineConfig,
-        "queues": QueueConfig,
-        "pool": PoolConfig,
-    }
-    model = inner[path[0]] if len(path) > 1 else SiteConfig
-    close = difflib.get_close_matches(str(path[-1]), list(model.model_fields), n=1)
-    return f", did you mean {close[0]}?" if close else f"; known are {', '.join(model.model_fields)}"
+    inner: dict[str | int, type[BaseModel]] = {"machine": MachineConfig, "queues": QueueConfig, "pool": PoolConfig}
+    known = (inner[path[0]] if len(path) > 1 else SiteFields).model_fields
+    return did_you_mean(str(path[-1]), known) or f"; known are {', '.join(known)}"
 
 
 def _stand_in(data: dict[str, Any], path: Steps) -> None:
-    """Replace what is wrong by something harmless that no message quotes; an optional field is left out."""
+    """Replace what is wrong by something harmless; an optional field is left out."""
     parent: Any = data
     for step in path[:-1]:
         parent = parent[step]
     last = path[-1]
-    if path == ("queues",):
-        parent[last] = [{"name": "?"}]
-    elif path == ("machine",):
-        parent[last] = {"cores": 1}
-    elif path == ("machine", "cores"):
-        parent[last] = 1
+    if (name := ".".join(map(str, path))) in _STAND_INS:
+        parent[last] = _STAND_INS[name]
     elif path[0] == "queues" and last == "name":
         parent[last] = f"?{path[1]}"
     elif isinstance(last, int):

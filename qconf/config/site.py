@@ -4,82 +4,47 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Annotated, Literal, Self
+from typing import Self
 
-from pydantic import BeforeValidator, Field, ValidationError, ValidationInfo, model_validator
+from pydantic import ValidationError, model_validator
 
 from parsim.system import ORDERS, Pool, Queue, System
-from qconf.config.checks import fixable_paths, matches, mistakes, oddities
-from qconf.config.models import Duration, MachineConfig, Model, PoolConfig, QueueConfig, as_tuple
+from qconf.config.checks import mistakes, warnings
+from qconf.config.fixed import fixable_paths, matches
+from qconf.config.models import QueueConfig, SiteFields
 from qconf.config.problems import ConfigError, Problem, dotted
+from qconf.config.routing import CORE_LIMITS
 
 
-class SiteConfig(Model):
-    """Everything that a configuration file says. `load` and `parse` read one, `replace` makes variants."""
-
-    machine: MachineConfig
-    mode: Literal["shared", "partitioned", "hybrid"] = "shared"
-    order: Annotated[str, Field(min_length=1, max_length=2000)] = "fcfs"
-    backfill: bool = True
-    reserve_after: Duration = 0
-    queues: Annotated[tuple[QueueConfig, ...], BeforeValidator(as_tuple), Field(min_length=1)]
-    pool: PoolConfig | None = None
-    fixed: Annotated[tuple[str, ...], BeforeValidator(as_tuple)] = ()
+class SiteConfig(SiteFields):
+    """A configuration whose parts fit together. `load` and `parse` read one, `replace` makes variants."""
 
     @model_validator(mode="after")
-    def _check_together(self, info: ValidationInfo) -> Self:
-        if not (isinstance(info.context, dict) and info.context.get("fields_only")):
-            found = [f"{mistake.path}: {mistake.message}" for mistake in mistakes(self)]
-            if found:
-                raise ValueError("; ".join(found))
+    def _check_together(self) -> Self:
+        found = [f"{mistake.path}: {mistake.message}" for mistake in mistakes(self)]
+        if found:
+            raise ValueError("; ".join(found))
         return self
-
-    @property
-    def grid(self) -> int:
-        """The unit of partition sizes: a node where nodes are whole, else one core."""
-        return self.machine.cores_per_node if self.machine.whole_nodes else 1
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The queues' names, in configuration order."""
-        return tuple(queue.name for queue in self.queues)
-
-    @property
-    def pool_cores(self) -> int:
-        """Cores of the common pool; 0 where there is none."""
-        return self.pool.cores if self.mode == "hybrid" and self.pool is not None else 0
 
     @property
     def uses_priority(self) -> bool:
         """Whether the priorities of queues make a difference: to any order but a formula that does not name them."""
         return self.mode == "hybrid" or self.order in ORDERS or "queue_priority" in self.order
 
-    @property
-    def reservation_delay(self) -> int:
-        """Seconds of waiting from which a job gets a reservation: `reserve_after` where it counts, else 0."""
-        return self.reserve_after if self.mode == "shared" and self.backfill else 0
-
-    def widest(self, queue: QueueConfig) -> int:
-        """Cores of the widest job that a queue lets in."""
-        return min(queue.cores[1], self.machine.cores)
-
     def reach(self, queue: QueueConfig) -> int:
         """Cores of the widest job of a queue that a batch system can ever start.
 
-        The simulator spreads what fits no part over several; a batch system does so for queues with reservations only.
+        A job that fits no part spans several in the simulator; in a batch system it does with a reservation only.
         """
-        room = self.machine.cores
+        cores = self.machine.cores
         if self.mode != "shared" and not queue.reservation:
-            together = self.pool is not None and self.pool.placement == "combined"
-            room = queue.partition + self.pool_cores if together else max(queue.partition, self.pool_cores)
-        return min(room, queue.max_run_cores or room, queue.max_user_cores or room)
+            combined = self.pool is not None and self.pool.placement == "combined"
+            cores = queue.partition + self.pool_cores if combined else max(queue.partition, self.pool_cores)
+        return min(cores, *(getattr(queue, limit) or cores for limit in CORE_LIMITS))
 
     def queue(self, name: str) -> QueueConfig:
         """Return the queue of this name; KeyError if there is none."""
-        for queue in self.queues:
-            if queue.name == name:
-                return queue
-        raise KeyError(name)
+        return {queue.name: queue for queue in self.queues}[name]
 
     @property
     def threshold(self) -> float:
@@ -99,13 +64,7 @@ class SiteConfig(Model):
         """Return what parsim simulates."""
         pool = None
         if self.mode == "hybrid" and self.pool is not None:
-            pool = Pool(
-                cores=self.pool.cores,
-                threshold=self.threshold,
-                placement=self.pool.placement,
-                entry=self.pool.entry,
-                starving_first=self.pool.starving_first,
-            )
+            pool = Pool(**self.pool.model_dump(exclude={"reference"}) | {"threshold": self.threshold})
         return System(
             cores=self.machine.cores,
             queues=[Queue(**dict(queue)) for queue in self.queues],
@@ -122,10 +81,9 @@ class SiteConfig(Model):
         try:
             return cls.model_validate(fields)
         except ValidationError as error:
-            details = error.errors(include_url=False, include_context=False)
             problems = [
                 Problem(None, dotted(detail["loc"]), None, detail["msg"].removeprefix("Value error, "))
-                for detail in details
+                for detail in error.errors(include_url=False, include_context=False)
             ]
             raise ConfigError(None, problems) from error
 
@@ -147,7 +105,7 @@ class SiteConfig(Model):
         return self.replace(queues=queues, mode="partitioned", reserve_after=self.unless_fixed(0), pool=None)
 
     def is_fixed(self, path: str) -> bool:
-        """Tell whether `fixed` forbids a search to touch `path`, like ``queues.large.priority``.
+        """Whether `fixed` forbids a search to change `path`, like ``queues.large.priority``.
 
         A pattern covers what lies beneath it: ``queues.large`` all of that queue. ``queues[2].priority``
         names the queue by position.
@@ -162,4 +120,4 @@ class SiteConfig(Model):
 
     def warnings(self) -> list[str]:
         """List what is allowed but probably not meant, each with its path."""
-        return [f"{oddity.path}: {oddity.message}" for oddity in oddities(self)]
+        return [f"{warning.path}: {warning.message}" for warning in warnings(self)]

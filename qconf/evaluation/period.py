@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parsim import Schedule, Workload, simulate
-from qconf.config import QueueConfig, SiteConfig
+from qconf.config import CORE_LIMITS, QueueConfig, SiteConfig, route, too_wide
 from qconf.errors import QconfError
 from qconf.history import History, binding_limits
 
@@ -108,31 +108,24 @@ class Period:
         return Workload(w.submit, w.cores, w.runtime, w.walltime, queue=self._routed[key], user=w.user)
 
     def _route(self, config: SiteConfig, runtimes: Runtimes | None) -> NDArray[np.int64]:
-        w, grid = self.workload, config.grid
-        queue = np.full(len(w), -1, dtype=np.int64)
-        admitted = []
-        for q in config.queues:
-            low, high = q.cores[0], -(-q.cores[1] // grid) * grid
-            may = (w.cores >= low) & (w.cores <= high) & (w.walltime > q.walltime[0]) & (w.walltime <= q.walltime[1])
-            if q.max_run_cores is not None:
-                may &= w.cores <= q.max_run_cores
-            if q.max_user_cores is not None:
-                may &= (w.cores <= q.max_user_cores) | (w.user < 0)
-            admitted.append(may)
-        if runtimes is not None:
+        w, has_user = self.workload, self.workload.user >= 0
+        position = {queue.name: i for i, queue in enumerate(config.queues)}
+        same_name = [position.get(queue.name, -1) for queue in self.base.queues]
+        named = np.array(same_name, dtype=np.int64)[w.queue]
+        admitted = [
+            queue.admits(w.cores, w.walltime, config.grid)
+            & ~np.any([too_wide(queue, limit, w.cores, has_user) for limit in CORE_LIMITS], axis=0)
+            for queue in config.queues
+        ]
+        if runtimes is None:
+            for old, i in zip(self.base.queues, same_name, strict=True):
+                if i >= 0 and _admission_key(old) == _admission_key(config.queues[i]):
+                    admitted[i] |= named == i  # what cleaning routed to a queue stays there while the queue is the same
+        else:
             ran = w.effective_runtime
-            admitted = [
-                may & (ran > above) & (ran <= most) for may, (above, most) in zip(admitted, runtimes, strict=True)
-            ]
-        names = {q.name: i for i, q in enumerate(config.queues)}
-        for i, old in enumerate(self.base.queues):
-            if old.name in names:
-                j = names[old.name]
-                unchanged = runtimes is None and _admission_key(old) == _admission_key(config.queues[j])
-                stays = (w.queue == i) if unchanged else (w.queue == i) & admitted[j]
-                queue[stays] = j
-        for j, may in enumerate(admitted):
-            queue[(queue < 0) & may] = j
+            spans = [(ran > above) & (ran <= most) for above, most in runtimes]
+            admitted = [jobs & span for jobs, span in zip(admitted, spans, strict=True)]
+        queue = route(named, admitted)
         if (queue < 0).any():
             job = int(np.argmax(queue < 0))
             raise UnroutableError(

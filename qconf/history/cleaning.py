@@ -9,11 +9,11 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from parsim.workload import MAX_DURATION, MAX_SPAN
-from qconf.config import SiteConfig
+from qconf.config import SiteConfig, route, too_wide
 from qconf.errors import InputError
 from qconf.history.history import COLUMNS, History
 from qconf.history.names import hashed, legal_names, renamed
-from qconf.history.records import Drop, Records, drop_table
+from qconf.history.records import Records, drop_table
 
 #: Limits of a queue that a job can be too wide for, and why it is left out then.
 TOO_WIDE = {
@@ -52,42 +52,35 @@ def clean(records: Records, config: SiteConfig) -> History:
     work.fill_walltimes()
     work.kill_at_the_limit()
     work.round_to_nodes()
-    work.drop_what_never_starts()
+    work.drop_excluded()
     return work.result()
 
 
 def binding_limits(history: History) -> list[str]:
-    """List the limits of the configuration that keep jobs out of this period of a history, by their paths."""
-    return [path for path, submits in history.kept_out.items() if submits]
+    """List the limits of the configuration that exclude jobs of this period of a history, by their paths."""
+    return [path for path, submits in history.excluded.items() if submits]
 
 
 class _Cleaning:
-    """The columns on their way; a row leaves by being marked in `reason`."""
+    """The columns of the records while they are cleaned; a row that is dropped has a reason."""
 
     def __init__(self, records: Records, config: SiteConfig) -> None:
-        table = records.table
-        self.records, self.config = records, config
-        self.submit = table["submit"].to_numpy()
-        self.runtime = table["runtime"].to_numpy().copy()
-        self.walltime = table["walltime"].to_numpy().copy()
-        self.cores = table["cores"].to_numpy().copy()
-        self.queue: Column = np.full(len(table), -1, dtype=np.int64)
-        self.reason = np.zeros(len(table), dtype=np.int8)
-        self.reasons = [""]
-        self.detail = np.full(len(table), "", dtype=object)
+        self.records, self.config, self.table = records, config, records.table
+        self.submit = self.table["submit"].to_numpy()
+        self.runtime, self.walltime, self.cores = (
+            self.table[name].to_numpy(copy=True) for name in ("runtime", "walltime", "cores")
+        )
+        size = len(self.table)
+        self.queue: Column = np.full(size, -1, dtype=np.int64)
+        self.alive: Mask = np.ones(size, dtype=np.bool_)
+        self.reason, self.detail = np.full(size, "", dtype=object), np.full(size, "", dtype=object)
         self.changed: Counter[str] = Counter(records.changed)
-        self.kept_out: dict[str, tuple[int, ...]] = {}
-
-    @property
-    def alive(self) -> Mask:
-        """Rows that are not dropped."""
-        return np.asarray(self.reason == 0, dtype=np.bool_)
+        self.excluded: dict[str, tuple[int, ...]] = {}
 
     def drop(self, rows: Mask, reason: str, field: str, values: Column) -> None:
         rows = rows & self.alive
-        if reason not in self.reasons:
-            self.reasons.append(reason)
-        self.reason[rows] = self.reasons.index(reason)
+        self.alive &= ~rows
+        self.reason[rows] = reason
         self.detail[rows] = [f"{field} {value}" for value in values[rows].tolist()]
 
     def count(self, rows: Mask, what: str) -> None:
@@ -97,58 +90,43 @@ class _Cleaning:
     def drop_unusable(self) -> None:
         self.drop(self.submit < 0, "no submit time", "submit", self.submit)
         self.drop(self.cores <= 0, "no cores", "cores", self.cores)
-        running = (self.records.table["state"] == "running").to_numpy() & (self.runtime < 0)
+        running = (self.table["state"] == "running").to_numpy() & (self.runtime < 0)
         self.drop(running, "still running at the end", "runtime", self.runtime)
         self.drop(self.runtime <= 0, "no run time", "runtime", self.runtime)
         self.drop(self.cores > self.config.machine.cores, "wider than the machine", "cores", self.cores)
 
     def route(self) -> None:
-        """Keep a job in the queue that it names if that takes it, else give it the first that does."""
-        queues = self.config.queues
-        names = self.records.table["queue"]
+        """Keep a job in the queue that it names if that admits it, else give it the first that does."""
+        codes, distinct = pd.factorize(self.table["queue"])
         legal = legal_names(self.records.queue_names)
-        codes, distinct = pd.factorize(names)
-        position = {queue.name: i for i, queue in enumerate(queues)}
-        # Another month may have had a name that this one had to be told from.
-        forms = {name: [name, *([legal[name], hashed(name)] if name else [])] for name in distinct.tolist()}
-        called = {name: next((form for form in of if form in position), "") for name, of in forms.items()}
-        known = [position.get(form, -1) for form in called.values()]
-        named = np.array(known, dtype=np.int64)[codes] if len(distinct) else self.queue.copy()
-        takes = [self._takes(i) for i in range(len(queues))]
-        alive = self.alive
+        position = {queue: i for i, queue in enumerate(self.config.names)} | {"": -1}
+        known = np.full(len(distinct), -1, dtype=np.int64)
         for code, name in enumerate(distinct.tolist()):
-            if known[code] >= 0 and name not in position:
-                self.count(alive & (codes == code), renamed(name, called[name]))
-        for i, mask in enumerate(takes):
-            self.queue[mask & (named == i)] = i
-        stays = self.queue >= 0
-        for i, mask in enumerate(takes):
-            self.queue[mask & (self.queue < 0)] = i
-        moved = alive & ~stays & (self.queue >= 0)
-        silent = (names == "").to_numpy()
-        self.count(moved & silent, "routed: named no queue")
-        self.count(moved & ~silent & (named < 0), UNKNOWN_QUEUE)
+            # The log of another period may have needed the longer of a name's two legal forms.
+            form = next((form for form in (name, name and legal[name], name and hashed(name)) if form in position), "")
+            known[code] = position[form]
+            if form and form != name:
+                self.count(self.alive & (codes == code), renamed(name, form))
+        named = known[codes]
+        self.queue = route(named, [queue.admits(self.cores, self.walltime) for queue in self.config.queues])
+        moved = self.alive & (self.queue >= 0) & (self.queue != named)
+        nameless = (self.table["queue"] == "").to_numpy()
+        self.count(moved & nameless, "routed: named no queue")
+        self.count(moved & ~nameless & (named < 0), UNKNOWN_QUEUE)
         self.count(moved & (named >= 0), "routed: outside the limits of the queue it named")
-        nowhere = alive & (self.queue < 0)
+        nowhere = self.alive & (self.queue < 0)
         self.drop(nowhere, "fits no queue", "cores", self.cores)
         self.detail[nowhere] += [f", walltime {seconds}" for seconds in self.walltime[nowhere].tolist()]
 
-    def _takes(self, index: int) -> Mask:
-        """Mark the jobs within a queue's ranges, those without a walltime by their cores alone."""
-        queue = self.config.queues[index]
-        (least, most), (above, upto) = queue.cores, queue.walltime
-        fits = (self.cores >= least) & (self.cores <= most)
-        return fits & ((self.walltime <= 0) | ((self.walltime > above) & (self.walltime <= upto)))
-
     def fill_walltimes(self) -> None:
         missing = self.alive & (self.walltime <= 0)
-        most = np.array([queue.walltime[1] for queue in self.config.queues], dtype=np.int64)
-        limit = most[self.queue]
-        known = missing & (limit < MAX_DURATION)
-        self.walltime[known] = limit[known]
-        self.walltime[missing & ~known] = self.runtime[missing & ~known]
-        self.count(known, "walltime missing: the queue's maximum")
-        self.count(missing & ~known, "walltime missing: the run time")
+        most = np.array([queue.walltime[1] for queue in self.config.queues], dtype=np.int64)[self.queue]
+        limited = missing & (most < MAX_DURATION)
+        endless = missing & ~limited
+        self.walltime[limited] = most[limited]
+        self.walltime[endless] = self.runtime[endless]
+        self.count(limited, "walltime missing: the queue's maximum")
+        self.count(endless, "walltime missing: the run time")
 
     def kill_at_the_limit(self) -> None:
         over = self.alive & (self.runtime > self.walltime)
@@ -156,30 +134,22 @@ class _Cleaning:
         self.count(over, "run time above the walltime: killed at the limit")
 
     def round_to_nodes(self) -> None:
-        machine = self.config.machine
-        if not machine.whole_nodes:
-            return
-        node = machine.cores_per_node or 1
-        whole = -(-self.cores // node) * node
+        grid, most = self.config.grid, self.config.machine.cores
+        whole = -(-self.cores // grid) * grid
         up = self.alive & (whole != self.cores)
         self.cores[up] = whole[up]
         self.count(up, "cores rounded up to whole nodes")
-        self.drop(self.cores > machine.cores, "wider than the machine", "cores in whole nodes", self.cores)
+        self.drop(self.cores > most, "wider than the machine", "cores in whole nodes", self.cores)
 
-    def drop_what_never_starts(self) -> None:
-        has_user = (self.records.table["user"] != "").to_numpy()
+    def drop_excluded(self) -> None:
+        """Drop the jobs that a limit on running cores never lets start; submits are kept by the limit."""
+        has_user = (self.table["user"] != "").to_numpy()
         for i, queue in enumerate(self.config.queues):
-            mine = self.queue == i
-            for name, reason in TOO_WIDE.items():
-                limit = getattr(queue, name)
-                if limit is None:
-                    continue
-                over = mine & self.alive & (self.cores > limit)
-                if name == "max_user_cores":
-                    over &= has_user
+            for limit, reason in TOO_WIDE.items():
+                over = self.alive & (self.queue == i) & too_wide(queue, limit, self.cores, has_user)
                 self.drop(over, f"{reason} {queue.name}", "cores", self.cores)
                 if over.any():
-                    self.kept_out[f"queues.{queue.name}.{name}"] = tuple(self.submit[over].tolist())
+                    self.excluded[f"queues.{queue.name}.{limit}"] = tuple(self.submit[over].tolist())
 
     def _check_span(self, order: Column) -> None:
         """Refuse submits too far apart for one machine; the farthest from the middle is the culprit."""
@@ -187,7 +157,7 @@ class _Cleaning:
             return
         middle = self.submit[order[order.size // 2]]
         row = int(max(order[0], order[-1], key=lambda i: abs(self.submit[i] - middle)))
-        job = self.records.table.iloc[row]
+        job = self.table.iloc[row]
         raise InputError(
             f"more than {MAX_SPAN} seconds away from other submits",
             file=self.records.sources[job["file"]].path if self.records.sources else None,
@@ -197,60 +167,40 @@ class _Cleaning:
             fix="correct or remove the line",
         )
 
+    def _dropped(self) -> pd.DataFrame:
+        gone = self.table.loc[~self.alive, ["job_id", "file", "line"]]
+        paths = [source.path for source in self.records.sources]
+        files = [paths[file] if paths else "" for file in gone["file"]]
+        gone = gone.assign(file=files, reason=self.reason[~self.alive], detail=self.detail[~self.alive])
+        return pd.concat([self.records.dropped, drop_table(gone)], ignore_index=True)
+
     def result(self) -> History:
-        records, alive = self.records, self.alive
-        names = np.array([queue.name for queue in self.config.queues], dtype=object)
-        rows = np.flatnonzero(alive)
+        records = self.records
+        rows = np.flatnonzero(self.alive)
         order = rows[np.argsort(self.submit[rows], kind="stable")]
         self._check_span(order)
-        moved = int((order != rows).sum())
-        if moved:
-            self.changed["put in the order of submission"] += moved
-        table = records.table.iloc[order]
-        jobs = pd.DataFrame(
-            {
-                "job_id": table["job_id"].array,
-                "submit": self.submit[order],
-                "runtime": self.runtime[order],
-                "walltime": self.walltime[order],
-                "cores": self.cores[order],
-                "queue": pd.Series(names[self.queue[order]], dtype="str"),
-                "user": table["user"].array,
-                "start": table["start"].to_numpy(),
-                "end": table["end"].to_numpy(),
-                "state": table["state"].array,
-                "row": order,
-            },
-            columns=list(COLUMNS),
-        )
-        gone = records.table[~alive]
-        paths = [source.path for source in records.sources]
-        drops = [
-            Drop(job, paths[file] if paths else "", line, self.reasons[reason], detail)
-            for job, file, line, reason, detail in zip(
-                gone["job_id"],
-                gone["file"],
-                gone["line"],
-                self.reason[~alive],
-                self.detail[~alive],
-                strict=True,
-            )
-        ]
-        dropped = pd.concat([records.dropped, drop_table(drops)], ignore_index=True)
-        if not len(jobs):
+        self.count(order != rows, "put in the order of submission")
+        dropped = self._dropped()
+        jobs = self.table.iloc[order].reset_index(drop=True)
+        names = np.array(self.config.names, dtype=object)
+        for name, column in (("runtime", self.runtime), ("walltime", self.walltime), ("cores", self.cores)):
+            jobs[name] = column[order]
+        jobs["queue"] = pd.Series(names[self.queue[order]], dtype="str")
+        jobs["row"] = order
+        if jobs.empty:
             why = ", ".join(f"{count} {reason}" for reason, count in dropped["reason"].value_counts().items())
             raise InputError(
                 f"no usable job among {records.read} records: {why or 'there is none'}",
-                file=paths[0] if paths else None,
+                file=records.first_file,
                 fix="a job needs a submit time, a core, a second of run time and a queue that takes it",
             )
         return History(
-            jobs,
-            dropped,
-            dict(self.changed),
-            records.read,
-            records.epoch,
-            records.timezone,
-            tuple(records.sources),
-            kept_out=self.kept_out,
+            jobs=jobs[list(COLUMNS)],
+            read=records.read,
+            excluded=self.excluded,
+            dropped=dropped,
+            changed=dict(self.changed),
+            epoch=records.epoch,
+            timezone=records.timezone,
+            sources=tuple(records.sources),
         )

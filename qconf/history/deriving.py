@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from parsim.workload import MAX_DURATION
-from qconf.config import SiteConfig
+from qconf.config import MachineConfig, QueueConfig, SiteConfig
 from qconf.errors import InputError
 from qconf.history.names import legal_names, renamed
 from qconf.history.records import Records
@@ -23,7 +23,7 @@ def derive_config(records: Records, cores: int | None = None) -> SiteConfig:
     ----------
     records : Records
     cores : int, optional
-        Of the machine; default what the log's header says.
+        Of the machine; default the size in the log's header.
 
     Raises
     ------
@@ -31,13 +31,8 @@ def derive_config(records: Records, cores: int | None = None) -> SiteConfig:
         The size of the machine is unknown, or no job is usable on it.
     """
     size = cores or records.machine_cores
-    path = records.sources[0].path if records.sources else None
     if size is None:
-        raise InputError(
-            "the size of the machine is unknown",
-            file=path,
-            fix="give it with --cores",
-        )
+        raise InputError("the size of the machine is unknown", file=records.first_file, fix="give it with --cores")
     table = records.table
     lacks = _lacks(table) | {f"more than {size} cores": table["cores"] > size}
     usable = table[~np.any(list(lacks.values()), axis=0)]
@@ -46,32 +41,27 @@ def derive_config(records: Records, cores: int | None = None) -> SiteConfig:
         why = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
         raise InputError(
             f"no usable job among {records.read} records" + (f": {why}" if why else ""),
-            file=path,
+            file=records.first_file,
             fix="a job needs a submit time, cores that the machine has and at least one second of run time",
         )
     legal = legal_names(records.queue_names)
     nameless = NAMELESS
     while nameless in legal.values():
         nameless += "-"
-    queues = []
-    for name, jobs in usable.groupby("queue", sort=False):
-        limit = int(jobs["walltime"].max()) if (jobs["walltime"] > 0).all() else MAX_DURATION
-        queues.append(
-            {
-                "name": legal.get(str(name), nameless),
-                "cores": [int(np.min(jobs["cores"])), int(np.max(jobs["cores"]))],
-                "walltime": [0, limit],
-                "priority": 1,
-            }
+    queues = [
+        QueueConfig(
+            name=legal.get(str(name), nameless),
+            cores=(int(jobs["cores"].min()), int(jobs["cores"].max())),
+            walltime=(0, int(jobs["walltime"].max()) if (jobs["walltime"] > 0).all() else MAX_DURATION),
         )
-    queues.sort(key=lambda queue: (queue["cores"][1], queue["walltime"][1], queue["name"]))  # type: ignore[index]
-    return SiteConfig.model_validate(
-        {"machine": {"name": "derived", "cores": size}, "mode": "shared", "order": "fcfs", "queues": queues}
-    )
+        for name, jobs in usable.groupby("queue", sort=False)
+    ]
+    queues.sort(key=lambda queue: (queue.cores[1], queue.walltime[1], queue.name))
+    return SiteConfig.build(machine=MachineConfig(name="derived", cores=size), queues=tuple(queues))
 
 
 def remarks(records: Records, config: SiteConfig) -> list[str]:
-    """Say what a derived configuration does not show: queues by another name, jobs wider than the machine."""
+    """List what a derived configuration does not show: queues by another name, jobs wider than the machine."""
     table, size = records.table, config.machine.cores
     legal = legal_names(records.queue_names)
     found = [renamed(name, new) for name, new in legal.items() if name != new and new in config.names]

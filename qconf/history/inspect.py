@@ -1,4 +1,4 @@
-"""What is in a history, as numbers: the answer of ``qconf inspect``."""
+"""What is in a history, as numbers: the result of ``qconf inspect``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from qconf.config import SiteConfig
-from qconf.history.history import DAY, History
+from qconf.history.history import History
+from qconf.history.periods import DAY
 
 HOUR = 3600
 ACCURACY = (10, 25, 50, 75, 90)
@@ -84,12 +85,7 @@ def spread(values: NDArray[np.int64]) -> dict[str, float] | None:
     if not values.size:
         return None
     median, p90 = np.percentile(values, (50, 90)).tolist()
-    return {
-        "min": int(values.min()),
-        "median": round(median, 3),
-        "p90": round(p90, 3),
-        "max": int(values.max()),
-    }
+    return {"min": int(values.min()), "median": round(median, 3), "p90": round(p90, 3), "max": int(values.max())}
 
 
 def accuracy(jobs: pd.DataFrame) -> dict[str, float] | None:

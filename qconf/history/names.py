@@ -14,7 +14,7 @@ LEGAL = re.compile(rf"[A-Za-z][A-Za-z0-9_-]{{0,{LONGEST_NAME - 1}}}")
 def legal_names(names: Sequence[str]) -> dict[str, str]:
     """Map each name of a history to a legal and unique one, itself where legal; the empty one stays out.
 
-    It does not matter in which order they come, so that the logs of two months agree: a name that is too long, or that
+    It does not matter in which order they come, so that the logs of two periods agree: a name that is too long, or that
     becomes the same as another's, ends with a hash.
 
     >>> legal_names(["normal", "3", "[fque:1]", "fque-1"])
@@ -26,13 +26,13 @@ def legal_names(names: Sequence[str]) -> dict[str, str]:
     unclear = taken | {stem for stem, times in Counter(stems.values()).items() if times > 1 or len(stem) > LONGEST_NAME}
     result: dict[str, str] = {}
     for name in distinct:
-        result[name] = name if name in taken else _told_apart(name, stems[name], taken, unclear)
+        result[name] = name if name in taken else _distinct_name(name, stems[name], taken, unclear)
         taken.add(result[name])
     return result
 
 
 def renamed(name: str, legal: str) -> str:
-    """Say that a queue is known by another name than that in the log."""
+    """Report that a queue is known by another name than that in the log."""
     return f"queue name made legal: {name!r} is {legal}"
 
 
@@ -47,7 +47,7 @@ def _stem(name: str) -> str:
     return stem if stem[0].isalpha() else f"q{stem}"
 
 
-def _told_apart(name: str, stem: str, taken: Collection[str], unclear: Collection[str]) -> str:
+def _distinct_name(name: str, stem: str, taken: Collection[str], unclear: Collection[str]) -> str:
     candidate, turn = stem, 0
     while candidate in taken or candidate in unclear:
         candidate, turn = hashed(name, turn), turn + 1

@@ -1,4 +1,4 @@
-"""What a log says, before it is judged: a row per job, and every record that is no job with its reason."""
+"""What a log holds before it is cleaned: a row per job, and every record that is no job with its reason."""
 
 from __future__ import annotations
 
@@ -18,30 +18,14 @@ MAX_TIME = 2**37  #: of a time, seconds after the log's epoch
 MAX_EPOCH = 2**36  #: of the epoch itself: together they end before the year 9999
 
 TEXTS = ("job_id", "queue", "user", "state")
-COLUMNS = (
-    "job_id",
-    "submit",
-    "runtime",
-    "walltime",
-    "cores",
-    "queue",
-    "user",
-    "start",
-    "end",
-    "state",
-    "file",
-    "line",
-)
+TIMES = ("submit", "start", "end")
+#: The columns of a history CSV.
+FIELDS = ("job_id", "submit", "runtime", "walltime", "cores", "queue", "user", "start", "end", "state")
+COLUMNS = (*FIELDS, "file", "line")
 DROPPED = ("job_id", "file", "line", "reason", "detail")
 
-LIMITS: Mapping[str, int] = {
-    "submit": MAX_TIME,
-    "start": MAX_TIME,
-    "end": MAX_TIME,
-    "runtime": MAX_DURATION,
-    "walltime": MAX_DURATION,
-    "cores": MAX_CORES,
-}
+#: The most that a value can be.
+LIMITS = {**dict.fromkeys(TIMES, MAX_TIME), "runtime": MAX_DURATION, "walltime": MAX_DURATION, "cores": MAX_CORES}
 
 
 class SourceInfo(NamedTuple):
@@ -61,8 +45,42 @@ class Drop(NamedTuple):
     detail: str = ""
 
 
-@dataclass(frozen=True, eq=False)
-class Records:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Log:
+    """What the records of a log and the history that is made of them have in common.
+
+    Attributes
+    ----------
+    dropped : DataFrame
+        Records that are no job: job_id, file (path), line, reason, detail.
+    changed : dict
+        Values or jobs that were altered, counted by what was done.
+    epoch : int
+        Unix time of second 0.
+    timezone : str
+        Name of the zone in which calendar months are counted.
+    sources : sequence of SourceInfo
+    """
+
+    dropped: pd.DataFrame
+    changed: Mapping[str, int] = field(default_factory=dict)
+    epoch: int = 0
+    timezone: str = "UTC"
+    sources: Sequence[SourceInfo] = ()
+
+    @cached_property
+    def reasons(self) -> dict[str, int]:
+        """Dropped records, counted by the reason."""
+        return {str(reason): int(count) for reason, count in self.dropped["reason"].value_counts().items()}
+
+    @property
+    def first_file(self) -> str | None:
+        """The file that a message about the whole log names."""
+        return self.sources[0].path if self.sources else None
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Records(Log):
     """The raw records of one or many files of one format.
 
     Attributes
@@ -71,48 +89,59 @@ class Records:
         One row per job in the order of the input. int64, -1 unknown: submit, start, end (seconds after
         `epoch`), runtime, walltime (seconds), cores, file (index into `sources`), line. str, "" unknown:
         job_id, queue, user, state.
-    dropped : DataFrame
-        job_id, file (path), line, reason, detail of the records that are no job.
-    read : int
-        Records read, ``len(table) + len(dropped)``. Of logs that write several lines per job, the jobs.
     machine_cores : int or None
-        Size of the machine if the log says it.
-    epoch : int
-        Unix time of second 0 of the table.
-    timezone : str
-        Name of the zone in which calendar months are counted.
-    sources : sequence of SourceInfo
+        Size of the machine if the log has it.
     format : {"swf", "csv", "pbs", "sacct"}
     merged : dict
         Lines that only added to the row of another line, counted by what they are.
-    changed : dict
-        Values that were altered in reading, counted by what was done.
     """
 
     table: pd.DataFrame
-    dropped: pd.DataFrame
-    read: int
     machine_cores: int | None = None
-    epoch: int = 0
-    timezone: str = "UTC"
-    sources: Sequence[SourceInfo] = ()
     format: str = "csv"
     merged: Mapping[str, int] = field(default_factory=dict)
-    changed: Mapping[str, int] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
-        if self.read != len(self.table) + len(self.dropped):
-            raise RuntimeError(f"{self.read} records read, but {len(self.table)} jobs + {len(self.dropped)} dropped")
-
-    @cached_property
-    def reasons(self) -> dict[str, int]:
-        """Records that are no job, counted by the reason."""
-        return {str(reason): int(count) for reason, count in self.dropped["reason"].value_counts().items()}
+    @property
+    def read(self) -> int:
+        """Records read. Of logs that write several lines per job, the jobs."""
+        return len(self.table) + len(self.dropped)
 
     @cached_property
     def queue_names(self) -> list[str]:
         """Queues that the records name, in the order of their first job."""
         return [name for name in self.table["queue"].unique().tolist() if name]
+
+
+@dataclass(slots=True)
+class Row:
+    """A job while the lines of a log are read; `table_of` makes a table of many."""
+
+    job_id: str
+    submit: int
+    runtime: int = UNKNOWN
+    walltime: int = UNKNOWN
+    cores: int = UNKNOWN
+    queue: str = ""
+    user: str = ""
+    start: int = UNKNOWN
+    end: int = UNKNOWN
+    state: str = ""
+    file: int = 0
+    line: int = 0
+
+    def impossible(self) -> tuple[str, str] | None:
+        """Return why no job can have these values, reason and detail; None if one can."""
+        if self.start > self.end != UNKNOWN:
+            return "ends before it starts", f"start {self.start}, end {self.end}"
+        for name, most in LIMITS.items():
+            if getattr(self, name) > most:
+                return "absurd value", f"{name} {getattr(self, name)} above {most}"
+        return None
+
+
+def table_of(rows: Sequence[Row]) -> pd.DataFrame:
+    """Make the table of `Records`."""
+    return job_table({name: [getattr(row, name) for row in rows] for name in COLUMNS}, len(rows))
 
 
 def job_table(columns: Mapping[str, object], length: int) -> pd.DataFrame:
@@ -126,7 +155,14 @@ def job_table(columns: Mapping[str, object], length: int) -> pd.DataFrame:
     return pd.DataFrame(full)
 
 
-def drop_table(drops: Sequence[Drop]) -> pd.DataFrame:
+def stack(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """Put the tables of several files into one; `file` becomes the index of each."""
+    for number, table in enumerate(tables):
+        table["file"] = np.int64(number)
+    return pd.concat(tables, ignore_index=True) if len(tables) > 1 else tables[0]
+
+
+def drop_table(drops: Sequence[Drop] | pd.DataFrame) -> pd.DataFrame:
     """Make the table of dropped records."""
-    table = pd.DataFrame(list(drops), columns=list(DROPPED))
+    table = pd.DataFrame(drops, columns=list(DROPPED))
     return table.astype({"job_id": "str", "file": "str", "line": "int64", "reason": "str", "detail": "str"})

@@ -85,8 +85,7 @@ def parse_column(texts: pd.Series, read: Callable[[str], int]) -> tuple[NDArray[
     strange = ~np.isfinite(values)
     if strange.any():
         rest = texts[strange].str.strip()
-        answers = {text: _try(read, text) for text in rest.unique().tolist()}
-        values[strange] = [answers[text] for text in rest.tolist()]
+        values[strange] = rest.map({text: _try(read, text) for text in rest.unique().tolist()})
     return values, np.isnan(values)
 
 

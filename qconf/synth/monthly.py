@@ -1,6 +1,6 @@
-"""Months of jobs that follow a preset: exact counts, exact CPU hours, everything else drawn from one seed.
+"""Months of jobs that follow a preset: exact counts, exact CPU hours, everything else random, from one seed.
 
-A queue's month is drawn in bursts, as people work: one user submits a few jobs of one shape within minutes.
+A queue's month comes in bursts, as people work: one user submits a few jobs of one shape within minutes.
 Bursts follow the hour of the day and the day of the week. Runtimes are lognormal, truncated at the walltime;
 some jobs fail at once and some are killed at their limit. The location of the lognormal is then found by
 bisection, so that the queue's core-seconds are those of the preset whatever the sizes turned out to be.
@@ -93,7 +93,7 @@ def _cores(rng: np.random.Generator, model: QueueModel, size: int, cores_per_nod
 def _runtimes(
     rng: np.random.Generator, model: QueueModel, cores: Ints, walltime: Ints, *, of: Ints, target: float
 ) -> tuple[Ints, float]:
-    """Draw runtimes whose core-seconds are `target`; return them and the core-seconds reached."""
+    """Sample runtimes whose core-seconds are `target`; return them and the core-seconds reached."""
     n = cores.size
     shared, own = rng.standard_normal(int(of[-1]) + 1)[of], rng.standard_normal(n)
     log_u = log_ndtr(SIGMA_SHARED * shared + np.sqrt(1 - SIGMA_SHARED**2) * own)
@@ -129,7 +129,7 @@ def _popularity(preset: Preset, index: int, seed: int) -> Floats:
 def _queue_month(
     preset: Preset, index: int, number: int, *, seed: int, load: float, popularity: Floats
 ) -> pd.DataFrame:
-    """Draw the jobs of queue `number` in month `index`."""
+    """Generate the jobs of queue `number` in month `index`."""
     year, month, length = month_of(preset, index)
     profile = preset.profile(index)
     model, jobs = preset.queues[number], profile.jobs[number]
@@ -144,23 +144,11 @@ def _queue_month(
     target = load * preset.cores * length * profile.shares[number] / sum(profile.shares)
     runtime, reached = _runtimes(rng, model, cores, walltime, of=of, target=target)
     if abs(reached - target) > 0.005 * target:
-        bound = reached / target * load
-        raise InputError(
-            f"out of reach of the jobs of {model.name} in {year}-{month:02d} within their walltimes",
-            field="load",
-            value=load,
-            fix=f"ask for {'less' if reached < target else 'more'} than {bound:.2f}",
-        )
-    return pd.DataFrame(
-        {
-            "submit": submit,
-            "runtime": runtime,
-            "walltime": walltime,
-            "cores": cores,
-            "queue": model.name,
-            "user": user,
-        }
-    )
+        limit = f"{'less' if reached < target else 'more'} than {reached / target * load:.2f}"
+        message = f"out of reach of the jobs of {model.name} in {year}-{month:02d} within their walltimes"
+        raise InputError(message, field="load", value=load, fix=f"ask for {limit}")
+    columns = {"submit": submit, "runtime": runtime, "walltime": walltime, "cores": cores}
+    return pd.DataFrame({**columns, "queue": model.name, "user": user})
 
 
 def generate_month(preset: str | Preset, index: int, seed: int = 0, offered_load: float | None = None) -> pd.DataFrame:

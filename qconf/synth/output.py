@@ -54,11 +54,14 @@ def month_table(preset: str, months: int = 9, seed: int = 0, offered_load: float
         year, month, length = month_of(model, index)
         frame = generate_month(preset, index, seed, offered_load)
         area = (frame["cores"] * frame[["runtime", "walltime"]].min(axis=1)).groupby(frame["queue"]).sum()
-        jobs = frame["queue"].value_counts()
-        row = {name: float(jobs[name]) for name in names} | {"jobs": len(frame)}
-        row["Mcore-h"] = float(area.sum()) / 3600e6
-        row["load"] = float(area.sum()) / (model.cores * length)
-        rows[f"{year}-{month:02d}"] = row | {f"{name} %": 100 * float(area[name] / area.sum()) for name in names}
+        total = float(area.sum())
+        rows[f"{year}-{month:02d}"] = {
+            **frame["queue"].value_counts()[names].astype(float),
+            "jobs": len(frame),
+            "Mcore-h": total / 3600e6,
+            "load": total / (model.cores * length),
+            **{f"{name} %": 100 * float(area[name]) / total for name in names},
+        }
     return pd.DataFrame.from_dict(rows, orient="index")
 
 

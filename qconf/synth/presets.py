@@ -27,7 +27,7 @@ class QueueModel:
     burst : float
         Mean number of jobs that a user submits in one go.
     sub_node : float
-        Share of submissions that ask for 8 cores, less than a node.
+        Share of submissions that request 8 cores, less than a node.
     failed, killed : float
         Shares of jobs that fail within minutes and that are killed at their walltime.
     """

@@ -23,8 +23,8 @@ def stable_workload(
     """Generate jobs whose queue neither empties nor grows over the years.
 
     Sizes are powers of two up to a quarter of the machine, runtimes lognormal and cut off at a day,
-    walltimes one of the next three usual steps; a Poisson process of submissions spans what the offered
-    load asks for.
+    walltimes one of the next three usual steps; the submissions are a Poisson process over the span that
+    gives the offered load.
 
     Parameters
     ----------

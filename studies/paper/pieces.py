@@ -15,7 +15,7 @@ from qconf.backtest import FEWEST, Average, FoldResult, averages, backtest
 from qconf.config import SiteConfig
 from qconf.config import load as load_config
 from qconf.history import History, clean, read
-from qconf.history.history import DAY
+from qconf.history.periods import DAY
 from qconf.recommend import checkpoint
 from qconf.strategies import names
 from qconf.strategies.fcfs_easy import undistinguished

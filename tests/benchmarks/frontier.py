@@ -19,7 +19,7 @@ from parsim import System, Workload, metrics, simulate
 from qconf.backtest.walk_forward import WARMUP_DAYS, plan_folds
 from qconf.config import load
 from qconf.history import clean, read
-from qconf.history.history import FEWEST
+from qconf.history.periods import FEWEST
 from qconf.parallel import parallel_map
 from qconf.strategies.auto.orders import Order, family, general, smooth
 from tests.beside import TRACES

@@ -2,6 +2,7 @@ import re
 import string
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -21,6 +22,8 @@ from qconf.config import (
     load,
     parse,
     parse_duration,
+    route,
+    too_wide,
 )
 from qconf.errors import InputError
 from qconf.history import clean, read
@@ -70,7 +73,7 @@ def test_reads_every_field():
     assert config.threshold == 40
 
 
-def test_system_is_what_the_file_says():
+def test_the_system_has_the_values_of_the_file():
     system = parse(HYBRID).system()
     assert system.part_cores == (32, 40, 0, 24)
     assert system.pool.threshold == 40
@@ -171,7 +174,7 @@ def edit(old, new):
 
 
 @pytest.mark.parametrize(
-    ("text", "path", "says"),
+    ("text", "path", "message"),
     [
         (edit("cores: 24,", "cores: 16,"), "queues", "8 missing"),
         (edit("cores: 24,", "cores: 32,"), "queues", "8 too many"),
@@ -227,14 +230,14 @@ def edit(old, new):
         ),
     ],
 )
-def test_one_mistake_one_message(text, path, says):
+def test_one_mistake_one_message(text, path, message):
     problem = only(text)
     assert problem.path == path
-    assert says in problem.message
+    assert message in problem.message
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "message"),
     [
         ("", "empty"),
         ("# nothing\n", "empty"),
@@ -247,8 +250,8 @@ def test_one_mistake_one_message(text, path, says):
         ("[" * 5000, "nested too deeply"),
     ],
 )
-def test_what_is_no_configuration_at_all(text, says):
-    assert says in only(text).message
+def test_what_is_no_configuration_at_all(text, message):
+    assert message in only(text).message
 
 
 def test_files_that_cannot_be_read(tmp_path):
@@ -444,8 +447,8 @@ def test_mutilated_files_give_a_configuration_or_one_message(data):
 def test_the_reference_of_the_file_names_every_key_and_every_name_of_a_formula():
     text = (ROOT / "docs" / "reference" / "configuration.md").read_text()
     keys = [name for model in (SiteConfig, MachineConfig, QueueConfig, PoolConfig) for name in model.model_fields]
-    told = set(re.findall(r"`([a-z0-9_]+)`", text))
-    assert {*keys, *formula.NAMES, *formula._CALLS, *ORDERS} <= told
+    listed = set(re.findall(r"`([a-z0-9_]+)`", text))
+    assert {*keys, *formula.NAMES, *formula._CALLS, *ORDERS} <= listed
     (example,) = re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)
     assert parse(example).mode == "hybrid"
     orders = re.findall(r'order: "(.*)"', text)
@@ -453,7 +456,28 @@ def test_the_reference_of_the_file_names_every_key_and_every_name_of_a_formula()
     assert all(formula.parse(order) for order in orders)
 
 
-def test_hours_that_were_written_as_seconds_are_suspicious():
+def test_walltimes_below_a_minute_are_warned_about():
     text = "machine: {cores: 8}\nqueues:\n  - {name: a, walltime: [0, 24]}\n"
     assert parse(text).warnings() == ["queues[0].walltime: up to 24 seconds; for hours write 24h"]
     assert parse(text.replace("24]", "24h]")).warnings() == []
+
+
+def test_a_job_stays_in_the_queue_it_names_and_else_goes_to_the_first_that_admits_it():
+    queues = [QueueConfig(name="a", cores=(1, 8)), QueueConfig(name="b", cores=(1, 16), walltime=(0, 3600))]
+    cores, walltime, named = (
+        np.array(column) for column in ((4, 4, 16, 16, 4), (60, 60, 60, 7200, -1), (1, -1, 0, 1, 1))
+    )
+    admitted = [queue.admits(cores, walltime) for queue in queues]
+    assert route(named, admitted).tolist() == [1, 0, 1, -1, 1]  # an unknown walltime: by the cores alone
+
+
+def test_ranges_are_compared_in_whole_nodes():
+    queue = QueueConfig(name="a", cores=(1, 9))
+    assert queue.admits(np.array([8, 16, 24]), np.array([60, 60, 60]), grid=8).tolist() == [True, True, False]
+
+
+def test_jobs_above_a_limit_on_running_cores_are_too_wide_and_limits_per_user_need_a_user():
+    queue = QueueConfig(name="a", max_user_cores=8)
+    cores, has_user = np.array([8, 9, 9]), np.array([True, True, False])
+    assert too_wide(queue, "max_user_cores", cores, has_user).tolist() == [False, True, False]
+    assert too_wide(queue, "max_run_cores", cores, has_user).tolist() == [False, False, False]

@@ -60,7 +60,7 @@ def test_every_job_belongs_to_its_queue_and_to_no_other(jobs: pd.DataFrame) -> N
             fits = cores.between(low, high) & (jobs["walltime"] > above) & (jobs["walltime"] <= most)
             mine = jobs["queue"] == queue
             assert fits[mine].all()
-            # Who goes by the queues' order gets the same: the first queue that takes a job is the job's own.
+            # Routing by the order of the queues gives the same: the first queue that admits a job is its own.
             later = list(RANGES)[list(RANGES).index(queue) + 1 :]
             assert not fits[jobs["queue"].isin(later)].any()
     assert jobs["runtime"].ge(1).all()

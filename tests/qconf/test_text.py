@@ -63,7 +63,7 @@ def test_a_folder_gets_all_or_nothing(tmp_path):
 def test_a_folder_is_written_from_within_and_taken_away_if_nothing_came_of_it(tmp_path):
     target = tmp_path / "a" / "b"
     with all_or_nothing(target) as scratch:
-        assert scratch.parent == target  # what is above may be another file system's, or another's
+        assert scratch.parent == target  # the folder above may be on another file system, or not writable
     assert not (tmp_path / "a").exists()
     target.mkdir(parents=True)
     with pytest.raises(ZeroDivisionError), all_or_nothing(target) as scratch:
@@ -77,7 +77,7 @@ def test_a_full_disk_is_one_message(tmp_path):
     assert not (tmp_path / "run").exists()
 
 
-def test_inputs_are_spared_those_in_folders_too(tmp_path):
+def test_inputs_are_not_overwritten_nor_files_in_folders_that_are_inputs(tmp_path):
     for name in ("a", "logs/b"):
         write_whole(tmp_path / name, "x")
     inputs = [tmp_path / "a", tmp_path / "logs", tmp_path / "missing"]
@@ -87,7 +87,7 @@ def test_inputs_are_spared_those_in_folders_too(tmp_path):
             refuse_overwrite(inputs, [target], "choose another name")
 
 
-def test_only_what_nobody_changed_is_removed(tmp_path):
+def test_only_unchanged_files_are_removed(tmp_path):
     files = {"a": "1", "b": "2"}
     for name, text in files.items():
         write_whole(tmp_path / name, text)

@@ -34,21 +34,21 @@ def swf(*jobs):
     return SWF + "".join(f"{i} {s} 0 60 {c} -1 -1 4 100 -1 1 7 1 -1 -1 -1 -1 -1\n" for i, (s, c) in enumerate(jobs))
 
 
-def test_inspect_says_what_is_in_a_history(run, tmp_path):
+def test_inspect_summarises_a_history(run, tmp_path):
     (tmp_path / "h.csv").write_text(CSV)
     code, out, err = run("inspect", "h.csv", "--cores", 64, "--json")
-    answer = json.loads(out)
+    result = json.loads(out)
     assert (code, err) == (0, "")
-    assert (answer["read"], answer["jobs"], answer["dropped"]) == (3, 2, {"no run time": 1})
-    assert answer["users"] == 1
-    assert answer["cpu_hours"] == 10  # 4 cores for half an hour, 8 for an hour
-    assert answer["offered_load"] == round(36000 / (64 * 2 * 86400), 6)
-    assert [(q["queue"], q["jobs"], q["cpu_hours"]) for q in answer["queues"]] == [
+    assert (result["read"], result["jobs"], result["dropped"]) == (3, 2, {"no run time": 1})
+    assert result["users"] == 1
+    assert result["cpu_hours"] == 10  # 4 cores for half an hour, 8 for an hour
+    assert result["offered_load"] == round(36000 / (64 * 2 * 86400), 6)
+    assert [(q["queue"], q["jobs"], q["cpu_hours"]) for q in result["queues"]] == [
         ("small", 1, 2),
         ("large", 1, 8),
     ]
-    assert answer["queues"][0]["walltime_accuracy"]["p50"] == 0.5
-    assert answer["first_submit"] == "2016-02-01T00:00:00+00:00"
+    assert result["queues"][0]["walltime_accuracy"]["p50"] == 0.5
+    assert result["first_submit"] == "2016-02-01T00:00:00+00:00"
 
 
 def test_inspect_prints_tables(run, tmp_path):
@@ -60,7 +60,7 @@ def test_inspect_prints_tables(run, tmp_path):
     assert all(word in out for word in ("small", "large", "no run time"))
 
 
-def test_inspect_tells_a_queue_by_another_name(run, tmp_path):
+def test_inspect_reports_a_renamed_queue(run, tmp_path):
     (tmp_path / "h.csv").write_text(CSV.replace("large", "[x]"))
     out = run("inspect", "h.csv")[1]
     assert "1  queue name made legal: '[x]' is x" in out
@@ -71,25 +71,10 @@ def test_inspect_cuts_nothing_off_on_a_narrow_terminal(run, tmp_path, monkeypatc
     monkeypatch.setattr(terminal, "WIDTH", 40)
     _, out, _ = run("inspect", "h.csv")
     row = next(line for line in out.splitlines() if line.startswith("large"))
-    assert row.split() == [
-        "large",
-        "1",
-        "1",
-        "8",
-        "80.0",
-        "%",
-        "8",
-        "8",
-        "8",
-        "8",
-        "1:00:00",
-        "1:00:00",
-        "1:00:00",
-        "1.00",
-    ]
+    assert " ".join(row.split()) == "large 1 1 8 80.0 % 8 8 8 8 1:00:00 1:00:00 1:00:00 1.00"
 
 
-def test_a_log_without_a_usable_job_says_why(run, tmp_path):
+def test_a_log_without_a_usable_job_is_refused_with_the_reasons(run, tmp_path):
     (tmp_path / "h.csv").write_text(
         "job_id,submit,runtime,walltime,cores,queue\na,0,0,60,4,\nb,0,9,60,0,\nc,0,9,60,99,\n"
     )
@@ -120,10 +105,10 @@ def test_output_that_cannot_be_written_is_one_message(tmp_path):
 
 def test_inspect_of_a_month(run, tmp_path):
     (tmp_path / "h.swf").write_text(swf((0, 4), (86400 * 40, 4), (86400 * 41, 4)))
-    answer = json.loads(run("inspect", "h.swf", "--month", "2016-03", "--json")[1])
-    assert (answer["jobs"], answer["outside_period"], answer["read"]) == (2, 1, 3)
-    answer = json.loads(run("inspect", "h.swf", "--from", "2016-02-02", "--to", 1454284800 + 86400 * 41, "--json")[1])
-    assert answer["jobs"] == 1
+    result = json.loads(run("inspect", "h.swf", "--month", "2016-03", "--json")[1])
+    assert (result["jobs"], result["outside_period"], result["read"]) == (2, 1, 3)
+    result = json.loads(run("inspect", "h.swf", "--from", "2016-02-02", "--to", 1454284800 + 86400 * 41, "--json")[1])
+    assert result["jobs"] == 1
     assert run("inspect", "h.swf", "--month", "2016-03", "--from", "2016-02-02")[0] == 2
     assert run("inspect", "h.swf", "--from", "noon")[0] == 1
 
@@ -162,7 +147,7 @@ def test_import_writes_a_history_and_what_was_dropped(run, tmp_path):
     assert [before[key] for key in same] == [after[key] for key in same]
 
 
-def test_import_packs_when_the_name_says_so_and_twice_gives_the_same_bytes(run, tmp_path):
+def test_import_compresses_by_the_name_and_gives_the_same_bytes_again(run, tmp_path):
     (tmp_path / "h.swf").write_text(swf((10, 4)))
     assert json.loads(run("import", "h.swf", "-o", "a.csv.gz", "--json")[1])["jobs"] == 1
     first = (tmp_path / "a.csv.gz").read_bytes()

@@ -60,7 +60,7 @@ def test_schedule_csv_is_in_the_order_and_time_of_the_input(run, tmp_path):
     assert out.out.isascii()
 
 
-def test_the_list_of_what_was_dropped_is_empty_where_nothing_was(run, tmp_path):
+def test_the_list_of_dropped_records_is_empty_where_none_was(run, tmp_path):
     run(SHARED, "--out", tmp_path / "out" / "s.csv.gz")
     assert "bad" in (tmp_path / "out" / "dropped.csv").read_text()
     (tmp_path / "log.csv").write_text(LOG.replace("bad,950,-1", "good,950,1"))
@@ -82,25 +82,25 @@ def test_a_job_on_several_parts_names_them_all(run, tmp_path):
 @pytest.mark.parametrize("name", ["fcfs-easy", "lxf-easy", "shared", "pp"])
 def test_strategies(run, tmp_path, name):
     (tmp_path / "log.csv").write_text(LOG.replace("6,a", "5,a"))
-    answer = json.loads(run(SHARED, "--strategy", name, "--json", "--verify").out)
-    assert answer["strategy"] == name
-    assert answer["jobs"] == 3
-    assert answer["dropped"] == {"no run time": 1}
-    assert answer["violations"] == []
-    assert list(answer["queues"]) == ["a", "b"]
-    assert answer["config"]["mode"] == ("partitioned" if name == "pp" else "shared")
+    result = json.loads(run(SHARED, "--strategy", name, "--json", "--verify").out)
+    assert result["strategy"] == name
+    assert result["jobs"] == 3
+    assert result["dropped"] == {"no run time": 1}
+    assert result["violations"] == []
+    assert list(result["queues"]) == ["a", "b"]
+    assert result["config"]["mode"] == ("partitioned" if name == "pp" else "shared")
 
 
-def test_a_queue_of_the_name_of_the_whole_is_told_from_it(run):
+def test_a_queue_named_all_is_shown_apart_from_the_total(run):
     lines = run(MACHINE + "queues: [{name: all}]\n").out.splitlines()
     assert [line.split("  ")[0] for line in lines[-2:]] == ["all", "all (queue)"]
 
 
 def test_json_is_one_document_without_nan(run):
     text = run(SHARED.replace("{name: b}", "{name: b}\n  - {name: empty, cores: [8, 8]}"), "--json").out
-    answer = json.loads(text, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
-    assert answer["queues"]["empty"]["mean_wait"] is None
-    assert answer["overall"]["mean_wait"] == pytest.approx(50 / 3)
+    result = json.loads(text, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
+    assert result["queues"]["empty"]["mean_wait"] is None
+    assert result["overall"]["mean_wait"] == pytest.approx(50 / 3)
 
 
 @pytest.mark.parametrize("as_json", [(), ("--json",)])
@@ -115,15 +115,15 @@ def test_a_schedule_that_breaks_a_rule_is_exit_1_and_not_written(run, tmp_path, 
         assert len(json.loads(out.out)["violations"]) == 30
 
 
-def test_why_a_job_started_when_it_did(run, tmp_path):
+def test_explain_prints_why_a_job_started_when_it_did(run, tmp_path):
     out = run(SHARED, "--explain", "b").out
     assert out.endswith(
         "job b, submitted 1970-01-01T00:15:50+00:00, waited 50 s\n"
         "  1970-01-01T00:15:50+00:00 to 1970-01-01T00:16:40+00:00: heads the list of machine, waits for 3 cores\n"
         "  1970-01-01T00:16:40+00:00: starts on machine, in turn\n"
     )
-    answer = json.loads(run(SHARED, "--explain", "b", "--json").out)
-    assert answer["explained"][0][-1] == {"begin": 1000, "end": 1000, "text": "starts on machine, in turn"}
+    result = json.loads(run(SHARED, "--explain", "b", "--json").out)
+    assert result["explained"][0][-1] == {"begin": 1000, "end": 1000, "text": "starts on machine, in turn"}
     assert json.loads(run(SHARED, "--json").out)["explained"] is None
     (tmp_path / "log.csv").write_text(LOG.replace("c,1000", "b,1000"))
     assert run(SHARED, "--explain", "b").out.count("job b, submitted") == 2
@@ -170,7 +170,7 @@ def test_the_history_is_not_overwritten(run, tmp_path):
     assert (tmp_path / "log.csv").read_text() == LOG
 
 
-def test_neither_is_the_configuration_nor_a_strange_dropped_csv(run, tmp_path):
+def test_neither_the_configuration_nor_a_foreign_dropped_csv_is_overwritten(run, tmp_path):
     out = run(SHARED, "--out", tmp_path / "site.yaml", code=1)
     assert "site.yaml: is an input, and would be overwritten" in out.err
     assert (tmp_path / "site.yaml").read_text() == SHARED
@@ -182,7 +182,7 @@ def test_neither_is_the_configuration_nor_a_strange_dropped_csv(run, tmp_path):
         run(SHARED, "--out", tmp_path / "schedule.csv")
 
 
-def test_what_was_left_out_is_said_with_its_reason(run):
+def test_dropped_jobs_are_reported_with_their_reason(run):
     assert "left out: 1 no run time" in run(SHARED).out
     never = MACHINE + "queues:\n  - {name: a}\n  - {name: b}\n"
     assert "warning:" in run(never).err

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from qconf.config import SiteConfig
 from qconf.errors import InputError
-from qconf.history import Records, binding_limits, clean, fix_binding_limits
+from qconf.history import Records, binding_limits, clean
 from qconf.history.records import SourceInfo, drop_table, job_table
 
 
@@ -27,7 +27,7 @@ def records(*jobs):
     names = {name for row in rows for name in row}
     defaults = {"queue": "", "user": "", "state": ""}
     table = job_table({n: [row.get(n, defaults.get(n, -1)) for row in rows] for n in names}, len(rows))
-    return Records(table, drop_table([]), len(table), sources=[SourceInfo("log", "0")])
+    return Records(table=table, dropped=drop_table([]), sources=[SourceInfo("log", "0")])
 
 
 def one(job, config=None):
@@ -62,7 +62,7 @@ def test_a_job_outside_every_range_fits_no_queue():
     assert one({"walltime": 3601}, narrow)[0].reasons == {"fits no queue": 1}
 
 
-def test_a_job_above_its_own_queues_limit_is_dropped_even_if_another_would_take_it():
+def test_a_job_above_the_limit_of_its_queue_is_dropped_even_if_another_admits_it():
     limited = site(queues=[{"name": "a", "max_run_cores": 8}, {"name": "b"}])
     assert one({"cores": 9}, limited)[0].reasons == {"above the running-cores limit of queue a": 1}
     per_user = site(queues=[{"name": "a", "max_user_cores": 8}])
@@ -71,18 +71,14 @@ def test_a_job_above_its_own_queues_limit_is_dropped_even_if_another_would_take_
     assert one({"cores": 9}, per_user)[1] is not None  # jobs without a user are exempt
 
 
-def test_limits_that_keep_jobs_out_are_fixed_and_others_are_not():
+def test_limits_that_exclude_jobs_bind_in_the_periods_of_those_jobs():
     limits = {"max_run_cores": 8, "max_user_cores": 9}
     limited = site(queues=[{"name": "a", "cores": [1, 100], **limits}, {"name": "b", "cores": [1, 100], **limits}])
-    shut_out = one({"cores": 9}, limited)[0]
-    assert fix_binding_limits(limited, shut_out).fixed == ("queues.a.max_run_cores",)
-    assert fix_binding_limits(limited, one({"cores": 8}, limited)[0]) is limited
-    known = limited.replace(fixed=("queues.a",))
-    assert fix_binding_limits(known, shut_out) is known
-    assert binding_limits(shut_out) == ["queues.a.max_run_cores"]
-    later = replace(shut_out, kept_out={"queues.a.max_run_cores": (shut_out.span[1] + 1,)})
+    excluding = one({"cores": 9}, limited)[0]
+    assert binding_limits(excluding) == ["queues.a.max_run_cores"]
+    assert binding_limits(one({"cores": 8}, limited)[0]) == []
+    later = replace(excluding, excluded={"queues.a.max_run_cores": (excluding.span[1] + 1,)})
     assert binding_limits(later.between(None, later.span[1] + 1)) == []
-    assert fix_binding_limits(limited, later.between(None, later.span[1] + 1)) is limited
 
 
 @pytest.mark.parametrize(

@@ -61,7 +61,7 @@ def test_names_become_legal_and_unique():
     assert legal_names(names[::-1]) == found
 
 
-def test_a_name_that_another_month_had_to_tell_apart_is_still_known(write):
+def test_a_name_with_a_hash_from_another_period_is_still_known(write):
     both = CSV + "1,0,60,100,4,big.mem\n2,0,60,100,4,big:mem\n"
     config = derive_config(read(write(both)), 64)
     assert len(set(config.names)) == 2
@@ -69,7 +69,7 @@ def test_a_name_that_another_month_had_to_tell_apart_is_still_known(write):
     assert alone.jobs["queue"].tolist() == clean(read(write(both)), config).jobs["queue"].tolist()[1:]
 
 
-def test_two_months_give_long_names_the_same_short_ones():
+def test_two_logs_give_long_names_the_same_short_ones():
     one, other = "standard-compute-small", "standard-compute-large"
     assert legal_names([one, other]) == legal_names([other, one])
     assert legal_names([one])[one] == legal_names([other, one])[one]

@@ -1,4 +1,4 @@
-"""Ten thousand mutated lines per parser: an answer that adds up, or an InputError, never anything else."""
+"""Ten thousand mutated lines per parser: records that add up, or an InputError, never anything else."""
 
 import json
 import random
@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from qconf.errors import InputError
 from qconf.history import clean, derive_config, read
 from qconf.history.inspect import overview
-from qconf.history.reading import READERS
+from qconf.history.readers import READERS
 
-ASKED = "Resource_List.ncpus=24 Resource_List.walltime=02:00:00"
-RUN = "user=ann queue=small_p ctime={c} start={b} " + ASKED
+REQUEST = "Resource_List.ncpus=24 Resource_List.walltime=02:00:00"
+RUN = "user=ann queue=small_p ctime={c} start={b} " + REQUEST
 PBS = [
-    "{s};Q;{j}.srv;user=ann queue=route ctime={c} qtime={c} etime=0 " + ASKED,
+    "{s};Q;{j}.srv;user=ann queue=route ctime={c} qtime={c} etime=0 " + REQUEST,
     "{s};S;{j}.srv;" + RUN + " Resource_List.place=excl resource_assigned.ncpus=48 ",
     '{s};E;{j}.srv;account="proj 7" ' + RUN + " end={e} Exit_status=0 run_count=1",
     "{s};R;{j}[3].srv;" + RUN + " end={e} Exit_status=-11",
@@ -128,8 +128,8 @@ def test_ten_thousand_mutated_lines_of_a_log(kind, write):
     assert len(records.table) > 500
     # Every line is a row, a dropped record, or was merged into another.
     parts = [part.split(b";")[0] if kind == "swf" else part for part in whole.encode().split(b"\n")]
-    said = sum(bool(part.strip() if kind == "swf" else part.decode().strip()) for part in parts)
-    assert records.read + sum(records.merged.values()) == said - (kind == "sacct")
+    filled = sum(bool(part.strip() if kind == "swf" else part.decode().strip()) for part in parts)
+    assert records.read + sum(records.merged.values()) == filled - (kind == "sacct")
 
 
 @pytest.mark.parametrize("kind", list(ROWS))

@@ -47,7 +47,7 @@ ARRAYS = ["27[].pbshost", "32[].pbshost", "42[].pbshost", "43[].pbshost"]
 WAITING = [f"{n}.pbshost" for n in (2, 7, 14, 15, 18, 28, 50)]
 
 
-def test_the_real_sample_says_what_its_records_say(shared):
+def test_the_real_sample_has_the_values_of_its_records(shared):
     records = read(shared("pbs/accounting_real.log"))
     table = records.table
     rows = [line.split() for line in REAL.split("\n") if line]

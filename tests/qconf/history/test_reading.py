@@ -1,4 +1,4 @@
-"""The one door: formats told by content, many files, folders, and what is no history."""
+"""Formats recognised by content, many files, folders, and what is no history."""
 
 import os
 
@@ -15,7 +15,7 @@ SACCT = "JobID|Submit|Start|End|Timelimit|AllocCPUS\n5|100|200|300|01:00:00|8\n"
 
 @pytest.mark.parametrize("ending", ["", ".gz", ".txt"])
 @pytest.mark.parametrize(("kind", "content"), [("swf", SWF), ("csv", CSV), ("pbs", PBS), ("sacct", SACCT)])
-def test_the_content_tells_the_format_whatever_the_name(write, kind, content, ending):
+def test_the_format_is_recognised_by_the_content_whatever_the_name(write, kind, content, ending):
     records = read(write(content, "log" + ending))
     assert (records.format, len(records.table)) == (kind, 1)
     assert len(records.sources[0].sha256) == 64

@@ -163,5 +163,5 @@ def test_a_torn_last_line_and_a_bar_in_a_name(write):
     assert records.dropped["reason"].tolist() == ["torn last line"]
 
 
-def test_asked_cores_where_none_were_assigned_yet(write):
+def test_requested_cores_where_none_were_assigned_yet(write):
     assert read(write(sacct(row(AllocCPUS="0", ReqCPUS="8")))).table["cores"].tolist() == [8]

@@ -6,7 +6,7 @@ import pytest
 
 from qconf.errors import InputError
 from qconf.history import read
-from qconf.history.swf import read_header
+from qconf.history.readers.swf import read_header
 
 HEADER = """; Version: 2.2
 ; UnixStartTime: 1000000000

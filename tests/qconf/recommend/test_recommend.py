@@ -366,7 +366,7 @@ def test_a_limit_that_keeps_jobs_out_stays_and_is_marked_as_fixed_only_while_it_
 
     monkeypatch.setattr("qconf.recommend.checkpoint.propose", propose_them)
     found = recommend(
-        replace(jobs, kept_out={"queues.short.max_run_cores": (7,)}), base, strategies=tuple(taught), settings=FEW
+        replace(jobs, excluded={"queues.short.max_run_cores": (7,)}), base, strategies=tuple(taught), settings=FEW
     )
     row = next(row for row in found.rows if row.name == "pp")
     assert row.ineligible.startswith("changes queues.short.max_run_cores, which is fixed")

@@ -21,31 +21,24 @@ from pandas.api.extensions import ExtensionArray
 
 from parsim.workload import MAX_CORES
 from qconf.errors import InputError
-from qconf.history.records import LIMITS, MAX_EPOCH, UNKNOWN, Drop, Records, SourceInfo, drop_table, job_table
-from qconf.history.sources import Source
+from qconf.history.readers.sources import Source
+from qconf.history.records import LIMITS, MAX_EPOCH, TIMES, UNKNOWN, Drop, Records, drop_table, job_table, stack
 
 FIELDS = 18
 #: Positions, from 0, of the fields that a history needs; the last one only shows that the line is whole.
-JOB, SUBMIT, WAIT, RUNTIME, ALLOCATED, REQUESTED, TIME, STATUS, USER, QUEUE, LAST = (
-    0,
-    1,
-    2,
-    3,
-    4,
-    7,
-    8,
-    10,
-    11,
-    14,
-    17,
+USED = JOB, SUBMIT, WAIT, RUNTIME, ALLOCATED, REQUESTED, TIME, STATUS, USER, QUEUE, LAST = (
+    *(0, 1, 2, 3, 4, 7, 8, 10, 11, 14, 17),
 )
-USED = (JOB, SUBMIT, WAIT, RUNTIME, ALLOCATED, REQUESTED, TIME, STATUS, USER, QUEUE, LAST)
+#: Fields that have a limit, and the column that has the same.
+LIMITED = {
+    SUBMIT: "submit", RUNTIME: "runtime", TIME: "walltime", ALLOCATED: "cores", REQUESTED: "cores", WAIT: "start",
+}  # fmt: skip
 STATES = {0: "failed", 1: "completed", 2: "partial", 3: "partial", 4: "partial", 5: "cancelled"}
 PARTIAL = (2, 3, 4)  #: executions of a job that was swapped out; its status 0 or 1 line sums them up
 
 
 class Header(NamedTuple):
-    """What the comments at the top of the file say."""
+    """The comments at the top of a file."""
 
     cores: int | None
     epoch: int
@@ -53,7 +46,7 @@ class Header(NamedTuple):
     queues: dict[int, str]
 
 
-def read_swf(sources: Sequence[Source], **_: object) -> Records:
+def read_swf(sources: Sequence[Source], timezone: str = "UTC") -> Records:  # noqa: ARG001 - the header has its own
     """Read SWF files, in order; times count from the earliest start among their headers.
 
     Raises
@@ -64,36 +57,28 @@ def read_swf(sources: Sequence[Source], **_: object) -> Records:
     tables: list[pd.DataFrame] = []
     drops: list[Drop] = []
     headers: list[Header] = []
-    infos: list[SourceInfo] = []
-    for number, source in enumerate(sources):
+    for source in sources:
         data = source.read()
-        infos.append(SourceInfo(str(source.path), source.sha256))
         headers.append(read_header(data))
-        table, bad = _read_one(data, headers[-1], str(source.path))
-        table["file"] = np.int64(number)
-        tables.append(table)
-        drops += bad
+        tables.append(_read_one(data, headers[-1], str(source.path), drops))
     epoch = min(header.epoch for header in headers)
-    for table, header in zip(tables, headers, strict=True):
-        if header.epoch > epoch:
-            for name in ("submit", "start", "end"):
-                table[name] = table[name].where(table[name] < 0, table[name] + (header.epoch - epoch))
-    table = pd.concat(tables, ignore_index=True) if len(tables) > 1 else tables[0]
+    for each, header in zip(tables, headers, strict=True):
+        for name in TIMES:
+            each[name] = each[name].where(each[name] < 0, each[name] + (header.epoch - epoch))
+    table = stack(tables)
     if table.empty:
         raise InputError(
             f"no line is a job of the Standard Workload Format ({len(drops)} lines read)",
             file=sources[0].path,
             fix="a job has 18 numbers on a line",
         )
-    sizes = [header.cores for header in headers if header.cores is not None]
     return Records(
         table=table,
         dropped=drop_table(drops),
-        read=len(table) + len(drops),
-        machine_cores=max(sizes, default=None),
+        machine_cores=max((header.cores for header in headers if header.cores is not None), default=None),
         epoch=epoch,
         timezone=headers[0].timezone,
-        sources=tuple(infos),
+        sources=[source.info for source in sources],
         format="swf",
     )
 
@@ -135,15 +120,14 @@ def _zone(name: str | None) -> str:
         return "UTC"
 
 
-def _read_one(data: bytes, header: Header, path: str) -> tuple[pd.DataFrame, list[Drop]]:
+def _read_one(data: bytes, header: Header, path: str, drops: list[Drop]) -> pd.DataFrame:
     numbers, regular = _find_lines(data)
-    drops: list[Drop] = []
     columns = _read_fast(data) if regular else None
     if columns is None or len(columns) != len(numbers):  # a line is too short, too long or no numbers
-        columns, numbers, drops = _read_slowly(data, path)
+        columns, numbers = _read_slowly(data, path, drops)
     values = {position: columns[:, i] for i, position in enumerate(USED)}
-    keep = _judge(values, numbers, path, drops)
-    return _to_table({k: v[keep] for k, v in values.items()}, numbers[keep], header), drops
+    jobs = _jobs(values, numbers, path, drops)
+    return _to_table({position: column[jobs] for position, column in values.items()}, numbers[jobs], header)
 
 
 def _read_fast(data: bytes) -> NDArray[np.int64] | None:
@@ -158,7 +142,7 @@ def _read_fast(data: bytes) -> NDArray[np.int64] | None:
 
 
 def _find_lines(data: bytes) -> tuple[NDArray[np.int64], bool]:
-    """Find the lines that are neither blank nor comment; tell if they hold 18 fields each, on average."""
+    """Find the lines that are neither blank nor comment, and whether they hold 18 fields each, on average."""
     text = np.frombuffer(data, np.uint8)
     if not text.size:
         return np.empty(0, np.int64), False
@@ -177,10 +161,9 @@ def _find_lines(data: bytes) -> tuple[NDArray[np.int64], bool]:
     return rows + 1, bool(rows.size) and words == FIELDS * rows.size
 
 
-def _read_slowly(data: bytes, path: str) -> tuple[NDArray[np.int64], NDArray[np.int64], list[Drop]]:
+def _read_slowly(data: bytes, path: str, drops: list[Drop]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     rows: list[list[int]] = []
     numbers: list[int] = []
-    drops: list[Drop] = []
     lines = data.split(b"\n")
     for number, raw in enumerate(lines, start=1):
         content = raw.split(b";", 1)[0].split()
@@ -195,11 +178,7 @@ def _read_slowly(data: bytes, path: str) -> tuple[NDArray[np.int64], NDArray[np.
             torn = number == len(lines) and len(content) < FIELDS
             job = content[0].decode("utf-8", "replace")[:40]
             drops.append(Drop(job, path, number, "torn last line" if torn else "not a job record", str(error)))
-    return (
-        np.array(rows, dtype=np.int64).reshape(len(rows), len(USED)),
-        np.array(numbers, dtype=np.int64),
-        drops,
-    )
+    return np.array(rows, dtype=np.int64).reshape(len(rows), len(USED)), np.array(numbers, dtype=np.int64)
 
 
 def _numbers(tokens: list[bytes]) -> list[int]:
@@ -217,32 +196,24 @@ def _number(token: bytes) -> int:
     return int(whole) + (int(fraction[:1] or "0") >= 5) * (-1 if whole.startswith("-") else 1)
 
 
-def _judge(
+def _jobs(
     values: dict[int, NDArray[np.int64]], numbers: NDArray[np.int64], path: str, drops: list[Drop]
 ) -> NDArray[np.bool_]:
     """Mark the lines that are jobs; the others are added to `drops`."""
-    keep = np.ones(numbers.size, dtype=np.bool_)
+    jobs = np.ones(numbers.size, dtype=np.bool_)
 
     def drop(rows: NDArray[np.bool_], reason: str, detail: str) -> None:
-        drops.extend(
-            Drop(str(values[JOB][i]), path, int(numbers[i]), reason, detail) for i in np.flatnonzero(rows & keep)
-        )
-        keep[rows] = False
+        lost = np.flatnonzero(rows & jobs)
+        drops.extend(Drop(str(values[JOB][i]), path, int(numbers[i]), reason, detail) for i in lost)
+        jobs[lost] = False
 
-    for position, field in (
-        (SUBMIT, "submit"), (RUNTIME, "runtime"), (TIME, "walltime"),
-        (ALLOCATED, "cores"), (REQUESTED, "cores"), (WAIT, "start"),
-    ):  # fmt: skip
-        drop(
-            values[position] > LIMITS[field],
-            "absurd value",
-            f"{field} (field {position + 1}) above {LIMITS[field]}",
-        )
+    for position, name in LIMITED.items():
+        drop(values[position] > LIMITS[name], "absurd value", f"{name} (field {position + 1}) above {LIMITS[name]}")
     partial = np.isin(values[STATUS], PARTIAL)
     if partial.any():
-        whole = np.isin(values[JOB], values[JOB][~partial & keep])
+        whole = np.isin(values[JOB], values[JOB][~partial & jobs])
         drop(partial & whole, "partial execution", "another line sums up this job")
-    return keep
+    return jobs
 
 
 def _to_table(values: dict[int, NDArray[np.int64]], numbers: NDArray[np.int64], header: Header) -> pd.DataFrame:

@@ -10,8 +10,8 @@ from datetime import UTC, datetime, tzinfo
 from functools import lru_cache
 
 from qconf.errors import InputError
-from qconf.history.records import COLUMNS, LIMITS, UNKNOWN, Drop, Records, SourceInfo, drop_table, job_table
-from qconf.history.sources import Source
+from qconf.history.readers.sources import Source
+from qconf.history.records import UNKNOWN, Drop, Records, Row, drop_table, table_of
 from qconf.history.times import slurm_limit, zone
 
 COMMAND = (
@@ -20,12 +20,8 @@ COMMAND = (
 )
 #: Any one of each group is needed.
 NEEDED = (
-    ("JobIDRaw", "JobID"),
-    ("Submit",),
-    ("Start",),
-    ("End",),
-    ("TimelimitRaw", "Timelimit"),
-    ("AllocCPUS", "ReqCPUS", "NCPUS"),
+    *(("JobIDRaw", "JobID"), ("Submit",), ("Start",), ("End",)),
+    *(("TimelimitRaw", "Timelimit"), ("AllocCPUS", "ReqCPUS", "NCPUS")),
 )
 WANTED = (
     *("jobidraw", "jobid", "user", "partition", "state", "submit", "start", "end", "elapsedraw"),
@@ -39,41 +35,22 @@ ALIVE = {"running", "suspended", "completing", "configuring", "resizing", "signa
 
 
 @dataclass(slots=True)
-class _Run:
+class _Run(Row):
     """A row of sacct: one run of a job."""
 
-    key: str
-    job_id: str
-    submit: int
-    queued: int  #: submit, or when it was put back into the queue
-    start: int
-    end: int
-    runtime: int
-    walltime: int
-    cores: int
-    queue: str
-    user: str
-    state: str
-    file: int
-    line: int
+    key: str = ""
+    queued: int = UNKNOWN  #: submit, or when it was put back into the queue
 
     def problem(self) -> tuple[str, str] | None:
-        """Tell why this last run of a job is no row of a history: reason and detail."""
-        if self.start == UNKNOWN:
-            if self.state in WAITING or self.state in ALIVE:
-                return "waiting at the end of the log", self.state
-            return "deleted before start", self.state
-        if self.state in WAITING:
+        """Return why this last run of a job is no row of a history, reason and detail; None if it is one."""
+        if self.state in WAITING or (self.start == UNKNOWN and self.state in ALIVE):
             return "waiting at the end of the log", self.state
-        if self.end != UNKNOWN and self.end < self.start:
-            return "ends before it starts", f"start {self.start}, end {self.end}"
-        for name in LIMITS:
-            if getattr(self, name) > LIMITS[name]:
-                return "absurd value", f"{name} {getattr(self, name)} above {LIMITS[name]}"
-        return None
+        if self.start == UNKNOWN:
+            return "deleted before start", self.state
+        return self.impossible()
 
 
-def read_sacct(sources: Sequence[Source], timezone: str = "UTC", **_: object) -> Records:
+def read_sacct(sources: Sequence[Source], timezone: str = "UTC") -> Records:
     """Read sacct output; times in it are local to `timezone`, or epoch seconds.
 
     Of a job that was requeued, the earliest submit and the last run count.
@@ -89,7 +66,6 @@ def read_sacct(sources: Sequence[Source], timezone: str = "UTC", **_: object) ->
     clock = _Clock(zone(timezone))
     for number, source in enumerate(sources):
         columns: _Columns | None = None
-        path = str(source.path)
         for line, raw in enumerate(source.lines(), start=1):
             text = raw.decode("utf-8-sig" if line == 1 else "utf-8", "replace")
             if not text.strip():
@@ -98,10 +74,10 @@ def read_sacct(sources: Sequence[Source], timezone: str = "UTC", **_: object) ->
                 columns = _Columns(text, source, line)
                 continue
             try:
-                run = _read_row(columns.cells(text), columns, clock)
+                run = _read_row(columns.values(text), clock)
             except ValueError as error:
                 reason = "not a sacct row" if text.endswith("\n") else "torn last line"
-                drops.append(Drop(text.split("|", 1)[0].strip()[:40], path, line, reason, str(error)))
+                drops.append(Drop(text.split("|", 1)[0].strip()[:40], str(source.path), line, reason, str(error)))
                 continue
             if run is None:
                 merged["job steps"] += 1
@@ -112,112 +88,96 @@ def read_sacct(sources: Sequence[Source], timezone: str = "UTC", **_: object) ->
                 merged["further runs of a job, or the same row again"] += 1
                 run = _fold(other, run)
             runs[run.key] = run
-    last = list(runs.values())
-    problems = [run.problem() for run in last]
-    paths = [str(source.path) for source in sources]
-    for run, problem in zip(last, problems, strict=True):
-        if problem is not None:
-            drops.append(Drop(run.job_id, paths[run.file], run.line, *problem))
-    rows = [run for run, problem in zip(last, problems, strict=True) if problem is None]
+    rows = []
+    for run in runs.values():
+        problem = run.problem()
+        if problem is None:
+            rows.append(run)
+        else:
+            drops.append(Drop(run.job_id, str(sources[run.file].path), run.line, *problem))
     return Records(
-        table=job_table({name: [getattr(run, name) for run in rows] for name in COLUMNS}, len(rows)),
+        table=table_of(rows),
         dropped=drop_table(drops),
-        read=len(rows) + len(drops),
         timezone=timezone,
-        sources=tuple(SourceInfo(str(source.path), source.sha256) for source in sources),
+        sources=[source.info for source in sources],
         format="sacct",
         merged=dict(merged),
     )
 
 
 class _Columns:
-    """Where the header says that each value stands; -1 where it has no such column."""
+    """The columns that a header names."""
 
     def __init__(self, header: str, source: Source, line: int) -> None:
         names = [name.strip() for name in header.strip().removeprefix("\ufeff").split("|")]
-        lower = [name.lower() for name in names]
-        missing = [" or ".join(group) for group in NEEDED if not any(name.lower() in lower for name in group)]
+        self.names = [name.lower() for name in names]
+        missing = [" or ".join(group) for group in NEEDED if not any(name.lower() in self.names for name in group)]
         if missing:
-            steps = "this is a listing of job steps, " if _lists_steps(source, lower) else ""
+            steps = "this is a listing of job steps, " if _lists_steps(source, self.names) else ""
             raise InputError(
                 f"{steps}no column {', '.join(missing)} among {', '.join(filter(None, names)) or 'nothing'}",
                 file=source.path,
                 line=line,
                 fix=f"make it with {COMMAND}",
             )
-        for name in lower:
-            if name and lower.count(name) > 1:
-                raise InputError(
-                    "two columns of this name",
-                    file=source.path,
-                    line=line,
-                    field="column",
-                    value=name,
-                    fix="keep one",
-                )
-        self.width = len(names)
-        self.job_name = lower.index("jobname") if "jobname" in lower else -1
-        self.at = {name: lower.index(name) if name in lower else -1 for name in WANTED}
+        twice = next((name for name in self.names if name and self.names.count(name) > 1), None)
+        if twice:
+            message, fix = "two columns of this name", "keep one"
+            raise InputError(message, file=source.path, line=line, field="column", value=twice, fix=fix)
+        self.at = [self.names.index(name) if name in self.names else -1 for name in WANTED]
 
-    def cells(self, text: str) -> list[str]:
-        """Split a row; an empty cell follows the last one, which -1 stands for."""
+    def values(self, text: str) -> list[str]:
+        """Split a row into the columns of `WANTED`; those that the header lacks are empty."""
         cells = text.strip("\r\n").split("|")
-        extra = len(cells) - self.width
+        extra = len(cells) - len(self.names)
         if extra == 1 and not cells[-1].strip():  # the bar that --parsable writes at the end
             cells.pop()
-        elif extra > 0 and self.job_name >= 0:  # nothing else in sacct's output is free text
-            at = self.job_name
+        elif extra > 0 and "jobname" in self.names:  # nothing else in sacct's output is free text
+            at = self.names.index("jobname")
             cells[at : at + extra + 1] = ["|".join(cells[at : at + extra + 1])]
         elif extra:
-            raise ValueError(f"{len(cells)} cells where the header has {self.width}")
+            raise ValueError(f"{len(cells)} cells where the header has {len(self.names)}")
         cells.append("")
-        return cells
+        return [cells[at].strip() for at in self.at]
 
 
 def _lists_steps(source: Source, names: Sequence[str]) -> bool:
-    """Tell whether there is a row like that of 1.batch."""
+    """Whether there is a row like that of 1.batch."""
     rows = (line.split("|") for line in source.read(1 << 16).decode("utf-8", "replace").splitlines())
     ids = [at for at, name in enumerate(names) if name in ("jobid", "jobidraw")]
     return any(STEP.fullmatch(row[at].strip()) for row in rows for at in ids if at < len(row))
 
 
-def _read_row(cells: list[str], columns: _Columns, clock: _Clock) -> _Run | None:
+def _read_row(values: list[str], clock: _Clock) -> _Run | None:
     """Read a row; None if it is a step. ValueError if it is no row of such a table."""
-    at = columns.at
-    raw, shown = cells[at["jobidraw"]].strip(), cells[at["jobid"]].strip()
+    raw, shown, user, partition, state, submit, start, end, elapsed, limit, other_limit, *cpus = values
     key, job_id = raw or shown, shown or raw
     if not key:
         raise ValueError("no job")
     if STEP.fullmatch(key) or STEP.fullmatch(job_id):
         return None
-    submit = clock.read(cells[at["submit"]].strip())
-    if submit == UNKNOWN:
+    submitted = clock.read(submit)
+    if submitted == UNKNOWN:
         raise ValueError("no submit")
-    start, end = clock.run(
-        cells[at["start"]].strip(), cells[at["end"]].strip(), cells[at["elapsedraw"]].strip(), submit
-    )
-    state = cells[at["state"]].strip().split(" ")[0].rstrip("+").lower()
+    started, ended = clock.run(start, end, elapsed, submitted)
+    state = state.split(" ")[0].rstrip("+").lower()
     if state in ALIVE:
-        end = UNKNOWN
-    limit = cells[at["timelimitraw"]].strip()
+        state, ended = "running", UNKNOWN
     if not limit or limit.lower() == "partition_limit":
-        limit = cells[at["timelimit"]].strip()
-    cores = _cores(cells[at["alloccpus"]].strip()) or _cores(cells[at["ncpus"]].strip())
+        limit = other_limit
     return _Run(
-        key=f"{key}|{cells[at['user']].strip()}",  # ids begin anew one day, and belong to others then
+        key=f"{key}|{user}",  # ids begin anew one day, and belong to other users then
         job_id=job_id,
-        submit=submit,
-        queued=submit,
-        start=start,
-        end=end,
-        runtime=end - start if UNKNOWN not in (start, end) else UNKNOWN,
+        submit=submitted,
+        queued=submitted,
+        start=started,
+        end=ended,
+        runtime=ended - started if UNKNOWN not in (started, ended) else UNKNOWN,
         walltime=_limit(limit) or UNKNOWN,
-        cores=cores or _cores(cells[at["reqcpus"]].strip()) or UNKNOWN,
-        queue=cells[at["partition"]].strip().split(",")[0],
-        user=cells[at["user"]].strip(),
-        state="running" if state in ALIVE else state,
-        file=0,
-        line=0,
+        cores=next(filter(None, map(_cores, cpus)), UNKNOWN),
+        queue=partition.split(",")[0],
+        user=user,
+        state=state,
     )
 
 

@@ -10,14 +10,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
-
-import numpy as np
 
 from qconf.config import POOL_SUFFIX, parse_duration
 from qconf.errors import InputError
-from qconf.history.records import LIMITS, UNKNOWN, Drop, Records, SourceInfo, drop_table, job_table
-from qconf.history.sources import Source
+from qconf.history.readers.sources import Source
+from qconf.history.records import UNKNOWN, Drop, Records, Row, drop_table, table_of
 from qconf.history.times import zone
 
 RECORD = re.compile(r"\d\d/\d\d/\d{4} \d\d:\d\d:\d\d;([A-Za-z]{1,2});([^;\s]*);")
@@ -54,29 +53,12 @@ def _fields(kind: str, text: str) -> dict[str, str]:
     return found
 
 
-class _Job:
-    """What the records of one job say so far; of several runs the last one counts."""
+@dataclass(slots=True)
+class _Job(Row):
+    """What the records of one job hold so far; of several runs the last one counts."""
 
-    __slots__ = (
-        "cores",
-        "ctime",
-        "end",
-        "ended",
-        "exit",
-        "file",
-        "id",
-        "line",
-        "queue",
-        "start",
-        "user",
-        "walltime",
-    )
-
-    def __init__(self, name: str, ctime: int, file: int, line: int) -> None:
-        self.id, self.ctime, self.file, self.line = name, ctime, file, line
-        self.start = self.end = self.walltime = self.cores = UNKNOWN
-        self.queue = self.user = self.ended = ""
-        self.exit: int | None = None
+    ended: str = ""  #: type of the record that ended the run
+    exit: int | None = None
 
     def add(self, kind: str, fields: dict[str, str], file: int, line: int) -> None:
         """Take in an S, R or E record; raise ValueError if it cannot be read, before anything is changed."""
@@ -96,14 +78,14 @@ class _Job:
         if kind != "S" and self.ended != "E":
             self.end, self.ended, self.exit = end, kind, code
         self.cores = max(self.cores, cores)
-        if kind == "S" and self.ended:  # files out of order: the later record has said the rest
+        if kind == "S" and self.ended:  # files out of order: the later record has the rest
             return
         self.walltime = walltime
         self.user = fields.get("user") or self.user
         self.queue = (fields.get("queue") or self.queue).removesuffix(POOL_SUFFIX)
         self.file, self.line = file, line
 
-    def state(self, *, deleted: bool) -> str:
+    def outcome(self, *, deleted: bool) -> str:
         if self.ended != "E":
             return "running"
         if self.exit == 0:
@@ -115,30 +97,19 @@ class _Job:
     @property
     def order(self) -> tuple[int, int, int]:
         """Submission order: within a second by the server's sequence number, then the index in the array."""
-        numbers = ORDER.match(self.id)
+        numbers = ORDER.match(self.job_id)
         first, index = numbers.groups() if numbers else (None, None)
-        return self.ctime, int(first or 0), int(index or 0)
+        return self.submit, int(first or 0), int(index or 0)
 
     def problem(self, gone: str) -> tuple[str, str] | None:
-        """Tell why this is no row of a history: reason and detail."""
-        if "[]" in self.id:
+        """Return why this is no row of a history, reason and detail; None if it is one."""
+        if "[]" in self.job_id:
             return "array parent", "its subjobs have rows of their own"
         if self.start == UNKNOWN:
             return GONE.get(gone, "waiting at the end of the log"), ""
         if self.ended == "R":
             return ("deleted after a requeue" if gone else "waiting at the end of the log"), "requeued"
-        if self.ended and self.end < self.start:
-            return "ends before it starts", f"start {self.start}, end {self.end}"
-        for name, value in (
-            ("submit", self.ctime),
-            ("end", max(self.start, self.end)),
-            ("runtime", self.end - self.start),
-            ("walltime", self.walltime),
-            ("cores", self.cores),
-        ):
-            if value > LIMITS[name]:
-                return "absurd value", f"{name} {value} above {LIMITS[name]}"
-        return None
+        return self.impossible()
 
 
 class _Log:
@@ -146,7 +117,7 @@ class _Log:
 
     def __init__(self) -> None:
         self.jobs: dict[tuple[str, int], _Job] = {}
-        self.gone: dict[str, tuple[str, int, int]] = {}
+        self.gone: dict[str, tuple[str, int, int]] = {}  #: type, file and line of the record that a job never ran
         self.drops: list[Drop] = []
         self.merged: Counter[str] = Counter()
 
@@ -181,18 +152,16 @@ class _Log:
         ctime = _time(fields, "ctime")
         if ctime == UNKNOWN or not name:
             raise ValueError("no ctime" if name else "no job")
-        job = self.jobs.get((name, ctime))
-        known = job is not None
-        job = job or _Job(name, ctime, file, line)
+        key = name, ctime
+        job = self.jobs.get(key) or _Job(name, ctime, file=file, line=line)
         if kind != "Q":
             job.add(kind, fields, file, line)
-        if known:
+        if key in self.jobs:
             self.merged["further records of a job"] += 1
-        else:
-            self.jobs[name, ctime] = job
+        self.jobs[key] = job
 
 
-def read_pbs(sources: Sequence[Source], timezone: str = "UTC", **_: object) -> Records:
+def read_pbs(sources: Sequence[Source], timezone: str = "UTC") -> Records:
     """Read PBS accounting logs; the order of the files does not matter. Months of them are those of `timezone`.
 
     A job that still runs at the end of the log has state ``running``, end and runtime unknown.
@@ -210,92 +179,73 @@ def read_pbs(sources: Sequence[Source], timezone: str = "UTC", **_: object) -> R
             text = raw.decode("utf-8", "replace")
             if text.strip():
                 log.add(text, path, number, line)
-    records = _records(log, sources, timezone)
-    if not records.read or (records.table.empty and not log.jobs):
+    if not log.jobs:
         raise InputError(
             "no record of a job's run (types S and E)",
             file=sources[0].path,
             fix="give the server's accounting logs, server_priv/accounting/YYYYMMDD",
         )
-    return records
-
-
-def _records(log: _Log, sources: Sequence[Source], timezone: str) -> Records:
-    paths = [str(source.path) for source in sources]
-    rows: list[_Job] = []
-    drops = log.drops
-    for job in log.jobs.values():
-        problem = job.problem(log.gone[job.id][0] if job.id in log.gone else "")
-        if problem is None:
-            rows.append(job)
-        else:
-            drops.append(Drop(job.id, paths[job.file], job.line, *problem))
-    known = {name for name, _ in log.jobs}
-    for name, (kind, file, line) in log.gone.items():
-        if name in known:
-            log.merged["further records of a job"] += 1
-        else:
-            drops.append(
-                Drop(name, paths[file], line, "array parent" if "[]" in name else GONE[kind], "no other record")
-            )
-    rows.sort(key=lambda job: job.order)
-    columns: dict[str, object] = {
-        "job_id": [job.id for job in rows],
-        "submit": [job.ctime for job in rows],
-        "runtime": [job.end - job.start if job.ended else UNKNOWN for job in rows],
-        "walltime": [job.walltime for job in rows],
-        "cores": [job.cores for job in rows],
-        "queue": [job.queue for job in rows],
-        "user": [job.user for job in rows],
-        "start": [job.start for job in rows],
-        "end": [job.end for job in rows],
-        "state": [job.state(deleted=job.id in log.gone) for job in rows],
-        "file": np.array([job.file for job in rows], dtype=np.int64),
-        "line": np.array([job.line for job in rows], dtype=np.int64),
-    }
+    rows = _rows(log, [str(source.path) for source in sources])
     return Records(
-        table=job_table(columns, len(rows)),
-        dropped=drop_table(drops),
-        read=len(rows) + len(drops),
+        table=table_of(rows),
+        dropped=drop_table(log.drops),
         timezone=timezone,
-        sources=tuple(SourceInfo(str(source.path), source.sha256) for source in sources),
+        sources=[source.info for source in sources],
         format="pbs",
         merged=dict(log.merged),
     )
 
 
+def _rows(log: _Log, paths: Sequence[str]) -> list[_Job]:
+    """Return the jobs that are rows of a history, in their order of submission; the others are dropped."""
+    rows: list[_Job] = []
+    for job in log.jobs.values():
+        gone = log.gone.get(job.job_id, ("",))[0]
+        job.runtime = job.end - job.start if job.ended else UNKNOWN
+        problem = job.problem(gone)
+        if problem is None:
+            job.state = job.outcome(deleted=bool(gone))
+            rows.append(job)
+        else:
+            log.drops.append(Drop(job.job_id, paths[job.file], job.line, *problem))
+    known = {name for name, _ in log.jobs}
+    for name, (kind, file, line) in log.gone.items():
+        if name in known:
+            log.merged["further records of a job"] += 1
+        else:
+            reason = "array parent" if "[]" in name else GONE[kind]
+            log.drops.append(Drop(name, paths[file], line, reason, "no other record"))
+    rows.sort(key=lambda job: job.order)
+    return rows
+
+
 def _time(fields: dict[str, str], name: str) -> int:
+    return _whole(fields, name, 15, "time")
+
+
+def _count(fields: dict[str, str], name: str) -> int:
+    return _whole(fields, name, 12, "number")
+
+
+def _whole(fields: dict[str, str], name: str, digits: int, what: str) -> int:
     text = fields.get(name)
     if text is None:
         return UNKNOWN
-    if not (text.isdigit() and text.isascii() and len(text) <= 15):
-        raise ValueError(f"{name}={text[:40]} is no time")
+    if not (text.isdigit() and text.isascii() and len(text) <= digits):
+        raise ValueError(f"{name}={text[:40]} is no {what}")
     return int(text)
 
 
 def _walltime(fields: dict[str, str]) -> int:
     text = fields.get("Resource_List.walltime")
-    if not text:
-        return UNKNOWN
     try:
-        return READ_DURATION(text) or UNKNOWN
+        return (READ_DURATION(text) if text else 0) or UNKNOWN
     except ValueError as error:
-        raise ValueError(f"Resource_List.walltime={text[:40]} is no duration") from error
+        raise ValueError(f"Resource_List.walltime={(text or '')[:40]} is no duration") from error
 
 
 def _cores(fields: dict[str, str]) -> int:
-    """Cores that the job took: those asked for, of an exclusive job those that the server assigned."""
-    asked, assigned = _count(fields, "Resource_List.ncpus"), _count(fields, "resource_assigned.ncpus")
+    """Cores that the job took: those requested, of an exclusive job those that the server assigned."""
+    requested, assigned = _count(fields, "Resource_List.ncpus"), _count(fields, "resource_assigned.ncpus")
     exclusive = "excl" in (fields.get("Resource_List.place") or "")
-    if exclusive or asked == UNKNOWN:
-        return max(asked, assigned)
-    return asked
-
-
-def _count(fields: dict[str, str], name: str) -> int:
-    text = fields.get(name)
-    if text is None:
-        return UNKNOWN
-    if not (text.isdigit() and text.isascii() and len(text) <= 12):
-        raise ValueError(f"{name}={text[:40]} is no number")
-    return int(text)
+    return max(requested, assigned) if exclusive or requested == UNKNOWN else requested

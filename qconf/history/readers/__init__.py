@@ -1,28 +1,20 @@
-"""One door for all formats: recognises each file by its content."""
+"""Logs in any of the formats; each file is recognised by its content."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Literal, get_args
 
 from qconf.errors import InputError
-from qconf.history.csv import ALIASES, REQUIRED, read_csv
-from qconf.history.pbs import read_pbs
+from qconf.history.readers.csv import ALIASES, REQUIRED, read_csv
+from qconf.history.readers.pbs import read_pbs
+from qconf.history.readers.sacct import read_sacct
+from qconf.history.readers.sources import Source, find_sources
+from qconf.history.readers.swf import read_swf
 from qconf.history.records import Records
-from qconf.history.sacct import read_sacct
-from qconf.history.sources import Source, find_sources
-from qconf.history.swf import read_swf
 
-Format = Literal["auto", "swf", "csv", "pbs", "sacct"]
-READERS: dict[str, Callable[..., Records]] = {
-    "swf": read_swf,
-    "csv": read_csv,
-    "pbs": read_pbs,
-    "sacct": read_sacct,
-}
-FORMATS: tuple[str, ...] = get_args(Format)
+READERS: dict[str, Callable[..., Records]] = {"swf": read_swf, "csv": read_csv, "pbs": read_pbs, "sacct": read_sacct}
 
 PBS = re.compile(r"\d\d/\d\d/\d{4} \d\d:\d\d:\d\d;[A-Za-z]{1,2};")
 SWF = re.compile(r"\s*(-?\d+(\.\d*)?\s+){17}-?\d+(\.\d*)?\s*$")
@@ -50,24 +42,23 @@ def read(paths: Sequence[str | Path] | str | Path, *, format: str = "auto", time
     InputError
         Names file, line, field and value of the first thing that makes no sense.
     """
-    if format not in FORMATS:
-        raise InputError("unknown format", field="format", value=format, fix=f"one of {', '.join(FORMATS)}")
+    if format not in ("auto", *READERS):
+        raise InputError("unknown format", field="format", value=format, fix=f"one of auto, {', '.join(READERS)}")
     sources = find_sources(paths)
-    kept = [source for source in sources if source.read(4096).strip()]
-    if not kept:
+    filled = [source for source in sources if source.read(4096).strip()]
+    if not filled:
         raise InputError("the file is empty", file=sources[0].path, fix="give a log with jobs in it")
-    found = {source.path: format if format != "auto" else recognise(source) for source in kept}
+    found = {source.path: format if format != "auto" else recognise(source) for source in filled}
     kinds = sorted(set(found.values()))
     if len(kinds) > 1:
         first, other = (next(path for path, kind in found.items() if kind == wanted) for wanted in kinds[:2])
-        raise InputError(
-            f"is {kinds[1]}, but {first} is {kinds[0]}", file=other, fix="read files of one format at a time"
-        )
-    return READERS[kinds[0]](kept, timezone=timezone)
+        message = f"is {kinds[1]}, but {first} is {kinds[0]}"
+        raise InputError(message, file=other, fix="read files of one format at a time")
+    return READERS[kinds[0]](filled, timezone=timezone)
 
 
 def recognise(source: Source) -> str:
-    """Tell the format of a file from its first lines.
+    """Return the format of a file, by its first lines.
 
     Raises
     ------

@@ -11,6 +11,7 @@ from functools import cached_property
 from pathlib import Path
 
 from qconf.errors import InputError
+from qconf.history.records import SourceInfo
 
 GZIP = b"\x1f\x8b"
 
@@ -26,6 +27,11 @@ class Source:
         """Hash of the file as it lies on the disk."""
         with self.path.open("rb") as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest()
+
+    @property
+    def info(self) -> SourceInfo:
+        """What is recorded of it."""
+        return SourceInfo(str(self.path), self.sha256)
 
     def read(self, most: int = -1) -> bytes:
         """Return its content, or the first `most` bytes of it.
@@ -56,19 +62,14 @@ class Source:
                     while chunk := stream.read(size):
                         yield chunk
         except EOFError as error:
-            raise InputError(
-                "the gzip stream is cut off", file=self.path, fix="copy the file again, it is incomplete"
-            ) from error
+            message, fix = "the gzip stream is cut off", "copy the file again, it is incomplete"
+            raise InputError(message, file=self.path, fix=fix) from error
         except (gzip.BadGzipFile, zlib.error) as error:
-            raise InputError(
-                f"the gzip stream is damaged ({error})", file=self.path, fix="copy the file again"
-            ) from error
+            message, fix = f"the gzip stream is damaged ({error})", "copy the file again"
+            raise InputError(message, file=self.path, fix=fix) from error
         except OSError as error:
-            raise InputError(
-                f"cannot be read: {error.strerror or error}",
-                file=self.path,
-                fix="check the path and its permissions",
-            ) from error
+            message, fix = f"cannot be read: {error.strerror or error}", "check the path and its permissions"
+            raise InputError(message, file=self.path, fix=fix) from error
 
 
 def find_sources(paths: Sequence[str | Path] | str | Path) -> list[Source]:
@@ -84,9 +85,8 @@ def find_sources(paths: Sequence[str | Path] | str | Path) -> list[Source]:
         if path.is_dir():
             files = sorted(p for p in path.iterdir() if p.is_file() and not p.name.startswith("."))
             if not files:
-                raise InputError(
-                    "the folder holds no file", file=path, fix="name the log files, or the folder they are in"
-                )
+                fix = "name the log files, or the folder they are in"
+                raise InputError("the folder holds no file", file=path, fix=fix)
             found += map(Source, files)
         elif path.is_file():
             found.append(Source(path))

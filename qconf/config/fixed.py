@@ -1,0 +1,24 @@
+"""The paths of a configuration that `fixed` names: what no search may change."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from qconf.config.models import MachineConfig, PoolConfig, QueueConfig
+
+
+def fixable_paths(names: Iterable[str]) -> list[str]:
+    """List every path that `fixed` can name, given the names of the queues."""
+    return [
+        *("mode", "order", "backfill", "reserve_after"),
+        *(f"machine.{field}" for field in MachineConfig.model_fields),
+        *(f"queues.{name}.{field}" for name in names for field in QueueConfig.model_fields),
+        *(f"pool.{field}" for field in PoolConfig.model_fields),
+    ]
+
+
+def matches(pattern: str, path: str) -> bool:
+    """Whether a pattern of `fixed`, where ``*`` is any text, covers `path` or what it lies beneath."""
+    text = re.escape(pattern).replace(r"\*", ".*")
+    return re.fullmatch(rf"{text}(\..*)?", path, re.DOTALL) is not None

@@ -1,0 +1,73 @@
+"""Which queue a job goes to: the one it names if that admits it, else the first in order that does."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qconf.config.models import QueueConfig
+
+Column = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+
+#: Limits of a queue on the cores that run at once: a job wider than one never starts.
+CORE_LIMITS = ("max_run_cores", "max_user_cores")
+
+
+def route(named: Column, admitted: Sequence[Mask]) -> Column:
+    """Route jobs to queues.
+
+    Parameters
+    ----------
+    named : ndarray(int64), shape (J,)
+        Index of the queue that each job names, -1 where it names none of these.
+    admitted : sequence of ndarray(bool), each of shape (J,)
+        For each queue in order, the jobs that it admits.
+
+    Returns
+    -------
+    ndarray(int64), shape (J,)
+        Index of each job's queue, -1 where none admits it.
+    """
+    queue = np.full(named.size, -1, dtype=np.int64)
+    for i, jobs in enumerate(admitted):
+        queue[jobs & (named == i)] = i
+    for i, jobs in enumerate(admitted):
+        queue[jobs & (queue < 0)] = i
+    return queue
+
+
+def too_wide(queue: QueueConfig, limit: str, cores: Column, has_user: Mask) -> Mask:
+    """Mark the jobs that one of `CORE_LIMITS` of their queue never lets start; limits per user need a user.
+
+    Parameters
+    ----------
+    queue : QueueConfig
+    limit : str
+        Name of the limit.
+    cores : ndarray(int64), shape (J,)
+    has_user : ndarray(bool), shape (J,)
+
+    Returns
+    -------
+    ndarray(bool), shape (J,)
+    """
+    most = getattr(queue, limit)
+    if most is None:
+        return np.zeros(cores.size, dtype=np.bool_)
+    over = np.asarray(cores > most, dtype=np.bool_)
+    return over & has_user if limit == "max_user_cores" else over
+
+
+def lost_job(queues: Sequence[QueueConfig], others: Sequence[QueueConfig]) -> tuple[int, int] | None:
+    """Return cores and walltime of a job that one of `queues` admits and none of `others`; None if there is none."""
+    both = (*queues, *others)
+    cores = sorted({edge for queue in both for edge in (queue.cores[0], queue.cores[1] + 1)})
+    walltimes = sorted({edge + 1 for queue in both for edge in queue.walltime})
+    for job in product(cores, walltimes):
+        if any(queue.admits(*job) for queue in queues) and not any(queue.admits(*job) for queue in others):
+            return job
+    return None
