@@ -15,6 +15,7 @@ import pytest
 import parsim
 from parsim.metrics import METRICS
 from qconf.cli import qconf
+from qconf.export import exporter
 from qconf.history import clean, read
 from qconf.report.run_directory import write_run
 from qconf.strategies import names, option_fields
@@ -128,9 +129,9 @@ def test_metrics_are_explained() -> None:
 def test_keys_of_run_json_are_explained(tmp_path: Path) -> None:
     log = tmp_path / "log.csv"
     log.write_text(HISTORY)
-    write_run(tmp_path / "run", small.recommendation(), clean(read([log]), small.site()))
+    write_run(tmp_path / "run", small.recommendation(), clean(read([log]), small.site()), exporter("pbs")())
     record = json.loads((tmp_path / "run" / "run.json").read_text())
-    keys = {*record, *record["history"], *record["pbs"], *(key for row in record["strategies"] for key in row)}
+    keys = {*record, *record["history"], *record["export"], *(key for row in record["strategies"] for key in row)}
     keys |= {key for row in record["strategies"] for key in row["bootstrap"] or ()}
     assert keys - named_in_code("reference/run.md") == set()
 

@@ -1,6 +1,6 @@
 """Replay of a schedule of waiting lists: a shared, a partitioned or a hybrid machine.
 
-The numbered rules are those of ``docs/simulator.md``.
+The numbered rules are those of ``docs/reference/simulator.md``.
 """
 
 from __future__ import annotations
