@@ -34,8 +34,8 @@ ASSUMED = (
     "--strategy",
     default="auto",
     show_default=True,
-    help="The strategy to compare; with auto also pp, dp-nlp, exact, auto-fitted and auto-guarded, of which the best is "
-    "recommended. The baselines are always shown.",
+    help="The strategy to compare; with auto also pp, dp-nlp, exact, auto-fitted and auto-guarded, of which the best "
+    "is recommended. The baselines are always shown.",
 )
 @click.option(
     "--guard",

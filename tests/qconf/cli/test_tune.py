@@ -8,6 +8,7 @@ import html
 import json
 from pathlib import Path
 
+import click
 import pandas as pd
 import pytest
 import yaml
