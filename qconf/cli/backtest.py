@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from qconf.cli.options import StrategyCommand, log_options, machine_options, span_options
-from qconf.cli.walk_forward import walk_forward_options
+from qconf.cli.walk_forward import WalkForward, base_of, walk_forward_options
 
 
 @click.command("backtest", cls=StrategyCommand)
@@ -38,54 +38,24 @@ def command(
     start: str | None,
     end: str | None,
     timezone: str,
-    strategies: str | None,
-    warmup_days: int,
-    out: Path | None,
-    settings: dict[str, Any],
-    resume: bool,
-    as_json: bool,
+    **given: Any,  # noqa: ANN401 - the options of `WalkForward`
 ) -> None:
     """Train every strategy on each period of a long log and evaluate it on the next.
 
     Nothing of a test period reaches the training. `static` is trained on the first period only. For a strategy that
     has no proposal the current configuration stands in, which is shown and counted.
     """
-    from time import perf_counter
+    from functools import partial
 
     from qconf.backtest import backtest
-    from qconf.cli.options import cut, stem
-    from qconf.cli.progress import Progress, resumable
-    from qconf.cli.walk_forward import base_of, finish, names, paths
+    from qconf.cli.options import cut
     from qconf.history import clean, read
-    from qconf.recommend.checkpoint import Checkpoint, fingerprint
-    from qconf.report.run_directory import check_target, names_of
-    from qconf.strategies import check
 
     if not history:
         raise click.UsageError("Missing option '--history'.")
-    wanted = names(strategies, current=config_path is not None)
-    directory = resumable(out or Path("reports", f"{stem(history[0])}-backtest"))
-    check_target(directory, paths(history, config_path), names_of("backtest"))
-    began = perf_counter()
+    walk_forward = WalkForward("backtest", history, config_path, **given)
     records = read(history, timezone=timezone)
     base = base_of(config_path, records, cores)
-    whole = clean(records, base)
-    jobs = cut(whole, None, start, end)
-    loaded = perf_counter()
-    check(wanted or (), settings, base)
-    about = fingerprint(jobs.sources, base, settings, periods=jobs.periods(period), span=jobs.span)
-    checkpoint = Checkpoint(directory, about, resume=resume)
-    with Progress("backtest") as progress:
-        found = backtest(
-            jobs,
-            base,
-            period=period,
-            strategies=wanted,
-            settings=settings,
-            warmup_days=warmup_days,
-            checkpoint=checkpoint,
-            progress=progress.step,
-        )
-    timings = {"read": loaded - began, "backtest": perf_counter() - loaded}
-    finish(directory, found, jobs, config_path=config_path, timings=timings, as_json=as_json)
-    checkpoint.clear()
+    jobs = cut(clean(records, base), None, start, end)
+    evaluate = partial(backtest, period=period)
+    walk_forward.run(base, jobs, evaluate, jobs, periods=jobs.periods(period), span=jobs.span)

@@ -1,14 +1,16 @@
-"""What ``qconf backtest`` and ``qconf compare`` share: options, the base configuration, the output."""
+"""What ``qconf backtest`` and ``qconf compare`` share: options, the base configuration, the run, the output."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from time import perf_counter
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from qconf.cli.options import history_warnings, report_history, retired_option, with_options
+from qconf.cli.options import history_warnings, report_history, retired_option, stem, with_options
+from qconf.cli.progress import Progress, resumable
 
 if TYPE_CHECKING:
     from qconf.backtest import Backtest
@@ -46,21 +48,99 @@ _OPTIONS = (
 
 
 def walk_forward_options(function: F) -> F:
-    """Add the options of both commands: strategies, output and computation."""
+    """Add the options of both commands; `WalkForward` takes them."""
     return with_options(_OPTIONS, function)
 
 
-def names(strategies: str | None, *, current: bool) -> tuple[str, ...] | None:
-    """Split and check ``--strategies``; None where it is not given. With `current`, what the site has is among them."""
-    from qconf.strategies import check_names
+class WalkForward:
+    """One run of either command.
 
-    if strategies is None:
-        return None
-    found = tuple(name.strip() for name in strategies.split(",") if name.strip())
-    if not found:
-        raise click.UsageError("--strategies names none")
-    check_names(found)
-    return ("current", *found) if current else found
+    Parameters
+    ----------
+    name : str
+        Of the command.
+    inputs : sequence of Path
+        Logs that are read, and may not be overwritten.
+    config_path : Path or None
+    strategies, warmup_days, out, settings, resume, as_json
+        The options of both.
+
+    Raises
+    ------
+    QconfError
+        The run directory holds something else, or a strategy is unknown.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        inputs: Sequence[Path],
+        config_path: Path | None,
+        *,
+        strategies: str | None,
+        warmup_days: int,
+        out: Path | None,
+        settings: dict[str, Any],
+        resume: bool,
+        as_json: bool,
+    ) -> None:
+        from qconf.report.run_directory import check_target, names_of
+
+        self.name, self.config, self.settings, self.resume, self.as_json = name, config_path, settings, resume, as_json
+        self.options: dict[str, Any] = {
+            "strategies": self._names(strategies),
+            "settings": settings,
+            "warmup_days": warmup_days,
+        }
+        self.directory = resumable(out or Path("reports", f"{stem(inputs[0])}-{name}"))
+        check_target(self.directory, [*inputs, *([] if config_path is None else [config_path])], names_of(name))
+        self.began = perf_counter()
+
+    def _names(self, strategies: str | None) -> tuple[str, ...] | None:
+        """Split and check ``--strategies``; None where it is not given. What the site has is always among them."""
+        from qconf.strategies import check_names
+
+        if strategies is None:
+            return None
+        found = tuple(name.strip() for name in strategies.split(",") if name.strip())
+        if not found:
+            raise click.UsageError("--strategies names none")
+        check_names(found)
+        return found if self.config is None else ("current", *found)
+
+    def run(
+        self, base: SiteConfig, history: History, evaluate: Callable[..., Backtest], *given: object, **about: object
+    ) -> None:
+        """Evaluate, write the run directory, then print the table, or run.json; `about` is for the fingerprint."""
+        from qconf.recommend.checkpoint import Checkpoint, fingerprint
+        from qconf.report.run_directory import write_run
+        from qconf.report.terminal import print_backtest
+        from qconf.strategies import check
+
+        loaded, assumed = perf_counter(), self.config is None
+        check(self.options["strategies"] or (), self.settings, base)
+        key = fingerprint(history.sources, base, self.settings, **about)
+        checkpoint = Checkpoint(self.directory, key, resume=self.resume)
+        with Progress(self.name) as progress:
+            found = evaluate(*given, base, **self.options, checkpoint=checkpoint, progress=progress.step)
+        run = write_run(
+            self.directory,
+            found,
+            history,
+            inputs={} if self.config is None else {"configuration": self.config},
+            timings={"read": loaded - self.began, self.name: perf_counter() - loaded},
+            warnings=[*([ASSUMED] if assumed else []), *history_warnings(history)],
+            assumed_current=assumed,
+        )
+        checkpoint.clear()
+        if self.as_json:
+            click.echo((self.directory / "run.json").read_text(encoding="utf-8"), nl=False)
+            return
+        report_history(history, found.base, derived=assumed)
+        click.echo(f"{ASSUMED}\n" if assumed else "")
+        print_backtest(found)
+        table = next(name for name in run.files if name in {"backtest.csv", "comparison.csv"})
+        click.echo(f"\nWritten to {self.directory}: report.html, {table}, figures/, run.json")
 
 
 def base_of(config_path: Path | None, records: Records, cores: int | None) -> SiteConfig:
@@ -78,41 +158,3 @@ def base_of(config_path: Path | None, records: Records, cores: int | None) -> Si
     open_to_all = {"cores": (1, base.machine.cores), "walltime": (0, MAX_DURATION)}
     queues = sorted(base.queues, key=lambda queue: queue.name)
     return base.replace(queues=tuple(queue.model_copy(update=open_to_all) for queue in queues))
-
-
-def finish(
-    directory: Path,
-    found: Backtest,
-    history: History,
-    *,
-    config_path: Path | None,
-    timings: dict[str, float],
-    as_json: bool,
-) -> None:
-    """Write the run directory, then print the table, or run.json."""
-    from qconf.report.run_directory import write_run
-    from qconf.report.terminal import print_backtest
-
-    assumed = config_path is None
-    run = write_run(
-        directory,
-        found,
-        history,
-        inputs={} if config_path is None else {"configuration": config_path},
-        timings=timings,
-        warnings=[*([ASSUMED] if assumed else []), *history_warnings(history)],
-        assumed_current=assumed,
-    )
-    if as_json:
-        click.echo((directory / "run.json").read_text(encoding="utf-8"), nl=False)
-        return
-    report_history(history, found.base, derived=assumed)
-    click.echo(f"{ASSUMED}\n" if assumed else "")
-    print_backtest(found)
-    table = next(name for name in run.files if name in {"backtest.csv", "comparison.csv"})
-    click.echo(f"\nWritten to {directory}: report.html, {table}, figures/, run.json")
-
-
-def paths(history: Sequence[Path], config_path: Path | None) -> list[Path]:
-    """List what a run reads, and so may not overwrite."""
-    return [*history, *([] if config_path is None else [config_path])]
