@@ -58,7 +58,20 @@ Descend = Callable[[ast.expr], Code]
 
 @dataclass(frozen=True, eq=False)
 class Formula:
-    """A parsed formula: the program that the kernel runs, and one program per column computed beforehand."""
+    """A parsed formula: the program that the kernel runs, and one program per column computed beforehand.
+
+    Attributes
+    ----------
+    text : str
+    code : ndarray(int64), shape (k, 2)
+        Instructions and their operands, in postfix order.
+    constants : ndarray(float64), shape (c,)
+    column_codes : tuple of ndarray(int64)
+        A program for each column of `columns`.
+    depth : int
+        Most values on the stack.
+    uses_eligible_time : bool
+    """
 
     text: str
     code: NDArray[np.int64]
@@ -87,7 +100,7 @@ class Formula:
 
 
 class _Compiler:
-    """Walks the syntax tree once; static subtrees become columns."""
+    """Compiles the syntax tree in one go; static subtrees become columns."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -183,10 +196,19 @@ class _Compiler:
 def parse(text: str) -> Formula:
     """Parse a formula; nothing of it is ever executed as Python.
 
+    Parameters
+    ----------
+    text : str
+        An expression of `NAMES`, as PBS's ``job_sort_formula`` takes it.
+
+    Returns
+    -------
+    Formula
+
     Raises
     ------
     ValueError
-        Names what is not understood: unknown names, other operators, no finite number.
+        Names the piece that is no formula: an unknown name, another operator, a number that is not finite.
     """
     if len(text) > MOST_CHARACTERS:
         raise ValueError(f"formula: {len(text)} characters, more than {MOST_CHARACTERS}")

@@ -26,7 +26,7 @@ BOUNDS = {
 
 
 def _column(name: str, values: ArrayLike, length: int) -> Column:
-    """Turn ``values`` into a read-only int64 column, refusing what would lose information or is out of bounds."""
+    """Turn ``values`` into a read-only int64 column, and refuse what would lose information or is out of bounds."""
     array = np.asarray(values)
     if array.ndim != 1:
         raise ValueError(f"{name}: expected one dimension, got shape {array.shape}")
@@ -58,10 +58,12 @@ class Workload:
 
     Parameters
     ----------
-    submit, runtime, walltime : array_like of int, shape (n,)
-        Seconds, `submit` within 2**61 of 0. `runtime` is what the job really ran, `walltime` what its user asked for;
-        a job ends after the lesser.
+    submit : array_like of int, shape (n,)
+        Seconds, within 2**61 of 0.
     cores : array_like of int, shape (n,)
+        From 1 to 2**31 - 1.
+    runtime, walltime : array_like of int, shape (n,)
+        Seconds, from 1 to 2**31 - 1: what the job really runs, and what was requested. A job ends after the lesser.
     queue, user : array_like of int, shape (n,), optional
 
     Raises
@@ -94,7 +96,18 @@ class Workload:
         return self.submit.size
 
     def take(self, rows: NDArray[np.int64] | NDArray[np.bool_] | slice) -> Workload:
-        """Return the jobs at `rows` (indices, a mask or a slice), in that order."""
+        """Choose jobs.
+
+        Parameters
+        ----------
+        rows : ndarray(int64) or ndarray(bool) or slice
+            Indices, a mask of shape (n,), or a slice.
+
+        Returns
+        -------
+        Workload
+            The jobs at `rows`, in that order.
+        """
         return Workload(*(getattr(self, item.name)[rows] for item in fields(self)))
 
     @property

@@ -36,9 +36,18 @@ def modules(package: str) -> list[tuple[str, Path]]:
     return [(".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"), path) for path in files]
 
 
-def imported(path: Path) -> set[str]:
+class RuntimeOnly(ast.NodeTransformer):
+    """Removes what only a type checker reads."""
+
+    def visit_If(self, node: ast.If) -> ast.AST | None:
+        return None if "TYPE_CHECKING" in ast.unparse(node.test) else self.generic_visit(node)
+
+
+def imported(path: Path, *, for_types: bool = True) -> set[str]:
+    """Return the names that a module imports, in its functions too."""
+    tree = ast.parse(path.read_text())
     found = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(tree if for_types else RuntimeOnly().visit(tree)):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -47,7 +56,7 @@ def imported(path: Path) -> set[str]:
     return found
 
 
-def partition_space(name: str) -> str:
+def layer(name: str) -> str:
     return ".".join(name.split(".")[:2])
 
 
@@ -61,10 +70,60 @@ def test_parsim_imports_numpy_and_numba_and_no_more(name: str, path: Path) -> No
 def test_imports_point_left(name: str, path: Path) -> None:
     if name == "qconf":
         return
-    assert partition_space(name) in LEVEL, f"{name}: give it a place in LAYERS"
+    assert layer(name) in LEVEL, f"{name}: name it in LAYERS"
     for each in imported(path):
-        if each.startswith("qconf.") and partition_space(each) in LEVEL:
-            assert LEVEL[partition_space(each)] <= LEVEL[partition_space(name)], f"{name} imports {each}"
+        if each.startswith("qconf.") and layer(each) in LEVEL:
+            assert LEVEL[layer(each)] <= LEVEL[layer(name)], f"{name} imports {each}"
+
+
+@pytest.mark.parametrize("package", ["parsim", "qconf"])
+def test_no_import_cycle(package: str) -> None:
+    paths = dict(modules(package))
+    graph = {}
+    for name, path in paths.items():
+        targets = {each if each in paths else each.rpartition(".")[0] for each in imported(path, for_types=False)}
+        graph[name] = targets & paths.keys()
+    cycles = {frozenset(component) for component in components(graph) if len(component) > 1}
+    assert not cycles, "\n".join(" ".join(sorted(cycle)) for cycle in cycles)
+
+
+def components(graph: dict[str, set[str]]) -> list[set[str]]:
+    """Return the strongly connected components: modules that reach each other."""
+
+    def reach(start: str) -> set[str]:
+        found, ahead = {start}, [start]
+        while ahead:
+            new = graph[ahead.pop()] - found
+            found |= new
+            ahead += new
+        return found
+
+    reached = {name: reach(name) for name in graph}
+    return [{other for other in reached[name] if name in reached[other]} for name in graph]
+
+
+#: All that the verifier and the reference simulator may have from the simulator: its input and output, as data.
+DATA = {
+    "parsim.planning.Policy",
+    "parsim.schedule.SPANNING",
+    "parsim.schedule.Schedule",
+    "parsim.system.LIMITS",
+    "parsim.system.Queue",
+    "parsim.system.System",
+    "parsim.system.UNLIMITED",
+    "parsim.workload.Column",
+    "parsim.workload.Workload",
+}
+
+
+def test_verifier_and_reference_simulator_share_no_code() -> None:
+    for name, path in modules("parsim"):
+        if name.startswith("parsim.verify"):
+            found = {each for each in imported(path) if not each.startswith("parsim.verify.")}
+            assert {each for each in found if each.startswith(("parsim", "tests"))} <= DATA, name
+    for name in ("naive", "naive_planning"):
+        found = {each for each in imported(ROOT / f"tests/{name}.py") if each.startswith(("parsim", "tests"))}
+        assert found <= DATA, name
 
 
 @pytest.mark.parametrize("package", ["parsim", "qconf"])

@@ -14,7 +14,19 @@ from parsim.workload import Column, Workload
 
 
 def check_times(workload: Workload, system: System, schedule: Schedule) -> list[Violation]:
-    """Every job starts once, not before its submit, and ends after min(runtime, walltime)."""
+    """Check that every job starts once, not before its submit, and ends after min(runtime, walltime).
+
+    Parameters
+    ----------
+    workload : Workload
+    system : System
+    schedule : Schedule
+
+    Returns
+    -------
+    list of Violation
+        One for each job that does not.
+    """
     found = list(_check_shape(workload, system, schedule))
     if found:
         return found
@@ -79,7 +91,7 @@ def cores_by_partition(
 
 
 def check_capacity(schedule: Schedule, part_cores: tuple[int, ...]) -> list[Violation]:
-    """No partition ever holds more cores than it has; a job may start at the second another ends.
+    """Check that no partition has more cores in use than it has; a job may start at the second another ends.
 
     Parameters
     ----------
@@ -101,7 +113,19 @@ def check_capacity(schedule: Schedule, part_cores: tuple[int, ...]) -> list[Viol
 
 
 def check_limits(workload: Workload, system: System, schedule: Schedule) -> list[Violation]:
-    """Check that running jobs and cores of each queue, and of each of its users, respect their limits."""
+    """Check that running jobs and cores of each queue, and of each of its users, respect their limits.
+
+    Parameters
+    ----------
+    workload : Workload
+    system : System
+    schedule : Schedule
+
+    Returns
+    -------
+    list of Violation
+        The first excess of each limit, by queue and by user.
+    """
     found = []
     users = int(workload.user.max(initial=-1)) + 1
     per_user = workload.queue * max(users, 1) + workload.user

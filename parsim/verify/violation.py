@@ -56,7 +56,18 @@ class Discrepancy(Exception):  # noqa: N818 - carries a finding out of the pass,
 
 
 class VerificationError(AssertionError):
-    """A schedule that breaks the rules of its discipline; `violations` lists how."""
+    """A schedule breaks the rules of its discipline.
+
+    Parameters
+    ----------
+    violations : sequence of Violation
+    shown : int
+        How many the message lists.
+
+    Attributes
+    ----------
+    violations : tuple of Violation
+    """
 
     def __init__(self, violations: Sequence[Violation], shown: int = 10) -> None:
         self.violations = tuple(violations)

@@ -67,6 +67,9 @@ class Bootstrap:
     tests : sequence of Holdout
         Each with `FEWEST_DAYS` at least.
     base : Simulated
+    objective : str
+    seed : int
+    workers : int
 
     Raises
     ------

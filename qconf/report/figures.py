@@ -252,6 +252,8 @@ def grouped_bars(
         What the values are, with their unit.
     line : sequence of float, optional
         A reference value per group, drawn across its bars.
+    line_label : str
+        Name of the reference in the legend.
 
     Raises
     ------

@@ -42,10 +42,10 @@ class Carving:
     ----------
     sizes : ndarray(int64), shape (Q,)
         Cores of the partitions; the pool has what they lost.
+    waits : MeanWaits
+        After the last move.
     steps : int
         Chunks that were moved.
-    waits : MeanWaits
-        What the last of them left.
     stops : list of Stop
     trace : list of (int, int, float)
         Step, cores of the pool, overall wait: at the first step, the second, the fourth, ...
