@@ -80,7 +80,7 @@ def explain(
     """
     if not 0 <= job < len(workload):
         raise ValueError(f"job: {job} is not one of {len(workload)} jobs")
-    _refuse(check_times(workload, system, schedule) or check_capacity(schedule, system.part_cores))
+    _refuse(check_times(workload, system, schedule) or check_capacity(schedule, system.partition_cores))
     rows = np.arange(len(workload))
     if system.formula is None or not system.has_limits:  # else the time that limits held the others counts, too
         present = (schedule.end > workload.submit[job]) & (workload.submit <= schedule.start[job])
@@ -170,7 +170,7 @@ class _ExplainedListReplay(_Explained, ListReplay):
         partition = self.partitions[home]
         if partition.head_job == job:
             return f"heads the list of {partition.name}, waits for {_cores(self.jobs.cores[job])}"
-        eligible = self.jobs.submit[job] + self.system.patience
+        eligible = self.jobs.submit[job] + self.system.reservation_delay
         if self.now < eligible and self.jobs.cores[job] > partition.idle:
             return f"waits for {_cores(self.jobs.cores[job])}, reserved for it from {eligible} on at the earliest"
         if partition.head_job >= 0:

@@ -161,7 +161,7 @@ def pack(prepared: Prepared, system: System) -> at.State:
     """Lay out everything that the event loop reads and writes."""
     workload = prepared.workload
     n = len(workload)
-    part_cores = np.array(system.part_cores, dtype=np.int64)
+    part_cores = np.array(system.partition_cores, dtype=np.int64)
     settings = _pack_settings(prepared, system)
     users = prepared.users[0] if settings[at.LIMITS] else 0
     jobs = prepared.jobs.copy()
@@ -270,7 +270,7 @@ def _pack_settings(prepared: Prepared, system: System) -> NDArray[np.int64]:
     settings[at.STARVES] = any(queue.starvation is not None for queue in system.queues)
     settings[at.BITS] = prepared.bits
     settings[at.LONE] = system.mode == "shared"
-    settings[at.RESERVE_AFTER] = system.patience
+    settings[at.RESERVE_AFTER] = system.reservation_delay
     return settings
 
 

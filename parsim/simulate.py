@@ -65,7 +65,7 @@ def simulate(workload: Workload, system: System) -> Schedule:
         cores=workload.cores,
         partition=part,
         shares=shares,
-        partition_names=system.part_names,
+        partition_names=system.partition_names,
     )
 
 
@@ -106,12 +106,12 @@ def _named(column: str, job: int, prepared: Prepared) -> str:
 
 def _plain(prepared: Prepared, system: System) -> bool:
     """Whether every list is alone on its cores and its order is constant: the fast kernel's case."""
-    if system.order not in ("fcfs", "sjf", "ljf") or system.pool_cores or system.has_limits or system.patience:
+    if system.order not in ("fcfs", "sjf", "ljf") or system.pool_cores or system.has_limits or system.reservation_delay:
         return False
     if system.mode == "shared":
         return True
     widest = prepared.per_queue[1]
-    return bool((widest <= np.array(system.part_cores[: widest.size])).all())
+    return bool((widest <= np.array(system.partition_cores[: widest.size])).all())
 
 
 def _changing(system: System) -> bool:
@@ -148,7 +148,7 @@ def _simulate_changing(prepared: Prepared, system: System) -> NDArray[np.int64]:
     workload = prepared.workload
     start = np.empty(len(workload), dtype=np.int64)
     formula = pack_formula(workload, system)
-    changing(prepared.plain, system.cores, system.backfill, system.patience, prepared.bits, *formula, start)
+    changing(prepared.plain, system.cores, system.backfill, system.reservation_delay, prepared.bits, *formula, start)
     start += workload.submit[0]
     return start
 

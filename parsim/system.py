@@ -29,7 +29,7 @@ NOT_WHOLE = "not a whole number below 2**62"
 
 
 def _is_whole(value: object) -> bool:
-    # Nearly all are of the first type, and to ask an abstract class takes several times as long.
+    # Nearly all are of the first type, and to check an abstract class takes several times as long.
     return (type(value) is int or isinstance(value, Integral)) and abs(int(value)) < LARGEST
 
 
@@ -42,7 +42,7 @@ def _is_finite(value: object) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """A queue: who may enter it, what it owns, what it is allowed.
+    """A queue: the jobs that may enter it, its partition and its limits.
 
     Attributes
     ----------
@@ -142,14 +142,14 @@ class System:
         One machine for all (`partition` is ignored), a partition per queue, partitions and a common pool, or
         multiple-queue backfilling: classes by walltime, for which the queues, the order and `backfill` play no part.
     order : str
-        ``fcfs``, ``sjf``, ``ljf``, ``lxf``, ``wfp3``, or a formula of the names PBS's job_sort_formula knows.
+        ``fcfs``, ``sjf``, ``ljf``, ``lxf``, ``wfp3``, or a formula of the names of PBS's job_sort_formula.
     pool : Pool or None
         Required by ``hybrid``, ignored elsewhere.
     backfill : bool
-        False is plain FCFS: nobody passes the head of the list.
+        False is plain FCFS: no job passes the head job of the list.
     reserve_after : int
-        Seconds that a job must have waited before it may be the head of a shared machine's list under EASY; until then
-        it blocks nobody. In other modes, and without `backfill`, it plays no part.
+        Seconds that a job must have waited before it may be the head job of a shared machine's list under EASY; until
+        then it blocks no other. In other modes, and without `backfill`, it has no effect.
     class_limits : sequence of int
         Seconds at which the classes of ``multiqueue`` meet, ascending; a class goes from above one up to the next.
 
@@ -210,10 +210,10 @@ class System:
         if self.mode == "hybrid":
             yield from self._pool_problems()
         if not self.is_whole:
-            names = self.part_names
+            names = self.partition_names
             for i, name in enumerate(names):
                 if name in names[:i]:
-                    yield f"queues[{i}].name", f"{name!r} is also that of another part of the machine"
+                    yield f"queues[{i}].name", f"{name!r} is also that of another partition"
         sizes = [queue.partition for queue in self.queues] + [self.pool_cores]
         if not self.is_whole and all(map(_is_whole, sizes)):
             partitions = sum(queue.partition for queue in self.queues)
@@ -245,12 +245,12 @@ class System:
 
     @property
     def is_whole(self) -> bool:
-        """Whether all cores are one part."""
+        """Whether all cores are one partition."""
         return self.mode in ("shared", "multiqueue")
 
     @property
-    def patience(self) -> int:
-        """Seconds from which a waiting job may be a head: `reserve_after` where it counts, else 0."""
+    def reservation_delay(self) -> int:
+        """Seconds from which a waiting job may be a head job: `reserve_after` where it counts, else 0."""
         return self.reserve_after if self.mode == "shared" and self.backfill else 0
 
     @property
@@ -264,16 +264,16 @@ class System:
         return self.pool.cores if self.mode == "hybrid" and self.pool is not None else 0
 
     @property
-    def part_names(self) -> tuple[str, ...]:
-        """Names of the parts a job can run on: a partition per queue and the pool, or the whole machine."""
+    def partition_names(self) -> tuple[str, ...]:
+        """Names of the partitions that jobs run on: one per queue and the common pool, or the whole machine."""
         if self.is_whole:
             return ("machine",)
         names = tuple(queue.name for queue in self.queues)
         return (*names, "pool" if "pool" not in names else "common pool")
 
     @property
-    def part_cores(self) -> tuple[int, ...]:
-        """Cores of each part, in the order of `part_names`."""
+    def partition_cores(self) -> tuple[int, ...]:
+        """Cores of each partition, in the order of `partition_names`."""
         if self.is_whole:
             return (self.cores,)
         return (*(queue.partition for queue in self.queues), self.pool_cores)

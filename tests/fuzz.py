@@ -81,7 +81,7 @@ def case(discipline: str, seed: int) -> Case:
     return Case(
         workload,
         partial(simulate, workload, system),
-        lambda: schedule(workload, system.part_names, slow()),
+        lambda: schedule(workload, system.partition_names, slow()),
         partial(check_schedule, workload, system),
     )
 

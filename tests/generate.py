@@ -168,7 +168,7 @@ def workload(rng: Random, machine: System, *, jobs: int | None = None, fit_parti
     longest = rng.choice((3, 10, 30))
     origin = rng.choice((0, 0, 0, -7, 1_000_000_000))
     edges = [1, machine.cores, machine.cores // 2, machine.cores // 2 + 1]
-    for size in machine.part_cores:
+    for size in machine.partition_cores:
         edges += [size, size + 1, size - 1]
     rows = []
     for _ in range(n):

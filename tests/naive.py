@@ -174,7 +174,7 @@ class _Simulation:
         self.queue_index = [int(x) for x in workload.queue]
         self.user = [int(x) for x in workload.user]
 
-        self.capacity = list(system.part_cores)
+        self.capacity = list(system.partition_cores)
         self.shared = system.mode == "shared"
         self.pool = len(self.capacity) - 1  # partition number of the pool, meaningless on a shared machine
         self.pool_cores = system.pool_cores
@@ -243,14 +243,17 @@ class _Simulation:
         """Rule 4."""
         queue = self.queue(j)
         others = [r.job for r in self.running] + [h for h in self.head_jobs if h != j]
-        mates = [k for k in others if self.queue_index[k] == self.queue_index[j]]
-        if queue.max_run is not None and len(mates) + 1 > queue.max_run:
+        same_queue = [k for k in others if self.queue_index[k] == self.queue_index[j]]
+        if queue.max_run is not None and len(same_queue) + 1 > queue.max_run:
             return True
-        if queue.max_run_cores is not None and sum(self.cores[k] for k in mates) + self.cores[j] > queue.max_run_cores:
+        if (
+            queue.max_run_cores is not None
+            and sum(self.cores[k] for k in same_queue) + self.cores[j] > queue.max_run_cores
+        ):
             return True
         if self.user[j] == -1:
             return False
-        own = [k for k in mates if self.user[k] == self.user[j]]
+        own = [k for k in same_queue if self.user[k] == self.user[j]]
         if queue.max_user_run is not None and len(own) + 1 > queue.max_user_run:
             return True
         return (
@@ -429,7 +432,7 @@ def simulate(workload: Workload, system: System) -> NaiveSchedule:
     """Simulate a shared, partitioned or hybrid machine."""
     simulation = _Simulation(workload, system)
     simulation.run()
-    names = system.part_names
+    names = system.partition_names
     return NaiveSchedule(
         start=simulation.start,
         placement=[{names[partition]: n for partition, n in cores_on.items()} for cores_on in simulation.cores_on],

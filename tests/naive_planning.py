@@ -26,7 +26,7 @@ class NaiveRun:
     started_under: dict[str, int] = field(default_factory=lambda: dict.fromkeys(ORDERS, 0))
     seconds: dict[str, int] = field(default_factory=lambda: dict.fromkeys(ORDERS, 0))
     promised: dict[int, int] = field(default_factory=dict)
-    told: list[tuple[int, int]] = field(default_factory=list)
+    promises: list[tuple[int, int]] = field(default_factory=list)
 
 
 class NaivePlanner:
@@ -128,12 +128,12 @@ class NaivePlanner:
             others = [self.booking(j, self.start[j]) for j in self.running]
             others += [self.booking(j, promised[j]) for j in old if j != job]
             promised[job] = self.earliest(now, job, others)
-            self.run.told.append((job, promised[job]))
+            self.run.promises.append((job, promised[job]))
         for job in self.sort(new, "fcfs"):
             others = [self.booking(j, self.start[j]) for j in self.running]
             others += [self.booking(j, promised[j]) for j in self.waiting if j in promised]
             promised[job] = self.earliest(now, job, others)
-            self.run.told.append((job, promised[job]))
+            self.run.promises.append((job, promised[job]))
         return {j: promised[j] for j in self.waiting}
 
     def simulate(self) -> NaiveRun:

@@ -135,9 +135,9 @@ def test_what_is_installed_imports_nothing_that_is_not(package: str) -> None:
 def test_help_imports_nothing_heavy() -> None:
     script = (
         "import sys; from click.testing import CliRunner; from qconf.cli import qconf\n"
-        "answer = CliRunner().invoke(qconf, ['--help']); assert answer.exit_code == 0, answer.output\n"
+        "result = CliRunner().invoke(qconf, ['--help']); assert result.exit_code == 0, result.output\n"
         "heavy = {'numpy', 'numba', 'pandas', 'scipy', 'matplotlib', 'pydantic', 'rich'} & set(sys.modules)\n"
-        "assert not heavy, heavy; print(answer.output)"
+        "assert not heavy, heavy; print(result.output)"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, cwd=ROOT)
     assert done.returncode == 0, done.stderr
@@ -155,8 +155,8 @@ def test_every_command_has_help_and_stands_in_the_readme() -> None:
     names = qconf.list_commands(context)
     assert {"tune", "inspect", "simulate", "synth"} <= set(names)
     for name in names:
-        answer = CliRunner().invoke(qconf, [name, "--help"])
-        assert answer.exit_code == 0, answer.output
+        result = CliRunner().invoke(qconf, [name, "--help"])
+        assert result.exit_code == 0, result.output
         command = qconf.get_command(context, name)
         assert command is not None
         assert command.help

@@ -42,12 +42,12 @@ def test_backfill_may_end_exactly_at_the_shadow() -> None:
 
 
 def test_nothing_is_reserved_for_a_job_that_has_not_waited_long_enough() -> None:
-    # Until 6 the second job blocks nobody: the third may take for long the core that it would need at 10.
+    # Until 6 the second job blocks no job: the third may take for long the core that it would need at 10.
     ahead = ((0, 3, 10, 10), (1, 4, 10, 10))
     assert starts(System(4, reserve_after=5), *ahead, (2, 1, 50, 50)) == [0, 52, 2]
     assert starts(System(4, reserve_after=5), *ahead, (5, 1, 50, 50)) == [0, 55, 5]
     assert starts(System(4, reserve_after=5), *ahead, (6, 1, 50, 50)) == [0, 10, 20]
-    # Of two that do not fit at 6 the one that has waited is the head, though the other goes before it in the order.
+    # Of two that do not fit at 6 the one that has waited is the head job, though the other goes before it in the order.
     rows = ((0, 3, 10, 10), (1, 4, 9, 9), (6, 2, 2, 2), (6, 1, 20, 20))
     assert starts(System(4, order="sjf"), *rows) == [0, 26, 10, 6]
     assert starts(System(4, order="sjf", reserve_after=5), *rows) == [0, 12, 10, 21]
@@ -59,19 +59,19 @@ def test_nothing_is_reserved_for_a_job_that_has_not_waited_long_enough() -> None
 
 
 def test_extra_cores_are_used_up() -> None:
-    # At 10 five cores are there, four for the head: one extra, for the first long job and not for the second.
+    # At 10 five cores are there, four for the head job: one extra, for the first long job and not for the second.
     rows = ((0, 3, 10, 10), (1, 4, 5, 5), (2, 1, 100, 100), (2, 1, 100, 100))
     assert starts(System.single(5), *rows) == [0, 10, 2, 15]
 
 
 def test_every_job_that_ends_at_the_shadow_counts() -> None:
-    # Both first jobs end at 10 and leave six cores: three extra, although one end would do for the head.
+    # Both first jobs end at 10 and leave six cores: three extra, although one end would do for the head job.
     rows = ((0, 2, 10, 10), (0, 2, 10, 10), (1, 3, 5, 5), (1, 2, 50, 50))
     assert starts(System.single(6), *rows) == [0, 0, 10, 1]
 
 
 def test_the_scheduler_plans_with_walltimes_and_kills_at_them() -> None:
-    # The first job asked for 10 and ends at 2; until then 10 is the shadow, and the third job fills it.
+    # The first job requested 10 and ends at 2; until then 10 is the shadow, and the third job fills it.
     assert starts(System.single(4), (0, 3, 2, 10), (1, 4, 5, 5), (1, 1, 9, 9)) == [0, 10, 1]
     assert starts(System.single(1), (0, 1, 100, 10), (0, 1, 1, 1)) == [0, 10]
 
@@ -131,7 +131,7 @@ def test_starving_jobs_go_before_higher_priorities(starvation: int | None, expec
 
 
 def test_a_job_wakes_up_when_it_starves() -> None:
-    # The last job would hold up the wide head before it, until it starves at 2 + 5 and goes first.
+    # The last job would hold up the wide head job before it, until it starves at 2 + 5 and goes first.
     queues = (Queue("low", starvation=5), Queue("high", priority=2))
     rows = ((0, 3, 20, 20, 1), (1, 4, 5, 5, 1), (2, 1, 30, 30))
     assert starts(System(4, queues), *rows) == [0, 37, 7]
@@ -147,7 +147,7 @@ def test_running_jobs_and_running_cores_are_limited() -> None:
 
 
 def test_users_are_limited_in_their_queue_unless_unknown() -> None:
-    first, mate, other, elsewhere = (
+    first, same_user, other, elsewhere = (
         (0, 3, 10, 10, 0, 7),
         (1, 2, 5, 5, 0, 7),
         (2, 2, 5, 5, 0, 8),
@@ -155,16 +155,16 @@ def test_users_are_limited_in_their_queue_unless_unknown() -> None:
     )
     unknown = ((3, 1, 5, 5), (3, 1, 5, 5))
     for limits in ({"max_user_run": 1}, {"max_user_cores": 4}):
-        assert starts(limited(**limits), first, mate, other, elsewhere, *unknown) == [0, 10, 2, 2, 3, 3]
+        assert starts(limited(**limits), first, same_user, other, elsewhere, *unknown) == [0, 10, 2, 2, 3, 3]
 
 
-def test_a_held_job_blocks_nobody() -> None:
-    # The second job is wide and held: no head, so the long third one starts. From 10 on it is the head.
+def test_a_held_job_blocks_no_other() -> None:
+    # The second job is wide and held: no head job, so the long third one starts. From 10 on it is the head job.
     system = System(4, (Queue("a", max_run=1), Queue("b")))
     assert starts(system, (0, 2, 10, 10), (1, 4, 5, 5), (2, 2, 20, 20, 1)) == [0, 22, 2]
 
 
-def test_a_head_counts_against_its_queue_mates() -> None:
+def test_a_head_job_counts_against_the_limits_of_its_queue() -> None:
     rows = ((0, 8, 10, 10, 1), (1, 5, 5, 5), (2, 1, 3, 3))
     assert starts(limited(), *rows) == [0, 10, 2]
     assert starts(limited(max_run=1), *rows) == [0, 10, 15]
@@ -269,16 +269,16 @@ def test_a_job_that_ends_at_the_reservation_may_start() -> None:
 
 def test_a_standing_reservation_holds_back_partition_jobs() -> None:
     schedule = run(reserving(), *FULL, WIDE, (3, 2, 30, 30), (4, 1, 30, 30))
-    # At 10 small is idle. Two cores for 30 s would leave 2 at 20, where the share is 3: that job is a head,
-    # and 25 is its instant. One core for 30 s leaves 3 at 20, and enough for the head at 25. At 20 small
+    # At 10 small is idle. Two cores for 30 s would leave 2 at 20, where the share is 3: that job is a head job,
+    # and 25 is its instant. One core for 30 s leaves 3 at 20, and enough for the head job at 25. At 20 small
     # has 3 cores and medium 6: the shares are now 8 * 3 / 9 and 8 * 6 / 9, 2 and 5 and one left over.
     assert schedule.start == [0, 0, 20, 25, 10]
     assert schedule.placement[2] == {"small": 2, "medium": 6}
 
 
-def test_a_head_needs_its_whole_walltime_before_the_reservation_or_after_it() -> None:
-    # At 10 the head, 2 cores for 11 s, would run into the reservation of 3 of the 4 cores in [20, 25): its
-    # instant is 25, and the last job, 2 cores for 10 s, fills the gap. One second shorter, the head starts
+def test_a_head_job_needs_its_whole_walltime_before_the_reservation_or_after_it() -> None:
+    # At 10 the head job, 2 cores for 11 s, would run into the reservation of 3 of the 4 cores in [20, 25): its
+    # instant is 25, and the last job, 2 cores for 10 s, fills the gap. One second shorter, the head job starts
     # at 10 itself.
     gap = (4, 2, 10, 10)
     assert starts(reserving(), *FULL, WIDE, (3, 2, 11, 11), gap) == [0, 0, 20, 25, 10]
@@ -296,9 +296,9 @@ def test_a_starving_job_keeps_its_part_from_later_reservations() -> None:
     )
     # Without starvation 1 + 6 cores are reserved at 8. When they end at 13 the other reserved job comes
     # first and takes one of the 6 in medium, so that the job of medium starts a second later.
-    patient = run(reserving(), *rows)
-    assert patient.start == [0, 20, 8, 0, 14, 13]
-    assert patient.placement[2] == {"small": 1, "medium": 6}
+    without = run(reserving(), *rows)
+    assert without.start == [0, 20, 8, 0, 14, 13]
+    assert without.placement[2] == {"small": 1, "medium": 6}
     # The second job starves from 6 on: medium alone cannot hold 7, so nothing is reserved and the whole
     # reserved list waits. At 20 it is visited before the starving job starts: its next chance is at 30.
     starved = run(reserving(starvation=5), *rows)
@@ -362,8 +362,8 @@ def test_the_pool_goes_by_priority_factor() -> None:
     assert starts(half_pool(starving_first=True), *rows) == [0, 10, 20]
 
 
-def test_a_head_that_left_through_the_pool_frees_its_partition_at_the_next_event() -> None:
-    # The second job is a head until it is eligible at 1 + 2. The third may pass then, but its list had its
+def test_a_head_job_that_left_through_the_pool_frees_its_partition_at_the_next_event() -> None:
+    # The second job is a head job until it is eligible at 1 + 2. The third may pass then, but its list had its
     # visit.
     rows = ((0, 3, 10, 10), (1, 4, 4, 4), (2, 1, 50, 50))
     schedule = run(half_pool(), *rows)
@@ -371,12 +371,12 @@ def test_a_head_that_left_through_the_pool_frees_its_partition_at_the_next_event
     assert schedule.placement[1:] == [{"pool": 4}, {"own": 1}]
 
 
-def test_a_head_that_left_through_the_pool_is_a_head_no_longer() -> None:
-    # The pool opens at 6 and takes the head of `own` (4 cores, factor 5/4), whose instant there was 10.
+def test_a_head_job_that_left_through_the_pool_is_a_head_job_no_longer() -> None:
+    # The pool opens at 6 and takes the head job of `own` (4 cores, factor 5/4), whose instant there was 10.
     ahead = ((0, 2, 10, 10), (0, 6, 6, 6, 1), (1, 4, 4, 4))
     queues = (Queue("own", partition=4, max_run=3), Queue("guest"))
     system = System(10, queues, mode="hybrid", pool=Pool(6, placement="combined"))
-    # The last is the third of its queue to run, for the former head, running, counts once.
+    # The last is the third of its queue to run, for the former head job, running, counts once.
     assert starts(system, *ahead, (1, 2, 10, 10)) == [0, 0, 6, 6]
     # It may stay on the two idle cores of the partition beyond 10, with two of the pool.
     schedule = run(system, *ahead, (2, 4, 8, 8))
@@ -392,15 +392,15 @@ def test_a_job_on_partition_and_pool_together() -> None:
     assert (whole.start, whole.placement[2]) == ([0, 0, 10], {"own": 3})
 
 
-def test_a_combined_job_keeps_off_the_head_of_its_partition() -> None:
-    # Two cores are free in the partition, whose head wants all four at 10, and one in the pool.
+def test_a_combined_job_keeps_off_the_head_job_of_its_partition() -> None:
+    # Two cores are free in the partition, whose head job wants all four at 10, and one in the pool.
     ahead = ((0, 2, 10, 10), (1, 4, 20, 20), (0, 3, 50, 50, 1))
     short = run(half_pool("combined"), *ahead, (2, 3, 4, 4))
     assert (short.start, short.placement[3]) == ([0, 10, 0, 4], {"own": 2, "pool": 1})  # until 8
     assert starts(half_pool("combined"), *ahead, (2, 3, 8, 8)) == [0, 10, 0, 30]  # from 6 until 14
 
 
-def test_a_job_wider_than_the_pool_is_eligible_if_combined_and_never_its_head() -> None:
+def test_a_job_wider_than_the_pool_is_eligible_if_combined_and_never_its_head_job() -> None:
     queues = (Queue("own", partition=6), Queue("guest"))
     pool, combined = (
         System(8, queues, mode="hybrid", pool=Pool(2, placement=placement, entry="move"))
@@ -422,12 +422,12 @@ def test_reservations_span_the_pool() -> None:
     assert schedule.placement[2] == {"own": 4, "pool": 4}
 
 
-def test_a_reserved_head_counts_against_its_mates_only_while_its_reservation_stands() -> None:
+def test_a_reserved_head_job_counts_against_the_limits_of_its_queue_only_while_its_reservation_stands() -> None:
     rows = ((0, 4, 5, 5, 1), (1, 4, 10, 10, 2), (2, 8, 5, 5, 2))
     for starvation, expected in ((None, [0, 10, 5]), (2, [0, 5, 15])):
         queues = (Queue("own", partition=4), Queue("guest"), Queue("one", max_run=1, starvation=starvation))
-        # The second job, at home in the pool, is held by the reservation of its mate. When it starves at 3 it
-        # closes the pool to its mate, which then has no reservation and holds nobody.
+        # The second job, at home in the pool, is held by the reservation of the other. When it starves at 3 it
+        # closes the pool to the other, which then has no reservation and holds no job.
         assert starts(System(8, queues, mode="hybrid", pool=Pool(4)), *rows) == expected
 
 
@@ -437,7 +437,7 @@ def test_a_reserved_head_counts_against_its_mates_only_while_its_reservation_sta
 def test_pivots_are_protected_and_others_go_shortest_class_first() -> None:
     # Pivots: the second job at 10, the third, at most 5 s and so of the short class, at 20.
     ahead = ((0, 3, 10, 10), (1, 3, 10, 10), (2, 4, 5, 5))
-    # EASY protects its head alone: the last job runs on the extra core and delays the third to 33.
+    # EASY protects its head job alone: the last job runs on the extra core and delays the third to 33.
     assert starts(System.single(4), *ahead, (3, 1, 30, 30)) == [0, 10, 33, 3]
     assert simulate_multiqueue(jobs(*ahead, (3, 1, 30, 30)), 4, (5,)).start == [0, 10, 20, 25]
     # One core is left until the second job, now of all four, at 10: for 6 s or, of a shorter class, for 4 s.
@@ -473,7 +473,7 @@ def check_capacity(case: Case) -> None:
     ends = [s + int(r) for s, r in zip(schedule.start, workload.effective_runtime, strict=True)]
     assert all(s >= submit for s, submit in zip(schedule.start, workload.submit, strict=True))
     assert [sum(cores_on.values()) for cores_on in schedule.placement] == workload.cores.tolist()
-    for name, capacity in zip(system.part_names, system.part_cores, strict=True):
+    for name, capacity in zip(system.partition_names, system.partition_cores, strict=True):
         for moment in schedule.start:
             running = [j for j, start in enumerate(schedule.start) if start <= moment < ends[j]]
             assert sum(schedule.placement[j].get(name, 0) for j in running) <= capacity

@@ -51,7 +51,7 @@ def check_schedule(workload: Workload, system: System, schedule: Schedule) -> li
     found = check_times(workload, system, schedule)
     if found:
         return found
-    found = check_capacity(schedule, system.part_cores)
+    found = check_capacity(schedule, system.partition_cores)
     if system.mode == "multiqueue":
         return found or ClassReplay(workload, system, schedule).run()
     found += check_limits(workload, system, schedule)

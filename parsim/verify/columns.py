@@ -51,8 +51,8 @@ def _check_shape(workload: Workload, system: System, schedule: Schedule) -> Iter
         shape = getattr(schedule, name).shape
         if shape != (n,):
             yield Violation("job", -1, 0, f"{name} has shape {shape}, for {n} jobs")
-    if tuple(schedule.partition_names) != tuple(system.part_names):
-        yield Violation("job", -1, 0, f"partitions {schedule.partition_names}, but the system has {system.part_names}")
+    if tuple(schedule.partition_names) != tuple(system.partition_names):
+        yield Violation("job", -1, 0, f"partitions {schedule.partition_names}, not {system.partition_names}")
     if n and int(workload.queue.max()) >= len(system.queues):
         row = int(workload.queue.argmax())
         yield Violation("job", row, 0, f"queue {workload.queue[row]}, of {len(system.queues)}")
@@ -90,13 +90,13 @@ def cores_by_partition(
     return np.concatenate(jobs), np.concatenate(on), np.concatenate(cores), found
 
 
-def check_capacity(schedule: Schedule, part_cores: tuple[int, ...]) -> list[Violation]:
+def check_capacity(schedule: Schedule, partition_cores: tuple[int, ...]) -> list[Violation]:
     """Check that no partition has more cores in use than it has; a job may start at the second another ends.
 
     Parameters
     ----------
     schedule : Schedule
-    part_cores : tuple of int
+    partition_cores : tuple of int
         Cores of each partition, in the order of ``schedule.partition_names``.
 
     Returns
@@ -104,9 +104,9 @@ def check_capacity(schedule: Schedule, part_cores: tuple[int, ...]) -> list[Viol
     list of Violation
         The first excess of each partition, and placements that mean nothing.
     """
-    job, partition, cores, found = cores_by_partition(schedule, len(part_cores))
-    for row, over in _first_excess(partition, cores, schedule.start[job], schedule.end[job], np.array(part_cores)):
-        name, size = schedule.partition_names[partition[row]], part_cores[partition[row]]
+    job, partition, cores, found = cores_by_partition(schedule, len(partition_cores))
+    for row, over in _first_excess(partition, cores, schedule.start[job], schedule.end[job], np.array(partition_cores)):
+        name, size = schedule.partition_names[partition[row]], partition_cores[partition[row]]
         message = f"brings {name} to {over} cores in use, of {size}"
         found.append(Violation("capacity", int(job[row]), int(schedule.start[job[row]]), message))
     return found

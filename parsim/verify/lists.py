@@ -25,7 +25,7 @@ class ListReplay(Replay):
     def __init__(self, jobs: Jobs, system: System) -> None:
         super().__init__(jobs)
         self.system = system
-        self.partitions = [Partition(*both) for both in zip(system.part_names, system.part_cores, strict=True)]
+        self.partitions = list(map(Partition, system.partition_names, system.partition_cores))
         self.pool = jobs.pool
         self.combined = system.pool is not None and system.pool.placement == "combined"
         self.waiting: set[int] = set()
@@ -90,7 +90,7 @@ class ListReplay(Replay):
     def _end(self, job: int) -> None:
         jobs = self.jobs
         for partition, cores in jobs.placement[job]:
-            self.partitions[partition].release(jobs.start[job] + jobs.walltime[job], cores)
+            self.partitions[partition].vacate(jobs.start[job] + jobs.walltime[job], cores)
         self._count(job, -1)
 
     def _submit(self, job: int) -> None:
@@ -176,8 +176,8 @@ class ListReplay(Replay):
         for of_user, first in [(ALL, 0)] + [(user, 2)] * (user >= 0):
             running, cores = self.used.get((queue, of_user), (0, 0))
             others = [other for other in self.head_jobs if other != job and jobs.queue[other] == queue]
-            mates = [job, *(other for other in others if of_user == ALL or jobs.user[other] == user)]
-            running, cores = running + len(mates), cores + sum(jobs.cores[mate] for mate in mates)
+            counted = [job, *(other for other in others if of_user == ALL or jobs.user[other] == user)]
+            running, cores = running + len(counted), cores + sum(jobs.cores[each] for each in counted)
             for which, used in ((first, running), (first + 1, cores)):
                 most = limits[which]
                 if most is not None and used > most:
@@ -224,7 +224,7 @@ class ListReplay(Replay):
                 continue
             if job in self.due and jobs.placement[job] == ((index, cores),):
                 raise Discrepancy(partition.obstacle(end, cores), job, f"may not start on {partition.name} now")
-            if not has_head_job and self.now - jobs.submit[job] >= self.system.patience:
+            if not has_head_job and self.now - jobs.submit[job] >= self.system.reservation_delay:
                 self.head_jobs.add(job)
                 partition.promise(job, cores, jobs.walltime[job], self.now)
                 if not self.system.backfill:

@@ -45,7 +45,7 @@ class Partition:
         if self.for_reservation:
             self.for_reservation = []
 
-    def release(self, expected_end: int, cores: int) -> None:
+    def vacate(self, expected_end: int, cores: int) -> None:
         """Give back the cores of a job that ended."""
         del self.running[bisect_left(self.running, (expected_end, cores))]
         self.idle += cores

@@ -64,7 +64,7 @@ class Jobs(Columns):
     def _home(self, job: int) -> int:
         if self.pool < 0:
             return 0
-        if self.cores[job] <= self.system.part_cores[self.queue[job]]:
+        if self.cores[job] <= self.system.partition_cores[self.queue[job]]:
             return self.queue[job]
         return self.pool if self.cores[job] <= self.system.pool_cores else RESERVED
 
@@ -97,7 +97,7 @@ class Jobs(Columns):
         home, pool = self.home[job], self.pool
         if home == RESERVED or (home != pool and partitions == {home} and not self._moved_by_start(job)):
             return None
-        names = " and ".join(self.system.part_names[partition] for partition in sorted(partitions))
+        names = " and ".join(self.system.partition_names[partition] for partition in sorted(partitions))
         if home == pool:
             allowed = partitions == {pool} or (partitions == {self.queue[job], pool} and self._combines())
             return None if allowed else ("placement", f"may run in the pool, but runs on {names}")

@@ -23,7 +23,7 @@ def schedule(
     workload: Workload, system: System, start: Sequence[int], placements: list[dict[str, int]] | None = None
 ) -> Schedule:
     """Return a schedule; a placement gives the cores by partition, by default all on the first."""
-    names = system.part_names
+    names = system.partition_names
     whole = [{names[0]: 0}] * len(workload)
     return fuzz.schedule(workload, names, NaiveSchedule(list(start), placements or whole))
 

@@ -1,4 +1,4 @@
-"""Formulas: what they may say, what they are worth, and that nothing of them is executed."""
+"""Formulas: what is allowed, their values, and that nothing of them is executed."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def value(text: str, *, eligible: float = 0.0, priority: float = 1, walltime: fl
     stack = np.empty((formula.depth, op.CHUNK))
     jobs = np.zeros(1, dtype=np.int32)
     op.interpret(formula.code, formula.constants, columns, jobs, np.array([eligible]), stack, 1)
-    answer = float(stack[0, 0])
-    return 0.0 if math.isnan(answer) else answer
+    value = float(stack[0, 0])
+    return 0.0 if math.isnan(value) else value
 
 
 @pytest.mark.parametrize(
@@ -106,12 +106,12 @@ def test_a_square_is_a_product_wherever_it_is_evaluated() -> None:
         "pow(eligible_time / 345600, 2)",
         "(eligible_time / 345600) ** ncpus",
     ):
-        judged = compile_formula(square)
+        verified = compile_formula(square)
         for wait in waits:
             product = (wait / 345600) * (wait / 345600)
             assert value(square, eligible=wait, cores=2) == product
             assert naive.formula_value(square, eligible_time=wait, ncpus=2) == product
-            assert judged((1.0, wait, 1.0, 2.0, 0.0)) == product
+            assert verified((1.0, wait, 1.0, 2.0, 0.0)) == product
 
 
 @pytest.mark.parametrize("power", ["{} ** 2.5", "pow({}, 2.5)", "{} ** (ncpus / 2)"])
@@ -120,11 +120,11 @@ def test_the_power_of_what_is_found_is_a_product_wherever_it_is_evaluated(power:
     base = "(eligible_time / 5400)"
     products = [(wait / 5400) * (wait / 5400) * math.sqrt(wait / 5400) for wait in waits]
     assert products == pytest.approx([math.pow(wait / 5400, 2.5) for wait in waits], rel=1e-15)
-    judged = compile_formula(power.format(base))
+    verified = compile_formula(power.format(base))
     for wait, product in zip(waits, products, strict=True):
         assert value(power.format(base), eligible=wait, cores=5) == product
         assert naive.formula_value(power.format(base), eligible_time=wait, ncpus=5) == product
-        assert judged((1.0, wait, 1.0, 5.0, 0.0)) == product
+        assert verified((1.0, wait, 1.0, 5.0, 0.0)) == product
     negative = "7 + (-1 - eligible_time) ** 2.5"
     assert value(negative, eligible=3.0) == naive.formula_value(negative, eligible_time=3.0) == 0
     assert compile_formula(negative)((1.0, 3.0, 1.0, 1.0, 0.0)) == 0
@@ -143,7 +143,7 @@ def test_what_is_written_twice_is_computed_once() -> None:
 
 
 @pytest.mark.parametrize(("text", "count"), [("min({})", "2 to 16"), ("pow({})", "2"), ("max(1)", "2 to 16")])
-def test_a_wrong_number_of_arguments_is_told_the_right_one(text: str, count: str) -> None:
+def test_the_message_has_the_right_number_of_arguments(text: str, count: str) -> None:
     with pytest.raises(ValueError, match=f"takes {count} arguments$"):
         parse(text.format(", ".join(["walltime"] * 17)))
 

@@ -159,9 +159,9 @@ def test_conservative_never_breaks_a_promise() -> None:
     for seed in range(400):
         workload, cores, _ = generate.planned(Random(seed))
         run = plan(workload, cores, "conservative")
-        told = naive_plan(workload, cores, named("conservative")).told if seed < 100 else []
+        promises = naive_plan(workload, cores, named("conservative")).promises if seed < 100 else []
         assert (run.schedule.start <= run.promised).all()
-        for job, promise in told:
+        for job, promise in promises:
             assert run.schedule.start[job] <= promise
 
 

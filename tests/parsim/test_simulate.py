@@ -347,5 +347,5 @@ def test_no_jobs() -> None:
 def test_a_queue_may_be_called_as_the_pool_is() -> None:
     jobs = Workload([0, 0], [2, 2], [5, 5], [5, 5], queue=[0, 1])
     system = System(6, [Queue("pool", partition=2), Queue("b", partition=2)], "hybrid", pool=Pool(2, threshold=0.0))
-    assert system.part_names == ("pool", "b", "common pool")
+    assert system.partition_names == ("pool", "b", "common pool")
     assert simulate(jobs, system).start.tolist() == [0, 0]

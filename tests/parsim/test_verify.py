@@ -281,8 +281,7 @@ def test_combined_takes_the_partition_first():
 
 def test_pool_goes_by_priority_factor():
     workload = jobs((0, 2, 40, 40, 0), (0, 2, 40, 40, 1), (0, 2, 10, 10, 0), (0, 2, 12, 12, 0), (0, 2, 4, 4, 1))
-    where = partitions("a", "b", "pool", "pool", "pool")
-    where = [{name: 2} for place in where for name in place]
+    where = [{name: 2} for name in ("a", "b", "pool", "pool", "pool")]
     assert violations(workload, hybrid(), [0, 0, 6, 16, 2], where) == []
     assert violations(workload, hybrid(), [0, 0, 18, 6, 2], where)[0] == ("order", 2, 6)
 

@@ -75,7 +75,7 @@ def test_reads_every_field():
 
 def test_the_system_has_the_values_of_the_file():
     system = parse(HYBRID).system()
-    assert system.part_cores == (32, 40, 0, 24)
+    assert system.partition_cores == (32, 40, 0, 24)
     assert system.pool.threshold == 40
     assert system.pool.entry == "move"
     assert system.queues[0].max_run == 6
