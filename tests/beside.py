@@ -1,4 +1,4 @@
-"""Where the samples lie that are beside the project and not part of it: logs, schedules, servers' files."""
+"""Folders beside the project: logs, reference schedules, files of servers. Tests of them are skipped without."""
 
 from pathlib import Path
 

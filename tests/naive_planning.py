@@ -1,8 +1,7 @@
 """The slow, obvious planner that `parsim.plan` is compared with.
 
-It shares nothing with `parsim` but the dataclasses of its input. What is planned is a list of (begin, end,
-cores), an instant fits if at every moment of the job enough cores are left, scores are the metrics
-themselves, as fractions, and the orders are made by sorting.
+It shares nothing with `parsim` but the dataclasses of its input. What is planned is a list of blocks, scores are the
+metrics themselves, as fractions, and the orders are made by sorting.
 """
 
 from __future__ import annotations
@@ -12,9 +11,9 @@ from fractions import Fraction
 
 from parsim.planning import Policy
 from parsim.workload import Workload
+from tests.naive import Block, earliest
 
 ORDERS = ("fcfs", "sjf", "ljf")
-Booking = tuple[int, int, int]
 
 
 @dataclass
@@ -41,19 +40,11 @@ class NaivePlanner:
         self.run = NaiveRun([])
         self.order = policy.order
 
-    def earliest(self, now: int, job: int, booked: list[Booking]) -> int:
-        """Try now and every end of a booking, looking at all moments at which something begins."""
-        for begin in sorted({now} | {end for _, end, _ in booked if end > now}):
-            end = begin + self.walltime[job]
-            moments = [begin] + [b for b, _, _ in booked if begin < b < end]
-            if all(
-                sum(c for b, e, c in booked if b <= moment < e) + self.cores[job] <= self.machine for moment in moments
-            ):
-                return begin
-        raise AssertionError("a job wider than the machine")
+    def earliest(self, now: int, job: int, booked: list[Block]) -> int:
+        return earliest(self.machine, booked, self.cores[job], now, self.walltime[job])
 
-    def booking(self, job: int, begin: int) -> Booking:
-        return (begin, begin + self.walltime[job], self.cores[job])
+    def booking(self, job: int, begin: int) -> Block:
+        return Block(0, begin, begin + self.walltime[job], self.cores[job])
 
     def sort(self, jobs: list[int], order: str) -> list[int]:
         if order == "fcfs":

@@ -19,10 +19,7 @@ __all__ = [
     "VerificationError",
     "Violation",
     "assert_schedule",
-    "check_capacity",
-    "check_limits",
     "check_schedule",
-    "check_times",
 ]
 
 

@@ -14,19 +14,7 @@ from parsim.workload import Column, Workload
 
 
 def check_times(workload: Workload, system: System, schedule: Schedule) -> list[Violation]:
-    """Check that every job starts once, not before its submit, and ends after min(runtime, walltime).
-
-    Parameters
-    ----------
-    workload : Workload
-    system : System
-    schedule : Schedule
-
-    Returns
-    -------
-    list of Violation
-        One for each job that does not.
-    """
+    """Check that every job starts once, not before its submit, and ends after min(runtime, walltime)."""
     found = list(_check_shape(workload, system, schedule))
     if found:
         return found
@@ -113,19 +101,7 @@ def check_capacity(schedule: Schedule, partition_cores: tuple[int, ...]) -> list
 
 
 def check_limits(workload: Workload, system: System, schedule: Schedule) -> list[Violation]:
-    """Check that running jobs and cores of each queue, and of each of its users, respect their limits.
-
-    Parameters
-    ----------
-    workload : Workload
-    system : System
-    schedule : Schedule
-
-    Returns
-    -------
-    list of Violation
-        The first excess of each limit, by queue and by user.
-    """
+    """Check that running jobs and cores of each queue, and of each of its users, respect their limits."""
     found = []
     users = int(workload.user.max(initial=-1)) + 1
     per_user = workload.queue * max(users, 1) + workload.user

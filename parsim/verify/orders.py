@@ -36,7 +36,10 @@ def by_ratio(jobs: Sequence[int], ratio: Ratio, now: int) -> list[int]:
 
 
 class WaitingList:
-    """The jobs that wait at one home, in the order of its discipline."""
+    """The jobs that wait at one home, in the order of its discipline.
+
+    `level` is the rank of each job's queue priority; `ratio` and `value` sort again at every pass.
+    """
 
     def __init__(
         self,
@@ -46,46 +49,40 @@ class WaitingList:
         ratio: Ratio | None,
         value: Value | None,
     ) -> None:
-        # `level` is the rank of each job's queue priority; `ratio` and `value` sort again at every pass.
         self.starving: list[int] = []
+        self._rest: list[tuple[int, int, int]] = []  # (level, key, job), ascending
+        self._level, self._walltime, self._sign = level, walltime, STATIC.get(order, 0)
         self._ratio, self._value = ratio, value
-        self._level = level if value is None else [0] * len(level)
-        self._key = [STATIC.get(order, 0) * w for w in walltime]
-        self._levels: dict[int, list[tuple[int, int]]] = {}
+
+    def _entry(self, job: int) -> tuple[int, int, int]:
+        return 0 if self._value is not None else self._level[job], self._sign * self._walltime[job], job
 
     def add(self, job: int) -> None:
         """Let `job` wait here; it does not starve yet."""
-        insort(self._levels.setdefault(self._level[job], []), (self._key[job], job))
+        insort(self._rest, self._entry(job))
 
     def starve(self, job: int) -> None:
-        """Let `job`, which waits here, starve from now on."""
+        """Let `job`, which waits here, starve from now on; a formula sorts it as before."""
         if self._value is None:
-            self._drop(job)
+            del self._rest[bisect_left(self._rest, self._entry(job))]
         insort(self.starving, job)
 
     def remove(self, job: int) -> None:
         """Let `job` leave."""
         at = bisect_left(self.starving, job)
-        starving = at < len(self.starving) and self.starving[at] == job
+        starving = self.starving[at : at + 1] == [job]
         if starving:
             del self.starving[at]
         if not starving or self._value is not None:
-            self._drop(job)
-
-    def _drop(self, job: int) -> None:
-        level = self._levels[self._level[job]]
-        del level[bisect_left(level, (self._key[job], job))]
+            del self._rest[bisect_left(self._rest, self._entry(job))]
 
     def ordered(self, now: int) -> list[int]:
         """Return the jobs in the order of a pass at `now`."""
+        jobs = [job for _, _, job in self._rest]
         if self._value is not None:
-            jobs = [job for _, job in self._levels.get(0, ())]
             value = {job: self._value(job, now) for job in jobs}
             return sorted(jobs, key=value.__getitem__, reverse=True)
-        out = list(self.starving)
-        for rank in sorted(self._levels):
-            jobs = [job for _, job in self._levels[rank]]
-            if self._ratio is not None:
-                jobs = by_ratio(jobs, self._ratio, now)
-            out += jobs
-        return out
+        if self._ratio is None:
+            return self.starving + jobs
+        by_level = groupby(jobs, key=self._level.__getitem__)
+        return self.starving + [job for _, level in by_level for job in by_ratio(list(level), self._ratio, now)]

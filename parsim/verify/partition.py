@@ -38,12 +38,8 @@ class Partition:
 
     def forget_promises(self) -> None:
         """Begin a pass, which plans without the promises of the last."""
-        self.head_job = -1
-        self.reserved = (0, 0, 0)
-        if self.for_head_job:
-            self.for_head_job = []
-        if self.for_reservation:
-            self.for_reservation = []
+        self.abandon_head_job()
+        self.reserved, self.for_reservation = (0, 0, 0), []
 
     def vacate(self, expected_end: int, cores: int) -> None:
         """Give back the cores of a job that ended."""
@@ -54,10 +50,9 @@ class Partition:
         """Start a job."""
         insort(self.running, (expected_end, cores))
         self.idle -= cores
-        for guards in (self.for_head_job, self.for_reservation):
-            for guard in guards:
-                if expected_end > guard.time:
-                    guard.slack -= cores
+        for guard in (*self.for_head_job, *self.for_reservation):
+            if expected_end > guard.time:
+                guard.slack -= cores
 
     def available(self, time: int) -> int:
         """Cores idle now and those of running jobs whose expected end is at or before `time`."""
