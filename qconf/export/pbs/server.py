@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from copy import deepcopy
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -66,11 +67,7 @@ class Server:
 
     def copy(self) -> Server:
         """Return an independent copy."""
-        return Server(
-            dict(self.attributes),
-            {name: dict(attributes) for name, attributes in self.queues.items()},
-            {name: dict(attributes) for name, attributes in self.resources.items()},
-        )
+        return deepcopy(self)
 
     def of_type(self, kind: str) -> list[str]:
         """Name the queues of a type, ``execution`` or ``route``, in the order of their creation."""
@@ -103,5 +100,5 @@ def seconds(value: str) -> int:
 
 def destinations(attributes: Mapping[str, str]) -> list[str]:
     """Name the destinations of a Route queue, in order, without a server's name after ``@``."""
-    listed: Iterable[str] = attributes.get("route_destinations", "").split(",")
+    listed = attributes.get("route_destinations", "").split(",")
     return [name.strip().partition("@")[0] for name in listed if name.strip()]

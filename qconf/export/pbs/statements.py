@@ -33,7 +33,8 @@ def transition(before: Server, after: Server) -> dict[str, list[str]]:
         if _styles([key]) and _styles(after.queues.get(name, {})) == {*_LIMITS} - _styles([key])
     ]
     resources = {name: new for name, new in after.resources.items() if name not in before.resources}
-    created, changed = [], []
+    created: list[str] = []
+    changed: list[str] = []
     for name, new in after.queues.items():
         if name in before.queues:
             changed += [line for line in _change(f"queue {name}", before.queues[name], new) if line not in limits]
