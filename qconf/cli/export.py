@@ -29,8 +29,7 @@ def target_options(*names: str) -> Callable[[F], F]:
                 multiple=default == (),
                 type=click.Choice(choices) if choices else None,
                 metavar=every[name].metadata.get("metavar"),
-                show_default=str(default) if choices else False,
-                help=f"{text}  [{' and '.join(_having(name))}]",
+                help=f"{text}  [{' and '.join(_having(name))}{f'; default: {default}' if choices else ''}]",
             )(command)
         return click.option(
             "--target",

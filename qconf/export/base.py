@@ -116,9 +116,7 @@ class Exporter(ABC):
             A file cannot be read or is not what it should be.
         """
         readers = {each.name: each.metadata["read"] for each in fields(cls)}
-        values: dict[str, Any] = {
-            name: read(value) if (read := readers[name]) else value for name, value in given.items()
-        }
+        values: dict[str, Any] = {name: (readers[name] or (lambda word: word))(word) for name, word in given.items()}
         return cls(**values)
 
     def check(self, config: SiteConfig) -> list[str]:

@@ -41,10 +41,7 @@ def read_nodes(given: str) -> list[Node]:
             raise InputError("no such file, and no pattern like nid[00001-01468]", field="--nodes", value=given)
         nodes = [Node(checked_host(name)) for name in expand(given)]
     else:
-        try:
-            text = path.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise InputError(f"cannot be read: {error}", file=path) from error
+        text = read_text(path)
         nodes = list(_pbsnodes(text) if re.search(r"^\s+\w[\w.]* = ", text, re.MULTILINE) else _names(text))
     if not nodes:
         raise InputError("names no node", field="--nodes", value=given)
@@ -54,6 +51,16 @@ def read_nodes(given: str) -> list[Node]:
             raise InputError("a node is named twice", field="--nodes", value=node.name, fix="name each node once")
         seen.add(node.name)
     return nodes
+
+
+def read_text(path: str | Path) -> str:
+    """Read a file. Raises InputError."""
+    try:
+        return Path(path).read_bytes().decode("utf-8")
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror or error}", file=path) from error
+    except UnicodeDecodeError as error:
+        raise InputError("is not text", file=path) from error
 
 
 def _names(text: str) -> Iterator[Node]:

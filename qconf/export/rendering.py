@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any
 
 import jinja2
 
-from parsim.workload import MAX_DURATION
-from qconf.config import POOL_SUFFIX, QueueConfig, SiteConfig
+from parsim.workload import MAX_CORES, MAX_DURATION
+from qconf.config import POOL_SUFFIX, SiteConfig, format_duration
 from qconf.export.base import ExportError
 from qconf.history.names import LEGAL, LONGEST_NAME
 
@@ -20,11 +18,14 @@ HOST_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
 
 @lru_cache(maxsize=1)
 def _environment() -> jinja2.Environment:
-    return jinja2.Environment(  # noqa: S701 - no HTML here
+    environment = jinja2.Environment(  # noqa: S701 - no HTML here
         loader=jinja2.PackageLoader("qconf.export", ""),
         undefined=jinja2.StrictUndefined,
         keep_trailing_newline=True,
     )
+    environment.globals |= {"MAX_CORES": MAX_CORES, "MAX_DURATION": MAX_DURATION}
+    environment.filters |= {"duration": format_duration, "exact": lambda value: str(Fraction(repr(value)))}
+    return environment
 
 
 def render(target: str, name: str, /, **values: object) -> str:
@@ -57,26 +58,3 @@ def checked_host(name: str) -> str:
 def comment_name(config: SiteConfig) -> str:
     """Write the machine's name as far as a comment may hold it."""
     return "".join(c if (c.isascii() and c.isalnum()) or c in "-_." else "?" for c in config.machine.name)
-
-
-def promotion_values(config: SiteConfig, queues: Iterable[QueueConfig]) -> dict[str, Any]:
-    """Return what the script that moves jobs of `queues` into the pool is filled with."""
-    return {
-        "threshold": _exact(config.threshold),
-        "pool": config.pool_cores,
-        "grid": config.grid,
-        "queues": [
-            {
-                "name": queue.name,
-                "priority": _exact(queue.priority),
-                "partition": queue.partition,
-                "longest": queue.walltime[1] if queue.walltime[1] < MAX_DURATION else None,
-            }
-            for queue in queues
-        ],
-    }
-
-
-def _exact(value: float) -> str:
-    """Write a number as the fraction that its decimal digits say."""
-    return str(Fraction(repr(value)))

@@ -1,4 +1,4 @@
-"""What a PBS server is to hold so that it does what a configuration says."""
+"""What a PBS server is to hold to run as a configuration describes."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def _route_name(config: SiteConfig, before: Server, given: str | None) -> str:
     if default in routes:
         return default
     if len(routes) > 1:
-        raise ExportError(f"several Route queues ({', '.join(routes)}): say which one with --route")
+        raise ExportError(f"several Route queues ({', '.join(routes)}): name one with --route")
     taken = {*config.names, *before.of_type("execution")}
     return next((name for name in (*routes, "route", "qroute", "routing") if name not in taken), "qconf_route")
 

@@ -34,23 +34,10 @@ _PRIORITY = r"-?[0-9]{1,5}"
 def derive(
     server: Server, *, cores: int | None = None, nodes: Sequence[Node] | None = None, name: str = "pbs"
 ) -> Derived:
-    """Derive a configuration.
+    """Derive a configuration, as `Exporter.read` does.
 
-    Parameters
-    ----------
-    server : Server
-        From ``print server``, which has neither the machine's size nor its nodes.
-    cores : int, optional
-        Of the machine.
-    nodes : sequence of Node, optional
-        From ``pbsnodes -av``: the machine's size and, where nodes carry a Qlist, partitions and pool.
-    name : str
-        Of the machine.
-
-    Raises
-    ------
-    InputError
-        No queue that jobs can enter is among them, or `cores` and `nodes` contradict each other.
+    ``print server`` has neither the machine's size nor its nodes: `cores` or `nodes` from ``pbsnodes -av`` give the
+    size, nodes that carry a Qlist the partitions and the pool.
     """
     reader = _Reader(server)
     names = reader.names()

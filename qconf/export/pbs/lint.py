@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 from parsim.formula import parse as parse_formula
 from qconf.export.pbs import qmgr
@@ -19,8 +20,7 @@ from qconf.history.names import LEGAL
 Check = Callable[[str], str | None]
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(NamedTuple):
     """What is wrong in which line of a script."""
 
     line: int
@@ -148,7 +148,7 @@ class Linter:
     ----------
     server : Server or None
         What is there before. None: unknown; then names are assumed to exist, and only what the statements
-        say is held against them.
+        set is held against them.
     trusted : Server, optional
         Values that a server has held once: it takes them back, whether they are known here or not.
     """
@@ -179,7 +179,9 @@ class Linter:
             statement = qmgr.parse_statement(text)
         except qmgr.QmgrSyntaxError as error:
             return [str(error)]
-        wrong = list(self._wrong(statement)) or list(self._contradictions(statement))
+        wrong = list(self._wrong(statement))
+        if not wrong and statement.kind == "queue" and statement.command in ("create", "set"):
+            wrong = [message for name in statement.names for message in self._contradictions(name, statement)]
         if not wrong:
             self.server.apply(statement)
             if statement.command == "create":
@@ -211,18 +213,17 @@ class Linter:
     def _settings(self, statement: qmgr.Statement) -> Iterator[str]:
         """Check every attribute and its value by itself."""
         kind, unset = statement.kind, statement.command == "unset"
-        for setting in self._doubtful(statement).settings:
-            if setting.attribute.lower() in OLD_LIMITS and unset:
+        for setting in statement.settings:
+            if self._trusted(statement, setting) or (unset and setting.attribute.lower() in OLD_LIMITS):
                 continue
             check = self._check(kind, setting)
             if check is None or (setting.key.lower() == "mom" and statement.command != "create"):
                 yield f"{kind} has no attribute {setting.key}, or none that these scripts may use"
             elif not unset and (message := check(setting.value)):
                 yield f"{setting.key}: {message}"
-        for setting in statement.settings:
-            missing = setting.value and setting.value not in self.server.queues
-            if kind == "server" and setting.key == "default_queue" and self.known and missing:
-                yield f"default_queue {setting.value} does not exist"
+        default = {setting.key: setting.value for setting in statement.settings}.get("default_queue")
+        if kind == "server" and default and self.known and default not in self.server.queues:
+            yield f"default_queue {default} does not exist"
 
     def _check(self, kind: str, setting: qmgr.Setting) -> Check | None:
         """Find the check of a value; None where no such attribute may be set."""
@@ -234,24 +235,15 @@ class Linter:
         # Qlist is the one resource that an export creates; a script for a known server creates it first.
         return _WORDS if resource in self.server.resources or resource == "Qlist" else None
 
-    def _doubtful(self, statement: qmgr.Statement) -> qmgr.Statement:
-        """Leave out the settings that the trusted server had, value for value."""
-        if statement.command != "set" or statement.kind not in ("server", "queue"):
-            return statement
-        held = [self.trusted.attributes]
-        if statement.kind == "queue":
-            held = [self.trusted.queues.get(name, {}) for name in statement.names]
-        doubtful = (s for s in statement.settings if not all(had.get(s.key) == s.value for had in held))
-        return replace(statement, settings=tuple(doubtful))
+    def _trusted(self, statement: qmgr.Statement, setting: qmgr.Setting) -> bool:
+        """Whether the trusted server had this very value."""
+        held = {"server": [self.trusted.attributes]}
+        held["queue"] = [self.trusted.queues.get(name, {}) for name in statement.names]
+        values = {attributes.get(setting.key) for attributes in held.get(statement.kind, [])}
+        return statement.command == "set" and values == {setting.value}
 
-    def _contradictions(self, statement: qmgr.Statement) -> Iterator[str]:
-        """Check what the attributes of a queue are to each other."""
-        if statement.kind == "queue" and statement.command in ("create", "set"):
-            for name in statement.names:
-                yield from self._queue_state(name, statement)
-
-    def _queue_state(self, name: str, statement: qmgr.Statement) -> Iterator[str]:
-        """Apply one setting after the other, as the server does, and check each and the result."""
+    def _contradictions(self, name: str, statement: qmgr.Statement) -> Iterator[str]:
+        """Apply one setting after the other to a queue, as the server does, and check each and the result."""
         state = Server(queues={name: {k.lower(): v for k, v in self.server.queues.get(name, {}).items()}})
         now = state.queues[name]
         complete = self.known or statement.command == "create" or ("queue", name) in self.created

@@ -14,8 +14,10 @@ COMMANDS = ("create", "delete", "set", "unset")
 KINDS = ("server", "queue", "node", "resource", "sched", "hook", "pbshook")
 
 _NAMES = r"[^\s,=\"']+(?:,[^\s,=\"']+)*"
-_SETTING = re.compile(r"\s*([A-Za-z_][A-Za-z0-9_]*)(?:\.([A-Za-z][A-Za-z0-9_-]*))?\s*")
-_OPERATOR = re.compile(r"(\+=|-=|=)\s*")
+_ATTRIBUTE = r"\s*([A-Za-z_][A-Za-z0-9_]*)(?:\.([A-Za-z][A-Za-z0-9_-]*))?\s*"
+_END = r"\s*(?:,(?=\s*\S)|$)"  # a comma and another attribute, or the end
+_UNSET = re.compile(_ATTRIBUTE + _END)
+_SET = re.compile(rf"""{_ATTRIBUTE}(\+=|-=|=)\s*("[^"]*"|'[^']*'|[^\s,"'][^,]*?){_END}""")
 
 
 class QmgrSyntaxError(ValueError):
@@ -104,21 +106,17 @@ def parse_statement(text: str, line: int = 1) -> Statement:
     if head is None:
         raise QmgrSyntaxError(line, "expected: command object name attribute = value")
     command, kind, rest = head[1].lower(), head[2].lower(), text[head.end() :]
-    if command not in COMMANDS:
-        raise QmgrSyntaxError(line, f"{head[1]!r} is none of {', '.join(COMMANDS)}")
-    if kind not in KINDS:
-        raise QmgrSyntaxError(line, f"{head[2]!r} is none of {', '.join(KINDS)}")
+    for word, known in ((command, COMMANDS), (kind, KINDS)):
+        if word not in known:
+            raise QmgrSyntaxError(line, f"{word!r} is none of {', '.join(known)}")
     names: tuple[str, ...] = ()
-    named = (
-        rf"({_NAMES})(?:\s+(?![+-]?=)|$)"
-        if kind != "sched" or command in ("create", "delete")
-        else rf"({_NAMES})\s+(?![+-]?=|,)"
-    )
+    anonymous = kind == "sched" and command not in ("create", "delete")  # the name may be left out
+    named = rf"({_NAMES})\s+(?![+-]?=|,)" if anonymous else rf"({_NAMES})(?:\s+(?![+-]?=)|$)"
     if kind != "server" and (match := re.match(named, rest)):
         names, rest = tuple(match[1].split(",")), rest[match.end() :]
     if not names and kind not in ("server", "sched"):
         raise QmgrSyntaxError(line, f"the name of the {kind} is missing")
-    settings = tuple(_settings(rest, line, unset=command == "unset"))
+    settings = tuple(_settings(rest, line, _UNSET if command == "unset" else _SET))
     if command in ("set", "unset") and not settings:
         raise QmgrSyntaxError(line, f"{command} without an attribute")
     if command == "delete" and settings:
@@ -126,38 +124,14 @@ def parse_statement(text: str, line: int = 1) -> Statement:
     return Statement(command, kind, names, settings, line)
 
 
-def _settings(text: str, line: int, *, unset: bool) -> Iterator[Setting]:
+def _settings(text: str, line: int, pattern: re.Pattern[str]) -> Iterator[Setting]:
     at = 0
     while at < len(text):
-        name = _SETTING.match(text, at)
-        if name is None:
-            raise QmgrSyntaxError(line, f"expected an attribute at {text[at : at + 30]!r}")
-        at = name.end()
-        if unset:
-            yield Setting(name[1], name[2])
-        else:
-            operator = _OPERATOR.match(text, at)
-            if operator is None:
-                raise QmgrSyntaxError(line, f"expected = after {text[name.start() : at].strip()!r}")
-            value, at = _value(text, operator.end(), line)
-            yield Setting(name[1], name[2], operator[1], value)
-        rest = text[at:].lstrip()
-        if rest and not rest.startswith(","):
-            raise QmgrSyntaxError(line, f"expected a comma at {rest[:30]!r}")
-        at = len(text) - len(rest) + 1 if rest else len(text)
-        if rest and not rest[1:].strip():
-            raise QmgrSyntaxError(line, "an attribute is missing after the last comma")
-
-
-def _value(text: str, at: int, line: int) -> tuple[str, int]:
-    if text[at : at + 1] in ("'", '"'):
-        end = text.find(text[at], at + 1)
-        if end < 0:
-            raise QmgrSyntaxError(line, f"a quote {text[at]} is left open")
-        return text[at + 1 : end], end + 1
-    end = text.find(",", at)
-    end = len(text) if end < 0 else end
-    value = text[at:end].strip()
-    if not value:
-        raise QmgrSyntaxError(line, "a value is missing")
-    return value, end
+        match = pattern.match(text, at)
+        if match is None:
+            expected = "attribute" if pattern is _UNSET else "attribute = value"
+            raise QmgrSyntaxError(line, f"expected {expected} at {text[at : at + 30].strip()!r}")
+        name, resource, *assigned = match.groups()
+        operator, value = assigned or ("", "")
+        yield Setting(name, resource, operator, value[1:-1] if value[:1] in ("'", '"') else value)
+        at = match.end()

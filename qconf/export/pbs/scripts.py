@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import Any
 
-from parsim.workload import MAX_CORES, MAX_DURATION
-from qconf.config import SiteConfig, format_clock, format_duration, lost_job
+from qconf.config import SiteConfig, format_clock, lost_job
 from qconf.export.base import Export, ExportError
 from qconf.export.pbs import PbsExporter
 from qconf.export.pbs.desired import Desired, desired
@@ -15,7 +13,7 @@ from qconf.export.pbs.lint import Linter
 from qconf.export.pbs.nodes import qlists, statements
 from qconf.export.pbs.server import Server
 from qconf.export.pbs.statements import transition
-from qconf.export.rendering import comment_name, promotion_values, render
+from qconf.export.rendering import comment_name, render
 
 
 @dataclass(frozen=True)
@@ -87,12 +85,10 @@ def export(config: SiteConfig, options: PbsExporter) -> Export:
     files["sched_config.changes"] = render("pbs", "sched_config.changes", backfill=config.backfill, qlist=by_nodes)
     script = _PROMOTE if goal.pool_queues else _RESERVE if config.reservation_delay else None
     if script is _PROMOTE:
-        files |= _promotion(config, goal)
+        files |= _PROMOTE.files("promote.py", config=config, pool_queues=goal.pool_queues)
     elif script is _RESERVE:
         files |= _RESERVE.files("reserve.py", period=config.reservation_delay, queues=config.names)
-    files["PLAN.md"] = _plan(
-        config, goal, before, current=known, by_nodes=by_nodes, counts=counts, script=script, lines=goal.notes
-    )
+    files["PLAN.md"] = _plan(config, goal, before, current=known, by_nodes=by_nodes, counts=counts, script=script)
     loaded = tuple(name for name in ("queues.qmgr", "nodes.qmgr", "sched_config.changes") if name in files)
     return Export(files, tuple(goal.notes), loaded, "rollback.qmgr" if known else "")
 
@@ -126,27 +122,16 @@ def _nodes(config: SiteConfig, options: PbsExporter, goal: Desired) -> tuple[lis
     return *statements(wanted, nodes), Counter(wanted.values())
 
 
-def _promotion(config: SiteConfig, goal: Desired) -> dict[str, str]:
-    values = promotion_values(config, [queue for queue in config.queues if queue.name in goal.pool_queues])
-    for row in values["queues"]:
-        row["pool"] = goal.pool_queues[row["name"]]
-    wider = config.pool is not None and config.pool.placement == "combined"
-    return _PROMOTE.files("promote.py", wider=wider, **values)
-
-
 def _plan(config: SiteConfig, goal: Desired, before: Server, **values: object) -> str:
-    route = goal.route
-    stop, start = _switches(route, before)
-    undo_stop, undo_start = _switches(route, before, undone=True)
+    stop, start = _switches(goal.route, before)
+    undo_stop, undo_start = _switches(goal.route, before, undone=True)
     return render(
         "pbs",
         "plan.md",
         machine=comment_name(config),
-        mode=config.mode,
-        route=route,
-        table=[_row(config, goal, name) for name in config.names],
-        closed=goal.closed,
-        new=goal.new,
+        config=config,
+        goal=goal,
+        examples={name: _example(config, name) for name in config.names},
         back_to=before.attributes.get("default_queue", "workq"),
         stop=stop,
         start=start,
@@ -154,21 +139,6 @@ def _plan(config: SiteConfig, goal: Desired, before: Server, **values: object) -
         undo_start=undo_start,
         **values,
     )
-
-
-def _row(config: SiteConfig, goal: Desired, name: str) -> list[Any]:
-    """Write a queue's row of the plan's table."""
-    queue = config.queue(name)
-    (least, most), (above, upto) = queue.cores, queue.walltime
-    partition = "-" if config.mode == "shared" else queue.partition
-    return [
-        name,
-        f"{least} to {'-' if most == MAX_CORES else most}",
-        f"above {format_duration(above)}" + ("" if upto == MAX_DURATION else f", up to {format_duration(upto)}"),
-        goal.priorities.values[name],
-        "reservation" if queue.reservation else partition,
-        _example(config, name),
-    ]
 
 
 def _switches(route: str, before: Server, *, undone: bool = False) -> tuple[list[str], list[str]]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from qconf.export.base import ExportError
 from qconf.export.pbs.lint import OLD_LIMITS
 from qconf.export.pbs.server import Attributes, Server
 
+_LIMITS = {"old": {*OLD_LIMITS}, "new": {"max_run", "max_run_res"}}
 _BARE = re.compile(r"[A-Za-z0-9_.:@*+/-]+|\[[a-z]:[A-Za-z0-9_.-]+=[0-9]+\]")
 
 
@@ -29,28 +30,24 @@ def transition(before: Server, after: Server) -> dict[str, list[str]]:
         f"unset queue {name} {key}"
         for name, old in before.queues.items()
         for key in old
-        if key.partition(".")[0] in (*OLD_LIMITS, "max_run", "max_run_res")
-        and _style(key) != _style_of(after.queues.get(name, {}), key)
-        and name in after.queues
+        if _styles([key]) and _styles(after.queues.get(name, {})) == {*_LIMITS} - _styles([key])
     ]
-    unset = set(limits)
+    resources = {name: new for name, new in after.resources.items() if name not in before.resources}
+    created: list[str] = []
+    changed: list[str] = []
+    for name, new in after.queues.items():
+        if name in before.queues:
+            changed += [line for line in _change(f"queue {name}", before.queues[name], new) if line not in limits]
+        else:
+            created += _create(name, new)
     sections = {
         "resources": [
-            f"create resource {name} " + ", ".join(f"{key}={quoted(value)}" for key, value in attributes.items())
-            for name, attributes in after.resources.items()
-            if name not in before.resources
+            f"create resource {name} " + ", ".join(f"{key}={quoted(value)}" for key, value in new.items())
+            for name, new in resources.items()
         ],
         "limits of the other style": limits,
-        "new queues": [
-            line for name, new in after.queues.items() if name not in before.queues for line in _create(name, new)
-        ],
-        "changed queues": [
-            line
-            for name, new in after.queues.items()
-            if name in before.queues
-            for line in _change(f"queue {name}", before.queues[name], new)
-            if line not in unset
-        ],
+        "new queues": created,
+        "changed queues": changed,
         "server": list(_change("server", before.attributes, after.attributes)),
         "queues to delete": [f"delete queue {name}" for name in before.queues if name not in after.queues],
         "resources to delete": [f"delete resource {name}" for name in before.resources if name not in after.resources],
@@ -58,20 +55,16 @@ def transition(before: Server, after: Server) -> dict[str, list[str]]:
     return {title: lines for title, lines in sections.items() if lines}
 
 
-def _style(key: str) -> bool:
-    return key.partition(".")[0] in OLD_LIMITS
-
-
-def _style_of(attributes: Attributes, key: str) -> bool | None:
-    """Tell the style of the limits in `attributes`; that of `key` where there are none."""
-    styles = {_style(k) for k in attributes if k.partition(".")[0] in (*OLD_LIMITS, "max_run", "max_run_res")}
-    return _style(key) if len(styles) != 1 else styles.pop()
+def _styles(keys: Iterable[str]) -> set[str]:
+    """Return the kinds of limits among these attributes: a server does not hold both."""
+    names = {key.partition(".")[0] for key in keys}
+    return {style for style, kind in _LIMITS.items() if names & kind}
 
 
 def _create(name: str, attributes: Attributes) -> Iterator[str]:
     yield f"create queue {name}"
-    last = ("enabled", "started")  # the server takes them after everything else only
-    for key in (*(key for key in attributes if key not in last), *(key for key in last if key in attributes)):
+    last = {"enabled": 1, "started": 2}  # the server takes them after everything else only
+    for key in sorted(attributes, key=lambda key: last.get(key, 0)):
         yield f"set queue {name} {key} = {quoted(attributes[key])}"
 
 

@@ -13,7 +13,7 @@ from parsim.workload import MAX_CORES, MAX_DURATION
 from qconf.config import ConfigError, MachineConfig, QueueConfig, SiteConfig
 from qconf.errors import InputError
 from qconf.export.base import Derived
-from qconf.export.nodes import expand
+from qconf.export.nodes import expand, read_text
 from qconf.export.slurm.differences import LONGEST_AGE
 from qconf.history.times import slurm_limit
 
@@ -21,22 +21,7 @@ UNLIMITED = ("UNLIMITED", "INFINITE")
 
 
 def derive(path: str | Path, *, cores: int | None = None, name: str | None = None) -> Derived:
-    """Derive a configuration.
-
-    Parameters
-    ----------
-    path : str or Path
-        slurm.conf, or a file of its partitions together with its nodes.
-    cores : int, optional
-        Of the machine; default what the NodeName lines say.
-    name : str, optional
-        Of the machine; default its ClusterName.
-
-    Raises
-    ------
-    InputError
-        The file cannot be read, or holds no partition that a job can enter.
-    """
+    """Derive a configuration, as `Exporter.read` does; the nodes' cores and the ClusterName are the defaults."""
     reader = _Reader(path)
     total = cores or sum(reader.nodes.values())
     if not total:
@@ -71,17 +56,13 @@ class _Reader:
     """What a slurm.conf holds, and what is odd about it."""
 
     def __init__(self, path: str | Path) -> None:
-        try:
-            text = Path(path).read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise InputError(f"cannot be read: {error}", file=path) from error
         self.path = path
         self.warnings: list[str] = []
         self.cluster, self.parameters = "slurm", ""
         self.nodes: dict[str, int] = {}
         self.partitions: list[dict[str, str]] = []
         defaults: dict[str, dict[str, str]] = {"nodename": {}, "partitionname": {}}
-        for line, fields in _lines(text):
+        for line, fields in _lines(read_text(path)):
             first = next(iter(fields))
             if first == "clustername":
                 self.cluster = fields[first]

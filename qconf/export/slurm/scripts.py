@@ -9,7 +9,7 @@ from qconf.config import QueueConfig, SiteConfig
 from qconf.export.base import Export, ExportError
 from qconf.export.nodes import Node, assign, check_machine, fold
 from qconf.export.priorities import scale
-from qconf.export.rendering import checked_queue, comment_name, promotion_values, render
+from qconf.export.rendering import checked_queue, comment_name, render
 from qconf.export.slurm.differences import LONGEST_AGE, differences
 
 POOL = "pool"  #: name of the partition that is the common pool
@@ -21,30 +21,17 @@ def export(config: SiteConfig, nodes: Sequence[Node] | None) -> Export:
     pool, machine = config.pool_cores, config.machine
     limited = [queue for queue in config.queues if queue.limited]
     lines = list(_partitions(config, _hosts(config, nodes)))
+    node = machine.cores_per_node if machine.whole_nodes else None
     files = {
         "partitions.conf": render("slurm", "partitions.conf", machine=comment_name(config), lines=lines),
         "job_submit.lua": render(
-            "slurm",
-            "job_submit.lua",
-            queues=[
-                {
-                    "name": queue.name,
-                    "least": queue.cores[0],
-                    "most": queue.cores[1] if queue.cores[1] < MAX_CORES else "math.huge",
-                    "above": queue.walltime[0],
-                    "upto": queue.walltime[1] if queue.walltime[1] < MAX_DURATION else "math.huge",
-                }
-                for queue in config.queues
-            ],
-            pool=POOL if pool else None,
-            node=machine.cores_per_node if machine.whole_nodes else None,
+            "slurm", "job_submit.lua", queues=config.queues, pool=POOL if pool else None, node=node
         ),
     }
     if limited:
         files["qos.sacctmgr"] = "".join(f"add qos {queue.name}\n{_qos(queue)}\n" for queue in limited)
     if pool:
-        values = promotion_values(config, [queue for queue in config.queues if not queue.reservation])
-        files["qconf-promote"] = render("slurm", "promote.py", pool_name=POOL, **values)
+        files["qconf-promote"] = render("slurm", "promote.py", config=config, pool_name=POOL)
     notes = tuple(differences(config))
     files["PLAN.md"] = render(
         "slurm",

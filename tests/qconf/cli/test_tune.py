@@ -8,7 +8,6 @@ import html
 import json
 from pathlib import Path
 
-import click
 import pandas as pd
 import pytest
 import yaml
@@ -255,8 +254,9 @@ def test_the_export_goes_to_the_folder_of_the_target(small: Path, tmp_path: Path
     assert "slurm/ (see slurm/PLAN.md)" in result.output
     assert (tmp_path / "out" / "slurm" / "partitions.conf").exists()
     assert not (tmp_path / "out" / "pbs").exists()
-    with pytest.raises(click.UsageError, match="--current is no option of --target slurm"):
-        invoke(*site, "--target", "slurm", "--current", tmp_path / "server.txt")
+    refused = invoke(*site, "--target", "slurm", "--current", tmp_path / "server.txt")
+    assert refused.exit_code == 2
+    assert "--current is no option of --target slurm, but of pbs" in refused.output
 
 
 def test_what_the_server_holds_needs_the_configuration_that_it_stands_for(small: Path, tmp_path: Path) -> None:

@@ -112,7 +112,7 @@ def follow(server, files, text):
 
 
 @needs_printed
-@pytest.mark.parametrize("after", ["Tell the scheduler", "Start again", "Later: delete"])
+@pytest.mark.parametrize("after", ["Change the scheduler", "Start again", "Later: delete"])
 @pytest.mark.parametrize("routing", ["True", "False", "none"])
 def test_undoing_the_plan_from_any_step_leaves_the_server_as_it_was(after, routing):
     server = PbsServer(FRESH if routing == "none" else current())
