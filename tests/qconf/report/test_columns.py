@@ -11,7 +11,7 @@ from tests.qconf.report import small
 
 
 def test_every_metric_has_a_column():
-    assert tuple(COLUMNS) == METRICS
+    assert tuple(COLUMNS) == tuple(METRICS)
     assert all(column.key == key and column.meaning and column.unit in UNITS for key, column in COLUMNS.items())
     for text in ("title", "name"):
         assert len({getattr(column, text) for column in COLUMNS.values()}) == len(METRICS)
