@@ -50,6 +50,6 @@ def test_comparison_is_long_and_complete():
     assert math.isnan(wide.loc[("hybrid", "short"), "gain"])
 
 
-def test_a_queue_called_all_is_told_from_the_whole():
+def test_a_queue_called_all_is_not_the_whole():
     frame = frames.comparison_frame(small.recommendation(names=("all", "long")))
     assert set(frame["queue"]) == {"all", "all (queue)", "long"}
