@@ -63,7 +63,7 @@ def _period(labelled: tuple[str, float]) -> str:
 
 
 def mark(found: Backtest, average: Average) -> str:
-    """Name a strategy: * where no batch system can be told what it does, # where it changes what is fixed."""
+    """Name a strategy: * where it is not exportable, # where it changes what is fixed."""
     own = [result for result in found.results if result.strategy == average.strategy]
     star = "*" if any(result.not_exportable for result in own) else ""
     return average.strategy + star + ("#" if any(result.fixed for result in own) else "")

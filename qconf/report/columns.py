@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from parsim.metrics import METRICS
 from qconf.report import wording
 
 
@@ -20,14 +21,17 @@ class Column:
         Short for a terminal, in full for a page; both without the unit.
     unit : {"h", "%", "jobs", ""}
         Unit that is shown. Metrics themselves are seconds and shares in 0..1.
-    meaning : str
     """
 
     key: str
     title: str
     name: str
     unit: str
-    meaning: str
+
+    @property
+    def meaning(self) -> str:
+        """One line on the metric, for a reader."""
+        return METRICS[self.key].description
 
     @property
     def heading(self) -> str:
@@ -58,46 +62,28 @@ UNITS: dict[str, tuple[Callable[[float], float], int]] = {
 
 #: Metric key to column, in the order of comparison.csv and backtest.csv.
 COLUMNS: Mapping[str, Column] = {
-    key: Column(key, *texts)
-    for key, *texts in (
-        ("jobs", "jobs", "jobs", "jobs", "jobs that are counted"),
-        ("art", "ART", "mean response time", "h", "mean time from submit to end"),
-        ("sld", "SLD", "mean slowdown", "", "mean of response time over run time"),
-        ("art_wa", "ARTwA", "response time by area", "h", "mean response time, weighted by core-seconds"),
-        ("art_ww", "ARTwW", "response time by width", "h", "mean response time, weighted by cores"),
-        ("sld_wa", "SLDwA", "slowdown by area", "", "mean slowdown, weighted by core-seconds"),
-        ("sld_ww", "SLDwW", "slowdown by width", "", "mean slowdown, weighted by cores"),
-        ("mean_wait", "mean wait", "mean wait", "h", "mean time from submit to start"),
-        ("median_wait", "median wait", "median wait", "h", "the wait that half of the jobs exceed"),
-        ("p90_wait", "p90 wait", "p90 wait", "h", "the wait that one job in ten exceeds"),
-        ("p95_wait", "p95 wait", "p95 wait", "h", "the wait that one job in twenty exceeds"),
-        ("p99_wait", "p99 wait", "p99 wait", "h", "the wait that one job in a hundred exceeds"),
-        ("max_wait", "max wait", "max wait", "h", "the longest wait"),
-        (
-            "mean_bounded_slowdown",
-            "bounded sld",
-            "bounded slowdown",
-            "",
-            "mean slowdown; a run time below ten seconds counts as ten",
-        ),
-        ("makespan", "makespan", "makespan", "h", "from the first submit to the last end"),
-        ("utilization", "full util", "utilization to the last end", "%", "share of the cores in use, to the last end"),
-        ("utilization_window", "util", "utilization", "%", "share of the cores in use, first to last submit"),
-        (
-            "throughput",
-            "jobs/s",
-            "throughput, jobs a second",
-            "",
-            "jobs a second, from the first submit to the last end",
-        ),
-        (
-            "loss_of_capacity",
-            "lost",
-            "loss of capacity",
-            "%",
-            "share of the cores idle while a waiting job needs no more",
-        ),
-        ("jain_users", "fairness", "fairness among users", "", "Jain's index of the users' mean bounded slowdowns"),
+    key: Column(key, title, name, unit)
+    for key, title, name, unit in (
+        ("jobs", "jobs", "jobs", "jobs"),
+        ("art", "ART", "mean response time", "h"),
+        ("sld", "SLD", "mean slowdown", ""),
+        ("art_wa", "ARTwA", "response time by area", "h"),
+        ("art_ww", "ARTwW", "response time by width", "h"),
+        ("sld_wa", "SLDwA", "slowdown by area", ""),
+        ("sld_ww", "SLDwW", "slowdown by width", ""),
+        ("mean_wait", "mean wait", "mean wait", "h"),
+        ("median_wait", "median wait", "median wait", "h"),
+        ("p90_wait", "p90 wait", "p90 wait", "h"),
+        ("p95_wait", "p95 wait", "p95 wait", "h"),
+        ("p99_wait", "p99 wait", "p99 wait", "h"),
+        ("max_wait", "max wait", "max wait", "h"),
+        ("mean_bounded_slowdown", "bounded sld", "bounded slowdown", ""),
+        ("makespan", "makespan", "makespan", "h"),
+        ("utilization", "full util", "utilization to the last end", "%"),
+        ("utilization_window", "util", "utilization", "%"),
+        ("throughput", "jobs/s", "throughput, jobs a second", ""),
+        ("loss_of_capacity", "lost", "loss of capacity", "%"),
+        ("jain_users", "fairness", "fairness among users", ""),
     )
 }
 

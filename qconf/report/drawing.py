@@ -1,6 +1,6 @@
 """Figures as SVG text in one style, the same bytes for the same numbers whatever the user's matplotlib settings.
 
-Colours are Okabe and Ito's, told apart by colour-blind readers; markers and hatches tell them apart in print.
+Colours are Okabe and Ito's, distinct for colour-blind readers; markers and hatches make them distinct in print.
 """
 
 from __future__ import annotations

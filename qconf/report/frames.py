@@ -31,7 +31,7 @@ def comparison_frame(recommendation: Recommendation) -> pd.DataFrame:
 def backtest_frame(found: Backtest) -> pd.DataFrame:
     """Return every metric of every strategy in every period: period, strategy, queue, metric, value.
 
-    `comparison_frame` says what the last three are.
+    The last three are those of `comparison_frame`.
     """
     rows = [(each.period, each.strategy, *cells) for each in found.results for cells in _cells(each.summary)]
     return pd.DataFrame(rows, columns=["period", "strategy", "queue", "metric", "value"])

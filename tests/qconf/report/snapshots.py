@@ -1,4 +1,4 @@
-"""Texts compared with those that were reviewed once; UPDATE_SNAPSHOTS=1 writes them anew, for review."""
+"""Texts compared with those that were reviewed once; UPDATE_SNAPSHOTS=1 writes new ones, for review."""
 
 import os
 from pathlib import Path

@@ -11,7 +11,7 @@ from tests.qconf.report import small
 
 
 def test_every_metric_has_a_column():
-    assert tuple(COLUMNS) == METRICS
+    assert tuple(COLUMNS) == tuple(METRICS)
     assert all(column.key == key and column.meaning and column.unit in UNITS for key, column in COLUMNS.items())
     for text in ("title", "name"):
         assert len({getattr(column, text) for column in COLUMNS.values()}) == len(METRICS)
@@ -50,6 +50,6 @@ def test_comparison_is_long_and_complete():
     assert math.isnan(wide.loc[("hybrid", "short"), "gain"])
 
 
-def test_a_queue_called_all_is_told_from_the_whole():
+def test_a_queue_called_all_is_not_the_whole():
     frame = frames.comparison_frame(small.recommendation(names=("all", "long")))
     assert set(frame["queue"]) == {"all", "all (queue)", "long"}
