@@ -12,17 +12,21 @@ from copy import copy
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
-from parsim.kernels import layout as at
 from parsim.kernels import order as orders
-from parsim.system import ORDERS, Queue, System
-from parsim.workload import MAX_DURATION, Workload
+from parsim.kernels import state as kernel
+from parsim.kernels.homes import find_eligible, find_homes
+from parsim.system import LIMITS, ORDERS, Queue, System
+from parsim.workload import MAX_DURATION, Column, Workload
 
-NEVER = int(at.NEVER)
+Table = NDArray[np.void]  #: a structured array: one record of named fields per row
+
+NEVER = int(kernel.NEVER)
 MOST = 2**31 - 1
 LATEST = 2 * MAX_DURATION  #: 136 years after its submit; a job that is eligible later is taken to be so then
 
@@ -58,24 +62,34 @@ class Prepared:
         return bits
 
     @cached_property
-    def plain(self) -> NDArray[np.int32]:
-        """Submit (from 0), cores, runtime and walltime for the kernels of one list, shape (n, 4)."""
-        w = self.workload
-        jobs = np.empty((len(w), 4), dtype=np.int32)
-        jobs[:, at.SUBMIT] = w.submit - w.submit[:1]
-        jobs[:, at.CORES] = w.cores
-        jobs[:, at.RUNTIME] = self.runtime
-        jobs[:, at.WALLTIME] = w.walltime
-        return jobs
+    def jobs(self) -> Table:
+        """The jobs for the kernels of one list, shape (n,), `JOB`."""
+        return self._table(kernel.JOB)
 
     @cached_property
-    def jobs(self) -> NDArray[np.int32]:
-        """`State.jobs` without the homes."""
-        jobs = np.zeros((len(self.workload), at.JOB_COLUMNS), dtype=np.int32)
-        jobs[:, :4] = self.plain
-        jobs[:, at.QUEUE] = self.workload.queue
-        jobs[:, at.USER] = self.users[1]
+    def queued_jobs(self) -> Table:
+        """The jobs for the general event loop, shape (n,), `QUEUED_JOB` without the homes."""
+        jobs = self._table(kernel.QUEUED_JOB)
+        jobs["queue"] = self.workload.queue
+        jobs["user"] = self.users[1]
         return jobs
+
+    def _table(self, record: np.dtype[np.void]) -> Table:
+        w = self.workload
+        jobs = np.zeros(len(w), dtype=record)
+        jobs["submit"] = w.submit - w.submit[:1]
+        jobs["cores"] = w.cores
+        jobs["runtime"] = self.runtime
+        jobs["walltime"] = w.walltime
+        return jobs
+
+    def restore(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Bring values of the jobs, ascending by submit, back into the order of the workload given."""
+        if self.rows is None:
+            return values
+        restored = np.empty_like(values)
+        restored[self.rows] = values
+        return restored
 
     @cached_property
     def users(self) -> tuple[int, NDArray[np.int64]]:
@@ -127,16 +141,16 @@ def prepare(workload: Workload) -> Prepared:
 Ranks = tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]]
 
 
-def rank(jobs: NDArray[np.int32], queue: NDArray[np.int64], queues: Sequence[Queue], order: str, bits: int) -> Ranks:
+def rank(jobs: Table, queue: Column, queues: Sequence[Queue], order: str, bits: int) -> Ranks:
     """Rank the jobs of one list by the priority of their queues, a constant order and their submission (rule 6).
 
-    Returns the `rank`, `ranked` and `wakes` of `parsim.kernels.easy`.
+    Returns the `rank`, `ranked` and `wake_ups` of `parsim.kernels.easy`.
     """
     n = len(jobs)
     numbers = np.arange(n, dtype=np.int32)
     ranked = numbers
     if order != "fcfs":
-        walltime = jobs[:, at.WALLTIME]
+        walltime = jobs["walltime"]
         ranked = np.argsort(walltime if order == "sjf" else -walltime, kind="stable").astype(np.int32)
     greatest = sorted({queue.priority for queue in queues}, reverse=True)
     if len(greatest) > 1:
@@ -151,93 +165,85 @@ def rank(jobs: NDArray[np.int32], queue: NDArray[np.int64], queues: Sequence[Que
         return places, ranked, np.empty(0, dtype=np.int64)
     latest = 1 << (62 - bits)  # so long no job waits
     period = np.minimum(np.array(periods, dtype=np.int64), latest)[queue]
-    instant = jobs[:, at.SUBMIT] + period
-    wakes = ((instant << bits) | numbers)[(period > 0) & (instant < latest)]
-    wakes.sort()
-    return np.where(period == 0, numbers - np.int32(n), places), ranked, wakes
+    instant = jobs["submit"] + period
+    wake_ups = ((instant << bits) | numbers)[(period > 0) & (instant < latest)]
+    wake_ups.sort()
+    return np.where(period == 0, numbers - np.int32(n), places), ranked, wake_ups
 
 
-def pack(prepared: Prepared, system: System) -> at.State:
-    """Lay out everything that the event loop reads and writes."""
-    workload = prepared.workload
-    n = len(workload)
-    part_cores = np.array(system.partition_cores, dtype=np.int64)
+def pack(prepared: Prepared, system: System) -> kernel.State:
+    """Lay out everything that the general event loop reads and writes."""
+    n = len(prepared.workload)
+    cores = np.array(system.partition_cores, dtype=np.int64)
     settings = _pack_settings(prepared, system)
-    users = prepared.users[0] if settings[at.LIMITS] else 0
-    jobs = prepared.jobs.copy()
-    entries = np.zeros(part_cores.size + 1, dtype=np.int64)
-    at.find_homes(jobs, part_cores, system.mode == "shared", entries)
-    eligible, may_enter = _eligible(jobs, system)
+    jobs = prepared.queued_jobs.view(np.uint8).copy().view(kernel.QUEUED_JOB)  # field by field is ten times as slow
+    entries = np.zeros(cores.size + 1, dtype=np.int64)
+    find_homes(jobs, cores, system.mode == "shared", entries)
+    eligible_at, may_enter = _eligible(jobs, system)
     entries[-2] += may_enter  # these may stand in the pool's list as well
-    total = int(entries.sum()) + at.BLOCK
-    most = np.minimum(part_cores, n) + 1
-    parts = np.zeros((part_cores.size + 1, at.PART_COLUMNS), dtype=np.int64)
-    parts[:-1, at.CAPACITY] = parts[:-1, at.FREE] = part_cores
-    parts[1:, at.OFFSET] = np.cumsum(entries)[:-1]
-    parts[1:, at.FIRST_RUNNING] = np.cumsum(most)
-    parts[:, at.HEAD] = -1
-    parts[:, at.FIRST_STARVING] = NEVER
-
-    spread = 1 + int(entries[-1]) + (may_enter + int(entries[-2]) if settings[at.COMBINED] else 0)
-    starves = bool(settings[at.STARVES])
-    ends = np.zeros(len(system.queues) + 1, dtype=np.int64)
-    count = prepared.per_queue[0]
-    ends[1 : count.size + 1] = count
-    ends = ends.cumsum()
-    code, constants, columns, depth = pack_formula(workload, system)
-    held = np.zeros((n if settings[at.TRACK_HELD] else 0, at.HELD_COLUMNS), dtype=np.int64)
-    held[:, at.HELD_SINCE] = -1
-    return at.State(
+    most = np.minimum(cores, n) + 1
+    spanning = 1 + int(entries[-1]) + (int(may_enter + entries[-2]) if settings["combined"] else 0)
+    users = prepared.users[0] if settings["limits"] else 0
+    held = np.zeros(n if settings["track_held"] else 0, dtype=kernel.HELD)
+    held["since"] = -1
+    return kernel.State(
         jobs=jobs,
         start=np.full(n, -1, dtype=np.int64),
-        place=np.empty(n, dtype=np.int32),
-        eligible=eligible,
+        placement=np.empty(n, dtype=np.int32),
+        shares=np.empty((spanning, cores.size), dtype=np.int64),
+        eligible_at=eligible_at,
         held=held,
-        queues=_pack_queues(system),
-        parts=parts,
+        queues=_pack_queues(prepared, system),
+        use=np.zeros(max(1, users * len(system.queues)), dtype=kernel.USE),
+        by_queue=prepared.by_queue if settings["starvation"] else np.empty(0, np.int32),
+        partitions=_pack_partitions(cores, entries, most),
         settings=settings,
-        w_job=np.zeros(total, dtype=np.int32),
-        w_cores=np.zeros(total, dtype=np.int32),
-        w_time=np.zeros(total, dtype=np.int32),
-        w_group=np.zeros(total, dtype=np.int32),
-        value=np.empty(total, dtype=np.float64),
-        origin=np.empty(total, dtype=np.float64),
-        slope=np.empty(total, dtype=np.float64),
-        pick=np.empty(int(entries.max()), dtype=np.int32),
-        expected=np.empty(int(most.sum()), dtype=np.int64),
-        held_cores=np.empty(int(most.sum()), dtype=np.int64),
+        progress=np.zeros(1, dtype=kernel.PROGRESS)[0],
+        waiting=_pack_waiting(int(entries.sum()) + kernel.BLOCK),
+        candidates=np.empty(int(entries.max()), dtype=np.int32),
+        running=kernel.Running(np.empty(int(most.sum()), np.int64), np.empty(int(most.sum()), np.int64)),
         ends=np.empty(min(n, system.cores) + 1, dtype=np.int64),
-        wakes=np.empty(may_enter + 1, dtype=np.int64),
-        used_by=np.zeros((max(1, users * len(system.queues)), 2), dtype=np.int64),
-        shares=np.empty((spread, part_cores.size), dtype=np.int64),
-        code=code,
-        constants=constants,
-        columns=columns,
-        scratch=np.empty((1 + depth, orders.CHUNK)),
-        by_queue=prepared.by_queue if starves else np.empty(0, np.int32),
-        cursors=np.stack([ends[:-1], ends[1:]], axis=1),
-        usable=np.zeros(part_cores.size, dtype=np.bool_),
-        idle=np.zeros(part_cores.size, dtype=np.int64),
+        wake_ups=np.empty(may_enter + 1, dtype=np.int64),
+        formula=pack_formula(prepared.workload, system),
+        usable=np.zeros(cores.size, dtype=np.bool_),
+        idle=np.zeros(cores.size, dtype=np.int64),
     )
 
 
-def _eligible(jobs: NDArray[np.int32], system: System) -> tuple[NDArray[np.int64], int]:
+def _pack_partitions(cores: Column, entries: Column, most: Column) -> Table:
+    """Lay out partitions, pool and reserved list, with `entries` in each list and at most `most` running jobs."""
+    table = np.zeros(cores.size + 1, dtype=kernel.PARTITION)
+    table["cores"][:-1] = table["free"][:-1] = cores
+    table["first"][1:] = np.cumsum(entries)[:-1]
+    table["first_running"][1:] = np.cumsum(most)
+    table["head_job"] = -1
+    table["first_starving"] = NEVER
+    return table
+
+
+def _pack_waiting(entries: int) -> kernel.Waiting:
+    numbers = np.zeros((4, entries), dtype=np.int32)
+    values = np.empty((3, entries), dtype=np.float64)
+    return kernel.Waiting(*numbers, *values)
+
+
+def _eligible(jobs: Table, system: System) -> tuple[Column, int]:
     """Instant from which each job may enter the pool, counted from the first submit; how many ever may (rule 15)."""
     pool = system.pool
     if pool is None or not system.pool_cores:
         return np.empty(0, dtype=np.int64), 0
-    eligible = np.full(len(jobs), NEVER, dtype=np.int64)
+    eligible_at = np.full(len(jobs), NEVER, dtype=np.int64)
     ratios = [_ratio(pool.threshold, queue.priority) for queue in system.queues]
     exact = [(r.numerator, r.denominator) if _is_small(r) else (0, 0) for r in ratios]
     bounds = np.array([queue.walltime[1] for queue in system.queues], dtype=np.int64)
     widest = MOST if pool.placement == "combined" else pool.cores
     fractions = np.array(exact, dtype=np.int64)
-    may_enter = at.find_eligible(jobs, bounds, fractions, len(system.queues), widest, LATEST, eligible)
+    may_enter = find_eligible(jobs, bounds, fractions, len(system.queues), widest, LATEST, eligible_at)
     for q in (q for q, ratio in enumerate(ratios) if not _is_small(ratio)):
-        for job in np.flatnonzero((eligible < NEVER) & (jobs[:, at.QUEUE] == q)).tolist():
-            seconds = min(int(jobs[job, at.WALLTIME]), int(bounds[q]))
-            eligible[job] = int(jobs[job, at.SUBMIT]) + min(math.ceil(ratios[q] * seconds), LATEST)
-    return eligible, int(may_enter)
+        for job in np.flatnonzero((eligible_at < NEVER) & (jobs["queue"] == q)).tolist():
+            seconds = min(int(jobs["walltime"][job]), int(bounds[q]))
+            eligible_at[job] = int(jobs["submit"][job]) + min(math.ceil(ratios[q] * seconds), LATEST)
+    return eligible_at, int(may_enter)
 
 
 @lru_cache(maxsize=4096)
@@ -255,54 +261,62 @@ def _is_small(ratio: Fraction) -> bool:
     return ratio.numerator <= 2**31 and ratio.denominator <= 2**61
 
 
-def _pack_settings(prepared: Prepared, system: System) -> NDArray[np.int64]:
+def _pack_settings(prepared: Prepared, system: System) -> np.void:
     pool = system.pool if system.mode == "hybrid" else None
     formula = system.formula
-    settings = np.zeros(at.SETTINGS, dtype=np.int64)
-    settings[at.BACKFILL] = system.backfill
-    settings[at.ORDER] = orders.FORMULA if formula is not None else ORDERS.index(system.order)
-    settings[at.COMBINED] = pool is not None and pool.placement == "combined"
-    settings[at.STARVING_FIRST] = pool is not None and pool.starving_first
-    settings[at.MOVE] = pool is not None and pool.entry == "move"
-    settings[at.LIMITS] = system.has_limits
-    settings[at.USER_LIMITS] = any(queue.max_user_run or queue.max_user_cores for queue in system.queues)
-    settings[at.TRACK_HELD] = system.has_limits and formula is not None and formula.uses_eligible_time
-    settings[at.STARVES] = any(queue.starvation is not None for queue in system.queues)
-    settings[at.BITS] = prepared.bits
-    settings[at.LONE] = system.mode == "shared"
-    settings[at.RESERVE_AFTER] = system.reservation_delay
-    return settings
+    return kernel.one(
+        kernel.SETTINGS,
+        bits=prepared.bits,
+        order=orders.FORMULA if formula is not None else ORDERS.index(system.order),
+        backfill=system.backfill,
+        single_list=system.mode == "shared",
+        reservation_delay=system.reservation_delay,
+        starvation=any(queue.starvation is not None for queue in system.queues),
+        limits=system.has_limits,
+        user_limits=any(queue.max_user_run or queue.max_user_cores for queue in system.queues),
+        track_held=system.has_limits and formula is not None and formula.uses_eligible_time,
+        combined=pool is not None and pool.placement == "combined",
+        move=pool is not None and pool.entry == "move",
+        starving_first=pool is not None and pool.starving_first,
+    )
 
 
-def _pack_queues(system: System) -> NDArray[np.int64]:
+def _pack_queues(prepared: Prepared, system: System) -> Table:
+    table = np.zeros(len(system.queues), dtype=kernel.QUEUE)
     ranks = sorted({queue.priority for queue in system.queues})
-    table = np.zeros((len(system.queues), at.QUEUE_COLUMNS), dtype=np.int64)
-    weights = _weights(tuple(queue.priority for queue in system.queues))
-    for row, queue, weight in zip(table, system.queues, weights, strict=True):
-        row[at.STARVATION] = NEVER if queue.starvation is None else queue.starvation
-        row[at.RANK] = ranks.index(queue.priority)
-        row[at.MAX_WALLTIME] = queue.walltime[1]
-        row[at.WEIGHT] = weight
-        for column, limit in (
-            (at.MAX_RUN, queue.max_run),
-            (at.MAX_RUN_CORES, queue.max_run_cores),
-            (at.MAX_USER_RUN, queue.max_user_run),
-            (at.MAX_USER_CORES, queue.max_user_cores),
-        ):
-            row[column] = NEVER if limit is None else limit
+    table["rank"] = [ranks.index(queue.priority) for queue in system.queues]
+    table["weight"] = _weights(tuple(queue.priority for queue in system.queues))
+    table["max_walltime"] = [queue.walltime[1] for queue in system.queues]
+    for name in ("starvation", *LIMITS):
+        table[name] = [NEVER if getattr(queue, name) is None else getattr(queue, name) for queue in system.queues]
+    count = prepared.per_queue[0]
+    table["end"] = len(prepared.workload)  # of the queues after the last that has jobs
+    table["end"][: count.size] = count.cumsum()
+    table["next_starving"][1:] = table["end"][:-1]
     return table
 
 
-def pack_formula(
-    workload: Workload, system: System
-) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64], int]:
-    """Program, constants, columns and depth of the stack."""
+def pack_classes(workload: Workload, system: System) -> tuple[Column, Table]:
+    """Class of each job by its walltime (rule 18), and the records of the classes."""
+    limits = np.array(system.class_limits, dtype=np.int64)
+    job_class = np.searchsorted(limits, workload.walltime)
+    classes = np.zeros(limits.size + 1, dtype=kernel.CLASS)
+    classes["first"][1:] = np.bincount(job_class, minlength=classes.size).cumsum()[:-1]
+    classes["last"] = classes["first"]
+    return job_class, classes
+
+
+def pack_formula(workload: Workload, system: System) -> kernel.Formula:
+    """Lay out the formula that is the system's order; empty arrays where it has none."""
     formula = system.formula
+    eligible = np.empty(orders.CHUNK)
     if formula is None:
-        return np.empty((0, 2), np.int64), np.empty(0), np.empty((0, 0)), 0
+        nothing = np.empty((0, 0))
+        return kernel.Formula(np.empty((0, 2), np.int64), np.empty(0), nothing, eligible, np.empty((0, orders.CHUNK)))
     priority = np.array([queue.priority for queue in system.queues], dtype=np.float64)[workload.queue]
     base = np.stack([priority, workload.walltime, workload.cores, np.zeros(len(workload))])
-    return formula.code, formula.constants, formula.columns(base), formula.depth
+    stack = np.empty((formula.depth, orders.CHUNK))
+    return kernel.Formula(formula.code, formula.constants, formula.columns(base), eligible, stack)
 
 
 @lru_cache(maxsize=1024)

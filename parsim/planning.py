@@ -20,8 +20,10 @@ from numpy.typing import NDArray
 
 from parsim.kernels import planning as kernel
 from parsim.kernels.conservative import conservative
+from parsim.kernels.state import one
+from parsim.packing import prepare
 from parsim.schedule import Schedule
-from parsim.workload import MAX_CORES, Column, Workload
+from parsim.workload import MAX_CORES, MAX_SUBMIT, Column, Workload
 
 Order = Literal["fcfs", "sjf", "ljf"]
 Kind = Literal["fixed", "conservative", "bounds", "self-tuning"]
@@ -242,30 +244,24 @@ def plan(workload: Workload, cores: int, policy: Policy | str) -> PlannedRun:
         raise ValueError(
             f"cores[{job}]: {workload.cores[job]} is wider than the machine's {cores} ({wide.size} such jobs)"
         )
-    rows = np.argsort(workload.submit, kind="stable")
-    jobs = workload.take(rows)
-    back = np.empty_like(rows)
-    back[rows] = np.arange(rows.size)
-    cases = np.zeros((3, 8, 3), dtype=np.int64)
-    promised: Column | None = None
+    prepared = prepare(workload)
+    jobs, first = prepared.workload, workload.submit.min(initial=MAX_SUBMIT)
+    cases, promised = np.zeros((3, 8, 3), dtype=np.int64), None
     if policy.kind == "conservative":
-        start, told = conservative(jobs.submit, jobs.cores, jobs.walltime, jobs.effective_runtime, cores)
-        promised = told[back]
+        start, promised = conservative(prepared.jobs, cores, prepared.bits)
+        promised = prepared.restore(promised + first)
         starts, seconds = np.zeros(3, dtype=np.int64), np.zeros(3, dtype=np.int64)
         starts[kernel.FCFS] = len(jobs)
-        if len(jobs):
-            seconds[kernel.FCFS] = (start + jobs.effective_runtime).max() - jobs.submit[0]
+        seconds[kernel.FCFS] = (start + prepared.runtime).max(initial=0)
     else:
-        columns = np.column_stack((jobs.submit, jobs.cores, jobs.effective_runtime, jobs.walltime))
-        tie = ROUNDING if policy.metric in {"sld", "sld_ww"} else 0.0
         start, cases, starts, seconds = kernel.replan(
-            columns, _ranks(jobs), _worth(jobs, policy.metric), cores, tie, _settings(policy)
+            prepared.jobs, _ranks(jobs), _weight(jobs, policy.metric), cores, prepared.bits, _settings(policy)
         )
-    begin = start[back]
+    start += first
     schedule = Schedule(
         submit=workload.submit,
-        start=begin,
-        end=begin + workload.effective_runtime,
+        start=prepared.restore(start),
+        end=prepared.restore(start + prepared.runtime),
         cores=workload.cores,
         partition=np.zeros(len(workload), dtype=np.int32),
         shares={},
@@ -282,16 +278,16 @@ def _ranks(jobs: Workload) -> NDArray[np.int64]:
     return ranks
 
 
-def _worth(jobs: Workload, metric: Metric) -> NDArray[np.float64]:
-    """Say what a second of delay of each job adds to the score of a plan, shape (n,).
+def _weight(jobs: Workload, metric: Metric) -> NDArray[np.float64]:
+    """Weigh each job by what a second of its delay adds to the score of a plan, shape (n,).
 
     Submit and walltime of the waiting jobs are the same in all plans, and so are the divisors of the means.
-    Without them, each metric but the makespan ranks plans by the sum of worth times delay. It is the same
-    worth for ARTwW and SLDwA, whose weight c * w cancels the w of the slowdown: the paper's proof that they
+    Without them, each metric but the makespan ranks plans by the weighted sum of the delays. The weight is the
+    same for ARTwW and SLDwA, whose weight c * w cancels the w of the slowdown: the paper's proof that they
     choose the same plans.
     """
     cores, walltime = jobs.cores.astype(np.float64), jobs.walltime.astype(np.float64)
-    worth: NDArray[np.float64] = {
+    weight: NDArray[np.float64] = {
         "art": np.ones_like(cores),
         "art_wa": cores * walltime,
         "art_ww": cores,
@@ -300,18 +296,21 @@ def _worth(jobs: Workload, metric: Metric) -> NDArray[np.float64]:
         "sld_ww": cores / walltime,
         "makespan": np.zeros_like(cores),
     }[metric]
-    return worth
+    return weight
 
 
-def _settings(policy: Policy) -> NDArray[np.int64]:
-    settings = np.zeros(kernel.SETTINGS, dtype=np.int64)
-    settings[kernel.KIND] = {"fixed": kernel.FIXED, "bounds": kernel.BOUNDS}.get(policy.kind, kernel.TUNING)
-    settings[kernel.POLICY] = ORDERS.index(policy.order)
-    settings[kernel.LOWER], settings[kernel.UPPER] = policy.lower, policy.upper
-    settings[kernel.LEAST] = policy.least
-    settings[kernel.DECIDER] = DECIDERS.index(policy.decider)
-    settings[kernel.FAVOURITE] = ORDERS.index(policy.preferred)
-    settings[kernel.FULL] = policy.when == "full"
-    settings[kernel.MAKESPAN] = policy.metric == "makespan"
-    settings[kernel.STANDING] = policy.what_if == "standing"
-    return settings
+def _settings(policy: Policy) -> np.void:
+    return one(
+        kernel.SETTINGS,
+        kind={"fixed": kernel.FIXED, "bounds": kernel.BOUNDS}.get(policy.kind, kernel.TUNING),
+        policy=ORDERS.index(policy.order),
+        lower=policy.lower,
+        upper=policy.upper,
+        least=policy.least,
+        decider=DECIDERS.index(policy.decider),
+        preferred=ORDERS.index(policy.preferred),
+        tie=ROUNDING if policy.metric in {"sld", "sld_ww"} else 0.0,
+        full=policy.when == "full",
+        makespan=policy.metric == "makespan",
+        standing=policy.what_if == "standing",
+    )

@@ -1,19 +1,21 @@
-"""The public simulator: checks, packs, calls a kernel, unpacks."""
+"""The public simulator: checks a workload, chooses the kernel of the discipline, packs, runs, unpacks."""
 
 from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from parsim.kernels import layout as at
-from parsim.kernels.changing import changing
 from parsim.kernels.easy import easy
-from parsim.kernels.machine import run
+from parsim.kernels.general import general
 from parsim.kernels.multiqueue import multiqueue
-from parsim.packing import Prepared, pack, pack_formula, prepare, rank
+from parsim.kernels.time_dependent import time_dependent
+from parsim.packing import Prepared, pack, pack_classes, pack_formula, prepare, rank
 from parsim.schedule import SPANNING, Schedule
-from parsim.system import System
-from parsim.workload import Workload
+from parsim.system import Queue, System
+from parsim.workload import Column, Workload
 
 
 def simulate(workload: Workload, system: System) -> Schedule:
@@ -33,7 +35,7 @@ def simulate(workload: Workload, system: System) -> Schedule:
     Raises
     ------
     ValueError
-        A job that no place of the system can ever hold, or whose queue it lacks.
+        A job that no partition of the system can ever hold, or whose queue it lacks.
 
     References
     ----------
@@ -42,37 +44,20 @@ def simulate(workload: Workload, system: System) -> Schedule:
     """
     prepared = prepare(workload)
     _check(prepared, system)
-    start, part = np.empty(0, np.int64), np.empty(0, np.int32)
-    shares: dict[int, NDArray[np.int64]] = {}
-    if len(workload) and system.mode == "multiqueue":
-        start = _simulate_multiqueue(prepared, system)
-        part = np.zeros(len(workload), dtype=np.int32)
-    elif len(workload) and _plain(prepared, system):
-        start, part, shares = _simulate_plain(prepared, system)
-    elif len(workload) and _changing(system):
-        start = _simulate_changing(prepared, system)
-        part = np.zeros(len(workload), dtype=np.int32)
-    elif len(workload):
-        start, part, shares = _simulate_machine(prepared, system)
-    runtime, rows = prepared.runtime, prepared.rows
-    if rows is not None:
-        start, part, runtime = _scatter(start, rows), _scatter(part, rows), _scatter(runtime, rows)
-        shares = {int(rows[job]): row for job, row in shares.items()}
+    start, partition, shares = Outcome(np.empty(0, np.int64), np.empty(0, np.int32), {})
+    if len(workload):
+        discipline = next(each for each in DISCIPLINES if each.applies(prepared, system))
+        start, partition, shares = discipline.run(prepared, system)
+        start += prepared.workload.submit[0]
     return Schedule(
         submit=workload.submit,
-        start=start,
-        end=start + runtime,
+        start=prepared.restore(start),
+        end=prepared.restore(start + prepared.runtime),
         cores=workload.cores,
-        partition=part,
-        shares=shares,
+        partition=prepared.restore(partition),
+        shares=shares if prepared.rows is None else {int(prepared.rows[job]): row for job, row in shares.items()},
         partition_names=system.partition_names,
     )
-
-
-def _scatter(values: NDArray[np.generic], rows: NDArray[np.int64]) -> NDArray:  # type: ignore[type-arg]
-    out = np.empty_like(values)
-    out[rows] = values
-    return out
 
 
 def _check(prepared: Prepared, system: System) -> None:
@@ -104,8 +89,24 @@ def _named(column: str, job: int, prepared: Prepared) -> str:
     return f"{column}[{row}]: {getattr(prepared.workload, column)[job]}"
 
 
-def _plain(prepared: Prepared, system: System) -> bool:
-    """Whether every list is alone on its cores and its order is constant: the fast kernel's case."""
+class Outcome(NamedTuple):
+    """What a discipline decided of jobs that ascend by submit."""
+
+    start: Column  # seconds from the first submit
+    partition: NDArray[np.int32]
+    shares: dict[int, Column]
+
+
+class Discipline(NamedTuple):
+    """A kernel: which systems it simulates, and what packs its arrays and runs it."""
+
+    name: str
+    applies: Callable[[Prepared, System], bool]
+    run: Callable[[Prepared, System], Outcome]
+
+
+def _is_constant_order(prepared: Prepared, system: System) -> bool:
+    """Whether every list is alone on its cores and its order is constant."""
     if system.order not in ("fcfs", "sjf", "ljf") or system.pool_cores or system.has_limits or system.reservation_delay:
         return False
     if system.mode == "shared":
@@ -114,66 +115,71 @@ def _plain(prepared: Prepared, system: System) -> bool:
     return bool((widest <= np.array(system.partition_cores[: widest.size])).all())
 
 
-def _changing(system: System) -> bool:
-    """Whether there is one list, ordered by a formula, in which nothing else happens: the other fast kernel's case."""
-    starve = any(queue.starvation is not None for queue in system.queues)
-    return system.formula is not None and system.mode == "shared" and not system.has_limits and not starve
-
-
-Outcome = tuple[NDArray[np.int64], NDArray[np.int32], dict[int, NDArray[np.int64]]]
-
-
-def _simulate_plain(prepared: Prepared, system: System) -> Outcome:
-    workload, bits, jobs = prepared.workload, prepared.bits, prepared.plain
-    start = np.empty(len(workload), dtype=np.int64)
+def _run_constant_order(prepared: Prepared, system: System) -> Outcome:
     if system.mode == "shared":
-        ranks = rank(jobs, workload.queue, system.queues, system.order, bits)
-        easy(jobs, system.cores, system.backfill, bits, *ranks, start)
-        part = np.zeros(len(workload), dtype=np.int32)
-    else:
-        part = workload.queue.astype(np.int32)
-        for q, queue in enumerate(system.queues):
-            members = np.flatnonzero(workload.queue == q)
-            if members.size:
-                own = np.empty(members.size, dtype=np.int64)
-                mine = jobs[members]
-                ranks = rank(mine, np.zeros_like(members), [queue], system.order, bits)
-                easy(mine, queue.partition, system.backfill, bits, *ranks, own)
-                start[members] = own
-    start += workload.submit[0]
-    return start, part, {}
+        return _on_one_partition(_run_easy(prepared, slice(None), system.queues, system.cores, system))
+    queue = prepared.workload.queue
+    start = np.empty(queue.size, dtype=np.int64)
+    for q, its in enumerate(system.queues):
+        members = np.flatnonzero(queue == q)
+        if members.size:
+            start[members] = _run_easy(prepared, members, (its,), its.partition, system)
+    return Outcome(start, queue.astype(np.int32), {})
 
 
-def _simulate_changing(prepared: Prepared, system: System) -> NDArray[np.int64]:
-    workload = prepared.workload
-    start = np.empty(len(workload), dtype=np.int64)
-    formula = pack_formula(workload, system)
-    changing(prepared.plain, system.cores, system.backfill, system.reservation_delay, prepared.bits, *formula, start)
-    start += workload.submit[0]
+def _run_easy(
+    prepared: Prepared, members: slice | NDArray[np.intp], queues: Sequence[Queue], cores: int, system: System
+) -> Column:
+    """Simulate the list of these jobs of these queues alone on so many cores."""
+    jobs = prepared.jobs[members]
+    queue = prepared.workload.queue if len(queues) > 1 else np.zeros(jobs.size, dtype=np.int64)
+    start = np.empty(jobs.size, dtype=np.int64)
+    easy(jobs, cores, system.backfill, prepared.bits, *rank(jobs, queue, queues, system.order, prepared.bits), start)
     return start
 
 
-def _simulate_multiqueue(prepared: Prepared, system: System) -> NDArray[np.int64]:
-    workload = prepared.workload
-    start = np.empty(len(workload), dtype=np.int64)
-    job_class = np.searchsorted(np.array(system.class_limits, dtype=np.int64), workload.walltime)
-    before = np.bincount(job_class, minlength=len(system.class_limits) + 1).cumsum()
-    begin = np.concatenate([[0], before[:-1]])
-    multiqueue(prepared.plain, system.cores, job_class, np.stack([begin, begin], axis=1), prepared.bits, start)
-    start += workload.submit[0]
-    return start
+def _is_time_dependent(_: Prepared, system: System) -> bool:
+    """Whether there is one list, ordered by a formula, in which nothing else happens."""
+    starvation = any(queue.starvation is not None for queue in system.queues)
+    return system.formula is not None and system.mode == "shared" and not system.has_limits and not starvation
 
 
-def _simulate_machine(prepared: Prepared, system: System) -> Outcome:
+def _run_time_dependent(prepared: Prepared, system: System) -> Outcome:
+    start = np.empty(len(prepared.workload), dtype=np.int64)
+    formula = pack_formula(prepared.workload, system)
+    time_dependent(prepared.jobs, system.cores, system.backfill, system.reservation_delay, prepared.bits, formula, start)
+    return _on_one_partition(start)
+
+
+def _run_multiqueue(prepared: Prepared, system: System) -> Outcome:
+    start = np.empty(len(prepared.workload), dtype=np.int64)
+    job_class, classes = pack_classes(prepared.workload, system)
+    multiqueue(prepared.jobs, system.cores, job_class, classes, prepared.bits, start)
+    return _on_one_partition(start)
+
+
+def _on_one_partition(start: Column) -> Outcome:
+    return Outcome(start, np.zeros(start.size, dtype=np.int32), {})
+
+
+def _run_general(prepared: Prepared, system: System) -> Outcome:
     state = pack(prepared, system)
-    run(*state)
-    start, place = state.start, state.place
+    general(state)
+    start, placement = state.start, state.placement
     if start.min() < 0:
-        stuck = np.flatnonzero(start < 0)
-        raise RuntimeError(f"{stuck.size} jobs never started, the first is job {stuck[0]}: a defect of the simulator")
-    start += prepared.workload.submit[0]
-    if not state.settings[at.SPREAD]:
-        return start, place, {}
-    spread = np.flatnonzero(place < 0)
-    shares = dict(zip(spread.tolist(), state.shares[-1 - place[spread]], strict=True))
-    return start, np.maximum(place, SPANNING), shares
+        never = np.flatnonzero(start < 0)
+        raise RuntimeError(f"{never.size} jobs never started, the first is job {never[0]}: a defect of the simulator")
+    if not state.progress["spanning"]:
+        return Outcome(start, placement, {})
+    spanning = np.flatnonzero(placement < 0)
+    shares = dict(zip(spanning.tolist(), state.shares[-1 - placement[spanning]], strict=True))
+    return Outcome(start, np.maximum(placement, SPANNING), shares)
+
+
+#: The first that applies simulates a system; the general event loop takes every one but ``multiqueue``.
+DISCIPLINES = (
+    Discipline("multiple queues", lambda _, system: system.mode == "multiqueue", _run_multiqueue),
+    Discipline("constant order", _is_constant_order, _run_constant_order),
+    Discipline("time-dependent priority", _is_time_dependent, _run_time_dependent),
+    Discipline("general", lambda *_: True, _run_general),
+)

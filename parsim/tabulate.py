@@ -7,7 +7,6 @@ from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from parsim.kernels.easy import easy
-from parsim.kernels.layout import RUNTIME, SUBMIT
 from parsim.packing import prepare
 from parsim.workload import Workload
 
@@ -15,14 +14,14 @@ from parsim.workload import Workload
 @njit(cache=True, nogil=True)
 def _tabulate(jobs, sizes, backfill, bits, numbers, waits, ends, start):  # type: ignore[no-untyped-def]
     """Fill total waits and last ends for ascending sizes; from the first size without any wait on nothing changes."""
-    n = jobs.shape[0]
+    n = jobs.size
     for k in range(sizes.shape[0]):
         easy(jobs, sizes[k], backfill, bits, numbers, numbers, waits[:0], start)
         total = 0
         last = 0
         for j in range(n):
-            total += start[j] - jobs[j, SUBMIT]
-            last = max(last, start[j] + jobs[j, RUNTIME])
+            total += start[j] - jobs[j].submit
+            last = max(last, start[j] + jobs[j].runtime)
         waits[k] = total
         ends[k] = last
         if total == 0:
@@ -69,5 +68,5 @@ def waits_by_size(
         raise ValueError("workload: expected ascending submits")
     prepared = prepare(workload)
     numbers, start = np.arange(len(workload), dtype=np.int32), np.empty(len(workload), dtype=np.int64)
-    _tabulate(prepared.plain, sizes, backfill, prepared.bits, numbers, waits, spans, start)
+    _tabulate(prepared.jobs, sizes, backfill, prepared.bits, numbers, waits, spans, start)
     return waits, spans

@@ -5,19 +5,18 @@ References
 Mu'alem and Feitelson, IEEE TPDS 12(6), 2001, section 2.
 """
 
-# mypy: allow-untyped-decorators
-
 from __future__ import annotations
 
 import numpy as np
 from numba import njit
 
-from parsim.kernels.layout import NEVER
-from parsim.kernels.profile import Ints, change, fit, forget
+from parsim.kernels.profile import Profile, change, fit, forget
+from parsim.kernels.running import pop_key, push_key
+from parsim.kernels.state import NEVER, routine, step
 
 
 @njit(cache=True, nogil=True)
-def conservative(submit: Ints, cores: Ints, walltime: Ints, length: Ints, machine: int) -> tuple[Ints, Ints]:
+def conservative(jobs, machine, bits):
     """Simulate conservative backfilling.
 
     A job that ends before its expected end gives the rest of its time back. Then each waiting job in turn, by
@@ -26,81 +25,94 @@ def conservative(submit: Ints, cores: Ints, walltime: Ints, length: Ints, machin
 
     Parameters
     ----------
-    submit, cores, walltime, length : ndarray(int64), shape (n,)
-        Ascending by submit; `length` is what each job really occupies its cores, at most its walltime.
+    jobs : ndarray(JOB), shape (n,)
+        Ascending by submit; no job wider than the machine.
     machine : int
+        Cores.
+    bits : int
+        Low bits of a key that hold a job.
 
     Returns
     -------
     start, promised : ndarray(int64), shape (n,)
-        `promised` is the start that each job was told when it was submitted.
+        `promised` is the start that each job was promised when it was submitted.
     """
-    n = submit.size
+    n = jobs.size
     start = np.full(n, -1, np.int64)
     promised = np.empty(n, np.int64)
     planned = np.empty(n, np.int64)
     waiting = np.empty(n, np.int64)
-    running = np.empty(min(n, machine), np.int64)  # latest end first
-    waits = 0
-    runs = 0
-    arriving = 0
+    ends = np.empty(min(n, machine) + 1, np.int64)
     # Each running or waiting job has at most two ends of its own, and a change cuts twice before it joins.
-    times = np.empty(2 * n + 4, np.int64)
-    free = np.empty(2 * n + 4, np.int64)
-    times[0] = 0
-    free[0] = machine
+    idle = Profile(np.empty(2 * n + 4, np.int64), np.empty(2 * n + 4, np.int64))
+    event_loop(jobs, machine, bits, ends, waiting, planned, idle, start, promised)
+    return start, promised
+
+
+@step
+def event_loop(jobs, machine, bits, ends, waiting, planned, idle, start, promised):
+    """Simulate; fills `start` and `promised`. `ends` is a heap of real ends."""
+    n = jobs.size
+    idle.times[0] = 0
+    idle.free[0] = machine
     size = 1
-    if n:
-        times[0] = submit[0]
-    while arriving < n or waits > 0 or runs > 0:
-        now = NEVER if arriving == n else submit[arriving]
-        if runs > 0:
-            last = running[runs - 1]
-            now = min(now, start[last] + length[last])
+    waits = 0
+    running = 0
+    arriving = 0
+    while arriving < n or waits > 0 or running > 0:
+        now = np.int64(jobs[arriving].submit) if arriving < n else NEVER
+        if running > 0:
+            now = min(now, ends[0] >> bits)
         for k in range(waits):
             now = min(now, planned[waiting[k]])
-        size = forget(times, free, size, now)
+        size = forget(idle, size, now)
 
         early = False
-        while runs > 0 and start[running[runs - 1]] + length[running[runs - 1]] == now:
-            runs -= 1
-            job = running[runs]
-            expected = start[job] + walltime[job]
+        while running > 0 and (ends[0] >> bits) == now:
+            j = ends[0] & ((np.int64(1) << bits) - 1)
+            pop_key(ends, running)
+            running -= 1
+            expected = start[j] + jobs[j].walltime
             if expected > now:
                 early = True
-                size = change(times, free, size, now, expected, cores[job])
+                size = change(idle, size, now, expected, np.int64(jobs[j].cores))
         if early:
-            for k in range(waits):
-                job = waiting[k]
-                if planned[job] > now:
-                    size = change(times, free, size, planned[job], planned[job] + walltime[job], cores[job])
-                    i, _ = fit(times, free, size, 0, cores[job], walltime[job], NEVER)
-                    planned[job] = times[i]
-                    size = change(times, free, size, planned[job], planned[job] + walltime[job], -cores[job])
-
-        while arriving < n and submit[arriving] == now:
-            job = arriving
-            i, _ = fit(times, free, size, 0, cores[job], walltime[job], NEVER)
-            planned[job] = times[i]
-            promised[job] = times[i]
-            size = change(times, free, size, planned[job], planned[job] + walltime[job], -cores[job])
-            waiting[waits] = job
+            size = compress(jobs, waiting, waits, planned, idle, size, now)
+        while arriving < n and jobs[arriving].submit == now:
+            size = plan_earliest(jobs, arriving, planned, idle, size)
+            promised[arriving] = planned[arriving]
+            waiting[waits] = arriving
             waits += 1
             arriving += 1
 
         kept = 0
         for k in range(waits):
-            job = waiting[k]
-            if planned[job] > now:
-                waiting[kept] = job
+            j = waiting[k]
+            if planned[j] > now:
+                waiting[kept] = j
                 kept += 1
-                continue
-            start[job] = now
-            place = runs
-            while place > 0 and start[running[place - 1]] + length[running[place - 1]] < now + length[job]:
-                running[place] = running[place - 1]
-                place -= 1
-            running[place] = job
-            runs += 1
+            else:
+                start[j] = now
+                push_key(ends, running, ((now + jobs[j].runtime) << bits) | j)
+                running += 1
         waits = kept
-    return start, promised
+
+
+@step
+def compress(jobs, waiting, waits, planned, idle, size, now):
+    """Plan each waiting job again, in order of submission, at the earliest start there is beside all others."""
+    for k in range(waits):
+        j = waiting[k]
+        if planned[j] > now:
+            size = change(idle, size, planned[j], planned[j] + jobs[j].walltime, np.int64(jobs[j].cores))
+            size = plan_earliest(jobs, j, planned, idle, size)
+    return size
+
+
+@routine
+def plan_earliest(jobs, j, planned, idle, size):
+    """Plan job j at the earliest start there is beside all that are planned."""
+    cores, walltime = np.int64(jobs[j].cores), np.int64(jobs[j].walltime)
+    i, _ = fit(idle, size, 0, cores, walltime, NEVER)
+    planned[j] = idle.times[i]
+    return change(idle, size, planned[j], planned[j] + walltime, -cores)

@@ -1,8 +1,8 @@
-"""EASY and FCFS on one list that is alone on its cores and whose order is constant but for who begins to starve.
+"""EASY and FCFS on one list that is alone on its cores and whose order is constant but for jobs that begin to starve.
 
 This is the event loop of every list without limits, reservations or a pool, and the inner loop of the exact search. It is a loop of
-its own, beside the one of `parsim.kernels.machine`, because it was measured to be several times as fast: it looks at a waiting job
-again only when something ended or the head changed, and scans the list in blocks that the compiler turns into vector instructions.
+its own, beside the one of `parsim.kernels.general`, because it was measured to be several times as fast: it looks at a waiting job
+again only when something ended or the head job changed, and scans the list in blocks that the compiler turns into vector instructions.
 
 References
 ----------
@@ -11,23 +11,35 @@ Mu'alem and Feitelson, IEEE TPDS 12(6), 2001, section 2.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
-from parsim.kernels.layout import BLOCK, CORES, NEVER, RUNTIME, SUBMIT, WALLTIME, inlined
 from parsim.kernels.running import add_running, available, first_instant, pop_key, push_key, remove_running
+from parsim.kernels.state import BLOCK, LONGEST, NEVER, Running, step
 
-STARTED = np.int32(0)  # in place of the cores of an entry whose job has left
+ONE = np.uint64(1)
+STARTED = np.int32(0)  # in place of the cores of an entry whose job has started
+
+
+class Ranked(NamedTuple):
+    """The waiting list, ascending by rank."""
+
+    cores: NDArray[np.int32]
+    walltime: NDArray[np.int32]
+    rank: NDArray[np.int32]
 
 
 @njit(cache=True, nogil=True)
-def easy(jobs, machine, backfill, bits, rank, ranked, wakes, start):
+def easy(jobs, machine, backfill, bits, rank, ranked, wake_ups, start):
     """Schedule `jobs` on `machine` cores.
 
     Parameters
     ----------
-    jobs : ndarray(int32), shape (n, 4)
-        Submit, cores, runtime (at most the walltime), walltime; ascending by submit, from 0; no job wider than the machine.
+    jobs : ndarray(JOB), shape (n,)
+        Ascending by submit; no job wider than the machine.
     machine : int
         Cores.
     backfill : bool
@@ -38,110 +50,95 @@ def easy(jobs, machine, backfill, bits, rank, ranked, wakes, start):
         Place of each job in the order, from 0; of job j that starves on arrival, j - n.
     ranked : ndarray(int32), shape (n,)
         The job at each place.
-    wakes : ndarray(int64), shape (m,)
+    wake_ups : ndarray(int64), shape (m,)
         Keys of the instants at which jobs begin to starve, ascending.
     start : ndarray(int64), shape (n,)
         Filled with each job's start.
     """
-    n = jobs.shape[0]
-    low = (np.int64(1) << bits) - 1
-    running = min(n, machine)
-    heap = np.empty(running + 1, np.int64)  # real ends
-    ends = np.empty(running + 1, np.int64)  # expected ends, ascending
-    held = np.empty(running + 1, np.int32)  # cores, beside `ends`
-    wait_cores = np.empty(n + BLOCK, np.int32)
-    wait_time = np.empty(n + BLOCK, np.int32)
-    wait_rank = np.empty(n + BLOCK, np.int32)  # ascending
+    n = jobs.size
+    most = min(n, machine)
+    ends = np.empty(most + 1, np.int64)
+    running = Running(np.empty(most + 1, np.int64), np.empty(most + 1, np.int32))
+    waiting = Ranked(np.empty(n + BLOCK, np.int32), np.empty(n + BLOCK, np.int32), np.empty(n + BLOCK, np.int32))
+    if wake_ups.size:
+        start[:] = -1
+    event_loop(jobs, machine, backfill, bits, rank, ranked, wake_ups, ends, running, waiting, start)
+
+
+@step
+def event_loop(jobs, machine, backfill, bits, rank, ranked, wake_ups, ends, running, waiting, start):
+    """Simulate; fills `start`. `ends` is a heap of real ends."""
+    n = jobs.size
     free = np.int64(machine)
     size = 0  # running jobs
     first = np.uint64(0)  # the waiting list is [first, last)
     last = np.uint64(0)
-    one = np.uint64(1)
     planned = False  # shadow and extra stand
     shadow = np.int64(0)
     extra = np.int64(0)
-    nxt = np.uint64(0)
+    arriving = np.uint64(0)
     count = np.uint64(n)
     wake = np.uint64(0)
-    wakings = np.uint64(wakes.size)
-    if wakings:
-        start[:] = -1
-
-    while nxt < count or size > 0:
-        now = np.int64(jobs[nxt, SUBMIT]) if nxt < count else NEVER
+    while arriving < count or size > 0:
+        now = np.int64(jobs[arriving].submit) if arriving < count else NEVER
         if size > 0:
-            now = min(now, heap[0] >> bits)
-        while wake < wakings and (wakes[wake] >> bits) <= now:
-            if start[wakes[wake] & low] < 0:
-                now = wakes[wake] >> bits
-                break
-            wake += one
+            now = min(now, ends[0] >> bits)
+        now, wake = next_wake_up(wake_ups, wake, start, bits, now)
 
-        anew = False  # else who waited before could not start and still cannot
-        while size > 0 and (heap[0] >> bits) == now:
-            j = np.uint64(heap[0] & low)
-            pop_key(heap, size)
-            remove_running(ends, held, 0, size, ((start[j] + jobs[j, WALLTIME]) << bits) | np.int64(j))
-            free += jobs[j, CORES]
-            size -= 1
-            anew = True
-        while wake < wakings and (wakes[wake] >> bits) == now:
-            j = np.uint64(wakes[wake] & low)
+        before = size
+        free, size = end_jobs(jobs, ends, running, size, free, now, bits, start)
+        rescan = size < before  # else a job that waited before could not start and still cannot
+        while wake < np.uint64(wake_ups.size) and (wake_ups[wake] >> bits) == now:
+            j = job_in(wake_ups[wake], bits)
             if start[j] < 0:
-                i = first
-                while wait_rank[i] != rank[j]:
-                    i += one
-                r = np.int32(np.int64(j) - n)
-                anew |= place(wait_cores, wait_time, wait_rank, first, i, wait_cores[i], wait_time[i], r)
-            wake += one
-        stop = nxt
-        while stop < count and jobs[stop, SUBMIT] == now:
-            if stop > nxt and rank[stop] < rank[stop - one]:
-                anew = True
-            stop += one
+                rescan |= begin_starving(waiting, first, rank[j], np.int32(np.int64(j) - n))
+            wake += ONE
+        stop = arriving
+        while stop < count and jobs[stop].submit == now:
+            if stop > arriving and rank[stop] < rank[stop - ONE]:
+                rescan = True
+            stop += ONE
 
-        while nxt < stop and not anew:
-            j = nxt
-            c = jobs[j, CORES]
-            w = jobs[j, WALLTIME]
+        while arriving < stop and not rescan:
+            j = arriving
+            c = jobs[j].cores
+            w = jobs[j].walltime
             starts = False
             if first == last:
                 planned = False
                 starts = c <= free
-            elif rank[j] < wait_rank[first]:
-                anew = True  # it will be the head
+            elif rank[j] < waiting.rank[first]:
+                rescan = True  # it will be the head job
                 break
             elif c <= free and backfill:
                 if not planned:
-                    shadow, extra = shadow_of(ends, held, size, free, np.int64(wait_cores[first]), now, bits)
+                    shadow, extra = shadow_time(running, size, free, np.int64(waiting.cores[first]), now, bits)
                     planned = True
                 starts = now + w <= shadow
                 if not starts and c <= extra:
                     starts = True
                     extra -= c
             if starts:
-                begin_job(jobs, j, now, bits, heap, ends, held, size, start)
+                begin_job(jobs, j, now, bits, ends, running, size, start)
                 free -= c
                 size += 1
             else:
-                place(wait_cores, wait_time, wait_rank, first, last, c, w, rank[j])
-                last += one
-            nxt += one
-        if not anew:
+                add_waiting(waiting, first, last, c, w, rank[j])
+                last += ONE
+            arriving += ONE
+        if not rescan:
             continue
 
         planned = False
-        while nxt < stop:
-            place(wait_cores, wait_time, wait_rank, first, last, jobs[nxt, CORES], jobs[nxt, WALLTIME], rank[nxt])
-            last += one
-            nxt += one
-        while first < last and wait_cores[first] <= free:
-            j = job_of(wait_rank[first], ranked)
-            c = wait_cores[first]
-            first += one
-            begin_job(jobs, j, now, bits, heap, ends, held, size, start)
-            free -= c
+        while arriving < stop:
+            add_waiting(waiting, first, last, jobs[arriving].cores, jobs[arriving].walltime, rank[arriving])
+            last += ONE
+            arriving += ONE
+        while first < last and waiting.cores[first] <= free:
+            free -= waiting.cores[first]
+            begin_job(jobs, job_of(waiting.rank[first], ranked), now, bits, ends, running, size, start)
             size += 1
+            first += ONE
         if first == last:
             first = np.uint64(0)
             last = np.uint64(0)
@@ -149,78 +146,128 @@ def easy(jobs, machine, backfill, bits, rank, ranked, wakes, start):
         if not backfill or free == 0 or last - first < 2:
             continue
 
-        shadow, extra = shadow_of(ends, held, size, free, np.int64(wait_cores[first]), now, bits)
+        # Mu'alem and Feitelson, section 2: a job may pass the head job if it ends by the shadow time or fits in the extra cores.
+        shadow, extra = shadow_time(running, size, free, np.int64(waiting.cores[first]), now, bits)
         planned = True
-        slack = min(shadow - now, 2**31 - 1)
+        slack = min(shadow - now, LONGEST)
         kept = last  # where the next job that stays goes, once one has left
-        i = first + one
-        block = np.uint64(BLOCK)
+        i = first + ONE
         while i < last and free > 0:
-            f32 = np.int32(free)
-            s32 = np.int32(slack)
-            e32 = np.int32(extra)
-            hit = False
-            for k in range(block):
-                c = wait_cores[i + k]
-                hit |= (c <= f32) & ((wait_time[i + k] <= s32) | (c <= e32))
-            if hit:
-                stop = min(i + block, last)
-                for k in range(i, stop):
-                    c = wait_cores[k]
-                    w = wait_time[k]
+            if any_may_start(waiting, i, free, slack, extra):
+                for k in range(i, min(i + np.uint64(BLOCK), last)):
+                    c = waiting.cores[k]
+                    w = waiting.walltime[k]
                     if c <= free and (w <= slack or c <= extra):
-                        j = job_of(wait_rank[k], ranked)
                         if w > slack:
                             extra -= c
-                        begin_job(jobs, j, now, bits, heap, ends, held, size, start)
+                        begin_job(jobs, job_of(waiting.rank[k], ranked), now, bits, ends, running, size, start)
                         free -= c
                         size += 1
-                        wait_cores[k] = STARTED
+                        waiting.cores[k] = STARTED
                         if kept == last:
                             kept = k
-            i += block
+            i += np.uint64(BLOCK)
         if kept < last:
-            for k in range(kept, last):
-                if wait_cores[k] != STARTED:
-                    wait_cores[kept] = wait_cores[k]
-                    wait_time[kept] = wait_time[k]
-                    wait_rank[kept] = wait_rank[k]
-                    kept += one
-            last = kept
+            last = drop_started(waiting, kept, last)
 
 
-@njit(cache=True, nogil=True, inline="always")
-def shadow_of(ends, held, size, free, need, now, bits):
-    """Return the shadow time of a head that needs more than is free, and the extra cores at it."""
-    shadow = first_instant(ends, held, 0, size, free, need, now, bits)
-    return shadow, available(ends, held, 0, size, free, shadow, bits) - need
+@step
+def next_wake_up(wake_ups, wake, start, bits, now):
+    """Return `now`, or the instant before it at which a waiting job begins to starve; and the next wake-up."""
+    while wake < np.uint64(wake_ups.size) and (wake_ups[wake] >> bits) <= now:
+        if start[job_in(wake_ups[wake], bits)] < 0:
+            return wake_ups[wake] >> bits, wake
+        wake += ONE
+    return now, wake
 
 
-@inlined
-def begin_job(jobs, j, now, bits, heap, ends, held, size, start):
+@step
+def begin_starving(waiting, first, was, rank):
+    """Move the waiting job that was at one rank to its rank among the starving; return whether it passed another."""
+    i = first
+    while waiting.rank[i] != was:
+        i += ONE
+    return add_waiting(waiting, first, i, waiting.cores[i], waiting.walltime[i], rank)
+
+
+@step
+def end_jobs(jobs, ends, running, size, free, now, bits, start):
+    """End the jobs whose real end is now; return how many cores are free and how many jobs run."""
+    while size > 0 and (ends[0] >> bits) == now:
+        j = job_in(ends[0], bits)
+        pop_key(ends, size)
+        remove_running(running, 0, size, ((start[j] + jobs[j].walltime) << bits) | np.int64(j))
+        free += jobs[j].cores
+        size -= 1
+    return free, size
+
+
+@step
+def begin_job(jobs, j, now, bits, ends, running, size, start):
     """Start job j beside `size` running ones."""
     start[j] = now
-    push_key(heap, size, ((now + jobs[j, RUNTIME]) << bits) | np.int64(j))
-    add_running(ends, held, 0, size, ((now + jobs[j, WALLTIME]) << bits) | np.int64(j), jobs[j, CORES])
+    push_key(ends, size, ((now + jobs[j].runtime) << bits) | np.int64(j))
+    add_running(running, 0, size, ((now + jobs[j].walltime) << bits) | np.int64(j), jobs[j].cores)
 
 
-@inlined
-def place(wait_cores, wait_time, wait_rank, first, i, c, w, r):
-    """Put an entry where its rank belongs among ``first:i``, of which those behind make room; whether there were any."""
+@step
+def shadow_time(running, size, free, need, now, bits):
+    """Return the shadow time of a head job that needs more than is free, and the extra cores at it."""
+    shadow = first_instant(running, 0, size, free, need, now, bits)
+    return shadow, available(running, 0, size, free, shadow, bits) - need
+
+
+@step
+def any_may_start(waiting, i, free, slack, extra):
+    """Whether any of the `BLOCK` entries from i on may be backfilled."""
+    f32 = np.int32(free)
+    s32 = np.int32(slack)
+    e32 = np.int32(extra)
+    hit = False
+    for k in range(np.uint64(BLOCK)):
+        c = waiting.cores[i + k]
+        hit |= (c <= f32) & ((waiting.walltime[i + k] <= s32) | (c <= e32))
+    return hit
+
+
+@step
+def add_waiting(waiting, first, i, c, w, r):
+    """Put an entry where its rank belongs among ``first:i``, of which those behind move by one; return whether there were any."""
     end = i
-    one = np.uint64(1)
-    while i > first and wait_rank[i - one] > r:
-        wait_cores[i] = wait_cores[i - one]
-        wait_time[i] = wait_time[i - one]
-        wait_rank[i] = wait_rank[i - one]
-        i -= one
-    wait_cores[i] = c
-    wait_time[i] = w
-    wait_rank[i] = r
+    while i > first and waiting.rank[i - ONE] > r:
+        copy_entry(waiting, i, i - ONE)
+        i -= ONE
+    waiting.cores[i] = c
+    waiting.walltime[i] = w
+    waiting.rank[i] = r
     return i < end
 
 
-@inlined
+@step
+def drop_started(waiting, kept, last):
+    """Close the gaps that started jobs left, the first at entry `kept`; return the end of the list."""
+    for k in range(kept, last):
+        if waiting.cores[k] != STARTED:
+            copy_entry(waiting, kept, k)
+            kept += ONE
+    return kept
+
+
+@step
+def copy_entry(waiting, to, i):
+    """Overwrite one entry by another."""
+    waiting.cores[to] = waiting.cores[i]
+    waiting.walltime[to] = waiting.walltime[i]
+    waiting.rank[to] = waiting.rank[i]
+
+
+@step
+def job_in(key, bits):
+    """Return the job of a key."""
+    return np.uint64(key & ((np.int64(1) << bits) - 1))
+
+
+@step
 def job_of(r, ranked):
     """Return the job of a rank; below 0 are the starving."""
     return np.uint64(r + ranked.size if r < 0 else ranked[r])

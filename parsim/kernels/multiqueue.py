@@ -10,134 +10,153 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from parsim.kernels.layout import CORES, NEVER, RUNTIME, SUBMIT, WALLTIME
-from parsim.kernels.profile import change, fit, forget, reserve
+from parsim.kernels.profile import Profile, change, copy_profile, fit, forget, reserve
 from parsim.kernels.running import pop_key, push_key
-
-FIRST, LAST = 0, 1  # columns of `lists`: a class waits in ``waiting[first:last]``, its pivot first
-
-
-@njit(cache=True, nogil=True, inline="always")
-def _fits_now(times, free, size, cores, walltime):
-    """How many segments, from the present one on, hold a job that fits now beside everything; 0 if it does not."""
-    end = times[0] + walltime
-    k = 0
-    while k < size and times[k] < end:
-        if free[k] < cores:
-            return 0
-        k += 1
-    return k
+from parsim.kernels.state import NEVER, step
 
 
 @njit(cache=True, nogil=True)
-def multiqueue(jobs, machine, job_class, lists, bits, start):
+def multiqueue(jobs, machine, job_class, classes, bits, start):
     """Schedule `jobs` on `machine` cores.
 
     Parameters
     ----------
-    jobs : ndarray(int32), shape (n, 4)
-        Submit, cores, runtime, walltime; ascending by submit, from 0; no job wider than the machine.
+    jobs : ndarray(JOB), shape (n,)
+        Ascending by submit; no job wider than the machine.
     machine : int
         Cores.
     job_class : ndarray(int64), shape (n,)
         Class of each job, the shortest is 0.
-    lists : ndarray(int64), shape (K, 2)
-        Where the list of each class begins, twice; room for all its jobs follows.
+    classes : ndarray(CLASS), shape (K,)
+        All empty; entries for all its jobs follow the first of each class.
     bits : int
         Low bits of a key that hold a job.
     start : ndarray(int64), shape (n,)
         Filled with each job's start.
     """
-    n = jobs.shape[0]
-    classes = lists.shape[0]
-    low = (np.int64(1) << bits) - 1
-    running = min(n, machine)
-    heap = np.empty(running + 1, np.int64)  # real ends
-    size = 0
+    n = jobs.size
+    most = min(n, machine)
+    ends = np.empty(most + 1, np.int64)
     waiting = np.empty(n, np.int64)
+    idle = Profile(np.empty(2 * most + 4, np.int64), np.empty(2 * most + 4, np.int64))
+    longest = 2 * (most + classes.size) + 6
+    plan = Profile(np.empty(longest, np.int64), np.empty(longest, np.int64))
+    order = np.empty(classes.size, np.int64)
+    event_loop(jobs, machine, job_class, classes, bits, ends, waiting, idle, plan, order, start)
+
+
+@step
+def event_loop(jobs, machine, job_class, classes, bits, ends, waiting, idle, plan, order, start):
+    """Simulate; fills `start`.
+
+    `ends` is a heap of real ends; `idle` has the cores idle beside the running jobs, `plan` those beside the pivots too.
+    """
+    n = jobs.size
+    size = 0  # running jobs
     waits = 0
-    times = np.empty(2 * running + 4, np.int64)  # idle cores beside the running jobs, by their walltimes
-    free = np.empty_like(times)
     segments = 1
-    times[0] = 0
-    free[0] = machine
-    plan_times = np.empty(2 * (running + classes) + 6, np.int64)  # and beside the pivots
-    plan_free = np.empty_like(plan_times)
-    order = np.empty(classes, np.int64)
-    nxt = 0
-    while nxt < n or size > 0:
-        now = np.int64(jobs[nxt, SUBMIT]) if nxt < n else NEVER
+    idle.times[0] = 0
+    idle.free[0] = machine
+    low = (np.int64(1) << bits) - 1
+    arriving = 0
+    while arriving < n or size > 0:
+        now = np.int64(jobs[arriving].submit) if arriving < n else NEVER
         if size > 0:
-            now = min(now, heap[0] >> bits)
-        segments = forget(times, free, segments, now)
-        while size > 0 and (heap[0] >> bits) == now:
-            j = heap[0] & low
-            pop_key(heap, size)
+            now = min(now, ends[0] >> bits)
+        segments = forget(idle, segments, now)
+        while size > 0 and (ends[0] >> bits) == now:
+            j = ends[0] & low
+            pop_key(ends, size)
             size -= 1
-            expected = start[j] + jobs[j, WALLTIME]
+            expected = start[j] + jobs[j].walltime
             if expected > now:
-                segments = change(times, free, segments, now, expected, np.int64(jobs[j, CORES]))
-        while nxt < n and jobs[nxt, SUBMIT] == now:
-            k = job_class[nxt]
-            waiting[lists[k, LAST]] = nxt
-            lists[k, LAST] += 1
+                segments = change(idle, segments, now, expected, np.int64(jobs[j].cores))
+        while arriving < n and jobs[arriving].submit == now:
+            its = classes[job_class[arriving]]
+            waiting[its.last] = arriving
+            its.last += 1
             waits += 1
-            nxt += 1
-        if waits == 0 or free[0] == 0:
+            arriving += 1
+        if waits == 0 or idle.free[0] == 0:
             continue
 
-        # The pivots: one that can start now does, and all are planned anew.
-        planning = True
-        planned = 1
-        while planning:
-            planning = False
-            pivots = 0
-            for k in range(classes):
-                if lists[k, FIRST] < lists[k, LAST]:
-                    i = pivots
-                    while i > 0 and waiting[lists[order[i - 1], FIRST]] > waiting[lists[k, FIRST]]:
-                        order[i] = order[i - 1]
-                        i -= 1
-                    order[i] = k
-                    pivots += 1
-            planned = segments
-            plan_times[:planned] = times[:planned]
-            plan_free[:planned] = free[:planned]
-            for x in range(pivots):
-                k = order[x]
-                j = waiting[lists[k, FIRST]]
-                c, w = np.int64(jobs[j, CORES]), np.int64(jobs[j, WALLTIME])
-                i, end = fit(plan_times, plan_free, planned, 0, c, w, NEVER)
-                if i > 0:
-                    planned = reserve(plan_times, plan_free, planned, i, end, c, w)
-                    continue
-                start[j] = now
-                segments = change(times, free, segments, now, now + w, -c)
-                push_key(heap, size, ((now + jobs[j, RUNTIME]) << bits) | j)
-                size += 1
-                waits -= 1
-                lists[k, FIRST] += 1
-                planning = True
+        # Section 3: a pivot that can start now does, and all are planned again (rule 19 of docs/reference/simulator.md).
+        while True:
+            pivots = order_pivots(classes, waiting, order)
+            copy_profile(plan, idle, segments)
+            k, planned = plan_pivots(jobs, classes, waiting, order[:pivots], plan, segments)
+            if k < 0:
                 break
+            j = waiting[classes[k].first]
+            segments = begin_job(jobs, j, now, bits, ends, size, idle, segments, start)
+            classes[k].first += 1
+            size += 1
+            waits -= 1
 
-        # The others, shortest class first.
-        for k in range(classes):
-            if plan_free[0] == 0:
+        # Then the others that delay no pivot, shortest class first.
+        for its in classes:
+            if plan.free[0] == 0:
                 break
-            kept = lists[k, FIRST] + 1
-            for i in range(lists[k, FIRST] + 1, lists[k, LAST]):
+            kept = its.first + 1
+            for i in range(its.first + 1, its.last):
                 j = waiting[i]
-                c, w = np.int64(jobs[j, CORES]), np.int64(jobs[j, WALLTIME])
-                end = _fits_now(plan_times, plan_free, planned, c, w) if c <= plan_free[0] else 0
+                c, w = np.int64(jobs[j].cores), np.int64(jobs[j].walltime)
+                end = fits_now(plan, planned, c, w) if c <= plan.free[0] else 0
                 if end == 0:
                     waiting[kept] = j
                     kept += 1
                     continue
-                start[j] = now
-                planned = reserve(plan_times, plan_free, planned, 0, end, c, w)
-                segments = change(times, free, segments, now, now + w, -c)
-                push_key(heap, size, ((now + jobs[j, RUNTIME]) << bits) | j)
+                planned = reserve(plan, planned, 0, end, c, w)
+                segments = begin_job(jobs, j, now, bits, ends, size, idle, segments, start)
                 size += 1
                 waits -= 1
-            if lists[k, FIRST] < lists[k, LAST]:
-                lists[k, LAST] = kept
+            if its.first < its.last:
+                its.last = kept
+
+
+@step
+def order_pivots(classes, waiting, order):
+    """Sort the classes in which jobs wait by the submission of their pivots; return how many they are."""
+    pivots = 0
+    for k in range(classes.size):
+        if classes[k].first < classes[k].last:
+            i = pivots
+            while i > 0 and waiting[classes[order[i - 1]].first] > waiting[classes[k].first]:
+                order[i] = order[i - 1]
+                i -= 1
+            order[i] = k
+            pivots += 1
+    return pivots
+
+
+@step
+def plan_pivots(jobs, classes, waiting, order, plan, size):
+    """Reserve the earliest start of each pivot in turn; return the first class whose pivot can start now or -1, and the size."""
+    for k in order:
+        job = jobs[waiting[classes[k].first]]
+        c, w = np.int64(job.cores), np.int64(job.walltime)
+        i, end = fit(plan, size, 0, c, w, NEVER)
+        if i == 0:
+            return k, size
+        size = reserve(plan, size, i, end, c, w)
+    return np.int64(-1), size
+
+
+@step
+def fits_now(plan, size, cores, walltime):
+    """How many segments, from the present one on, hold a job that fits now beside everything; 0 if it does not."""
+    end = plan.times[0] + walltime
+    k = 0
+    while k < size and plan.times[k] < end:
+        if plan.free[k] < cores:
+            return 0
+        k += 1
+    return k
+
+
+@step
+def begin_job(jobs, j, now, bits, ends, size, idle, segments, start):
+    """Start job j beside `size` running ones; return the number of segments."""
+    start[j] = now
+    push_key(ends, size, ((now + jobs[j].runtime) << bits) | j)
+    return change(idle, segments, now, now + np.int64(jobs[j].walltime), -np.int64(jobs[j].cores))

@@ -1,4 +1,4 @@
-"""Who goes first in a waiting list: constant orders, ratios that change as time passes, and interpreted formulas."""
+"""Which job goes first in a waiting list: constant orders, ratios that change as time passes, and interpreted formulas."""
 
 from __future__ import annotations
 
@@ -7,21 +7,9 @@ import math
 import numpy as np
 from numba import njit
 
-from parsim.kernels.layout import (
-    CORES,
-    HELD_FOR,
-    HELD_SINCE,
-    MAX_WALLTIME,
-    QUEUE,
-    STARVING,
-    SUBMIT,
-    WALLTIME,
-    WEIGHT,
-    inlined,
-    inlined_in_loop,
-)
+from parsim.kernels.state import STARVING, step
 
-FCFS, SJF, LJF, LXF, WFP3, FORMULA = range(6)  # values of `settings[ORDER]`
+FCFS, SJF, LJF, LXF, WFP3, FORMULA = range(6)  # values of `settings.order`
 FACTOR = 6  # the pool's list, by priority factor, whatever the order (rule 7 of docs/reference/simulator.md)
 NEAR = 1e-14  # relative difference from which values that are not exact decide
 
@@ -32,7 +20,7 @@ NEAR = 1e-14  # relative difference from which values that are not exact decide
 CHUNK = 64  # jobs that one instruction is applied to before the next
 
 
-@inlined
+@step
 def _defined(x):
     """Turn what is no finite number into NaN, which every later operation hands on."""
     return x if math.isfinite(x) else np.nan
@@ -176,7 +164,7 @@ def evaluate(code, constants, columns, stack):
     return out
 
 
-@inlined
+@step
 def _times(a, b):
     """Exact product of two floats as an unevaluated sum (Dekker 1971)."""
     product = a * b
@@ -189,7 +177,7 @@ def _times(a, b):
     return product, ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
 
 
-@inlined
+@step
 def _times2(a, a_low, b):
     """Product of an unevaluated sum and a float, again such a sum."""
     high, low = _times(a, b)
@@ -198,7 +186,7 @@ def _times2(a, a_low, b):
     return total, low - (total - high)
 
 
-@inlined
+@step
 def wfp3(wait, walltime, cores):
     """Return ``wait**3 * cores / walltime**3`` of whole numbers, rounded once, so that equal ratios compare equal."""
     n, n_low = _times(wait, wait)
@@ -211,15 +199,16 @@ def wfp3(wait, walltime, cores):
     return quotient + ((n - p) + (n_low - p_low)) / d
 
 
-@inlined_in_loop
-def refresh_values(s, kind, at, last, now):
-    """Set `value` of the waiting entries ``at:last`` to what sorts them at this instant, largest first."""
+@step
+def refresh_values(s, kind, first, last, now):
+    """Set `value` of the waiting entries ``first:last`` to what sorts them at this instant, largest first."""
     if kind <= LJF:
         return
     if kind == FORMULA:
-        _refresh_formula(s, at, last, now)
+        _refresh_formula(s, first, last, now)
         return
-    value, origin, slope = s.value[at:last], s.origin[at:last], s.slope[at:last]
+    waiting = s.waiting
+    value, origin, slope = waiting.value[first:last], waiting.origin[first:last], waiting.slope[first:last]
     instant = np.float64(now)
     if kind != WFP3:
         for k in range(value.size):
@@ -230,83 +219,66 @@ def refresh_values(s, kind, at, last, now):
             value[k] = wait * wait * wait * slope[k]
 
 
-@inlined_in_loop
-def _refresh_formula(s, at, last, now):
-    scratch, w_job = s.scratch, s.w_job
-    eligible, stack = scratch[0], scratch[1:]
-    tracked = s.held.shape[0] > 0
-    for begin in range(at, last, CHUNK):
+@step
+def _refresh_formula(s, first, last, now):
+    waiting, formula = s.waiting, s.formula
+    eligible, stack = formula.eligible, formula.stack
+    for begin in range(first, last, CHUNK):
         count = min(CHUNK, last - begin)
         for i in range(count):
-            eligible[i] = np.float64(now) - s.origin[begin + i]
-            if tracked:
-                j = w_job[begin + i]
-                held = s.held[j, HELD_FOR]
-                if s.held[j, HELD_SINCE] >= 0:
-                    held += now - s.held[j, HELD_SINCE]
-                eligible[i] -= np.float64(held)
-        members = w_job[begin : begin + count]
-        interpret(s.code, s.constants, s.columns, members, eligible, stack, count)
+            eligible[i] = np.float64(now) - waiting.origin[begin + i]
+            if s.held.size > 0:
+                eligible[i] -= np.float64(_held_for(s.held[waiting.job[begin + i]], now))
+        members = waiting.job[begin : begin + count]
+        interpret(formula.code, formula.constants, formula.columns, members, eligible, stack, count)
         for i in range(count):
             v = stack[0, i]
-            s.value[begin + i] = 0.0 if math.isnan(v) else v
+            waiting.value[begin + i] = 0.0 if math.isnan(v) else v
 
 
-@inlined_in_loop
-def before(s, kind, i, k, now):
+@step
+def _held_for(held, now):
+    """Seconds for which its limits have held a job (rule 5)."""
+    return held.before + (now - held.since if held.since >= 0 else 0)
+
+
+@step
+def before(context, i, k):
     """Whether entry i goes before entry k of the same list; where their ratios are equal but for rounding, by exact ones."""
-    w_group, value, w_job = s.w_group, s.value, s.w_job
-    if w_group[i] != w_group[k]:
-        return w_group[i] > w_group[k]
-    a, b = value[i], value[k]
+    s, kind, now = context
+    waiting = s.waiting
+    if waiting.group[i] != waiting.group[k]:
+        return waiting.group[i] > waiting.group[k]
+    a, b = waiting.value[i], waiting.value[k]
     if a != b and (kind <= LJF or kind == FORMULA or abs(a - b) > NEAR * max(a, b)):
         return a > b
-    if kind > LJF and kind != FORMULA and w_group[i] != STARVING:
-        exact = compare_ratios(s, kind, w_job[i], w_job[k], now)
+    if kind > LJF and kind != FORMULA and waiting.group[i] != STARVING:
+        exact = compare_ratios(s.jobs, s.queues, kind, waiting.job[i], waiting.job[k], now)
         if exact != 0:
             return exact > 0
-    return w_job[i] < w_job[k]
+    return waiting.job[i] < waiting.job[k]
 
 
-@inlined_in_loop
-def first(s, kind, at, last, now):
-    """Return the entry that goes first among ``at:last``, passed ones left out; -1 if none is left."""
-    value = s.value
+@step
+def first_entry(s, kind, first, last, now):
+    """Return the entry that goes first among ``first:last``, passed ones left out; -1 if none is left."""
+    group, value = s.waiting.group, s.waiting.value
     margin = 1.0 if kind <= LJF or kind == FORMULA else 1.0 - 2.0 * NEAR
     best = np.int64(-1)
-    group = np.int32(-1)
+    greatest = np.int32(-1)
     bound = 0.0
-    for i in range(at, last):
-        g = s.w_group[i]
-        if g < group or g < 0 or (g == group and value[i] <= bound):
+    for i in range(first, last):
+        g = group[i]
+        if g < greatest or g < 0 or (g == greatest and value[i] <= bound):
             continue
-        if g > group or before(s, kind, i, best, now):
+        if g > greatest or before((s, kind, now), i, best):
             best = i
-            group = g
+            greatest = g
             bound = value[i] * margin
     return best
 
 
-@inlined_in_loop
-def sift(s, kind, root, size, now):
-    """Restore the heap ``pick[:size]``, whose top goes first, below `root`."""
-    pick = s.pick
-    if root >= size:
-        return
-    top = pick[root]
-    child = 2 * root + 1
-    while child < size:
-        if child + 1 < size and before(s, kind, pick[child + 1], pick[child], now):
-            child += 1
-        if not before(s, kind, pick[child], top, now):
-            break
-        pick[root] = pick[child]
-        root = child
-        child = 2 * root + 1
-    pick[root] = top
-
-
-@inlined
+@step
 def _product(a, b):
     """Both halves of the 128 bits of ``a * b``."""
     half, mask = np.uint64(32), np.uint64(0xFFFFFFFF)
@@ -318,24 +290,24 @@ def _product(a, b):
 
 
 @njit(cache=True, nogil=True, _nrt=False)
-def compare_ratios(s, kind, j, k, now):
+def compare_ratios(jobs, queues, kind, j, k, now):
     """Compare the exact ratios of two jobs: 1, 0 or -1."""
-    jobs, queues = s.jobs, s.queues
+    a, b = jobs[j], jobs[k]
     if kind == WFP3:
-        a = wfp3(np.float64(now - jobs[j, SUBMIT]), np.float64(jobs[j, WALLTIME]), np.float64(jobs[j, CORES]))
-        b = wfp3(np.float64(now - jobs[k, SUBMIT]), np.float64(jobs[k, WALLTIME]), np.float64(jobs[k, CORES]))
-        return np.int64(a > b) - np.int64(a < b)
-    wait_j, wait_k = now - jobs[j, SUBMIT], now - jobs[k, SUBMIT]
-    bound_j, bound_k = np.int64(jobs[j, WALLTIME]), np.int64(jobs[k, WALLTIME])
-    weight_j = weight_k = np.int64(1)
+        x = wfp3(np.float64(now - a.submit), np.float64(a.walltime), np.float64(a.cores))
+        y = wfp3(np.float64(now - b.submit), np.float64(b.walltime), np.float64(b.cores))
+        return np.int64(x > y) - np.int64(x < y)
+    wait_a, wait_b = now - a.submit, now - b.submit
+    bound_a, bound_b = np.int64(a.walltime), np.int64(b.walltime)
+    weight_a = weight_b = np.int64(1)
     if kind == FACTOR:
-        q, r = jobs[j, QUEUE], jobs[k, QUEUE]
-        weight_j, weight_k = queues[q, WEIGHT], queues[r, WEIGHT]
-        bound_j, bound_k = min(bound_j, queues[q, MAX_WALLTIME]), min(bound_k, queues[r, MAX_WALLTIME])
-    if max(wait_j, wait_k) >= 2**31:  # beyond 68 years of waiting the products could leave 128 bits
+        queue_a, queue_b = queues[a.queue], queues[b.queue]
+        weight_a, weight_b = queue_a.weight, queue_b.weight
+        bound_a, bound_b = min(bound_a, queue_a.max_walltime), min(bound_b, queue_b.max_walltime)
+    if max(wait_a, wait_b) >= 2**31:  # beyond 68 years of waiting the products could leave 128 bits
         return np.int64(0)
-    high_j, low_j = _product(np.uint64(wait_j * bound_k), np.uint64(weight_j))
-    high_k, low_k = _product(np.uint64(wait_k * bound_j), np.uint64(weight_k))
-    if high_j != high_k:
-        return np.int64(1) if high_j > high_k else np.int64(-1)
-    return np.int64(low_j > low_k) - np.int64(low_j < low_k)
+    high_a, low_a = _product(np.uint64(wait_a * bound_b), np.uint64(weight_a))
+    high_b, low_b = _product(np.uint64(wait_b * bound_a), np.uint64(weight_b))
+    if high_a != high_b:
+        return np.int64(1) if high_a > high_b else np.int64(-1)
+    return np.int64(low_a > low_b) - np.int64(low_a < low_b)

@@ -1,4 +1,4 @@
-"""Planning schedulers: at every event the whole waiting list is planned anew, in the order of a policy.
+"""Planning schedulers: at every event the whole waiting list is planned again, in the order of a policy.
 
 References
 ----------
@@ -7,246 +7,83 @@ deciders); "Evaluation of an Unfair Decider Mechanism for the Self-Tuning dynP J
 (preferred policies).
 """
 
-# mypy: allow-untyped-decorators
-
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from parsim.kernels.layout import CORES, NEVER, RUNTIME, SUBMIT, WALLTIME
-from parsim.kernels.profile import Ints, fit, reserve
-
-Floats = NDArray[np.float64]
+from parsim.kernels.profile import Profile, copy_profile, fit, reserve
+from parsim.kernels.running import add_running, pop_key, push_key, remove_running
+from parsim.kernels.state import NEVER, Running, routine, step
 
 FCFS, SJF, LJF = 0, 1, 2  # rows of `ranks` and of all that is counted per policy
 FIXED, BOUNDS, TUNING = 0, 1, 2  # how the policy of a pass is found
 SIMPLE, ADVANCED, PREFERRED = 0, 1, 2  # deciders of self-tuning dynP
-
-# Entries of `settings`.
-SETTINGS = 10
-KIND, POLICY, LOWER, UPPER, LEAST, DECIDER, FAVOURITE, FULL, MAKESPAN, STANDING = range(SETTINGS)
-
-# Columns of a set of running jobs, latest first.
-WHEN, WHO = 0, 1
 WIDTHS = 32  # powers of two up to a number of cores
-BLOCK = 16  # jobs planned between two looks at whether anybody else can start now
+BLOCK = 16  # jobs planned between two looks at whether any other can start now
+
+SETTINGS = np.dtype(
+    [
+        ("kind", np.int64),
+        ("policy", np.int64),  #: the first one
+        ("lower", np.int64),  #: bounds of the mean walltime, seconds
+        ("upper", np.int64),
+        ("least", np.int64),  #: waiting jobs without which nothing is decided
+        ("decider", np.int64),
+        ("preferred", np.int64),
+        ("tie", np.float64),  #: scores closer than this share of the least are equal to it
+        ("full", np.bool_),  #: decide where a job ended, too
+        ("makespan", np.bool_),  #: the makespan scores a plan, else the weighted sum of the delays
+        ("standing", np.bool_),  #: what is scored in the place of FCFS is the list as it stands
+    ],
+    align=True,
+)
 
 
-@njit(cache=True, nogil=True, inline="always")
-def _insert(order: Ints, count: int, job: int, rank: Ints) -> None:
-    """Insert `job` into ``order[:count]``, ascending by `rank`."""
-    k = count
-    while k > 0 and rank[order[k - 1]] > rank[job]:
-        order[k] = order[k - 1]
-        k -= 1
-    order[k] = job
+class Planner(NamedTuple):
+    """What every plan reads, and where it is made."""
+
+    jobs: NDArray[np.void]  # (n,) JOB
+    weight: NDArray[np.float64]  # (n,): what a second of delay of each job adds to the score of a plan
+    settings: np.void
+    width: NDArray[np.int64]  # (n,): 2**width is the greatest power of two within the job's cores
+    orders: NDArray[np.int64]  # (3, n): the waiting jobs in the order of each policy
+    planned: NDArray[np.int64]  # (3, n): start of each job in the plan of each policy
+    base: Profile  # idle cores beside the running jobs
+    idle: Profile  # and beside the jobs planned so far
+    earliest: NDArray[np.int64]  # (WIDTHS,): a segment before which no job of 2**width cores or more can begin
+    shortest: NDArray[np.int64]  # (n / BLOCK + 1, WIDTHS): least walltime of each width from a block of the order on
+    scores: NDArray[np.float64]  # (3,)
 
 
-@njit(cache=True, nogil=True, inline="always")
-def _run(running: Ints, count: int, when: int, job: int) -> None:
-    """Insert `job` into ``running[:count]``, latest first."""
-    k = count
-    while k > 0 and running[k - 1, WHEN] < when:
-        running[k, WHEN] = running[k - 1, WHEN]
-        running[k, WHO] = running[k - 1, WHO]
-        k -= 1
-    running[k, WHEN] = when
-    running[k, WHO] = job
+class Counts(NamedTuple):
+    """What is counted per policy."""
 
-
-@njit(cache=True, nogil=True, inline="always")
-def _drop(running: Ints, count: int, job: int) -> None:
-    """Remove `job` from ``running[:count]``."""
-    k = count - 1
-    while running[k, WHO] != job:
-        k -= 1
-    for m in range(k, count - 1):
-        running[m, WHEN] = running[m + 1, WHEN]
-        running[m, WHO] = running[m + 1, WHO]
-
-
-@njit(cache=True, nogil=True, inline="always")
-def _shortest(order: Ints, count: int, jobs: Ints, width: Ints, shortest: Ints) -> None:
-    """Fill row `k` of `shortest` with the least walltime of each width from block `k` of the order on."""
-    block = (count - 1) // BLOCK
-    shortest[block, :] = NEVER
-    for k in range(count - 1, -1, -1):
-        if k // BLOCK < block:
-            block -= 1
-            shortest[block, :] = shortest[block + 1, :]
-        job = order[k]
-        shortest[block, width[job]] = min(shortest[block, width[job]], jobs[job, WALLTIME])
+    cases: NDArray[np.int64]  # (3, 8, 3)
+    starts: NDArray[np.int64]  # (3,)
+    seconds: NDArray[np.int64]  # (3,)
 
 
 @njit(cache=True, nogil=True)
-def _window(times: Ints, free: Ints, size: int, shortest: Ints) -> int:
-    """Find the instant before which all must end that can still start now; now if nobody can.
-
-    It is the first at which no core idles. `shortest` has the least walltime for each width of those to plan.
-    """
-    anyone = False
-    b = WIDTHS - 1
-    for i in range(size):
-        while free[i] < 1 << b:
-            anyone = anyone or shortest[b] <= times[i] - times[0]
-            b -= 1
-            if b < 0:
-                return int(times[i] if anyone else times[0])
-    while b >= 0 and not anyone:
-        anyone = shortest[b] < NEVER
-        b -= 1
-    return NEVER if anyone else int(times[0])
-
-
-@njit(cache=True, nogil=True)
-def _plan(
-    order: Ints,
-    count: int,
-    ascending: bool,
-    jobs: Ints,
-    width: Ints,
-    times: Ints,
-    free: Ints,
-    size: int,
-    heads: Ints,
-    shortest: Ints,
-    now_only: bool,
-    worth: Floats,
-    most: float,
-    planned: Ints,
-) -> bool:
-    """Plan the jobs of `order` one after the other into `planned`; False once the score has passed `most`.
-
-    ``heads[b]`` is a segment before which no job of 2**b cores or more can begin. That stays true while
-    segments are cut, since their numbers only grow, and while cores are taken. Where the walltimes of the
-    order are `ascending`, a job cannot begin before one that is no wider and was planned before it.
-
-    With `now_only` the plan ends as soon as it sees that nobody else can start now. And once all cores are taken
-    at some instant, who begins before it ends before it, and who begins after it is of no concern. Jobs that
-    are not planned get -1.
-    """
-    score = 0.0
-    now = times[0]
-    limit = NEVER
-    heads[:] = 0
-    for k in range(count):
-        if now_only and k % BLOCK == 0:
-            limit = _window(times, free, size, shortest[k // BLOCK])
-            if limit == now:
-                for rest in range(k, count):
-                    planned[order[rest]] = -1
-                return True
-        job = order[k]
-        need = jobs[job, CORES]
-        if jobs[job, WALLTIME] > limit - now:
-            planned[job] = -1
-            continue
-        b = width[job]
-        first = heads[b]
-        while free[first] < 1 << b:
-            first += 1
-        heads[b] = first
-        i, j = fit(times, free, size, first, need, jobs[job, WALLTIME], limit)
-        if i < 0:
-            planned[job] = -1
-            continue
-        if ascending:
-            if need > 1 << b:
-                b += 1
-            while b < WIDTHS and heads[b] < i:
-                heads[b] = i
-                b += 1
-        planned[job] = times[i]
-        score += worth[job] * (times[i] - now)
-        if score > most:
-            return False
-        size = reserve(times, free, size, i, j, need, jobs[job, WALLTIME])
-    return True
-
-
-@njit(cache=True, nogil=True)
-def _score(order: Ints, count: int, jobs: Ints, planned: Ints, now: int, worth: Floats, makespan: bool) -> float:
-    """Score a plan, summed in the given order whatever the policy: equal plans score equal."""
-    score = 0.0
-    for k in range(count):
-        job = order[k]
-        if makespan:
-            score = max(score, float(planned[job] - now + jobs[job, WALLTIME]))
-        else:
-            score += worth[job] * (planned[job] - now)
-    return score
-
-
-@njit(cache=True, nogil=True, inline="always")
-def _decide(least: int, policy: int, decider: int, favourite: int) -> int:
-    """Choose a policy; bit p of `least` is set if policy p has the least score, `policy` is in use."""
-    if decider == PREFERRED and least >> favourite & 1:
-        return favourite
-    if decider != SIMPLE and least >> policy & 1:
-        return policy
-    if least & 1:
-        return FCFS
-    return SJF if least & 2 else LJF
-
-
-@njit(cache=True, nogil=True, inline="always")
-def _least(scores: Floats, most: float) -> int:
-    """Return the policies whose score is at most this, as bits."""
-    least = 0
-    for p in range(3):
-        if scores[p] <= most:
-            least |= 1 << p
-    return least
-
-
-@njit(cache=True, nogil=True, inline="always")
-def _by_bounds(order: Ints, count: int, jobs: Ints, lower: int, upper: int) -> int:
-    """Choose by the mean walltime of the waiting jobs: short ones SJF, long ones LJF, else FCFS."""
-    total = 0
-    for k in range(count):
-        total += jobs[order[k], WALLTIME]
-    if total <= lower * count:
-        return SJF
-    return FCFS if total <= upper * count else LJF
-
-
-@njit(cache=True, nogil=True, inline="always")
-def _left_by_running(expected: Ints, running: int, jobs: Ints, now: int, idle: int, times: Ints, free: Ints) -> int:
-    """Write down from which instants on how many cores are idle, by the expected ends; return how many instants."""
-    times[0] = now
-    free[0] = idle
-    size = 1
-    for k in range(running - 1, -1, -1):
-        if expected[k, WHEN] != times[size - 1]:
-            times[size] = expected[k, WHEN]
-            free[size] = free[size - 1]
-            size += 1
-        free[size - 1] += jobs[expected[k, WHO], CORES]
-    return size
-
-
-@njit(cache=True, nogil=True)
-def replan(
-    jobs: Ints, ranks: Ints, worth: Floats, machine: int, tie: float, settings: Ints
-) -> tuple[Ints, Ints, Ints, Ints]:
-    """Simulate a scheduler that plans its whole waiting list anew at every submission and completion.
+def replan(jobs, ranks, weight, machine, bits, settings):
+    """Simulate a scheduler that plans its whole waiting list again at every submission and completion.
 
     Parameters
     ----------
-    jobs : ndarray(int64), shape (n, 4)
-        Submit, cores, run time (at most the walltime), walltime. Ascending by submit.
+    jobs : ndarray(JOB), shape (n,)
+        Ascending by submit; no job wider than the machine.
     ranks : ndarray(int64), shape (3, n)
         Place of each job in the order of FCFS, SJF, LJF.
-    worth : ndarray(float64), shape (n,)
+    weight : ndarray(float64), shape (n,)
         What a second of delay of each job adds to the score of a plan; 0 for the makespan.
     machine : int
-        Cores; no job is wider.
-    tie : float
-        Scores closer than this share of the least are equal to it.
-    settings : ndarray(int64), shape (SETTINGS,)
-        See the constants above.
+        Cores.
+    bits : int
+        Low bits of a key that hold a job.
+    settings : SETTINGS
 
     Returns
     -------
@@ -257,141 +94,294 @@ def replan(
     starts, seconds : ndarray(int64), shape (3,)
         Jobs started under each policy, and how long it was in use.
     """
-    n = jobs.shape[0]
-    kind, decider, favourite = settings[KIND], settings[DECIDER], settings[FAVOURITE]
-    makespan, standing = settings[MAKESPAN] == 1, settings[STANDING] == 1
+    n = jobs.size
+    most = min(n, machine)
     start = np.full(n, -1, np.int64)
-    cases = np.zeros((3, 8, 3), np.int64)
-    starts = np.zeros(3, np.int64)
-    seconds = np.zeros(3, np.int64)
+    counts = Counts(np.zeros((3, 8, 3), np.int64), np.zeros(3, np.int64), np.zeros(3, np.int64))
+    ends = np.empty(most + 1, np.int64)
+    running = Running(np.empty(most + 1, np.int64), np.empty(most + 1, np.int64))
+    planner = Planner(
+        jobs,
+        weight,
+        settings,
+        np.zeros(n, np.int64),
+        np.empty((3, n), np.int64),
+        np.empty((3, n), np.int64),
+        Profile(np.empty(most + 1, np.int64), np.empty(most + 1, np.int64)),
+        Profile(np.empty(n + 2, np.int64), np.empty(n + 2, np.int64)),
+        np.empty(WIDTHS, np.int64),
+        np.empty((n // BLOCK + 1, WIDTHS), np.int64),
+        np.empty(3, np.float64),
+    )
+    find_widths(jobs, planner.width)
+    event_loop(planner, ranks, machine, bits, ends, running, counts, start)
+    return start, counts.cases, counts.starts, counts.seconds
 
-    orders = np.empty((3, n), np.int64)  # the waiting jobs in the order of each policy
+
+@step
+def event_loop(planner, ranks, machine, bits, ends, running, counts, start):
+    """Simulate; fills `counts` and `start`. `ends` is a heap of real ends."""
+    jobs, settings, n = planner.jobs, planner.settings, planner.jobs.size
+    low = (np.int64(1) << bits) - 1
+    size = 0  # running jobs
+    fixed = settings.kind == FIXED
+    policy = settings.policy
+    idle = np.int64(machine)
     waiting = 0
-    at_once = min(n, machine)
-    ends = np.empty((at_once, 2), np.int64)
-    expected = np.empty((at_once, 2), np.int64)
-    running = 0
-    base_times = np.empty(at_once + 1, np.int64)
-    base_free = np.empty(at_once + 1, np.int64)
-    times = np.empty(n + 2, np.int64)
-    free = np.empty(n + 2, np.int64)
-    heads = np.empty(WIDTHS, np.int64)
-    shortest = np.empty((n // BLOCK + 1, WIDTHS), np.int64)
-    planned = np.empty((3, n), np.int64)
-    scores = np.empty(3, np.float64)
-    width = np.zeros(n, np.int64)  # 2**width: greatest power of two within the job's cores
-    for job in range(n):
-        while jobs[job, CORES] >> width[job] > 1:
-            width[job] += 1
-
-    idle = machine
-    policy = settings[POLICY]
     arriving = 0
-    now = jobs[0, SUBMIT] if n else 0
-    while arriving < n or running > 0:
+    now = np.int64(0)
+    while arriving < n or size > 0:
         before = now
-        if running == 0 or (arriving < n and jobs[arriving, SUBMIT] < ends[running - 1, WHEN]):
-            now = jobs[arriving, SUBMIT]
-        else:
-            now = ends[running - 1, WHEN]
-        seconds[policy] += now - before
-        while running > 0 and ends[running - 1, WHEN] == now:
-            job = ends[running - 1, WHO]
-            idle += jobs[job, CORES]
-            _drop(expected, running, job)
-            running -= 1
-        submitted = arriving < n and jobs[arriving, SUBMIT] == now
-        while arriving < n and jobs[arriving, SUBMIT] == now:
+        now = np.int64(jobs[arriving].submit) if arriving < n else NEVER
+        if size > 0:
+            now = min(now, ends[0] >> bits)
+        counts.seconds[policy] += now - before
+        while size > 0 and (ends[0] >> bits) == now:
+            j = ends[0] & low
+            pop_key(ends, size)
+            remove_running(running, 0, size, ((start[j] + jobs[j].walltime) << bits) | j)
+            idle += jobs[j].cores
+            size -= 1
+        submitted = arriving < n and jobs[arriving].submit == now
+        while arriving < n and jobs[arriving].submit == now:
             for p in range(3):
-                if kind != FIXED or p == policy:
-                    _insert(orders[p], waiting, arriving, ranks[p])
+                if not fixed or p == policy:
+                    insert(planner.orders[p], waiting, arriving, ranks[p])
             waiting += 1
             arriving += 1
         if waiting == 0:
             continue
 
-        base = _left_by_running(expected, running, jobs, now, idle, base_times, base_free)
-        decides = waiting >= settings[LEAST] and (submitted or settings[FULL] == 1)
-        if kind == TUNING and decides:
-            least_score = np.inf
-            for turn in range(3):
-                # The policy in use goes first: plans that come out worse than its own end early.
-                p = policy if turn == 0 else (turn - 1 if turn <= policy else turn)
-                if standing and p == FCFS and policy != FCFS:
-                    scores[FCFS] = scores[policy]
-                    continue
-                times[:base] = base_times[:base]
-                free[:base] = base_free[:base]
-                most = np.inf if standing else least_score * (1.0 + 1e-9)
-                whole = _plan(
-                    orders[p],
-                    waiting,
-                    p == SJF,
-                    jobs,
-                    width,
-                    times,
-                    free,
-                    base,
-                    heads,
-                    shortest,
-                    False,
-                    worth,
-                    most,
-                    planned[p],
-                )
-                scores[p] = np.inf
-                if whole:
-                    scores[p] = _score(orders[FCFS], waiting, jobs, planned[p], now, worth, makespan)
-                least_score = min(least_score, scores[p])
-            least = _least(scores, least_score * (1.0 + tie))
-            chosen = _decide(least, policy, decider, favourite)
-            cases[policy, least, chosen] += 1
-            plan = planned[LJF if standing and chosen != policy else chosen]
+        base = left_by_running(planner.base, running, size, idle, now, bits)
+        decides = waiting >= settings.least and (submitted or settings.full)
+        if settings.kind == TUNING and decides:
+            least, chosen, row = tune(planner, waiting, base, policy, now)
+            counts.cases[policy, least, chosen] += 1
             policy = chosen
         else:
-            if kind == BOUNDS and decides:
-                chosen = _by_bounds(orders[FCFS], waiting, jobs, settings[LOWER], settings[UPPER])
-                cases[policy, 0, chosen] += 1
+            if settings.kind == BOUNDS and decides:
+                chosen = choose_by_bounds(planner, waiting)
+                counts.cases[policy, 0, chosen] += 1
                 policy = chosen
-            order = orders[policy]
             if idle == 0:
                 continue
-            _shortest(order, waiting, jobs, width, shortest)
-            times[:base] = base_times[:base]
-            free[:base] = base_free[:base]
-            plan = planned[policy]
-            _plan(
-                order,
-                waiting,
-                policy == SJF,
-                jobs,
-                width,
-                times,
-                free,
-                base,
-                heads,
-                shortest,
-                True,
-                worth,
-                np.inf,
-                plan,
-            )
+            plan_starts(planner, waiting, base, policy)
+            row = policy
 
         left = waiting
         for p in range(3):
-            if kind != FIXED or p == policy:
-                left = 0
-                for k in range(waiting):
-                    job = orders[p, k]
-                    if plan[job] != now:
-                        orders[p, left] = job
-                        left += 1
-                    elif p == policy:
-                        start[job] = now
-                        starts[policy] += 1
-                        idle -= jobs[job, CORES]
-                        _run(ends, running, now + jobs[job, RUNTIME], job)
-                        _run(expected, running, now + jobs[job, WALLTIME], job)
-                        running += 1
+            if fixed and p != policy:
+                continue
+            left = 0
+            for k in range(waiting):
+                j = planner.orders[p, k]
+                if planner.planned[row, j] != now:
+                    planner.orders[p, left] = j
+                    left += 1
+                elif p == policy:
+                    start[j] = now
+                    counts.starts[policy] += 1
+                    idle -= jobs[j].cores
+                    push_key(ends, size, ((now + jobs[j].runtime) << bits) | j)
+                    add_running(running, 0, size, ((now + jobs[j].walltime) << bits) | j, np.int64(jobs[j].cores))
+                    size += 1
         waiting = left
-    return start, cases, starts, seconds
+
+
+@step
+def find_widths(jobs, width):
+    """Fill `width`: 2**width is the greatest power of two within each job's cores."""
+    for j in range(jobs.size):
+        while jobs[j].cores >> width[j] > 1:
+            width[j] += 1
+
+
+@step
+def insert(order, count, j, rank):
+    """Insert job j into ``order[:count]``, ascending by `rank`."""
+    k = count
+    while k > 0 and rank[order[k - 1]] > rank[j]:
+        order[k] = order[k - 1]
+        k -= 1
+    order[k] = j
+
+
+@step
+def left_by_running(base, running, size, idle, now, bits):
+    """Set from which instants on how many cores are idle, by the expected ends; return how many instants."""
+    base.times[0] = now
+    base.free[0] = idle
+    segments = 1
+    for k in range(size):
+        instant = running.keys[k] >> bits
+        if instant != base.times[segments - 1]:
+            base.times[segments] = instant
+            base.free[segments] = base.free[segments - 1]
+            segments += 1
+        base.free[segments - 1] += running.cores[k]
+    return segments
+
+
+@step
+def tune(planner, waiting, base, policy, now):
+    """Plan by each policy and let the decider choose by the scores (JSSPP 2002).
+
+    Returns
+    -------
+    least, chosen, row : int
+        Policies of least score, as bits; the policy; the row of `planned` that has the plan to follow.
+    """
+    settings, scores = planner.settings, planner.scores
+    least_score = np.inf
+    for turn in range(3):
+        # The policy in use goes first: plans that come out worse than its own end early.
+        p = policy if turn == 0 else (turn - 1 if turn <= policy else turn)
+        if settings.standing and p == FCFS and policy != FCFS:
+            scores[FCFS] = scores[policy]
+            continue
+        most = np.inf if settings.standing else least_score * (1.0 + 1e-9)
+        scores[p] = np.inf
+        if plan(planner, planner.orders[p], waiting, base, p == SJF, False, most, planner.planned[p]):
+            scores[p] = score(planner, waiting, planner.planned[p], now)
+        least_score = min(least_score, scores[p])
+    least = 0
+    for p in range(3):
+        if scores[p] <= least_score * (1.0 + settings.tie):
+            least |= 1 << p
+    chosen = decide(least, policy, settings.decider, settings.preferred)
+    return least, chosen, (LJF if settings.standing and chosen != policy else chosen)
+
+
+@step
+def decide(least, policy, decider, preferred):
+    """Choose a policy; bit p of `least` is set if policy p has the least score, `policy` is in use."""
+    if decider == PREFERRED and least >> preferred & 1:
+        return preferred
+    if decider != SIMPLE and least >> policy & 1:
+        return policy
+    if least & 1:
+        return np.int64(FCFS)
+    return np.int64(SJF if least & 2 else LJF)
+
+
+@step
+def score(planner, waiting, planned, now):
+    """Score a plan, summed in the order of FCFS whatever the policy: equal plans score equal."""
+    total = 0.0
+    for k in range(waiting):
+        j = planner.orders[FCFS, k]
+        if planner.settings.makespan:
+            total = max(total, float(planned[j] - now + planner.jobs[j].walltime))
+        else:
+            total += planner.weight[j] * (planned[j] - now)
+    return total
+
+
+@step
+def choose_by_bounds(planner, waiting):
+    """Choose by the mean walltime of the waiting jobs: short ones SJF, long ones LJF, else FCFS."""
+    total = 0
+    for k in range(waiting):
+        total += planner.jobs[planner.orders[FCFS, k]].walltime
+    if total <= planner.settings.lower * waiting:
+        return np.int64(SJF)
+    return np.int64(FCFS if total <= planner.settings.upper * waiting else LJF)
+
+
+@step
+def plan_starts(planner, waiting, base, policy):
+    """Plan by one policy the jobs that start now; of the others it may leave out any."""
+    order = planner.orders[policy]
+    find_shortest(planner, order, waiting)
+    plan(planner, order, waiting, base, policy == SJF, True, np.inf, planner.planned[policy])
+
+
+@step
+def find_shortest(planner, order, count):
+    """Fill row `k` of `shortest` with the least walltime of each width from block `k` of the order on."""
+    shortest = planner.shortest
+    block = (count - 1) // BLOCK
+    for b in range(WIDTHS):
+        shortest[block, b] = NEVER
+    for k in range(count - 1, -1, -1):
+        if k // BLOCK < block:
+            block -= 1
+            for b in range(WIDTHS):
+                shortest[block, b] = shortest[block + 1, b]
+        j = order[k]
+        b = planner.width[j]
+        shortest[block, b] = min(shortest[block, b], np.int64(planner.jobs[j].walltime))
+
+
+@routine
+def plan(planner, order, count, base, ascending, now_only, most, planned):
+    """Plan the jobs of `order` one after the other into `planned`; False once the score has passed `most`.
+
+    ``earliest[b]`` stays true while segments are cut, since their numbers only grow, and while cores are taken. Where
+    the walltimes of the order are `ascending`, a job cannot begin before one that is no wider and was planned before it.
+
+    With `now_only` the plan ends as soon as it sees that no other job can start now. And once all cores are taken at
+    some instant, a job that begins before it ends before it, and one that begins after it does not matter. Jobs that
+    are not planned get -1.
+    """
+    jobs, idle, earliest = planner.jobs, planner.idle, planner.earliest
+    size = copy_profile(idle, planner.base, base)
+    total = 0.0
+    now = idle.times[0]
+    limit = NEVER
+    for b in range(WIDTHS):
+        earliest[b] = 0
+    for k in range(count):
+        if now_only and k % BLOCK == 0:
+            limit = find_limit(idle, size, planner.shortest[k // BLOCK])
+            if limit == now:
+                for rest in range(k, count):
+                    planned[order[rest]] = -1
+                return True
+        job = order[k]
+        need, walltime = np.int64(jobs[job].cores), np.int64(jobs[job].walltime)
+        if walltime > limit - now:
+            planned[job] = -1
+            continue
+        b = planner.width[job]
+        first = earliest[b]
+        while idle.free[first] < 1 << b:
+            first += 1
+        earliest[b] = first
+        i, j = fit(idle, size, first, need, walltime, limit)
+        if i < 0:
+            planned[job] = -1
+            continue
+        if ascending:
+            if need > 1 << b:
+                b += 1
+            while b < WIDTHS and earliest[b] < i:
+                earliest[b] = i
+                b += 1
+        planned[job] = idle.times[i]
+        total += planner.weight[job] * (idle.times[i] - now)
+        if total > most:
+            return False
+        size = reserve(idle, size, i, j, need, walltime)
+    return True
+
+
+@step
+def find_limit(idle, size, shortest):
+    """Find the instant before which every job must end that can still start now; now if none can.
+
+    It is the first at which no core idles. `shortest` has the least walltime for each width of those to plan.
+    """
+    times, free = idle
+    any_fits = False
+    b = WIDTHS - 1
+    for i in range(size):
+        while free[i] < 1 << b:
+            any_fits = any_fits or shortest[b] <= times[i] - times[0]
+            b -= 1
+            if b < 0:
+                return times[i] if any_fits else times[0]
+    while b >= 0 and not any_fits:
+        any_fits = shortest[b] < NEVER
+        b -= 1
+    return NEVER if any_fits else times[0]

@@ -1,22 +1,37 @@
 """Idle cores over time, and where a job fits in them.
 
-A step function in two arrays: segment `k` begins at ``times[k]`` and has ``free[k]`` idle cores. The last
-one lasts for ever with every core idle, since every expected end lies before it, so every search ends.
+A step function: segment `k` begins at ``times[k]`` and has ``free[k]`` idle cores. The last one lasts for ever
+with every core idle, since every expected end lies before it, so every search ends.
 """
-
-# mypy: allow-untyped-decorators
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
-Ints = NDArray[np.int64]
+from parsim.kernels.state import routine, step
 
 
-@njit(cache=True, nogil=True, inline="always")
-def fit(times: Ints, free: Ints, size: int, first: int, need: int, length: int, limit: int) -> tuple[int, int]:
+class Profile(NamedTuple):
+    """The segments; functions take and return how many there are."""
+
+    times: NDArray[np.int64]
+    free: NDArray[np.int64]
+
+
+@step
+def copy_profile(to, profile, size):
+    """Overwrite one step function by another; return the size."""
+    for k in range(size):
+        to.times[k] = profile.times[k]
+        to.free[k] = profile.free[k]
+    return size
+
+
+@step
+def fit(profile, size, first, need, length, limit):
     """Find the first segment, from `first` on, at whose begin `need` cores idle for `length` seconds.
 
     Returns
@@ -24,6 +39,7 @@ def fit(times: Ints, free: Ints, size: int, first: int, need: int, length: int, 
     i, j : int
         The job begins with segment `i` and uses those before `j`; -1 where it cannot begin before `limit`.
     """
+    times, free = profile
     i = first
     while True:
         while free[i] < need:
@@ -39,9 +55,10 @@ def fit(times: Ints, free: Ints, size: int, first: int, need: int, length: int, 
         i = j + 1  # segment j is too narrow
 
 
-@njit(cache=True, nogil=True, inline="always")
-def reserve(times: Ints, free: Ints, size: int, i: int, j: int, need: int, length: int) -> int:
+@step
+def reserve(profile, size, i, j, need, length):
     """Take `need` cores from the segments i..j-1 that `fit` found, cut at the job's end; return the size."""
+    times, free = profile
     end = times[i] + length
     if j == size or times[j] > end:
         for k in range(size, j, -1):
@@ -55,31 +72,33 @@ def reserve(times: Ints, free: Ints, size: int, i: int, j: int, need: int, lengt
     return size
 
 
-@njit(cache=True, nogil=True)
-def change(times: Ints, free: Ints, size: int, begin: int, end: int, cores: int) -> int:
-    """Add `cores` idle cores (or take ``-cores``) throughout [begin, end), keeping neighbours different."""
+@routine
+def change(profile, size, begin, end, cores):
+    """Add `cores` idle cores (or take ``-cores``) throughout [begin, end), keeping neighbours different; return the size."""
+    times, free = profile
     i = 0
     while i < size and times[i] < begin:
         i += 1
     if i == size or times[i] > begin:
-        size = _cut(times, free, size, i, begin)
+        size = _cut(profile, size, i, begin)
     j = i
     while j < size and times[j] < end:
         j += 1
     if j == size or times[j] > end:
-        size = _cut(times, free, size, j, end)
+        size = _cut(profile, size, j, end)
     for k in range(i, j):
         free[k] += cores
     if free[j] == free[j - 1]:
-        size = _join(times, free, size, j)
+        size = _join(profile, size, j)
     if i > 0 and free[i] == free[i - 1]:
-        size = _join(times, free, size, i)
+        size = _join(profile, size, i)
     return size
 
 
-@njit(cache=True, nogil=True)
-def _cut(times: Ints, free: Ints, size: int, at: int, instant: int) -> int:
+@routine
+def _cut(profile, size, at, instant):
     """Begin a segment at `instant`, inside segment ``at - 1``."""
+    times, free = profile
     for k in range(size, at, -1):
         times[k] = times[k - 1]
         free[k] = free[k - 1]
@@ -88,18 +107,20 @@ def _cut(times: Ints, free: Ints, size: int, at: int, instant: int) -> int:
     return size + 1
 
 
-@njit(cache=True, nogil=True)
-def _join(times: Ints, free: Ints, size: int, at: int) -> int:
+@routine
+def _join(profile, size, at):
     """Let segment `at` be part of the one before it."""
+    times, free = profile
     for k in range(at, size - 1):
         times[k] = times[k + 1]
         free[k] = free[k + 1]
     return size - 1
 
 
-@njit(cache=True, nogil=True)
-def forget(times: Ints, free: Ints, size: int, now: int) -> int:
-    """Let the function begin at `now`, at or after its begin; return the new size."""
+@routine
+def forget(profile, size, now):
+    """Let the function begin at `now`, at or after its begin; return the size."""
+    times, free = profile
     past = 0
     while past + 1 < size and times[past + 1] <= now:
         past += 1

@@ -1,19 +1,19 @@
-"""What all event loops share: the running jobs by expected end, a heap of instants, and the shadow time.
+"""The running jobs by expected end, the shadow time they give, and the heaps of the event loops.
 
-A key is an instant in its high bits and a job in its `bits` low ones, so that keys sort by instant. The running jobs of a part lie in
-``keys[at:at + size]``, ascending by expected end, with their cores beside them.
+A key is an instant in its high bits and a job in its `bits` low ones, so that keys sort by instant. The running jobs of a partition lie in
+``running.keys[first:first + count]``, ascending by expected end, with their cores beside them.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from parsim.kernels.layout import inlined
+from parsim.kernels.state import step
 
 ONE = np.uint64(1)
 
 
-@inlined
+@step
 def push_key(heap, size, key):
     """Add `key` to the binary min-heap ``heap[:size]``."""
     i = np.uint64(size)
@@ -26,7 +26,7 @@ def push_key(heap, size, key):
     heap[i] = key
 
 
-@inlined
+@step
 def pop_key(heap, size):
     """Remove the least key of the binary min-heap ``heap[:size]``."""
     last = np.uint64(size - 1)
@@ -45,56 +45,75 @@ def pop_key(heap, size):
     heap[i] = key
 
 
-@inlined
-def add_running(keys, held, at, size, key, cores):
+@step
+def sift(heap, root, size, goes_before, context):
+    """Restore the heap ``heap[:size]`` below `root`; its top `goes_before` all others."""
+    if root >= size:
+        return
+    top = heap[root]
+    child = 2 * root + 1
+    while child < size:
+        if child + 1 < size and goes_before(context, heap[child + 1], heap[child]):
+            child += 1
+        if not goes_before(context, heap[child], top):
+            break
+        heap[root] = heap[child]
+        root = child
+        child = 2 * root + 1
+    heap[root] = top
+
+
+@step
+def add_running(running, first, count, key, cores):
     """Insert a job that starts."""
-    low = np.uint64(at)
-    i = low + np.uint64(size)
-    while i > low and keys[i - ONE] > key:
-        keys[i] = keys[i - ONE]
-        held[i] = held[i - ONE]
+    begin = np.uint64(first)
+    i = begin + np.uint64(count)
+    while i > begin and running.keys[i - ONE] > key:
+        running.keys[i] = running.keys[i - ONE]
+        running.cores[i] = running.cores[i - ONE]
         i -= ONE
-    keys[i] = key
-    held[i] = cores
+    running.keys[i] = key
+    running.cores[i] = cores
 
 
-@inlined
-def remove_running(keys, held, at, size, key):
+@step
+def remove_running(running, first, count, key):
     """Take out the job with this key, which must be there."""
-    low = np.uint64(at)
-    end = low + np.uint64(size) - ONE
-    length = np.uint64(size)
+    i = np.uint64(first)
+    end = i + np.uint64(count) - ONE
+    length = np.uint64(count)
     while length > ONE:
         half = length >> ONE
-        if keys[low + half] <= key:
-            low += half
+        if running.keys[i + half] <= key:
+            i += half
         length -= half
-    for i in range(low, end):
-        keys[i] = keys[i + ONE]
-        held[i] = held[i + ONE]
+    while i < end:
+        running.keys[i] = running.keys[i + ONE]
+        running.cores[i] = running.cores[i + ONE]
+        i += ONE
 
 
-@inlined
-def first_instant(keys, held, at, size, free, need, now, bits):
-    """First instant from `now` on at which `need` cores are idle, by the expected ends; the part must be large enough."""
+@step
+def first_instant(running, first, count, free, need, now, bits):
+    """First instant from `now` on at which `need` cores are idle, by the expected ends; the partition must be large enough."""
     instant = now
-    i = np.uint64(at)
-    end = i + np.uint64(size)
+    i = np.uint64(first)
+    end = i + np.uint64(count)
     idle = np.int64(free)
     while idle < need and i < end:
-        instant = keys[i] >> bits
-        idle += held[i]
+        instant = running.keys[i] >> bits
+        idle += running.cores[i]
         i += ONE
     return instant
 
 
-@inlined
-def available(keys, held, at, size, free, instant, bits):
+@step
+def available(running, first, count, free, instant, bits):
     """Cores idle at `instant`, counting every running job whose expected end is at or before it."""
-    i = np.uint64(at)
-    end = i + np.uint64(size)
+    i = np.uint64(first)
+    end = i + np.uint64(count)
     idle = np.int64(free)
-    while i < end and (keys[i] >> bits) <= instant:
-        idle += held[i]
+    while i < end and (running.keys[i] >> bits) <= instant:
+        idle += running.cores[i]
         i += ONE
     return idle

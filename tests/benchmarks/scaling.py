@@ -1,7 +1,7 @@
-"""Speed where it is needed: months of a hybrid machine, millions of jobs, threads side by side, many small simulations.
+"""Speed where it is needed: a month of a hybrid machine, millions of jobs, threads in parallel, many small simulations.
 
 ``python -m tests.benchmarks.scaling month | jobs [N ...] | threads | calls``. Seconds are those that the thread
-computes, but for ``threads``, where they are those of the clock on the wall.
+computes, but for ``threads``, where they are those of the wall clock.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import numpy as np
 
 from parsim import Pool, Queue, System, Workload, simulate
 from parsim.kernels.easy import easy
-from parsim.kernels.machine import run
+from parsim.kernels.general import general
 from parsim.packing import pack, prepare, rank
 from qconf.config import load
 from qconf.history import clean, read
@@ -40,9 +40,9 @@ def cray_month() -> tuple[Workload, dict[str, System]]:
     free = [replace(queue, max_run=None) for queue in shared.queues]
 
     def hybrid(shrink: float = 1, **pool: str) -> System:
-        parts = [int(cores * shrink) // 24 * 24 for cores in PARTITIONS]
-        queues = [replace(queue, partition=cores) for queue, cores in zip(free, parts, strict=True)]
-        return System(shared.cores, queues, mode="hybrid", pool=Pool(shared.cores - sum(parts), 40, **pool))  # type: ignore[arg-type]
+        sizes = [int(cores * shrink) // 24 * 24 for cores in PARTITIONS]
+        queues = [replace(queue, partition=cores) for queue, cores in zip(free, sizes, strict=True)]
+        return System(shared.cores, queues, mode="hybrid", pool=Pool(shared.cores - sum(sizes), 40, **pool))  # type: ignore[arg-type]
 
     return history.workload(config), {
         "EASY": System(shared.cores, [Queue(name=queue.name) for queue in shared.queues]),
@@ -66,12 +66,12 @@ def month() -> None:
 def scaled(cores: int) -> dict[str, System]:
     """One list; priorities by size and running limits; partitions and a pool, whose load stays below 1."""
     queues = [Queue(name=str(i), priority=1 + i, starvation=86400, max_run=cores >> i) for i in range(4)]
-    parts = [cores * share // 100 for share in (3, 8, 25, 0)]
-    hybrid = [replace(queue, max_run=None, partition=part) for queue, part in zip(queues, parts, strict=True)]
+    sizes = [cores * share // 100 for share in (3, 8, 25, 0)]
+    hybrid = [replace(queue, max_run=None, partition=size) for queue, size in zip(queues, sizes, strict=True)]
     return {
         "EASY": System(cores, [Queue(name=str(i)) for i in range(4)]),
         "shared, priorities, limits": System(cores, queues),
-        "hybrid": System(cores, hybrid, mode="hybrid", pool=Pool(cores - sum(parts), 1, entry="move")),
+        "hybrid": System(cores, hybrid, mode="hybrid", pool=Pool(cores - sum(sizes), 1, entry="move")),
     }
 
 
@@ -138,21 +138,21 @@ def calls() -> None:
             simulate(workload, system)
             between = time.thread_time()
             if label == "EASY":
-                ranks = rank(prepared.plain, workload.queue, system.queues, system.order, prepared.bits)
+                ranks = rank(prepared.jobs, workload.queue, system.queues, system.order, prepared.bits)
                 start = np.empty(len(workload), dtype=np.int64)
                 ready = time.thread_time()
-                easy(prepared.plain, system.cores, True, prepared.bits, *ranks, start)
+                easy(prepared.jobs, system.cores, True, prepared.bits, *ranks, start)
             else:
                 state = pack(prepared, system)
                 ready = time.thread_time()
-                run(*state)
+                general(state)
             taken.append((between - began, time.thread_time() - ready))
         whole, kernel = 1e6 * np.array(taken).min(axis=0)
         print(f"{label:48} {whole:7.0f} us, of which the kernel {kernel:7.0f} us, the rest {whole - kernel:6.0f} us")
 
 
 def main() -> None:
-    """Run what is asked for."""
+    """Run the benchmark named."""
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.scaling", description=__doc__)
     parser.add_argument("what", choices=["month", "jobs", "threads", "calls", "one"])
     parser.add_argument("rest", nargs="*")

@@ -71,16 +71,16 @@ def beside_reference(workload: Workload, cores: int, kernel: Callable[[], object
         ratios = []
         for _ in range(ROUNDS):
             ours = best(kernel, time.perf_counter)  # as the reference measures itself
-            said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-            ratios.append(float(said.split("sim_ms_min=")[1].split()[0]) / 1000 / ours)
+            printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+            ratios.append(float(printed.split("sim_ms_min=")[1].split()[0]) / 1000 / ours)
     return float(np.median(ratios))
 
 
 def disciplines(cores: int) -> dict[str, System]:
     queues = [Queue(name=name, priority=1 + i, starvation=86400) for i, name in enumerate("abcd")]
     alike = [Queue(name=queue.name) for queue in queues]
-    parts = [cores // 10, cores // 5, cores // 5, 0]
-    hybrid = [replace(queue, partition=part) for queue, part in zip(queues, parts, strict=True)]
+    sizes = [cores // 10, cores // 5, cores // 5, 0]
+    hybrid = [replace(queue, partition=size) for queue, size in zip(queues, sizes, strict=True)]
     return {
         "EASY": System(cores, alike),
         "FCFS": System(cores, alike, backfill=False),
@@ -91,7 +91,7 @@ def disciplines(cores: int) -> dict[str, System]:
         "shared, formula": System(cores, queues, order="(eligible_time + walltime) / walltime ** 1.3"),
         "formula, nothing starves": System(cores, alike, order="(eligible_time + walltime) / walltime ** 1.3"),
         "hybrid, pool, reservations": System(
-            cores, hybrid, mode="hybrid", pool=Pool(cores - sum(parts), threshold=1.5, entry="move")
+            cores, hybrid, mode="hybrid", pool=Pool(cores - sum(sizes), threshold=1.5, entry="move")
         ),
     }
 
@@ -105,7 +105,7 @@ def main() -> None:
             name, workload = "generated", stable_workload(30_000, cores, 0.8, 0)  # noqa: PLW2901
         n = len(workload)
         prepared, start = prepare(workload), np.empty(n, dtype=np.int64)
-        jobs, bits = prepared.plain, prepared.bits
+        jobs, bits = prepared.jobs, prepared.bits
         ranks = rank(jobs, np.zeros(n, dtype=np.int64), [Queue()], "fcfs", bits)
         kernel = partial(easy, jobs, cores, True, bits, *ranks, start)
         ratio = beside_reference(workload, cores, kernel)

@@ -17,11 +17,11 @@ SMALL = ("easy", "single-formula", "multiqueue")
 
 CARELESS = """
 import numpy as np
-from parsim.kernels import layout
-@layout.inlined
+from parsim.kernels import state
+@state.step
 def read(array, i):
     return array[i]
-@layout.kernel
+@state.kernel
 def careless(array, i):
     return read(array, i)
 careless(np.zeros(3), 3)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import inspect
 from collections.abc import Callable
 from random import Random
 
@@ -14,8 +13,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from parsim import Pool, Queue, Schedule, System, Workload, simulate
-from parsim.kernels.layout import State
-from parsim.kernels.machine import run
 from parsim.verify import check_schedule
 from tests import generate, naive
 from tests.beside import REFERENCE
@@ -82,10 +79,6 @@ def test_every_start_equals_the_independent_reference(name: str) -> None:
     queues = [dataclasses.replace(queue, max_run=10**9) for queue in REFERENCES[name].queues]
     general = simulate(workload, dataclasses.replace(REFERENCES[name], queues=queues))
     assert (general.start == schedule.start).all()
-
-
-def test_the_event_loop_takes_its_state_field_by_field() -> None:
-    assert tuple(inspect.signature(run.py_func).parameters) == State._fields  # two of one type swapped raise nothing
 
 
 def shifted(workload: Workload, system: System) -> tuple[Workload, System]:

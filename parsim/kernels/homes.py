@@ -1,0 +1,39 @@
+"""What is known of each job before the event loop begins: its home, and from when on it may enter the pool."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+
+@njit(cache=True, nogil=True)
+def find_homes(jobs, partition_cores, single_list, entries):
+    """Set the home of each job (rule 9 of docs/reference/simulator.md), and count the jobs of each in `entries`."""
+    pool = partition_cores.size - 1
+    for job in jobs:
+        home = 0
+        if not single_list:
+            home = job.queue
+            if job.cores > partition_cores[home]:
+                home = pool if job.cores <= partition_cores[pool] else pool + 1
+        job.home = home
+        entries[home] += 1
+
+
+@njit(cache=True, nogil=True)
+def find_eligible(jobs, bounds, fractions, pool, widest, latest, eligible_at):
+    """Set the instants from which jobs of the partitions may enter the pool (rule 15); return how many ever may.
+
+    `fractions`, shape (Q, 2), has threshold over priority of each queue; where the denominator is 0 the delay is left out.
+    """
+    count = 0
+    for j in range(jobs.size):
+        job = jobs[j]
+        if job.home < pool and job.cores <= widest:
+            numerator, denominator = fractions[job.queue, 0], fractions[job.queue, 1]
+            count += 1
+            eligible_at[j] = job.submit
+            if denominator > 0:
+                seconds = min(np.int64(job.walltime), bounds[job.queue])
+                eligible_at[j] += min(-(-(seconds * numerator) // denominator), latest)
+    return count

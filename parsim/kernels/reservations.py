@@ -1,0 +1,150 @@
+"""Advance reservations: the list of jobs that start on shares of several partitions at once.
+
+Numbers ("rule 13") refer to docs/reference/simulator.md.
+
+References
+----------
+Kondameedi and Vadhiyar, CCGrid 2017, section III.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from parsim.kernels.running import available
+from parsim.kernels.starts import is_held, make_head_job, start_spanning
+from parsim.kernels.state import NEVER, UNKNOWN, step
+from parsim.kernels.waiting import STARTED, drop_started, note_held
+
+
+@step
+def visit_reserved(s, now):
+    """Start reserved jobs, or let the first that must wait reserve its shares (rules 9 to 14)."""
+    partitions, settings, waiting = s.partitions, s.settings, s.waiting
+    count = partitions.size - 1
+    reserved = partitions[count]
+    if settings.limits:  # the head job here may hold queue mates elsewhere
+        for p in range(count):
+            partitions[p].plan_stands = False
+    last = reserved.first + reserved.waiting
+    gone = last
+    i = reserved.first
+    while i < last:
+        j = np.int64(waiting.job[i])
+        i += 1
+        held = settings.limits and is_held(s, j)
+        if settings.track_held:
+            note_held(s, j, now, held)
+        if held:
+            continue
+        c = s.jobs[j].cores
+        if find_usable(s, j, now) < c:
+            break
+        shares = s.shares[s.progress.spanning]
+        instant = earliest(s, c, now)
+        divide(s.idle, c, find_idle(s, instant), shares, s.usable)
+        if instant > now:
+            reserve(s, j, instant, shares)
+            make_head_job(s, j, count)
+            break
+        start_spanning(s, j, now)
+        waiting.job[i - 1] = STARTED
+        gone = min(gone, i - 1)
+    if settings.track_held:
+        for k in range(i, last):
+            note_held(s, waiting.job[k], now, False)
+    if gone < last:
+        drop_started(s, count, gone)
+
+
+@step
+def find_usable(s, j, now):
+    """Set which partitions a reservation of job j may use (rule 10), and return how many cores they have."""
+    cores = np.int64(0)
+    for p in range(s.usable.size):
+        s.usable[p] = s.partitions[p].cores > 0 and first_starving(s, p, now) >= j
+        if s.usable[p]:
+            cores += s.partitions[p].cores
+    return cores
+
+
+@step
+def first_starving(s, p, now):
+    """Return the first submitted of the starving jobs whose home is partition p (rule 10), or NEVER."""
+    part = s.partitions[p]
+    if part.first_starving == UNKNOWN:
+        part.first_starving = NEVER
+        for i in range(part.first, part.first + part.waiting):
+            j = s.waiting.job[i]
+            job = s.jobs[j]
+            period = s.queues[job.queue].starvation
+            if job.home == p and period < NEVER and job.submit + period <= now:
+                part.first_starving = j
+                break
+    return part.first_starving
+
+
+@step
+def earliest(s, need, now):
+    """First instant at which the usable partitions together have `need` cores idle, by expected ends."""
+    running, partitions = s.running, s.partitions
+    cursor = s.idle
+    total = np.int64(0)
+    for p in range(cursor.size):
+        cursor[p] = partitions[p].first_running
+        if s.usable[p]:
+            total += partitions[p].free
+    t = now
+    while total < need:
+        best = -1
+        for p in range(cursor.size):
+            if s.usable[p] and cursor[p] < partitions[p].first_running + partitions[p].running:
+                if best < 0 or running.keys[cursor[p]] < running.keys[cursor[best]]:
+                    best = p
+        t = running.keys[cursor[best]] >> s.settings.bits
+        total += running.cores[cursor[best]]
+        cursor[best] += 1
+    return t
+
+
+@step
+def find_idle(s, instant):
+    """Set the cores of each usable partition that are idle at this instant (rule 11), and return their sum."""
+    total = np.int64(0)
+    for p in range(s.idle.size):
+        part = s.partitions[p]
+        s.idle[p] = 0
+        if s.usable[p]:
+            s.idle[p] = available(s.running, part.first_running, part.running, part.free, instant, s.settings.bits)
+        total += s.idle[p]
+    return total
+
+
+@step
+def divide(idle, need, total, shares, usable):
+    """Divide `need` cores in proportion to what is idle, the rest one each where most is idle (rule 13)."""
+    left = need
+    for p in range(idle.size):
+        shares[p] = need * idle[p] // total
+        left -= shares[p]
+    while left > 0:
+        best = -1
+        for p in range(idle.size):
+            if usable[p] and (best < 0 or idle[p] > idle[best]):
+                best = p
+        shares[best] += 1
+        left -= 1
+        usable[best] = False
+
+
+@step
+def reserve(s, j, instant, shares):
+    """Reserve these shares from an instant on for job j (rule 11)."""
+    for p in range(shares.size):
+        if shares[p] > 0:
+            part = s.partitions[p]
+            part.reserved_from = instant
+            part.reserved_until = instant + s.jobs[j].walltime
+            part.share = shares[p]
+            part.slack_alone = s.idle[p] - shares[p]
+            part.slack = part.slack_alone

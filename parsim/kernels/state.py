@@ -1,0 +1,186 @@
+"""The records that the kernels read and write: jobs, queues, partitions, settings, and the state of the general event loop.
+
+A table is a structured array: ``queues[q].starvation`` is one field of one queue. P partitions, of which the last is the common pool (a
+shared machine is a pool of all its cores), Q queues, n jobs.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+NEVER = np.int64(2**62)  #: after every instant
+LONGEST = np.int64(2**31 - 1)  #: of all durations that fit an int32
+BLOCK = 32  #: entries of a waiting list examined at once; the lists are padded by as many
+
+#: The loop of a kernel allocates nothing, so it needs no reference counts: they took two thirds of its time.
+kernel = njit(cache=True, nogil=True, _nrt=False, no_cfunc_wrapper=True)
+#: The same for what only kernels call: an entry from Python would take longer to compile than itself.
+routine = njit(cache=True, nogil=True, _nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+#: A routine that becomes part of the loop: these are many, small, and called for every job.
+step = njit(cache=True, nogil=True, forceinline=True, _nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+
+Fields = list[tuple[str, type[np.generic]]]
+
+
+def _record(fields: Fields) -> np.dtype[np.void]:
+    return np.dtype(fields, align=True)
+
+
+def one(record: np.dtype[np.void], **values: float) -> np.void:
+    """Make one record, of all its fields."""
+    return np.array([tuple(values[name] for name in record.names)], dtype=record)[0]
+
+
+_JOB: Fields = [("submit", np.int32), ("cores", np.int32), ("runtime", np.int32), ("walltime", np.int32)]
+JOB = _record(_JOB)  #: `submit` counts from the first one; `runtime` is at most `walltime`
+QUEUED_JOB = _record(
+    [
+        *_JOB,
+        ("queue", np.int32),
+        ("user", np.int32),
+        ("home", np.int32),  #: partition in whose list it waits first; P for the reserved list (rule 9)
+        ("is_head_job", np.bool_),  #: whether it is the head job of some list in this pass
+    ]
+)
+HELD = _record(
+    [
+        ("since", np.int64),  #: instant from which its limits hold a job, or -1
+        ("before", np.int64),  #: seconds for which they did before
+    ]
+)
+USE = _record([("jobs", np.int64), ("cores", np.int64)])  #: that run, or are head jobs of the present pass
+QUEUE = _record(
+    [
+        ("starvation", np.int64),  #: seconds of waiting until a job starves, or `NEVER`
+        ("rank", np.int64),  #: of its priority among those of all queues, the greatest last
+        ("max_run", np.int64),
+        ("max_run_cores", np.int64),
+        ("max_user_run", np.int64),
+        ("max_user_cores", np.int64),
+        ("max_walltime", np.int64),
+        ("weight", np.int64),  #: its priority as a whole number, in proportion to the others'
+        ("jobs", np.int64),  #: that run, or are head jobs of the present pass
+        ("cores", np.int64),  #: of these
+        ("next_starving", np.int64),  #: its entry in `by_queue` that may starve next
+        ("end", np.int64),  #: its last entry in `by_queue`, plus one
+    ]
+)
+PARTITION = _record(
+    [
+        ("cores", np.int64),
+        ("free", np.int64),
+        ("first", np.int64),  #: first entry of its waiting list
+        ("waiting", np.int64),  #: how many entries that list has
+        ("narrowest", np.int64),  #: no job in the list has fewer cores
+        ("first_starving", np.int64),  #: least number of a starving job in the list; `NEVER` without one, or `UNKNOWN`
+        ("first_running", np.int64),  #: first entry of its running jobs
+        ("running", np.int64),  #: how many they are
+        ("plan_stands", np.bool_),  #: whether the last plan of its head job still stands
+        ("planned_job", np.int64),  #: the head job of that plan
+        ("seen", np.int64),  #: jobs from this number on were not there when it was made
+        ("has_new", np.bool_),  #: whether a job has come to the list since
+        # Of the present pass:
+        ("reserved_from", np.int64),  #: instant at which the reserved job is to start, or `NEVER`
+        ("reserved_until", np.int64),  #: instant at which it is expected to end
+        ("share", np.int64),  #: cores of this partition that it takes
+        ("head_job", np.int64),  #: the first job of the list that does not fit, or -1
+        ("head_planned", np.bool_),  #: whether its plan has been made
+        ("shadow", np.int64),  #: shadow time: the instant from which the head job is expected to fit
+        ("extra", np.int64),  #: cores that jobs running past `shadow` may take without delaying the head job
+        ("slack", np.int64),  #: cores that jobs running past `reserved_from` may take without delaying either
+        ("slack_alone", np.int64),  #: the same as if there were no head job
+    ]
+)
+UNKNOWN = np.int64(-1)  #: `first_starving` before it is needed
+SETTINGS = _record(
+    [
+        ("bits", np.int64),  #: low bits of a key that hold the job; the high ones hold an instant
+        ("order", np.int64),
+        ("backfill", np.bool_),
+        ("single_list", np.bool_),  #: a shared machine
+        ("reservation_delay", np.int64),  #: seconds that a job has waited before it may be a head job
+        ("starvation", np.bool_),  #: some queue has a starvation period
+        ("limits", np.bool_),  #: some queue has running limits
+        ("user_limits", np.bool_),  #: some queue has them per user
+        ("track_held", np.bool_),  #: limits hold jobs whose eligible time a formula reads
+        ("combined", np.bool_),  #: jobs of the pool may take cores of their partition too
+        ("move", np.bool_),  #: a job that enters the pool leaves its partition's list
+        ("starving_first", np.bool_),  #: in the pool's list
+    ]
+)
+PROGRESS = _record(
+    [
+        ("submitted", np.int64),  #: jobs
+        ("waiting", np.int64),  #: jobs that have been submitted and not started
+        ("running", np.int64),  #: jobs
+        ("wake_ups", np.int64),  #: keys in `wake_ups`
+        ("next_starving", np.int64),  #: instant at which the next job starves
+        ("spanning", np.int64),  #: rows of `shares` in use
+    ]
+)
+CLASS = _record(  #: of multiple-queue backfilling: it waits in ``waiting[first:last]``, its pivot first
+    [("first", np.int64), ("last", np.int64)]
+)
+
+
+class Running(NamedTuple):
+    """Running jobs, ascending by expected end."""
+
+    keys: NDArray[np.int64]  # expected end and job
+    cores: NDArray[np.int64]
+
+
+class Waiting(NamedTuple):
+    """Waiting lists, one stretch each: sorted if their order is constant, else by job number and then selected from."""
+
+    job: NDArray[np.int32]
+    cores: NDArray[np.int32]
+    walltime: NDArray[np.int32]
+    group: NDArray[np.int32]  # the largest goes first; negative: see `PASSED`
+    value: NDArray[np.float64]  # sorts within a group, largest first
+    origin: NDArray[np.float64]  # submit, and
+    slope: NDArray[np.float64]  # what the wait (or its cube) is multiplied by in the orders that are ratios
+
+
+STARVING = np.int32(2**30)  #: group of the starving, above every rank of a queue
+PASSED = np.int32(-(2**31))  #: sign of a group: the visit has passed this entry, or its limits hold it
+GROUP = np.int32(2**31 - 1)  #: mask that takes that sign away
+
+
+class Formula(NamedTuple):
+    """A formula's program, as `parsim.kernels.order.interpret` takes it."""
+
+    code: NDArray[np.int64]
+    constants: NDArray[np.float64]
+    columns: NDArray[np.float64]
+    eligible: NDArray[np.float64]
+    stack: NDArray[np.float64]
+
+
+class State(NamedTuple):
+    """Everything that the general event loop reads and writes."""
+
+    jobs: NDArray[np.void]  # (n,) QUEUED_JOB, ascending by submit
+    start: NDArray[np.int64]  # (n,), -1 before
+    placement: NDArray[np.int32]  # (n,): partition that a job runs on, or -1 - its row in `shares`
+    shares: NDArray[np.int64]  # (..., P): cores on each partition of the jobs that span several
+    eligible_at: NDArray[np.int64]  # (n,): instant from which a job may enter the pool; empty without a pool
+    held: NDArray[np.void]  # (n,) HELD; empty unless `track_held`
+    queues: NDArray[np.void]  # (Q,) QUEUE
+    use: NDArray[np.void]  # (users * Q,) USE of each queue by each user
+    by_queue: NDArray[np.int32]  # (n,): jobs grouped by queue, in order; empty where nothing starves
+    partitions: NDArray[np.void]  # (P + 1,) PARTITION; the last row has the list of jobs by advance reservation
+    settings: np.void  # SETTINGS
+    progress: np.void  # PROGRESS
+    waiting: Waiting
+    candidates: NDArray[np.int32]  # entries of a list that may be backfilled, a heap
+    running: Running  # of each partition in turn
+    ends: NDArray[np.int64]  # heap of keys: real ends
+    wake_ups: NDArray[np.int64]  # heap of keys: pool eligibility instants
+    formula: Formula
+    usable: NDArray[np.bool_]  # (P,): partitions that a reservation may use
+    idle: NDArray[np.int64]  # (P,): their idle cores at its instant

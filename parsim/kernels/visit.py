@@ -1,0 +1,317 @@
+"""One visit to a waiting list under EASY: which jobs start, which is the head job, which are backfilled.
+
+Numbers ("rule 3") refer to docs/reference/simulator.md.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from parsim.kernels.order import LJF, before, first_entry, refresh_values
+from parsim.kernels.running import sift
+from parsim.kernels.starts import (
+    is_held,
+    make_head_job,
+    occupy,
+    plan_head_job,
+    start_combined,
+    start_job,
+    startable_cores,
+)
+from parsim.kernels.state import BLOCK, GROUP, LONGEST, NEVER, PASSED, UNKNOWN, step
+from parsim.kernels.waiting import STARTED, drop_started, kind_of, leave_others, note_held
+
+
+class Visit(NamedTuple):
+    """What holds throughout a visit to list `p`, whose entries are ``first:last``."""
+
+    p: int
+    first: int
+    last: int
+    kind: int
+    sorted: bool  # the order is constant
+    widest: int  # no wider job can start at its turn
+    counts_later: bool  # the head job counts in later lists
+    one_by_one: bool  # whether a job may start depends on more than the list has columns for
+
+
+@step
+def visit_list(s, p, now):
+    """Go once over list p and start the jobs that EASY starts on partition p (rule 3)."""
+    part, settings = s.partitions[p], s.settings
+    v = begin_visit(s, p)
+    if not settings.track_held and nothing_can_start(s, v):
+        return
+    if not v.sorted:
+        if mark_held(s, v, now):
+            return
+        refresh_values(s, v.kind, v.first, v.last, now)
+
+    stands = part.plan_stands and part.reserved_from == NEVER
+    shadow, extra = part.shadow, part.extra
+    part.shadow = NEVER
+    part.plan_stands = False
+    i, gone = start_in_order(s, v, now)
+    stands &= gone == v.last  # nothing started
+    if part.head_job >= 0 and settings.backfill and (settings.track_held or part.free > 0):
+        fresh = np.int64(0)
+        if stands and part.planned_job == part.head_job:
+            fresh = part.seen
+            part.shadow, part.extra, part.head_planned = shadow, extra, True
+        else:
+            plan_head_job(s, p, now)
+        gone = min(gone, backfill(s, v, i, fresh, now))
+    elif settings.track_held:
+        end_held(s, v, i, now)
+    if part.head_job >= 0 and not v.one_by_one and settings.backfill and part.reserved_from == NEVER:
+        part.plan_stands = not settings.limits or p < s.partitions.size - 2 or settings.single_list
+        part.planned_job = part.head_job
+    if gone < v.last:
+        drop_started(s, p, gone)
+    part.seen = s.progress.submitted
+    part.has_new = False
+
+
+@step
+def begin_visit(s, p):
+    """Find what holds throughout a visit to list p."""
+    settings, part = s.settings, s.partitions[p]
+    pool = s.partitions.size - 2
+    widest = part.free
+    if p == pool and settings.combined and widest > 0:
+        most = np.int64(0)
+        for q in range(pool):
+            most = max(most, s.partitions[q].free)
+        widest += most
+    kind = kind_of(s, p)
+    # For the limits of its queue mates, and for jobs that take cores here from the pool's list.
+    counts_later = p < pool and (
+        (settings.limits and s.partitions[pool].cores > 0) or (settings.combined and widest > 0)
+    )
+    one_by_one = settings.track_held or (settings.combined and p == pool)
+    return Visit(p, part.first, part.first + part.waiting, kind, kind <= LJF, widest, counts_later, one_by_one)
+
+
+@step
+def nothing_can_start(s, v):
+    """Whether list p needs no visit: nothing is new since its last plan, or all its jobs are too wide."""
+    if nothing_new(s, v):
+        return True
+    part = s.partitions[v.p]
+    if v.counts_later:
+        return False
+    if part.narrowest > v.widest:
+        return True
+    if any_fits(s, v, False):
+        return False
+    part.narrowest = v.widest + 1  # so that these jobs are not looked at again until more is free
+    return True
+
+
+@step
+def nothing_new(s, v):
+    """Whether the order of the list is constant, and since its last plan no job came, left or ended."""
+    part = s.partitions[v.p]
+    if not v.sorted or not part.plan_stands or part.has_new or part.reserved_from < NEVER:
+        return False
+    if v.counts_later:
+        if s.settings.limits and is_held(s, part.planned_job):  # queue mates have started elsewhere
+            return False
+        make_head_job(s, part.planned_job, v.p)
+        part.head_planned = True
+    return True
+
+
+@step
+def any_fits(s, v, skip_passed):
+    """Whether any entry, or with `skip_passed` any that has not been passed, is no wider than `widest`."""
+    waiting = s.waiting
+    most = np.int32(v.widest)
+    for begin in range(v.first, v.last, BLOCK):
+        cores = waiting.cores[begin : begin + BLOCK]
+        hits = np.int32(0)
+        for k in range(BLOCK):
+            hits += np.int32(cores[k] <= most)
+        if hits:
+            if not skip_passed and begin + BLOCK <= v.last:
+                return True
+            for i in range(begin, min(begin + BLOCK, v.last)):
+                if waiting.cores[i] <= most and (not skip_passed or waiting.group[i] >= 0):
+                    return True
+    return False
+
+
+@step
+def mark_held(s, v, now):
+    """Mark the jobs that their limits hold already, for limits hold only more as the pass goes on; whether no other can start."""
+    settings, group, job = s.settings, s.waiting.group, s.waiting.job
+    if not settings.limits or not (settings.backfill or not settings.track_held):
+        for i in range(v.first, v.last):
+            group[i] &= GROUP
+        return False
+    for i in range(v.first, v.last):
+        group[i] &= GROUP
+        if is_held(s, job[i]):
+            group[i] |= PASSED
+            if settings.track_held and s.jobs[job[i]].home == v.p:
+                note_held(s, job[i], now, True)
+    return not settings.track_held and not v.counts_later and not any_fits(s, v, True)
+
+
+@step
+def next_in_order(s, v, i, now):
+    """Return the entry whose turn comes after entry i, or `last`."""
+    if v.sorted:
+        return i + 1
+    best = first_entry(s, v.kind, v.first, v.last, now)
+    return v.last if best < 0 else best
+
+
+@step
+def start_in_order(s, v, now):
+    """Start jobs in the order of the list until one is its head job (rule 3).
+
+    Returns
+    -------
+    i, gone : int
+        Entry of the head job, or `last`; first entry whose job started, or `last`.
+    """
+    settings, part, waiting = s.settings, s.partitions[v.p], s.waiting
+    gone = v.last
+    i = next_in_order(s, v, v.first - 1, now)
+    while i < v.last:
+        j = np.int64(waiting.job[i])
+        if not held_at_its_turn(s, v, j, now):
+            if start_here(s, v.p, i, now):
+                gone = min(gone, i)
+            elif waiting.cores[i] <= part.cores and now - s.jobs[j].submit >= settings.reservation_delay:
+                make_head_job(s, j, v.p)
+                break
+        if not v.sorted:
+            waiting.group[i] |= PASSED
+        i = next_in_order(s, v, i, now)
+    return i, gone
+
+
+@step
+def held_at_its_turn(s, v, j, now):
+    """Whether its limits hold job j now that its turn has come, which counts in its home list (rules 4 and 5)."""
+    held = s.settings.limits and is_held(s, j)
+    if s.settings.track_held and s.jobs[j].home == v.p:
+        note_held(s, j, now, held)
+    return held
+
+
+@step
+def start_here(s, p, i, now):
+    """Start entry i of list p if it may start now, wholly on partition p or, combined, on its partition and the pool."""
+    waiting, settings, part = s.waiting, s.settings, s.partitions[p]
+    j = np.int64(waiting.job[i])
+    c = np.int64(waiting.cores[i])
+    if c <= startable_cores(s, p, now + waiting.walltime[i]):
+        s.placement[j] = p
+        occupy(s, j, p, c, now)
+        start_job(s, j, now)
+    elif not settings.combined or p != s.partitions.size - 2 or part.free <= 0 or not start_combined(s, j, now):
+        return False
+    if not settings.single_list:
+        leave_others(s, p, j)
+    if part.first_starving == j:
+        part.first_starving = UNKNOWN
+    waiting.job[i] = STARTED
+    return True
+
+
+@step
+def backfill(s, v, head, fresh, now):
+    """Start the jobs behind the head job, at entry `head`, that delay neither it nor a reserved job (rules 11 and 12).
+
+    Jobs before number `fresh` could not start under the same plan. Return the first entry whose job started, or `last`.
+    """
+    settings, part, candidates = s.settings, s.partitions[v.p], s.candidates
+    gone = v.last
+    m = find_candidates_one_by_one(s, v, head, now) if v.one_by_one else find_candidates(s, v, head, fresh, now)
+    order = (s, v.kind, now)
+    if not v.sorted:
+        for k in range((m >> 1) - 1, -1, -1):
+            sift(candidates, k, m, before, order)
+    x = 0
+    while x < m and (settings.track_held or part.free > 0):
+        if v.sorted:
+            i = np.int64(candidates[x])
+            x += 1
+        else:
+            i = np.int64(candidates[0])
+            m -= 1
+            candidates[0] = candidates[m]
+            sift(candidates, 0, m, before, order)
+        if not held_at_its_turn(s, v, np.int64(s.waiting.job[i]), now) and start_here(s, v.p, i, now):
+            gone = min(gone, i)
+    return gone
+
+
+@step
+def find_candidates_one_by_one(s, v, head, now):
+    """Collect the entries that may start behind the head job, by what `start_combined` may add to the pool's cores; return how many."""
+    waiting = s.waiting
+    track = s.settings.track_held
+    head_job = s.partitions[v.p].head_job
+    m = 0
+    for i in range(head + 1 if v.sorted else v.first, v.last):
+        j = waiting.job[i]
+        c = np.int64(waiting.cores[i])
+        if waiting.group[i] < 0 or j == head_job or (c > v.widest and not track):
+            continue
+        if not track:
+            c -= min(s.partitions[s.jobs[j].queue].free, c - 1)
+        if track or c <= startable_cores(s, v.p, now + waiting.walltime[i]):
+            s.candidates[m] = i
+            m += 1
+    return m
+
+
+@step
+def find_candidates(s, v, head, fresh, now):
+    """Collect the entries that may start behind the head job, of jobs from number `fresh` on; return how many."""
+    waiting, part = s.waiting, s.partitions[v.p]
+    free = np.int32(part.free)
+    time = np.int32(min(part.shadow - now, LONGEST))
+    extra = np.int32(min(part.extra, part.free))
+    slack_time = np.int32(min(part.reserved_from - now, LONGEST))
+    slack = np.int32(min(part.slack, part.free))
+    oldest = np.int32(fresh)
+    m = 0
+    for begin in range(head + 1 if v.sorted else v.first, v.last, BLOCK):
+        job = waiting.job[begin : begin + BLOCK]
+        cores = waiting.cores[begin : begin + BLOCK]
+        walltime = waiting.walltime[begin : begin + BLOCK]
+        hits = np.int32(0)
+        for k in range(BLOCK):
+            c = cores[k]
+            w = walltime[k]
+            hits += np.int32(
+                (job[k] >= oldest) & (c <= free) & ((w <= time) | (c <= extra)) & ((w <= slack_time) | (c <= slack))
+            )
+        if hits:
+            for i in range(begin, min(begin + BLOCK, v.last)):
+                c = waiting.cores[i]
+                w = waiting.walltime[i]
+                j = waiting.job[i]
+                if j >= oldest and c <= free and (w <= time or c <= extra) and (w <= slack_time or c <= slack):
+                    if waiting.group[i] >= 0 and j != part.head_job:
+                        s.candidates[m] = i
+                        m += 1
+    return m
+
+
+@step
+def end_held(s, v, head, now):
+    """Behind the point where the visit ended no job is held (rule 5)."""
+    waiting = s.waiting
+    head_job = s.partitions[v.p].head_job
+    for k in range(head + 1 if v.sorted else v.first, v.last):
+        j = waiting.job[k]
+        if waiting.group[k] >= 0 and j != head_job and j != STARTED and s.jobs[j].home == v.p:
+            note_held(s, j, now, False)
