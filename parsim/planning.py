@@ -159,7 +159,7 @@ class PlannedRun:
     ----------
     policy : Policy
     schedule : Schedule
-        On one part, ``machine``.
+        On one partition, ``machine``.
     cases : ndarray(int64), shape (3, 8, 3)
         Decisions by policy in use before, set of the policies with the least score, policy chosen. Bit p of
         a set stands for policy p; 0 for decisions without scores, those of dynP with bounds.

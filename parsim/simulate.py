@@ -147,7 +147,9 @@ def _is_time_dependent(_: Prepared, system: System) -> bool:
 def _run_time_dependent(prepared: Prepared, system: System) -> Outcome:
     start = np.empty(len(prepared.workload), dtype=np.int64)
     formula = pack_formula(prepared.workload, system)
-    time_dependent(prepared.jobs, system.cores, system.backfill, system.reservation_delay, prepared.bits, formula, start)
+    time_dependent(
+        prepared.jobs, system.cores, system.backfill, system.reservation_delay, prepared.bits, formula, start
+    )
     return _on_one_partition(start)
 
 

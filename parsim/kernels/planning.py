@@ -310,7 +310,7 @@ def plan(planner, order, count, base, ascending, now_only, most, planned):
     """Plan the jobs of `order` one after the other into `planned`; False once the score has passed `most`.
 
     ``earliest[b]`` stays true while segments are cut, since their numbers only grow, and while cores are taken. Where
-    the walltimes of the order are `ascending`, a job cannot begin before one that is no wider and was planned before it.
+    the walltimes of the order are `ascending`, a job cannot begin before a planned one that is no wider.
 
     With `now_only` the plan ends as soon as it sees that no other job can start now. And once all cores are taken at
     some instant, a job that begins before it ends before it, and one that begins after it does not matter. Jobs that

@@ -81,7 +81,7 @@ def reserve(profile, size, i, j, need, length):
 
 @routine
 def change(profile, size, begin, end, cores):
-    """Add `cores` idle cores (or take ``-cores``) throughout [begin, end), keeping neighbours different; return the size."""
+    """Add `cores` idle cores (or take ``-cores``) throughout [begin, end); return the size, neighbours different."""
     times, free = profile
     i = 0
     while i < size and times[i] < begin:
