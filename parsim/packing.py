@@ -181,6 +181,7 @@ def pack(prepared: Prepared, system: System) -> kernel.State:
     find_homes(jobs, cores, system.mode == "shared", entries)
     eligible_at, may_enter = _eligible(jobs, system)
     entries[-2] += may_enter  # these may stand in the pool's list as well
+    listed = int(entries.sum()) + kernel.BLOCK
     most = np.minimum(cores, n) + 1
     spanning = 1 + int(entries[-1]) + (int(may_enter + entries[-2]) if settings["combined"] else 0)
     users = prepared.users[0] if settings["limits"] else 0
@@ -199,7 +200,7 @@ def pack(prepared: Prepared, system: System) -> kernel.State:
         partitions=_pack_partitions(cores, entries, most),
         settings=settings,
         progress=np.zeros(1, dtype=kernel.PROGRESS)[0],
-        waiting=_pack_waiting(int(entries.sum()) + kernel.BLOCK),
+        waiting=kernel.Waiting(*np.zeros((4, listed), dtype=np.int32), *np.empty((3, listed))),
         candidates=np.empty(int(entries.max()), dtype=np.int32),
         running=kernel.Running(np.empty(int(most.sum()), np.int64), np.empty(int(most.sum()), np.int64)),
         ends=np.empty(min(n, system.cores) + 1, dtype=np.int64),
@@ -219,12 +220,6 @@ def _pack_partitions(cores: Column, entries: Column, most: Column) -> Table:
     table["head_job"] = -1
     table["first_starving"] = NEVER
     return table
-
-
-def _pack_waiting(entries: int) -> kernel.Waiting:
-    numbers = np.zeros((4, entries), dtype=np.int32)
-    values = np.empty((3, entries), dtype=np.float64)
-    return kernel.Waiting(*numbers, *values)
 
 
 def _eligible(jobs: Table, system: System) -> tuple[Column, int]:

@@ -13,7 +13,7 @@ Streit, "A Self-Tuning Job Scheduler Family with Dynamic Policy Switching", JSSP
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,9 +32,9 @@ When = Literal["half", "full"]
 Metric = Literal["art", "art_wa", "art_ww", "sld", "sld_wa", "sld_ww", "makespan"]
 WhatIf = Literal["each", "standing"]
 
-ORDERS: tuple[Order, ...] = ("fcfs", "sjf", "ljf")
-DECIDERS: tuple[Decider, ...] = ("simple", "advanced", "preferred")
-METRICS: tuple[Metric, ...] = ("art", "art_wa", "art_ww", "sld", "sld_wa", "sld_ww", "makespan")
+ORDERS: tuple[Order, ...] = get_args(Order)
+DECIDERS: tuple[Decider, ...] = get_args(Decider)
+METRICS: tuple[Metric, ...] = get_args(Metric)
 
 #: Sums of fractions are equal if they differ by less than this share; sums of integers if they are equal.
 ROUNDING = 1e-12
@@ -89,18 +89,10 @@ class Policy:
     what_if: WhatIf = "each"
 
     def __post_init__(self) -> None:
-        choices: dict[str, tuple[str, ...]] = {
-            "kind": ("fixed", "conservative", "bounds", "self-tuning"),
-            "order": ORDERS,
-            "decider": DECIDERS,
-            "preferred": ORDERS,
-            "when": ("half", "full"),
-            "metric": METRICS,
-            "what_if": ("each", "standing"),
-        }
-        for name, allowed in choices.items():
-            if getattr(self, name) not in allowed:
-                raise ValueError(f"{name}: {getattr(self, name)!r} is none of {', '.join(allowed)}")
+        choices = {"kind": Kind, "order": Order, "decider": Decider, "preferred": Order, "when": When, "metric": Metric}
+        for name, kind in (choices | {"what_if": WhatIf}).items():
+            if getattr(self, name) not in get_args(kind):
+                raise ValueError(f"{name}: {getattr(self, name)!r} is none of {', '.join(get_args(kind))}")
         if not 0 <= self.lower <= self.upper:
             raise ValueError(f"lower, upper: {self.lower}, {self.upper} are not two ascending bounds from 0 up")
         if self.least < 1:
@@ -167,7 +159,7 @@ class PlannedRun:
     ----------
     policy : Policy
     schedule : Schedule
-        On one part, ``machine``.
+        On one partition, ``machine``.
     cases : ndarray(int64), shape (3, 8, 3)
         Decisions by policy in use before, set of the policies with the least score, policy chosen. Bit p of
         a set stands for policy p; 0 for decisions without scores, those of dynP with bounds.
@@ -176,7 +168,7 @@ class PlannedRun:
     seconds : ndarray(int64), shape (3,)
         How long each policy was in use, from the first submission to the last end.
     promised : ndarray(int64), shape (n,), or None
-        Conservative: the start that each job was told when it was submitted.
+        Conservative: the start that each job was promised when it was submitted.
     """
 
     policy: Policy

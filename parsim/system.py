@@ -40,6 +40,14 @@ def _is_finite(value: object) -> bool:
         return False
 
 
+def _from_zero(path: str, value: int) -> Iterator[tuple[str, str]]:
+    """Yield what is wrong with a number that must be whole and not negative."""
+    if not _is_whole(value):
+        yield path, f"{value!r} is {NOT_WHOLE}"
+    elif value < 0:
+        yield path, f"{value} is negative"
+
+
 @dataclass(frozen=True, slots=True)
 class Queue:
     """A queue: the jobs that may enter it, its partition and its limits.
@@ -85,19 +93,11 @@ class Queue:
                 yield name, f"no job can enter: {low}..{high} is not a range from {least} up"
         if not (_is_finite(self.priority) and self.priority > 0):
             yield "priority", f"{self.priority!r} is not a positive number"
-        if not _is_whole(self.partition):
-            yield "partition", f"{self.partition!r} is {NOT_WHOLE}"
-        elif self.partition < 0:
-            yield "partition", f"{self.partition} is negative"
+        yield from _from_zero("partition", self.partition)
         if self.reservation and self.partition:
-            yield (
-                "partition",
-                f"{self.partition}: a queue with advance reservations owns no partition, only 0",
-            )
-        if self.starvation is not None and not _is_whole(self.starvation):
-            yield "starvation", f"{self.starvation!r} is {NOT_WHOLE}"
-        elif self.starvation is not None and self.starvation < 0:
-            yield "starvation", f"{self.starvation} is negative"
+            yield "partition", f"{self.partition}: a queue with advance reservations owns no partition, only 0"
+        if self.starvation is not None:
+            yield from _from_zero("starvation", self.starvation)
         for name in LIMITS:
             limit = getattr(self, name)
             if limit is not None and not _is_whole(limit):
@@ -193,10 +193,7 @@ class System:
                 yield f"queues[{i}].cores", f"no job can enter: from {queue.cores[0]} up, of {self.cores}"
         if self.mode not in ("shared", "partitioned", "hybrid", "multiqueue"):
             yield "mode", f"{self.mode!r} is none of shared, partitioned, hybrid, multiqueue"
-        if not _is_whole(self.reserve_after):
-            yield "reserve_after", f"{self.reserve_after!r} is {NOT_WHOLE}"
-        elif self.reserve_after < 0:
-            yield "reserve_after", f"{self.reserve_after} is negative"
+        yield from _from_zero("reserve_after", self.reserve_after)
         wrong = [limit for limit in self.class_limits if not _is_whole(limit)]
         if wrong:
             yield "class_limits", f"{tuple(self.class_limits)} has {NOT_WHOLE}"
@@ -227,10 +224,7 @@ class System:
         if self.pool is None:
             yield "pool", "a hybrid machine needs one (of 0 cores at least)"
             return
-        if not _is_whole(self.pool.cores):
-            yield "pool.cores", f"{self.pool.cores!r} is {NOT_WHOLE}"
-        elif self.pool.cores < 0:
-            yield "pool.cores", f"{self.pool.cores} is negative"
+        yield from _from_zero("pool.cores", self.pool.cores)
         if not (_is_finite(self.pool.threshold) and self.pool.threshold >= 0):
             yield "pool.threshold", f"{self.pool.threshold!r} is not a number from 0 up"
         if self.pool.placement not in ("pool", "combined"):

@@ -1,8 +1,8 @@
 """EASY and FCFS on one list that is alone on its cores and whose order is constant but for jobs that begin to starve.
 
-This is the event loop of every list without limits, reservations or a pool, and the inner loop of the exact search. It is a loop of
-its own, beside the one of `parsim.kernels.general`, because it was measured to be several times as fast: it looks at a waiting job
-again only when something ended or the head job changed, and scans the list in blocks that the compiler turns into vector instructions.
+It simulates every list without limits, reservations or a pool, and is the inner loop of the exact search. It is several
+times as fast as `parsim.kernels.general`: it looks at a waiting job again only when something ended or the head job
+changed, and scans the list in blocks that the compiler turns into vector instructions.
 
 References
 ----------
@@ -146,7 +146,7 @@ def event_loop(jobs, machine, backfill, bits, rank, ranked, wake_ups, ends, runn
         if not backfill or free == 0 or last - first < 2:
             continue
 
-        # Mu'alem and Feitelson, section 2: a job may pass the head job if it ends by the shadow time or fits in the extra cores.
+        # Section 2: a job may pass the head job if it ends by the shadow time or fits in the extra cores.
         shadow, extra = shadow_time(running, size, free, np.int64(waiting.cores[first]), now, bits)
         planned = True
         slack = min(shadow - now, LONGEST)
@@ -232,7 +232,7 @@ def any_may_start(waiting, i, free, slack, extra):
 
 @step
 def add_waiting(waiting, first, i, c, w, r):
-    """Put an entry where its rank belongs among ``first:i``, of which those behind move by one; return whether there were any."""
+    """Insert an entry by its rank among ``first:i``; return whether any entry moved behind it."""
     end = i
     while i > first and waiting.rank[i - ONE] > r:
         copy_entry(waiting, i, i - ONE)

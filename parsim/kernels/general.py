@@ -1,12 +1,12 @@
-"""The event loop of every machine with queues: shared, partitioned with advance reservations, hybrid with a common pool.
+"""The event loop of every machine with queues: shared, partitioned with advance reservations, hybrid with a pool.
 
-One pass visits the reserved list, the partitions in configuration order, then the pool; a shared machine is a pool of all its cores
-that is the home of every job. Numbers ("rule 1") refer to docs/reference/simulator.md.
+One pass visits the reserved list, the partitions in configuration order, then the pool; a shared machine is a pool of
+all its cores that is the home of every job. Numbers ("rule 1") refer to docs/reference/simulator.md.
 
 References
 ----------
-Mu'alem and Feitelson, IEEE TPDS 12(6), 2001 (EASY); Kondameedi and Vadhiyar, CCGrid 2017, section III (partitions, advance
-reservations, common pool).
+Mu'alem and Feitelson, IEEE TPDS 12(6), 2001 (EASY); Kondameedi and Vadhiyar, CCGrid 2017, section III (partitions,
+advance reservations, common pool).
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def enter_pool(s, j, now):
 
 @step
 def one_pass(s, now):
-    """Visit every list in which a job waits (rule 2). Within `general` itself the same code is an eighth slower on hybrid machines."""
+    """Visit every list in which a job waits (rule 2). Within `general` itself this is an eighth slower on hybrids."""
     partitions = s.partitions
     count = partitions.size - 1
     for p in range(count):

@@ -24,7 +24,7 @@ def find_homes(jobs, partition_cores, single_list, entries):
 def find_eligible(jobs, bounds, fractions, pool, widest, latest, eligible_at):
     """Set the instants from which jobs of the partitions may enter the pool (rule 15); return how many ever may.
 
-    `fractions`, shape (Q, 2), has threshold over priority of each queue; where the denominator is 0 the delay is left out.
+    `fractions`, shape (Q, 2), has threshold over priority of each queue; a denominator of 0 leaves the delay out.
     """
     count = 0
     for j in range(jobs.size):

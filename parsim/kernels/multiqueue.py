@@ -2,7 +2,8 @@
 
 References
 ----------
-Lawson and Smirni, "Multiple-queue Backfilling Scheduling with Priorities and Reservations for Parallel Systems", JSSPP 2002.
+Lawson and Smirni, "Multiple-queue Backfilling Scheduling with Priorities and Reservations for Parallel Systems",
+JSSPP 2002.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ def multiqueue(jobs, machine, job_class, classes, bits, start):
 def event_loop(jobs, machine, job_class, classes, bits, ends, waiting, idle, plan, order, start):
     """Simulate; fills `start`.
 
-    `ends` is a heap of real ends; `idle` has the cores idle beside the running jobs, `plan` those beside the pivots too.
+    `ends` is a heap of real ends; `idle` has the cores idle beside the running jobs, `plan` also beside the pivots.
     """
     n = jobs.size
     size = 0  # running jobs
@@ -80,7 +81,7 @@ def event_loop(jobs, machine, job_class, classes, bits, ends, waiting, idle, pla
         if waits == 0 or idle.free[0] == 0:
             continue
 
-        # Section 3: a pivot that can start now does, and all are planned again (rule 19 of docs/reference/simulator.md).
+        # A pivot that can start now does, and all are planned again (rule 19 of docs/reference/simulator.md).
         while True:
             pivots = order_pivots(classes, waiting, order)
             copy_profile(plan, idle, segments)
@@ -131,7 +132,7 @@ def order_pivots(classes, waiting, order):
 
 @step
 def plan_pivots(jobs, classes, waiting, order, plan, size):
-    """Reserve the earliest start of each pivot in turn; return the first class whose pivot can start now or -1, and the size."""
+    """Reserve the first start of each pivot; return the first class whose pivot can start now or -1, and the size."""
     for k in order:
         job = jobs[waiting[classes[k].first]]
         c, w = np.int64(job.cores), np.int64(job.walltime)

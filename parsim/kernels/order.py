@@ -1,4 +1,4 @@
-"""Which job goes first in a waiting list: constant orders, ratios that change as time passes, and interpreted formulas."""
+"""Which job goes first in a waiting list: constant orders, ratios that change with time, and interpreted formulas."""
 
 from __future__ import annotations
 
@@ -244,7 +244,7 @@ def _held_for(held, now):
 
 @step
 def before(context, i, k):
-    """Whether entry i goes before entry k of the same list; where their ratios are equal but for rounding, by exact ones."""
+    """Whether entry i goes before entry k of the same list, by exact ratios where they are equal but for rounding."""
     s, kind, now = context
     waiting = s.waiting
     if waiting.group[i] != waiting.group[k]:

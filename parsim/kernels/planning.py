@@ -59,14 +59,6 @@ class Planner(NamedTuple):
     scores: NDArray[np.float64]  # (3,)
 
 
-class Counts(NamedTuple):
-    """What is counted per policy."""
-
-    cases: NDArray[np.int64]  # (3, 8, 3)
-    starts: NDArray[np.int64]  # (3,)
-    seconds: NDArray[np.int64]  # (3,)
-
-
 @njit(cache=True, nogil=True)
 def replan(jobs, ranks, weight, machine, bits, settings):
     """Simulate a scheduler that plans its whole waiting list again at every submission and completion.
@@ -97,7 +89,7 @@ def replan(jobs, ranks, weight, machine, bits, settings):
     n = jobs.size
     most = min(n, machine)
     start = np.full(n, -1, np.int64)
-    counts = Counts(np.zeros((3, 8, 3), np.int64), np.zeros(3, np.int64), np.zeros(3, np.int64))
+    cases, starts, seconds = np.zeros((3, 8, 3), np.int64), np.zeros(3, np.int64), np.zeros(3, np.int64)
     ends = np.empty(most + 1, np.int64)
     running = Running(np.empty(most + 1, np.int64), np.empty(most + 1, np.int64))
     planner = Planner(
@@ -114,13 +106,13 @@ def replan(jobs, ranks, weight, machine, bits, settings):
         np.empty(3, np.float64),
     )
     find_widths(jobs, planner.width)
-    event_loop(planner, ranks, machine, bits, ends, running, counts, start)
-    return start, counts.cases, counts.starts, counts.seconds
+    event_loop(planner, ranks, machine, bits, ends, running, start, cases, starts, seconds)
+    return start, cases, starts, seconds
 
 
 @step
-def event_loop(planner, ranks, machine, bits, ends, running, counts, start):
-    """Simulate; fills `counts` and `start`. `ends` is a heap of real ends."""
+def event_loop(planner, ranks, machine, bits, ends, running, start, cases, starts, seconds):
+    """Simulate; fills `start` and what is counted. `ends` is a heap of real ends."""
     jobs, settings, n = planner.jobs, planner.settings, planner.jobs.size
     low = (np.int64(1) << bits) - 1
     size = 0  # running jobs
@@ -135,7 +127,7 @@ def event_loop(planner, ranks, machine, bits, ends, running, counts, start):
         now = np.int64(jobs[arriving].submit) if arriving < n else NEVER
         if size > 0:
             now = min(now, ends[0] >> bits)
-        counts.seconds[policy] += now - before
+        seconds[policy] += now - before
         while size > 0 and (ends[0] >> bits) == now:
             j = ends[0] & low
             pop_key(ends, size)
@@ -156,12 +148,12 @@ def event_loop(planner, ranks, machine, bits, ends, running, counts, start):
         decides = waiting >= settings.least and (submitted or settings.full)
         if settings.kind == TUNING and decides:
             least, chosen, row = tune(planner, waiting, base, policy, now)
-            counts.cases[policy, least, chosen] += 1
+            cases[policy, least, chosen] += 1
             policy = chosen
         else:
             if settings.kind == BOUNDS and decides:
                 chosen = choose_by_bounds(planner, waiting)
-                counts.cases[policy, 0, chosen] += 1
+                cases[policy, 0, chosen] += 1
                 policy = chosen
             if idle == 0:
                 continue
@@ -180,7 +172,7 @@ def event_loop(planner, ranks, machine, bits, ends, running, counts, start):
                     left += 1
                 elif p == policy:
                     start[j] = now
-                    counts.starts[policy] += 1
+                    starts[policy] += 1
                     idle -= jobs[j].cores
                     push_key(ends, size, ((now + jobs[j].runtime) << bits) | j)
                     add_running(running, 0, size, ((now + jobs[j].walltime) << bits) | j, np.int64(jobs[j].cores))
@@ -318,7 +310,7 @@ def plan(planner, order, count, base, ascending, now_only, most, planned):
     """Plan the jobs of `order` one after the other into `planned`; False once the score has passed `most`.
 
     ``earliest[b]`` stays true while segments are cut, since their numbers only grow, and while cores are taken. Where
-    the walltimes of the order are `ascending`, a job cannot begin before one that is no wider and was planned before it.
+    the walltimes of the order are `ascending`, a job cannot begin before a planned one that is no wider.
 
     With `now_only` the plan ends as soon as it sees that no other job can start now. And once all cores are taken at
     some instant, a job that begins before it ends before it, and one that begins after it does not matter. Jobs that

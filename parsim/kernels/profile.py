@@ -56,17 +56,24 @@ def fit(profile, size, first, need, length, limit):
 
 
 @step
+def _cut(profile, size, at, instant):
+    """Begin a segment at `instant`, inside segment ``at - 1``."""
+    times, free = profile
+    for k in range(size, at, -1):
+        times[k] = times[k - 1]
+        free[k] = free[k - 1]
+    times[at] = instant
+    free[at] = free[at - 1]
+    return size + 1
+
+
+@step
 def reserve(profile, size, i, j, need, length):
     """Take `need` cores from the segments i..j-1 that `fit` found, cut at the job's end; return the size."""
     times, free = profile
     end = times[i] + length
     if j == size or times[j] > end:
-        for k in range(size, j, -1):
-            times[k] = times[k - 1]
-            free[k] = free[k - 1]
-        times[j] = end
-        free[j] = free[j - 1]
-        size += 1
+        size = _cut(profile, size, j, end)
     for k in range(i, j):
         free[k] -= need
     return size
@@ -74,7 +81,7 @@ def reserve(profile, size, i, j, need, length):
 
 @routine
 def change(profile, size, begin, end, cores):
-    """Add `cores` idle cores (or take ``-cores``) throughout [begin, end), keeping neighbours different; return the size."""
+    """Add `cores` idle cores (or take ``-cores``) throughout [begin, end); return the size, neighbours different."""
     times, free = profile
     i = 0
     while i < size and times[i] < begin:
@@ -93,18 +100,6 @@ def change(profile, size, begin, end, cores):
     if i > 0 and free[i] == free[i - 1]:
         size = _join(profile, size, i)
     return size
-
-
-@routine
-def _cut(profile, size, at, instant):
-    """Begin a segment at `instant`, inside segment ``at - 1``."""
-    times, free = profile
-    for k in range(size, at, -1):
-        times[k] = times[k - 1]
-        free[k] = free[k - 1]
-    times[at] = instant
-    free[at] = free[at - 1]
-    return size + 1
 
 
 @routine

@@ -71,17 +71,17 @@ def find_usable(s, j, now):
 @step
 def first_starving(s, p, now):
     """Return the first submitted of the starving jobs whose home is partition p (rule 10), or NEVER."""
-    part = s.partitions[p]
-    if part.first_starving == UNKNOWN:
-        part.first_starving = NEVER
-        for i in range(part.first, part.first + part.waiting):
+    partition = s.partitions[p]
+    if partition.first_starving == UNKNOWN:
+        partition.first_starving = NEVER
+        for i in range(partition.first, partition.first + partition.waiting):
             j = s.waiting.job[i]
             job = s.jobs[j]
             period = s.queues[job.queue].starvation
             if job.home == p and period < NEVER and job.submit + period <= now:
-                part.first_starving = j
+                partition.first_starving = j
                 break
-    return part.first_starving
+    return partition.first_starving
 
 
 @step
@@ -112,10 +112,12 @@ def find_idle(s, instant):
     """Set the cores of each usable partition that are idle at this instant (rule 11), and return their sum."""
     total = np.int64(0)
     for p in range(s.idle.size):
-        part = s.partitions[p]
+        partition = s.partitions[p]
         s.idle[p] = 0
         if s.usable[p]:
-            s.idle[p] = available(s.running, part.first_running, part.running, part.free, instant, s.settings.bits)
+            s.idle[p] = available(
+                s.running, partition.first_running, partition.running, partition.free, instant, s.settings.bits
+            )
         total += s.idle[p]
     return total
 
@@ -142,9 +144,9 @@ def reserve(s, j, instant, shares):
     """Reserve these shares from an instant on for job j (rule 11)."""
     for p in range(shares.size):
         if shares[p] > 0:
-            part = s.partitions[p]
-            part.reserved_from = instant
-            part.reserved_until = instant + s.jobs[j].walltime
-            part.share = shares[p]
-            part.slack_alone = s.idle[p] - shares[p]
-            part.slack = part.slack_alone
+            partition = s.partitions[p]
+            partition.reserved_from = instant
+            partition.reserved_until = instant + s.jobs[j].walltime
+            partition.share = shares[p]
+            partition.slack_alone = s.idle[p] - shares[p]
+            partition.slack = partition.slack_alone

@@ -1,7 +1,7 @@
 """The running jobs by expected end, the shadow time they give, and the heaps of the event loops.
 
-A key is an instant in its high bits and a job in its `bits` low ones, so that keys sort by instant. The running jobs of a partition lie in
-``running.keys[first:first + count]``, ascending by expected end, with their cores beside them.
+A key is an instant in its high bits and a job in its `bits` low ones, so that keys sort by instant. The running jobs of
+a partition are ``running.keys[first:first + count]``, ascending by expected end, with their cores beside them.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def remove_running(running, first, count, key):
 
 @step
 def first_instant(running, first, count, free, need, now, bits):
-    """First instant from `now` on at which `need` cores are idle, by the expected ends; the partition must be large enough."""
+    """First instant from `now` on at which `need` cores, no more than there are, are idle by the expected ends."""
     instant = now
     i = np.uint64(first)
     end = i + np.uint64(count)

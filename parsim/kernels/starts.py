@@ -54,9 +54,9 @@ def make_head_job(s, j, p):
 @step
 def drop_head_job(s, p):
     """List p has no head job any more."""
-    part = s.partitions[p]
-    j = part.head_job
-    part.head_job = -1
+    partition = s.partitions[p]
+    j = partition.head_job
+    partition.head_job = -1
     if j >= 0 and s.jobs[j].is_head_job:
         s.jobs[j].is_head_job = False
         count_use(s, j, -1)
@@ -65,16 +65,16 @@ def drop_head_job(s, p):
 @step
 def occupy(s, j, p, cores, now):
     """Job j takes cores of partition p until its end, and with them what the plan of this pass has left."""
-    part = s.partitions[p]
+    partition = s.partitions[p]
     until = now + s.jobs[j].walltime
-    add_running(s.running, part.first_running, part.running, (until << s.settings.bits) | j, cores)
-    part.running += 1
-    part.free -= cores
-    if until > part.reserved_from:
-        part.slack -= cores
-        part.slack_alone -= cores
-    if until > part.shadow:
-        part.extra -= cores
+    add_running(s.running, partition.first_running, partition.running, (until << s.settings.bits) | j, cores)
+    partition.running += 1
+    partition.free -= cores
+    if until > partition.reserved_from:
+        partition.slack -= cores
+        partition.slack_alone -= cores
+    if until > partition.shadow:
+        partition.extra -= cores
 
 
 @step
@@ -102,13 +102,13 @@ def end_job(s, j):
     if low < 0:
         low, high = 0, s.partitions.size - 1
     for p in range(low, high):
-        part = s.partitions[p]
+        partition = s.partitions[p]
         cores = job.cores if s.placement[j] >= 0 else s.shares[-1 - s.placement[j], p]
         if cores > 0:
-            remove_running(s.running, part.first_running, part.running, key)
-            part.running -= 1
-            part.free += cores
-            part.plan_stands = False
+            remove_running(s.running, partition.first_running, partition.running, key)
+            partition.running -= 1
+            partition.free += cores
+            partition.plan_stands = False
     count_use(s, j, -1)
     if s.settings.limits:  # its queue mates may have been held by it
         s.partitions[0 if s.settings.single_list else job.queue].plan_stands = False
@@ -117,39 +117,41 @@ def end_job(s, j):
 @step
 def plan_head_job(s, p, now):
     """Find when the head job of partition p fits, and what it leaves to others then (rule 12)."""
-    part, running, bits = s.partitions[p], s.running, s.settings.bits
-    part.head_planned = True
-    job = s.jobs[part.head_job]
+    partition, running, bits = s.partitions[p], s.running, s.settings.bits
+    partition.head_planned = True
+    job = s.jobs[partition.head_job]
     c = job.cores
     w = job.walltime
-    shadow = first_instant(running, part.first_running, part.running, part.free, c, now, bits)
+    shadow = first_instant(running, partition.first_running, partition.running, partition.free, c, now, bits)
     if (
-        part.reserved_from < NEVER
-        and shadow + w > part.reserved_from
-        and part.slack_alone < c
-        and shadow < part.reserved_until
+        partition.reserved_from < NEVER
+        and shadow + w > partition.reserved_from
+        and partition.slack_alone < c
+        and shadow < partition.reserved_until
     ):
         both = NEVER
-        if c + part.share <= part.cores:
-            both = first_instant(running, part.first_running, part.running, part.free, c + part.share, now, bits)
-        shadow = min(both, part.reserved_until)
-    part.shadow = shadow
-    part.extra = available(running, part.first_running, part.running, part.free, shadow, bits) - c
-    if part.reserved_from <= shadow < part.reserved_until:
-        part.extra -= part.share
-    if shadow <= part.reserved_from < shadow + w:
-        part.slack -= c
+        if c + partition.share <= partition.cores:
+            both = first_instant(
+                running, partition.first_running, partition.running, partition.free, c + partition.share, now, bits
+            )
+        shadow = min(both, partition.reserved_until)
+    partition.shadow = shadow
+    partition.extra = available(running, partition.first_running, partition.running, partition.free, shadow, bits) - c
+    if partition.reserved_from <= shadow < partition.reserved_until:
+        partition.extra -= partition.share
+    if shadow <= partition.reserved_from < shadow + w:
+        partition.slack -= c
 
 
 @step
 def startable_cores(s, p, until):
-    """Cores of a partition that a job ending by `until` may take now, beside the reservation and the head job (rules 11, 12)."""
-    part = s.partitions[p]
-    cores = part.free
-    if until > part.reserved_from:
-        cores = min(cores, part.slack)
-    if until > part.shadow:
-        cores = min(cores, part.extra)
+    """Cores that a job ending by `until` may take now, beside the reservation and the head job (rules 11, 12)."""
+    partition = s.partitions[p]
+    cores = partition.free
+    if until > partition.reserved_from:
+        cores = min(cores, partition.slack)
+    if until > partition.shadow:
+        cores = min(cores, partition.extra)
     return cores
 
 
@@ -158,17 +160,17 @@ def start_combined(s, j, now):
     """Start job j on its partition and the pool together, if that delays no reserved or head job (rule 17)."""
     pool = s.partitions.size - 2
     q = s.jobs[j].queue
-    part = s.partitions[q]
+    partition = s.partitions[q]
     c = s.jobs[j].cores
     until = now + s.jobs[j].walltime
-    n = min(part.free, c - 1)
-    alone = part.head_job < 0 or part.head_job == j
-    if not alone and not part.head_planned:
+    n = min(partition.free, c - 1)
+    alone = partition.head_job < 0 or partition.head_job == j
+    if not alone and not partition.head_planned:
         plan_head_job(s, q, now)
-    if until > part.reserved_from:
-        n = min(n, part.slack_alone if alone else part.slack)
-    if not alone and until > part.shadow:
-        n = min(n, part.extra)
+    if until > partition.reserved_from:
+        n = min(n, partition.slack_alone if alone else partition.slack)
+    if not alone and until > partition.shadow:
+        n = min(n, partition.extra)
     if n < 1 or c - n > startable_cores(s, pool, until):
         return False
     row = s.progress.spanning

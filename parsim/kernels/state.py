@@ -1,7 +1,7 @@
-"""The records that the kernels read and write: jobs, queues, partitions, settings, and the state of the general event loop.
+"""What the kernels read and write: records of jobs, queues, partitions, settings, and the state of the general loop.
 
-A table is a structured array: ``queues[q].starvation`` is one field of one queue. P partitions, of which the last is the common pool (a
-shared machine is a pool of all its cores), Q queues, n jobs.
+A table is a structured array: ``queues[q].starvation`` is one field of one queue. P partitions, of which the last is
+the common pool (a shared machine is a pool of all its cores), Q queues, n jobs.
 """
 
 from __future__ import annotations

@@ -1,13 +1,12 @@
 """EASY and FCFS on one list that is alone on its cores and whose order is a time-dependent priority, a formula.
 
-This is the event loop of searches over formulas. Like `parsim.kernels.easy` it is a loop of its own, beside the one of
-`parsim.kernels.general`, because it was measured to be twice as fast: nothing starves, is held or may start elsewhere, so a list is
-a few columns in the order of submission.
+This is the event loop of searches over formulas. It is twice as fast as `parsim.kernels.general`: nothing starves, is
+held or may start elsewhere, so the list is a few columns in the order of submission.
 
 References
 ----------
-Mu'alem and Feitelson, IEEE TPDS 12(6), 2001, section 2; Srinivasan, Kettimuthu, Subramani and Sadayappan, HPDC 2002 (selective
-reservations).
+Mu'alem and Feitelson, IEEE TPDS 12(6), 2001, section 2; Srinivasan, Kettimuthu, Subramani and Sadayappan, HPDC 2002
+(selective reservations).
 """
 
 from __future__ import annotations
@@ -124,7 +123,7 @@ def narrowest(waiting, last):
 
 @step
 def evaluate(jobs, waiting, last, formula, now):
-    """Set the values of the waiting jobs at this instant; where they are undefined, 0 (rule 8 of docs/reference/simulator.md)."""
+    """Set the values of the waiting jobs at this instant; 0 where undefined (rule 8 of docs/reference/simulator.md)."""
     for begin in range(0, last, CHUNK):
         count = min(CHUNK, last - begin)
         members = waiting.job[begin : begin + count]
@@ -149,7 +148,7 @@ def count_eligible(jobs, waiting, last, now, reservation_delay):
 
 @step
 def first_entry(waiting, eligible, last, free):
-    """Return the entry with the largest value, of equal ones the first, of those that fit or may be the head job; -1 of none."""
+    """Return the entry with the largest value, of equal ones the first, that fits or may be the head job; or -1."""
     best = np.int64(-1)
     largest = STARTED
     for i in range(eligible):

@@ -40,7 +40,7 @@ class Visit(NamedTuple):
 @step
 def visit_list(s, p, now):
     """Go once over list p and start the jobs that EASY starts on partition p (rule 3)."""
-    part, settings = s.partitions[p], s.settings
+    partition, settings = s.partitions[p], s.settings
     v = begin_visit(s, p)
     if not settings.track_held and nothing_can_start(s, v):
         return
@@ -49,37 +49,37 @@ def visit_list(s, p, now):
             return
         refresh_values(s, v.kind, v.first, v.last, now)
 
-    stands = part.plan_stands and part.reserved_from == NEVER
-    shadow, extra = part.shadow, part.extra
-    part.shadow = NEVER
-    part.plan_stands = False
+    stands = partition.plan_stands and partition.reserved_from == NEVER
+    shadow, extra = partition.shadow, partition.extra
+    partition.shadow = NEVER
+    partition.plan_stands = False
     i, gone = start_in_order(s, v, now)
     stands &= gone == v.last  # nothing started
-    if part.head_job >= 0 and settings.backfill and (settings.track_held or part.free > 0):
+    if partition.head_job >= 0 and settings.backfill and (settings.track_held or partition.free > 0):
         fresh = np.int64(0)
-        if stands and part.planned_job == part.head_job:
-            fresh = part.seen
-            part.shadow, part.extra, part.head_planned = shadow, extra, True
+        if stands and partition.planned_job == partition.head_job:
+            fresh = partition.seen
+            partition.shadow, partition.extra, partition.head_planned = shadow, extra, True
         else:
             plan_head_job(s, p, now)
         gone = min(gone, backfill(s, v, i, fresh, now))
     elif settings.track_held:
         end_held(s, v, i, now)
-    if part.head_job >= 0 and not v.one_by_one and settings.backfill and part.reserved_from == NEVER:
-        part.plan_stands = not settings.limits or p < s.partitions.size - 2 or settings.single_list
-        part.planned_job = part.head_job
+    if partition.head_job >= 0 and not v.one_by_one and settings.backfill and partition.reserved_from == NEVER:
+        partition.plan_stands = not settings.limits or p < s.partitions.size - 2 or settings.single_list
+        partition.planned_job = partition.head_job
     if gone < v.last:
         drop_started(s, p, gone)
-    part.seen = s.progress.submitted
-    part.has_new = False
+    partition.seen = s.progress.submitted
+    partition.has_new = False
 
 
 @step
 def begin_visit(s, p):
     """Find what holds throughout a visit to list p."""
-    settings, part = s.settings, s.partitions[p]
+    settings, partition = s.settings, s.partitions[p]
     pool = s.partitions.size - 2
-    widest = part.free
+    widest = partition.free
     if p == pool and settings.combined and widest > 0:
         most = np.int64(0)
         for q in range(pool):
@@ -91,7 +91,9 @@ def begin_visit(s, p):
         (settings.limits and s.partitions[pool].cores > 0) or (settings.combined and widest > 0)
     )
     one_by_one = settings.track_held or (settings.combined and p == pool)
-    return Visit(p, part.first, part.first + part.waiting, kind, kind <= LJF, widest, counts_later, one_by_one)
+    return Visit(
+        p, partition.first, partition.first + partition.waiting, kind, kind <= LJF, widest, counts_later, one_by_one
+    )
 
 
 @step
@@ -99,28 +101,28 @@ def nothing_can_start(s, v):
     """Whether list p needs no visit: nothing is new since its last plan, or all its jobs are too wide."""
     if nothing_new(s, v):
         return True
-    part = s.partitions[v.p]
+    partition = s.partitions[v.p]
     if v.counts_later:
         return False
-    if part.narrowest > v.widest:
+    if partition.narrowest > v.widest:
         return True
     if any_fits(s, v, False):
         return False
-    part.narrowest = v.widest + 1  # so that these jobs are not looked at again until more is free
+    partition.narrowest = v.widest + 1  # so that these jobs are not looked at again until more is free
     return True
 
 
 @step
 def nothing_new(s, v):
     """Whether the order of the list is constant, and since its last plan no job came, left or ended."""
-    part = s.partitions[v.p]
-    if not v.sorted or not part.plan_stands or part.has_new or part.reserved_from < NEVER:
+    partition = s.partitions[v.p]
+    if not v.sorted or not partition.plan_stands or partition.has_new or partition.reserved_from < NEVER:
         return False
     if v.counts_later:
-        if s.settings.limits and is_held(s, part.planned_job):  # queue mates have started elsewhere
+        if s.settings.limits and is_held(s, partition.planned_job):  # queue mates have started elsewhere
             return False
-        make_head_job(s, part.planned_job, v.p)
-        part.head_planned = True
+        make_head_job(s, partition.planned_job, v.p)
+        partition.head_planned = True
     return True
 
 
@@ -145,7 +147,7 @@ def any_fits(s, v, skip_passed):
 
 @step
 def mark_held(s, v, now):
-    """Mark the jobs that their limits hold already, for limits hold only more as the pass goes on; whether no other can start."""
+    """Mark the jobs held by their limits, which hold only more as the pass goes on; whether no other can start."""
     settings, group, job = s.settings, s.waiting.group, s.waiting.job
     if not settings.limits or not (settings.backfill or not settings.track_held):
         for i in range(v.first, v.last):
@@ -178,7 +180,7 @@ def start_in_order(s, v, now):
     i, gone : int
         Entry of the head job, or `last`; first entry whose job started, or `last`.
     """
-    settings, part, waiting = s.settings, s.partitions[v.p], s.waiting
+    settings, partition, waiting = s.settings, s.partitions[v.p], s.waiting
     gone = v.last
     i = next_in_order(s, v, v.first - 1, now)
     while i < v.last:
@@ -186,7 +188,7 @@ def start_in_order(s, v, now):
         if not held_at_its_turn(s, v, j, now):
             if start_here(s, v.p, i, now):
                 gone = min(gone, i)
-            elif waiting.cores[i] <= part.cores and now - s.jobs[j].submit >= settings.reservation_delay:
+            elif waiting.cores[i] <= partition.cores and now - s.jobs[j].submit >= settings.reservation_delay:
                 make_head_job(s, j, v.p)
                 break
         if not v.sorted:
@@ -206,20 +208,20 @@ def held_at_its_turn(s, v, j, now):
 
 @step
 def start_here(s, p, i, now):
-    """Start entry i of list p if it may start now, wholly on partition p or, combined, on its partition and the pool."""
-    waiting, settings, part = s.waiting, s.settings, s.partitions[p]
+    """Start entry i of list p if it may start now, wholly on p or, combined, on its partition and the pool."""
+    waiting, settings, partition = s.waiting, s.settings, s.partitions[p]
     j = np.int64(waiting.job[i])
     c = np.int64(waiting.cores[i])
     if c <= startable_cores(s, p, now + waiting.walltime[i]):
         s.placement[j] = p
         occupy(s, j, p, c, now)
         start_job(s, j, now)
-    elif not settings.combined or p != s.partitions.size - 2 or part.free <= 0 or not start_combined(s, j, now):
+    elif not settings.combined or p != s.partitions.size - 2 or partition.free <= 0 or not start_combined(s, j, now):
         return False
     if not settings.single_list:
         leave_others(s, p, j)
-    if part.first_starving == j:
-        part.first_starving = UNKNOWN
+    if partition.first_starving == j:
+        partition.first_starving = UNKNOWN
     waiting.job[i] = STARTED
     return True
 
@@ -230,7 +232,7 @@ def backfill(s, v, head, fresh, now):
 
     Jobs before number `fresh` could not start under the same plan. Return the first entry whose job started, or `last`.
     """
-    settings, part, candidates = s.settings, s.partitions[v.p], s.candidates
+    settings, partition, candidates = s.settings, s.partitions[v.p], s.candidates
     gone = v.last
     m = find_candidates_one_by_one(s, v, head, now) if v.one_by_one else find_candidates(s, v, head, fresh, now)
     order = (s, v.kind, now)
@@ -238,7 +240,7 @@ def backfill(s, v, head, fresh, now):
         for k in range((m >> 1) - 1, -1, -1):
             sift(candidates, k, m, before, order)
     x = 0
-    while x < m and (settings.track_held or part.free > 0):
+    while x < m and (settings.track_held or partition.free > 0):
         if v.sorted:
             i = np.int64(candidates[x])
             x += 1
@@ -254,7 +256,7 @@ def backfill(s, v, head, fresh, now):
 
 @step
 def find_candidates_one_by_one(s, v, head, now):
-    """Collect the entries that may start behind the head job, by what `start_combined` may add to the pool's cores; return how many."""
+    """Collect as `find_candidates` does, with what `start_combined` may add to the cores of the pool."""
     waiting = s.waiting
     track = s.settings.track_held
     head_job = s.partitions[v.p].head_job
@@ -275,12 +277,12 @@ def find_candidates_one_by_one(s, v, head, now):
 @step
 def find_candidates(s, v, head, fresh, now):
     """Collect the entries that may start behind the head job, of jobs from number `fresh` on; return how many."""
-    waiting, part = s.waiting, s.partitions[v.p]
-    free = np.int32(part.free)
-    time = np.int32(min(part.shadow - now, LONGEST))
-    extra = np.int32(min(part.extra, part.free))
-    slack_time = np.int32(min(part.reserved_from - now, LONGEST))
-    slack = np.int32(min(part.slack, part.free))
+    waiting, partition = s.waiting, s.partitions[v.p]
+    free = np.int32(partition.free)
+    time = np.int32(min(partition.shadow - now, LONGEST))
+    extra = np.int32(min(partition.extra, partition.free))
+    slack_time = np.int32(min(partition.reserved_from - now, LONGEST))
+    slack = np.int32(min(partition.slack, partition.free))
     oldest = np.int32(fresh)
     m = 0
     for begin in range(head + 1 if v.sorted else v.first, v.last, BLOCK):
@@ -300,7 +302,7 @@ def find_candidates(s, v, head, fresh, now):
                 w = waiting.walltime[i]
                 j = waiting.job[i]
                 if j >= oldest and c <= free and (w <= time or c <= extra) and (w <= slack_time or c <= slack):
-                    if waiting.group[i] >= 0 and j != part.head_job:
+                    if waiting.group[i] >= 0 and j != partition.head_job:
                         s.candidates[m] = i
                         m += 1
     return m

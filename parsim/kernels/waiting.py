@@ -81,7 +81,7 @@ def goes_after(s, kind, i, j, group, value):
 @step
 def add_waiting(s, p, j, now):
     """Job j enters list p: in its turn if the order is constant, else by its number."""
-    part, job, waiting = s.partitions[p], s.jobs[j], s.waiting
+    partition, job, waiting = s.partitions[p], s.jobs[j], s.waiting
     kind = kind_of(s, p)
     group = group_of(s, p, j, now)
     w = job.walltime
@@ -90,13 +90,13 @@ def add_waiting(s, p, j, now):
         v = -np.float64(w)
     elif group != STARVING and kind == LJF:
         v = np.float64(w)
-    i = part.first + part.waiting
-    part.waiting += 1
-    part.narrowest = min(part.narrowest, np.int64(job.cores))
-    part.has_new = True
-    if j < part.seen:
-        part.plan_stands = False
-    while i > part.first and not goes_after(s, kind, i - 1, j, group, v):
+    i = partition.first + partition.waiting
+    partition.waiting += 1
+    partition.narrowest = min(partition.narrowest, np.int64(job.cores))
+    partition.has_new = True
+    if j < partition.seen:
+        partition.plan_stands = False
+    while i > partition.first and not goes_after(s, kind, i - 1, j, group, v):
         copy_entry(s, kind, i, i - 1)
         i -= 1
     waiting.job[i] = j
@@ -113,8 +113,8 @@ def add_waiting(s, p, j, now):
 @step
 def find_waiting(s, p, j):
     """Entry of job j in list p, or -1."""
-    part = s.partitions[p]
-    for i in range(part.first, part.first + part.waiting):
+    partition = s.partitions[p]
+    for i in range(partition.first, partition.first + partition.waiting):
         if s.waiting.job[i] == j:
             return i
     return np.int64(-1)
@@ -123,18 +123,18 @@ def find_waiting(s, p, j):
 @step
 def leave_list(s, p, j):
     """Job j leaves list p, if it is there, before its turn has come."""
-    part = s.partitions[p]
+    partition = s.partitions[p]
     i = find_waiting(s, p, j)
     if i < 0:
         return
     kind = kind_of(s, p)
-    part.waiting -= 1
-    for k in range(i, part.first + part.waiting):
+    partition.waiting -= 1
+    for k in range(i, partition.first + partition.waiting):
         copy_entry(s, kind, k, k + 1)
-    if part.planned_job == j:
-        part.plan_stands = False
-    if part.first_starving == j:
-        part.first_starving = UNKNOWN
+    if partition.planned_job == j:
+        partition.plan_stands = False
+    if partition.first_starving == j:
+        partition.first_starving = UNKNOWN
 
 
 @step
@@ -177,10 +177,10 @@ def note_held(s, j, now, is_held):
 @step
 def drop_started(s, p, kept):
     """Close the gaps that jobs left in list p at this visit, the first at entry `kept`."""
-    part = s.partitions[p]
+    partition = s.partitions[p]
     kind = kind_of(s, p)
-    for k in range(kept + 1, part.first + part.waiting):
+    for k in range(kept + 1, partition.first + partition.waiting):
         if s.waiting.job[k] != STARTED:
             copy_entry(s, kind, kept, k)
             kept += 1
-    part.waiting = kept - part.first
+    partition.waiting = kept - partition.first

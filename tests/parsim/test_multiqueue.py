@@ -1,4 +1,4 @@
-"""Multiple-queue backfilling against the slow simulator, EASY, and schedules worked out by hand."""
+"""Multiple-queue backfilling against naive.py, EASY, and schedules worked out by hand."""
 
 from random import Random
 
@@ -13,7 +13,7 @@ def run(workload: Workload, cores: int, limits: tuple[int, ...]) -> list[int]:
     return simulate(workload, System(cores, mode="multiqueue", class_limits=limits)).start.tolist()
 
 
-def test_equals_the_obvious_simulator() -> None:
+def test_equals_naive() -> None:
     for seed in range(500):
         workload, cores, limits = generate.multiqueue(Random(seed))
         assert run(workload, cores, limits) == naive.simulate_multiqueue(workload, cores, limits).start, seed
@@ -25,7 +25,7 @@ def test_one_class_is_easy() -> None:
         assert run(workload, cores, ()) == simulate(workload, System.single(cores)).start.tolist(), seed
 
 
-def test_the_judge_finds_nothing_wrong() -> None:
+def test_the_check_finds_no_violation() -> None:
     for seed in range(200):
         workload, cores, limits = generate.multiqueue(Random(seed))
         system = System(cores, mode="multiqueue", class_limits=limits)

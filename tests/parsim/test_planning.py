@@ -227,7 +227,7 @@ def test_refusals() -> None:
         Policy("conservative", "sjf")
 
 
-# The judge.
+# The check.
 
 
 def moved(run: PlannedRun, job: int, start: int) -> Schedule:
@@ -238,7 +238,7 @@ def moved(run: PlannedRun, job: int, start: int) -> Schedule:
     return replace(schedule, start=begin, end=end)
 
 
-def test_the_judge_objects() -> None:
+def test_the_check_finds_violations() -> None:
     workload = Workload([0, 1, 2, 3], [3, 4, 1, 1], [10, 5, 9, 2], [10, 5, 9, 2])
     run = plan(workload, 4, "planned-fcfs")
     for job, start, rule in (

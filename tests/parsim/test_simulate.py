@@ -1,4 +1,4 @@
-"""The fast simulator against the slow one, the independent references, and transformations that must not matter."""
+"""The simulator against naive.py, the independent references, and transformations that must not matter."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ def assert_equals_naive(workload: Workload, system: System) -> Schedule:
 
 
 @pytest.mark.parametrize("discipline", DISCIPLINES)
-def test_equals_the_obvious_simulator(discipline: str) -> None:
+def test_equals_naive(discipline: str) -> None:
     for seed in range(500):
         assert_equals_naive(*DISCIPLINES[discipline](Random(seed)))
 
 
 @pytest.mark.parametrize("discipline", DISCIPLINES)
-def test_the_judge_finds_nothing_wrong(discipline: str) -> None:
+def test_the_check_finds_no_violation(discipline: str) -> None:
     for seed in range(1000, 1040):
         workload, system = DISCIPLINES[discipline](Random(seed))
         assert check_schedule(workload, system, simulate(workload, system)) == []
@@ -46,7 +46,7 @@ def test_the_judge_finds_nothing_wrong(discipline: str) -> None:
 
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
-def test_equals_the_obvious_simulator_where_hypothesis_looks(data: st.DataObject) -> None:
+def test_equals_naive_on_cases_of_hypothesis(data: st.DataObject) -> None:
     discipline = data.draw(st.sampled_from(sorted(DISCIPLINES)))
     assert_equals_naive(*data.draw(generate.cases(discipline)))
 
@@ -75,7 +75,7 @@ def test_every_start_equals_the_independent_reference(name: str) -> None:
     workload = Workload(table["submit"], table["cores"], table["runtime"], table["walltime"], queue=queue)
     schedule = simulate(workload, REFERENCES[name])
     assert (schedule.start == table["start"].to_numpy()).all()
-    # The general event loop gives the same: a running limit that nobody reaches keeps it off the fast path.
+    # The general event loop gives the same: a running limit that no job reaches keeps it off the fast kernel.
     queues = [dataclasses.replace(queue, max_run=10**9) for queue in REFERENCES[name].queues]
     general = simulate(workload, dataclasses.replace(REFERENCES[name], queues=queues))
     assert (general.start == schedule.start).all()
@@ -161,8 +161,8 @@ LIVELY = (
 
 @pytest.mark.parametrize("formula", LIVELY)
 @pytest.mark.parametrize("backfill", [True, False])
-def test_a_limit_that_nobody_reaches_changes_nothing_in_long_lists(formula: str, backfill: bool) -> None:
-    """With one, the general loop simulates, else the one of formulas; hundreds wait, and many start at once."""
+def test_a_limit_that_is_never_reached_changes_nothing_in_long_lists(formula: str, backfill: bool) -> None:
+    """With one, the general kernel simulates, else the one of time-dependent priorities; hundreds of jobs wait."""
     rng = np.random.default_rng(3)
     submit = np.sort(rng.integers(0, 100, 600))
     cores, walltime = rng.choice([1, 1, 1, 2, 5, 30], 600), rng.integers(1, 200, 600)
