@@ -65,12 +65,12 @@ def fixed_violations(base: SiteConfig, other: SiteConfig, binding: Collection[st
                 )
             ]
             continue
-        beside = any(_adds_a_limit(base, successor, queue) for successor in other.queues)
+        second = any(_adds_a_limit(base, successor, queue) for successor in other.queues)
         found += [
             f"queues.{queue.name}.{name}"
             for name in type(queue).model_fields
             if getattr(queue, name) != getattr(later[queue.name], name)
-            or (beside and name in LIMITS and getattr(queue, name) is not None)
+            or (second and name in LIMITS and getattr(queue, name) is not None)
             or _loses_effect(name, queue, base, later[queue.name], other)
         ]
     return [path for path in found if path in binding or base.is_fixed(path)]

@@ -27,7 +27,7 @@ Runtimes = tuple[tuple[int, int], ...]
 
 
 class NotApplicableError(QconfError):
-    """Nothing can be proposed for, or measured on, these jobs; the message says why."""
+    """Nothing can be proposed for, or measured on, these jobs; the message has the reason."""
 
 
 class UnroutableError(QconfError):

@@ -127,16 +127,16 @@ def _before(earlier: Sequence[History]) -> dict[str, tuple[int, int, int]]:
 def curves(training: TrainingSet) -> list[Curve]:
     """Simulate every queue that owns a partition alone, over sizes from its widest job to the machine."""
     base, period = training.base, training.period
-    unit = base.grid
+    node = base.grid
     queues = np.array([i for i, q in enumerate(base.queues) if not q.reservation and period.widest[i]], dtype=np.int64)
-    space = PartitionSpace(queues, base.machine.cores // unit, -(-period.widest[queues] // unit), unit)
+    space = PartitionSpace(queues, base.machine.cores // node, -(-period.widest[queues] // node), node)
     out = []
     for k, i in enumerate(queues):
         curve = utilization(training, space, k)
         out.append(
             Curve(
                 queue=base.queues[i].name,
-                sizes=(curve.sizes * unit).tolist(),
+                sizes=(curve.sizes * node).tolist(),
                 waits=curve.waits.tolist(),
                 utilizations=curve.shares.tolist(),
             )

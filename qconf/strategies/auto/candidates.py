@@ -105,7 +105,7 @@ def _split(training: TrainingSet, chosen: SiteConfig, q: int) -> Iterator[tuple[
 
 
 def divided(training: TrainingSet) -> Iterator[tuple[str, SiteConfig]]:
-    """Yield partitions in proportion to work, beside pools of several sizes that jobs enter late or at once."""
+    """Yield partitions in proportion to work, with pools of several sizes that jobs enter late or at once."""
     try:
         space = partition_space(training)
     except NotApplicableError:

@@ -253,13 +253,13 @@ def _carving_steps(done: Carving, config: SiteConfig, options: HybridOptions) ->
     ]
     percent = f"{100 * options.degradation:g} %"
     for stop in done.stops:
-        whose = "all" if stop.queue is None else "its"
+        which = "all" if stop.queue is None else "its"
         entry = Stopped(
             chunks=stop.step - 1,
             queue="all" if stop.queue is None else config.queues[stop.queue].name,
             weighted_wait=round(stop.wait, 1),
             original=round(stop.original, 1),
-            why=f"the next chunk would make {whose} jobs wait more than {percent} longer",
+            why=f"the next chunk would make {which} jobs wait more than {percent} longer",
         )
         entries.append((stop.step, entry))
     return [entry for _, entry in sorted(entries, key=lambda each: each[0])]

@@ -60,13 +60,13 @@ def minimise(
         constraints.append({"type": "ineq", "fun": lambda f: limit - matrix @ f, "jac": lambda _: -matrix})
     found: dict[tuple[int, ...], float] = {}
     converged = 0
-    unit = max(1.0, abs(objective(np.asarray(starts[0]) / total)))  # SLSQP's tolerances are absolute
+    scale = max(1.0, abs(objective(np.asarray(starts[0]) / total)))  # SLSQP's tolerances are absolute
     for start in starts:
         try:
             end = minimize(  # type: ignore[call-overload]
-                lambda f: objective(f) / unit,
+                lambda f: objective(f) / scale,
                 np.asarray(start, dtype=np.float64) / total,
-                jac=lambda f: slope(f) / unit,
+                jac=lambda f: slope(f) / scale,
                 method="SLSQP",
                 bounds=[(low / total, 1.0) for low in bounds.low],
                 constraints=constraints,
