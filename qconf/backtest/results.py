@@ -1,4 +1,4 @@
-"""The results of a walk-forward: per period and strategy, and on average beside the references."""
+"""The results of a walk-forward: per period and strategy, and averages compared with the references."""
 
 from __future__ import annotations
 
@@ -42,16 +42,16 @@ class FoldResult:
     summary : Summary
         Of the period's jobs, by the base configuration's queues.
     config : SiteConfig
-        What was simulated; the base as it stands where the strategy did not apply.
+        What was simulated; the base where the strategy does not apply.
     fallback : str
-        Why the current configuration was used instead; empty if the strategy had a proposal.
+        Why the current configuration is used instead; empty if the strategy has a proposal.
     not_exportable : str
-        Why no batch system can be told to do this; empty if it can.
+        Why no batch system can do this; empty if one can.
     decisions : list of dict
     seconds : float
         Wall time of training and evaluation.
     fixed : tuple of str
-        What it changes although the base configuration marks it ``fixed``.
+        Violations of ``fixed``: paths that it changes although the base configuration fixes them.
     """
 
     period: str
@@ -67,12 +67,12 @@ class FoldResult:
 
 @dataclass(frozen=True)
 class Against:
-    """A strategy beside a reference, over all periods.
+    """A strategy compared with a reference, over all periods.
 
     Attributes
     ----------
     ratios : dict of str to float
-        Of the `COMPARED` metrics: mean over the periods, as part of the reference's mean.
+        For each of the `COMPARED` metrics, the mean over the periods divided by the reference's.
     reduction : float
         Mean over the periods of the share by which the objective is less.
     best, worst : (str, float)
@@ -90,7 +90,7 @@ class Against:
 
 @dataclass(frozen=True)
 class Average:
-    """One strategy over all periods: mean of each metric of `AVERAGED`, and it beside each reference."""
+    """One strategy over all periods: the mean of each metric of `AVERAGED`, and a comparison with each reference."""
 
     strategy: str
     periods: int
@@ -108,7 +108,7 @@ class Backtest:
     folds : list of Fold
         The test periods.
     skipped : list of (str, str)
-        Other periods, and why.
+        Periods that are left out, and why.
     results : list of FoldResult
         By period, then strategy.
     averages : list of Average
@@ -116,7 +116,7 @@ class Backtest:
     base : SiteConfig
     objective : str
     notes : list of str
-        For the reader.
+        Sentences for the reader.
     settings : dict
     """
 
@@ -144,22 +144,22 @@ def averages(results: Iterable[FoldResult], objective: str) -> list[Average]:
         In the order of the first period.
     """
     table: dict[str, dict[str, FoldResult]] = {}
-    for verdict in results:
-        table.setdefault(verdict.strategy, {})[verdict.period] = verdict
+    for result in results:
+        table.setdefault(result.strategy, {})[result.period] = result
     return [
         Average(
             strategy=name,
             periods=len(row),
             means=_means(row),
             against={other: _against(row, table[other], objective) for other in REFERENCES if other in table},
-            fallbacks=sum(bool(verdict.fallback) for verdict in row.values()),
+            fallbacks=sum(bool(result.fallback) for result in row.values()),
         )
         for name, row in table.items()
     ]
 
 
 def _means(row: dict[str, FoldResult]) -> dict[str, float]:
-    return {name: float(np.mean([verdict.summary[name] for verdict in row.values()])) for name in AVERAGED}
+    return {name: float(np.mean([result.summary[name] for result in row.values()])) for name in AVERAGED}
 
 
 def _against(row: dict[str, FoldResult], other: dict[str, FoldResult], objective: str) -> Against:
@@ -188,11 +188,11 @@ def _ratio(mine: float, theirs: float) -> float:
 
 
 def notes(results: Sequence[FoldResult]) -> list[str]:
-    """List where the current configuration stood in for a strategy."""
+    """List the periods in which a strategy falls back to the current configuration, and why."""
     found: dict[tuple[str, str], list[str]] = {}
-    for verdict in results:
-        if verdict.fallback:
-            found.setdefault((verdict.strategy, verdict.fallback), []).append(verdict.period)
+    for result in results:
+        if result.fallback:
+            found.setdefault((result.strategy, result.fallback), []).append(result.period)
     return [
         f"{name}: the current configuration instead in {', '.join(labels)}: {why}"
         for (name, why), labels in found.items()

@@ -1,7 +1,7 @@
 """Walk-forward: every strategy is trained on one period and evaluated on the next, for all periods of a history.
 
-Nothing from a test period reaches the training: a proposal is made of the jobs of the period before, of those of the
-periods before that and of the base configuration, and of nothing else.
+Nothing of a test period reaches the training. A proposal depends on the jobs of the training period, on those of the
+periods before it and on the base configuration, and on nothing else.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def backtest(
 ) -> Backtest:
     """Train on each period of a history and evaluate on the next.
 
-    Of all that came earlier only `auto` makes use.
+    Only `auto` uses the periods before the training period.
 
     Parameters
     ----------
@@ -63,9 +63,9 @@ def backtest(
     settings : dict, optional
         Options of the strategies by name.
     warmup_days : int
-        Jobs of so many days before a period fill the machine and are not counted.
+        Days before a test period whose jobs fill the machine and are not counted.
     fewest : int
-        Periods with fewer jobs are neither trained nor evaluated on; the one before them is trained on instead.
+        Periods with fewer jobs are left out; the next test period has the one before them for training.
     checkpoint : Checkpoint, optional
         Finished proposals of an interrupted run.
     progress : callable, optional
@@ -100,7 +100,7 @@ def compare(
     checkpoint: Checkpoint | None = None,
     progress: Progress | None = None,
 ) -> Backtest:
-    """Train on one history, evaluate on another that begins after it; both cleaned with `base`.
+    """Train on one history and evaluate on another that begins after it; both are cleaned with `base`.
 
     Raises
     ------
@@ -179,7 +179,7 @@ def walk_forward(
     progress: Progress | None,
     recorded: dict[str, Any],
 ) -> Backtest:
-    """Evaluate every strategy on each of the periods (label, start, end) but the first; see `backtest`."""
+    """Evaluate every strategy on each of the periods (label, start, end) after the first; see `backtest`."""
     settings = all_settings(given)
     wanted = tuple(dict.fromkeys((*REFERENCES, *(names(default=True) if strategies is None else strategies))))
     check(wanted, settings, base)
@@ -264,7 +264,7 @@ def _propose(
 
 
 def evaluate(fold: Fold, name: str, around: Period, proposed: Proposal | str) -> FoldResult:
-    """Simulate a proposal on a period and its warm-up; the current configuration where there is none or it fails."""
+    """Simulate a proposal on a test period with its warm-up; the current configuration if there is none or it fails."""
     base = around.base
     fallback, proposal = (proposed, Proposal(base)) if isinstance(proposed, str) else ("", proposed)
     try:

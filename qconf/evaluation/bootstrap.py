@@ -20,15 +20,15 @@ from qconf.evaluation.score import gain, log_ratios, weights
 from qconf.parallel import parallel_map
 
 RESAMPLES = 100
-BOUNDS = (5.0, 95.0)  # per cent: what is called a 90 % interval
-DEVIATIONS = 1.5  # of the resamples, by which the score must be better: in 93 of 100, were they normal
+BOUNDS = (5.0, 95.0)  # percentiles of a 90 % interval
+DEVIATIONS = 1.5  # standard deviations by which the mean score must be below 0: 93 % of a normal distribution
 
-#: Mean wait, mean bounded slowdown, longest wait, use of the machine, then the 95 % wait of each of the base's queues.
+#: Mean wait, mean bounded slowdown, longest wait, utilization, then the 95 % wait of each base queue.
 _Numbers = NDArray[np.float64]
 
 
 class NoDaysError(NotApplicableError):
-    """There is no day to resample."""
+    """No job was submitted on a whole day, so there is nothing to resample."""
 
 
 @dataclass(frozen=True)
@@ -38,10 +38,10 @@ class BootstrapResult:
     Attributes
     ----------
     expected, low, high : float
-        Gain of the objective, 0.2 is a fifth less: median and 90 % interval of the resamples.
+        Gain in the objective (0.2 is a fifth less): median and 90 % interval over the resamples.
     score_high : float
-        Mean of the log score (`qconf.evaluation.score`) and `DEVIATIONS` deviations: below 0 it is better beyond
-        chance, tails included. Not a percentile, which of a hundred resamples is itself left to chance.
+        Mean of the log score (`qconf.evaluation.score`) plus `DEVIATIONS` standard deviations. Below 0 the proposal
+        is better beyond chance, tails included. It is no percentile: of a hundred resamples that is too uncertain.
     before, after : GuardValues
         Means over the resamples.
     """
@@ -55,18 +55,19 @@ class BootstrapResult:
 
     @property
     def certain(self) -> bool:
-        """Whether neither the gain nor the score may be chance."""
+        """Whether both the gain and the score are better beyond chance."""
         return self.low > 0 and self.score_high < 0
 
 
 class Bootstrap:
-    """The same resamples for everything that is proposed.
+    """Compares proposals with the current configuration, all on the same resamples.
 
     Parameters
     ----------
     tests : sequence of Holdout
-        Each with `FEWEST_DAYS` at least.
+        Each of `FEWEST_DAYS` days at least.
     base : Simulated
+        The current configuration.
     objective : str
     seed : int
     workers : int
@@ -86,15 +87,15 @@ class Bootstrap:
             raise NoDaysError("no job was submitted on the whole days of the test periods")
 
     def _measure(self, subjects: Sequence[Simulated]) -> _Numbers:
-        """Numbers of every resample, the mean over its holdouts by their days; shape (resamples, 4 + Q)."""
+        """Return the numbers of every resample, a mean over the holdouts weighted by days; shape (resamples, 4 + Q)."""
         holdouts = [*enumerate(zip(self.tests, subjects, strict=True))]
-        # Every resample is made again when it is needed: all of a year's would fill the memory.
+        # Every resample is made again when it is needed: those of a year do not fit in memory together.
         tasks = [(test, (self.seed, k, i), subject) for k in range(RESAMPLES) for i, (test, subject) in holdouts]
         found = np.array(parallel_map(self.workers, _numbers, tasks))
         return _mean(found.reshape(RESAMPLES, len(holdouts), -1), axis=1, weights=[t.end - t.start for t in self.tests])
 
     def compare(self, subjects: Sequence[Simulated]) -> BootstrapResult:
-        """Compare a strategy that proposes `subjects`, one for each holdout, with the current configuration."""
+        """Compare the proposals of one strategy, one for each holdout, with the current configuration."""
         after = self._measure(subjects)
         gains = gain(after[:, :2], self.before[:, :2], self.objective)
         scores = log_ratios(after[:, :3], self.before[:, :3]) @ weights(self.objective)
@@ -114,13 +115,13 @@ class Bootstrap:
 
 
 def _mean(values: _Numbers, axis: int, weights: Sequence[int] | None = None) -> _Numbers:
-    """Weighted mean of the numbers that there are; NaN of none."""
+    """Return the weighted mean without NaN; NaN where there is nothing else."""
     means = np.ma.average(np.ma.masked_invalid(values), axis=axis, weights=weights)
     return np.asarray(np.ma.filled(means, np.nan))
 
 
 def _numbers(whole: Holdout, seed: tuple[int, int, int], subject: Simulated) -> _Numbers:
-    """Resample and simulate; NaN for the waits of no job."""
+    """Resample and simulate; NaN where no job is counted."""
     found = whole.resample(np.random.default_rng(seed)).outcome(subject)
     if not found.wait.size:
         return np.full(4 + len(found.period.base.queues), np.nan)

@@ -1,7 +1,7 @@
-"""Mean waits of many configurations of one training set, by epochs: each part of a simulation is done once.
+"""Mean waits of many configurations on one training set, by epochs: no part of a simulation is done twice.
 
-Partitions that no reservation spans do not interact: a queue whose jobs and whose partition stay as they were waits as
-it did, so a candidate costs no more than what it changes.
+Partitions that no reservation spans do not interact. A queue whose jobs and whose partition stay the same waits as
+before, so that only the queues that a candidate changes are simulated.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ Sums = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class MeanWaits:
-    """What a configuration makes of the training set's epochs.
+    """Mean waits of a configuration over the epochs of a training set.
 
     Attributes
     ----------
     overall : float
-        Weighted sum of the epochs' mean waits, seconds: what `Period.weighted_wait` gives.
+        Weighted sum of the epochs' mean waits, seconds, as `TrainingSet.weighted_wait` returns it.
     queues : ndarray(float64), shape (Q,)
         The same for the jobs of each queue; 0 for a queue without jobs.
     """
@@ -38,13 +38,13 @@ class MeanWaits:
 
 
 class CachedEvaluator:
-    """Measures configurations of one training set.
+    """Simulates configurations on one training set.
 
     Parameters
     ----------
     training : TrainingSet
     workers : int
-        Threads; what is measured does not depend on it.
+        Threads; no effect on the result.
     """
 
     def __init__(self, training: TrainingSet, workers: int = 1) -> None:
@@ -65,7 +65,7 @@ class CachedEvaluator:
         return parallel_map(self.workers, self.measure, candidates)
 
     def simulate(self, workloads: Sequence[Workload], system: System) -> MeanWaits:
-        """Simulate one system on every epoch, whose jobs are routed already."""
+        """Simulate one system on every epoch, with jobs that are routed already."""
         overall, queues = 0.0, np.zeros(len(system.queues))
         for e, ((weight, _), jobs) in enumerate(zip(self.training.epochs, workloads, strict=True)):
             sums = self._sums(e, jobs, system)
@@ -94,7 +94,7 @@ class CachedEvaluator:
 
 
 def _apart(jobs: Workload, system: System) -> bool:
-    """Tell whether every job stays on its queue's own partition, so that queues do not meet."""
+    """Return whether every job runs on its queue's own partition, so that queues do not interact."""
     if system.mode != "partitioned":
         return False
     return bool((jobs.cores <= np.asarray([queue.partition for queue in system.queues])[jobs.queue]).all())

@@ -1,4 +1,4 @@
-"""Whether a site may have a configuration: what it fixes, and jobs that could never run."""
+"""Whether a configuration is eligible at a site: violations of `fixed`, and jobs that could never run."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from qconf.config import PoolConfig, QueueConfig, SiteConfig
 
 
 def never_start(base: SiteConfig, other: SiteConfig) -> list[str]:
-    """Say which jobs that the base runs would wait for ever in a batch system that holds `other`.
+    """List the jobs that run under the base and would never start in a batch system configured as `other`.
 
-    A job stays in its queue while that admits it, else it goes to any that does.
+    A job stays in its queue while that admits it, else it goes to any queue that does.
     """
     kept = {queue.name: queue for queue in other.queues}
 
@@ -31,11 +31,11 @@ def never_start(base: SiteConfig, other: SiteConfig) -> list[str]:
 
 
 def fixed_violations(base: SiteConfig, other: SiteConfig, binding: Collection[str] = ()) -> list[str]:
-    """List the paths that `other` changes although the base marks them ``fixed``, or they are among `binding` limits.
+    """List the paths that `other` changes although they are ``fixed`` in the base or among the `binding` limits.
 
-    Of a queue that is gone, a field counts as kept where every queue that takes its jobs has the same; a limit is
-    changed by a second queue that takes its jobs, since each counts its own. What no longer counts is changed too: a
-    partition where the machine becomes shared, a priority that a formula does not ask for.
+    A field of a removed queue is unchanged if every queue that takes its jobs has the same value. A limit is changed by
+    a second queue that takes its jobs, since each queue counts its own. A field that loses its effect is changed too: a
+    partition where the machine becomes shared, a priority that a formula does not use.
     """
     found = [name for name in ("mode", "order", "backfill") if getattr(base, name) != getattr(other, name)]
     if base.reserve_after != other.reserve_after or (base.reservation_delay and not other.reservation_delay):
@@ -46,66 +46,68 @@ def fixed_violations(base: SiteConfig, other: SiteConfig, binding: Collection[st
         if getattr(base.pool, name, None) != getattr(other.pool, name, None)
         or (base.mode == "hybrid") != (other.mode == "hybrid")
     ]
-    if base.mode == other.mode == "hybrid" and base.threshold == other.threshold:  # said or not
+    if (
+        base.mode == other.mode == "hybrid" and base.threshold == other.threshold
+    ):  # written out, or derived from the reference queue
         found = [path for path in found if path != "pool.threshold"]
     later = {queue.name: queue for queue in other.queues}
     for queue in base.queues:
         if queue.name not in later:
-            heirs = [heir for heir in other.queues if _meet(queue, heir)]
+            successors = [successor for successor in other.queues if _meet(queue, successor)]
             found += [
                 f"queues.{queue.name}.{name}"
                 for name in type(queue).model_fields
-                if not heirs
+                if not successors
                 or any(
-                    getattr(heir, name) != getattr(queue, name) or _silenced(name, queue, base, heir, other)
-                    for heir in heirs
+                    getattr(successor, name) != getattr(queue, name)
+                    or _loses_effect(name, queue, base, successor, other)
+                    for successor in successors
                 )
             ]
             continue
-        beside = any(_comes(base, heir, queue) for heir in other.queues)
+        second = any(_adds_a_limit(base, successor, queue) for successor in other.queues)
         found += [
             f"queues.{queue.name}.{name}"
             for name in type(queue).model_fields
             if getattr(queue, name) != getattr(later[queue.name], name)
-            or (beside and name in LIMITS and getattr(queue, name) is not None)
-            or _silenced(name, queue, base, later[queue.name], other)
+            or (second and name in LIMITS and getattr(queue, name) is not None)
+            or _loses_effect(name, queue, base, later[queue.name], other)
         ]
     return [path for path in found if path in binding or base.is_fixed(path)]
 
 
-#: Fields of a queue that count under some configurations only.
+#: Fields of a queue that have an effect under some configurations only.
 SOMETIMES = ("partition", "priority")
 
 
 def _counts(name: str, queue: QueueConfig, config: SiteConfig) -> bool:
-    """Tell whether one of `SOMETIMES` makes a difference."""
+    """Return whether one of `SOMETIMES` has an effect."""
     if name == "partition":
         return config.mode != "shared"
-    return config.uses_priority or (
-        queue.reservation and config.mode != "shared"
-    )  # these go by submission in any order
+    by_submission = queue.reservation and config.mode != "shared"  # in any order
+    return config.uses_priority or by_submission
 
 
-def _silenced(name: str, queue: QueueConfig, base: SiteConfig, new: QueueConfig, other: SiteConfig) -> bool:
-    """Tell whether what a field says counts in the base and no more."""
+def _loses_effect(name: str, queue: QueueConfig, base: SiteConfig, new: QueueConfig, other: SiteConfig) -> bool:
+    """Return whether a field has an effect in the base and none in `other`."""
     given = name in SOMETIMES and bool(getattr(queue, name))
     return given and _counts(name, queue, base) and not _counts(name, new, other)
 
 
-def _comes(base: SiteConfig, heir: QueueConfig, queue: QueueConfig) -> bool:
-    """Tell whether a new queue takes jobs of one of the base that no other of the base was there to take."""
-    if heir.name in base.names or not _meet(queue, heir):
+def _adds_a_limit(base: SiteConfig, successor: QueueConfig, queue: QueueConfig) -> bool:
+    """Return whether a new queue takes jobs of a base queue that no other base queue admits."""
+    if successor.name in base.names or not _meet(queue, successor):
         return False
-    return not any(old.name != queue.name and _within(heir, old) for old in base.queues)
+    return not any(old.name != queue.name and _within(successor, old) for old in base.queues)
 
 
 def _within(inner: QueueConfig, outer: QueueConfig) -> bool:
-    """Tell whether all jobs that could enter the one could enter the other."""
+    """Return whether `outer` admits all jobs that `inner` admits."""
     cores = outer.cores[0] <= inner.cores[0] and inner.cores[1] <= outer.cores[1]
     return cores and outer.walltime[0] <= inner.walltime[0] and inner.walltime[1] <= outer.walltime[1]
 
 
 def _meet(a: QueueConfig, b: QueueConfig) -> bool:
-    """Tell whether a job could enter both."""
+    """Return whether both queues admit some job."""
     cores = max(a.cores[0], b.cores[0]) <= min(a.cores[1], b.cores[1])
     return cores and max(a.walltime[0], b.walltime[0]) < min(a.walltime[1], b.walltime[1])

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from parsim.metrics import Summary
 
 MONTH = 30  # days
-FEW = 20  # jobs, below which the 95th percentile of their waits is as good as the longest: said beside it
+FEW = 20  # jobs of a queue; below, the 95th percentile of their waits is as good as the longest, and is marked
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class GuardValues:
     utilization : float
         Share of the machine in use from first to last submit.
     jobs : dict of str to int
-        Jobs of each queue, where they were counted.
+        Jobs of each queue; empty for means over resamples.
     """
 
     p95: dict[str, float]
@@ -33,7 +33,7 @@ class GuardValues:
 
     @classmethod
     def of(cls, summary: Summary) -> GuardValues:
-        """Take it from metrics."""
+        """Take the values from a summary."""
         p95 = {name: values["p95_wait"] for name, values in summary.queues.items()}
         jobs = {name: int(values["jobs"]) for name, values in summary.queues.items()}
         return cls(p95, summary["max_wait"], summary["utilization_window"], jobs)
@@ -48,10 +48,10 @@ class GuardRails:
     factor : float
         Most by which a queue's 95th percentile of waits, and the longest wait of all, may grow.
     grace : int
-        Seconds that they may grow in any case: a wait of a minute that becomes three is no harm.
+        Seconds that they may grow in any case: a wait that grows from one minute to three does no harm.
     utilization : float
-        Most by which the share of the machine in use may fall in 30 days, and so much work in fewer: what is postponed
-        at their end, long jobs after short ones, does not grow with the days.
+        Most by which utilization may fall in 30 days or more. In fewer days it may fall by as much work: the work that
+        is postponed at the end of a period, long jobs after short ones, does not grow with its length.
     """
 
     factor: float = 1.5
@@ -59,7 +59,7 @@ class GuardRails:
     utilization: float = 0.005
 
     def broken(self, before: GuardValues, after: GuardValues, days: float) -> dict[str, str]:
-        """Return what becomes worse than it may in so many test days, and how, for a person to read."""
+        """Return the broken guard rails of a test period of `days`, each with a sentence for the reader."""
         waits = {
             f"95 % wait of queue {name}": (before.p95[name], after.p95[name], _few(before.jobs.get(name)))
             for name in before.p95
@@ -78,7 +78,7 @@ class GuardRails:
 
 
 def _few(jobs: int | None) -> str:
-    """Return how few jobs a percentile comes from, where it is as good as the longest wait."""
+    """Return the number of jobs, in brackets, where it is below `FEW`."""
     if jobs is None or jobs >= FEW:
         return ""
     return f" ({jobs} job{'s' * (jobs != 1)})"

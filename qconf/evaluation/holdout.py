@@ -1,7 +1,7 @@
 """Holdout: strategies are trained on the earlier part of a history and evaluated on the later one.
 
-What does better there must do so beyond chance: it is also trained on the first third alone and evaluated on the
-second, in a long history on the first sixth too and evaluated on the next.
+A strategy that does better there must do so beyond chance. So it is also trained on the first third alone and evaluated
+on the second third; in a long history it is trained on the first sixth too and evaluated on the second sixth.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from qconf.evaluation.period import Period, TrainingSet
 
 DAY = 86400
 WARMUP = 3 * DAY
-FEWEST_JOBS = 20  # in either part, below which nothing can be concluded
+FEWEST_JOBS = 20  # in the training set and in the test period; with fewer nothing can be concluded
 FEWEST_DAYS = 3  # to resample from
-#: Shares of a history's time: trained up to the first, evaluated from there to the second. Tables show the last.
+#: Shares of a history's time: ends of the training set and of the test period. Tables show the last split.
 SPLITS = {"first": (1 / 6, 1 / 3), "early": (1 / 3, 2 / 3), "last": (2 / 3, 1.0)}
-LONG = 60 * DAY  # seconds from first to last submission, from which a sixth of them is enough to train on
+LONG = 60 * DAY  # from first to last submission; in a longer history a sixth is enough to train on
 
 
 class Simulated(Protocol):
-    """Whatever gives a schedule for the jobs of a period, such as a proposal of a strategy."""
+    """Anything that schedules the jobs of a period, such as a proposal of a strategy."""
 
     def simulate(self, period: Period) -> Schedule:
         """Simulate all jobs, from an empty machine."""
@@ -38,7 +38,7 @@ class Simulated(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Holdout:
-    """A test period, and the warm-up before it that fills the machine and is not counted.
+    """A test period, and a warm-up before it that fills the machine and is not counted.
 
     Attributes
     ----------
@@ -89,33 +89,33 @@ class Holdout:
         return [np.arange(*each) for each in pairwise(begins)]
 
     def resample(self, rng: np.random.Generator) -> Holdout:
-        """Return as many days of submissions, those of the warm-up too, each drawn from the whole test days."""
+        """Return a resample: every day, those of the warm-up too, has the submissions of a random whole test day."""
         warm = self.warmup // DAY
-        drawn = rng.integers(0, self.days, warm + self.days)
-        rows = [self._by_day[day] for day in drawn]
-        moved = np.repeat((np.arange(-warm, self.days) - drawn) * DAY, [len(each) for each in rows])
+        sampled = rng.integers(0, self.days, warm + self.days)
+        rows = [self._by_day[day] for day in sampled]
+        moved = np.repeat((np.arange(-warm, self.days) - sampled) * DAY, [len(each) for each in rows])
         jobs = self.period.workload.take(np.concatenate(rows))
         submit = jobs.submit + moved
-        shuffled = Workload(submit, jobs.cores, jobs.runtime, jobs.walltime, queue=jobs.queue, user=jobs.user)
+        resampled = Workload(submit, jobs.cores, jobs.runtime, jobs.walltime, queue=jobs.queue, user=jobs.user)
         whole = self.start + self.days * DAY
-        return Holdout(Period(shuffled, self.period.base, self.period.binding), self.start, whole, warm * DAY)
+        return Holdout(Period(resampled, self.period.base, self.period.binding), self.start, whole, warm * DAY)
 
 
 @dataclass(frozen=True)
 class Split:
-    """Jobs to train on, and later ones held out."""
+    """A training set, and a later test period."""
 
     training: TrainingSet
     test: Holdout
 
     @property
     def enough(self) -> bool:
-        """Whether anything can be concluded."""
+        """Whether there are enough jobs and test days to conclude anything."""
         return min(len(self.training), len(self.test.jobs)) >= FEWEST_JOBS and self.test.days >= FEWEST_DAYS
 
 
 def splits_of(training: TrainingSet, first: int, last: int) -> dict[str, Split]:
-    """Divide a history from its first to its last submission into training sets and test periods."""
+    """Divide a history, from its first to its last submission, into training sets and test periods."""
     found = {}
     for name, (train_to, test_to) in SPLITS.items():
         if name != "first" or last - first >= LONG:
@@ -125,7 +125,7 @@ def splits_of(training: TrainingSet, first: int, last: int) -> dict[str, Split]:
 
 
 def spans_of(period: Period, splits: Mapping[str, Split], epoch: int) -> dict[str, tuple[int, int, int]]:
-    """Count the jobs of each part that has some, with its first and last submit, Unix seconds."""
+    """Return jobs, first and last submit (Unix seconds) of each part that has jobs."""
     parts: dict[str, Period | TrainingSet] = {"history": period}
     for name, when in (("last", ""), ("early", "earlier "), ("first", "earliest ")):
         if name in splits:

@@ -1,4 +1,4 @@
-"""The jobs of a period under a base configuration, ready to be simulated; what a strategy is trained on."""
+"""A period: jobs under a base configuration, ready to be simulated; and the training set of a strategy."""
 
 from __future__ import annotations
 
@@ -16,41 +16,40 @@ from qconf.config import CORE_LIMITS, QueueConfig, SiteConfig, route, too_wide
 from qconf.errors import QconfError
 from qconf.history import History, binding_limits
 
-#: Of the epochs that a training set is cut into, the oldest first (Kondameedi and Vadhiyar, CCGrid 2017, section IV).
+#: Weights of the epochs of a training set, the oldest first (Kondameedi and Vadhiyar, CCGrid 2017, section IV).
 WEIGHTS = (1 / 3, 2 / 3, 1.0)
 
 T = TypeVar("T")
 P = ParamSpec("P")
 Subject = TypeVar("Subject")
-Runtimes = tuple[
-    tuple[int, int], ...
-]  #: for each queue, real runtimes above the first and up to the second; study only
+#: For each queue the actual run times that it takes, above the first and up to the second: for studies only.
+Runtimes = tuple[tuple[int, int], ...]
 
 
 class NotApplicableError(QconfError):
-    """Nothing can be proposed for, or measured on, these jobs; the message says why."""
+    """Nothing can be proposed for, or measured on, these jobs; the message has the reason."""
 
 
 class UnroutableError(QconfError):
-    """A configuration that cannot take every job which the base configuration takes: invalid, whatever it promises."""
+    """A job fits no queue: the configuration is invalid, whatever it gains."""
 
 
 def cached(function: Callable[Concatenate[Subject, P], T]) -> Callable[Concatenate[Subject, P], T]:
-    """Compute once for each subject (the first argument, by identity) and further arguments (hashable).
+    """Compute a result once for each subject (the first argument, by identity) and further arguments (hashable).
 
-    What was computed is forgotten together with its subject.
+    A result is dropped together with its subject.
     """
     known: WeakKeyDictionary[Subject, dict[object, T]] = WeakKeyDictionary()
 
     @wraps(function)
-    def remembered(subject: Subject, /, *args: P.args, **kwargs: P.kwargs) -> T:
+    def once(subject: Subject, /, *args: P.args, **kwargs: P.kwargs) -> T:
         found = known.setdefault(subject, {})
         key = (args, tuple(kwargs.items()))
         if key not in found:
             found[key] = function(subject, *args, **kwargs)
         return found[key]
 
-    return remembered
+    return once
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,8 +62,8 @@ class Period:
         Ascending by submit; `queue` counts the base configuration's queues.
     base : SiteConfig
     binding : tuple of str
-        Paths of the base's limits that keep jobs out of the period. They count as fixed: a configuration that lifts
-        one would let in jobs that are not simulated, and look better than it is.
+        Paths of the base's limits that keep jobs out of the period. They count as fixed: a configuration without one
+        would let in jobs that are not simulated, and look better than it is.
     """
 
     workload: Workload
@@ -82,15 +81,16 @@ class Period:
         return len(self.workload)
 
     def is_fixed(self, path: str) -> bool:
-        """Tell whether no search may change `path`: the base fixes it, or it is a limit that binds."""
+        """Return whether no search may change `path`: the base fixes it, or it is a limit that binds."""
         return path in self.binding or self.base.is_fixed(path)
 
     def routed(self, config: SiteConfig, runtimes: Runtimes | None = None) -> Workload:
         """Return the jobs with the queues that `config` routes them to.
 
         A job stays in the queue of its name where that still admits it; others go to the first queue in order that
-        does and whose limits let it start, as a Route queue would send them. Sizes are compared in whole grid units.
-        With `runtimes` a queue also looks at what a job really ran, which no scheduler can: for study only.
+        does and whose limits let it start, as a Route queue would send them. Cores are compared in whole nodes where
+        jobs have whole nodes. With `runtimes` queues also select jobs by their actual run times, which no scheduler
+        knows: for studies only.
 
         Raises
         ------
@@ -178,7 +178,7 @@ class TrainingSet:
     ----------
     period : Period
     earlier : tuple of Period
-        Those before it under the same base, the oldest first: `auto` looks at what orders were worth there.
+        Those before it under the same base, the oldest first: `auto` compares orders on them too.
     weights : tuple of float
         Of the epochs, equal spans of time, the oldest first.
     """
@@ -211,7 +211,7 @@ class TrainingSet:
         return sum(weight * float(epoch.simulate(config).wait.mean()) for weight, epoch in self.epochs)
 
     def between(self, start: int, end: int) -> TrainingSet:
-        """Return the jobs submitted in ``[start, end)``; the periods before stay those before."""
+        """Return the jobs submitted in ``[start, end)``; the earlier periods stay the same."""
         return replace(self, period=self.period.between(start, end))
 
 

@@ -1,4 +1,4 @@
-"""What planning schedulers make of a workload: every discipline on the same jobs, and the same jobs at another load."""
+"""Planning schedulers compared: every discipline on the same jobs, and the same jobs at another load."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def compare(
     Parameters
     ----------
     workload : Workload
-        Its queues play no part.
+        Its queues are ignored.
     cores : int
         Of the machine.
     policies : iterable of Policy

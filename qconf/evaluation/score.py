@@ -1,7 +1,7 @@
 """The log score of a schedule: the logarithms of mean wait, mean bounded slowdown and longest wait, weighted.
 
-A tenth less of one is worth the same whatever the others are, so which of two schedules is better does not depend on
-what they are compared with; and what a period gains in mean wait by letting a few jobs wait for days is no gain.
+A tenth less of one is worth the same whatever the others are, so that which of two schedules is better does not depend
+on the reference. A shorter mean wait is no gain where a few jobs wait for days in return.
 """
 
 from __future__ import annotations
@@ -9,23 +9,23 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-#: What mean wait and mean bounded slowdown count in an objective.
+#: Weights of mean wait and mean bounded slowdown in an objective.
 OBJECTIVES = {"mean-wait": (1.0, 0.0), "bounded-slowdown": (0.0, 1.0), "mixed": (0.5, 0.5)}
-#: As a person reads them.
+#: The objectives in sentences.
 OBJECTIVE_TEXTS = {
     "mean-wait": "mean wait",
     "bounded-slowdown": "mean bounded slowdown",
     "mixed": "the mix of wait and slowdown",
 }
-#: Weights of the logarithms of mean wait and of bounded slowdown: each stabilises the other.
+#: Weights of the logarithms of mean wait and mean bounded slowdown: each stabilises the other.
 WEIGHTS = {"mean-wait": (1.0, 0.4), "bounded-slowdown": (0.3, 2.0), "mixed": (1.0, 1.0)}
-LONGEST = 0.35  # of the logarithm of the longest wait
+LONGEST = 0.35  # weight of the logarithm of the longest wait
 GRACE = 3600.0  # seconds that the longest waits may grow in any case
 FLOORS = np.array([60.0, 1.0, GRACE])  # added before logarithms are taken: seconds, a slowdown, seconds
 
 
 def gain(after: NDArray[np.float64], before: NDArray[np.float64], objective: str) -> NDArray[np.float64]:
-    """Tell by which share an objective falls; -1 where there was nothing to gain and something is lost, NaN of no job.
+    """Return the share by which an objective falls; -1 where it was 0 and rises, NaN without jobs.
 
     The last axis has mean wait and mean bounded slowdown.
     """

@@ -1,4 +1,4 @@
-"""From a history to a recommendation: CHANGE to what one of the strategies proposes, or KEEP what is there."""
+"""From a history to a recommendation: CHANGE to a proposal of one of the strategies, or KEEP what is there."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ def recommend(
 ) -> Recommendation:
     """Train every strategy on the first two thirds of the history, evaluate it on the rest, recommend the best.
 
-    What does better there must do so beyond chance: it is also trained and evaluated on the earlier splits
-    (`qconf.evaluation.holdout`), and all test days are resampled.
+    A strategy that does better there must do so beyond chance. So it is also trained and evaluated on the earlier
+    splits (`qconf.evaluation.holdout`), and all test days are resampled.
 
     Parameters
     ----------
@@ -54,22 +54,22 @@ def recommend(
     base : SiteConfig
         The current configuration. Its limits that keep jobs out of the history count as fixed.
     earlier : sequence of History
-        Periods before it, the oldest first, cleaned with `base`: `auto` looks at what they have in common.
+        Periods before it, the oldest first, cleaned with `base`: `auto` compares orders on them too.
     strategies : sequence of str, optional
-        Unless given those whose `tune_default` is set. ``current`` and the baselines are always among them.
+        By default those whose `tune_default` is set. ``current`` and the baselines are always among them.
     settings : dict, optional
         Options of the strategies by name, the objective among them.
     guards : GuardRails, optional
-        What may not get worse; a strategy that breaks one is shown, not recommended.
+        What may not get worse; a strategy that breaks one is shown, and ineligible.
     least_gain : float
-        Gain below which a change is not worth its trouble.
+        Gain below which a change is not worth the effort.
     check : callable, optional
-        Returns why the batch system cannot be told a configuration, empty if it can: what is not exportable may not
-        be recommended, unless the base is not exportable either.
+        Returns why a configuration is not exportable to the batch system, empty if it is. What is not exportable is
+        ineligible, unless the base is not exportable either.
     checkpoint : Checkpoint, optional
         Finished proposals of an interrupted run.
     progress : callable, optional
-        Called with what is being done.
+        Called with the name of each strategy before it runs.
     """
     guards, chosen = guards or GuardRails(), all_settings(settings)
     wanted = default_strategies() if strategies is None else strategies
@@ -127,16 +127,16 @@ def _before(earlier: Sequence[History]) -> dict[str, tuple[int, int, int]]:
 def curves(training: TrainingSet) -> list[Curve]:
     """Simulate every queue that owns a partition alone, over sizes from its widest job to the machine."""
     base, period = training.base, training.period
-    unit = base.grid
+    node = base.grid
     queues = np.array([i for i, q in enumerate(base.queues) if not q.reservation and period.widest[i]], dtype=np.int64)
-    space = PartitionSpace(queues, base.machine.cores // unit, -(-period.widest[queues] // unit), unit)
+    space = PartitionSpace(queues, base.machine.cores // node, -(-period.widest[queues] // node), node)
     out = []
     for k, i in enumerate(queues):
         curve = utilization(training, space, k)
         out.append(
             Curve(
                 queue=base.queues[i].name,
-                sizes=(curve.sizes * unit).tolist(),
+                sizes=(curve.sizes * node).tolist(),
                 waits=curve.waits.tolist(),
                 utilizations=curve.shares.tolist(),
             )

@@ -1,4 +1,4 @@
-"""What an interrupted run had finished: one file per proposal, good only for the same fingerprint."""
+"""Finished proposals of an interrupted run: one file each, valid for the same fingerprint only."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Checkpoint:
     fingerprint : dict
         Everything that the proposals depend on: inputs' sha256, configuration, settings.
     resume : bool
-        Use what is there, if it has the same fingerprint; else begin anew.
+        Use the proposals that are there, if they have the same fingerprint; else delete them.
     """
 
     def __init__(self, directory: Path, fingerprint: dict[str, Any], *, resume: bool) -> None:
@@ -64,7 +64,7 @@ class Checkpoint:
             return None
 
     def put(self, key: str, proposal: Proposal) -> None:
-        """Keep a finished proposal; not one that its configuration does not express: it takes no time to make again."""
+        """Keep a finished proposal, unless its configuration does not express it: such a one takes no time to make."""
         if proposal.system is not None or type(proposal) is not Proposal:
             return
         kept = {
@@ -78,14 +78,14 @@ class Checkpoint:
         write_whole(self.folder / f"{key}.json", json.dumps(kept))
 
     def clear(self) -> None:
-        """Forget everything: the run is complete, or begins anew."""
+        """Delete all proposals: the run is complete, or starts again."""
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
 def cached_proposal(
     checkpoint: Checkpoint | None, key: str, name: str, training: TrainingSet, settings: Mapping[str, Any]
 ) -> Proposal:
-    """Return what an interrupted run kept under `key`; else run the strategy called `name`, and keep its proposal."""
+    """Return the proposal kept under `key`; else run the strategy called `name`, and keep its proposal."""
     found = None if checkpoint is None else checkpoint.get(key)
     if found is None:
         found = propose(name, training, settings)
@@ -97,7 +97,7 @@ def cached_proposal(
 def fingerprint(
     sources: Sequence[SourceInfo], config: SiteConfig, settings: Mapping[str, Any], **more: object
 ) -> dict[str, Any]:
-    """Return all that a proposal depends on, for `Checkpoint`: so not the number of workers."""
+    """Return all that a proposal depends on, for `Checkpoint`: everything but the number of workers."""
     kept = {name: value for name, value in settings.items() if name != "workers"}
     inputs = [source.sha256 for source in sources]
     return {"version": __version__, "inputs": inputs, "config": dump(config), "settings": kept, **more}

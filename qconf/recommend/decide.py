@@ -9,11 +9,11 @@ from qconf.evaluation.score import OBJECTIVE_TEXTS
 from qconf.recommend.recommendation import Recommendation, Row
 from qconf.strategies import baselines
 
-EQUAL = 0.01  # of the objective: what is expected to gain less than that more than something simpler is no better
+EQUAL = 0.01  # of the objective; a strategy that gains this little more than a simpler one is no better
 
 
 def decide(recommendation: Recommendation, least_gain: float) -> Recommendation:
-    """Choose the best row that may be recommended, and say why in one paragraph."""
+    """Choose the best eligible row, and give the reason in one paragraph."""
     best, found = _best(recommendation, least_gain)
     surpassed = _surpassed(recommendation, best)
     if best is None or found is None or best.test is None or best.config is None:
@@ -64,14 +64,14 @@ def decide(recommendation: Recommendation, least_gain: float) -> Recommendation:
 def _best(recommendation: Recommendation, least_gain: float) -> tuple[Row | None, BootstrapResult | None]:
     """Find the eligible row with the largest expected gain, the certain ones first.
 
-    Of equals that are worth a change the first is taken: baselines stand before what was tuned.
+    Of equals that are worth a change the first is taken: baselines come before tuned strategies.
     """
-    able = [(row, row.bootstrap) for row in recommendation.rows if row.bootstrap is not None and not row.ineligible]
-    best = max(able, key=lambda each: (each[1].certain, each[1].expected), default=(None, None))
+    eligible = [(row, row.bootstrap) for row in recommendation.rows if row.bootstrap is not None and not row.ineligible]
+    best = max(eligible, key=lambda each: (each[1].certain, each[1].expected), default=(None, None))
     if best[1] is None:
         return best
     least = max(best[1].expected - EQUAL, min(least_gain, best[1].expected))
-    return next(each for each in able if each[1].certain == best[1].certain and each[1].expected >= least)
+    return next(each for each in eligible if each[1].certain == best[1].certain and each[1].expected >= least)
 
 
 def _gain(row: Row) -> float:
@@ -82,14 +82,14 @@ def _surpassed(recommendation: Recommendation, best: Row | None) -> str:
     """Name the strategies that gain more than the best one but are ineligible, or are expected to gain less."""
     least = max(_gain(best), 0.0) if best is not None else 0.0
     return " ".join(
-        f"{row.name} gains {100 * _gain(row):.1f} % there, but {row.ineligible or _why_not_best(row, best)}."
+        f"{row.name} gains {100 * _gain(row):.1f} % there, but {row.ineligible or _compared_with_best(row, best)}."
         for row in recommendation.rows
         if _gain(row) > least
     )
 
 
-def _why_not_best(row: Row, best: Row | None) -> str:
-    """Say by what a row that gained more than the best on the last third is not the best."""
+def _compared_with_best(row: Row, best: Row | None) -> str:
+    """Return why a row that gains more than the best on the test period is not the best."""
     mine, its = row.bootstrap, None if best is None else best.bootstrap
     if mine is not None and its is not None and mine.certain and mine.expected >= its.expected:
         return "over the resamples it gains less than a percent more than something simpler"

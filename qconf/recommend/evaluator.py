@@ -22,12 +22,12 @@ from qconf.recommend.checkpoint import Checkpoint, cached_proposal
 from qconf.recommend.recommendation import Row
 from qconf.strategies import Options, Proposal
 
-Check = Callable[[SiteConfig], list[str]]  #: why a batch system cannot be told a configuration; empty if it can
+Check = Callable[[SiteConfig], list[str]]  #: why a configuration is not exportable; empty if it is
 
 
 @dataclass
 class Evaluator:
-    """Runs strategies, one after the other, on the same history; `splits` are those with enough jobs."""
+    """Trains and evaluates strategies, one after the other; `splits` are those with enough jobs."""
 
     training: TrainingSet
     splits: dict[str, Split]
@@ -42,7 +42,7 @@ class Evaluator:
         self.whole = Holdout.of(self.training.period, first, last + 1)
         self.base = Proposal(self.training.base)
         if self.check is not None and self.check(self.training.base):
-            self.check = None  # what the site has cannot be exported either: nothing is ineligible for it
+            self.check = None  # the current configuration is not exportable either: this makes no strategy ineligible
         if "last" in self.splits:
             self.test = self.splits["last"].test
             self.current = self.test.evaluate(self.base)
@@ -54,11 +54,11 @@ class Evaluator:
         return Bootstrap(tests, self.base, self.options.objective, self.options.seed, self.options.workers)
 
     def propose(self, name: str, part: str, training: TrainingSet) -> Proposal:
-        """Run a strategy, or take what an interrupted run kept."""
+        """Run a strategy, or take the proposal that an interrupted run kept."""
         return cached_proposal(self.checkpoint, f"{name}-{part}", name, training, self.settings)
 
     def row(self, name: str) -> Row:
-        """Train on the whole history, and on the earlier part to evaluate on the later one."""
+        """Train on the whole history; train on its earlier part and evaluate on the later one."""
         began = time.perf_counter()
         try:
             final = self.propose(name, "whole", self.training)
@@ -70,7 +70,7 @@ class Evaluator:
         return replace(row, seconds=time.perf_counter() - began)
 
     def evaluated(self, row: Row, final: Proposal) -> Row:
-        """Evaluate on the test period and, where that promises a gain, on resampled days of all splits."""
+        """Evaluate on the test period and, where there is a gain, on resampled days of all splits."""
         last = self.splits["last"]
         proposal = self.propose(row.name, "last", last.training)
         summary = last.test.evaluate(proposal)
@@ -94,7 +94,7 @@ class Evaluator:
                 ]
                 result = self.bootstrap.compare([*earlier, proposal])
                 usual = self.guards.broken(result.before, result.after, last.test.days)
-                tolerated = "; ".join(text for what, text in worse.items() if what not in usual)  # an unlucky job
+                tolerated = "; ".join(text for what, text in worse.items() if what not in usual)  # by chance
                 worse = {what: text for what, text in worse.items() if what in usual}
             except NoDaysError as error:
                 reasons.append(f"whether that is chance is unknown: {error}")
@@ -105,7 +105,7 @@ class Evaluator:
         return row if result is None or ineligible else self.fallback(row, proposal, final)
 
     def reasons(self, proposal: Proposal) -> list[str]:
-        """Return why a proposal cannot be had at this site, however good it is."""
+        """Return why a proposal is ineligible at this site, whatever it gains."""
         if proposal.not_exportable:
             return [proposal.not_exportable]
         base, config = self.training.base, proposal.config
@@ -114,7 +114,7 @@ class Evaluator:
         return found if self.check is None else found + [f"not exportable: {why}" for why in self.check(config)]
 
     def fallback(self, row: Row, proposal: Proposal, final: Proposal) -> Row:
-        """Hand out what was evaluated, where training on the whole history breaks a guard rail that it kept."""
+        """Recommend the evaluated proposal where that of the whole history breaks a guard rail that this one keeps."""
         if final.config == proposal.config or self.reasons(proposal) or row.test is None:
             return row
         before, days = GuardValues.of(self.current), self.test.days

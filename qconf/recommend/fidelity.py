@@ -1,4 +1,4 @@
-"""How near the simulated present is to what really happened, where a log says when its jobs started."""
+"""How near simulated waits are to the actual ones, where a log has the starts of its jobs."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from parsim import simulate
 from qconf.config import SiteConfig
 from qconf.history import History
 
-FEWEST = 20  # jobs whose start is known, below which nothing can be said
-FAR = 2.0  # mean waits that differ by more than this factor are told as a warning
+FEWEST = 20  # jobs whose start is known; with fewer nothing can be concluded
+FAR = 2.0  # factor between mean waits above which a report warns
 
 
 @dataclass(frozen=True)
 class Fidelity:
-    """MeanWaits as they were and as they are simulated, of the jobs whose start is known.
+    """Actual and simulated waits of the jobs whose start is known.
 
     Attributes
     ----------
     jobs : int
     real_mean, real_median, mean, median : float
-        Seconds; the first two really, the others simulated.
+        Seconds; the first two are actual, the others simulated.
     correlation : float
-        Spearman's, of both waits over the jobs; NaN where either is the same for all.
+        Spearman's rank correlation of both waits; NaN where either is the same for all jobs.
     """
 
     jobs: int
@@ -37,7 +37,7 @@ class Fidelity:
 
     @property
     def far(self) -> bool:
-        """Whether the means differ by more than `FAR`, a minute aside."""
+        """Whether the means, a minute added to each, differ by more than `FAR`."""
         low, high = sorted((self.real_mean, self.mean))
         return high + 60 > FAR * (low + 60)
 
@@ -45,7 +45,7 @@ class Fidelity:
 def fidelity(history: History, config: SiteConfig, span: tuple[int, int]) -> Fidelity | None:
     """Simulate jobs under the configuration they ran under; None where too few starts are known.
 
-    Counted are those submitted from the first to the last of `span`; the others fill the machine.
+    Jobs submitted within `span`, both ends included, are counted; the others fill the machine.
     """
     submit, start = (history.jobs[name].to_numpy() for name in ("submit", "start"))
     known = (start >= 0) & (start >= submit) & (submit >= span[0]) & (submit <= span[1])

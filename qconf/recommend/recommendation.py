@@ -19,27 +19,27 @@ class Row:
     name : str
         As on the command line.
     config : SiteConfig or None
-        What is handed out if it wins: its proposal when trained on the whole history, or (`fallback`) the one that was
-        evaluated; None if it does not apply.
+        What is recommended if it wins: its proposal when trained on the whole history, or (`fallback`) the one that
+        was evaluated; None if it does not apply.
     test : Summary or None
         Metrics on the test period, trained on the jobs before it.
     in_sample : Summary or None
-        Metrics of `config` on the whole history: trained and evaluated on the same jobs, so too good.
+        Metrics of `config` on the whole history: trained and evaluated on the same jobs, so optimistic.
     gain : float or None
         Of the objective, on the test period, against the current configuration: 0.2 is a fifth less.
     bootstrap : BootstrapResult or None
-        Gain over resampled test days; None where there is no gain, or the row is ineligible anyway.
+        Gain over resampled test days; None where there is no gain, or the row is ineligible for another reason.
     ineligible : str
         Why it may not be recommended; empty if it may.
     tolerated : str
         Guard rails broken on the test period but not on average over the resamples. Empty if none is.
     fallback : str
-        Guard rails that training on the whole history breaks on the test period, where what was evaluated kept them:
-        then `config` is what was evaluated. Empty if nothing is broken.
+        Guard rails that the proposal of the whole history breaks on the test period and the evaluated one keeps: then
+        `config` is the evaluated one. Empty if none is.
     decisions : list of dict
-        What it tried and why it kept what it kept, for a person to follow: {"step": ..., ...}.
+        The strategy's log, what it tried and what it kept and why: {"step": ..., ...}.
     summary : str
-        What the result means, in the strategy's own words; empty where the configuration speaks for itself.
+        What the result means, one sentence; empty where the configuration is clear without.
     seconds : float
         Wall time.
     """
@@ -70,7 +70,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class Recommendation:
-    """The answer of ``qconf tune``.
+    """The result of ``qconf tune``.
 
     Attributes
     ----------
@@ -78,9 +78,9 @@ class Recommendation:
     reason : str
         One plain paragraph.
     winner : str
-        Name of the best row that may be recommended; ``current`` for KEEP.
+        Name of the best eligible row; ``current`` for KEEP.
     config : SiteConfig
-        What to load: the winner's, or the base as it stands.
+        What to load: the winner's, or the unchanged base.
     base : SiteConfig
     objective : str
     rows : list of Row
@@ -90,7 +90,7 @@ class Recommendation:
         Jobs, first and last submit (Unix seconds) of ``history``, ``training`` and ``test``, of the ``earlier`` and
         ``earliest`` training and test periods where there are any, and of the ``earlier periods``.
     settings : dict
-        What was asked: seed, guard rails, ...
+        Settings of the run: seed, guard rails, ...
     """
 
     verdict: Literal["CHANGE", "KEEP"]

@@ -32,7 +32,7 @@ def names(*, default: bool = False) -> tuple[str, ...]:
 
 
 def baselines() -> tuple[str, ...]:
-    """Return the names of those in which nothing is tuned."""
+    """Return the names of the strategies that tune nothing."""
     return tuple(name for name, strategy in registry().items() if strategy.baseline)
 
 

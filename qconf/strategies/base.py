@@ -1,4 +1,4 @@
-"""What a strategy is: a training set in, a configuration out, with its options, its log and its sentence."""
+"""The contract of a strategy: a training set in, a configuration out, with options, a log and a summary."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ def option(
     Parameters
     ----------
     default : any
-        Its type is the option's; None is a whole number or a text that may be left out.
+        Its type is the option's; None stands for a whole number or a text that is optional.
     text : str
         Help.
     choices : sequence, optional
-        What it may be.
+        Allowed values.
     least, most : float
-        From where to where a number may go.
+        Least and greatest value of a number.
     shown : str
-        Default as the help shows it, where it is not the value itself.
+        Default as the help shows it, unless it is the value itself.
     """
     metadata = {"help": text, "choices": tuple(choices), "least": least, "most": most, "shown": shown}
     return field(default=default, metadata=metadata)
@@ -56,13 +56,13 @@ class Options:
     workers : int
         Threads; no effect on the result.
     objective : {"mean-wait", "bounded-slowdown", "mixed"}
-        What is to become less: `auto` searches for it and gains are given in it; the paper's strategies know mean
-        wait only.
+        What is minimised: `auto` searches by it and gains are given in it; the paper's strategies minimise mean wait
+        only.
     """
 
     seed: int = option(0, "Seed of all random choices.", least=0, most=2**32 - 1)
     workers: int = option(1, "Threads; no effect on the result.", least=1)
-    objective: str = option("mean-wait", "What is to become less.", choices=tuple(OBJECTIVES))
+    objective: str = option("mean-wait", "Objective to minimise.", choices=tuple(OBJECTIVES))
 
     @classmethod
     def of(cls, settings: Options | Mapping[str, Any]) -> Self:
@@ -86,12 +86,12 @@ class Options:
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
-    """One step of a strategy's log. A subclass has a title and fields; None is no value.
+    """One step of a strategy's log. A subclass has a title and fields; a field that is None is left out.
 
     Attributes
     ----------
     notes : tuple of str
-        What the training set, or an option, is too poor for.
+        Warnings about the data or the options.
     """
 
     title: ClassVar[str]
@@ -128,13 +128,13 @@ class Proposal:
     steps : tuple of Step
         In order.
     summary : str
-        What the result means, one sentence; empty where the configuration speaks for itself.
+        What the result means, one sentence; empty where the configuration is clear without.
     not_exportable : str
-        Why no batch system can be told to do this; empty if one can. Such a proposal is shown, never recommended.
+        Why no batch system can do this; empty if one can. Such a proposal is shown and never recommended.
     system : System or None
         What is simulated where a configuration cannot express it.
     runtimes : tuple of (int, int), optional
-        Real runtimes that each queue takes, where a study splits on them.
+        Actual run times that each queue takes, where a study splits on them.
     """
 
     config: SiteConfig
@@ -180,9 +180,9 @@ class Strategy(ABC):
     ----------
     name : str
     position : int
-        Place in tables: 0 to 9 current and baselines, 10 on the paper's, 30 on those of this project.
+        Position in tables: 0 to 9 current and baselines, from 10 on the paper's, from 30 on those of this project.
     baseline : bool
-        Nothing is tuned; always among those compared.
+        Tunes nothing, and is always among those compared.
     default, tune_default : bool
         Compared by `compare` and `backtest`, and by `tune`, unless strategies are named.
     Options : type

@@ -1,4 +1,4 @@
-"""`current`: the base configuration as it stands."""
+"""`current`: the base configuration, unchanged."""
 
 from __future__ import annotations
 

@@ -21,9 +21,9 @@ class FcfsEasy(Strategy):
 
 
 def undistinguished(base: SiteConfig, order: str) -> SiteConfig:
-    """Return the base queues on a shared machine, with nothing that sets one before another.
+    """Return the base queues on a shared machine, without anything that prefers one to another.
 
-    The queues keep their names, who may enter them, and their limits per user, which no search may touch.
+    The queues keep their names, the ranges of jobs that they admit, and their limits per user.
     """
     queues = tuple(
         queue.model_copy(

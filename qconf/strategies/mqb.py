@@ -1,4 +1,4 @@
-"""`mqb`: multiple-queue backfilling, the paper's rival: classes by walltime that lend one another their idle cores.
+"""`mqb`: multiple-queue backfilling, the paper's rival: classes by walltime lend one another their idle cores.
 
 References
 ----------
@@ -32,7 +32,7 @@ class Class(Step):
 
 @dataclass(frozen=True, kw_only=True)
 class NoSearch(Step):
-    """The classes are given."""
+    """Nothing is searched: the classes are given."""
 
     title: ClassVar[str] = "no search"
     why: str = "each class has one reservation, for its first job; no partition binds"

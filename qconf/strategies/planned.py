@@ -1,6 +1,6 @@
 """Planning disciplines: schedulers that plan their whole waiting list, which no configuration can express.
 
-They are named like strategies so that a site sees what one would give on its own log.
+They are strategies by name, so that a site can compare them on its own log.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class PlannedProposal(Proposal):
         return check_planned(period.workload, period.base.machine.cores, named(self.discipline), schedule)
 
     def explain(self, period: Period, schedule: Schedule, job: int, names: Sequence[str]) -> tuple[Reason, ...]:
-        """Refuse: each pass plans all jobs again, and no single job is what another waits for."""
+        """Refuse: each pass plans all jobs again, so that no single job is the reason why another waits."""
         del period, schedule, job, names
         raise InputError(
             "the start of a job under a planning discipline cannot be explained",

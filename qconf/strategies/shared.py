@@ -14,11 +14,11 @@ class Shared(Strategy):
     baseline = True
 
     def propose(self, training: TrainingSet, options: Options) -> Proposal:
-        """Take the partitions away, keep everything else."""
+        """Remove the partitions, keep everything else."""
         del options
         base = training.base
         queues = tuple(queue.model_copy(update={"partition": 0}) for queue in base.queues)
-        delay = base.unless_fixed(base.reservation_delay)  # what plays no part among partitions begins to here
+        delay = base.unless_fixed(base.reservation_delay)  # without effect in partitions, in effect here
         return Proposal(base.replace(queues=queues, mode="shared", reserve_after=delay, pool=None))
 
 

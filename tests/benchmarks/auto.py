@@ -1,6 +1,6 @@
-"""How long `auto` takes on each month of a public log, and how many configurations it tries a second.
+"""Speed of `auto` on the months of a public log: seconds, and configurations a second.
 
-``python -m tests.benchmarks.auto [trace] [workers]``, for example KTH-SP2 1. Kernels are compiled before.
+``python -m tests.benchmarks.auto [trace] [workers]``, for example KTH-SP2 1. Compiling is not timed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from qconf.strategies.auto.orders import candidates
 from tests.beside import TRACES
 
 ROOT = Path(__file__).resolve().parents[2]
-FEWEST = 1000  # jobs of a month that is measured
+FEWEST = 1000  # jobs; months with fewer are left out
 USUAL = 2500  # jobs to which speeds are scaled
 
 

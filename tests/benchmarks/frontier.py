@@ -1,9 +1,9 @@
-"""The most that an order of the waiting list can give on the public logs, and how well one month predicts the next.
+"""The most that an order of the waiting list can gain on the public logs, and how well one month predicts the next.
 
-``python -m tests.benchmarks.frontier [trace...]``. Every order of `auto`'s family and its general order, with a
-reservation at once and after a day, each fixed over all test months, are simulated as in the walk-forward (three days
-of warm-up); ratios are of means over the months, to ``fcfs-easy``. Means of single orders scatter by some per cent, so
-those of the quadratic surface through all of them are shown too.
+``python -m tests.benchmarks.frontier [trace...]``. Every order of `auto`'s family, and its general order with and
+without a reservation delay of a day, are simulated on all test months as in the walk-forward (three days of warm-up).
+The ratios are of means over the months, to ``fcfs-easy``. Means of single orders scatter by a few per cent, so those of
+the quadratic surface through all of them are shown too.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from tests.beside import TRACES
 ROOT = Path(__file__).resolve().parents[2]
 LOGS = ("SDSC-SP2", "KTH-SP2", "HPC2N")
 PLAIN = Order(age=1.0, length=1.3, width=0.0, ageing=None)
-FIXED = ("fcfs-easy", "general order", "general order, reserved late")
+FIXED = ("fcfs-easy", "general order", "general order, reservation delay")
 SHUFFLES = 100
-DELAY = 86400  # seconds of waiting from which a job gets a reservation, where it is reserved late
-LONGEST = 1.4  # longest waits that are allowed, against fcfs-easy
+DELAY = 86400  # reservation delay, seconds
+LONGEST = 1.4  # ratio to fcfs-easy that longest waits may have
 
 
 def numbers(jobs: Workload, system: System, start: int) -> list[float]:
-    """Mean wait, mean bounded slowdown and longest wait of those submitted from `start` on."""
+    """Mean wait, mean bounded slowdown and longest wait of the jobs submitted from `start` on."""
     schedule = simulate(jobs, system)
     counted = jobs.submit >= start
     wait, slowdown = schedule.wait[counted], metrics.bounded_slowdown(schedule)[counted]
@@ -42,7 +42,7 @@ def numbers(jobs: Workload, system: System, start: int) -> list[float]:
 
 
 def table(name: str, workers: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Simulate `FIXED`, then the family: training months and test months, each of shape (months, fixed + orders, 3)."""
+    """Simulate `FIXED`, then the family, on training and test months; shapes (months, fixed + orders, 3)."""
     base = load(ROOT / "configs" / f"{name.lower()}.yaml")
     (path,) = TRACES.glob(f"{name}-*.swf.gz")
     history = clean(read([path]), base)
@@ -66,7 +66,7 @@ def table(name: str, workers: int) -> tuple[NDArray[np.float64], NDArray[np.floa
 
 
 def smoothed(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Put every month's orders on the surface through their logarithms, as high as they are on average."""
+    """Return the surface through the logarithms of every month's orders, with the same mean."""
     logs = np.log(values + 1)
     surfaces = np.array([smooth(family(), month) for month in logs])
     level = np.exp(logs - surfaces).mean(axis=1, keepdims=True)
@@ -74,7 +74,7 @@ def smoothed(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def persistence(training: NDArray[np.float64], test: NDArray[np.float64]) -> tuple[float, float]:
-    """Correlate a month's deviation from the log's mean with that of the next month; and of months at random."""
+    """Correlate a month's deviation from the log's mean with that of the next month, and of random months."""
     before, after = (np.array([smooth(family(), np.log(month + 1)) for month in each]) for each in (training, test))
     before, after = (each - each.mean(axis=1, keepdims=True) for each in (before, after))
     before, after = (each - each.mean(axis=0) for each in (before, after))

@@ -1,6 +1,6 @@
-"""How long the whole of hybrid takes on a generated month: dp-nlp, splits, merges, carving.
+"""Speed of hybrid with all its steps on a generated month: dp-nlp, splits, merges, carving.
 
-``python -m tests.benchmarks.hybrid [workers]``: by nodes, and by 5 cores of the 35 232. Kernels are compiled before.
+``python -m tests.benchmarks.hybrid [workers]``: chunks of a node, and of 5 of the 35 232 cores. Compiling is not timed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MONTHS = 9
 
 
 def main(workers: int) -> None:
-    """Print a row per month and size of a chunk."""
+    """Print a row per month and chunk size."""
     nodes = load(CONFIG)
     cores = nodes.replace(machine={**nodes.machine.model_dump(), "whole_nodes": False})
     print(f"{'month':8} {'chunk':>9} {'jobs':>5} {'wall s':>7} {'CPU s':>6} {'chunks':>6}")

@@ -1,7 +1,7 @@
 """How far dp-nlp is from the best division under its constraints, on the generated months.
 
-``python -m tests.benchmarks.regret [months]``. Waits are weighted means over the epochs of the month on which it is
-trained; seconds are those of one core, with the exact search for the best division.
+``python -m tests.benchmarks.regret [months]``. Waits are weighted means over the epochs of a month, which is the
+training set. Seconds are CPU seconds, the exact search for the best division among them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Small periods on a small machine, for the tests of searches."""
+"""Small periods and training sets on a small machine."""
 
 import numpy as np
 
@@ -33,9 +33,9 @@ def period(base, jobs=300, seed=0, span=10 * DAY, only=None):
     return Period(Workload(submit, cores, runtime, walltime, queue=queue, user=user), base)
 
 
-def training(base, *given, **drawn):
-    """The jobs of `period`, to learn from."""
-    return TrainingSet(period(base, *given, **drawn))
+def training(base, *given, **about):
+    """A training set of the jobs of `period`."""
+    return TrainingSet(period(base, *given, **about))
 
 
 def two(**changes):

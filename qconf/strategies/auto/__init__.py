@@ -1,1 +1,1 @@
-"""The search for the best order of the waiting list, and what it tries."""
+"""The search for the best order of the waiting list, and its candidates."""

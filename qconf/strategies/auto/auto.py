@@ -1,9 +1,9 @@
-"""`auto`: what an administrator would want, and its two variants.
+"""`auto`: the best order of the waiting list, and two variants.
 
-`auto-fitted` leaves the general order out: it fits the periods that are known, whatever is good elsewhere. Where a site
-is unlike others it is better than `auto`, and a month seldom shows that: it is recommended where it was the better one
-on the test period. `auto-guarded` is `auto-fitted` with priorities for queues whose longest waits would grow: `auto`
-weighs tails against means, and the guard rails may make its result ineligible.
+`auto-fitted` leaves the general order out: it fits the known periods alone. It is better than `auto` where a site
+differs from others. One period seldom shows that, so it is recommended where it does better on the test period.
+`auto-guarded` is `auto-fitted` with priorities for queues whose longest waits would grow: `auto` weighs tails against
+means, and the guard rails may make its proposal ineligible.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from qconf.strategies.base import Options, Proposal, Strategy
 
 
 class Auto(Strategy):
-    """The best order of the waiting list that travels, or the base as it stands."""
+    """The order of the waiting list that is best beyond its training set, or the unchanged base."""
 
     def __init__(self, name: str, position: int, *, fit: bool = False, guard: bool = False) -> None:
         self.name, self.position = name, position

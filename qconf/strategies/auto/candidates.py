@@ -20,9 +20,9 @@ DEMANDING = 0.1  # share of all core-seconds from which a queue is worth a limit
 def ordered(
     period: Period, order: str, priorities: NDArray[np.float64] | None = None, reserve_after: int = 0
 ) -> SiteConfig:
-    """Return the base queues on the shared machine, ordered by a formula, with `priorities` one that asks for these.
+    """Return the base queues on the shared machine, ordered by a formula; given `priorities` are factors of it.
 
-    What is fixed stays.
+    Everything fixed stays unchanged.
     """
     base, queues = period.base, []
     for i, queue in enumerate(base.queues):
@@ -42,12 +42,12 @@ def ordered(
 
 
 def with_priorities(order: str, priorities: NDArray[np.float64] | None) -> str:
-    """Return a formula that asks for the queues' priorities, if there are any."""
+    """Multiply a formula by the queues' priorities, if there are any."""
     return order if priorities is None else f"queue_priority * {order}"
 
 
 def limited(training: TrainingSet, chosen: SiteConfig) -> Iterator[tuple[str, SiteConfig]]:
-    """Yield what is more complicated than an order of the waiting list, each with a name."""
+    """Yield candidates that are more complicated than an order of the waiting list, each with a name."""
     if chosen.mode != "shared":
         return
     base = training.base
@@ -58,7 +58,7 @@ def limited(training: TrainingSet, chosen: SiteConfig) -> Iterator[tuple[str, Si
     if kept != chosen.queues:
         yield "the present running limits and starvation", chosen.replace(queues=kept)
     if base.reservation_delay and base.reservation_delay != chosen.reservation_delay:
-        yield "the present wait before a reservation", chosen.replace(reserve_after=base.reservation_delay)
+        yield "the present reservation delay", chosen.replace(reserve_after=base.reservation_delay)
     demanding = np.flatnonzero(training.period.core_seconds > DEMANDING * training.period.core_seconds.sum())
     for q in demanding:
         for cap in CAPS:
@@ -83,7 +83,7 @@ def _capped(training: TrainingSet, chosen: SiteConfig, q: int, cap: float) -> It
 def _split(training: TrainingSet, chosen: SiteConfig, q: int) -> Iterator[tuple[str, SiteConfig]]:
     """Split one queue at half its longest walltime, and limit the cores of the longer jobs.
 
-    A queue with limits of its own stays whole: two would count twice as much.
+    A queue with limits of its own is not split: each part would count its own.
     """
     queue, w = chosen.queues[q], training.workload
     if queue.limited:
@@ -105,7 +105,7 @@ def _split(training: TrainingSet, chosen: SiteConfig, q: int) -> Iterator[tuple[
 
 
 def divided(training: TrainingSet) -> Iterator[tuple[str, SiteConfig]]:
-    """Divide the machine in proportion to work, with a pool from none to most of it, entered late or at once."""
+    """Yield partitions in proportion to work, with pools of several sizes that jobs enter late or at once."""
     try:
         space = partition_space(training)
     except NotApplicableError:

@@ -1,4 +1,4 @@
-"""What a configuration gives in a month: the means to be lowered, the tails to be watched, and how they compare."""
+"""Measures of a configuration on a period: means to be lowered, tails to be limited, and their comparison."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from qconf.strategies.auto.candidates import ordered
 
 @dataclass(frozen=True, eq=False)
 class Measure:
-    """What one configuration gives: means to be lowered, tails to be watched.
+    """Means (to be lowered) and tails (to be limited) of one configuration on a period.
 
     Attributes
     ----------
@@ -33,7 +33,7 @@ class Measure:
 
 
 def measure(period: Period, routed: Workload, system: System) -> Measure:
-    """Simulate a candidate, whose queues the jobs of `routed` have; tails are those of the base's queues."""
+    """Simulate a candidate on jobs that are routed by it; tails are those of the base's queues."""
     found = Outcome(period, simulate(routed, system))
     middle = max(len(routed) // 2, 1)
     halves = slice(None, middle), slice(min(middle, len(routed) - 1), None)
@@ -50,7 +50,7 @@ def of_base(period: Period) -> Measure:
 
 @cached
 def of_first_come(period: Period) -> Measure:
-    """Simulate the shared machine, first come first served within the queues' priorities, and within what is fixed."""
+    """Simulate the shared machine, first come, first served, with everything fixed as in the base."""
     return measure(period, period.workload, ordered(period, "fcfs").system())
 
 
@@ -68,7 +68,7 @@ def of_orders(period: Period, system: System, orders: tuple[str, ...], workers: 
 
 
 def logarithms(period: Period, measure: Measure) -> NDArray[np.float64]:
-    """Log ratios of mean wait, slowdown and longest wait to the base's, of the longest to fcfs-easy's; shape (4,)."""
+    """Log ratios of mean wait, slowdown and longest wait to the base, of the longest to first come; shape (4,)."""
     now, then, plain = (
         np.array([*each.means[0], each.longest.max()]) for each in (measure, of_base(period), of_first_come(period))
     )

@@ -1,16 +1,17 @@
 """A general order of the waiting list, a small family of others, and how to choose from a noisy period.
 
-PBS can express them all. The general order is ``(1 + (eligible_time / patience) ** 2.5 * (ncpus / eighth) ** 1.2) /
-(walltime * ncpus ** 0.7)``. Of jobs that have just come, short and narrow ones go first. A job that has waited as long
-as jobs of its walltime can be expected to wait counts twice, and soon many times; wide jobs sooner. That this time
-grows with the walltime comes from Argonne's utility function (WFP3, ``(wait / walltime) ** 3 * cores``).
+PBS can express all of them. The general order is ``(1 + (eligible_time / T) ** 2.5 * (ncpus / eighth) ** 1.2) /
+(walltime * ncpus ** 0.7)``, where T is the wait that is usual for a walltime, and an eighth is of the machine. Of jobs
+that have just come, short and narrow ones go first. A job that has waited for T counts twice, and soon many times; a
+wide job sooner. That T grows with the walltime comes from Argonne's utility function (WFP3, ``(wait / walltime) ** 3 *
+cores``).
 
 The family is ``(eligible_time + a * walltime) / walltime ** b * ncpus ** -g * (1 + (eligible_time / c) ** 2)``: the
 expansion factor with a preference for short and for narrow jobs, and an ageing term, so that no job waits much longer
-than c. From one period to the next few parameters travel. So the family is small; its scores are smoothed by a
-quadratic surface over the parameters, since neighbours differ by chance; parameters far from the middle are penalised
-by their distance, and all of them for not being the general order, the less the more jobs there are. Where many
-periods are known, what they have in common is followed where it has forecast better than the last one alone.
+than c. Few parameters stay good from one period to the next, so the family is small. Its scores are smoothed by a
+quadratic surface over the parameters, since neighbours differ by chance. Parameters far from the middle pay a distance
+penalty, and the whole family a prior penalty against the general order; the more jobs there are, the smaller is the
+latter. Where many periods are known, all of them decide together if they forecast better than the last one alone.
 
 References
 ----------
@@ -29,13 +30,13 @@ from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures
 
-AGES = (0.3, 1.0, 3.0)  # a: how much of its walltime a job has waited when it comes
+AGES = (0.3, 1.0, 3.0)  # a: walltimes that a job counts as having waited when it comes
 LENGTHS = (1.0, 1.3, 1.6, 2.0, 2.4)  # b: how much shorter jobs are preferred; 1 is the expansion factor
 WIDTHS = (0.0, 0.15, 0.3, 0.5)  # g: how much narrower jobs are preferred
 AGEING = (None, 96, 48, 36)  # c: hours after which waiting itself makes a job more urgent
-DISTANCE_PENALTY = 0.04  # what a standard deviation away from `MIDDLE` costs, squared, in log score
-PRIOR_PENALTY = 0.5  # log score by which one of the family must be better than the general order
-JOBS = 2500  # on as many jobs; on twice as many, which say twice as much, by half
+DISTANCE_PENALTY = 0.04  # in log score, for each squared standard deviation away from `MIDDLE`
+PRIOR_PENALTY = 0.5  # log score by which one of the family must be better than the general order ...
+JOBS = 2500  # ... on this many jobs; on twice as many, half of it
 RIDGE = 1e-3
 
 
@@ -49,7 +50,7 @@ class Order:
     ageing: int | None = 48
 
     def formula(self) -> str:
-        """Write it as a formula of names that PBS's job_sort_formula knows."""
+        """Return it as a formula in the names of PBS's job_sort_formula."""
         age = "walltime" if self.age == 1 else f"{self.age:g} * walltime"
         text = f"(eligible_time + {age}) / max(walltime, 1) ** {self.length:g}"
         if self.width:
@@ -62,7 +63,7 @@ class Order:
 MIDDLE = Order()
 
 
-#: What the general order does, in words.
+#: The general order in a sentence.
 GENERAL_ORDER = (
     "this order is: short and narrow jobs first; on an eighth of the machine a job of 10 h counts twice when it has "
     "waited 15 h, one of 1 h after 2.4 h, and soon many times; a wider one sooner"
@@ -70,7 +71,7 @@ GENERAL_ORDER = (
 
 
 def general(cores: int) -> str:
-    """Write the order that was chosen on several logs together, for no site in particular, for a machine of `cores`.
+    """Return the order for a machine of `cores` that was chosen on several logs together, for no site in particular.
 
     A job of ten hours on an eighth of the machine counts twice when it has waited fifteen hours.
     """
@@ -105,29 +106,29 @@ def prior_distance(orders: Sequence[Order]) -> NDArray[np.float64]:
 
 
 def candidates(cores: int) -> list[str]:
-    """Write all orders that are tried: the general one, then the family."""
+    """Return all orders that are tried: the general one, then the family."""
     return [general(cores), *(order.formula() for order in family())]
 
 
 def smoothed(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Smooth what the candidates gave, but for the general order's; shapes (candidates, k) in and out."""
+    """Smooth the candidates' values except the general order's; shapes (candidates, k) in and out."""
     return np.vstack([values[:1], smooth(family(), values[1:])])
 
 
 def prior_penalties(jobs: float, prior_penalty: float = PRIOR_PENALTY) -> NDArray[np.float64]:
-    """Return the candidates' penalties where periods have so many jobs, log score, shape (candidates,)."""
+    """Return the candidates' penalties for periods of this many jobs, in log score, shape (candidates,)."""
     return np.array([0.0, *(prior_penalty * JOBS / jobs + DISTANCE_PENALTY * prior_distance(family()))])
 
 
 def forecast_skill(scores: Sequence[NDArray[np.float64]], costs: NDArray[np.float64]) -> float:
-    """How much better all months up to one forecast_skill the next than that one alone did: log scores, summed.
+    """Return how much better all periods so far forecast the next one than the last alone does: log scores, summed.
 
     Parameters
     ----------
     scores : sequence of ndarray(float64), shape (candidates,)
-        One for each training, the oldest first; smoothed.
+        Smoothed scores of each period, the oldest first.
     costs : ndarray(float64), shape (candidates,)
-        What they pay whatever the months say: the less, the more months there are.
+        Penalties, added once to the sum over periods: the more periods, the less they weigh.
     """
     total, found = np.zeros(len(costs)), 0.0
     for known, following in pairwise(scores):

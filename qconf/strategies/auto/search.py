@@ -1,12 +1,12 @@
-"""The search of `auto`: the best order of the waiting list that travels, or the base as it stands.
+"""The search of `auto`: the order of the waiting list that is best beyond its training set, or the unchanged base.
 
 A general order and a small family of others are simulated on the shared machine, and scored by the logarithms of mean
-wait, bounded slowdown and longest wait: the family smoothed and regularised, since a month is noisy, and asked to be
-clearly better than the general order. Where months before it are known, and all together have forecast better than the
-last one alone, they decide. Whether a job should have waited for a day before anything is reserved for it, all known
-months decide together: in that sites differ, not months. Anything more complicated (running limits, other boundaries,
-partitions, a common pool) must beat the best order by a margin in both halves of the training set, and the base stays
-unless it is beaten. With guarding, queues whose longest waits would grow too much get priority until they do not.
+wait, bounded slowdown and longest wait. One period is noisy, so the family is smoothed and penalised: it must be
+clearly better than the general order. Where earlier periods are known, and all of them together forecast better than
+the last one alone, all decide. A reservation delay of a day is chosen on all known periods together, since it depends
+on the site more than on the period. Anything more complicated (running limits, other boundaries, partitions, a common
+pool) must be better than the best order by a margin in both halves of the training set. The base stays unless the
+result is better. With guarding, queues whose longest waits would grow too much get priority until they do not.
 """
 
 from __future__ import annotations
@@ -42,34 +42,34 @@ from qconf.strategies.base import Options, Proposal, Step
 
 @dataclass(frozen=True)
 class Constants:
-    """What the search weighs; chosen on several logs together, for no site in particular.
+    """Tuning constants of the search; chosen on several logs together, for no site in particular.
 
     Attributes
     ----------
     allowed : float
-        Growth of the longest wait, and of a queue's 95 % wait, from which a queue is guarded by priority.
+        Factor by which the longest wait and a queue's 95 % wait may grow before the queue gets priority.
     tolerated : float
-        Times the longest wait of first come, first served, beyond which the longest wait costs more.
+        Ratio to the longest wait of first come, first served, beyond which a longest wait costs more.
     steep : float
-        What the logarithm of what is beyond costs, in log score.
+        Cost of the logarithm of the excess, in log score.
     margin : float
-        By which what is more complicated must be better, in log score: the best of twenty in a noisy month.
+        Log score by which a more complicated candidate must be better: it is the best of twenty in a noisy period.
     tried : int
         Best orders that are tried with priorities.
     rounds : int
-        Of raising priorities.
+        Rounds of raising priorities.
     surplus : float
-        What tails shorter than need be may cost, in log score.
+        Log score that tails shorter than necessary may cost.
     increase : float
-        What a queue's priority is multiplied by when its tails are too long.
+        Factor of a queue's priority in each round in which its tails are too long.
     delay : int
         Reservation delay that is tried, seconds.
     periods : int
-        From which on a reservation delay is tried at all: it demands more of a site than another order.
+        Fewest periods on which a reservation delay is tried: it is more work for a site than another order.
     delay_margin : float
-        Log score by which a delay must be better on `orders.JOBS` jobs; on twice as many by half.
+        Log score by which a delay must be better on `orders.JOBS` jobs; on twice as many, half of it.
     least_skill : float
-        Log score by which all periods together must have forecast better than the last alone, summed.
+        Log score, summed, by which all periods together must forecast better than the last alone.
     prior_penalty : float
         Log score by which one of the family must be better than the general order, on `orders.JOBS` jobs.
     """
@@ -131,7 +131,7 @@ class Guarding(Step):
 
 @dataclass(frozen=True, kw_only=True)
 class NotTried(Step):
-    """A candidate that the site may not have."""
+    """A candidate that is ineligible at the site."""
 
     title: ClassVar[str] = "not tried"
     with_: str
@@ -150,7 +150,7 @@ class Compare(Step):
 
 @dataclass(frozen=True, eq=False)
 class _Candidate:
-    """A configuration and its scores: 0 is as good as the base, -0.1 a tenth less wait.
+    """A configuration and its scores: 0 is as good as the base, -0.1 about a tenth less wait.
 
     Attributes
     ----------
@@ -161,8 +161,8 @@ class _Candidate:
     broken : ndarray(bool), shape (Q,)
         Queues with longer tails than the guard rails allow.
     smoothed : float
-        What decides in the end whether the base stays: for the best order its score on the surface of the family, of
-        all months that decided; else `score`.
+        Decides whether the base stays: for the best order its score on the smoothed surface, over all periods that
+        decide; else `score`.
     """
 
     what: str
@@ -181,16 +181,16 @@ def search(
     fit: bool = False,
     constants: Constants | None = None,
 ) -> Proposal:
-    """Search orders, limits, boundaries, partitions and pools; keep the simplest that is best, or the base.
+    """Search orders, limits, boundaries, partitions and pools; propose the simplest that is best, or the base.
 
     Parameters
     ----------
     training : TrainingSet
     options : Options
     guard : bool
-        Keep queues' tails within what is allowed, by priorities.
+        Keep the tails of queues within `Constants.allowed`, by priorities.
     fit : bool
-        Leave the general order out: the family fits the periods that are known.
+        Leave the general order out: the family fits the known periods.
     constants : Constants, optional
 
     Raises
@@ -204,7 +204,7 @@ def search(
 
 
 class _Search:
-    """One history under search."""
+    """The search on one training set."""
 
     def __init__(
         self, training: TrainingSet, options: Options, *, guard: bool = False, fit: bool = False, constants: Constants
@@ -224,7 +224,7 @@ class _Search:
         self.current = self.scored("current", training.base, self.before)
 
     def run(self) -> Proposal:
-        """Go through the steps; `log` has what each gave."""
+        """Go through the steps; `log` records the result of each."""
         chosen = self.orders()
         for candidate in self.simulate(chain(limited(self.training, chosen.config), divided(self.training))):
             if candidate is None:
@@ -240,7 +240,7 @@ class _Search:
         return Proposal(config, tuple(self.log), summary=summary)
 
     def orders(self) -> _Candidate:
-        """Return the best order of the waiting list, with the priorities that keep the tails in bounds."""
+        """Return the best order of the waiting list; with guarding, with priorities that keep the tails short."""
         orders = candidates(self.base.machine.cores)[self.tried]
         plain = self.ordered(general(self.base.machine.cores))
         if stuck := ["order"] if self.base.is_fixed("order") else self.violations(plain):
@@ -281,7 +281,7 @@ class _Search:
         return guarded
 
     def ordered(self, order: str, priorities: NDArray[np.float64] | None = None) -> SiteConfig:
-        """Return the base on the shared machine, ordered by a formula, with reservations when they are best made."""
+        """Return the base on the shared machine, ordered by a formula, with the best reservation delay so far."""
         weights = self.priorities if priorities is None else priorities
         return ordered(self.training.period, order, weights, self.reserve_after)
 
@@ -292,9 +292,9 @@ class _Search:
         return np.asarray(penalties - penalties.min())
 
     def reserving(self, best: _Candidate, at_once: list[Measure]) -> _Candidate:
-        """Return the best order where nothing is reserved for a job that has hardly waited, if that is better.
+        """Return the best order with a reservation delay if that is better, else without.
 
-        All periods decide together; `at_once` is what the best order gave in each.
+        All periods decide together; `at_once` has the measures of the best order in each.
         """
         if len(self.periods) < self.constants.periods or self.base.is_fixed("reserve_after"):
             return best
@@ -317,7 +317,7 @@ class _Search:
         return found
 
     def violations(self, config: SiteConfig) -> list[str]:
-        """List what a configuration changes that is fixed."""
+        """List the violations of `fixed` of a configuration."""
         return fixed_violations(self.base, config, self.training.period.binding)
 
     def measured(self, period: Period, plain: SiteConfig) -> list[Measure]:
@@ -326,7 +326,7 @@ class _Search:
         return of_orders(period, plain.system(), orders, self.workers)
 
     def guarded(self, orders: list[str], best: _Candidate) -> _Candidate:
-        """Raise the priorities of queues whose tails are too long; return `best` if that never helps."""
+        """Raise the priorities of queues whose tails are too long; return `best` if that does not help."""
         raised = [np.ones(len(self.base.queues)) for _ in orders]
         kept: list[tuple[_Candidate, str, NDArray[np.float64]]] = []
         for _ in range(self.constants.rounds):
@@ -356,7 +356,7 @@ class _Search:
             note = "no priorities keep the tails of these queues short and gain anything: the best order stays"
             self.log.append(replace(step, note=note))
             return best
-        # Few jobs stand behind a tail: what just holds on these will not on others, so the priorities get a surplus.
+        # A tail consists of few jobs: what just holds on these may not hold on others, so the priorities get a surplus.
         more = self.raised(least, best.broken | (least > 1))
         for firm in self.simulate([("with a surplus", self.ordered(order, more))]):
             if firm is not None and not firm.broken.any() and firm.score < chosen.score + self.constants.surplus:
@@ -372,7 +372,7 @@ class _Search:
         return chosen
 
     def simulate(self, configs: Iterable[tuple[str, SiteConfig]]) -> list[_Candidate | None]:
-        """Score configurations in parallel; None for those that change what is fixed or never start a job."""
+        """Score configurations in parallel; None for those that violate `fixed` or never start a job."""
         allowed: list[tuple[str, SiteConfig] | None] = []
         for what, config in configs:
             why = [f"changes {path}, which is fixed" for path in self.violations(config)]
@@ -394,7 +394,7 @@ class _Search:
         return _Candidate(what, config, score, halves, late | longest, smoothed=score)
 
     def rated(self, logarithms: NDArray[np.float64], base: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Score `logarithms` beside those of the base, less is better; shape (..., 4) in, (...) out."""
+        """Score `logarithms` against those of the base, less is better; shape (..., 4) in, (...) out."""
         steep, tolerated = self.constants.steep, np.log(self.constants.tolerated)
         score, present = (
             each[..., :3] @ self.weights + steep * np.maximum(each[..., 3] - tolerated, 0)
@@ -403,12 +403,15 @@ class _Search:
         return np.asarray(score - present)
 
     def raised(self, priorities: NDArray[np.float64], queues: NDArray[np.bool_]) -> NDArray[np.float64]:
-        """Raise the priorities of these queues by one step; six decimals, as a person reads them."""
+        """Raise the priorities of these queues by one step, rounded to six decimals."""
         more = np.where(queues, priorities * self.constants.increase, priorities)
         return np.asarray(more.round(6), dtype=np.float64)
 
     def outdoes(self, candidate: _Candidate, chosen: _Candidate) -> tuple[bool, str]:
-        """Whether what is more complicated is kept, and why: by the margin, in both halves, without a longer tail."""
+        """Return whether a more complicated candidate is kept, and why.
+
+        It must be better by the margin, as a whole and in both halves, without a longer tail.
+        """
         least = self.constants.margin
         if candidate.score >= chosen.score - least:
             return False, ""
@@ -428,5 +431,5 @@ class _Search:
 
 
 def _surface(period: Period, measured: list[Measure]) -> NDArray[np.float64]:
-    """Return `logarithms` of what all orders gave in a period, smoothed; shape (orders, 4)."""
+    """Return the smoothed `logarithms` of all orders in a period; shape (orders, 4)."""
     return smoothed(np.array([logarithms(period, each) for each in measured]))

@@ -1,4 +1,4 @@
-"""Lower bounds of partition sizes, and the slack that the proportional constraint needs beside them."""
+"""Lower bounds of partition sizes, and the slack of the proportional constraint that is feasible with them."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ POINTS = 64  # sizes at which a queue's utilization is measured
 
 @dataclass(frozen=True, eq=False)
 class Bounds:
-    """What dp-nlp must respect.
+    """Constraints of dp-nlp.
 
     Attributes
     ----------
     low : ndarray(int64), shape (k,)
-        Units.
+        Lower bounds, nodes.
     wanted : ndarray(int64), shape (k,)
-        Lower bounds before they were made to fit the machine.
+        Lower bounds before they are made to fit the machine, nodes.
     slack : float
-        PartitionSpace of the proportional constraint: ``P_i / P_j >= (1 - slack) * share_i / share_j``.
+        Of the proportional constraint: ``P_i / P_j >= (1 - slack) * share_i / share_j``.
     share : ndarray(float64), shape (k,)
-        Part of each queue in the core-seconds.
+        Share of each queue in the core-seconds.
     notes : tuple of str
-        What had to be relaxed.
+        Constraints that are relaxed, and how.
     """
 
     low: Sizes
@@ -40,7 +40,7 @@ class Bounds:
     notes: tuple[str, ...]
 
     def proportional(self, nodes: Sizes) -> bool:
-        """Tell whether a division keeps the proportional constraint, to a unit of each size."""
+        """Return whether a division keeps the proportional constraint, to one node of each size."""
         bound = self.share > 0
         if bound.sum() < 2:
             return True
@@ -51,7 +51,7 @@ class Bounds:
 
 @dataclass(frozen=True, eq=False)
 class Utilization:
-    """What one queue alone makes of a partition: sizes in nodes, mean waits in seconds, shares of it in use."""
+    """One queue alone on partitions of several sizes: nodes, mean waits in seconds, utilizations."""
 
     sizes: Sizes
     waits: NDArray[np.float64]
@@ -75,8 +75,8 @@ def lower_bounds(training: TrainingSet, space: PartitionSpace, slack: float, sha
     """Derive the bounds of the paper's program.
 
     A queue's bound is the largest size at which it alone still uses `share_of_best` of the best utilization that it
-    reaches at any size. Bounds that do not fit the machine are drawn toward the widest jobs until they do; a slack that
-    leaves no solution is raised to the least that leaves one. Both are said in `notes`.
+    reaches at any size. Bounds that do not fit the machine are moved toward the widest jobs until they do. A slack that
+    leaves no solution is raised to the least that leaves one. `notes` report both.
 
     References
     ----------
@@ -95,7 +95,7 @@ def lower_bounds(training: TrainingSet, space: PartitionSpace, slack: float, sha
         low = space.widest + np.floor(part * (wanted - space.widest)).astype(np.int64)
         notes.append(
             f"the lower bounds need {int(wanted.sum())} of {space.total} nodes: "
-            f"drawn {100 * (1 - part):.0f} % of the way to the widest jobs"
+            f"moved {100 * (1 - part):.0f} % of the way to the widest jobs"
         )
     share = training.period.core_seconds[space.queues]
     share = share / share.sum() if share.sum() > 0 else share
@@ -129,7 +129,7 @@ def least_slack(low: Sizes, share: NDArray[np.float64], total: int) -> float:
 def outermost(
     goal: NDArray[np.float64], low: Sizes, total: int, matrix: NDArray[np.float64], limit: NDArray[np.float64]
 ) -> NDArray[np.float64] | None:
-    """Return the fractions above `low` with ``matrix @ fractions <= limit`` that have the least `goal`, if any."""
+    """Return the fractions above `low` with ``matrix @ fractions <= limit`` that minimise `goal`, if any."""
     found = linprog(
         goal,
         A_ub=matrix if len(matrix) else None,
@@ -146,7 +146,7 @@ def proportional_matrix(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return A and b of ``A @ fractions <= b``: the proportional constraint of every ordered pair with a share.
 
-    `tolerance` is the part of the machine by which each size may miss it, since sizes are whole nodes.
+    `tolerance` is the fraction of the machine by which each size may miss it, since sizes are whole nodes.
     """
     bound = np.flatnonzero(share > 0)
     rows, limits = [], []

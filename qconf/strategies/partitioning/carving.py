@@ -19,14 +19,14 @@ from qconf.evaluation.evaluator import CachedEvaluator, MeanWaits
 from qconf.parallel import parallel_map
 from qconf.strategies.partitioning.sizes import Sizes
 
-AHEAD = 4  # steps per worker that are simulated before it is known whether those before them hold
-POINTS = 64  # at which the true objective is evaluated along the whole sequence to one common pool
+AHEAD = 4  # steps per worker that are simulated before it is known whether earlier ones are refused
+POINTS = 64  # divisions along the whole sequence at which the true objective is evaluated
 Measurement = Callable[[list[Sizes]], list[MeanWaits]]
 
 
 @dataclass(frozen=True)
 class Stop:
-    """A queue (None: all of them) that gives no more chunks, the chunk at which it ended, and why."""
+    """A queue (None: all of them) that gives no more chunks, the chunk at which it stopped, and the waits."""
 
     step: int
     queue: int | None
@@ -36,16 +36,16 @@ class Stop:
 
 @dataclass(eq=False)
 class Carving:
-    """Where a carving stands.
+    """State of a carving.
 
     Attributes
     ----------
     sizes : ndarray(int64), shape (Q,)
-        Cores of the partitions; the pool has what they lost.
+        Cores of the partitions; the pool has the others.
     waits : MeanWaits
-        After the last move.
+        After the last chunk.
     steps : int
-        Chunks that were moved.
+        Chunks moved so far.
     stops : list of Stop
     trace : list of (int, int, float)
         Step, cores of the pool, overall wait: at the first step, the second, the fourth, ...
@@ -59,9 +59,9 @@ class Carving:
 
 
 class CarvingSequence:
-    """Chunks in the paper's order: in rounds over the queues, by increasing size of the partition at its begin.
+    """Chunks in the paper's order: in rounds over the queues, by the size that partitions have when a round begins.
 
-    A queue is passed over while its widest job would fit neither what is left to it nor the pool.
+    A queue is passed over while its widest job would fit neither its remaining partition nor the pool.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class CarvingSequence:
         self._idle = 0  # queues passed over since the last chunk
 
     def copy(self) -> CarvingSequence:
-        """Return a sequence that goes on from here by itself."""
+        """Return an independent copy that continues from here."""
         other = CarvingSequence(self.sizes, self._widest, self._chunk, pooled=self._pooled)
         other.active, other.total = self.active.copy(), self.total
         other._left, other._idle = self._left.copy(), self._idle
@@ -116,7 +116,7 @@ class CarvingSequence:
 def measurement(
     evaluator: CachedEvaluator, workloads: list[Workload], system: System, pool: Pool | None
 ) -> Measurement:
-    """Return what simulates divisions of `system`: with their pool in use, or (None) with its cores idle."""
+    """Return a function that simulates divisions of `system`: with the pool in use, or (None) with its cores idle."""
 
     def one(sizes: Sizes) -> MeanWaits:
         queues = tuple(replace(q, partition=int(size)) for q, size in zip(system.queues, sizes, strict=True))
@@ -136,8 +136,8 @@ def carve(
 ) -> Carving:
     """Move chunks until no queue can give one.
 
-    A queue stops at the chunk that would raise its mean wait by more than `degradation` (0.3 is 30 %) over the
-    original, and everything ends at the one that would raise the overall mean wait by as much.
+    A queue stops at the chunk that would raise its mean wait by more than `degradation` (0.3 is 30 %) above the
+    original. The carving ends at the chunk that would raise the overall mean wait by as much.
 
     Parameters
     ----------
@@ -147,7 +147,7 @@ def carve(
     degradation : float
     measured : callable
     ahead : int
-        Steps simulated at once, as if none of them were refused; the answer does not depend on it.
+        Steps simulated at once, as if none were refused; the result does not depend on it.
     """
     done = Carving(sequence.sizes.copy(), original)
     most = 1 + degradation
@@ -175,7 +175,7 @@ def carve(
 
 
 def best_of_sequence(sequence: CarvingSequence, measured: Measurement) -> tuple[Sizes, MeanWaits]:
-    """Take every chunk, look at the true objective on the way, and return the best division; no chunk is one too."""
+    """Evaluate the true objective before the first chunk and after each; return the best division."""
     divisions = [sequence.sizes.copy()]
     while sequence.next() is not None:
         divisions.append(sequence.sizes.copy())

@@ -1,4 +1,4 @@
-"""From a good division to a better one beside it: cores move between two queues as long as that helps."""
+"""Local search for a better division: cores move between two queues as long as that helps."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def descend(
     allowed : callable
         Which divisions may be tried.
     step, most : int
-        First step, in nodes; divisions that may be simulated in all.
+        First step, in nodes; most divisions that are simulated in all.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""The best division of the machine, given what each queue costs at each size: dynamic programming over queues."""
+"""The best division of the machine, given the cost of each queue at each size: dynamic programming over queues."""
 
 from __future__ import annotations
 
@@ -69,9 +69,9 @@ def best_proportional_division(
 ) -> tuple[NDArray[np.int64] | None, float]:
     """Return the best sizes with ``P_i / P_j >= (1 - slack) * share_i / share_j`` for every pair.
 
-    That is: the sizes per share all lie in some ``[m, m / (1 - slack)]``. Only sizes per share that occur need be tried
-    as m, and only those for which the sizes can sum to `total`. Queues with no share are bound by `low` alone. With
-    a `tolerance` it is enough if sizes that many nodes larger (of i) and smaller (of j) keep it.
+    That is: the sizes per share all lie in some ``[m, m / (1 - slack)]``. Only sizes per share that occur are tried as
+    m, and only those for which the sizes can sum to `total`. Queues with no share are bound by `low` alone. With a
+    `tolerance` it is enough if sizes that many nodes larger (of i) and smaller (of j) keep the constraint.
     """
     bound = share > 0
     best: NDArray[np.int64] | None = None

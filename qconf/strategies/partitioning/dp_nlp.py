@@ -29,11 +29,11 @@ from qconf.strategies.partitioning.samples import feasible_samples
 from qconf.strategies.partitioning.sizes import Sizes, data_warnings, partition_space, proportional
 from qconf.strategies.partitioning.surrogate import DEGREES, Surrogate, fit
 
-STARTS = 10  # best samples from which SLSQP sets out
-FEWEST = 20  # samples that a surrogate is fitted to
-CANDIDATES = 10  # divisions that the simulator has the last word on
-NEIGHBOURS = 60  # divisions around the best of them that are simulated
-FIRST_STEP = 32  # of so many parts of the machine, one moves first
+STARTS = 10  # best samples from which SLSQP starts
+FEWEST = 20  # fewest samples to which a surrogate is fitted
+CANDIDATES = 10  # divisions of each kind that are simulated before one is chosen
+NEIGHBOURS = 60  # divisions around the best of them that are simulated at most
+FIRST_STEP = 32  # part of the machine that moves first: one in so many
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +45,7 @@ class DpNlpOptions(Options):
     samples : int
         Partition sets that are simulated.
     slack : float
-        Room of the proportional constraint, 0 gives pp.
+        Slack of the proportional constraint, 0 gives pp.
     tau_util : float
         Share of a queue's best utilization down to which its lower bound goes.
     degree : int or None
@@ -55,7 +55,7 @@ class DpNlpOptions(Options):
     """
 
     samples: int = option(100, "Samples of dp-nlp.", least=20)
-    slack: float = option(0.3, "Room of dp-nlp's proportional constraint.", least=0, most=1)
+    slack: float = option(0.3, "Slack of dp-nlp's proportional constraint.", least=0, most=1)
     tau_util: float = option(
         0.9, "Share of a queue's best utilization down to which dp-nlp's lower bound goes.", least=0, most=1
     )
@@ -113,7 +113,7 @@ class Slsqp(Step):
 
 @dataclass(frozen=True, kw_only=True)
 class Decide(Step):
-    """What the simulator says of the candidates, seconds of weighted mean wait."""
+    """Simulated candidates, weighted mean waits in seconds."""
 
     title: ClassVar[str] = "decide"
     tried: int
@@ -125,7 +125,7 @@ class Decide(Step):
 
 @dataclass(frozen=True, kw_only=True)
 class Neighbours(Step):
-    """Divisions around the best one that keeps the constraints."""
+    """Search around the best division that keeps the constraints."""
 
     title: ClassVar[str] = "neighbours"
     of: list[int]
@@ -152,7 +152,7 @@ class DpNlp(Strategy):
     Options = DpNlpOptions
 
     def propose(self, training: TrainingSet, options: DpNlpOptions) -> Proposal:
-        """Find partition sizes; queues stay as they are."""
+        """Find partition sizes; queues stay the same."""
         return solved(training, options)
 
 
@@ -167,14 +167,14 @@ def _solved(training: TrainingSet, options: DpNlpOptions) -> Proposal:
 
 
 class _Program:
-    """The weighted program of one history; `log` tells what each step gave."""
+    """The weighted program on one training set; `log` records the result of each step."""
 
     def __init__(self, training: TrainingSet, options: DpNlpOptions) -> None:
         self.training, self.options = training, options
         self.space = partition_space(training)
         self.bounds = lower_bounds(training, self.space, options.slack, options.tau_util)
         self.weights = np.array([weight for weight, _ in training.epochs])
-        self.known: dict[str, Sizes] = {}  # divisions that the result may not be worse than
+        self.known: dict[str, Sizes] = {}  # the result is no worse than these divisions
         present = np.array([training.base.queues[i].partition for i in self.space.queues]) // self.space.node
         if training.base.mode == "partitioned" and (present >= self.space.widest).all():
             self.known["present"] = present
@@ -200,15 +200,15 @@ class _Program:
         return self.kept(*self.improved(*self.decided(_distinct([*self.known.values(), *proposed, *within]))))
 
     def samples(self) -> list[Sizes]:
-        """Draw divisions; what is known is among them."""
+        """Sample divisions; the known ones are among them."""
         most = max(self.options.samples - len(self.known), 1)
-        drawn = feasible_samples(most, self.space.total, self.bounds, self.options.seed)
-        return list(np.unique(np.vstack([drawn, *self.known.values()]), axis=0))
+        sampled = feasible_samples(most, self.space.total, self.bounds, self.options.seed)
+        return list(np.unique(np.vstack([sampled, *self.known.values()]), axis=0))
 
     def surrogates(self, samples: list[Sizes], waits: NDArray[np.float64]) -> list[tuple[float, Surrogate]]:
         """Fit one to the waits of each epoch, shape (samples, epochs); none where there are too few samples."""
         if len(samples) < FEWEST:
-            self.log.append(SurrogateStep(note=f"only {len(samples)} divisions differ: each was simulated instead"))
+            self.log.append(SurrogateStep(note=f"only {len(samples)} divisions differ: each is simulated instead"))
             return []
         fractions = np.array(samples) / self.space.total
         degrees = DEGREES if self.options.degree is None else (self.options.degree,)
@@ -244,7 +244,7 @@ class _Program:
         return found.divisions
 
     def decided(self, candidates: list[Sizes]) -> tuple[list[Sizes], NDArray[np.float64]]:
-        """Simulate candidates, weighted waits shape (candidates,); the first win ties."""
+        """Simulate candidates and return their weighted waits, shape (candidates,); of equals the first is the best."""
         waits = self.waits(candidates) @ self.weights
         best = int(np.argmin(waits))
         self.log.append(
@@ -259,7 +259,7 @@ class _Program:
         return candidates, waits
 
     def improved(self, candidates: list[Sizes], waits: NDArray[np.float64]) -> tuple[Sizes, float]:
-        """Look around the best that keeps the constraints: surrogates are smooth and the simulator is not."""
+        """Search around the best that keeps the constraints: surrogates are smooth and the simulator is not."""
         best = int(np.argmin(waits))
         nodes, wait = candidates[best], float(waits[best])
         inside = [i for i, each in enumerate(candidates) if self.allowed(each)]
@@ -287,7 +287,7 @@ class _Program:
         return (near, least) if better else (nodes, wait)
 
     def kept(self, nodes: Sizes, wait: float) -> Proposal:
-        """Propose a division, or the present one where it is narrower than may be proposed, and better."""
+        """Propose a division; the present partitions if they are better, though too narrow for their widest jobs."""
         base = self.training.base
         if base.mode == "partitioned" and current_wait(self.training) < wait * (1 - 1e-9):
             self.log.append(Keep())
@@ -300,11 +300,11 @@ class _Program:
         return Proposal(self.space.configured(base, nodes), tuple(self.log))
 
     def allowed(self, nodes: Sizes) -> bool:
-        """Tell whether a division keeps the constraints."""
+        """Return whether a division keeps the constraints."""
         return allowed(nodes, self.bounds)
 
     def waits(self, divisions: list[Sizes]) -> NDArray[np.float64]:
-        """Mean wait of each division on each epoch, shape (divisions, epochs), seconds."""
+        """Return the mean wait of each division on each epoch, shape (divisions, epochs), seconds."""
         base, epochs = self.training.base, [epoch for _, epoch in self.training.epochs]
         systems = [self.space.configured(base, nodes).system() for nodes in divisions]
         tasks = [(epoch, system) for system in systems for epoch in epochs]
@@ -313,7 +313,7 @@ class _Program:
 
 @cached
 def current_wait(training: TrainingSet) -> float:
-    """Weighted mean wait under the base configuration as it stands, seconds."""
+    """Return the weighted mean wait under the base configuration, seconds."""
     return training.weighted_wait(training.base)
 
 

@@ -19,7 +19,7 @@ from qconf.strategies.base import Proposal, Step, Strategy, option
 from qconf.strategies.partitioning import dp_nlp
 from qconf.strategies.partitioning.split_merge import Candidate, Layout, mergeable, merged, splits
 
-RUNTIMES = "queues are told apart by what jobs really ran, which no scheduler knows"
+RUNTIMES = "queues are separated by actual run times, which no scheduler knows"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,17 +29,17 @@ class DqrOptions(dp_nlp.DpNlpOptions):
     Attributes
     ----------
     split_on : {"walltime", "runtime"}
-        What is split by: the walltime that the user asked for, or (for study only) what the job really ran.
+        What queues are split by: the requested walltime, or (for studies only) the actual run time.
     visit_order : {"size", "random"}
-        In which queues are visited.
+        Order in which queues are visited.
     """
 
     split_on: str = option(
         "walltime",
-        "What dqr splits queues by; real runtimes are for study only, no scheduler knows them.",
+        "What dqr splits queues by; actual run times are for studies only, no scheduler knows them.",
         choices=("walltime", "runtime"),
     )
-    visit_order: str = option("size", "In which dqr visits the queues.", choices=("size", "random"))
+    visit_order: str = option("size", "Order in which dqr visits the queues.", choices=("size", "random"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,7 +73,7 @@ class Merge(Change):
 
 @dataclass(frozen=True, kw_only=True)
 class Queues(Step):
-    """What was reached, seconds of weighted mean wait."""
+    """The result, weighted mean waits in seconds."""
 
     title: ClassVar[str] = "queues"
     queues: int
@@ -127,7 +127,7 @@ def _reconfigured(training: TrainingSet, options: DqrOptions) -> Proposal:
 
 
 def _visits(config: SiteConfig, options: DqrOptions) -> list[str]:
-    """Names of the queues in the order in which they are to be split."""
+    """Return the names of the queues in the order in which they are split."""
     queues = sorted((q for q in config.queues if not q.reservation), key=lambda q: (q.cores, q.walltime, q.name))
     if options.visit_order == "random":
         chosen = np.random.default_rng(options.seed).permutation(len(queues))
@@ -136,7 +136,7 @@ def _visits(config: SiteConfig, options: DqrOptions) -> list[str]:
 
 
 class _Search:
-    """The layout reached so far, its mean waits, and how it was reached."""
+    """The layout reached so far, its mean waits, and the steps to it."""
 
     def __init__(self, training: TrainingSet, options: DqrOptions, layout: Layout) -> None:
         self.training = training
@@ -178,7 +178,7 @@ class _Search:
         return True
 
     def _values(self, candidate: Candidate, waits: MeanWaits | None, *, best: bool, helps: bool) -> dict[str, Any]:
-        """Log what a candidate gave, or why it could not be tried."""
+        """Return the log of a candidate: its result, or why it cannot be tried."""
         if candidate.layout is None or waits is None:
             return {"why": candidate.rule}
         before = self.waits.overall

@@ -1,4 +1,4 @@
-"""`exact`: the best partition sizes for the training set, without a surrogate: what the others are measured by."""
+"""`exact`: the best partition sizes for the training set, without a surrogate: the measure of the others."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Table(Step):
 
 @dataclass(frozen=True, kw_only=True)
 class LocalSearch(Step):
-    """Where the table is an estimate: the best that a search on the simulator found from it."""
+    """Where the table is an estimate: the best that a search on the simulator finds from there."""
 
     title: ClassVar[str] = "local search"
     nodes: list[int]
@@ -41,7 +41,7 @@ class LocalSearch(Step):
 
 @dataclass(frozen=True, kw_only=True)
 class BesideDpNlp(Step):
-    """dp-nlp's search began elsewhere: whether it ended lower."""
+    """dp-nlp's search has another start: whether it ends lower."""
 
     title: ClassVar[str] = "beside dp-nlp"
     dp_nlp_weighted_wait: float
@@ -57,7 +57,7 @@ class Exact(Strategy):
     Options = dp_nlp.DpNlpOptions
 
     def propose(self, training: TrainingSet, options: dp_nlp.DpNlpOptions) -> Proposal:
-        """Find the sizes of least weighted mean wait, free of dp-nlp's constraints; log what these would cost."""
+        """Find the sizes of least weighted mean wait without dp-nlp's constraints; log the least wait with them."""
         space = partition_space(training)
         free = optimum(training, space, None, options.workers)
         bounds = lower_bounds(training, space, options.slack, options.tau_util)
@@ -88,7 +88,7 @@ class Exact(Strategy):
             other = dp_nlp.solved(training, options).config
             wait = training.weighted_wait(other)
             better = wait < free.wait
-            why = "a search from another start ended lower" if better else "no less"
+            why = "a search from another start ends lower" if better else "no less"
             steps.append(BesideDpNlp(dp_nlp_weighted_wait=round(wait, 1), taken=better, why=why))
             config = other if better else config
         return Proposal(config, tuple(steps))

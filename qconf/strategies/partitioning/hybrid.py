@@ -44,14 +44,14 @@ class HybridOptions(dqr.DqrOptions):
     degradation : float
         Part by which a queue's mean wait, and the whole, may rise while the pool is carved (degPercent).
     carve : {"live", "partitions"}
-        Whether a step is simulated with the pool in use, or by the shrunken partitions alone.
+        Whether a step is simulated with the pool in use, or with the remaining partitions alone.
     pool_entry : {"move", "either"}
-        Whether a job that may enter the pool leaves its partition's list, or (the paper's, for study only) starts
+        Whether a job that may enter the pool leaves its partition's list, or (as in the paper, for studies only) starts
         wherever it can first.
     pool_placement : {"pool", "combined"} or None
-        Where jobs in the pool start; None is what the configuration has.
+        Where jobs in the pool start; None is as configured.
     reference : str or None
-        Queue half of whose priority is tau; None is what the configuration has, else that with most core-seconds.
+        Queue half of whose priority is tau; None is as configured, else the queue with most core-seconds.
     """
 
     chunk: int | None = option(None, "Cores that hybrid moves to the pool at once.", least=1, shown="5, or a node")
@@ -63,8 +63,8 @@ class HybridOptions(dqr.DqrOptions):
     )
     pool_entry: str = option(
         "move",
-        "Whether jobs that may enter hybrid's pool leave their partition's list, or (for study only: PBS cannot do it) "
-        "start wherever they can first.",
+        "Whether jobs that may enter hybrid's pool leave their partition's list, or (for studies only: PBS cannot do "
+        "it) start wherever they can first.",
         choices=("move", "either"),
     )
     pool_placement: str | None = option(
@@ -98,7 +98,7 @@ class Threshold(Step):
 
 @dataclass(frozen=True, kw_only=True)
 class Carve(Step):
-    """Where the carving was after so many chunks."""
+    """State of the carving after so many chunks."""
 
     title: ClassVar[str] = "carve"
     chunks: int
@@ -120,7 +120,7 @@ class Stopped(Step):
 
 @dataclass(frozen=True, kw_only=True)
 class Pool(Step):
-    """The pool that was carved, seconds of weighted mean wait."""
+    """The carved pool, weighted mean waits in seconds."""
 
     title: ClassVar[str] = "pool"
     cores: int
@@ -158,9 +158,9 @@ class Hybrid(Strategy):
     Options = HybridOptions
 
     def propose(self, training: TrainingSet, options: HybridOptions) -> Proposal:
-        """Carve a pool as the paper does; the log has beside it what the true objective would have carved.
+        """Carve a pool as the paper does; the log also has the pool that is best by the true objective.
 
-        Where the pool would make jobs wait longer than they do now, and dqr does not, the proposal is dqr's.
+        Where jobs wait longer with the pool than now, and with dqr's partitions they do not, the proposal is dqr's.
         """
         first = dqr.reconfigured(training, options)
         config, grid = first.config, training.base.grid
@@ -190,7 +190,7 @@ class Hybrid(Strategy):
         steps: list[Step] = [
             *first.steps,
             Threshold(tau=tau, reference=reference),
-            *_story(done, config, options),
+            *_carving_steps(done, config, options),
             Pool(
                 cores=config.machine.cores - int(done.sizes.sum()),
                 partitions=_named(config, done.sizes),
@@ -209,13 +209,13 @@ class Hybrid(Strategy):
         if original.overall <= current < waits.overall:
             proposed = config
             steps.append(NoPool())
-        # On any part of a history, pool or not: what is evaluated on another part may have one.
+        # Whether there is a pool here or not: the proposal for another training set may have one.
         not_exportable = first.not_exportable or (BOTH_WAYS if rules.entry == "either" else "")
         return Proposal(proposed, tuple(steps), not_exportable=not_exportable, runtimes=first.runtimes)
 
 
 def threshold(training: TrainingSet, reference: str | None = None) -> tuple[float, str]:
-    """Tau, from the base configuration, and the queue half of whose priority it is (empty: the site's own number)."""
+    """Return tau and the queue half of whose priority it is (empty: the configuration has the number)."""
     base = training.base
     if reference is None and base.pool is not None:
         if base.pool.threshold is not None:
@@ -227,7 +227,7 @@ def threshold(training: TrainingSet, reference: str | None = None) -> tuple[floa
 
 
 def _rules(training: TrainingSet, options: HybridOptions, tau: float) -> PoolConfig:
-    """Say who may enter the pool and how, and where jobs start then; what no option tells is as in the present pool."""
+    """Return how jobs enter the pool and where they start; what no option sets is as in the present pool."""
     present = training.base.pool or PoolConfig()
     return PoolConfig(
         threshold=tau,
@@ -238,7 +238,7 @@ def _rules(training: TrainingSet, options: HybridOptions, tau: float) -> PoolCon
 
 
 def pooled_config(config: SiteConfig, sizes: Sizes, rules: PoolConfig) -> SiteConfig:
-    """Return `config` with these partitions, and what they leave as a pool."""
+    """Return `config` with these partitions, and the remaining cores as a pool."""
     queues = tuple(
         queue.model_copy(update={"partition": int(size)}) for queue, size in zip(config.queues, sizes, strict=True)
     )
@@ -246,20 +246,20 @@ def pooled_config(config: SiteConfig, sizes: Sizes, rules: PoolConfig) -> SiteCo
     return config.replace(mode="hybrid", queues=queues, pool=rules.model_copy(update={"cores": cores}))
 
 
-def _story(done: Carving, config: SiteConfig, options: HybridOptions) -> list[Step]:
+def _carving_steps(done: Carving, config: SiteConfig, options: HybridOptions) -> list[Step]:
     """Return a few steps of the carving, and where each queue stopped."""
     entries: list[tuple[int, Step]] = [
         (step, Carve(chunks=step, pool=cores, weighted_wait=round(wait, 1))) for step, cores, wait in done.trace
     ]
     percent = f"{100 * options.degradation:g} %"
     for stop in done.stops:
-        whose = "all" if stop.queue is None else "its"
+        which = "all" if stop.queue is None else "its"
         entry = Stopped(
             chunks=stop.step - 1,
             queue="all" if stop.queue is None else config.queues[stop.queue].name,
             weighted_wait=round(stop.wait, 1),
             original=round(stop.original, 1),
-            why=f"the next chunk would make {whose} jobs wait more than {percent} longer",
+            why=f"the next chunk would make {which} jobs wait more than {percent} longer",
         )
         entries.append((stop.step, entry))
     return [entry for _, entry in sorted(entries, key=lambda each: each[0])]

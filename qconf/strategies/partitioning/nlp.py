@@ -16,7 +16,7 @@ from qconf.strategies.partitioning.surrogate import Surrogate
 
 @dataclass(frozen=True, eq=False)
 class Minima:
-    """Divisions of least surrogate wait, best first, and how the searches ended.
+    """Divisions of least surrogate wait, best first, and how the searches end.
 
     Attributes
     ----------
@@ -25,7 +25,7 @@ class Minima:
     expected : list of float
         Weighted mean wait by the surrogates, seconds.
     converged, starts : int
-        Searches that SLSQP called a success, and all of them.
+        Searches that SLSQP reports as a success, and all of them.
     """
 
     divisions: list[Sizes]
@@ -39,7 +39,7 @@ def minimise(
 ) -> Minima:
     """Minimise ``sum(weight * surrogate(P / total))`` from every start.
 
-    A search that breaks off, or that ends in NaN, is left out; what is found is rounded to whole nodes.
+    A search that raises, or that ends in NaN, is left out. Minima are rounded to whole nodes.
 
     References
     ----------
@@ -60,13 +60,13 @@ def minimise(
         constraints.append({"type": "ineq", "fun": lambda f: limit - matrix @ f, "jac": lambda _: -matrix})
     found: dict[tuple[int, ...], float] = {}
     converged = 0
-    unit = max(1.0, abs(objective(np.asarray(starts[0]) / total)))  # SLSQP's tolerances are absolute
+    scale = max(1.0, abs(objective(np.asarray(starts[0]) / total)))  # SLSQP's tolerances are absolute
     for start in starts:
         try:
             end = minimize(  # type: ignore[call-overload]
-                lambda f: objective(f) / unit,
+                lambda f: objective(f) / scale,
                 np.asarray(start, dtype=np.float64) / total,
-                jac=lambda f: slope(f) / unit,
+                jac=lambda f: slope(f) / scale,
                 method="SLSQP",
                 bounds=[(low / total, 1.0) for low in bounds.low],
                 constraints=constraints,

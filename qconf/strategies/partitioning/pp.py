@@ -1,4 +1,4 @@
-"""`pp`: partitions in proportion to what each queue used (paper, equation 7)."""
+"""`pp`: partitions in proportion to each queue's core-seconds (paper, equation 7)."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
 """How far a division of the machine is from the best one: the exact search as a measure of the others.
 
-Queues on partitions of their own do not interact, so the weighted mean wait is a sum over queues of what each waits on
-its size: tabulate every size, then divide the machine by dynamic programming. Where jobs are reserved, or limits or
-another order than fcfs play a part, the table is an estimate and a local search on the simulator goes on from it.
+Queues on partitions of their own do not interact, so the weighted mean wait is a sum over queues, of a term that
+depends on the queue's size alone. All terms are tabulated, then dynamic programming divides the machine. With reserved
+jobs, with limits, or with another order than fcfs the table is an estimate, and a local search on the simulator
+continues from it.
 """
 
 from __future__ import annotations
@@ -21,13 +22,13 @@ from qconf.strategies.partitioning.divide import best_division, best_proportiona
 from qconf.strategies.partitioning.sizes import PartitionSpace, Sizes, fixed_partition, proportional
 from qconf.strategies.partitioning.wait_table import WaitTable, tabulate
 
-LONGEST_SEARCH = 60  # simulations that a local search may take
-CHEAP = 2e7  # jobs times sizes that a table may have to simulate to be made as a side product
+LONGEST_SEARCH = 60  # simulations of a local search at most
+CHEAP = 2e7  # jobs times sizes up to which dp-nlp makes the table too
 
 
 @dataclass(frozen=True, eq=False)
 class Optimum:
-    """The best division: by the table, and what the simulator makes of it.
+    """The best division, by the table and by the simulator.
 
     Attributes
     ----------
@@ -35,14 +36,14 @@ class Optimum:
     wait : float
         Weighted mean wait by the simulator, seconds.
     tabulated_nodes : ndarray(int64), shape (k,)
-        Where the table alone has its least.
+        The best division by the table alone.
     tabulated : float
-        What the table says there; ``wait`` where there are no doubts.
+        Its weighted mean wait by the table; ``wait`` where there are no doubts.
     doubts : str
-        Why the table is not the simulator's own sum, and `nodes` only the best that was found, or why it is the free
-        one; empty if proven.
+        Why the table is not exact and `nodes` only the best division found, or why it is the free one; empty if
+        proven.
     simulations : int
-        That the local search took, but for those of starts that were worse than another.
+        Simulations of the local search, without those that compare its starts.
     """
 
     nodes: Sizes
@@ -69,7 +70,7 @@ class RegretStep(Step):
 
 @dataclass(frozen=True)
 class Regret:
-    """Weighted mean wait of a division (seconds), and by what part it is above the best ones.
+    """Weighted mean wait of a division (seconds), and the part by which it exceeds the best ones.
 
     Attributes
     ----------
@@ -77,7 +78,7 @@ class Regret:
     constrained, free : float
         Of the best divisions with and without dp-nlp's constraints.
     proven : bool
-        Whether these are optima, or the best that was found.
+        Whether these are optima, or only the best divisions found.
     """
 
     wait: float
@@ -112,7 +113,7 @@ def _above(wait: float, best: float) -> float:
 
 
 def regret(training: TrainingSet, space: PartitionSpace, bounds: Bounds, nodes: Sizes, workers: int = 1) -> Regret:
-    """Set a division beside the best ones for the same history.
+    """Compare a division with the best ones for the same training set.
 
     Parameters
     ----------
@@ -123,19 +124,19 @@ def regret(training: TrainingSet, space: PartitionSpace, bounds: Bounds, nodes: 
     nodes : ndarray(int64), shape (k,)
     workers : int
     """
-    meter = CachedEvaluator(training, workers)
-    wait = meter.measure(space.configured(training.base, nodes)).overall
+    evaluator = CachedEvaluator(training, workers)
+    wait = evaluator.measure(space.configured(training.base, nodes)).overall
     free = optimum(training, space, None, workers)
     best = optimum(training, space, bounds, workers)
     if not best.doubts:
         return Regret(wait, best.wait, free.wait, proven=True)
-    # Only the best that was found: what is better takes its place.
+    # The optimum is only the best division found: a better one replaces it.
     constrained = min(best.wait, wait) if allowed(nodes, bounds) else best.wait
     return Regret(wait, constrained, min(free.wait, constrained, wait), proven=False)
 
 
 def table_cost(training: TrainingSet, space: PartitionSpace) -> int:
-    """Return how many jobs times sizes the table has to simulate."""
+    """Return the jobs times sizes that the table simulates."""
     return len(training) * (space.total - int(space.widest.sum()) + 1)
 
 
@@ -143,7 +144,7 @@ def table_cost(training: TrainingSet, space: PartitionSpace) -> int:
 def optimum(training: TrainingSet, space: PartitionSpace, bounds: Bounds | None, workers: int = 1) -> Optimum:
     """Return the best division, free or under dp-nlp's bounds.
 
-    Where no division keeps the bounds it is the free one, and `doubts` say so.
+    Where no division keeps the bounds it is the free one, and `doubts` has the reason.
     """
     table = tabulate(training, space, workers)
     tabulated, least = solve(table, space, bounds)
@@ -167,7 +168,7 @@ def solve(table: WaitTable, space: PartitionSpace, bounds: Bounds | None = None)
 
 
 def estimated(training: TrainingSet) -> str:
-    """Say why the table is not the simulator's own sum; empty if it is."""
+    """Return why the table is not exact; empty if it is."""
     reasons = []
     if any(training.base.queues[q].reservation for q in np.unique(training.workload.queue)):
         reasons.append("jobs start by advance reservation")
@@ -181,18 +182,18 @@ def estimated(training: TrainingSet) -> str:
 
 
 def allowed(nodes: Sizes, bounds: Bounds | None) -> bool:
-    """Tell whether a division keeps dp-nlp's constraints, to a unit."""
+    """Return whether a division keeps dp-nlp's constraints, to a node."""
     return bounds is None or (bool((nodes >= bounds.low).all()) and bounds.proportional(nodes))
 
 
 def _descend(
     training: TrainingSet, space: PartitionSpace, starts: list[Sizes], bounds: Bounds | None, workers: int
 ) -> tuple[Sizes, float, int]:
-    """Go on from the best of some divisions on the simulator."""
-    meter = CachedEvaluator(training, workers)
+    """Search on the simulator from the best of some divisions."""
+    evaluator = CachedEvaluator(training, workers)
 
     def wait(division: Sizes) -> float:
-        return meter.measure(space.configured(training.base, division)).overall
+        return evaluator.measure(space.configured(training.base, division)).overall
 
     return descend(
         wait,

@@ -1,4 +1,4 @@
-"""Partition sets spread evenly over what the constraints leave: where the surrogates are fitted."""
+"""Divisions spread evenly over the feasible ones: the samples to which the surrogates are fitted."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from scipy.stats import qmc
 from qconf.strategies.partitioning.bounds import Bounds, outermost, proportional_matrix
 from qconf.strategies.partitioning.sizes import Sizes, apportion
 
-DRAWN_AT_MOST = 2**13
+MOST_CANDIDATES = 2**13
 
 
 def feasible_samples(count: int, total: int, bounds: Bounds, seed: int) -> NDArray[np.int64]:
     """Return `count` divisions within the bounds that keep the proportional constraint, as far as so many are found.
 
-    The simplex above the least size that each queue has in any feasible division is sampled, and what is not
-    proportional left out. Where that hardly ever hits, because a queue's size is as good as given, mixtures of the
-    outermost feasible divisions fill up, and at last others of that simplex.
+    The simplex above the least size that each queue has in any feasible division is sampled, and divisions that are not
+    proportional are left out. Where too few are left, because the size of a queue is almost fixed, mixtures of the
+    outermost feasible divisions are added, and at last others of that simplex.
 
     Returns
     -------
@@ -27,7 +27,7 @@ def feasible_samples(count: int, total: int, bounds: Bounds, seed: int) -> NDArr
     low = np.maximum(bounds.low, np.floor(corners.min(axis=0) + 1e-6).astype(np.int64)) if len(corners) else bounds.low
     low = low if low.sum() <= total else bounds.low
     free_nodes = total - int(low.sum())
-    gaps = _gaps(min(DRAWN_AT_MOST, 64 * count), low.size, seed)
+    gaps = _gaps(min(MOST_CANDIDATES, 64 * count), low.size, seed)
     hopeful = _nearly_proportional(low + gaps * free_nodes, bounds)
     good: list[Sizes] = []
     others: list[Sizes] = []
@@ -46,7 +46,7 @@ def feasible_samples(count: int, total: int, bounds: Bounds, seed: int) -> NDArr
 
 
 def _nearly_proportional(sizes: NDArray[np.float64], bounds: Bounds) -> NDArray[np.bool_]:
-    """Tell, before they are rounded to whole nodes, which divisions may turn out proportional."""
+    """Mark the divisions that may be proportional once they are rounded to whole nodes."""
     bound = bounds.share > 0
     if bound.sum() < 2:
         return np.ones(len(sizes), dtype=np.bool_)
@@ -56,9 +56,9 @@ def _nearly_proportional(sizes: NDArray[np.float64], bounds: Bounds) -> NDArray[
 
 
 def _corners(total: int, bounds: Bounds) -> NDArray[np.float64]:
-    """Divisions, in fractions of nodes, in which a queue has its least or its most: shape (0 to 2k, k).
+    """Return divisions, in fractions of nodes, in which a queue has its least or its most; shape (0 to 2k, k).
 
-    The proportional constraint holds to half a unit, so that it does to one when sizes are rounded.
+    The proportional constraint holds to half a node, so that it holds to one node when sizes are rounded.
     """
     constraint = proportional_matrix(bounds.share, bounds.slack, 0.5 / total)
     goals = (*np.eye(bounds.low.size), *-np.eye(bounds.low.size))

@@ -1,4 +1,4 @@
-"""Partition sizes on the grid: where they may lie, how a share becomes a size."""
+"""Partition sizes in nodes: the partition space, and how shares become sizes."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ class PartitionSpace:
     total : int
         Nodes of the machine.
     widest : ndarray(int64), shape (k,)
-        Least nodes of each: its widest job of the history, or what its narrowest may ask for.
+        Least nodes of each: those of its widest job, or without jobs those of the narrowest that it admits.
     node : int
         Cores of a node.
     kept : tuple of (int, int)
-        Queues whose partition the configuration marks as fixed, and its cores: not divided.
+        Queues whose partition is fixed in the configuration, and its cores, which are not divided.
     """
 
     queues: NDArray[np.int64]
@@ -52,7 +52,7 @@ class PartitionSpace:
 
 @cached
 def partition_space(training: TrainingSet) -> PartitionSpace:
-    """Return what there is to divide.
+    """Return the partition space of a training set.
 
     Raises
     ------
@@ -82,27 +82,29 @@ def partition_space(training: TrainingSet) -> PartitionSpace:
 
 
 def data_warnings(training: TrainingSet, space: PartitionSpace) -> list[str]:
-    """Say what the history is too poor for."""
+    """Return warnings about epochs and queues without jobs."""
     notes = []
     if len(training.epochs) < len(training.weights):
-        notes.append(f"only {len(training.epochs)} of {len(training.weights)} epochs have jobs: the others say nothing")
+        notes.append(
+            f"only {len(training.epochs)} of {len(training.weights)} epochs have jobs: the others do not count"
+        )
     idle = [training.base.queues[q].name for q in space.queues if not (training.workload.queue == q).any()]
     if idle:
-        notes.append(f"no job in {', '.join(idle)}: room for one of the narrowest is kept")
+        notes.append(f"no job in {', '.join(idle)}: the least size is that of the narrowest job admitted")
     if space.queues.size == 1:
         notes.append("one queue owns a partition: it gets the whole machine")
     return notes
 
 
 def fixed_partition(base: SiteConfig, index: int) -> bool:
-    """Tell whether a queue has a partition that the configuration marks as fixed."""
+    """Return whether a queue has a partition that is fixed in the configuration."""
     return base.mode != "shared" and base.is_fixed(f"queues[{index}].partition")
 
 
 def apportion(shares: NDArray[np.float64], total: int, least: Sizes) -> Sizes:
-    """Round shares (that need not add up to anything) to whole nodes that sum to `total`, none below `least`.
+    """Round shares, of any sum, to whole nodes that sum to `total`, none below `least`.
 
-    Those whose share is below their least get it; the others divide the rest in proportion (largest remainders).
+    A share below its least gets the least; the others divide the rest in proportion (largest remainders).
     """
     shares = np.maximum(np.asarray(shares, dtype=np.float64), 0)
     if shares.sum() <= 0:
@@ -125,5 +127,5 @@ def apportion(shares: NDArray[np.float64], total: int, least: Sizes) -> Sizes:
 
 
 def proportional(training: TrainingSet, space: PartitionSpace) -> Sizes:
-    """Units in proportion to each queue's core-seconds, none below its widest job (paper, equation 7)."""
+    """Return nodes in proportion to each queue's core-seconds, none below its widest job (paper, equation 7)."""
     return apportion(training.period.core_seconds[space.queues], space.total, space.widest)

@@ -1,4 +1,4 @@
-"""One queue made two, two made one: the candidates of the paper's dynamic queue reconfiguration.
+"""Splits and merges of queues: the candidates of the paper's dynamic queue reconfiguration.
 
 References
 ----------
@@ -28,7 +28,7 @@ ANY_RUNTIME = (0, MAX_DURATION)
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """Queues on partitions, and where each came from.
+    """Queues on partitions, and the split that made each.
 
     Attributes
     ----------
@@ -36,7 +36,7 @@ class Layout:
     origin : tuple of int
         For each queue the number of the split that made it, 0 for none.
     runtimes : tuple of (int, int), optional
-        Real runtimes that each queue takes, where a study splits on them.
+        Actual run times that each queue takes, where a study splits on them.
     """
 
     config: SiteConfig
@@ -45,13 +45,13 @@ class Layout:
 
     @classmethod
     def of(cls, config: SiteConfig) -> Layout:
-        """Begin with queues that no split has made."""
+        """Return the layout of queues that no split has made."""
         return cls(config, (0,) * len(config.queues))
 
     def replaced(
         self, gone: tuple[int, ...], new: list[tuple[QueueConfig, tuple[int, int]]], origin: int, at: int
     ) -> Layout:
-        """Return the layout with `new` queues for those of the indices `gone`, in the place of the one at `at`."""
+        """Return the layout with `new` queues instead of those at the indices `gone`, at the position `at`."""
         runtimes = self.runtimes or (ANY_RUNTIME,) * len(self.config.queues)
         queues: list[tuple[QueueConfig, int, tuple[int, int]]] = []
         for i, entry in enumerate(zip(self.config.queues, self.origin, runtimes, strict=True)):
@@ -69,7 +69,7 @@ class Layout:
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """A layout to be tried, or why there is none.
+    """A layout to try, or why there is none.
 
     Attributes
     ----------
@@ -77,7 +77,7 @@ class Candidate:
         Kind of split, or the pair to be merged.
     layout : Layout or None
     rule : str
-        Where the queue is cut: ``cores <= 240``. For what cannot be tried: why.
+        Where the queue is cut: ``cores <= 240``. Without a layout, why it cannot be tried.
     """
 
     what: str
@@ -88,7 +88,7 @@ class Candidate:
 def splits(training: TrainingSet, layout: Layout, index: int, split_on: str, number: int) -> Iterator[Candidate]:
     """Yield the three ways to split a queue.
 
-    The first child keeps the queue's name and place, so that jobs that name it still find it.
+    The first child keeps the queue's name and position, so that jobs that name the queue stay in it.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ def splits(training: TrainingSet, layout: Layout, index: int, split_on: str, num
     index : int
         The queue.
     split_on : {"walltime", "runtime"}
-        What the first kind looks at: the user's limit, which a scheduler can enforce, or what the job really ran.
+        What the first kind splits by: the requested walltime, which a scheduler knows, or the actual run time.
     number : int
         Of this split, from 1.
     """
@@ -122,13 +122,13 @@ def splits(training: TrainingSet, layout: Layout, index: int, split_on: str, num
 def _by_cores(
     layout: Layout, index: int, cores: NDArray[np.int64], load: NDArray[np.int64]
 ) -> list[tuple[QueueConfig, tuple[int, int]]] | str:
-    """Cut after the size at which the jobs, narrowest first, hold half the load."""
+    """Cut after the size at which the jobs, narrowest first, have half the load."""
     queue = layout.config.queues[index]
     sizes, which = np.unique(cores, return_inverse=True)
     held = np.cumsum(np.bincount(which, load))
     last = int(sizes[int(np.searchsorted(held, held[-1] / 2))])
     if last >= sizes[-1]:
-        return f"the jobs of {last} cores, its widest, are in the first part too: nothing is left for the second"
+        return f"the jobs of {last} cores, its widest, are in the first part too: no job is left for the second"
     runtimes = layout.runtimes[index] if layout.runtimes else ANY_RUNTIME
     low, high = queue.cores
     return [
@@ -163,7 +163,7 @@ def _second(layout: Layout, queue: QueueConfig) -> QueueConfig:
 
 
 def free_name(name: str, taken: Iterable[str]) -> str:
-    """Return a name like `name` that no queue has and that PBS takes, with the suffix of a pool too."""
+    """Return a name like `name` that no queue has and that PBS accepts, with the suffix of a pool too."""
     stem = re.sub(r"[^A-Za-z0-9_-]", "_", name)
     stem = stem if stem[0].isascii() and stem[0].isalpha() else f"q{stem}"
     used = {other.lower() for other in taken}
@@ -184,7 +184,7 @@ def _placed(
     origin: int,
     what: str,
 ) -> Candidate:
-    """Put new queues in the place of old ones, and divide the old ones' cores among them by their core-seconds."""
+    """Replace queues by new ones, and divide their cores among the new ones by core-seconds."""
     at = min(gone)
     grid = layout.config.grid
     nodes = sum(layout.config.queues[i].partition for i in gone) // grid
@@ -219,7 +219,7 @@ def _work(cores: NDArray[np.int64], runtime: NDArray[np.int64], mask: NDArray[np
 
 
 def rule(queues: list[QueueConfig], runtimes: Runtimes | None = None) -> str:
-    """Say in words what the first of these queues takes that the others do not."""
+    """Describe the jobs that the first of these queues admits and the others do not."""
     first = queues[0]
     if len(queues) == 1:
         spans = " to ".join(format_duration(edge) for edge in first.walltime)
@@ -228,11 +228,11 @@ def rule(queues: list[QueueConfig], runtimes: Runtimes | None = None) -> str:
         return f"cores <= {first.cores[1]}"
     if runtimes is None or first.walltime != queues[1].walltime:
         return f"walltime <= {format_duration(first.walltime[1])}"
-    return "real runtime at half the limit"
+    return "actual run time at half the limit"
 
 
 def mergeable(layout: Layout) -> Iterator[tuple[int, int]]:
-    """Yield the pairs whose ranges of cores and of walltimes touch or overlap and that no split has just parted."""
+    """Yield the pairs whose ranges of cores and of walltimes touch or overlap, but not the two parts of one split."""
     for i, j in combinations(range(len(layout.config.queues)), 2):
         a, b = layout.config.queues[i], layout.config.queues[j]
         if a.reservation or b.reservation or (layout.origin[i] and layout.origin[i] == layout.origin[j]):
@@ -245,7 +245,7 @@ def mergeable(layout: Layout) -> Iterator[tuple[int, int]]:
 def merged(training: TrainingSet, layout: Layout, pair: tuple[int, int]) -> Candidate:
     """Make one queue of two: the name of the busier, both partitions, the looser limits.
 
-    Its priority is the mean weighted by core-seconds; its jobs starve as soon as those of either did.
+    Its priority is the mean weighted by core-seconds; its jobs starve as soon as those of either queue.
     """
     jobs = training.period.routed(layout.config, layout.runtimes)
     queues = [layout.config.queues[i] for i in pair]
@@ -270,16 +270,16 @@ def merged(training: TrainingSet, layout: Layout, pair: tuple[int, int]) -> Cand
 
 
 def _checked(training: TrainingSet, before: Layout, candidate: Candidate) -> Candidate:
-    """Refuse what touches something fixed, shuts a door, or leaves a job without a place."""
+    """Refuse a layout that violates `fixed`, no longer admits a job of the base, or has a job that never starts."""
     layout = candidate.layout
     if layout is None:
         return candidate
     fixed = _violations(training, layout) - _violations(training, before)
     if fixed:
         return Candidate(candidate.what, None, f"changes {min(fixed)}, which is fixed")
-    shut = uncovered(training.base, layout.config)
-    if shut is not None:
-        return Candidate(candidate.what, None, f"no queue would take {shut[0]} cores for {shut[1]} s")
+    lost = uncovered(training.base, layout.config)
+    if lost is not None:
+        return Candidate(candidate.what, None, f"no queue would take {lost[0]} cores for {lost[1]} s")
     jobs = training.period.routed(layout.config, layout.runtimes)
     for i, queue in enumerate(layout.config.queues):
         widest = int(jobs.cores[jobs.queue == i].max(initial=0))
@@ -290,7 +290,7 @@ def _checked(training: TrainingSet, before: Layout, candidate: Candidate) -> Can
 
 
 def uncovered(base: SiteConfig, other: SiteConfig) -> tuple[int, int] | None:
-    """Return cores and walltime of a job that `base` lets in and `other` does not; None if there is none."""
+    """Return cores and walltime of a job that `base` admits and `other` does not; None if there is none."""
     return lost_job(base.queues, other.queues)
 
 

@@ -1,4 +1,4 @@
-"""The polynomial that stands for the simulator: mean wait of one epoch as a function of the partition sizes."""
+"""The surrogate of the simulator: a polynomial for the mean wait of one epoch in the partition sizes."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def fit(fractions: NDArray[np.float64], waits: NDArray[np.float64], degrees: Seq
     fractions : ndarray(float64), shape (samples, k)
     waits : ndarray(float64), shape (samples,)
     degrees : sequence of int
-        Among which the degree is chosen.
+        Degrees among which one is chosen.
     """
     scaler = StandardScaler().fit(fractions[:, :-1])
     z = scaler.transform(fractions[:, :-1])

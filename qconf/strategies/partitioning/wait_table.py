@@ -1,4 +1,4 @@
-"""MeanWaits of every queue on every size of its partition: what the exact search adds up."""
+"""Mean waits of every queue at every size of its partition, which the exact search adds up."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from qconf.evaluation.period import TrainingSet, cached
 from qconf.parallel import parallel_map
 from qconf.strategies.partitioning.sizes import PartitionSpace
 
-PIECES = 16  # how finely the sizes of one queue are divided among the workers
+PIECES = 16  # pieces into which the sizes of one queue are cut for the workers
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,7 +22,7 @@ class WaitTable:
     Attributes
     ----------
     cost : tuple of ndarray(float64), shape (total + 1,)
-        For each queue of the room: its part of the weighted mean wait at a size in nodes; infinite below its widest.
+        For each queue of the partition space, its part of the weighted mean wait by nodes; infinite below `widest`.
     """
 
     cost: tuple[NDArray[np.float64], ...]
@@ -34,9 +34,9 @@ class WaitTable:
 
 @cached
 def tabulate(training: TrainingSet, space: PartitionSpace, workers: int = 1) -> WaitTable:
-    """Simulate every queue of every epoch alone on every size that could be left to it.
+    """Simulate every queue of every epoch alone at every size that it can have.
 
-    Reserved jobs, limits and starvation play no part: with them the table is an estimate.
+    Reserved jobs, limits and starvation are ignored: with them the table is an estimate.
     """
     free_nodes = space.total - int(space.widest.sum())
     tasks, where = [], []

@@ -1,4 +1,4 @@
-"""Walk-forward: causality, warm-up, averages, falling back, the same answer whatever the workers."""
+"""Walk-forward: causality, warm-up, averages, fallbacks, and the same result with any number of workers."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from qconf.report.backtest import mark, sentences
 from qconf.strategies import propose
 from tests.qconf.backtest import walking
 
-LEARNING = ("pp", "dp-nlp", "dqr", "hybrid", "exact")
+TRAINED = ("pp", "dp-nlp", "dqr", "hybrid", "exact")
 QUICK = {"samples": 20}
 
 
-def said(found, period):
+def proposals(found, period):
     return {
-        verdict.strategy: (dump(verdict.config), json.dumps(verdict.decisions), verdict.fallback)
-        for verdict in found.results
-        if verdict.period == period
+        result.strategy: (dump(result.config), json.dumps(result.decisions), result.fallback)
+        for result in found.results
+        if result.period == period
     }
 
 
-def walked(history, **settings):
+def small_backtest(history, **settings):
     settings = {"strategies": ("lxf-easy", "pp"), "period": "10d", "settings": QUICK} | settings
     return backtest(history, walking.site(), **settings)
 
@@ -43,38 +43,38 @@ def history(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def found(history):
-    return walked(history)
+    return small_backtest(history)
 
 
-def test_nothing_of_a_judged_period_reaches_the_tuning(tmp_path, history):
-    before = walked(history, strategies=(*LEARNING, "auto"))
+def test_nothing_of_a_test_period_reaches_the_training(tmp_path, history):
+    before = small_backtest(history, strategies=(*TRAINED, "auto"))
     jobs = walking.table()
     later = walking.table(seed=99)
     boundary = walking.EPOCH + 20 * walking.DAY
     later["user"] = "a-new-one"
     later["cores"] = later["cores"].clip(upper=3)
     changed = walking.pd.concat([jobs[jobs["submit"] < boundary], later[later["submit"] >= boundary].iloc[:120]])
-    after = walked(walking.history(tmp_path, changed), strategies=(*LEARNING, "auto"))
+    after = small_backtest(walking.history(tmp_path, changed), strategies=(*TRAINED, "auto"))
     last = before.folds[-1].label
-    assert said(before, last) == said(after, last)
+    assert proposals(before, last) == proposals(after, last)
     assert before.results[-1].summary.overall != after.results[-1].summary.overall
 
 
-def test_a_proposal_of_these_depends_on_the_period_before_alone(tmp_path, history):
-    before = walked(history, strategies=LEARNING)
+def test_strategies_other_than_auto_are_trained_on_the_period_before_alone(tmp_path, history):
+    before = small_backtest(history, strategies=TRAINED)
     jobs = walking.table()
     boundary = walking.EPOCH + 10 * walking.DAY
     other = walking.table(seed=5)
     other["runtime"] = other["runtime"].where(other["cores"] <= 8, other["runtime"] // 3 + 1)
     changed = walking.pd.concat([other[other["submit"] < boundary], jobs[jobs["submit"] >= boundary]])
-    after = walked(walking.history(tmp_path, changed), strategies=LEARNING)
+    after = small_backtest(walking.history(tmp_path, changed), strategies=TRAINED)
     last = before.folds[-1].label
-    old, new = said(before, last), said(after, last)
-    assert old.pop("static") != new.pop("static")  # it learned from the first period
+    old, new = proposals(before, last), proposals(after, last)
+    assert old.pop("static") != new.pop("static")  # static is trained on the first period
     assert old == new
 
 
-def test_auto_is_given_every_period_before(history, monkeypatch):
+def test_the_training_set_of_auto_has_every_earlier_period(history, monkeypatch):
     earlier = []
 
     def spy(name, training, settings):
@@ -82,24 +82,24 @@ def test_auto_is_given_every_period_before(history, monkeypatch):
         return propose(name, training, settings)
 
     monkeypatch.setattr("qconf.recommend.checkpoint.propose", spy)
-    found = walked(history, strategies=("auto",), period="6d", fewest=20)
+    found = small_backtest(history, strategies=("auto",), period="6d", fewest=20)
     assert len(earlier) > 2
     assert earlier == list(range(len(earlier)))
     orders = [result.decisions[0] for result in found.results if result.strategy == "auto"]
     assert ["forecast_skill" in each for each in orders] == [False] + [True] * (len(orders) - 1)
 
 
-def test_static_learns_once_and_pp_each_time(found):
+def test_static_is_trained_once_and_pp_on_every_period(found):
     partitions = {
-        (verdict.period, verdict.strategy): [queue.partition for queue in verdict.config.queues]
-        for verdict in found.results
+        (result.period, result.strategy): [queue.partition for queue in result.config.queues]
+        for result in found.results
     }
     first, last = (fold.label for fold in found.folds)
     assert partitions[first, "static"] == partitions[last, "static"] == partitions[first, "pp"]
     assert partitions[last, "pp"] != partitions[last, "static"]
 
 
-def test_judges_the_period_after_three_days_that_are_not_counted(history, found):
+def test_a_test_period_follows_three_days_of_warm_up_that_are_not_counted(history, found):
     fold = found.folds[-1]
     around = history.between(fold.start - 3 * walking.DAY, fold.end).workload(walking.site())
     system = walking.site().replace(queues=tuple(q.model_copy(update={"priority": 1.0}) for q in walking.site().queues))
@@ -110,12 +110,12 @@ def test_judges_the_period_after_three_days_that_are_not_counted(history, found)
     np.testing.assert_equal(got.overall, wanted.overall)
     assert got["jobs"] == fold.jobs == counted.sum()
     assert fold.warmup_jobs == len(around) - fold.jobs > 0
-    cold = walked(history, warmup_days=0)
+    cold = small_backtest(history, warmup_days=0)
     assert {s.warmup_jobs for s in cold.folds} == {0}
     assert [v.summary["mean_wait"] for v in cold.results] != [v.summary["mean_wait"] for v in found.results]
 
 
-def test_averages_are_ratios_of_means_and_means_of_reductions(found):
+def test_averages_have_ratios_of_means_and_means_of_reductions(found):
     waits = {
         name: np.array([v.summary["mean_wait"] for v in found.results if v.strategy == name])
         for name in found.strategies
@@ -123,13 +123,13 @@ def test_averages_are_ratios_of_means_and_means_of_reductions(found):
     for average in found.averages:
         mine = waits[average.strategy]
         assert average.means["mean_wait"] == pytest.approx(mine.mean())
-        for name, beside in average.against.items():
-            assert beside.ratios["mean_wait"] == pytest.approx(mine.mean() / waits[name].mean())
+        for name, comparison in average.against.items():
+            assert comparison.ratios["mean_wait"] == pytest.approx(mine.mean() / waits[name].mean())
             reductions = 1 - mine / waits[name]
-            assert beside.reduction == pytest.approx(reductions.mean())
-            assert beside.best[1] == pytest.approx(reductions.max())
-            assert beside.worst == (found.folds[int(np.argmin(reductions))].label, pytest.approx(reductions.min()))
-            assert beside.worse == np.mean(mine > waits[name])
+            assert comparison.reduction == pytest.approx(reductions.mean())
+            assert comparison.best[1] == pytest.approx(reductions.max())
+            assert comparison.worst == (found.folds[int(np.argmin(reductions))].label, pytest.approx(reductions.min()))
+            assert comparison.worse == np.mean(mine > waits[name])
     first, last = (fold.label for fold in found.folds)
     without = averages([v for v in found.results if v.period != first], "mean-wait")
     assert {average.periods for average in without} == {1}
@@ -137,7 +137,7 @@ def test_averages_are_ratios_of_means_and_means_of_reductions(found):
     assert without[0].against["shared"].best[0] == last
 
 
-def test_beside_a_reference_that_never_waits_any_wait_is_twice_as_long():
+def test_any_wait_is_a_ratio_of_two_to_a_reference_without_waits():
     waits = {"fcfs-easy": 0.0, "pp": 5.0, "lxf-easy": 0.0}
     results = [
         FoldResult("2016-01", name, metrics.Summary(dict.fromkeys(AVERAGED, wait), {}), walking.site())
@@ -148,8 +148,8 @@ def test_beside_a_reference_that_never_waits_any_wait_is_twice_as_long():
 
 
 @pytest.mark.parametrize("objective", ["bounded-slowdown", "mixed"])
-def test_reductions_are_of_the_objective(history, found, objective):
-    other = walked(history, settings={**QUICK, "objective": objective})
+def test_reductions_are_in_the_objective(history, found, objective):
+    other = small_backtest(history, settings={**QUICK, "objective": objective})
     assert [v.summary.overall for v in other.results] == [v.summary.overall for v in found.results]
     name, easy = (next(a for a in other.averages if a.strategy == s) for s in ("lxf-easy", "fcfs-easy"))
     table = {(v.period, v.strategy): v.summary for v in found.results}
@@ -162,15 +162,16 @@ def test_reductions_are_of_the_objective(history, found, objective):
     assert name.against["fcfs-easy"].reduction == pytest.approx(np.mean(parts))
 
 
-def test_the_same_whatever_the_number_of_workers(history):
+def test_the_number_of_workers_does_not_matter(history):
     one, two = (
-        walked(history, strategies=("dqr", "exact"), settings={"samples": 20, "workers": workers}) for workers in (1, 2)
+        small_backtest(history, strategies=("dqr", "exact"), settings={"samples": 20, "workers": workers})
+        for workers in (1, 2)
     )
     assert [replace(v, seconds=0) for v in one.results] == [replace(v, seconds=0) for v in two.results]
 
 
-def test_planning_disciplines_may_be_named(history):
-    found = walked(history, strategies=("planned-sjf", "dynp"))
+def test_planning_disciplines_are_strategies_by_name(history):
+    found = small_backtest(history, strategies=("planned-sjf", "dynp"))
     fold = found.folds[0]
     around = history.between(fold.start - 3 * walking.DAY, fold.end).workload(walking.site())
     schedule = plan(around, 48, "dynp").schedule
@@ -180,7 +181,7 @@ def test_planning_disciplines_may_be_named(history):
     assert not next(v for v in found.results if v.strategy == "shared").not_exportable
 
 
-def test_what_changes_something_fixed_is_marked_and_said(tmp_path, history):
+def test_violations_of_fixed_are_marked_and_explained(tmp_path, history):
     base = walking.site().replace(fixed=("mode", "queues.wide.priority"))
     found = backtest(history, base, period="10d", strategies=("current", "pp", "planned-sjf"), settings=QUICK)
     fixed = {v.strategy: v.fixed for v in found.results}
@@ -194,8 +195,8 @@ def test_what_changes_something_fixed_is_marked_and_said(tmp_path, history):
     marks = {average.strategy: mark(found, average) for average in found.averages}
     assert marks["current"] == "current"
     assert (marks["pp"], marks["fcfs-easy"], marks["planned-sjf"]) == ("pp#", "fcfs-easy#", "planned-sjf*#")
-    said = [text for text in sentences(found) if text.startswith("#")]
-    assert said == [
+    explained = [text for text in sentences(found) if text.startswith("#")]
+    assert explained == [
         "# fcfs-easy, planned-sjf change what is fixed, and are ineligible: queues.wide.priority",
         "# pp, static change what is fixed, and are ineligible: mode",
     ]
@@ -203,7 +204,7 @@ def test_what_changes_something_fixed_is_marked_and_said(tmp_path, history):
     assert not any("#" in text for text in [*sentences(free), *(mark(free, each) for each in free.averages)])
 
 
-def test_a_strategy_without_an_answer_falls_back_and_says_so(tmp_path):
+def test_a_strategy_without_a_proposal_falls_back_to_the_current_configuration(tmp_path):
     crowded = parse(walking.CONFIG.replace("cores: 48", "cores: 20"), "crowded.yaml")  # 8 + 8 + 16 do not fit
     history = walking.history(tmp_path, config=crowded)
     found = backtest(history, crowded, period="10d", strategies=("pp", "current"), settings=QUICK)
@@ -219,11 +220,11 @@ def test_a_strategy_without_an_answer_falls_back_and_says_so(tmp_path):
     assert any(note.startswith("pp: the current configuration instead in") for note in found.notes)
 
 
-def test_periods_with_too_few_jobs_are_left_out_and_said(tmp_path):
+def test_periods_with_too_few_jobs_are_skipped_with_the_reason(tmp_path):
     jobs = walking.table(periods=4)
     middle = jobs["submit"].between(walking.EPOCH + 10 * walking.DAY, walking.EPOCH + 20 * walking.DAY - 1)
     thin = walking.pd.concat([jobs[~middle], jobs[middle].iloc[:50]])
-    found = walked(walking.history(tmp_path, thin))
+    found = small_backtest(walking.history(tmp_path, thin))
     assert found.skipped == [("2016-01-11", "50 jobs, at least 100 are needed")]
     assert [(fold.training, fold.label) for fold in found.folds] == [
         ("2016-01-01", "2016-01-21"),
@@ -231,31 +232,31 @@ def test_periods_with_too_few_jobs_are_left_out_and_said(tmp_path):
     ]
 
 
-def test_finished_proposals_are_not_made_again(history, tmp_path, monkeypatch):
+def test_finished_proposals_are_taken_from_the_checkpoint(history, tmp_path, monkeypatch):
     checkpoint = Checkpoint(tmp_path, {"a": 1}, resume=True)
-    before = walked(history, strategies=LEARNING, checkpoint=checkpoint)
+    before = small_backtest(history, strategies=TRAINED, checkpoint=checkpoint)
 
     def refuse(name, *_):
         raise AssertionError(name)
 
     monkeypatch.setattr("qconf.recommend.checkpoint.propose", refuse)
-    after = walked(history, strategies=LEARNING, checkpoint=Checkpoint(tmp_path, {"a": 1}, resume=True))
-    assert [said(before, s.label) for s in before.folds] == [said(after, s.label) for s in after.folds]
+    after = small_backtest(history, strategies=TRAINED, checkpoint=Checkpoint(tmp_path, {"a": 1}, resume=True))
+    assert [proposals(before, s.label) for s in before.folds] == [proposals(after, s.label) for s in after.folds]
     assert before.averages == after.averages
 
 
-def test_refuses_what_cannot_be_done(history):
+def test_unknown_strategies_objectives_and_periods_are_refused(history):
     with pytest.raises(InputError, match="magic"):
-        walked(history, strategies=("magic",))
+        small_backtest(history, strategies=("magic",))
     with pytest.raises(InputError, match="wait"):
-        walked(history, settings={**QUICK, "objective": "wait"})
+        small_backtest(history, settings={**QUICK, "objective": "wait"})
     with pytest.raises(InputError, match="1 of 1 periods"):
-        walked(history, period="400d")
+        small_backtest(history, period="400d")
     with pytest.raises(InputError, match="fortnight"):
-        walked(history, period="fortnight")
+        small_backtest(history, period="fortnight")
 
 
-def test_compare_is_a_walk_of_one_step(tmp_path, history):
+def test_compare_is_a_backtest_with_one_test_period(tmp_path, history):
     folders = [tmp_path / name for name in ("one", "two")]
     for folder in folders:
         folder.mkdir()
@@ -265,10 +266,10 @@ def test_compare_is_a_walk_of_one_step(tmp_path, history):
     whole = backtest(history, walking.site(), period="10d", strategies=("pp", "exact"), settings=QUICK)
     first = whole.folds[0].label
     assert [v.summary.overall for v in found.results] == [v.summary.overall for v in whole.results if v.period == first]
-    assert said(found, "next") == said(whole, first)
+    assert proposals(found, "next") == proposals(whole, first)
 
 
-def test_join_counts_from_one_epoch(tmp_path):
+def test_joined_histories_count_from_one_epoch(tmp_path):
     one = walking.history(tmp_path, walking.table(periods=1))
     later = clean(read([walking.write(tmp_path / "b.csv", walking.table(periods=1, first=1))]), walking.site())
     later = replace(later, jobs=later.jobs.assign(start=later.jobs["submit"] + 60, end=-1))

@@ -27,7 +27,7 @@ def site() -> SiteConfig:
 
 
 def table(periods: int = 3, jobs: int = 240, seed: int = 1, first: int = 0) -> pd.DataFrame:
-    """Jobs of `periods` times ten days; a period's are the same however many are made."""
+    """Jobs of `periods` times ten days; those of a period do not depend on the number of periods."""
     parts = []
     for p in range(first, first + periods):
         rng = np.random.default_rng([seed, p])

@@ -14,9 +14,9 @@ def test_the_table_adds_up_to_the_simulator(seed, workers):
     here = training(two(), jobs=400, seed=seed)
     space = partition_space(here)
     table = tabulate(here, space, workers)
-    for units in ([20, 44], [8, 56], [48, 16], [9, 55]):
-        config = here.base.with_partitions(units)
-        assert table(np.array(units)) == pytest.approx(here.weighted_wait(config))
+    for nodes in ([20, 44], [8, 56], [48, 16], [9, 55]):
+        config = here.base.with_partitions(nodes)
+        assert table(np.array(nodes)) == pytest.approx(here.weighted_wait(config))
     assert table(np.array([7, 57])) == np.inf
 
 
@@ -30,14 +30,14 @@ CHANGES = {
 
 @pytest.mark.parametrize("name", CHANGES)
 @pytest.mark.parametrize("make", [two, three])
-def test_the_evaluator_says_what_the_simulator_does(make, name):
+def test_the_evaluator_agrees_with_the_simulator(make, name):
     base = make(**CHANGES[name])
     limited = [queue.model_copy(update={"max_run": 3, "starvation": 7200}) for queue in base.queues]
     for config in (base, base.with_queues(limited)):
         here = training(config, jobs=300)
         evaluator = CachedEvaluator(here, 2)
         sizes = [0 if q.reservation else size for q, size in zip(config.queues, (20, 44, 0), strict=False)]
-        for candidate in (config, config.with_partitions(sizes), config):  # the last one from memory
+        for candidate in (config, config.with_partitions(sizes), config):  # the last one is cached
             waits = evaluator.measure(candidate)
             assert waits.overall == pytest.approx(here.weighted_wait(candidate))
             expected = np.zeros(len(candidate.queues))
@@ -48,7 +48,7 @@ def test_the_evaluator_says_what_the_simulator_does(make, name):
             assert waits.queues == pytest.approx(expected)
 
 
-def test_what_did_not_change_is_not_simulated_again(monkeypatch):
+def test_queues_that_did_not_change_are_not_simulated_again(monkeypatch):
     here = training(two(), jobs=100)
     evaluator = CachedEvaluator(here)
     evaluator.measure(here.base)

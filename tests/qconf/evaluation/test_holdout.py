@@ -24,32 +24,32 @@ def test_the_warm_up_fills_the_machine_and_is_not_counted():
     assert summary["mean_wait"] == pytest.approx(schedule.wait[here.counted].mean())
 
 
-def test_a_draw_has_judged_days_at_other_places():
+def test_a_resample_has_whole_test_days_in_another_order():
     here = held_out()
-    drawn = here.resample(np.random.default_rng(7))
-    assert (drawn.start, drawn.end, drawn.warmup, drawn.days) == (6 * DAY, 9 * DAY, 2 * DAY, 3)
-    submit = drawn.period.workload.submit
+    resample = here.resample(np.random.default_rng(7))
+    assert (resample.start, resample.end, resample.warmup, resample.days) == (6 * DAY, 9 * DAY, 2 * DAY, 3)
+    submit = resample.period.workload.submit
     assert (np.diff(submit) >= 0).all()
     assert submit.min() >= 4 * DAY
     assert submit.max() < 9 * DAY
-    assert drawn.counted.sum() == (submit >= 6 * DAY).sum() < len(submit)
+    assert resample.counted.sum() == (submit >= 6 * DAY).sum() < len(submit)
 
     def of(period, day):
         w = period.workload
         rows = w.submit // DAY == day
         return [column[rows].tolist() for column in (w.submit - day * DAY, w.cores, w.runtime, w.walltime, w.queue)]
 
-    judged = [of(here.period, day) for day in (6, 7, 8)]
-    found = [judged.index(of(drawn.period, day)) for day in range(4, 9)]  # raises where a day is none of them
+    tested = [of(here.period, day) for day in (6, 7, 8)]
+    found = [tested.index(of(resample.period, day)) for day in range(4, 9)]  # raises where a day is none of them
     assert len(set(found)) > 1
     assert (here.resample(np.random.default_rng(7)).period.workload.submit == submit).all()
 
 
-def test_days_that_are_not_whole_are_not_drawn():
+def test_days_that_are_not_whole_are_not_resampled():
     here = Holdout.of(period(two(), jobs=600, span=9 * DAY), 6 * DAY, 8 * DAY + DAY // 2, DAY // 3)
-    drawn = here.resample(np.random.default_rng(1))
-    assert (here.days, drawn.end, drawn.warmup) == (2, 8 * DAY, 0)
-    assert drawn.counted.all()
+    resample = here.resample(np.random.default_rng(1))
+    assert (here.days, resample.end, resample.warmup) == (2, 8 * DAY, 0)
+    assert resample.counted.all()
 
 
 def summaries():
@@ -63,36 +63,36 @@ def broken(guards, before, after):
     return list(guards.broken(GuardValues.of(before), GuardValues.of(after), 30).values())
 
 
-def test_guards_name_what_gets_worse():
+def test_broken_guard_rails_are_named():
     good, bad = summaries()
-    said = broken(GuardRails(), good, bad)
-    assert any(line.startswith("95 % wait of queue long grows") for line in said)
-    assert any(line.startswith("longest wait grows") for line in said)
+    texts = broken(GuardRails(), good, bad)
+    assert any(text.startswith("95 % wait of queue long grows") for text in texts)
+    assert any(text.startswith("longest wait grows") for text in texts)
     assert not broken(GuardRails(), good, good)
     assert not broken(GuardRails(factor=1e9, utilization=1), good, bad)
 
 
-def test_guards_forgive_what_is_short():
+def test_waits_may_grow_by_the_grace_in_any_case():
     good, bad = summaries()
     assert not broken(GuardRails(factor=1, grace=10**9, utilization=1), good, bad)
 
 
-def test_guards_look_at_the_use_of_the_machine():
+def test_utilization_is_a_guard_rail():
     good, bad = summaries()
-    (said,) = broken(GuardRails(factor=1e9, utilization=-1), good, bad)
-    assert said.startswith("utilization falls from")
+    (text,) = broken(GuardRails(factor=1e9, utilization=-1), good, bad)
+    assert text.startswith("utilization falls from")
 
 
-@pytest.mark.parametrize(("days", "fall", "harm"), [(30, 0.006, True), (30, 0.004, False), (10, 0.014, False)])
+@pytest.mark.parametrize(("days", "fall", "breaks"), [(30, 0.006, True), (30, 0.004, False), (10, 0.014, False)])
 @pytest.mark.parametrize("factor", [1, 3])
-def test_use_may_fall_by_half_a_point_in_a_month(days, fall, harm, factor):
-    """And by as much work in fewer days; more days make no room for more."""
+def test_utilization_may_fall_by_half_a_point_in_thirty_days(days, fall, breaks, factor):
+    """In fewer days it may fall by as much work; in more days it may not fall by more."""
     before, after = GuardValues({}, 0.0, 0.8), GuardValues({}, 0.0, 0.8 - fall)
-    assert bool(GuardRails().broken(before, after, days)) is harm
-    assert bool(GuardRails().broken(before, after, days * factor)) is (harm or (days == 10 and factor == 3))
+    assert bool(GuardRails().broken(before, after, days)) is breaks
+    assert bool(GuardRails().broken(before, after, days * factor)) is (breaks or (days == 10 and factor == 3))
 
 
-def test_a_change_of_what_is_fixed_is_found():
+def test_violations_of_fixed_are_found():
     base = two(fixed=("queues.long", "order", "queues.*.max_user_run"))
     long_only = base.queues[1].model_copy(update={"priority": 3.0})
     assert fixed_violations(base, base) == []
@@ -101,7 +101,7 @@ def test_a_change_of_what_is_fixed_is_found():
     assert fixed_violations(base, base.replace(queues=(base.queues[0], long_only))) == ["queues.long.priority"]
 
 
-def test_a_fixed_wait_before_reservations_stays_and_counts_where_it_did():
+def test_a_fixed_reservation_delay_keeps_its_value_and_its_effect():
     base = two(mode="shared", reserve_after=7200, fixed=("reserve_after",))
     assert fixed_violations(base, base.replace(reserve_after=3600)) == ["reserve_after"]
     divided = base.with_partitions([40, 24])
@@ -118,7 +118,7 @@ def test_a_fixed_wait_before_reservations_stays_and_counts_where_it_did():
     assert propose("fcfs-easy", training(free)).config.reserve_after == 0
 
 
-def test_what_no_longer_counts_is_changed():
+def test_a_fixed_field_that_loses_its_effect_is_changed():
     pool = {"cores": 16, "threshold": 0.25}
     pooled = site(SHORT, {**LONG, "partition": 24}, mode="hybrid", pool=pool, fixed=("pool.threshold", "*.cores"))
     assert fixed_violations(pooled, pooled) == []
@@ -136,9 +136,8 @@ def test_what_no_longer_counts_is_changed():
     reserved = three(fixed=("queues.wide",))
     assert fixed_violations(reserved, reserved.replace(order=formula)) == []  # goes by submission in any order
     shared = reserved.replace(mode="shared")
-    assert fixed_violations(shared, shared.replace(order=formula)) == [
-        "queues.wide.priority"
-    ]  # where it has no list of its own
+    # On a shared machine the reserved queue has no list of its own.
+    assert fixed_violations(shared, shared.replace(order=formula)) == ["queues.wide.priority"]
     half = two(fixed=("pool.threshold",)).replace(
         mode="hybrid", queues=[queue.model_copy(update={"partition": 24}) for queue in two().queues],
         pool={"cores": 16, "reference": "long"},
@@ -147,7 +146,7 @@ def test_what_no_longer_counts_is_changed():
     assert fixed_violations(half, half.replace(pool={"cores": 16, "threshold": 77.0})) == ["pool.threshold"]
 
 
-def test_a_queue_that_is_gone_keeps_what_its_heirs_have():
+def test_a_removed_queue_keeps_the_fields_that_its_successors_have():
     base = two(fixed=("queues.*.max_user_run",))
     both = base.queues[1].model_copy(update={"partition": 64})
     assert fixed_violations(base, base.with_queues([both])) == []
@@ -160,7 +159,7 @@ def test_a_queue_that_is_gone_keeps_what_its_heirs_have():
     assert "queues.short.name" in fixed_violations(named, named.with_queues([both]))
 
 
-def test_a_second_queue_counts_a_fixed_limit_of_its_own():
+def test_a_second_queue_for_the_same_jobs_changes_a_fixed_limit():
     base = site({**SHORT, "partition": 0, "max_user_run": 3}, mode="shared", fixed=("queues.*.max_user_run",))
     (short,) = base.queues
     parts = [
@@ -209,10 +208,10 @@ def test_jobs_that_would_never_start_are_found(changes, reach):
     )
     expected = [] if reach is None else [f"jobs of long wider than {reach} cores would never start"]
     assert never_start(base, other) == expected
-    assert never_start(other, other) == []  # who never started before is not never_start by what comes
+    assert never_start(other, other) == []  # only jobs that start under the base count
 
 
-def test_a_job_that_stays_in_its_queue_is_not_measured_by_what_another_queue_runs():
+def test_a_job_that_stays_in_its_queue_needs_no_other_queue_that_can_start_it():
     wide = {"cores": (1, 64)}
     base = site({**SHORT, **wide, "partition": 24}, {**LONG, **wide, "walltime": (0, 36000), "partition": 40})
     assert never_start(base, base) == []
@@ -221,7 +220,7 @@ def test_a_job_that_stays_in_its_queue_is_not_measured_by_what_another_queue_run
     assert never_start(base, base.with_queues([merged])) == ["jobs of long wider than 30 cores would never start"]
 
 
-def test_queues_of_the_base_are_what_is_summed_up():
+def test_the_summary_is_by_the_queues_of_the_base():
     here = held_out(base=three())
     other = undistinguished(here.period.base, "lxf")
     other = other.with_queues([queue.model_copy(update={"name": f"new-{queue.name}"}) for queue in other.queues[::-1]])
@@ -231,7 +230,7 @@ def test_queues_of_the_base_are_what_is_summed_up():
     assert {name: values["mean_wait"] for name, values in summary.queues.items()} == pytest.approx(expected)
 
 
-def test_a_month_of_other_queues_is_judged_by_the_base():
+def test_a_proposal_with_fewer_queues_is_summarised_by_those_of_the_base():
     here = held_out()
     base = here.period.base
     one = base.with_queues([base.queues[1].model_copy(update={"partition": 64})])

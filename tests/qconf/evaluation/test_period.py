@@ -16,7 +16,7 @@ def jobs(base, *rows):
     return Period(Workload(np.arange(n), cores, np.maximum(1, walltime // 2), walltime, queue=queue), base)
 
 
-def test_the_base_routes_as_it_did():
+def test_the_base_routes_jobs_to_their_own_queues():
     here = period(two())
     assert here.routed(here.base) is here.workload
     assert here.routed(here.base.with_partitions([20, 44])) is here.workload
@@ -30,7 +30,7 @@ def test_a_job_stays_in_the_queue_of_its_name_while_that_admits_it():
     assert routed.queue.tolist() == [1, 1, 1]  # the first one might enter `short`, but its user chose `long`
 
 
-def test_others_go_to_the_first_queue_that_admits_them_and_may_start_them():
+def test_other_jobs_go_to_the_first_queue_that_admits_and_can_start_them():
     here = jobs(site(SHORT, LONG), (8, 3600, 0))
     renamed = [{**SHORT, "name": "a", "max_run_cores": 4}, {**SHORT, "name": "b", "cores": (8, 8)}, LONG]
     config = here.base.with_queues(site(*renamed, mode="shared").queues, mode="shared")
@@ -45,14 +45,14 @@ def test_a_queue_takes_walltimes_above_its_least_and_up_to_its_most():
     assert here.routed(config).queue.tolist() == [1, 0, 0]
 
 
-def test_a_job_that_fits_nowhere_makes_a_configuration_invalid():
+def test_an_unroutable_job_makes_a_configuration_invalid():
     here = jobs(two(), (16, 36000, 1))
     narrow = here.base.queues[1].model_copy(update={"cores": (1, 15)})
     with pytest.raises(UnroutableError, match="1 jobs fit no queue, the first has 16 cores, 36000 s"):
         here.routed(here.base.with_queues([here.base.queues[0], narrow]))
 
 
-def test_sizes_are_compared_in_whole_nodes():
+def test_cores_are_compared_in_whole_nodes():
     base = site({**SHORT, "cores": (1, 5)}, LONG, cores=64)
     base = base.replace(machine=base.machine.model_copy(update={"cores_per_node": 8, "whole_nodes": True}))
     here = jobs(base, (8, 100, 0))
@@ -60,7 +60,7 @@ def test_sizes_are_compared_in_whole_nodes():
     assert here.routed(base.with_queues([renamed, base.queues[1]])).queue.tolist() == [0]
 
 
-def test_real_runtimes_route_for_study():
+def test_jobs_can_be_routed_by_actual_run_time_for_studies():
     here = jobs(two(), (4, 1000, 0), (4, 5000, 0))
     twin = here.base.queues[0].model_copy(update={"name": "late", "partition": 0})
     config = here.base.with_queues([here.base.queues[0], twin, here.base.queues[1]])
@@ -81,7 +81,7 @@ def test_epochs_without_jobs_are_left_out(count, span, expected):
     assert len(training(two(), jobs=count, span=span).epochs) == expected
 
 
-def test_the_weighted_wait_is_the_epochs_own():
+def test_the_weighted_wait_is_the_weighted_sum_of_the_mean_waits_of_the_epochs():
     here = training(two(), jobs=200)
     expected = sum(weight * epoch.simulate(here.base).wait.mean() for weight, epoch in here.epochs)
     assert here.weighted_wait(here.base) == pytest.approx(expected)
@@ -110,7 +110,7 @@ def test_limits_that_bind_count_as_fixed_in_a_period():
     assert here.between(0, 2**40).binding == here.binding
 
 
-def test_parts_of_a_period():
+def test_a_period_can_be_cut_in_two():
     here = period(site(SHORT, LONG, WIDE), jobs=100)
     middle = int(here.workload.submit[50])
     assert len(here.between(0, middle)) + len(here.between(middle, 2**40)) == 100

@@ -16,7 +16,7 @@ CORES = 24
 
 
 def busy(jobs: int = 300, seed: int = 1) -> Workload:
-    """Jobs of which many wait at a time on a machine of `CORES`."""
+    """Jobs that keep a machine of `CORES` busy, so that many wait."""
     rng = np.random.default_rng(seed)
     submit = np.cumsum(rng.exponential(150, jobs)).astype(np.int64)
     runtime = 1 + rng.lognormal(5.2, 1.5, jobs).astype(np.int64)
@@ -63,11 +63,11 @@ def test_metrics_are_those_of_the_plan(workload: Workload) -> None:
     assert dynp.metrics["mean_wait"] > 0
 
 
-def test_workers_change_nothing(workload: Workload) -> None:
+def test_the_number_of_workers_does_not_matter(workload: Workload) -> None:
     assert compare(workload, CORES, DISCIPLINES[:6], workers=4) == compare(workload, CORES, DISCIPLINES[:6])
 
 
-def test_queues_of_the_history_play_no_part(workload: Workload) -> None:
+def test_queues_of_the_history_are_ignored(workload: Workload) -> None:
     queue = np.arange(len(workload)) % 3
     split = Workload(workload.submit, workload.cores, workload.runtime, workload.walltime, queue=queue)
     assert compare(split, CORES, [named("dynp")]) == compare(workload, CORES, [named("dynp")])

@@ -22,7 +22,7 @@ FEW = {"samples": 20}
 
 
 def history(base, **about):
-    """The jobs of a small month as a cleaned history."""
+    """The jobs of a small period as a cleaned history."""
     w = period(base, **about).workload
     n = len(w)
     jobs = pd.DataFrame(
@@ -49,9 +49,8 @@ def recommended(base, strategies=("pp", "dp-nlp"), guards=None, least_gain=0.02,
     )
 
 
-STARVED = site(
-    {**SHORT, "partition": 48}, {**LONG, "partition": 16}
-)  # nine tenths of the work on a quarter of the cores
+#: Nine tenths of the work on a quarter of the cores.
+STARVED = site({**SHORT, "partition": 48}, {**LONG, "partition": 16})
 
 
 def test_change_where_something_is_clearly_better():
@@ -62,21 +61,21 @@ def test_change_where_something_is_clearly_better():
     assert row.gain > 0
     assert row.bootstrap.low > 0
     assert found.config == row.config
-    able = {r.name: r.bootstrap.expected for r in found.rows if r.bootstrap is not None and not r.ineligible}
-    equals = [name for name, expected in able.items() if expected > max(able.values()) - 0.01]
+    eligible = {r.name: r.bootstrap.expected for r in found.rows if r.bootstrap is not None and not r.ineligible}
+    equals = [name for name, expected in eligible.items() if expected > max(eligible.values()) - 0.01]
     assert found.winner == equals[0]
     assert found.winner in found.reason
 
 
 def test_keep_where_the_base_is_the_best():
-    base = two(mode="shared")  # one list for all, that every partition can only lose against
+    base = two(mode="shared")  # no partition can be better than one list for all jobs
     found = recommended(base, jobs=600)
     assert (found.verdict, found.winner) == ("KEEP", "current")
     assert found.config == base
     assert "Keep what you have." in found.reason
 
 
-def test_three_days_before_what_is_judged_fill_the_machine(monkeypatch):
+def test_three_days_of_warm_up_before_a_test_period_fill_the_machine(monkeypatch):
     given = []
     real = Holdout.of
 
@@ -86,17 +85,17 @@ def test_three_days_before_what_is_judged_fill_the_machine(monkeypatch):
 
     monkeypatch.setattr(Holdout, "of", spy)
     recommended(STARVED, ("pp",), jobs=300)
-    assert [warmup for _, warmup in given] == [3 * DAY, 3 * DAY, 0]  # two parts that are judged, and the whole
+    assert [warmup for _, warmup in given] == [3 * DAY, 3 * DAY, 0]  # two test periods, and the whole history
 
 
-def test_the_objective_is_that_of_the_options():
+def test_the_objective_is_an_option():
     past = history(STARVED, jobs=300)
     other = {**FEW, "objective": "bounded-slowdown"}
     assert recommend(past, STARVED, strategies=(), settings=other).objective == "bounded-slowdown"
     assert recommend(past, STARVED, strategies=(), settings=FEW).objective == "mean-wait"
 
 
-def test_what_would_leave_jobs_waiting_for_ever_is_not_recommended():
+def test_a_configuration_with_jobs_that_never_start_is_ineligible():
     base = site({**SHORT, "cores": (1, 64), "partition": 0}, {**LONG, "partition": 0}, mode="shared", order="ljf")
     jobs = history(site({**SHORT, "partition": 0}, {**LONG, "partition": 0}, mode="shared"), jobs=600)
     found = recommend(jobs, base, strategies=("pp",), settings=FEW)
@@ -105,7 +104,7 @@ def test_what_would_leave_jobs_waiting_for_ever_is_not_recommended():
     assert "would never start" in row.ineligible
 
 
-def test_what_is_not_exportable_may_not_be_recommended_unless_the_base_is_not_exportable_either():
+def test_a_configuration_that_is_not_exportable_is_ineligible_unless_the_base_is_not_exportable_either():
     def result(check):
         found = recommend(history(STARVED, jobs=600), STARVED, strategies=("pp",), settings=FEW, check=check)
         return found.winner, {row.name for row in found.rows if row.ineligible == "not exportable: no lists"}
@@ -129,20 +128,20 @@ def test_keep_where_the_history_is_too_short(jobs):
     assert all(row.test is None for row in found.rows)
 
 
-def test_keep_where_all_that_is_better_breaks_a_guard():
+def test_keep_where_every_better_configuration_breaks_a_guard_rail():
     found = recommended(STARVED, jobs=600, guards=GuardRails(utilization=-1.0))
     assert found.verdict == "KEEP"
     assert "but utilization falls" in found.reason
     assert all(row.ineligible for row in found.rows if row.name != "current")
 
 
-def test_keep_where_the_gain_is_not_worth_it():
+def test_keep_where_the_gain_is_not_worth_a_change():
     found = recommended(STARVED, jobs=600, least_gain=1.0)
     assert found.verdict == "KEEP"
     assert "is not worth a change" in found.reason
 
 
-def test_keep_where_everything_better_is_fixed():
+def test_keep_where_every_better_configuration_violates_fixed():
     base = STARVED.replace(fixed=("mode", "queues.*.partition"))
     found = recommended(base, jobs=600)
     assert found.verdict == "KEEP"
@@ -151,7 +150,7 @@ def test_keep_where_everything_better_is_fixed():
     assert ineligible["pp"] == ineligible["dp-nlp"] == "every partition is marked as fixed: there is none to size"
 
 
-def test_a_strategy_that_does_not_apply_says_why_and_stops_nobody():
+def test_a_strategy_that_does_not_apply_is_ineligible_with_the_reason():
     base = site({**SHORT, "cores": (1, 40)}, {**LONG, "cores": (33, 40)}, mode="shared")
     found = recommended(base, jobs=300)
     row = next(row for row in found.rows if row.name == "dp-nlp")
@@ -159,15 +158,13 @@ def test_a_strategy_that_does_not_apply_says_why_and_stops_nobody():
     assert "no partitions can hold them" in row.ineligible
 
 
-class Kept(dict):
-    """A checkpoint in memory."""
-
+class CheckpointInMemory(dict):
     def put(self, key, proposal):
         self[key] = proposal
 
 
-def test_what_promises_a_gain_is_judged_at_two_stages():
-    kept = Kept()
+def test_a_strategy_with_a_gain_is_evaluated_on_two_splits():
+    kept = CheckpointInMemory()
     found = recommend(history(STARVED, jobs=600), STARVED, strategies=("pp", "static"), settings=FEW, checkpoint=kept)
     for row in found.rows:
         promising = row.gain is not None and row.gain > 0 and row.name != "current"
@@ -176,25 +173,25 @@ def test_what_promises_a_gain_is_judged_at_two_stages():
     assert any(row.bootstrap for row in found.rows)
 
 
-def test_each_stage_learns_from_what_came_before_it(monkeypatch):
-    asked = []
+def test_each_split_is_trained_on_the_jobs_before_its_test_period(monkeypatch):
+    calls = []
 
     def spy(name, training, options):
-        asked.append((name, int(training.workload.submit[0]), int(training.workload.submit[-1])))
+        calls.append((name, int(training.workload.submit[0]), int(training.workload.submit[-1])))
         return propose(name, training, options)
 
     monkeypatch.setattr("qconf.recommend.checkpoint.propose", spy)
     found = recommend(history(STARVED, jobs=600), STARVED, strategies=("pp",), settings=FEW)
-    months = [(low, high) for name, low, high in asked if name == "pp"]
+    trained = [(low, high) for name, low, high in calls if name == "pp"]
     spans = {name: (low, high) for name, (_, low, high) in found.spans.items()}
-    assert months == [spans["history"], spans["training"], spans["earlier training"]]  # each but once
+    assert trained == [spans["history"], spans["training"], spans["earlier training"]]  # each once
     assert spans["earlier training"][1] < spans["earlier test"][0] <= spans["earlier test"][1] <= spans["training"][1]
     assert spans["training"][1] < spans["test"][0]
 
 
 @pytest.mark.parametrize(("days", "splits"), [(59, 2), (61, 3)])
-def test_long_histories_are_judged_three_times(days, splits):
-    kept = Kept()
+def test_long_histories_have_three_splits(days, splits):
+    kept = CheckpointInMemory()
     found = recommend(
         history(STARVED, jobs=20 * days, span=days * DAY), STARVED, strategies=("pp",), settings=FEW, checkpoint=kept
     )
@@ -211,7 +208,7 @@ def test_long_histories_are_judged_three_times(days, splits):
         assert found.spans["earliest training"][2] < days * DAY / 6
 
 
-def test_months_before_reach_auto_and_are_told():
+def test_earlier_periods_are_used_by_auto_and_reported():
     base = two(mode="shared")
     whole = history(base, jobs=900, span=90 * DAY)
     last = whole.between(59 * DAY, None)
@@ -226,7 +223,7 @@ def test_months_before_reach_auto_and_are_told():
     assert "months" not in next(row for row in alone.rows if row.name == "auto").decisions[0]
 
 
-def test_what_fails_at_the_earlier_stage_stays_in_the_table(monkeypatch):
+def test_a_strategy_that_fails_on_the_earlier_split_is_shown_and_ineligible(monkeypatch):
     def fails(name, training, options):
         if name == "pp" and len(training) < 300:
             raise NotApplicableError("no jobs of this kind")
@@ -241,44 +238,44 @@ def test_what_fails_at_the_earlier_stage_stays_in_the_table(monkeypatch):
     assert found.winner != "pp"
 
 
-def test_one_stage_is_enough_where_the_first_third_is_empty():
+def test_one_split_is_enough_where_the_first_third_has_few_jobs():
     jobs = history(STARVED, jobs=600).jobs
     late = (jobs["submit"] > jobs["submit"].iloc[-1] / 3) | (jobs.index < 5)
     few = History(jobs=jobs[late], dropped=pd.DataFrame({"reason": []}), changed={}, read=int(late.sum()))
-    kept = Kept()
+    kept = CheckpointInMemory()
     found = recommend(few, STARVED, strategies=("pp",), settings=FEW, checkpoint=kept)
     assert any(row.bootstrap for row in found.rows)
     assert not [key for key in kept if key.endswith("early")]
 
 
-def decided(**evidence):
-    """The verdict on one candidate that gained 12 % on the last third."""
-    about = {"expected": 0.1, "low": 0.05, "high": 0.15, "score_high": -0.1} | evidence
+def decided(**changes):
+    """The verdict on one candidate that gains 12 % on the test period."""
+    about = {"expected": 0.1, "low": 0.05, "high": 0.15, "score_high": -0.1} | changes
     guarded = GuardValues({}, 0.0, 0.0)
     base = small.recommendation()
     row = replace(base.rows[3], gain=0.12, bootstrap=BootstrapResult(**about, before=guarded, after=guarded))
     return decide(replace(base, rows=[base.rows[0], row], verdict="KEEP", winner="current"), 0.02)
 
 
-def test_the_verdict_is_that_of_the_evidence():
+def test_the_verdict_follows_the_bootstrap():
     assert (decided().verdict, decided().winner) == ("CHANGE", "hybrid")
     assert "100 resamples of the test days the gain is 10.0 % (90 % interval 5.0 to 15.0 %)" in decided().reason
-    for evidence, why in (
+    for changes, why in (
         ({"low": -0.01}, "may be chance: the interval reaches zero"),
         ({"score_high": 0.01}, "may be outweighed by slowdowns and longest waits"),
         ({"expected": 0.01, "low": 0.001}, "is not worth a change"),
     ):
-        found = decided(**evidence)
+        found = decided(**changes)
         assert (found.verdict, found.winner) == ("KEEP", "current")
         assert why in found.reason
 
 
-def test_the_best_is_that_from_which_most_is_to_be_expected():
+def test_the_best_is_the_certain_one_with_the_largest_expected_gain():
     base, guarded = small.recommendation(), GuardValues({}, 0.0, 0.0)
 
     def row(name, gained, expected, low):
-        evidence = BootstrapResult(expected, low, 0.9, -0.1, guarded, guarded)
-        return replace(base.rows[3], name=name, gain=gained, bootstrap=evidence)
+        result = BootstrapResult(expected, low, 0.9, -0.1, guarded, guarded)
+        return replace(base.rows[3], name=name, gain=gained, bootstrap=result)
 
     rows = [base.rows[0], row("lucky", 0.5, 0.1, 0.05), row("steady", 0.2, 0.3, 0.05), row("unsure", 0.6, 0.4, -0.1)]
     found = decide(replace(base, rows=rows), 0.02)
@@ -286,7 +283,7 @@ def test_the_best_is_that_from_which_most_is_to_be_expected():
     assert "lucky gains 50.0 % there, but over the resamples its gain is smaller" in found.reason
 
 
-def test_of_equals_the_simpler_is_recommended():
+def test_of_equals_the_simplest_is_recommended():
     base, guarded = small.recommendation(), GuardValues({}, 0.0, 0.0)
 
     def winner(**expected):
@@ -301,48 +298,50 @@ def test_of_equals_the_simpler_is_recommended():
     assert winner(plain=(0.295, 0.1), tuned=(0.3, 0.1)) == "plain"
     assert winner(plain=(0.28, 0.1), tuned=(0.3, 0.1)) == "tuned"
     assert winner(plain=(0.299, -0.1), tuned=(0.3, 0.1)) == "tuned"
-    assert winner(plain=(0.017, 0.01), tuned=(0.026, 0.01)) == "tuned"  # the simpler is not worth a change
+    assert winner(plain=(0.017, 0.01), tuned=(0.026, 0.01)) == "tuned"  # the simpler one is not worth a change
 
 
 @dataclass(frozen=True)
-class Told(GuardRails):
-    """Finds two things broken on the judged third, and in draws what it is told to."""
+class BrokenOnTestPeriod(GuardRails):
+    """Two guard rails are broken on the test period, and those in `usual` on average over the resamples."""
 
     usual: tuple[str, ...] = ()
 
     def broken(self, before, after, days):
         if before.utilization == -1:
-            return {"longest wait": "longest on the third", "utilization": "used on the third"}
-        return dict.fromkeys(self.usual, "in draws")
+            return {"longest wait": "longest on the test period", "utilization": "used on the test period"}
+        return dict.fromkeys(self.usual, "over the resamples")
 
 
-@pytest.mark.parametrize(("usual", "ineligible"), [((), ""), (("longest wait", "other"), "longest on the third")])
-def test_what_the_judged_third_breaks_by_chance_bars_nobody(monkeypatch, usual, ineligible):
-    """Only what is also broken in draws, in the words of the third that the tables show."""
+@pytest.mark.parametrize(("usual", "ineligible"), [((), ""), (("longest wait", "other"), "longest on the test period")])
+def test_a_guard_rail_broken_on_the_test_period_by_chance_is_tolerated(monkeypatch, usual, ineligible):
+    """Only what is broken over the resamples too makes a strategy ineligible, in the words of the test period."""
     monkeypatch.setattr("qconf.recommend.evaluator.GuardValues.of", lambda _: GuardValues({}, 0.0, -1.0))
-    found = recommend(history(STARVED, jobs=600), STARVED, strategies=("pp",), settings=FEW, guards=Told(usual=usual))
+    found = recommend(
+        history(STARVED, jobs=600), STARVED, strategies=("pp",), settings=FEW, guards=BrokenOnTestPeriod(usual=usual)
+    )
     assert {row.ineligible for row in found.rows if row.bootstrap is not None} == {ineligible}
     assert {row.ineligible for row in found.rows if row.bootstrap is None} == {
-        "longest on the third; used on the third"
+        "longest on the test period; used on the test period"
     }
 
 
 @pytest.mark.parametrize("fixed", [(), ("mode",)])
-def test_what_was_judged_is_handed_out_where_what_all_jobs_taught_breaks_a_guard(monkeypatch, fixed):
-    """From all jobs it learns not to backfill; from the earlier ones, to let all share."""
+def test_the_evaluated_proposal_is_the_fallback_where_that_of_the_whole_history_breaks_a_guard_rail(monkeypatch, fixed):
+    """Trained on all jobs the strategy proposes no backfilling; trained on earlier ones, a shared machine."""
     shared, worst = STARVED.replace(mode="shared"), STARVED.replace(backfill=False)
 
-    def taught(name, training, options):
+    def propose_by_jobs(name, training, options):
         if name != "pp":
             return propose(name, training, options)
         return Proposal(worst if len(training) == 600 else shared, (Recorded(values={"step": len(training)}),))
 
-    monkeypatch.setattr("qconf.recommend.checkpoint.propose", taught)
+    monkeypatch.setattr("qconf.recommend.checkpoint.propose", propose_by_jobs)
     base = STARVED.replace(fixed=fixed)
     found = recommend(history(base, jobs=600), base, strategies=("pp",), settings=FEW)
     row = next(row for row in found.rows if row.name == "pp")
     assert row.bootstrap is not None
-    if fixed:  # what was judged cannot be handed out
+    if fixed:  # the evaluated proposal is ineligible
         assert (row.config, row.fallback) == (worst, "")
         return
     assert row.config == shared
@@ -354,19 +353,19 @@ def test_what_was_judged_is_handed_out_where_what_all_jobs_taught_breaks_a_guard
     assert f"trained on the whole history, it would break a guard rail ({row.fallback})." in alone.reason
 
 
-def test_a_limit_that_keeps_jobs_out_stays_and_is_marked_as_fixed_only_while_it_is_judged(monkeypatch):
+def test_a_limit_that_binds_counts_as_fixed_in_the_evaluation_and_is_not_written_as_fixed(monkeypatch):
     limited = STARVED.with_queues([STARVED.queues[0].model_copy(update={"max_run_cores": 48}), STARVED.queues[1]])
     base = limited.replace(fixed=("queues.short.max_user_run",))
     jobs = history(base, jobs=600)
     renamed = [queue.model_copy(update={"name": f"new{i}"}) for i, queue in enumerate(base.queues)]
-    taught = {"pp": base.replace(queues=STARVED.queues, mode="shared"), "static": base.with_queues(renamed)}
+    proposed = {"pp": base.replace(queues=STARVED.queues, mode="shared"), "static": base.with_queues(renamed)}
 
     def propose_them(name, training, options):
-        return Proposal(taught[name]) if name in taught else propose(name, training, options)
+        return Proposal(proposed[name]) if name in proposed else propose(name, training, options)
 
     monkeypatch.setattr("qconf.recommend.checkpoint.propose", propose_them)
     found = recommend(
-        replace(jobs, excluded={"queues.short.max_run_cores": (7,)}), base, strategies=tuple(taught), settings=FEW
+        replace(jobs, excluded={"queues.short.max_run_cores": (7,)}), base, strategies=tuple(proposed), settings=FEW
     )
     row = next(row for row in found.rows if row.name == "pp")
     assert row.ineligible.startswith("changes queues.short.max_run_cores, which is fixed")
@@ -376,7 +375,7 @@ def test_a_limit_that_keeps_jobs_out_stays_and_is_marked_as_fixed_only_while_it_
     assert "fixed" not in next(row for row in lifted.rows if row.name == "pp").ineligible
 
 
-def test_it_is_judged_on_jobs_that_it_has_not_learned_from():
+def test_strategies_are_evaluated_on_jobs_that_they_are_not_trained_on():
     found = recommended(STARVED, jobs=600)
     (_, _, trained), (jobs, tested, last) = found.spans["training"], found.spans["test"]
     assert trained < tested < last
@@ -384,16 +383,16 @@ def test_it_is_judged_on_jobs_that_it_has_not_learned_from():
 
 
 @pytest.mark.parametrize("make", [two, three])
-def test_the_same_seed_gives_the_same_answer_with_any_number_of_workers(make):
+def test_the_same_seed_gives_the_same_recommendation_with_any_number_of_workers(make):
     base = make()
-    answers = [
+    found = [
         recommend(
             history(base, jobs=200), base, strategies=("dp-nlp", "dqr"), settings={"samples": 20, "workers": workers}
         )
         for workers in (1, 2)
     ]
-    assert answers[0].reason == answers[1].reason
-    for a, b in zip(answers[0].rows, answers[1].rows, strict=True):
+    assert found[0].reason == found[1].reason
+    for a, b in zip(found[0].rows, found[1].rows, strict=True):
         assert (a.name, a.config, a.gain, a.ineligible, a.decisions) == (
             b.name,
             b.config,
@@ -403,7 +402,7 @@ def test_the_same_seed_gives_the_same_answer_with_any_number_of_workers(make):
         )
 
 
-def test_curves_fall_with_size_in_the_end():
+def test_waits_of_a_queue_fall_with_the_size_of_its_partition():
     (short, long) = recommended(STARVED, jobs=300, span=4 * DAY).curves
     assert (short.queue, long.queue) == ("short", "long")
     assert long.waits[-1] <= long.waits[0]

@@ -1,4 +1,4 @@
-"""Multiple-queue backfilling, named like a strategy: what it is, that it is judged, that it is never recommended."""
+"""Multiple-queue backfilling as a strategy: it is simulated and shown, and never recommended."""
 
 from dataclasses import replace
 
@@ -31,7 +31,7 @@ def test_is_multiple_queue_backfilling_on_the_whole_machine(base):
     assert proposal.verify(here.period, moved)
 
 
-def test_tells_its_classes():
+def test_the_log_has_the_classes():
     here = training(two(), jobs=300)
     classes = [each for each in propose("mqb", here).decisions if each["step"] == "class"]
     assert [each["walltime"] for each in classes] == [
@@ -46,20 +46,20 @@ def test_tells_its_classes():
 
 
 @pytest.mark.parametrize("jobs", [0, 1])
-def test_with_hardly_any_job(jobs):
+def test_no_job_or_one_is_no_error(jobs):
     here = training(two(), jobs=jobs)
     assert len(propose("mqb", here).simulate(here.period)) == jobs
 
 
 def test_is_shown_and_never_recommended(tmp_path):
     history = walking.history(tmp_path, walking.table(jobs=900))
-    answer = recommend(history, walking.site(), strategies=("mqb",), settings={"samples": 20})
-    (row,) = (row for row in answer.rows if row.name == "mqb")
+    recommendation = recommend(history, walking.site(), strategies=("mqb",), settings={"samples": 20})
+    (row,) = (row for row in recommendation.rows if row.name == "mqb")
     assert NOT_EXPORTABLE in row.ineligible
     assert row.gain is not None
-    assert answer.winner != "mqb"
+    assert recommendation.winner != "mqb"
     found = backtest(history, walking.site(), period="10d", strategies=("mqb",))
     assert {v.not_exportable for v in found.results if v.strategy == "mqb"} == {NOT_EXPORTABLE}
     table = {(v.period, v.strategy): v.summary["mean_wait"] for v in found.results}
-    assert any(table[stage.label, "mqb"] != table[stage.label, "fcfs-easy"] for stage in found.folds)
+    assert any(table[fold.label, "mqb"] != table[fold.label, "fcfs-easy"] for fold in found.folds)
     assert names().index("mqb") < names().index("auto")

@@ -1,4 +1,4 @@
-"""Planning disciplines, named like strategies."""
+"""Planning disciplines as strategies."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def training(tmp_path_factory):
 
 
 @pytest.mark.parametrize("name", [each.name for each in STRATEGIES])
-def test_plans_the_whole_machine_and_is_checked_by_its_own_rules(training, name):
+def test_a_discipline_plans_the_whole_machine_and_is_verified_by_its_own_rules(training, name):
     proposal = propose(name, training)
     schedule = proposal.simulate(training.period)
     np.testing.assert_array_equal(schedule.start, plan(training.workload, 48, name).schedule.start)
@@ -34,7 +34,7 @@ def test_plans_the_whole_machine_and_is_checked_by_its_own_rules(training, name)
     assert proposal.verify(training.period, broken)
 
 
-def test_other_names_are_refused_with_those_there_are(training):
+def test_unknown_disciplines_are_refused_with_the_known_names(training):
     assert not {each.name for each in STRATEGIES} & set(names(default=True))
     with pytest.raises(InputError, match="planned-sjf"):
         propose("planned", training)

@@ -1,4 +1,4 @@
-"""The general order and the family of others: what they say, what they cost, and how a noisy training is smoothed."""
+"""The general order and the family of others: formulas, penalties, and smoothing of a noisy period."""
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ from qconf.strategies.auto.orders import (
 from tests.naive import formula_value
 
 
-def test_candidates_differ_and_the_general_one_is_the_first():
+def test_candidates_differ_and_the_general_order_is_the_first():
     orders = family()
     assert len(orders) == 240
     assert len(set(candidates(1000))) == 241
@@ -30,7 +30,7 @@ def test_candidates_differ_and_the_general_one_is_the_first():
     assert (np.delete(prior_distance(orders), orders.index(MIDDLE)) > 0).all()
 
 
-def test_all_but_the_general_order_cost_something_the_less_the_more_jobs_there_are():
+def test_only_the_general_order_has_no_penalty_and_the_prior_penalty_falls_with_the_jobs():
     middle = 1 + family().index(MIDDLE)
     few, many = prior_penalties(2500), prior_penalties(5000)
     assert (few.argmin(), few[0], many[0]) == (0, 0.0, 0.0)
@@ -46,7 +46,7 @@ def test_the_family_is_smoothed_and_the_general_order_left_as_it_is():
     np.testing.assert_array_equal(found[1:], smooth(family(), values[1:]))
 
 
-def test_the_general_order_lets_a_job_of_ten_hours_on_an_eighth_count_twice_after_fifteen():
+def test_in_the_general_order_a_job_of_ten_hours_on_an_eighth_of_the_machine_counts_twice_after_fifteen():
     text = (
         "(1 + (eligible_time / (54000 * (max(walltime, 1) / 36000) ** 0.8)) ** 2.5 * (ncpus / 12.5) ** 1.2)"
         " / (max(walltime, 1) * ncpus ** 0.7)"
@@ -63,17 +63,17 @@ def test_the_general_order_lets_a_job_of_ten_hours_on_an_eighth_count_twice_afte
     assert value(0, 3600, 20) == pytest.approx(value(0, 3600, 10) / 2**0.7)
 
 
-PATIENT = "(eligible_time + walltime) / max(walltime, 1) ** 1.3"
-HASTY = "(eligible_time + 3 * walltime) / max(walltime, 1) ** 2 * ncpus ** -0.5 * (1 + (eligible_time / 129600) ** 2)"
+PLAIN = "(eligible_time + walltime) / max(walltime, 1) ** 1.3"
+AGEING = "(eligible_time + 3 * walltime) / max(walltime, 1) ** 2 * ncpus ** -0.5 * (1 + (eligible_time / 129600) ** 2)"
 
 
-@pytest.mark.parametrize(("order", "text"), [(Order(1, 1.3, 0, None), PATIENT), (Order(3, 2, 0.5, 36), HASTY)])
-def test_formulas_read_as_written(order, text):
+@pytest.mark.parametrize(("order", "text"), [(Order(1, 1.3, 0, None), PLAIN), (Order(3, 2, 0.5, 36), AGEING)])
+def test_formulas_have_readable_numbers(order, text):
     assert order.formula() == text
 
 
-def test_parameters_do_what_they_are_called():
-    """Three jobs wait for one that has the whole machine: short, narrow and long waiting ones are preferred."""
+def test_parameters_prefer_short_narrow_and_long_waiting_jobs():
+    """Three jobs wait for one that has the whole machine."""
     submit, cores, walltime = [0, 10, 10, 10], [8, 8, 8, 4], [1000, 5000, 500, 5000]
     jobs = Workload(submit, cores, walltime, walltime)
 
@@ -88,7 +88,7 @@ def test_parameters_do_what_they_are_called():
         assert start[first] < start[3 - first]
 
 
-def test_smoothing_keeps_a_surface_and_takes_noise_away():
+def test_smoothing_keeps_a_surface_and_removes_noise():
     orders = family()
     truth = np.array([[order.length**2 - order.width, np.log(order.age) * order.length] for order in orders])
     np.testing.assert_allclose(smooth(orders, truth), truth, atol=1e-3)
@@ -96,14 +96,13 @@ def test_smoothing_keeps_a_surface_and_takes_noise_away():
     assert np.abs(smooth(orders, truth + noise) - truth).std() < 0.5 * np.abs(noise).std()
 
 
-def test_lead_is_what_all_months_foretold_better_than_the_last_alone():
+def test_forecast_skill_is_the_score_by_which_all_periods_forecast_better_than_the_last_alone():
     free = np.zeros(2)
-    steady, odd = np.array([-0.3, 0.0]), np.array([0.0, -0.1])  # the first member is better, but for an odd training
+    steady, odd = np.array([-0.3, 0.0]), np.array([0.0, -0.1])  # the first order is better, except in an odd period
     assert forecast_skill([steady], free) == 0
-    assert forecast_skill([steady, steady, steady], free) == 0  # both foretell the same
-    assert forecast_skill([steady, odd, steady], free) == pytest.approx(
-        0.3
-    )  # the odd one alone would have chosen the second
-    assert forecast_skill([steady, odd, odd], free) == pytest.approx(-0.1)  # where all still choose the first
-    # What costs 0.5 is not chosen after one training, but after two: the more months there are, the less it counts.
+    assert forecast_skill([steady, steady, steady], free) == 0  # both forecasts are the same
+    # The odd period alone chooses the second order, all periods together choose the first.
+    assert forecast_skill([steady, odd, steady], free) == pytest.approx(0.3)
+    assert forecast_skill([steady, odd, odd], free) == pytest.approx(-0.1)
+    # A penalty of 0.5 prevails after one period and not after two: the more periods, the less it weighs.
     assert forecast_skill([steady, steady, steady], np.array([0.5, 0.0])) == pytest.approx(0.3)

@@ -1,4 +1,4 @@
-"""auto, auto-fitted and auto-guarded: what they promise, and what becomes of bad input."""
+"""auto, auto-fitted and auto-guarded: gains, guard rails, `fixed`, and unusual training sets."""
 
 from dataclasses import replace
 
@@ -24,7 +24,7 @@ WHOLE = {**LONG, "partition": 0}
 
 
 def first_come(**changes):
-    """The wide ones before all others, as sites have it."""
+    """A site whose wide jobs go before all others."""
     queues = ({**SHORT, "partition": 0}, {**LONG, "partition": 0}, {**WIDE, "priority": 100, "reservation": False})
     return site(*queues, mode="shared", **changes)
 
@@ -41,7 +41,7 @@ def tails(here, config):
 
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("name", KINDS)
-def test_copes(case, name):
+def test_every_training_set_has_a_valid_proposal(case, name):
     here = CASES[case]()
     proposal = propose(name, here)
     assert not proposal.not_exportable
@@ -52,12 +52,12 @@ def test_copes(case, name):
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_says_that_there_is_nothing_to_learn_from(name):
+def test_an_empty_training_set_is_refused(name):
     with pytest.raises(NotApplicableError, match="no jobs"):
         propose(name, training(two(), jobs=0))
 
 
-def test_gains_and_says_how():
+def test_auto_gains_and_logs_its_candidates():
     here = busy(first_come())
     proposal = propose("auto", here)
     assert here.period.simulate(proposal.config).wait.mean() < 0.8 * here.period.simulate(here.base).wait.mean()
@@ -71,32 +71,32 @@ def test_gains_and_says_how():
 
 
 def test_which_order_is_best_does_not_depend_on_the_base():
-    """Else every training would gain something over what was found in the training before, only by waiting longer."""
+    """Else every run would gain a little over the result of the last one, only by longer waits."""
     here = busy(first_come())
     found = propose("auto", here).config
     assert propose("auto", TrainingSet(Period(here.workload, first_come(order="ljf")))).config.order == found.order
     assert propose("auto", TrainingSet(Period(here.workload, found))).config.order == found.order
 
 
-FREE = Constants(prior_penalty=0.0)  # the family at no penalty beside the general order
-ALWAYS = Constants(delay_margin=-1e9)  # a reservation delay wherever it may be
+FREE = Constants(prior_penalty=0.0)  # the family without a penalty against the general order
+ALWAYS = Constants(delay_margin=-1e9)  # a reservation delay wherever it is eligible
 
 
-def after(months):
-    """The last of several months, with those before it."""
-    return replace(months[-1], earlier=tuple(each.period for each in months[:-1]))
+def after(periods):
+    """The last of several training sets, with the periods of the earlier ones."""
+    return replace(periods[-1], earlier=tuple(each.period for each in periods[:-1]))
 
 
-def begun(here, constants=None):
-    """A guarded search that has not run yet."""
+def new_search(here, constants=None):
+    """A guarded search before it runs."""
     return _Search(here, Options(), guard=True, constants=constants or Constants())
 
 
-def by_hand(months, used, steep=0.0, tolerated=1.0, prior_penalty=0.0):
-    """The order that is best in the last `used` months, from their schedules; the base is fcfs-easy."""
+def by_hand(periods, used, steep=0.0, tolerated=1.0, prior_penalty=0.0):
+    """The best order in the last `used` periods, computed from their schedules; the base is fcfs-easy."""
     orders = candidates(64)
     surfaces = []
-    for each in months[-used:]:
+    for each in periods[-used:]:
         w = each.workload
         jobs = Workload(w.submit, w.cores, w.runtime, w.walltime)
         found = [simulate(jobs, System.single(64, order=order)) for order in orders]
@@ -104,21 +104,21 @@ def by_hand(months, used, steep=0.0, tolerated=1.0, prior_penalty=0.0):
         rows = [[s.wait.mean(), metrics.bounded_slowdown(s).mean(), s.wait.max()] for s in found]
         surfaces.append(smoothed(log_ratios(np.array(rows[:-1]), np.array(rows[-1]))))
     surface = np.mean(surfaces, axis=0)
-    jobs = np.mean([len(each) for each in months])
+    jobs = np.mean([len(each) for each in periods])
     scores = surface @ weights("mean-wait") + prior_penalties(jobs, prior_penalty) / used
     scores += steep * np.maximum(surface[:, 2] - np.log(tolerated), 0)
     return orders[int(np.argmin(scores))]
 
 
 @pytest.mark.parametrize(("least", "used"), [(np.inf, 1), (-np.inf, 3)])
-def test_earlier_months_decide_once_they_have_forecast_better(least, used):
+def test_all_periods_decide_where_they_forecast_better_than_the_last_alone(least, used):
     base = first_come()
-    months = [training(base, jobs=250, seed=seed, span=2 * DAY, only=[0, 0, 1, 2]) for seed in (1, 2, 3)]
-    here = after(months)
+    periods = [training(base, jobs=250, seed=seed, span=2 * DAY, only=[0, 0, 1, 2]) for seed in (1, 2, 3)]
+    here = after(periods)
     found = search(here, Options(), constants=replace(FREE, least_skill=least)).decisions[0]
-    assert (found["months"], found["best"]) == (used, by_hand(months, used))
-    assert by_hand(months, 1) != by_hand(months, 3)
-    assert "months" not in propose("auto", months[-1]).decisions[0]
+    assert (found["months"], found["best"]) == (used, by_hand(periods, used))
+    assert by_hand(periods, 1) != by_hand(periods, 3)
+    assert "months" not in propose("auto", periods[-1]).decisions[0]
 
 
 def test_longest_waits_far_beyond_those_of_fcfs_easy_cost_more():
@@ -141,28 +141,28 @@ def test_fitted_leaves_the_general_order_out_and_has_no_prior_penalty():
     found = propose("auto-fitted", here).decisions[0]
     assert found["tried"] == 240
     assert "general_score" not in found
-    assert found["best"] == by_hand([here], 1, prior_penalty=-1.0)  # the family for its own sake
+    assert found["best"] == by_hand([here], 1, prior_penalty=-1.0)  # never the general order
     free = search(here, Options(), constants=Constants(prior_penalty=-1.0))
     assert free.decisions[0]["best"] == found["best"]
 
 
-def rating(each, config):
-    """What is to become less, by the schedules of a configuration and of first come, first served."""
+def score_terms(each, config):
+    """The terms of the log score, computed from the schedules of a configuration and of first come, first served."""
     now, then = each.period.simulate(config), each.period.simulate(each.base)
     rows = [[s.wait.mean(), metrics.bounded_slowdown(s).mean(), s.wait.max()] for s in (now, then)]
     logarithms = log_ratios(*np.array(rows))
     return np.array([*(logarithms * weights("mean-wait")), logarithms[2] - np.log(Constants().tolerated)])
 
 
-def test_all_months_decide_whether_jobs_must_have_waited_before_anything_is_reserved_for_them():
+def test_all_periods_together_decide_about_a_reservation_delay():
     base = site({**SHORT, "partition": 0}, {**LONG, "partition": 0}, mode="shared")
-    months = [training(base, jobs=250, seed=seed, span=2 * DAY, only=[0, 0, 1]) for seed in (1, 2, 3)]
-    here = after(months)
+    periods = [training(base, jobs=250, seed=seed, span=2 * DAY, only=[0, 0, 1]) for seed in (1, 2, 3)]
+    here = after(periods)
     at_once = base.replace(order=general(64))
     late = at_once.replace(reserve_after=7200)
-    first, then = (np.mean([rating(each, config) for each in months], axis=0) for config in (at_once, late))
+    first, then = (np.mean([score_terms(each, config) for each in periods], axis=0) for config in (at_once, late))
     score = sum(then[:3]) + max(then[3], 0) - sum(first[:3]) - max(first[3], 0)
-    edge = -score * len(months) * 250 / JOBS
+    edge = -score * len(periods) * 250 / JOBS
     for least, found in ((edge - 1e-6, late), (edge + 1e-6, at_once)):
         proposal = search(here, Options(), constants=Constants(delay=7200, delay_margin=least))
         step = next(d for d in proposal.decisions if d["step"] == "reservations")
@@ -171,20 +171,20 @@ def test_all_months_decide_whether_jobs_must_have_waited_before_anything_is_rese
         assert proposal.config == found
         assert not proposal.verify(here.period, proposal.simulate(here.period))
     kept = replace(here, period=Period(here.workload, base.replace(fixed=("reserve_after",))))
-    for few in (kept, after(months[1:])):
+    for few in (kept, after(periods[1:])):
         proposal = search(few, Options(), constants=ALWAYS)
         assert proposal.config.reserve_after == 0
         assert "reservations" not in {d["step"] for d in proposal.decisions}
 
 
-def test_what_divides_the_machine_leaves_fixed_partitions_as_they_are():
+def test_candidates_that_divide_the_machine_keep_fixed_partitions():
     here = training(three(fixed=("queues.short.partition",)), jobs=300)
     tried = {d.get("with") for d in propose("auto", here).decisions if d["step"] == "compare"}
     assert {"partitions in proportion to work", "a pool of 50 %"} <= tried
 
 
 @pytest.mark.parametrize("seed", range(1, 4))
-def test_guarded_keeps_every_queue_from_waiting_much_longer(seed):
+def test_with_guarding_the_tails_of_every_queue_stay_short(seed):
     here = busy(first_come(), seed)
     before, longest = tails(here, here.base)
     free, _ = tails(here, propose("auto", here).config)
@@ -200,9 +200,9 @@ def test_guarded_keeps_every_queue_from_waiting_much_longer(seed):
 
 
 @pytest.mark.parametrize("seed", range(1, 4))
-def test_guarded_reserves_late_only_where_that_too_keeps_every_queue_from_waiting_much_longer(seed):
-    months = [busy(first_come(), each) for each in (seed, seed + 1, seed + 2)]
-    here = after(months)
+def test_with_guarding_a_reservation_delay_is_chosen_only_if_the_tails_of_every_queue_stay_short(seed):
+    periods = [busy(first_come(), each) for each in (seed, seed + 1, seed + 2)]
+    here = after(periods)
     before, longest = tails(here, here.base)
     proposal = search(here, Options(), fit=True, guard=True, constants=ALWAYS)
     assert "reservations" in {d["step"] for d in proposal.decisions}
@@ -212,10 +212,10 @@ def test_guarded_reserves_late_only_where_that_too_keeps_every_queue_from_waitin
     assert proposal.config != here.base
 
 
-def test_guarded_goes_back_to_reservations_at_once_where_no_priorities_help(monkeypatch):
+def test_with_guarding_the_reservation_delay_is_dropped_where_no_priorities_help(monkeypatch):
     base = first_come()
     here = after([busy(base, each) for each in (1, 2, 3)])
-    running = begun(here, ALWAYS)
+    running = new_search(here, ALWAYS)
     delays = []
 
     def guarded(orders, best):
@@ -230,14 +230,14 @@ def test_guarded_goes_back_to_reservations_at_once_where_no_priorities_help(monk
     assert delays == [ALWAYS.delay, 0]
 
 
-def test_a_fixed_order_stays_even_the_general_one():
+def test_a_fixed_order_stays_even_if_it_is_the_general_one():
     base = first_come(order=general(64), fixed=("order",))
     proposal = propose("auto", busy(base))
     assert proposal.config.order == base.order
     assert proposal.decisions[0] == {"step": "orders", "note": "none can be tried: order is fixed"}
 
 
-def test_limits_are_not_tried_on_a_divided_machine_nor_where_they_are():
+def test_limits_are_tried_on_a_shared_machine_only_and_not_where_the_base_has_them():
     base = three(mode="partitioned", fixed=("order",))
     assert list(limited(training(base, jobs=500), base)) == []
     here = busy(first_come())
@@ -248,7 +248,7 @@ def test_limits_are_not_tried_on_a_divided_machine_nor_where_they_are():
     assert tried["long on at most 60 % of the cores"].queue("long").max_run_cores == 38
 
 
-def test_where_priorities_are_fixed_the_orders_ask_for_them():
+def test_orders_use_priorities_that_are_fixed():
     here = busy(first_come())
     base = here.base.replace(fixed=(f"queues.{here.base.names[0]}.priority",))
     found = propose("auto", TrainingSet(Period(here.workload, base)))
@@ -258,10 +258,10 @@ def test_where_priorities_are_fixed_the_orders_ask_for_them():
     assert [queue.priority for queue in found.config.queues] == [queue.priority for queue in base.queues]
 
 
-def test_what_cannot_be_tried_leaves_a_gap_and_does_not_end_the_search(monkeypatch):
+def test_ineligible_candidates_are_logged_and_do_not_end_the_search(monkeypatch):
     base = site({**SHORT, "partition": 0}, {**LONG, "partition": 0}, mode="shared", fixed=("queues.long.priority",))
     here = training(base, jobs=300)
-    running = begun(here)
+    running = new_search(here)
     plain = base.replace(order="fcfs")
     dearer = [queue.model_copy(update={"priority": 7.0}) for queue in base.queues]
     found = running.simulate([("as it is", plain), ("dearer", base.with_queues(dearer)), ("again", plain)])
@@ -277,9 +277,9 @@ def candidate(score, halves=(-1.0, -1.0), broken=(False, False)):
     return _Candidate("it", first_come(), score, np.array(halves), np.array(broken), score)
 
 
-def test_what_is_more_complicated_must_gain_the_margin_as_a_whole_and_in_both_halves_and_lengthen_no_tail():
+def test_a_more_complicated_candidate_must_be_better_by_the_margin_in_both_halves_without_a_longer_tail():
     chosen = candidate(-0.5, (-0.5, -0.5), (True, False))
-    running, edge = begun(busy(first_come())), -0.5 - Constants().margin
+    running, edge = new_search(busy(first_come())), -0.5 - Constants().margin
     enough = edge - 0.01
     kept, why = running.outdoes(candidate(enough, (enough, enough), (True, False)), chosen)
     assert (kept, why) == (True, "better by more than the margin, in both halves of the history")
@@ -293,17 +293,17 @@ def test_what_is_more_complicated_must_gain_the_margin_as_a_whole_and_in_both_ha
     assert "longest waits" in why
 
 
-def test_what_outdoes_the_best_order_is_proposed(monkeypatch):
+def test_a_candidate_that_is_better_by_the_margin_is_proposed(monkeypatch):
     here = busy(first_come())
-    running = begun(here)
-    made_so = lambda it, _: (it.what == "long on at most 80 % of the cores", "made so")  # noqa: E731
-    monkeypatch.setattr(running, "outdoes", made_so)
+    running = new_search(here)
+    better = lambda it, _: (it.what == "long on at most 80 % of the cores", "better here")  # noqa: E731
+    monkeypatch.setattr(running, "outdoes", better)
     proposal = running.run()
     assert proposal.config.queue("long").max_run_cores == 51
-    assert proposal.decisions[-2]["note"] == proposal.decisions[-1].get("note", "made so")
+    assert proposal.decisions[-2]["note"] == proposal.decisions[-1].get("note", "better here")
 
 
-def test_the_base_stays_where_nothing_is_to_be_gained():
+def test_the_base_stays_where_no_job_waits():
     base = first_come()
     idle = training(base, jobs=12, span=9 * DAY, only=[0])
     assert idle.period.simulate(base).wait.max() == 0
@@ -315,18 +315,18 @@ def test_the_base_stays_where_nothing_is_to_be_gained():
     assert "note" not in gains.decisions[-1]
 
 
-@pytest.mark.parametrize(("spared", "expected"), [(-0.85, "firm"), (-0.75, "cheap")])
-def test_the_cheapest_priorities_that_guard_are_taken_and_some_to_spare_if_that_costs_little(
-    monkeypatch, spared, expected
+@pytest.mark.parametrize(("score_with_surplus", "expected"), [(-0.85, "firm"), (-0.75, "cheap")])
+def test_the_best_priorities_that_guard_are_chosen_with_a_surplus_if_that_costs_little(
+    monkeypatch, score_with_surplus, expected
 ):
-    """Of two orders, both held at once: the better is taken, and its firmer form if it is hardly worse."""
+    """Two orders are guarded: the better one is chosen, and its firmer form if that is hardly worse."""
     here = busy(first_come())
-    running = begun(here)
+    running = new_search(here)
     free = (False, False, False)
     made = {
         "dear": replace(candidate(-0.7, broken=free), what="dear"),
         "cheap": replace(candidate(-0.9, broken=free), what="cheap"),
-        "firm": replace(candidate(spared, broken=free), what="firm"),
+        "firm": replace(candidate(score_with_surplus, broken=free), what="firm"),
     }
     results = iter([[made["dear"], made["cheap"]], [made["firm"]]])
     monkeypatch.setattr(running, "simulate", lambda _: next(results))
@@ -334,8 +334,8 @@ def test_the_cheapest_priorities_that_guard_are_taken_and_some_to_spare_if_that_
     assert running.guarded(candidates(64)[:2], broken).what == expected
 
 
-def test_nothing_that_strands_a_job_is_tried():
-    """A queue that lets in jobs as wide as the machine cannot be held to less, whatever its jobs were so far."""
+def test_candidates_with_jobs_that_could_never_run_are_not_tried():
+    """A queue that admits jobs as wide as the machine cannot be limited to less, however narrow its jobs are."""
     queues = ({**LONG, "partition": 0, "cores": (1, 64)}, {**SHORT, "partition": 0})
     base = site(*queues, mode="shared")
     here = training(site({**LONG, "partition": 0}, {**SHORT, "partition": 0}, mode="shared"), jobs=900, span=6 * DAY)
@@ -353,14 +353,14 @@ def test_nothing_that_strands_a_job_is_tried():
 @pytest.mark.parametrize(
     "base",
     [
-        site({**LONG, "partition": 40, "cores": (1, 60)}, {**SHORT, "partition": 24}),  # spread over both parts
+        site({**LONG, "partition": 40, "cores": (1, 60)}, {**SHORT, "partition": 24}),  # wide jobs span both partitions
         site(
             {**LONG, "partition": 0, "cores": (1, 60), "max_user_cores": 30}, {**SHORT, "partition": 0}, mode="shared"
         ),
     ],
 )
-def test_copes_with_jobs_wider_than_what_a_batch_system_would_start(base, name):
-    """The simulator runs them: it spreads them over parts, or they have no user to limit."""
+def test_training_sets_may_have_jobs_wider_than_a_batch_system_would_start(base, name):
+    """The simulator runs them: they span partitions, or have no user whose cores are limited."""
     rng = np.random.default_rng(1)
     wide = rng.random(400) < 0.05
     submit, walltime = np.sort(rng.integers(0, 6 * DAY, 400)), rng.integers(1, 36000, 400)
@@ -386,12 +386,12 @@ def test_a_queue_with_limits_is_not_split(limit):
 @pytest.mark.parametrize(
     "fixed", [("order",), ("mode",), ("queues.wide.priority",), ("queues.long",), ("queues.*",), ("order", "pool")]
 )
-def test_what_is_fixed_stays(name, fixed):
+def test_everything_fixed_stays(name, fixed):
     here = busy(first_come(fixed=fixed))
     assert fixed_violations(here.base, propose(name, here).config) == []
 
 
-def test_limits_and_starvation_that_are_fixed_stay_and_others_go():
+def test_fixed_limits_stay_and_others_are_removed():
     queues = ({**SHORT, "partition": 0, "max_run": 9}, {**LONG, "partition": 0, "max_run": 8})
     here = training(site(*queues, mode="shared", fixed=("queues.short.max_run",)), jobs=700)
     proposal = propose("auto", here)
@@ -399,7 +399,7 @@ def test_limits_and_starvation_that_are_fixed_stay_and_others_go():
 
 
 @pytest.mark.parametrize("objective", ["mean-wait", "bounded-slowdown", "mixed"])
-def test_workers_and_repetition_change_nothing(objective):
+def test_workers_and_repetition_do_not_matter(objective):
     here = training(three(mode="shared"), jobs=500)
     one = propose("auto", here, {"objective": objective})
     two_workers = propose("auto", TrainingSet(Period(here.workload, here.base)), {"objective": objective, "workers": 2})

@@ -7,7 +7,7 @@ from qconf.strategies.partitioning.carving import CarvingSequence, best_of_seque
 from tests.qconf.small import three, training, two
 
 
-def taken(sequence):
+def chunks(sequence):
     out = []
     while (queue := sequence.next()) is not None:
         out.append((queue, sequence.sizes.tolist()))
@@ -20,36 +20,36 @@ def array(*values):
 
 def test_rounds_go_over_the_queues_by_increasing_size():
     sequence = CarvingSequence(array(40, 0, 24), array(1, 1, 1), 5, pooled=True)
-    assert [queue for queue, _ in taken(sequence)[:4]] == [2, 0, 2, 0]
+    assert [queue for queue, _ in chunks(sequence)[:4]] == [2, 0, 2, 0]
     assert sequence.sizes.tolist() == [0, 0, 0]
 
 
 def test_the_last_chunk_is_what_is_left():
     sequence = CarvingSequence(array(12), array(1), 5, pooled=True)
-    assert [sizes for _, sizes in taken(sequence)] == [[7], [2], [0]]
+    assert [sizes for _, sizes in chunks(sequence)] == [[7], [2], [0]]
 
 
 def test_a_queue_is_passed_over_until_the_pool_holds_its_widest_job():
     sequence = CarvingSequence(array(10, 40), array(8, 4), 5, pooled=True)
-    steps = taken(sequence)
+    steps = chunks(sequence)
     assert [queue for queue, _ in steps[:3]] == [1, 0, 1]  # at first a job of 8 would find 5 cores here and 5 there
     assert sequence.sizes.tolist() == [0, 0]
 
 
 def test_without_a_pool_in_use_the_widest_jobs_keep_their_partition():
     sequence = CarvingSequence(array(10, 40), array(8, 4), 5, pooled=False)
-    taken(sequence)
+    chunks(sequence)
     assert sequence.sizes.tolist() == [10, 5]
 
 
-def test_a_copy_goes_its_own_way():
+def test_a_copy_is_independent():
     sequence = CarvingSequence(array(20, 20), array(1, 1), 5, pooled=True)
     sequence.next()
-    assert taken(sequence.copy()) == taken(sequence.copy()) == taken(sequence)
+    assert chunks(sequence.copy()) == chunks(sequence.copy()) == chunks(sequence)
 
 
 def script(waits):
-    """A measurement that says what a table of divisions says; whatever is not there is as at first."""
+    """A measurement that looks divisions up in a table; others have the original waits."""
     calls = []
 
     def measured(divisions):
@@ -75,7 +75,7 @@ def test_a_queue_stops_and_the_others_go_on(ahead):
 
 
 @pytest.mark.parametrize("ahead", [1, 3, 8])
-def test_all_stop_where_the_whole_waits_too_long(ahead):
+def test_all_queues_stop_where_the_overall_wait_grows_too_much(ahead):
     measured, _ = script({(5, 10): MeanWaits(13.1, np.array([10.0, 10.0]))})
     done = carve(
         CarvingSequence(array(10, 20), array(8, 8), 5, pooled=True),
@@ -90,7 +90,7 @@ def test_all_stop_where_the_whole_waits_too_long(ahead):
 
 
 @pytest.mark.parametrize("waits", [MeanWaits(10.0, np.array([13.0, 10.0])), MeanWaits(13.0, np.array([10.0, 10.0]))])
-def test_waits_may_grow_by_just_as_much(waits):
+def test_waits_may_grow_by_exactly_the_degradation(waits):
     measured, _ = script({(5, 20): waits})
     done = carve(
         CarvingSequence(array(10, 20), array(1, 1), 5, pooled=True),
@@ -103,33 +103,35 @@ def test_waits_may_grow_by_just_as_much(waits):
     assert not done.stops
 
 
-def real(here, pooled):
-    meter = CachedEvaluator(here)
+def simulated(here, pooled):
+    evaluator = CachedEvaluator(here)
     config = here.base
     pool = Pool(threshold=0.5, entry="move")
-    return meter.measure(config), measurement(meter, meter.workloads(config), config.system(), pool if pooled else None)
+    return evaluator.measure(config), measurement(
+        evaluator, evaluator.workloads(config), config.system(), pool if pooled else None
+    )
 
 
 @pytest.mark.parametrize("pooled", [True, False])
 @pytest.mark.parametrize("make", [two, three])
-def test_the_answer_does_not_depend_on_how_far_it_looks_ahead(make, pooled):
+def test_the_result_does_not_depend_on_the_steps_simulated_ahead(make, pooled):
     here = training(make(), jobs=400, seed=2)
     sizes = array(*(queue.partition for queue in here.base.queues))
-    answers = []
+    results = []
     for ahead in (1, 2, 7):
-        original, measured = real(here, pooled)
-        answers.append(
+        original, measured = simulated(here, pooled)
+        results.append(
             carve(CarvingSequence(sizes, here.period.widest, 2, pooled=pooled), original, 0.3, measured, ahead)
         )
-    first = answers[0]
-    for other in answers[1:]:
+    first = results[0]
+    for other in results[1:]:
         assert other.sizes.tolist() == first.sizes.tolist()
         assert (other.stops, other.trace, other.steps) == (first.stops, first.trace, first.steps)
 
 
-def test_no_queue_waits_more_than_it_may():
+def test_the_overall_wait_grows_by_the_degradation_at_most():
     here = training(two(), jobs=500, seed=1)
-    original, measured = real(here, pooled=True)
+    original, measured = simulated(here, pooled=True)
     sizes = array(24, 40)
     done = carve(CarvingSequence(sizes, here.period.widest, 1, pooled=True), original, 0.3, measured, 4)
     assert done.waits.overall <= 1.3 * original.overall
@@ -139,15 +141,15 @@ def test_no_queue_waits_more_than_it_may():
 
 def test_the_idle_pool_is_no_part_of_the_machine():
     here = training(three(), jobs=200)
-    _, measured = real(here, pooled=False)
+    _, measured = simulated(here, pooled=False)
     assert np.isfinite(measured([array(24, 40, 0)])[0].overall)
     widest = int(here.workload.cores.max())
     assert measured([array(8, widest - 9, 0)])[0].overall == np.inf
 
 
-def test_the_best_of_the_whole_path():
+def test_the_best_division_of_the_whole_sequence_is_found():
     here = training(two(), jobs=400)
-    _, measured = real(here, pooled=True)
+    _, measured = simulated(here, pooled=True)
     sizes, waits = best_of_sequence(CarvingSequence(array(24, 40), here.period.widest, 8, pooled=True), measured)
     alternatives = measured([array(24, 40), array(0, 0), array(16, 32)])
     assert waits.overall <= min(each.overall for each in alternatives)

@@ -37,7 +37,7 @@ def test_the_division_is_the_best_of_all(seed):
 
 @pytest.mark.parametrize("tolerance", [0, 1])
 @pytest.mark.parametrize("seed", range(150))
-def test_the_proportional_division_is_the_best_of_all_that_are(seed, tolerance):
+def test_the_proportional_division_is_the_best_of_all_proportional_ones(seed, tolerance):
     rng = np.random.default_rng(100 + seed)
     k, total = int(rng.integers(2, 5)), int(rng.integers(6, 16))
     cost = [np.round(rng.random(total + 1), 2) for _ in range(k)]
@@ -53,10 +53,10 @@ def test_the_proportional_division_is_the_best_of_all_that_are(seed, tolerance):
             for j in bound
         )
 
-    able = [each for each in every(total, low, [total] * k) if keeps(each)]
-    least = min((cost_of(cost, each) for each in able), default=np.inf)
+    feasible = [each for each in every(total, low, [total] * k) if keeps(each)]
+    least = min((cost_of(cost, each) for each in feasible), default=np.inf)
     sizes, value = best_proportional_division(cost, low, total, share, slack, tolerance=tolerance)
     assert value == pytest.approx(least)
-    assert (sizes is None) == (not able)
-    if able:
+    assert (sizes is None) == (not feasible)
+    if feasible:
         assert keeps(sizes)

@@ -35,17 +35,17 @@ def test_the_free_optimum_is_the_best_division_of_all(seed):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_the_constrained_optimum_is_the_best_of_those_allowed(seed):
+def test_the_constrained_optimum_is_the_best_division_that_keeps_the_constraints(seed):
     here = training(site(*TINY, cores=24), jobs=250, seed=seed, span=3 * 86400)
     space = partition_space(here)
     bounds = lower_bounds(here, space, 0.5, 0.9)
     found = optimum(here, space, bounds)
     assert allowed(found.nodes, bounds)
-    able = [wait for nodes, wait in every(here, space) if allowed(nodes, bounds)]
-    assert found.wait == pytest.approx(min(able))
+    waits = [wait for nodes, wait in every(here, space) if allowed(nodes, bounds)]
+    assert found.wait == pytest.approx(min(waits))
 
 
-def test_with_reservations_a_local_search_goes_on_from_the_table():
+def test_with_reservations_a_local_search_continues_from_the_table():
     here = training(three(), jobs=200)
     found = optimum(here, partition_space(here), None)
     assert found.doubts == "jobs start by advance reservation"
@@ -81,7 +81,7 @@ def test_a_regret_is_the_distance_to_the_best(make):
     assert table_cost(here, space)
 
 
-def test_what_is_better_than_the_best_that_was_found_takes_its_place_if_it_is_allowed(monkeypatch):
+def test_a_division_better_than_the_best_found_replaces_it_if_it_keeps_the_constraints(monkeypatch):
     here = training(site(*TINY, cores=24), jobs=250)
     space = partition_space(here)
     bounds = lower_bounds(here, space, 0.5, 0.9)
@@ -92,10 +92,10 @@ def test_what_is_better_than_the_best_that_was_found_takes_its_place_if_it_is_al
     assert regret(here, space, bounds, best.nodes).constrained == pytest.approx(best.wait)
     assert regret(here, space, bounds, outside).constrained == 1e9
     monkeypatch.setattr("qconf.strategies.partitioning.regret.optimum", lambda *_: replace(found, doubts=""))
-    assert regret(here, space, bounds, best.nodes).to_constrained < 0  # a proof that is wrong would be seen
+    assert regret(here, space, bounds, best.nodes).to_constrained < 0  # a wrong proof is visible
 
 
-def test_constraints_that_no_division_keeps_are_not_taken_for_kept():
+def test_constraints_that_no_division_keeps_are_reported():
     here = training(site(*TINY, cores=24), jobs=200)
     space = partition_space(here)
     bounds = replace(lower_bounds(here, space, 0.3, 0.9), low=space.widest + space.total)
@@ -105,7 +105,7 @@ def test_constraints_that_no_division_keeps_are_not_taken_for_kept():
     assert not regret(here, space, bounds, free.nodes).proven
 
 
-def test_a_regret_in_figures():
+def test_a_regret_in_per_cent():
     entry = Regret(120.0, 100.0, 80.0, proven=True).step().record()
     assert (entry["above_constrained_percent"], entry["above_free_percent"]) == (20.0, 50.0)
     assert Regret(0.0, 0.0, 0.0, proven=True).to_free == 0

@@ -10,24 +10,24 @@ from tests.qconf.small import DAY, LONG, SHORT, site, training, two
 
 
 def unbound(least):
-    """Bounds that ask for the least sizes and nothing else."""
+    """Bounds with the least sizes and no other constraint."""
     return Bounds(least, least, 0.0, np.zeros(least.size), ())
 
 
 @given(st.lists(st.integers(0, 30), min_size=1, max_size=5), st.integers(1, 200), st.integers(0, 3))
 @settings(max_examples=50, deadline=None)
-def test_samples_are_divisions_within_the_least(least, spare, seed):
+def test_samples_are_divisions_above_the_least_sizes(least, free, seed):
     least = np.array(least, dtype=np.int64)
-    drawn = feasible_samples(17, int(least.sum()) + spare, unbound(least), seed)
-    assert drawn.shape == (17, least.size)
-    assert (drawn.sum(axis=1) == least.sum() + spare).all()
-    assert (drawn >= least).all()
+    samples = feasible_samples(17, int(least.sum()) + free, unbound(least), seed)
+    assert samples.shape == (17, least.size)
+    assert (samples.sum(axis=1) == least.sum() + free).all()
+    assert (samples >= least).all()
 
 
 def test_samples_spread_evenly_over_the_simplex():
-    drawn = feasible_samples(1024, 3000, unbound(np.zeros(3, dtype=np.int64)), 1)
-    assert np.abs(drawn.mean(axis=0) - 1000).max() < 30
-    assert np.abs((drawn < 500).mean(axis=0) - (1 - (5 / 6) ** 2)).max() < 0.03
+    samples = feasible_samples(1024, 3000, unbound(np.zeros(3, dtype=np.int64)), 1)
+    assert np.abs(samples.mean(axis=0) - 1000).max() < 30
+    assert np.abs((samples < 500).mean(axis=0) - (1 - (5 / 6) ** 2)).max() < 0.03
 
 
 def test_the_same_seed_gives_the_same_samples_and_another_gives_others():
@@ -39,40 +39,40 @@ def test_the_same_seed_gives_the_same_samples_and_another_gives_others():
 def test_feasible_samples_keep_the_proportional_constraint():
     share = np.array([0.2, 0.3, 0.5])
     bounds = Bounds(np.array([5, 5, 5]), np.array([5, 5, 5]), 0.4, share, ())
-    drawn = feasible_samples(50, 200, bounds, 0)
-    assert drawn.shape == (50, 3)
-    assert all(bounds.proportional(each) for each in drawn)
+    samples = feasible_samples(50, 200, bounds, 0)
+    assert samples.shape == (50, 3)
+    assert all(bounds.proportional(each) for each in samples)
 
 
-def test_a_narrow_constraint_is_sampled_to_a_unit():
-    share = np.array([0.005, 0.495, 0.5])  # the first asks for 10 of 1000: half as much again as its part
+def test_samples_keep_a_narrow_constraint_to_a_node():
+    share = np.array([0.005, 0.495, 0.5])  # the least size of the first is twice its share
     low = np.array([10, 0, 0])
     bounds = Bounds(low, low, least_slack(low, share, 1000), share, ())
-    drawn = feasible_samples(50, 1000, bounds, 0)
-    assert all(bounds.proportional(each) for each in drawn)
-    assert len(np.unique(drawn, axis=0)) > 30
+    samples = feasible_samples(50, 1000, bounds, 0)
+    assert all(bounds.proportional(each) for each in samples)
+    assert len(np.unique(samples, axis=0)) > 30
 
 
-def test_where_the_simplex_is_hardly_ever_hit_mixtures_of_corners_fill_up():
+def test_mixtures_of_corners_are_sampled_where_the_simplex_has_few_feasible_divisions():
     share = np.array([0.1, 0.2, 0.3, 0.4])
     least = np.zeros(4, dtype=np.int64)
     bounds = Bounds(least, least, 0.02, share, ())
-    drawn = feasible_samples(40, 10_000, bounds, 0)
-    assert sum(bounds.proportional(each) for each in drawn) == 40
-    assert len(np.unique(drawn, axis=0)) > 30
+    samples = feasible_samples(40, 10_000, bounds, 0)
+    assert sum(bounds.proportional(each) for each in samples) == 40
+    assert len(np.unique(samples, axis=0)) > 30
 
 
-def test_the_tolerance_is_that_of_whole_units():
+def test_the_tolerance_is_that_of_whole_nodes():
     rng = np.random.default_rng(0)
     share = np.array([0.02, 0.38, 0.6])
     bounds = Bounds(np.zeros(3, dtype=np.int64), np.zeros(3, dtype=np.int64), 0.2, share, ())
     matrix, limit = proportional_matrix(share, 0.2, 1 / 100)
-    told = []
+    kept = []
     for _ in range(300):
         nodes = rng.multinomial(100, share)
-        told.append(bounds.proportional(nodes))
-        assert told[-1] == bool((matrix @ (nodes / 100) <= limit + 1e-12).all())
-    assert 0 < sum(told) < 300
+        kept.append(bounds.proportional(nodes))
+        assert kept[-1] == bool((matrix @ (nodes / 100) <= limit + 1e-12).all())
+    assert 0 < sum(kept) < 300
 
 
 def test_the_proportional_constraint_binds_every_pair_that_has_a_share():
@@ -83,14 +83,14 @@ def test_the_proportional_constraint_binds_every_pair_that_has_a_share():
     assert (matrix @ np.array([0.6, 0.3, 0.1]) > 0).any()
 
 
-def test_the_least_slack_is_where_bounds_and_proportions_just_meet():
+def test_the_least_slack_just_allows_bounds_and_proportions_together():
     share, low = np.array([0.5, 0.5]), np.array([75, 0])
     assert least_slack(low, share, 100) == pytest.approx(1 - 25 / 75, abs=1e-4)
     assert least_slack(np.array([50, 0]), share, 100) == 0
     assert least_slack(low, np.array([1.0, 0.0]), 100) == 0
 
 
-def test_a_queue_uses_less_of_a_larger_partition_in_the_end():
+def test_utilization_falls_with_the_size_of_a_large_partition():
     here = training(two(), jobs=800, span=4 * DAY)
     curve = utilization(here, partition_space(here), 1)
     assert curve.shares[-1] < curve.shares.max()
@@ -99,17 +99,17 @@ def test_a_queue_uses_less_of_a_larger_partition_in_the_end():
 
 
 def test_bounds_fit_the_machine_and_hold_the_widest_jobs():
-    here = training(two(), jobs=3000, span=5 * DAY)  # overload: both queues would like to have all
+    here = training(two(), jobs=3000, span=5 * DAY)  # overload: the bounds may exceed the machine
     space = partition_space(here)
     bounds = lower_bounds(here, space, 0.3, 0.9)
     assert bounds.low.sum() <= space.total
     assert (bounds.low >= space.widest).all()
     assert least_slack(bounds.low, bounds.share, space.total) <= bounds.slack + 1e-6
     if bounds.wanted.sum() > space.total:
-        assert "drawn" in bounds.notes[0]
+        assert "moved" in bounds.notes[0]
 
 
-def test_bounds_that_contradict_the_proportions_raise_the_slack_and_say_so():
+def test_bounds_that_contradict_the_proportions_raise_the_slack_with_a_note():
     base = site({**SHORT, "cores": (8, 8), "walltime": (0, 600)}, LONG)
     here = training(base, jobs=400)
     bounds = lower_bounds(here, partition_space(here), 0.0, 0.9)
@@ -117,7 +117,7 @@ def test_bounds_that_contradict_the_proportions_raise_the_slack_and_say_so():
     assert "slack raised" in bounds.notes[-1]
 
 
-def test_a_queue_without_jobs_is_bound_by_nothing_but_its_narrowest():
+def test_a_queue_without_jobs_is_bound_by_the_narrowest_job_it_admits_alone():
     here = training(two(), only=[1])
     bounds = lower_bounds(here, partition_space(here), 0.3, 0.9)
     assert bounds.low[0] == 1

@@ -18,7 +18,7 @@ def divisions(draw):
 
 @given(divisions())
 @settings(max_examples=300, deadline=None)
-def test_shares_become_whole_sizes_that_sum_up_and_are_not_below_the_least(case):
+def test_shares_become_whole_sizes_of_the_given_sum_not_below_the_least(case):
     shares, total, least = case
     sizes = apportion(shares, total, least)
     assert sizes.dtype == np.int64
@@ -28,7 +28,7 @@ def test_shares_become_whole_sizes_that_sum_up_and_are_not_below_the_least(case)
 
 @given(st.lists(st.integers(1, 1000), min_size=1, max_size=6), st.integers(1, 5000))
 @settings(deadline=None)
-def test_without_least_sizes_nobody_is_off_by_a_unit_or_more(shares, total):
+def test_without_least_sizes_every_size_is_less_than_a_node_from_its_share(shares, total):
     shares = np.array(shares, dtype=np.float64)
     sizes = apportion(shares, total, np.zeros(shares.size, dtype=np.int64))
     assert np.abs(sizes - total * shares / shares.sum()).max() < 1 + 1e-6
@@ -42,7 +42,7 @@ def test_only_the_ratio_of_shares_matters(case, factor):
     assert np.abs(apportion(shares, total, least) - apportion(shares * factor, total, least)).max() <= 1
 
 
-def test_negative_and_empty_shares_are_divided_alike():
+def test_negative_and_zero_shares_are_divided_evenly():
     assert apportion(np.array([-1.0, 0.0]), 10, np.array([0, 0])).tolist() == [5, 5]
 
 
@@ -50,7 +50,7 @@ def test_a_share_below_the_least_gets_the_least_and_the_others_the_rest_in_propo
     assert apportion(np.array([1.0, 30.0, 60.0]), 100, np.array([10, 0, 0])).tolist() == [10, 30, 60]
 
 
-def test_the_room_leaves_reserved_queues_out_and_goes_by_the_widest_jobs():
+def test_the_partition_space_has_no_reserved_queues_and_holds_the_widest_jobs():
     base = three()
     here = training(base)
     space = partition_space(here)
@@ -59,12 +59,12 @@ def test_the_room_leaves_reserved_queues_out_and_goes_by_the_widest_jobs():
     assert space.cores(np.array([20, 44]), 3) == [20, 44, 0]
 
 
-def test_a_queue_without_jobs_keeps_room_for_its_narrowest():
+def test_a_queue_without_jobs_has_the_least_size_of_its_narrowest_job():
     space = partition_space(training(site({**SHORT, "cores": (4, 8)}, LONG), only=[1]))
     assert space.widest[0] == 4
 
 
-def test_whole_nodes_make_the_unit():
+def test_sizes_are_in_whole_nodes():
     base = two(cores=64)
     machine = base.machine.model_copy(update={"cores_per_node": 8, "whole_nodes": True})
     space = partition_space(training(base.replace(machine=machine)))
@@ -81,13 +81,13 @@ def test_proportional_sizes_follow_core_seconds():
 
 
 @pytest.mark.parametrize(
-    ("base", "jobs", "said"),
+    ("base", "jobs", "why"),
     [
         (site({**WIDE, "cores": (1, 64)}, mode="shared"), 10, "every queue starts by advance reservation"),
         (site({**SHORT, "cores": (1, 40)}, {**LONG, "cores": (33, 40)}), 200, "no partitions can hold them"),
         (two(), 0, "no job to train on"),
     ],
 )
-def test_what_cannot_be_divided_is_said(base, jobs, said):
-    with pytest.raises(NotApplicableError, match=said):
+def test_a_machine_that_cannot_be_divided_is_refused_with_the_reason(base, jobs, why):
+    with pytest.raises(NotApplicableError, match=why):
         partition_space(training(base, jobs))

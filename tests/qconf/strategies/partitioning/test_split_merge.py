@@ -52,20 +52,20 @@ def test_the_cores_are_divided_by_cpu_hours_and_hold_the_widest_jobs():
             assert abs(sizes[0] - 40 * work[0] / work.sum()) <= 1
 
 
-def test_children_inherit():
+def test_both_parts_inherit_priority_starvation_and_limits():
     base = site(SHORT, {**LONG, "priority": 7.0, "starvation": 3600, "max_run": 9, "max_user_cores": 30})
     for candidate in candidates(training(base)).values():
-        for child in candidate.layout.config.queues[1:]:
-            assert (child.priority, child.starvation, child.max_run, child.max_user_cores) == (7.0, 3600, 9, 30)
+        for part in candidate.layout.config.queues[1:]:
+            assert (part.priority, part.starvation, part.max_run, part.max_user_cores) == (7.0, 3600, 9, 30)
 
 
-def test_a_queue_without_jobs_or_with_one_size_is_not_split_and_it_is_said_why():
+def test_a_queue_without_jobs_or_with_one_size_is_not_split_with_the_reason():
     here = training(two(), only=[1])
     assert {each.rule for each in candidates(here, 0).values()} == {"no job is in it"}
     base = site({**SHORT, "cores": (8, 8)}, LONG)
     found = candidates(training(base), 0)
     assert found["walltime"].layout is not None
-    assert "nothing is left for the second" in found["jobs"].rule
+    assert "no job is left for the second" in found["jobs"].rule
     assert found["jobs"].layout is None
 
 
@@ -74,14 +74,14 @@ def test_a_limit_whose_half_lies_below_the_least_walltime_is_not_split_by_time()
     assert candidates(training(base))["walltime"].rule == "half of its limit, 5h, is not above its least, 5h33m20s"
 
 
-def test_parts_whose_widest_jobs_do_not_fit_side_by_side_are_refused():
+def test_parts_whose_widest_jobs_do_not_fit_at_once_are_refused():
     base = site({**SHORT, "partition": 48}, {**LONG, "partition": 16})
     found = candidates(training(base))["walltime"]
     assert found.layout is None
-    assert "side by side" in found.rule
+    assert "cores at once" in found.rule
 
 
-def test_names_are_free_and_what_pbs_takes():
+def test_new_names_are_unused_and_valid_in_pbs():
     assert free_name("small", ["small"]) == "small-2"
     assert free_name("small", ["small", "SMALL-2"]) == "small-3"
     assert free_name("a.very.long.queue.name", []) == "a_very_long-2"
@@ -90,7 +90,7 @@ def test_names_are_free_and_what_pbs_takes():
 
 @given(st.text(st.characters(min_codepoint=33, max_codepoint=0x2FF), min_size=1, max_size=64), st.integers(0, 30))
 @settings(max_examples=100, deadline=None)
-def test_whatever_the_name_a_child_can_be_exported(name, count):
+def test_parts_of_a_queue_of_any_name_can_be_exported(name, count):
     taken = [name]
     for _ in range(count):
         taken.append(free_name(name, taken))
@@ -98,7 +98,7 @@ def test_whatever_the_name_a_child_can_be_exported(name, count):
     assert len({each.lower() for each in taken[1:]}) == count
 
 
-def test_splitting_by_real_runtime_keeps_the_doors_and_is_told_apart():
+def test_a_split_by_actual_run_time_keeps_the_admission_keys_and_records_the_run_times():
     here = training(site(SHORT, {**LONG, "cores": (1, 4)}), jobs=400)
     found = candidates(here, split_on="runtime")
     layout = found["runtime"].layout
@@ -122,14 +122,14 @@ def test_pairs_that_may_be_merged():
     assert list(mergeable(Layout.of(base))) == [(0, 1)]
 
 
-def test_children_of_one_split_are_not_merged_again_but_with_others_they_are():
+def test_the_parts_of_one_split_are_merged_with_other_queues_only():
     here = training(two(), jobs=400)
     layout = candidates(here)["walltime"].layout
     assert layout.origin == (0, 1, 1)
     assert list(mergeable(layout)) == [(0, 1)]  # `short` ends at two hours: `long-2` begins at five
 
 
-def test_a_merged_queue_takes_both():
+def test_a_merged_queue_admits_the_jobs_of_both():
     base = site(
         {**SHORT, "priority": 10.0, "starvation": 7200, "max_run": 5, "max_run_cores": 30},
         {**LONG, "priority": 20.0, "max_run": 9},
@@ -150,7 +150,7 @@ def test_jobs_of_a_merged_queue_starve_as_soon_as_those_of_either():
     assert queue.starvation == 3600
 
 
-def test_what_is_fixed_is_neither_split_nor_merged():
+def test_splits_and_merges_that_violate_fixed_are_refused():
     here = training(two(fixed=("queues.long.cores", "queues.short.name")))
     found = candidates(here)
     assert found["walltime"].layout is None or found["walltime"].layout.config.queues[1].cores == (1, 16)
@@ -161,7 +161,7 @@ def test_what_is_fixed_is_neither_split_nor_merged():
 
 
 def test_a_split_that_moves_wide_jobs_into_a_partition_too_small_is_refused():
-    # `other` overlaps `long` and comes first: what leaves `long` by name is routed there.
+    # `other` overlaps `long` and comes first: jobs that leave `long` are routed there.
     base = site(
         {"name": "other", "cores": (9, 16), "walltime": (0, 36000), "partition": 8}, LONG, {**SHORT, "partition": 16}
     )
@@ -173,7 +173,7 @@ def test_a_split_that_moves_wide_jobs_into_a_partition_too_small_is_refused():
     assert found.rule == "no job would be in long-2"
 
 
-def test_every_door_of_the_base_stays_open():
+def test_a_job_that_the_base_admits_and_another_configuration_does_not_is_found():
     base = three()
     assert uncovered(base, base) is None
     narrow = base.queues[0].model_copy(update={"cores": (2, 8)})

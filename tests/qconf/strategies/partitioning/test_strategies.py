@@ -1,4 +1,4 @@
-"""pp, static, dp-nlp, exact, dqr and hybrid on small months: what they promise, and what becomes of bad input."""
+"""pp, static, dp-nlp, exact, dqr and hybrid on small periods: order of their waits, logs, and unusual input."""
 
 from dataclasses import replace
 
@@ -19,7 +19,7 @@ from qconf.strategies.partitioning.split_merge import uncovered
 from tests.qconf.small import DAY, LONG, SHORT, WIDE, site, three, training, two
 
 FEW = {"samples": 30}
-ROOMY = {"samples": 30, "slack": 0.95, "tau_util": 1.0}  # constraints that leave many divisions
+LOOSE = {"samples": 30, "slack": 0.95, "tau_util": 1.0}  # constraints that many divisions keep
 TUNED = ("pp", "static", "dp-nlp", "exact", "dqr", "hybrid")
 CASES = {
     "plain": lambda: training(two(), jobs=300),
@@ -52,8 +52,8 @@ def machine_of(config):
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_every_strategy_copes(case):
-    """Sizes sum to the machine, every job is routed, and where partitions were current nothing gets worse."""
+def test_every_strategy_has_a_valid_proposal_for_every_training_set(case):
+    """Sizes sum to the machine, every job is routed, and no wait is longer than with the present partitions."""
     here = CASES[case]()
     waits = {}
     for name in TUNED:
@@ -83,13 +83,13 @@ def test_the_number_of_workers_does_not_matter(name, case):
 
 
 @pytest.mark.parametrize("name", TUNED)
-def test_nothing_to_learn_from(name):
+def test_an_empty_training_set_is_refused(name):
     with pytest.raises(NotApplicableError, match="no job to train on"):
         propose(name, training(two(), jobs=0), FEW)
 
 
 @pytest.mark.parametrize("name", TUNED)
-def test_widest_jobs_that_no_partitions_hold(name):
+def test_widest_jobs_that_do_not_fit_the_machine_at_once_are_refused(name):
     base = site({**SHORT, "cores": (33, 40)}, {**LONG, "cores": (33, 40)})
     with pytest.raises(NotApplicableError, match="no partitions can hold them"):
         propose(name, training(base, jobs=50), FEW)
@@ -99,31 +99,31 @@ def steps(proposal, step):
     return [each for each in proposal.decisions if each["step"] == step]
 
 
-def test_dp_nlp_says_what_the_history_is_too_poor_for():
+def test_dp_nlp_has_data_warnings_about_queues_and_epochs_without_jobs():
     (bounds,) = steps(propose("dp-nlp", training(two(), jobs=40, span=0, only=[1]), FEW), "bounds")
-    assert "only 1 of 3 epochs have jobs: the others say nothing" in bounds["notes"]
-    assert "no job in short: room for one of the narrowest is kept" in bounds["notes"]
+    assert "only 1 of 3 epochs have jobs: the others do not count" in bounds["notes"]
+    assert "no job in short: the least size is that of the narrowest job admitted" in bounds["notes"]
 
 
 @pytest.mark.parametrize("name", ["pp", "dp-nlp", "dqr", "hybrid", "exact"])
-def test_what_the_history_is_too_poor_for_is_said(name):
+def test_every_strategy_has_data_warnings_for_a_short_history(name):
     here = training(site({**LONG, "partition": 64}), jobs=2, span=0)
     notes = propose(name, here, FEW).decisions[0]["notes"]
-    assert "only 1 of 3 epochs have jobs: the others say nothing" in notes
+    assert "only 1 of 3 epochs have jobs: the others do not count" in notes
     assert "one queue owns a partition: it gets the whole machine" in notes
 
 
 @pytest.mark.parametrize("name", ["dp-nlp", "dqr", "hybrid"])
-def test_bounds_that_no_machine_meets_are_drawn_in_and_said(name):
+def test_bounds_that_do_not_fit_the_machine_are_moved_with_a_note(name):
     here = training(two(), jobs=2000, span=DAY)
     proposal = propose(name, here, {"samples": 30, "tau_util": 0.01})
     (bounds,) = steps(proposal, "bounds")
     assert sum(bounds["wanted"]) > 64 >= sum(bounds["low"])
-    assert "drawn" in bounds["notes"][0]
+    assert "moved" in bounds["notes"][0]
     assert here.weighted_wait(proposal.config) <= here.weighted_wait(here.base)
 
 
-def test_partitions_that_no_division_beats_are_kept_and_that_is_said():
+def test_present_partitions_that_no_division_improves_are_kept_with_a_note():
     base = site({**SHORT, "cores": (8, 8), "partition": 63}, {**LONG, "partition": 1}, WIDE)
     kept = []
     for seed in range(8):
@@ -137,33 +137,33 @@ def test_partitions_that_no_division_beats_are_kept_and_that_is_said():
 
 
 @pytest.mark.parametrize("name", ["current", "fcfs-easy", "lxf-easy", "shared", "mqb"])
-def test_what_is_not_trained_needs_no_job(name):
+def test_strategies_that_are_not_trained_need_no_job(name):
     here = training(two(), jobs=0)
     assert len(propose(name, here, FEW).simulate(here.period)) == 0
 
 
-@pytest.mark.parametrize("answer", [np.nan, -1e9])
-def test_dp_nlp_survives_surrogates_that_lie(monkeypatch, answer):
-    class Liar:
+@pytest.mark.parametrize("value", [np.nan, -1e9])
+def test_dp_nlp_survives_bad_surrogates(monkeypatch, value):
+    class BadSurrogate:
         degree, penalty, r2, rmse = 1, 1.0, -9.0, 0.0
 
         def __call__(self, fractions):
-            return answer
+            return value
 
         def gradient(self, fractions):
-            return np.full(fractions.size, answer)
+            return np.full(fractions.size, value)
 
-    monkeypatch.setattr("qconf.strategies.partitioning.dp_nlp.fit", lambda *_: Liar())
+    monkeypatch.setattr("qconf.strategies.partitioning.dp_nlp.fit", lambda *_: BadSurrogate())
     here = training(two(), jobs=300)
-    proposal = propose("dp-nlp", here, ROOMY)
+    proposal = propose("dp-nlp", here, LOOSE)
     assert here.weighted_wait(proposal.config) <= here.weighted_wait(here.base)
-    if np.isnan(answer):
+    if np.isnan(value):
         assert steps(proposal, "slsqp")[0]["note"] == "no search ended well"
     assert steps(proposal, "surrogate")[0]["note"] == "a bad fit"
 
 
 @pytest.mark.parametrize("end", [np.nan, np.inf, -1.0])
-def test_dp_nlp_survives_a_search_that_ends_nowhere(monkeypatch, end):
+def test_dp_nlp_survives_a_search_without_a_valid_end(monkeypatch, end):
     class End:
         success, fun = False, end
 
@@ -172,7 +172,7 @@ def test_dp_nlp_survives_a_search_that_ends_nowhere(monkeypatch, end):
 
     monkeypatch.setattr("qconf.strategies.partitioning.nlp.minimize", lambda _, start, **__: End(start.size))
     here = training(two(), jobs=300)
-    proposal = propose("dp-nlp", here, ROOMY)
+    proposal = propose("dp-nlp", here, LOOSE)
     assert here.weighted_wait(proposal.config) <= here.weighted_wait(here.base)
     (slsqp,) = steps(proposal, "slsqp")
     assert (slsqp["converged"], slsqp["note"]) == (0, "no search ended well")
@@ -185,12 +185,12 @@ def test_dp_nlp_survives_a_search_that_raises(monkeypatch, error):
 
     monkeypatch.setattr("qconf.strategies.partitioning.nlp.minimize", broken)
     here = training(two(), jobs=300)
-    proposal = propose("dp-nlp", here, ROOMY)
+    proposal = propose("dp-nlp", here, LOOSE)
     assert here.weighted_wait(proposal.config) <= here.weighted_wait(here.base)
     assert steps(proposal, "slsqp")[0]["note"] == "no search ended well"
 
 
-def test_dp_nlp_says_where_its_distance_from_the_optimum_is_not_measured():
+def test_dp_nlp_logs_why_its_regret_is_not_measured():
     wide = {**LONG, "partition": 999_000}
     here = training(site({**SHORT, "partition": 1000}, wide, cores=1_000_000), jobs=30)
     (entry,) = steps(propose("dp-nlp", here, FEW), "regret")
@@ -205,11 +205,11 @@ def test_dp_nlp_comes_near_the_constrained_optimum(seed):
     assert regret["proven"]
 
 
-def test_dp_nlp_looks_around_its_best_and_says_what_that_gave():
+def test_dp_nlp_searches_around_its_best_division_and_logs_the_result():
     gained = []
     for seed in range(6):
         here = training(two(), jobs=400, seed=seed)
-        proposal = propose("dp-nlp", here, ROOMY)
+        proposal = propose("dp-nlp", here, LOOSE)
         (decide,), (near,) = steps(proposal, "decide"), steps(proposal, "neighbours")
         assert near["kept"] == (near["weighted_wait"] < decide["weighted_wait"])
         nodes = near["nodes"] if near["kept"] else decide["nodes"]
@@ -227,24 +227,24 @@ def test_the_degree_of_the_surrogates_may_be_given(degree):
 
 def test_the_weights_of_the_epochs_count():
     here = training(two(), jobs=300)
-    usual = propose("dp-nlp", here, ROOMY)
+    usual = propose("dp-nlp", here, LOOSE)
     assert [each["weight"] for each in steps(usual, "surrogate")] == [0.3333, 0.6667, 1.0]
     even = propose("exact", here, {"samples": 30, "weights": (1.0, 1.0)})
     cut = replace(here, weights=(1.0, 1.0))
     assert len(cut.epochs) == 2
     assert steps(even, "table")[0]["weighted_wait"] == round(cut.weighted_wait(even.config), 1)
     assert steps(even, "table")[0]["weighted_wait"] != steps(propose("exact", here, FEW), "table")[0]["weighted_wait"]
-    assert propose("dp-nlp", here, ROOMY) == usual
+    assert propose("dp-nlp", here, LOOSE) == usual
 
 
 @pytest.mark.parametrize("wrong", [{"degree": 4}, {"weights": ()}, {"weights": (1.0, -1.0)}, {"weights": (np.nan,)}])
-def test_degrees_and_weights_that_make_no_sense_are_refused(wrong):
+def test_invalid_degrees_and_weights_are_refused(wrong):
     with pytest.raises(InputError, match=r"degree = 4: no such degree|no weights"):
         propose("dqr", training(two(), jobs=50), {"samples": 30, **wrong})
 
 
 @pytest.mark.parametrize("slack", [0.0, 0.3])
-def test_dp_nlp_keeps_its_constraints_unless_pp_or_the_present_is_better(slack):
+def test_dp_nlp_keeps_its_constraints_unless_pp_is_better(slack):
     for seed in range(3):
         here = training(two(mode="shared"), jobs=400, seed=seed)
         proposal = propose("dp-nlp", here, {"samples": 30, "slack": slack})
@@ -255,12 +255,12 @@ def test_dp_nlp_keeps_its_constraints_unless_pp_or_the_present_is_better(slack):
 
 
 def uneven():
-    """Two kinds of jobs in one queue beside a queue that is nearly empty: something to split and to merge."""
+    """Two kinds of jobs in one queue, and a queue that is nearly empty: candidates for splits and merges."""
     base = site({**LONG, "cores": (1, 16), "partition": 48}, {**WIDE, "cores": (17, 40)}, {**SHORT, "partition": 16})
     return training(base, jobs=500, seed=3, span=8 * DAY)
 
 
-def test_dqr_tells_every_step():
+def test_dqr_logs_every_step():
     here = uneven()
     proposal = propose("dqr", here, FEW)
     splits, merges = steps(proposal, "split"), steps(proposal, "merge")
@@ -279,7 +279,7 @@ def test_dqr_tells_every_step():
     assert end["queues"] == len(proposal.config.queues)
 
 
-def test_dqr_leaves_reserved_and_fixed_queues_alone():
+def test_dqr_keeps_reserved_and_fixed_queues():
     base = three(fixed=("queues.*.cores", "queues.*.walltime"))
     proposal = propose("dqr", training(base, jobs=300), FEW)
     assert proposal.config.names == base.names
@@ -288,7 +288,7 @@ def test_dqr_leaves_reserved_and_fixed_queues_alone():
     assert free.queue("wide") == three().queue("wide")
 
 
-def test_dqr_visits_in_the_order_asked_for():
+def test_dqr_visits_queues_in_the_chosen_order():
     def visited(**options):
         found = steps(propose("dqr", uneven(), {"samples": 30, **options}), "split")
         return list(dict.fromkeys(each["queue"] for each in found))
@@ -299,7 +299,7 @@ def test_dqr_visits_in_the_order_asked_for():
 
 
 def bimodal():
-    """Jobs of equal walltimes, most of which end after a minute: only what they really ran tells them apart."""
+    """Jobs of equal walltimes, most of which end after a minute: they differ in their actual run times only."""
     base = site({**LONG, "cores": (1, 8), "partition": 48}, {**SHORT, "cores": (1, 8), "partition": 16})
     rng = np.random.default_rng(0)
     submit = np.sort(rng.integers(0, 6 * DAY, 500))
@@ -308,7 +308,7 @@ def bimodal():
     return TrainingSet(Period(Workload(submit, rng.integers(1, 9, 500), runtime, walltime, queue=queue), base))
 
 
-def test_dqr_splits_by_real_runtime_for_study_only():
+def test_dqr_can_split_by_actual_run_time_and_the_proposal_is_not_exportable():
     here = bimodal()
     proposal = propose("dqr", here, {"samples": 30, "split_on": "runtime"})
     assert proposal.runtimes == ((0, 18000), (0, 2**31 - 1))
@@ -330,7 +330,7 @@ def test_dqr_splits_by_real_runtime_for_study_only():
         {"reference": "no"},
     ],
 )
-def test_what_is_no_choice_is_refused(options):
+def test_unknown_choices_are_refused(options):
     with pytest.raises(InputError, match="Choose among"):
         propose("hybrid", training(two(), jobs=50), {"samples": 30, **options})
 
@@ -346,13 +346,13 @@ def test_what_is_no_choice_is_refused(options):
         ({"degradation": float("nan")}, "Give 0 or more"),
     ],
 )
-def test_what_makes_no_sense_is_refused_whatever_the_strategy(options, why):
+def test_invalid_options_are_refused_for_every_strategy(options, why):
     with pytest.raises(InputError, match=why):
         propose("current", training(two(), jobs=50), options)
 
 
 @pytest.mark.parametrize(("carve", "mode"), [("live", "hybrid"), ("partitions", "partitioned")])
-def test_hybrid_carves_within_its_limits(carve, mode):
+def test_hybrid_carves_within_the_degradation(carve, mode):
     here = training(three(), jobs=600, seed=0, span=6 * DAY)
     dqr = here.weighted_wait(propose("dqr", here, FEW).config)
     proposal = propose("hybrid", here, {"samples": 30, "carve": carve, "chunk": 2})
@@ -368,8 +368,8 @@ def test_hybrid_carves_within_its_limits(carve, mode):
     assert other["weighted_wait"] <= round(dqr, 1)
 
 
-def test_a_pool_that_pbs_cannot_do_bars_hybrid_even_where_none_is_carved():
-    """What was learned from another part of the history has one, and is what was judged."""
+def test_hybrid_with_a_pool_entry_that_pbs_cannot_do_is_not_exportable_even_without_a_pool():
+    """The proposal for another training set may have a pool."""
     here = training(three(), jobs=600, seed=0, span=6 * DAY)
     proposal = propose("hybrid", here, {"samples": 30, "chunk": 2, "carve": "partitions", "pool_entry": "either"})
     assert proposal.config.mode == "partitioned"
@@ -377,7 +377,7 @@ def test_a_pool_that_pbs_cannot_do_bars_hybrid_even_where_none_is_carved():
 
 
 @pytest.mark.parametrize("placement", ["pool", "combined"])
-def test_hybrid_enters_its_pool_as_asked_or_as_configured(placement):
+def test_entry_and_placement_of_the_pool_are_as_chosen_or_as_configured(placement):
     here = training(
         three().replace(pool=PoolConfig(placement=placement, starving_first=True)), jobs=600, seed=0, span=6 * DAY
     )
@@ -385,19 +385,19 @@ def test_hybrid_enters_its_pool_as_asked_or_as_configured(placement):
     assert (kept.config.mode, kept.config.pool.entry, kept.not_exportable) == ("hybrid", "move", "")
     assert (kept.config.pool.placement, kept.config.pool.starving_first) == (placement, True)
     other = {"pool": "combined", "combined": "pool"}[placement]
-    asked = propose("hybrid", here, {"samples": 30, "chunk": 2, "pool_entry": "either", "pool_placement": other})
-    assert (asked.config.pool.entry, asked.config.pool.placement) == ("either", other)
-    assert "PBS holds it in one queue" in asked.not_exportable
-    schedule = asked.simulate(here.period)
-    assert not asked.verify(here.period, schedule)
-    (end,) = steps(asked, "pool")
-    assert here.weighted_wait(asked.config) == pytest.approx(end["weighted_wait"], abs=0.1)
+    chosen = propose("hybrid", here, {"samples": 30, "chunk": 2, "pool_entry": "either", "pool_placement": other})
+    assert (chosen.config.pool.entry, chosen.config.pool.placement) == ("either", other)
+    assert "PBS holds it in one queue" in chosen.not_exportable
+    schedule = chosen.simulate(here.period)
+    assert not chosen.verify(here.period, schedule)
+    (end,) = steps(chosen, "pool")
+    assert here.weighted_wait(chosen.config) == pytest.approx(end["weighted_wait"], abs=0.1)
 
 
-def test_dqr_splits_the_first_part_again_as_long_as_it_helps():
+def test_dqr_splits_a_queue_again_as_long_as_it_helps():
     tried = steps(propose("dqr", bimodal(), {"samples": 30, "split_on": "runtime"}), "split")
     kept = [each["kept"] for each in tried if each["queue"] == "long"]
-    assert kept == [True, False, False] + 3 * [False]  # a round is three ways; the second keeps none
+    assert kept == [True, False, False] + 3 * [False]  # a round has three ways; the second round keeps none
 
 
 def test_dqr_merges_as_long_as_it_helps():
@@ -408,10 +408,10 @@ def test_dqr_merges_as_long_as_it_helps():
     assert proposal.config.names == ("long",)
 
 
-def test_a_wider_margin_carves_no_less():
+def test_a_larger_degradation_carves_no_smaller_pool():
     pools = [
-        steps(propose("hybrid", uneven(), {"samples": 30, "degradation": margin}), "pool")[0]["cores"]
-        for margin in (0.0, 0.3, 1e9)
+        steps(propose("hybrid", uneven(), {"samples": 30, "degradation": degradation}), "pool")[0]["cores"]
+        for degradation in (0.0, 0.3, 1e9)
     ]
     assert pools == sorted(pools)
     assert pools[-1] == 64
@@ -425,7 +425,7 @@ def test_tau_is_half_the_priority_of_the_reference_queue():
     assert threshold(training(pooled)) == (0.25, "")
 
 
-def test_being_in_the_folder_registers_a_strategy():
+def test_modules_of_the_package_register_their_strategies():
     assert names()[:4] == ("current", "fcfs-easy", "lxf-easy", "shared")
     assert set(TUNED) | {"mqb", "auto", "auto-fitted", "auto-guarded"} <= set(names(default=True))
     assert {"planned-sjf", "dynp"} <= set(names()) - set(names(default=True))
@@ -437,7 +437,7 @@ def test_being_in_the_folder_registers_a_strategy():
 
 
 @pytest.mark.parametrize("name", TUNED)
-def test_a_fixed_partition_stays_as_it_is(name):
+def test_a_fixed_partition_keeps_its_size(name):
     base = site(
         {**SHORT, "partition": 16}, LONG, {"name": "more", "cores": (1, 4), "walltime": (0, 7200), "partition": 8}
     )

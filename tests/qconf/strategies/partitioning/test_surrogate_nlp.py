@@ -26,7 +26,7 @@ def test_a_cubic_is_recovered():
     assert [surrogate(each) for each in fresh] == pytest.approx(cubic(fresh).tolist(), abs=3)
 
 
-def test_its_gradient_is_the_numeric_one():
+def test_the_gradient_is_the_numeric_one():
     x = fractions(120, k=4)
     surrogate = fit(x, cubic(x) + 50 * x[:, 2])
     step = 1e-6
@@ -35,13 +35,13 @@ def test_its_gradient_is_the_numeric_one():
         assert surrogate.gradient(each) == pytest.approx(numeric, rel=1e-4, abs=1e-3)
 
 
-def test_noise_is_owned_up_to():
+def test_a_fit_to_noise_has_a_small_r2():
     x = fractions(80)
     surrogate = fit(x, np.random.default_rng(0).random(80))
     assert surrogate.r2 < 0.5
 
 
-def test_waits_that_are_all_the_same_are_no_trouble():
+def test_equal_waits_can_be_fitted():
     x = fractions(40)
     surrogate = fit(x, np.zeros(40))
     assert surrogate(x[0]) == pytest.approx(0)
@@ -74,16 +74,16 @@ STARTS = [np.array([300, 300, 400]), np.array([100, 100, 800])]
 
 
 def test_the_known_minimum_is_found():
-    answer = minimise([(1.0, Bowl())], free_of([0, 0, 0]), 1000, STARTS)
-    assert np.abs(answer.divisions[0] - [200, 500, 300]).max() <= 2
-    assert answer.converged == answer.starts == 2
-    assert answer.expected == sorted(answer.expected)
+    found = minimise([(1.0, Bowl())], free_of([0, 0, 0]), 1000, STARTS)
+    assert np.abs(found.divisions[0] - [200, 500, 300]).max() <= 2
+    assert found.converged == found.starts == 2
+    assert found.expected == sorted(found.expected)
 
 
-def test_bounds_and_proportions_hold_it_back():
-    answer = minimise([(1.0, Bowl())], free_of([300, 0, 0]), 1000, STARTS)
-    assert abs(answer.divisions[0][0] - 300) <= 1
-    assert answer.divisions[0][0] >= 300
+def test_the_minimum_keeps_bounds_and_proportions():
+    found = minimise([(1.0, Bowl())], free_of([300, 0, 0]), 1000, STARTS)
+    assert abs(found.divisions[0][0] - 300) <= 1
+    assert found.divisions[0][0] >= 300
     equal = free_of([0, 0, 0], slack=0.1, share=(1 / 3, 1 / 3, 1 / 3))
     best = minimise([(1.0, Bowl())], equal, 1000, STARTS).divisions[0]
     assert equal.proportional(best)
@@ -91,10 +91,10 @@ def test_bounds_and_proportions_hold_it_back():
 
 
 def test_a_surrogate_of_nan_is_left_out():
-    answer = minimise([(1.0, Broken())], free_of([0, 0, 0]), 1000, STARTS)
-    assert answer.divisions == []
-    assert answer.starts == 2
+    found = minimise([(1.0, Broken())], free_of([0, 0, 0]), 1000, STARTS)
+    assert found.divisions == []
+    assert found.starts == 2
 
 
-def test_no_surrogate_no_answer():
+def test_without_surrogates_there_is_no_minimum():
     assert minimise([], free_of([0, 0, 0]), 1000, STARTS).divisions == []
