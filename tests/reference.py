@@ -10,12 +10,13 @@ from pathlib import Path
 import click
 
 from qconf.cli import qconf
+from qconf.report.columns import COLUMNS
 from qconf.strategies import Step, registry
 from qconf.text import markdown_table
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "reference"
 WIDTH = 96
-COMMANDS = """# Commands
+COMMANDS_HEAD = """# Commands
 
 The help of every command, written by `make reference`. Bad input gets one message that names file,
 line, field, value and what to do, and exit code 1; a wrong option gets exit code 2. Ctrl-C ends a
@@ -24,7 +25,7 @@ had finished.
 """
 
 
-STEPS = """# Steps of the logs
+STEPS_HEAD = """# Steps of the logs
 
 The steps of each strategy's log, written by `make reference`. A step is an object with its name as
 `step`, the keys below where they have a value, and `notes`. What they mean for the reader is in
@@ -32,16 +33,26 @@ The steps of each strategy's log, written by `make reference`. A step is an obje
 """
 
 
+METRICS_HEAD = """# Metrics
+
+The metrics of comparison.csv, backtest.csv and run.json, written by `make reference`. In files
+times are seconds and shares lie in 0..1; a value is missing where there is no job to average.
+Response time is end minus submit, slowdown is response time over run time.
+"""
+#: Unit of a column to what a file holds.
+_UNITS = {"h": "seconds", "%": "share, 0..1", "jobs": "jobs", "": "number"}
+
+
 def pages() -> dict[str, str]:
     """Return the text of each page, by its name."""
-    return {"commands.md": commands(), "steps.md": steps()}
+    return {"commands.md": commands(), "steps.md": steps(), "metrics.md": metrics()}
 
 
 def commands() -> str:
     """Return the help of every command."""
     settings = {**qconf.context_settings, "terminal_width": WIDTH, "max_content_width": WIDTH}
     group = click.Context(qconf, info_name="qconf", **settings)
-    parts = [COMMANDS, _section("qconf", qconf.get_help(group))]
+    parts = [COMMANDS_HEAD, _section("qconf", qconf.get_help(group))]
     for name in qconf.list_commands(group):
         command = qconf.get_command(group, name)
         assert command is not None
@@ -52,7 +63,7 @@ def commands() -> str:
 
 def steps() -> str:
     """Return every step of the strategies' logs with its keys."""
-    parts = [STEPS]
+    parts = [STEPS_HEAD]
     by_module: dict[str, list[type[Step]]] = {}
     names = registry()  # imports all
     for step in _titled(Step):
@@ -66,6 +77,12 @@ def steps() -> str:
         ]
         parts.append(f"## {heading}\n\n{markdown_table(('step', 'what it is', 'keys'), rows, left=3)}\n")
     return "\n".join(parts)
+
+
+def metrics() -> str:
+    """Return every metric with its unit and meaning."""
+    rows = [(f"`{column.key}`", column.name, _UNITS[column.unit], column.meaning) for column in COLUMNS.values()]
+    return f"{METRICS_HEAD}\n{markdown_table(('metric', 'name', 'unit', 'meaning'), rows, left=4)}\n"
 
 
 def _titled(kind: type[Step]) -> Iterator[type[Step]]:

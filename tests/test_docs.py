@@ -14,12 +14,15 @@ import pytest
 
 import parsim
 from parsim.metrics import METRICS
+from qconf.backtest import backtest
 from qconf.cli import qconf
 from qconf.export import exporter
 from qconf.history import clean, read
+from qconf.report.exported import Exported
 from qconf.report.run_directory import write_run
 from qconf.strategies import names, option_fields
 from tests import reference
+from tests.qconf.backtest import walking
 from tests.qconf.report import small
 from tests.wrapping import WIDTH, wrapped
 
@@ -123,17 +126,28 @@ def test_the_python_example_gives_what_it_shows() -> None:
 
 
 def test_metrics_are_explained() -> None:
-    assert set(METRICS) - named_in_code("reference/run.md") == set()
+    assert set(METRICS) - named_in_code("reference/metrics.md") == set()
 
 
 def test_keys_of_run_json_are_explained(tmp_path: Path) -> None:
     log = tmp_path / "log.csv"
     log.write_text(HISTORY)
-    write_run(tmp_path / "run", small.recommendation(), clean(read([log]), small.site()), exporter("pbs")())
+    found = small.recommendation()
+    history = clean(read([log]), small.site())
+    write_run(tmp_path / "run", found, history, exported=Exported.of(found, exporter("pbs")()))
     record = json.loads((tmp_path / "run" / "run.json").read_text())
     keys = {*record, *record["history"], *record["export"], *(key for row in record["strategies"] for key in row)}
     keys |= {key for row in record["strategies"] for key in row["bootstrap"] or ()}
     assert keys - named_in_code("reference/run.md") == set()
+
+
+def test_keys_of_a_backtests_run_json_are_explained(tmp_path: Path) -> None:
+    history = walking.history(tmp_path)
+    write_run(tmp_path / "run", backtest(history, walking.site(), strategies=("fcfs-easy",), period="10d"), history)
+    record = json.loads((tmp_path / "run" / "run.json").read_text())
+    rows = [*record["periods"], *record["results"], *record["averages"], *record["skipped"]]
+    rows += [against for average in record["averages"] for against in average["against"].values()]
+    assert {*record, *(key for row in rows for key in row)} - named_in_code("reference/run.md") == set()
 
 
 def test_wrapping_fills_paragraphs_and_list_items() -> None:
