@@ -9,6 +9,10 @@ class QconfError(Exception):
     """A message for the person at the terminal; the command ends with exit code 1."""
 
 
+class ExportError(QconfError):
+    """The batch system has no form for the configuration, or for something given with it."""
+
+
 class InputError(QconfError):
     """Something in an input: which file, line, field and value, what is wrong with it and what to do.
 

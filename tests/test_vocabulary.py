@@ -73,7 +73,7 @@ def tracked() -> list[str]:
 
 
 #: `walk` is part of these and of nothing else.
-WALKS = re.compile(r"walk_forward|walk_packages|^walk$")  # the last is the standard library's
+WALKS = re.compile(r"walk_forward|WalkForward|walk_packages|^walk$")  # the last is the standard library's
 
 
 def words(name: str) -> set[str]:

@@ -41,12 +41,16 @@ def time_dependent(jobs, machine, backfill, reservation_delay, bits, formula, st
 
     Parameters
     ----------
-    jobs, machine, backfill, bits, start
+    jobs, machine, backfill
         As `parsim.kernels.easy.easy` takes them.
     reservation_delay : int
         Seconds that a job has waited before it may be the head job.
+    bits
+        As `parsim.kernels.easy.easy` takes it.
     formula : Formula
         The largest value goes first.
+    start
+        As `parsim.kernels.easy.easy` takes it.
     """
     n = jobs.size
     most = min(n, machine)

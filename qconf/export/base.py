@@ -15,17 +15,13 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from qconf.errors import InputError, QconfError
+from qconf.errors import ExportError, InputError
 
 if TYPE_CHECKING:
     from qconf.config import SiteConfig
     from qconf.export.nodes import Node
 
 DEFAULT_TARGET = "pbs"
-
-
-class ExportError(QconfError):
-    """The batch system has no form for the configuration, or for something given with it."""
 
 
 @dataclass(frozen=True)
@@ -150,9 +146,7 @@ class Exporter(ABC):
 
 def targets() -> tuple[str, ...]:
     """Name the batch systems that there are: the folders of this package."""
-    import qconf.export
-
-    return tuple(sorted(each.name for each in pkgutil.iter_modules(qconf.export.__path__) if each.ispkg))
+    return tuple(sorted(each.name for each in pkgutil.iter_modules([str(Path(__file__).parent)]) if each.ispkg))
 
 
 def exporter(target: str = DEFAULT_TARGET) -> type[Exporter]:

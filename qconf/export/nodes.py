@@ -9,8 +9,7 @@ from itertools import groupby
 from pathlib import Path
 
 from qconf.config import POOL_SUFFIX, SiteConfig
-from qconf.errors import InputError
-from qconf.export.base import ExportError
+from qconf.errors import ExportError, InputError
 from qconf.export.rendering import checked_host
 
 POOL = ""  #: owner of the nodes of the common pool

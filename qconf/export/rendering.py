@@ -10,7 +10,7 @@ import jinja2
 
 from parsim.workload import MAX_CORES, MAX_DURATION
 from qconf.config import POOL_SUFFIX, SiteConfig, format_duration
-from qconf.export.base import ExportError
+from qconf.errors import ExportError
 from qconf.history.names import LEGAL, LONGEST_NAME
 
 HOST_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")

@@ -44,7 +44,7 @@ class QueueModel:
 
 
 @dataclass(frozen=True)
-class Month:
+class MonthProfile:
     """Targets of one month, each tuple in the order of the preset's queues.
 
     Parameters
@@ -71,10 +71,10 @@ class Preset:
     cores_per_node: int
     first: tuple[int, int]
     queues: tuple[QueueModel, ...]
-    months: tuple[Month, ...]
+    months: tuple[MonthProfile, ...]
     users: int
 
-    def profile(self, index: int) -> Month:
+    def profile(self, index: int) -> MonthProfile:
         """Return the targets of month `index`; beyond the last they start again."""
         return self.months[index % len(self.months)]
 
@@ -134,15 +134,15 @@ CRAY_XC40 = Preset(
         ),
     ),
     months=(
-        Month((3013, 1066, 238, 324, 19), 0.70, (0.4, 21.0, 16.2, 58.6, 3.8)),
-        Month((4205, 1171, 245, 1101, 13), 0.90, (0.4, 15.3, 11.2, 71.1, 2.0)),
-        Month((4161, 978, 207, 454, 10), 0.79, (0.5, 17.0, 14.0, 66.6, 1.9)),
-        Month((2917, 1441, 244, 640, 19), 0.86, (0.3, 17.5, 13.0, 66.2, 3.0)),
-        Month((2996, 1122, 290, 454, 13), 0.84, (0.3, 16.5, 14.0, 67.0, 2.2)),
-        Month((2162, 943, 179, 332, 4), 0.68, (0.3, 21.8, 20.7, 56.5, 0.7)),
-        Month((2938, 844, 191, 352, 2), 0.62, (0.4, 25.6, 23.6, 50.0, 0.4)),
-        Month((5198, 1410, 233, 433, 8), 0.82, (0.6, 19.0, 16.0, 62.8, 1.6)),
-        Month((6449, 1588, 216, 503, 3), 0.87, (0.7, 18.5, 13.5, 66.8, 0.5)),
+        MonthProfile((3013, 1066, 238, 324, 19), 0.70, (0.4, 21.0, 16.2, 58.6, 3.8)),
+        MonthProfile((4205, 1171, 245, 1101, 13), 0.90, (0.4, 15.3, 11.2, 71.1, 2.0)),
+        MonthProfile((4161, 978, 207, 454, 10), 0.79, (0.5, 17.0, 14.0, 66.6, 1.9)),
+        MonthProfile((2917, 1441, 244, 640, 19), 0.86, (0.3, 17.5, 13.0, 66.2, 3.0)),
+        MonthProfile((2996, 1122, 290, 454, 13), 0.84, (0.3, 16.5, 14.0, 67.0, 2.2)),
+        MonthProfile((2162, 943, 179, 332, 4), 0.68, (0.3, 21.8, 20.7, 56.5, 0.7)),
+        MonthProfile((2938, 844, 191, 352, 2), 0.62, (0.4, 25.6, 23.6, 50.0, 0.4)),
+        MonthProfile((5198, 1410, 233, 433, 8), 0.82, (0.6, 19.0, 16.0, 62.8, 1.6)),
+        MonthProfile((6449, 1588, 216, 503, 3), 0.87, (0.7, 18.5, 13.5, 66.8, 0.5)),
     ),
     users=180,
 )

@@ -146,7 +146,7 @@ def test_profiles_repeat_beyond_the_ninth_month() -> None:
     assert tenth["job_id"].iloc[0] == sum(sum(counts) for counts in COUNTS.values()) + 1
 
 
-def test_the_offered_load_can_be_asked_for() -> None:
+def test_the_offered_load_can_be_set() -> None:
     table = synth.month_table("cray-xc40", 9, seed=3, offered_load=0.75)
     assert table["load"].to_numpy() == pytest.approx(0.75, rel=1e-3)
     usual = synth.month_table("cray-xc40", 9, seed=3)

@@ -5,17 +5,20 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from parsim.workload import MAX_CORES, MAX_DURATION
 from qconf.config import POOL_SUFFIX, QueueConfig, SiteConfig, format_clock, format_duration
-from qconf.export.base import ExportError
-from qconf.export.pbs import Binding, PbsExporter
+from qconf.errors import ExportError
 from qconf.export.pbs.differences import notes, unroutable
 from qconf.export.pbs.lint import OLD_LIMITS
 from qconf.export.pbs.order import formula
 from qconf.export.pbs.server import Attributes, Server, destinations, is_true, is_type, seconds
 from qconf.export.priorities import Priorities, scale
 from qconf.export.rendering import checked_queue
+
+if TYPE_CHECKING:
+    from qconf.export.pbs import Binding, PbsExporter
 
 #: Attributes of an Execution queue that follow from the configuration; others stay as they are.
 MANAGED = (

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from parsim.system import ORDERS
 from qconf.config import QueueConfig, SiteConfig, format_clock, format_duration, lost_job
-from qconf.export.pbs import Binding
 from qconf.export.pbs.order import formula
 from qconf.export.priorities import scale
+
+if TYPE_CHECKING:
+    from qconf.export.pbs import Binding
 
 
 def notes(config: SiteConfig, binding: Binding) -> tuple[str, ...]:

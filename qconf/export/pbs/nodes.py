@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from qconf.config import POOL_SUFFIX, SiteConfig
-from qconf.export.base import ExportError
+from qconf.errors import ExportError
 from qconf.export.nodes import POOL, Node, assign
 
 _PER_STATEMENT = 24

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from qconf.config import SiteConfig, format_clock, lost_job
-from qconf.export.base import Export, ExportError
-from qconf.export.pbs import PbsExporter
+from qconf.errors import ExportError
+from qconf.export.base import Export
 from qconf.export.pbs.desired import Desired, desired
 from qconf.export.pbs.lint import Linter
 from qconf.export.pbs.nodes import qlists, statements
 from qconf.export.pbs.server import Server
 from qconf.export.pbs.statements import transition
 from qconf.export.rendering import comment_name, render
+
+if TYPE_CHECKING:
+    from qconf.export.pbs import PbsExporter
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from qconf.export.base import ExportError
+from qconf.errors import ExportError
 from qconf.export.pbs.lint import OLD_LIMITS
 from qconf.export.pbs.server import Attributes, Server
 

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from parsim.workload import MAX_CORES, MAX_DURATION
 from qconf.config import QueueConfig, SiteConfig
-from qconf.export.base import Export, ExportError
+from qconf.errors import ExportError
+from qconf.export.base import Export
 from qconf.export.nodes import Node, assign, check_machine, fold
 from qconf.export.priorities import scale
 from qconf.export.rendering import checked_queue, comment_name, render

@@ -86,7 +86,7 @@ def test_the_report_opens_offline(run: tuple[Path, Result]) -> None:
     assert any(text.startswith("dp-nlp: ") and text.endswith("steps") for text in page.texts)
 
 
-def test_one_judged_period_is_a_backtest_too(inputs: list[object], tmp_path: Path) -> None:
+def test_one_test_period_is_a_backtest_too(inputs: list[object], tmp_path: Path) -> None:
     done = invoke(*inputs, "--period", "20d", "--strategies", "lxf-easy", "--out", tmp_path / "out")
     assert "backtest.csv" in done.output
     assert len(set(pd.read_csv(tmp_path / "out" / "backtest.csv")["period"])) == 1
@@ -105,11 +105,11 @@ def test_an_interrupted_run_goes_on_and_gives_the_same(
 ) -> None:
     from qconf.strategies import propose
 
-    asked: list[str] = []
+    calls: list[str] = []
 
     def interrupted(name: str, *rest: object) -> object:
-        asked.append(name)
-        if name == "dp-nlp" and asked.count(name) == 2:
+        calls.append(name)
+        if name == "dp-nlp" and calls.count(name) == 2:
             raise KeyboardInterrupt
         return propose(name, *rest)  # type: ignore[arg-type]
 
@@ -118,9 +118,9 @@ def test_an_interrupted_run_goes_on_and_gives_the_same(
     stopped = invoke(*arguments)
     assert (stopped.exit_code, stopped.stderr) == (130, "qconf: interrupted: --resume goes on from what was finished\n")
     assert not (tmp_path / "out" / "run.json").exists()
-    before = len(asked)
+    before = len(calls)
     assert invoke(*arguments, "--resume").exit_code == 0
-    assert set(asked[before:]) == {"dp-nlp", "dynp"}
+    assert set(calls[before:]) == {"dp-nlp", "dynp"}
     assert digests(tmp_path / "out") == digests(run[0])
 
 
@@ -153,7 +153,7 @@ def test_without_a_configuration_nothing_of_the_log_but_its_queue_names_is_used(
 def test_json_is_one_document_on_stdout(inputs: list[object], tmp_path: Path) -> None:
     result = invoke(*inputs, "--period", "10d", "--strategies", "pp", "--out", tmp_path / "out", "--json")
     rows = [row["strategy"] for row in json.loads(result.stdout)["averages"]]
-    assert rows == ["current", "fcfs-easy", "shared", "pp", "static"]  # what the site has stands beside what was asked
+    assert rows == ["current", "fcfs-easy", "shared", "pp", "static"]  # what the site has stands beside what is named
 
 
 def refused(tmp_path: Path, *arguments: object) -> str:

@@ -50,13 +50,13 @@ def test_without_a_configuration_the_queues_of_both_logs_are_known(
     table = walking.table(periods=1, first=1).assign(queue="later")
     then = walking.write(tmp_path / "then.csv", table)
     result = invoke("--history", logs[0], "--next", then, "--cores", 48, *QUICK, "--out", tmp_path / "out")
-    assert (result.exit_code, result.stderr) == (0, "")  # no warning about what nobody wrote
+    assert (result.exit_code, result.stderr) == (0, "")  # no warning about what was not given
     record = json.loads((tmp_path / "out" / "run.json").read_text())
     assert "later" in {queue["name"] for queue in record["base"]["queues"]}
     assert record["history"]["dropped"] == {}
 
 
-def test_resumes_only_what_was_learned_from_the_same_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_resumes_only_proposals_trained_on_the_same_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     names = ("one", "two", "three")
     logs = [walking.write(tmp_path / f"{name}.csv", walking.table(periods=1, first=i)) for i, name in enumerate(names)]
     (tmp_path / "site.yaml").write_text(walking.CONFIG)

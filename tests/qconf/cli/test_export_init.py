@@ -129,9 +129,9 @@ def test_init_from_a_history_alone(tmp_path):
     history.write_text("job_id,submit,runtime,walltime,cores,queue\n" + rows)
     done = run("init", "--history", history, "--cores", 16)
     assert done.exit_code == 0, done.output
-    told = "jobs wider than the machine of 16 cores are left out: 1 of big"
-    assert f"warning: {told}\n" in done.stderr
-    assert f"# * {told}\n" in done.stdout
+    found = "jobs wider than the machine of 16 cores are left out: 1 of big"
+    assert f"warning: {found}\n" in done.stderr
+    assert f"# * {found}\n" in done.stdout
     (tmp_path / "site.yaml").write_text(done.stdout)
     config = load(tmp_path / "site.yaml")
     assert config.machine.cores == 16

@@ -90,8 +90,8 @@ def test_what_hybrid_and_mqb_did_can_be_followed(small: Path, tmp_path: Path) ->
         page = html.unescape((out / "report.html").read_text())
         listed = page[page.index('id="decisions"') :].split("<li>")
         for step in decisions:
-            told = [value_text(value) for value in step.values() if value_text(value) != "-"]
-            assert any(all(text in line for text in told) for line in listed), step
+            span = [value_text(value) for value in step.values() if value_text(value) != "-"]
+            assert any(all(text in line for text in span) for line in listed), step
         for step in decisions:
             if step["step"] in ("split", "merge"):
                 assert step["why"]
@@ -116,11 +116,11 @@ def test_same_bytes_whatever_the_number_of_workers(run: tuple[Path, Result], sma
 def test_resume_uses_what_was_finished(small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from qconf.strategies import propose
 
-    asked: list[str] = []
+    calls: list[str] = []
 
     def interrupted(name: str, *rest: object) -> object:
-        asked.append(name)
-        if name == "exact" and asked.count("exact") == 1:
+        calls.append(name)
+        if name == "exact" and calls.count("exact") == 1:
             raise KeyboardInterrupt
         return propose(name, *rest)  # type: ignore[arg-type]
 
@@ -129,10 +129,10 @@ def test_resume_uses_what_was_finished(small: Path, tmp_path: Path, monkeypatch:
     stopped = invoke(*arguments)
     assert (stopped.exit_code, stopped.stderr) == (130, "qconf: interrupted: --resume goes on from what was finished\n")
     assert not (tmp_path / "out" / "run.json").exists()
-    before = len(asked)
+    before = len(calls)
     assert invoke(*arguments, "--resume").exit_code == 0
-    # What came before the interruption is not asked again.
-    assert set(asked[before:]) == {"exact", "auto", "auto-fitted", "auto-guarded"}
+    # What came before the interruption is not run again.
+    assert set(calls[before:]) == {"exact", "auto", "auto-fitted", "auto-guarded"}
     assert (tmp_path / "out" / "run.json").exists()
     assert not (tmp_path / "out" / ".unfinished").exists()
 
@@ -220,8 +220,8 @@ def test_the_months_before_the_one_tuned_on_are_looked_at(small: Path, tmp_path:
     assert result.exit_code == 0
     assert f"{len(before)} jobs of the months before, from 2016-01 on, are there for auto" in result.output
     record = json.loads((out / "run.json").read_text())
-    told = record["spans"]["earlier periods"]
-    assert (told["jobs"], told["last_submit"]) == (len(before), int(before["submit"].max()))
+    span = record["spans"]["earlier periods"]
+    assert (span["jobs"], span["last_submit"]) == (len(before), int(before["submit"].max()))
     (auto,) = (each for each in record["strategies"] if each["name"] == "auto-guarded")
     assert {"months", "forecast_skill"} <= set(auto["decisions"][0])
     assert "earlier periods" in (out / "report.html").read_text()

@@ -98,7 +98,7 @@ def test_run_json(tmp_path, past):
 
 
 def test_the_same_bytes_wherever_and_with_however_many_workers(tmp_path):
-    answers = []
+    results = []
     for place, workers in (("a", 1), ("b/c", 9)):
         found = small.recommendation()
         found = replace(
@@ -108,11 +108,11 @@ def test_the_same_bytes_wherever_and_with_however_many_workers(tmp_path):
         )
         folder = tmp_path / place
         write(folder / "run", found, history_in(folder / "in"), timings={"all": workers})
-        answers.append(content(folder / "run"))
-        answers[-1].pop(TIMINGS)
-        for name, data in answers[-1].items():
+        results.append(content(folder / "run"))
+        results[-1].pop(TIMINGS)
+        for name, data in results[-1].items():
             assert str(tmp_path).encode() not in data, name
-    assert answers[0] == answers[1]
+    assert results[0] == results[1]
 
 
 def test_files_of_one_name_in_two_folders_have_different_labels(tmp_path):

@@ -1,6 +1,6 @@
 """A small model of a PBS server: what it takes from qmgr, and what its `print server` prints.
 
-Written from samples of the real server and shares no code with the package, so that it can judge it.
+Written from samples of the real server and shares no code with the package, so that it can check it.
 Statements are split the way qmgr does: lines ending in a backslash are joined, `#` after white space starts a
 comment, `;` separates, quotes have no escape.
 """

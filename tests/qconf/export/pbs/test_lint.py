@@ -9,7 +9,7 @@ VERDICTS = SHARED / "pbs" / "qmgr_verdicts.tsv"
 needs_verdicts = pytest.mark.skipif(not VERDICTS.exists(), reason=f"{VERDICTS} is not here")
 
 # Refusals that do not follow from a statement alone: what exists, and of which type it is.
-ONLY_THE_SERVER_KNOWS = {
+ONLY_ON_THE_SERVER = {
     "create node nosuchhost": "15062",
     "create queue idqueue": "15025",
     "set node nid0001 queue=nosuch": "15018",
@@ -45,7 +45,7 @@ def test_verdicts_of_the_real_server_line_by_line():
     for rc, statement, message in verdicts():
         wrong = linter.statement(statement)
         if rc and not wrong:
-            assert ONLY_THE_SERVER_KNOWS.get(statement, "no exception") in message, statement
+            assert ONLY_ON_THE_SERVER.get(statement, "no exception") in message, statement
         if not rc and wrong:
             assert statement in STRICTER, (statement, wrong)
         count += 1
