@@ -83,6 +83,15 @@ def test_every_page_of_the_docs_that_the_project_names_exists() -> None:
             assert {each for each in found if not (ROOT / each).exists()} == set(), name
 
 
+@pytest.mark.parametrize("page", PAGES, ids=IDS)
+def test_modules_and_files_that_a_page_names_exist(page: Path) -> None:
+    text = page.read_text()
+    files = re.findall(r"`((?:parsim|qconf|studies|tests|configs|data)/[\w./-]+)`", text)
+    files += [f"{module.replace('.', '/')}*" for module in re.findall(r"python -m ((?:studies|tests)[\w.]*\w)", text)]
+    installed = re.compile(r"qconf/share\b")  # of the wheel
+    assert [each for each in files if not installed.match(each) and not list(ROOT.glob(each.rstrip("/")))] == []
+
+
 @pytest.mark.parametrize("page", reference.pages())
 def test_generated_reference_is_current(page: str) -> None:
     assert (reference.FOLDER / page).read_text() == reference.pages()[page], "make reference"
