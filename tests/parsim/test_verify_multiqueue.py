@@ -121,7 +121,7 @@ def test_start_of_a_trace_is_right(name: str, cores: int) -> None:
     path = REFERENCE / f"{name}_easy.csv.gz"
     if not path.exists():
         pytest.skip(f"no cleaned jobs beside the project: {path.name}")
-    table = pd.read_csv(path).head_job(4000)
+    table = pd.read_csv(path).head(4000)
     workload = Workload(table["submit"], table["cores"], table["runtime"], table["walltime"])
     system = machine(100, 1000, 10_000, cores=cores)
     right = simulate(workload, system)
