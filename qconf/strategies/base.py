@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar, dataclass_transform
 
 from parsim import Reason, Schedule, System, explain, simulate
 from parsim.verify import Violation, check_schedule
@@ -84,14 +85,22 @@ class Options:
                 raise InputError("makes no sense", field=each.name, value=value, fix=fix)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass_transform(frozen_default=True, kw_only_default=True)
+def step(cls: type[T]) -> type[T]:
+    """Make a class one of the steps of a log: a frozen dataclass; its title is its name in words."""
+    cls.title = cls.__dict__.get("title", re.sub(r"(?<!^)(?=[A-Z])", " ", cls.__name__).lower())  # type: ignore[attr-defined]
+    return dataclass(frozen=True, kw_only=True)(cls)
+
+
+@step
 class Step:
-    """One step of a strategy's log. A subclass has a title and fields; a field that is None is left out.
+    """One step of a strategy's log. A subclass has fields; None is no value.
 
     Attributes
     ----------
+    title : str
     notes : tuple of str
-        Warnings about the data or the options.
+        What the training set, or an option, is too poor for.
     """
 
     title: ClassVar[str]
@@ -107,7 +116,7 @@ class Step:
         }
 
 
-@dataclass(frozen=True, kw_only=True)
+@step
 class Recorded(Step):
     """A step as an earlier run recorded it."""
 

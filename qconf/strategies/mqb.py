@@ -7,34 +7,31 @@ Lawson and Smirni, Multiple-queue backfilling scheduling with priorities and res
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import ClassVar
+from dataclasses import replace
 
 import numpy as np
 
 from qconf.config import format_duration
 from qconf.evaluation.period import TrainingSet
-from qconf.strategies.base import Options, Proposal, Step, Strategy
+from qconf.strategies.base import Options, Proposal, Step, Strategy, step
 from qconf.strategies.fcfs_easy import undistinguished
 
 NOT_EXPORTABLE = "no batch system keeps a reservation for the first job of every class of walltimes"
 
 
-@dataclass(frozen=True, kw_only=True)
+@step
 class Class(Step):
     """One class of jobs."""
 
-    title: ClassVar[str] = "class"
     walltime: str
     jobs: int
     core_hours: float
 
 
-@dataclass(frozen=True, kw_only=True)
+@step
 class NoSearch(Step):
     """Nothing is searched: the classes are given."""
 
-    title: ClassVar[str] = "no search"
     why: str = "each class has one reservation, for its first job; no partition binds"
 
 

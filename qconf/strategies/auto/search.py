@@ -37,63 +37,32 @@ from qconf.strategies.auto.orders import (
     prior_penalties,
     smoothed,
 )
-from qconf.strategies.base import Options, Proposal, Step
+from qconf.strategies.base import Options, Proposal, Step, step
 
 
 @dataclass(frozen=True)
 class Constants:
-    """Tuning constants of the search; chosen on several logs together, for no site in particular.
+    """What the search weighs; chosen on several logs together, for no site in particular. Scores are log scores."""
 
-    Attributes
-    ----------
-    allowed : float
-        Factor by which the longest wait and a queue's 95 % wait may grow before the queue gets priority.
-    tolerated : float
-        Ratio to the longest wait of first come, first served, beyond which a longest wait costs more.
-    steep : float
-        Cost of the logarithm of the excess, in log score.
-    margin : float
-        Log score by which a more complicated candidate must be better: it is the best of twenty in a noisy period.
-    tried : int
-        Best orders that are tried with priorities.
-    rounds : int
-        Rounds of raising priorities.
-    surplus : float
-        Log score that tails shorter than necessary may cost.
-    increase : float
-        Factor of a queue's priority in each round in which its tails are too long.
-    delay : int
-        Reservation delay that is tried, seconds.
-    periods : int
-        Fewest periods on which a reservation delay is tried: it is more work for a site than another order.
-    delay_margin : float
-        Log score by which a delay must be better on `orders.JOBS` jobs; on twice as many, half of it.
-    least_skill : float
-        Log score, summed, by which all periods together must forecast better than the last alone.
-    prior_penalty : float
-        Log score by which one of the family must be better than the general order, on `orders.JOBS` jobs.
-    """
-
-    allowed: float = 1.4
-    tolerated: float = 1.5
-    steep: float = 1.0
-    margin: float = 0.25
-    tried: int = 8
-    rounds: int = 8
-    surplus: float = 0.1
-    increase: float = 1.8
-    delay: int = 86400
-    periods: int = 3
-    delay_margin: float = 0.1
-    least_skill: float = 0.2
-    prior_penalty: float = PRIOR_PENALTY
+    allowed: float = 1.4  # growth of the longest wait, and of a queue's 95 % wait, from which priority guards a queue
+    tolerated: float = 1.5  # times fcfs-easy's longest wait, beyond which the longest wait costs more
+    steep: float = 1.0  # cost of the logarithm of what is beyond
+    margin: float = 0.25  # by which what is more complicated must be better: the best of twenty in a noisy period
+    tried: int = 8  # best orders that are tried with priorities
+    rounds: int = 8  # of raising priorities
+    surplus: float = 0.1  # what tails shorter than need be may cost
+    increase: float = 1.8  # factor on a queue's priority when its tails are too long
+    delay: int = 86400  # reservation delay that is tried, seconds
+    periods: int = 3  # from which on a reservation delay is tried: it demands more of a site than another order
+    delay_margin: float = 0.1  # by which a delay must be better on `orders.JOBS` jobs; on twice as many by half
+    least_skill: float = 0.2  # by which all periods together must have forecast better than the last alone, summed
+    prior_penalty: float = PRIOR_PENALTY  # by which the family must beat the general order, on `orders.JOBS` jobs
 
 
-@dataclass(frozen=True, kw_only=True)
+@step
 class Orders(Step):
     """The best order of the waiting list, or why none was tried."""
 
-    title: ClassVar[str] = "orders"
     tried: int | None = None
     months: int | None = None
     forecast_skill: float | None = None
@@ -105,18 +74,17 @@ class Orders(Step):
     note: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@step
 class Reservations(Step):
     """Whether reservations are better made after a delay."""
 
-    title: ClassVar[str] = "reservations"
     after: str
     months: int
     score: float
     note: str
 
 
-@dataclass(frozen=True, kw_only=True)
+@step
 class Guarding(Step):
     """Priorities for queues whose waits would grow too much."""
 
@@ -129,20 +97,18 @@ class Guarding(Step):
     note: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@step
 class NotTried(Step):
     """A candidate that is ineligible at the site."""
 
-    title: ClassVar[str] = "not tried"
     with_: str
     why: str
 
 
-@dataclass(frozen=True, kw_only=True)
+@step
 class Compare(Step):
     """The score of a candidate, 0 is the base."""
 
-    title: ClassVar[str] = "compare"
     with_: str
     score: float
     note: str | None = None

@@ -20,7 +20,7 @@ from qconf.config import SiteConfig
 from qconf.errors import InputError
 from qconf.evaluation.period import WEIGHTS, Period, TrainingSet, cached
 from qconf.parallel import parallel_map
-from qconf.strategies.base import Options, Proposal, Step, Strategy, option
+from qconf.strategies.base import Options, Proposal, Step, Strategy, option, step
 from qconf.strategies.partitioning.bounds import lower_bounds
 from qconf.strategies.partitioning.descent import descend
 from qconf.strategies.partitioning.nlp import minimise
@@ -38,21 +38,7 @@ FIRST_STEP = 32  # part of the machine that moves first: one in so many
 
 @dataclass(frozen=True, kw_only=True)
 class DpNlpOptions(Options):
-    """Options of dp-nlp.
-
-    Attributes
-    ----------
-    samples : int
-        Partition sets that are simulated.
-    slack : float
-        Slack of the proportional constraint, 0 gives pp.
-    tau_util : float
-        Share of a queue's best utilization down to which its lower bound goes.
-    degree : int or None
-        Of the surrogates, 1 to 3; None chooses by cross-validation.
-    weights : tuple of float
-        Of the epochs that the training set is cut into, the oldest first.
-    """
+    """Options of dp-nlp."""
 
     samples: int = option(100, "Samples of dp-nlp.", least=20)
     slack: float = option(0.3, "Slack of dp-nlp's proportional constraint.", least=0, most=1)
@@ -74,7 +60,7 @@ class DpNlpOptions(Options):
             raise InputError("no weights of epochs", field="weights", value=list(self.weights), fix=fix)
 
 
-@dataclass(frozen=True, kw_only=True)
+@step
 class BoundsStep(Step):
     """Lower bounds in nodes, and the slack that leaves a solution."""
 
@@ -85,7 +71,7 @@ class BoundsStep(Step):
     slack: float
 
 
-@dataclass(frozen=True, kw_only=True)
+@step
 class SurrogateStep(Step):
     """The polynomial of one epoch, or why there is none."""
 
@@ -99,11 +85,10 @@ class SurrogateStep(Step):
     note: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
+@step
 class Slsqp(Step):
     """The searches on the surrogates."""
 
-    title: ClassVar[str] = "slsqp"
     samples: int
     starts: int
     converged: int
@@ -111,11 +96,10 @@ class Slsqp(Step):
     note: str
 
 
-@dataclass(frozen=True, kw_only=True)
+@step
 class Decide(Step):
     """Simulated candidates, weighted mean waits in seconds."""
 
-    title: ClassVar[str] = "decide"
     tried: int
     nodes: list[int]
     weighted_wait: float
@@ -123,11 +107,10 @@ class Decide(Step):
     current_weighted_wait: float
 
 
-@dataclass(frozen=True, kw_only=True)
+@step
 class Neighbours(Step):
     """Search around the best division that keeps the constraints."""
 
-    title: ClassVar[str] = "neighbours"
     of: list[int]
     tried: int
     nodes: list[int]
@@ -136,11 +119,10 @@ class Neighbours(Step):
     why: str
 
 
-@dataclass(frozen=True, kw_only=True)
+@step
 class Keep(Step):
     """The present partitions stay."""
 
-    title: ClassVar[str] = "keep"
     why: str = "the present partitions, narrower than their widest jobs, do better"
 
 

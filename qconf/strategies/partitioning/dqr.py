@@ -8,14 +8,14 @@ Kondameedi and Vadhiyar, CCGrid 2017, section V.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from qconf.config import SiteConfig
 from qconf.evaluation.evaluator import CachedEvaluator, MeanWaits
 from qconf.evaluation.period import TrainingSet, cached
-from qconf.strategies.base import Proposal, Step, Strategy, option
+from qconf.strategies.base import Proposal, Step, Strategy, option, step
 from qconf.strategies.partitioning import dp_nlp
 from qconf.strategies.partitioning.split_merge import Candidate, Layout, mergeable, merged, splits
 
@@ -24,15 +24,7 @@ RUNTIMES = "queues are separated by actual run times, which no scheduler knows"
 
 @dataclass(frozen=True, kw_only=True)
 class DqrOptions(dp_nlp.DpNlpOptions):
-    """Options of dqr.
-
-    Attributes
-    ----------
-    split_on : {"walltime", "runtime"}
-        What queues are split by: the requested walltime, or (for studies only) the actual run time.
-    visit_order : {"size", "random"}
-        Order in which queues are visited.
-    """
+    """Options of dqr."""
 
     split_on: str = option(
         "walltime",
@@ -42,7 +34,7 @@ class DqrOptions(dp_nlp.DpNlpOptions):
     visit_order: str = option("size", "Order in which dqr visits the queues.", choices=("size", "random"))
 
 
-@dataclass(frozen=True, kw_only=True)
+@step
 class Change(Step):
     """A split or a merge that was tried."""
 
@@ -54,28 +46,25 @@ class Change(Step):
     why: str
 
 
-@dataclass(frozen=True, kw_only=True)
+@step
 class Split(Change):
     """One queue made two."""
 
-    title: ClassVar[str] = "split"
     queue: str
     by: str
 
 
-@dataclass(frozen=True, kw_only=True)
+@step
 class Merge(Change):
     """Two queues made one."""
 
-    title: ClassVar[str] = "merge"
     queues: str
 
 
-@dataclass(frozen=True, kw_only=True)
+@step
 class Queues(Step):
     """The result, weighted mean waits in seconds."""
 
-    title: ClassVar[str] = "queues"
     queues: int
     before: int
     weighted_wait: float

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from qconf.evaluation.period import TrainingSet
-from qconf.strategies.base import Proposal, Step, Strategy
+from qconf.strategies.base import Proposal, Step, Strategy, step
 from qconf.strategies.partitioning import dp_nlp
 from qconf.strategies.partitioning.bounds import lower_bounds
 from qconf.strategies.partitioning.regret import optimum
 from qconf.strategies.partitioning.sizes import data_warnings, partition_space
 
 
-@dataclass(frozen=True, kw_only=True)
+@step
 class Table(Step):
     """Best division by the table of waits, free and under dp-nlp's constraints."""
 
-    title: ClassVar[str] = "table"
     queues: list[str]
     nodes: list[int]
     weighted_wait: float
@@ -27,11 +25,10 @@ class Table(Step):
     doubts: str
 
 
-@dataclass(frozen=True, kw_only=True)
+@step
 class LocalSearch(Step):
     """Where the table is an estimate: the best that a search on the simulator finds from there."""
 
-    title: ClassVar[str] = "local search"
     nodes: list[int]
     weighted_wait: float
     simulations: int
@@ -39,7 +36,7 @@ class LocalSearch(Step):
     constrained_weighted_wait: float
 
 
-@dataclass(frozen=True, kw_only=True)
+@step
 class BesideDpNlp(Step):
     """dp-nlp's search has another start: whether it ends lower."""
 

@@ -16,7 +16,7 @@ from qconf.config import PoolConfig, SiteConfig
 from qconf.errors import InputError
 from qconf.evaluation.evaluator import CachedEvaluator
 from qconf.evaluation.period import TrainingSet
-from qconf.strategies.base import Proposal, Step, Strategy, option
+from qconf.strategies.base import Proposal, Step, Strategy, option, step
 from qconf.strategies.partitioning import dp_nlp, dqr
 from qconf.strategies.partitioning.carving import (
     AHEAD,
@@ -35,24 +35,7 @@ BOTH_WAYS = "a job waits for its partition and for the pool at once, but PBS hol
 
 @dataclass(frozen=True, kw_only=True)
 class HybridOptions(dqr.DqrOptions):
-    """Options of hybrid.
-
-    Attributes
-    ----------
-    chunk : int or None
-        Cores that move to the pool at once; None is 5, or a node where nodes are whole.
-    degradation : float
-        Part by which a queue's mean wait, and the whole, may rise while the pool is carved (degPercent).
-    carve : {"live", "partitions"}
-        Whether a step is simulated with the pool in use, or with the remaining partitions alone.
-    pool_entry : {"move", "either"}
-        Whether a job that may enter the pool leaves its partition's list, or (as in the paper, for studies only) starts
-        wherever it can first.
-    pool_placement : {"pool", "combined"} or None
-        Where jobs in the pool start; None is as configured.
-    reference : str or None
-        Queue half of whose priority is tau; None is as configured, else the queue with most core-seconds.
-    """
+    """Options of hybrid."""
 
     chunk: int | None = option(None, "Cores that hybrid moves to the pool at once.", least=1, shown="5, or a node")
     degradation: float = option(0.3, "Part by which waits may grow while hybrid carves the pool: 0.3 is 30 %.", least=0)
@@ -87,26 +70,24 @@ class HybridOptions(dqr.DqrOptions):
             raise InputError("no such reference", field="reference", value=self.reference, fix=fix)
 
 
-@dataclass(frozen=True, kw_only=True)
+@step
 class Threshold(Step):
     """Priority factor from which a job may enter the pool."""
 
-    title: ClassVar[str] = "threshold"
     tau: float
     reference: str
 
 
-@dataclass(frozen=True, kw_only=True)
+@step
 class Carve(Step):
     """State of the carving after so many chunks."""
 
-    title: ClassVar[str] = "carve"
     chunks: int
     pool: int
     weighted_wait: float
 
 
-@dataclass(frozen=True, kw_only=True)
+@step
 class Stopped(Step):
     """A queue, or all, that gives no more chunks."""
 
@@ -118,11 +99,10 @@ class Stopped(Step):
     why: str
 
 
-@dataclass(frozen=True, kw_only=True)
+@step
 class Pool(Step):
     """The carved pool, weighted mean waits in seconds."""
 
-    title: ClassVar[str] = "pool"
     cores: int
     partitions: list[str]
     weighted_wait: float
@@ -130,7 +110,7 @@ class Pool(Step):
     current_weighted_wait: float
 
 
-@dataclass(frozen=True, kw_only=True)
+@step
 class TrueObjective(Step):
     """The best pool along the whole sequence, by the simulator with the pool in use."""
 
@@ -141,11 +121,10 @@ class TrueObjective(Step):
     weighted_wait: float
 
 
-@dataclass(frozen=True, kw_only=True)
+@step
 class NoPool(Step):
     """The pool is left out."""
 
-    title: ClassVar[str] = "no pool"
     why: str = "with it jobs wait longer than now, with dqr's partitions they do not"
 
 

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 from qconf.evaluation.period import TrainingSet
-from qconf.strategies.base import Options, Proposal, Step, Strategy
+from qconf.strategies.base import Options, Proposal, Step, Strategy, step
 from qconf.strategies.partitioning.sizes import data_warnings, partition_space, proportional
 
 
-@dataclass(frozen=True, kw_only=True)
+@step
 class Proportional(Step):
     """Partition sizes in nodes, from core-hours."""
 
-    title: ClassVar[str] = "proportional"
     queues: list[str]
     core_hours: list[float]
     widest: list[int]

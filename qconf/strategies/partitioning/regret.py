@@ -15,7 +15,7 @@ import numpy as np
 
 from qconf.evaluation.evaluator import CachedEvaluator
 from qconf.evaluation.period import TrainingSet, cached
-from qconf.strategies.base import Step
+from qconf.strategies.base import Step, step
 from qconf.strategies.partitioning.bounds import Bounds
 from qconf.strategies.partitioning.descent import descend
 from qconf.strategies.partitioning.divide import best_division, best_proportional_division
@@ -54,7 +54,7 @@ class Optimum:
     simulations: int
 
 
-@dataclass(frozen=True, kw_only=True)
+@step
 class RegretStep(Step):
     """How far a division is from the best ones, or why that is not known."""
 
