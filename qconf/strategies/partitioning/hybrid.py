@@ -30,7 +30,7 @@ from qconf.strategies.partitioning.carving import (
 from qconf.strategies.partitioning.sizes import Sizes, fixed_partition
 
 FEW_CORES = 5  # the paper's chunk
-BOTH_WAYS = "a job waits for its partition and for the pool at once, but PBS holds it in one queue"
+BOTH_WAYS = "a job waits for its partition and for the pool at once, but a batch system holds it in one queue"
 
 
 @dataclass(frozen=True, kw_only=True)

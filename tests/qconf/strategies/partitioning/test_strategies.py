@@ -373,7 +373,7 @@ def test_hybrid_with_a_pool_entry_that_pbs_cannot_do_is_not_exportable_even_with
     here = training(three(), jobs=600, seed=0, span=6 * DAY)
     proposal = propose("hybrid", here, {"samples": 30, "chunk": 2, "carve": "partitions", "pool_entry": "either"})
     assert proposal.config.mode == "partitioned"
-    assert "PBS holds it in one queue" in proposal.not_exportable
+    assert "a batch system holds it in one queue" in proposal.not_exportable
 
 
 @pytest.mark.parametrize("placement", ["pool", "combined"])
@@ -387,7 +387,7 @@ def test_entry_and_placement_of_the_pool_are_as_chosen_or_as_configured(placemen
     other = {"pool": "combined", "combined": "pool"}[placement]
     chosen = propose("hybrid", here, {"samples": 30, "chunk": 2, "pool_entry": "either", "pool_placement": other})
     assert (chosen.config.pool.entry, chosen.config.pool.placement) == ("either", other)
-    assert "PBS holds it in one queue" in chosen.not_exportable
+    assert "a batch system holds it in one queue" in chosen.not_exportable
     schedule = chosen.simulate(here.period)
     assert not chosen.verify(here.period, schedule)
     (end,) = steps(chosen, "pool")
