@@ -2,44 +2,32 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import click
 
-from qconf.cli.options import StrategyCommand, log_options, machine_options, span_options
-from qconf.cli.walk_forward import WalkForward, base_of, walk_forward_options
+from qconf.cli.options import Source, StrategyCommand, history_option, source_options
+from qconf.cli.walk_forward import WalkForward, walk_forward_options
 
 
 @click.command("backtest", cls=StrategyCommand)
-@click.option(
-    "--history",
-    multiple=True,
-    type=click.Path(path_type=Path),
-    help="Log of many months: CSV, SWF, PBS accounting or sacct; several times for several files.",
+@source_options(
+    history_option("Log of many months: CSV, SWF, PBS accounting or sacct"),
+    "config_path",
+    "cores",
+    click.option(
+        "--period",
+        default="month",
+        show_default=True,
+        metavar="month|30d",
+        help="Calendar months, or so many days each from the first job on.",
+    ),
+    "start",
+    "end",
+    "timezone",
 )
-@machine_options
-@click.option(
-    "--period",
-    default="month",
-    show_default=True,
-    metavar="month|30d",
-    help="Calendar months, or so many days each from the first job on.",
-)
-@span_options
-@log_options
 @walk_forward_options
-def command(
-    *,
-    history: tuple[Path, ...],
-    config_path: Path | None,
-    cores: int | None,
-    period: str,
-    start: str | None,
-    end: str | None,
-    timezone: str,
-    **given: Any,  # noqa: ANN401 - the options of `WalkForward`
-) -> None:
+def command(*, source: Source, period: str, **given: Any) -> None:  # noqa: ANN401 - the options of `WalkForward`
     """Train every strategy on each period of a long log and evaluate it on the next.
 
     Nothing of a test period reaches the training. `static` is trained on the first period only. For a strategy that
@@ -48,14 +36,13 @@ def command(
     from functools import partial
 
     from qconf.backtest import backtest
-    from qconf.cli.options import cut
-    from qconf.history import clean, read
+    from qconf.history import clean
 
-    if not history:
+    if not source.history:
         raise click.UsageError("Missing option '--history'.")
-    walk_forward = WalkForward("backtest", history, config_path, **given)
-    records = read(history, timezone=timezone)
-    base = base_of(config_path, records, cores)
-    jobs = cut(clean(records, base), None, start, end)
+    walk_forward = WalkForward("backtest", source, **given)
+    records = source.records()
+    base = walk_forward.base(records)
+    jobs = source.cut(clean(records, base))
     evaluate = partial(backtest, period=period)
     walk_forward.run(base, jobs, evaluate, jobs, periods=jobs.periods(period), span=jobs.span)

@@ -2,55 +2,46 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
 
-from qconf.cli.options import StrategyCommand, log_options, machine_options
-from qconf.cli.walk_forward import WalkForward, base_of, walk_forward_options
+from qconf.cli.options import PATH, Source, StrategyCommand, history_option, source_options
+from qconf.cli.walk_forward import WalkForward, walk_forward_options
 
 
 @click.command("compare", cls=StrategyCommand)
-@click.option(
-    "--history",
-    multiple=True,
-    type=click.Path(path_type=Path),
-    help="Log to train on: CSV, SWF, PBS accounting or sacct; several times for several files.",
+@source_options(
+    history_option("Log to train on: CSV, SWF, PBS accounting or sacct"),
+    click.option(
+        "--next",
+        "later",
+        multiple=True,
+        type=PATH,
+        help="Log to evaluate on; it begins after the other ends. Several times for several files.",
+    ),
+    "config_path",
+    "cores",
+    "timezone",
 )
-@click.option(
-    "--next",
-    "later",
-    multiple=True,
-    type=click.Path(path_type=Path),
-    help="Log to evaluate on; it begins after the other ends. Several times for several files.",
-)
-@machine_options
-@log_options
 @walk_forward_options
-def command(
-    *,
-    history: tuple[Path, ...],
-    later: tuple[Path, ...],
-    config_path: Path | None,
-    cores: int | None,
-    timezone: str,
-    **given: Any,  # noqa: ANN401 - the options of `WalkForward`
-) -> None:
+def command(*, source: Source, later: tuple[Path, ...], **given: Any) -> None:  # noqa: ANN401 - as in backtest
     """Train every strategy on one log and evaluate it on the jobs of another, later one.
 
     The last days of the first log fill the machine and are not counted.
     """
     from qconf.backtest import compare, join
-    from qconf.history import clean, read
+    from qconf.history import clean
 
-    for option, paths in (("--history", history), ("--next", later)):
+    for option, paths in (("--history", source.history), ("--next", later)):
         if not paths:
             raise click.UsageError(f"Missing option '{option}'.")
-    walk_forward = WalkForward("compare", [*history, *later], config_path, **given)
-    records = read(history, timezone=timezone), read(later, timezone=timezone)
-    known = records[0] if config_path is not None else read([*history, *later], timezone=timezone)
-    base = base_of(config_path, known, cores)
+    both = replace(source, history=(*source.history, *later))
+    walk_forward = WalkForward("compare", both, **given)
+    records = source.records(), replace(source, history=later).records()
+    base = walk_forward.base(both.records() if source.config_path is None else records[0])
     parts = [clean(each, base) for each in records]
     spans = [(each.epoch, *each.span) for each in parts]
     walk_forward.run(base, join(*parts), compare, *parts, spans=spans)

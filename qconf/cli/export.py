@@ -5,41 +5,30 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
+from qconf.cli.options import PATH, F, with_options
 from qconf.export import DEFAULT_TARGET, Exporter, exporter, targets
-
-F = TypeVar("F", bound=Callable[..., Any])
-
-_FILE = click.Path(path_type=Path)
 
 
 def target_options(*names: str) -> Callable[[F], F]:
     """Add ``--target``, and the options of all exporters or, given `names`, those of these names."""
     every = {each.name: each for target in targets() for each in fields(exporter(target))}
 
-    def add(command: F) -> F:
-        for name in reversed(names or tuple(every)):
-            text, choices = every[name].metadata["help"], every[name].metadata.get("choices")
-            default = every[name].default
-            command = click.option(
-                f"--{name}",
-                multiple=default == (),
-                type=click.Choice(choices) if choices else None,
-                metavar=every[name].metadata.get("metavar"),
-                help=f"{text}  [{' and '.join(_having(name))}{f'; default: {default}' if choices else ''}]",
-            )(command)
-        return click.option(
-            "--target",
-            type=click.Choice(targets()),
-            default=DEFAULT_TARGET,
-            show_default=True,
-            help="Batch system to export to.",
-        )(command)
+    def option(name: str) -> Callable[[F], F]:
+        default, about = every[name].default, every[name].metadata
+        choices = about.get("choices")
+        text = f"{about['help']}  [{' and '.join(_having(name))}{f'; default: {default}' if choices else ''}]"
+        kind = click.Choice(choices) if choices else None
+        shown = about.get("metavar")
+        return click.option(f"--{name}", multiple=default == (), type=kind, metavar=shown, help=text)
 
-    return add
+    system = click.Choice(targets())
+    about = "Batch system to export to."
+    target = click.option("--target", type=system, default=DEFAULT_TARGET, show_default=True, help=about)
+    return with_options(target, *map(option, names or every))
 
 
 def _having(option: str) -> list[str]:
@@ -67,7 +56,7 @@ def _renamed(context: click.Context, _: click.Parameter, value: str | None) -> N
 
 
 @click.command("export")
-@click.argument("config", type=_FILE)
+@click.argument("config", type=PATH)
 @target_options()
 @click.option("--format", hidden=True, expose_value=False, callback=_renamed, help="The former name of --target.")
 @click.option(
@@ -75,7 +64,7 @@ def _renamed(context: click.Context, _: click.Parameter, value: str | None) -> N
     "--out",
     "--output",
     "output",
-    type=_FILE,
+    type=PATH,
     help="Directory of the files.  [default: reports/<name of the configuration>/<target>]",
 )
 def command(*, config: Path, target: str, output: Path | None, **given: Any) -> None:  # noqa: ANN401 - of the exporters

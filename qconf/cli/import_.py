@@ -6,12 +6,12 @@ from pathlib import Path
 
 import click
 
-from qconf.cli.options import DROPPED, FORMATS, check_table, log_options, write_table
+from qconf.cli.options import DROPPED, PATH, Source, check_table, format_option, source_options, write_table
 from qconf.errors import InputError
 
 
 @click.command("import")
-@click.argument("paths", metavar="SRC...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument("history", metavar="SRC...", nargs=-1, required=True, type=PATH)
 @click.option(
     "-o",
     "--out",
@@ -21,25 +21,22 @@ from qconf.errors import InputError
     type=click.Path(dir_okay=False, path_type=Path),
     help="History CSV to write, or .csv.gz.",
 )
-@click.option(
-    "--format", "kind", type=click.Choice(FORMATS), default="auto", show_default=True, help="Format of the logs."
-)
-@log_options
+@format_option("Format of the logs.")
+@source_options("timezone")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as one JSON document.")
-def command(paths: tuple[Path, ...], output: Path, kind: str, timezone: str, as_json: bool) -> None:
+def command(source: Source, output: Path, kind: str, as_json: bool) -> None:
     """Turn logs (files, .gz, a folder of daily ones) into one history CSV; list the rest in dropped.csv."""
     import json
 
-    from qconf.history import read
     from qconf.history.history import history_csv
 
-    check_table(output, paths)
-    records = read(paths, format=kind, timezone=timezone)
+    check_table(output, source.history)
+    records = source.records(kind)
     counts = records.reasons
     if records.table.empty:
         why = ", ".join(f"{n} {reason}" for reason, n in counts.items()) or "there is none"
         message, fix = f"no job among {records.read} records: {why}", "give the logs of days on which jobs ran"
-        raise InputError(message, file=paths[0], fix=fix)
+        raise InputError(message, file=source.history[0], fix=fix)
     write_table(output, history_csv(records.table, records.epoch), records.dropped)
     running = int((records.table["state"] == "running").sum())
     summary = {

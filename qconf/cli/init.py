@@ -4,30 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
 
 import click
 
+from qconf.cli.options import CORES, PATH, F, with_options
 from qconf.errors import InputError
 from qconf.export import Derived, exporter, targets
 
-F = TypeVar("F", bound=Callable[..., Any])
 
-_FILE = click.Path(path_type=Path)
-
-
-def _source_options(command: F) -> F:
-    """Add ``--from-<target>`` for every batch system."""
-    for target in reversed(targets()):
-        text = f"From {exporter(target).name}: {exporter(target).source}."
-        command = click.option(f"--from-{target}", target, type=_FILE, metavar="FILE", help=text)(command)
-    return command
+def _from(target: str) -> Callable[[F], F]:
+    text = f"From {exporter(target).name}: {exporter(target).source}."
+    return click.option(f"--from-{target}", target, type=PATH, metavar="FILE", help=text)
 
 
 @click.command("init")
-@_source_options
-@click.option("--history", multiple=True, type=_FILE, help="Log of jobs; alone, it gives a queue per queue name in it.")
-@click.option("--cores", type=click.IntRange(1, 2**31 - 1), help="Cores of the machine, where nothing else says it.")
+@with_options(*map(_from, targets()))
+@click.option("--history", multiple=True, type=PATH, help="Log of jobs; alone, it gives a queue per queue name in it.")
+@click.option("--cores", type=CORES, help="Cores of the machine, where nothing else says it.")
 @click.option(
     "--nodes",
     metavar="FILE",
@@ -35,7 +28,7 @@ def _source_options(command: F) -> F:
 )
 @click.option("--name", metavar="NAME", help="Name of the machine.")
 @click.option("--force", is_flag=True, help="Replace a configuration that is there.")
-@click.option("-o", "--out", "--output", "output", type=_FILE, help="File to write.  [default: standard output]")
+@click.option("-o", "--out", "--output", "output", type=PATH, help="File to write.  [default: standard output]")
 def command(
     *,
     history: tuple[Path, ...],
@@ -72,12 +65,8 @@ def command(
         found, source = exporter(target).of(**listed).read(path, cores=cores, name=name), path.name
     else:
         found, source = _of_history(history, cores, name), ", ".join(path.name for path in history)
-    comment = "\n".join(
-        [
-            f"A first configuration, made by qconf init from {source}. Edit it.",
-            *(f"* {text}" for text in found.warnings),
-        ]
-    )
+    title = f"A first configuration, made by qconf init from {source}. Edit it."
+    comment = "\n* ".join([title, *found.warnings])
     text = dump(found.config, "".join(c if c.isprintable() or c == "\n" else "?" for c in comment))
     for warning in found.warnings:
         click.echo(f"warning: {warning}", err=True)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from dataclasses import replace
 from typing import Any
 
 import click
 
-from qconf.cli.options import FORMATS, cut, load_config, log_options, machine_options, period_options
+from qconf.cli.options import PATH, Source, format_option, source_options
 
 COLUMNS = (
     *("jobs", "users", "CPU h", "share", "cores min", "med", "p90", "max"),
@@ -16,35 +16,21 @@ COLUMNS = (
 
 
 @click.command("inspect")
-@click.argument("paths", metavar="HISTORY...", nargs=-1, required=True, type=click.Path(path_type=Path))
-@machine_options
-@period_options
-@log_options
-@click.option(
-    "--format", "kind", type=click.Choice(FORMATS), default="auto", show_default=True, help="Format of the log."
-)
+@click.argument("history", metavar="HISTORY...", nargs=-1, required=True, type=PATH)
+@source_options("config_path", "cores", "month", "start", "end", "timezone")
+@format_option("Format of the log.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of tables.")
-def command(
-    paths: tuple[Path, ...],
-    config_path: Path | None,
-    cores: int | None,
-    month: str | None,
-    start: str | None,
-    end: str | None,
-    timezone: str,
-    kind: str,
-    as_json: bool,
-) -> None:
+def command(source: Source, kind: str, as_json: bool) -> None:
     """Show what is in a history: jobs, load, queues, walltimes, and what was dropped and why."""
-    from qconf.history import clean, read
+    from qconf.history import clean
     from qconf.history.inspect import overview
 
-    records = read(paths, format=kind, timezone=timezone)
-    known = config_path is not None or cores is not None or records.machine_cores is not None
+    records = source.records(kind)
+    known = source.config_path is not None or source.cores is not None or records.machine_cores is not None
     if not known:  # the widest job is the least that the machine can be
-        cores = max(1, int(records.table["cores"].max())) if len(records.table) else 1
-    config = load_config(config_path, records, cores)
-    found = overview(cut(clean(records, config), month, start, end), config)
+        source = replace(source, cores=max(1, int(records.table["cores"].max())) if len(records.table) else 1)
+    config = source.config(records)
+    found = overview(source.cut(clean(records, config)), config)
     found |= {"format": records.format, "merged_lines": dict(records.merged), "machine_known": known}
     if not known:
         found |= {"machine_cores": None, "offered_load": None}

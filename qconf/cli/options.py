@@ -6,7 +6,8 @@ import math
 import os
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import Field
+from dataclasses import Field, dataclass
+from functools import reduce, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -22,34 +23,12 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_PERIOD = (
-    click.option("--month", metavar="YYYY-MM", help="Only the jobs submitted in this calendar month."),
-    click.option("--from", "start", metavar="TIME", help="Only jobs submitted from this date or epoch second on."),
-    click.option("--to", "end", metavar="TIME", help="Only jobs submitted before this date or epoch second."),
-)
-_MACHINE = (
-    click.option("--config", "config_path", type=click.Path(path_type=Path), help="Configuration of the site (YAML)."),
-    click.option(
-        "--cores",
-        type=click.IntRange(1, 2**31 - 1),
-        help="Cores of the machine, where neither configuration nor log says it.",
-    ),
-)
-_LOG = (
-    click.option(
-        "--timezone",
-        default="UTC",
-        show_default=True,
-        metavar="ZONE",
-        help="Zone of local times in CSV and sacct files, and of months and dates; an SWF log says its own.",
-    ),
-)
-
-
+PATH = click.Path(path_type=Path)
+CORES = click.IntRange(1, 2**31 - 1)
 DROPPED = "dropped.csv"
 DATED = (-62135510400, 253402214400)  # from 1-01-02 to 9999-12-31: others have no date in every zone
 WORKERS = 2  # threads, unless told
-FORMATS = ("auto", "swf", "pbs", "sacct", "csv")
+_FORMATS = click.Choice(("auto", "swf", "pbs", "sacct", "csv"))
 
 
 class Number(click.FloatRange):
@@ -128,11 +107,9 @@ def _flag(each: Field[Any]) -> click.Option:
     )
 
 
-def with_options(options: Sequence[Callable[[F], F]], function: F) -> F:
-    """Add these, in the order of the help."""
-    for option in reversed(options):
-        function = option(function)
-    return function
+def with_options(*options: Callable[[F], F]) -> Callable[[F], F]:
+    """Return a decorator that adds these, in the order of the help."""
+    return lambda function: reduce(lambda command, option: option(command), reversed(options), function)
 
 
 def retired_option(*names: str, use: str) -> Callable[[F], F]:
@@ -149,106 +126,143 @@ def retired_option(*names: str, use: str) -> Callable[[F], F]:
     )
 
 
-def period_options(function: F) -> F:
-    """Add ``--month``, ``--from`` (start) and ``--to`` (end)."""
-    return with_options(_PERIOD, function)
+@dataclass(frozen=True)
+class Source:
+    """The log, the machine and the period that the options of a command name; each method may raise QconfError."""
+
+    history: Sequence[Path] = ()
+    config_path: Path | None = None
+    cores: int | None = None
+    month: str | None = None
+    start: str | None = None
+    end: str | None = None
+    timezone: str = "UTC"
+
+    @property
+    def inputs(self) -> list[Path]:
+        """The files that are read."""
+        return [*self.history, *([self.config_path] if self.config_path else [])]
+
+    def load(self) -> tuple[History, SiteConfig]:
+        """Read the log, take or derive the configuration, clean, and cut the period out."""
+        whole, config = self.whole()
+        return self.cut(whole), config
+
+    def whole(self) -> tuple[History, SiteConfig]:
+        """Do what `load` does, but leave all jobs in."""
+        from qconf.history import clean
+
+        records = self.records()
+        config = self.config(records)
+        return clean(records, config), config
+
+    def records(self, kind: str = "auto") -> Records:
+        """Read the log."""
+        from qconf.history import read
+
+        if not self.history:
+            raise click.UsageError("Missing option '--history'.")
+        return read(self.history, format=kind, timezone=self.timezone)
+
+    def config(self, records: Records) -> SiteConfig:
+        """Read the configuration, or derive one from the records."""
+        from qconf.config import load
+        from qconf.history import derive_config
+
+        if self.config_path is None:
+            return derive_config(records, self.cores)
+        config = load(self.config_path)
+        size = config.machine.cores
+        if self.cores not in (None, size):
+            message = f"the configuration says {size}"
+            raise InputError(message, file=self.config_path, field="--cores", value=self.cores, fix="leave it out")
+        return config
+
+    def cut(self, history: History) -> History:
+        """Keep the period; the whole history where none is named."""
+        if self.month is not None:
+            if self.start is not None or self.end is not None:
+                raise click.UsageError("--month cannot be combined with --from or --to.")
+            return history.month(self.month)
+        if self.start is None and self.end is None:
+            return history
+        first = None if self.start is None else _second("--from", self.start, history)
+        last = None if self.end is None else _second("--to", self.end, history)
+        if first is not None and last is not None and last <= first:
+            message = f"the end does not come after the start, --from {self.start}"
+            fix = "name a later time: what was submitted before it is taken"
+            raise InputError(message, field="--to", value=self.end, fix=fix)
+        return history.between(first, last)
 
 
-def span_options(function: F) -> F:
-    """Add ``--from`` (start) and ``--to`` (end)."""
-    return with_options(_PERIOD[1:], function)
+def _second(name: str, text: str, history: History) -> int:
+    from qconf.history.times import instant, zone
+
+    fix = "write 2016-02-01, 2016-02-01T08:00:00 or epoch seconds"
+    try:
+        moment = int(text) if text.lstrip("-").isdigit() else instant(text, zone(history.timezone))
+    except ValueError as error:
+        raise InputError("is no time", field=name, value=text, fix=fix) from error
+    if re.fullmatch(r"(19|20)[0-9]{6}", text):
+        raise InputError("could be a date or an epoch second", field=name, value=text, fix=fix)
+    if not DATED[0] <= moment <= DATED[1]:
+        raise InputError("is no time that a log could have", field=name, value=text, fix=f"{fix}, not milliseconds")
+    return moment - history.epoch
 
 
-def machine_options(function: F) -> F:
-    """Add ``--config`` (config_path) and ``--cores``."""
-    return with_options(_MACHINE, function)
+def history_option(text: str) -> Callable[[F], F]:
+    """Return ``--history`` with this help."""
+    return click.option("--history", multiple=True, type=PATH, help=f"{text}; several times for several files.")
 
 
-def log_options(function: F) -> F:
-    """Add ``--timezone``."""
-    return with_options(_LOG, function)
+def format_option(text: str) -> Callable[[F], F]:
+    """Return ``--format`` (kind) with this help."""
+    return click.option("--format", "kind", type=_FORMATS, default="auto", show_default=True, help=text)
 
 
-def history_options(function: F) -> F:
-    """Add ``--history`` (a tuple of paths) and the options above: the arguments of `load_history`."""
-    option = click.option(
-        "--history",
-        "history",
-        multiple=True,
-        type=click.Path(path_type=Path),
-        help="Log of jobs: CSV, SWF, PBS accounting or sacct; several times for several files.",
-    )
-    return with_options((option, *_MACHINE, *_PERIOD, *_LOG), function)
+#: The options of the fields of `Source`, in their order.
+_SOURCE: dict[str, Callable[[Any], Any]] = {
+    "history": history_option("Log of jobs: CSV, SWF, PBS accounting or sacct"),
+    "config_path": click.option("--config", "config_path", type=PATH, help="Configuration of the site (YAML)."),
+    "cores": click.option(
+        "--cores", type=CORES, help="Cores of the machine, where neither configuration nor log says it."
+    ),
+    "month": click.option("--month", metavar="YYYY-MM", help="Only the jobs submitted in this calendar month."),
+    "start": click.option(
+        "--from", "start", metavar="TIME", help="Only jobs submitted from this date or epoch second on."
+    ),
+    "end": click.option("--to", "end", metavar="TIME", help="Only jobs submitted before this date or epoch second."),
+    "timezone": click.option(
+        "--timezone",
+        default="UTC",
+        show_default=True,
+        metavar="ZONE",
+        help="Zone of local times in CSV and sacct files, and of months and dates; an SWF log says its own.",
+    ),
+}
 
 
-def load_config(config_path: Path | None, records: Records, cores: int | None) -> SiteConfig:
-    """Read the configuration, or derive one from the records.
+def source_options(*options: str | Callable[[Any], Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Add options, those of `Source` by their names there; the command gets them as one, `source`."""
 
-    Raises
-    ------
-    QconfError
-        The file is wrong, or the size of the machine is unknown.
-    """
-    from qconf.history import derive_config
+    def add(function: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(function)
+        def command(**given: Any) -> Any:  # noqa: ANN401 - whatever the command takes and returns
+            found = {name: given.pop(name) for name in _SOURCE if name in given}
+            return function(source=Source(**found), **given)
 
-    if config_path is None:
-        return derive_config(records, cores)
-    from qconf.config import load
+        chosen: list[Callable[[Any], Any]] = [_SOURCE[each] if isinstance(each, str) else each for each in options]
+        decorated: Callable[..., Any] = with_options(*chosen)(command)
+        return decorated
 
-    config = load(config_path)
-    if cores is not None and cores != config.machine.cores:
-        raise InputError(
-            f"the configuration says {config.machine.cores}",
-            file=config_path,
-            field="--cores",
-            value=cores,
-            fix="leave it out",
-        )
-    return config
+    return add
 
 
-def load_history(
-    history: Sequence[Path],
-    config_path: Path | None = None,
-    cores: int | None = None,
-    *,
-    month: str | None = None,
-    start: str | None = None,
-    end: str | None = None,
-    timezone: str = "UTC",
-) -> tuple[History, SiteConfig]:
-    """Read the files, take or derive the configuration, clean, and cut the period out.
-
-    Raises
-    ------
-    QconfError
-        One message about the first thing that is wrong.
-    """
-    whole, config = load_whole(history, config_path, cores, timezone=timezone)
-    return cut(whole, month, start, end), config
-
-
-def load_whole(
-    history: Sequence[Path], config_path: Path | None = None, cores: int | None = None, *, timezone: str = "UTC"
-) -> tuple[History, SiteConfig]:
-    """Do what `load_history` does, but leave all jobs in."""
-    from qconf.history import clean, read
-
-    if not history:
-        raise click.UsageError("Missing option '--history'.")
-    records = read(history, timezone=timezone)
-    config = load_config(config_path, records, cores)
-    return clean(records, config), config
+history_options = source_options(*_SOURCE)
 
 
 def check_table(output: Path, inputs: Sequence[Path]) -> None:
-    """Refuse a table, and the list of dropped records beside it, where they would destroy something.
-
-    Raises
-    ------
-    InputError
-        One of them is read, the name is that of the list, or what has the list's name is none.
-    """
+    """Raise InputError where a table, or the list of dropped records beside it, would destroy something."""
     from qconf.history.records import DROPPED as COLUMNS
     from qconf.text import refuse_overwrite
 
@@ -298,18 +312,14 @@ def report_cleaning(history: History, base: SiteConfig, *, derived: bool) -> Non
 
 def history_warnings(*histories: History) -> list[str]:
     """Return what is suspicious about these histories, cleaned for one configuration; the first is evaluated."""
-    return [*unknown_queues(histories[0]), *kept_out(*histories)]
-
-
-def kept_out(*histories: History) -> list[str]:
-    """Return which limits keep jobs out of the histories."""
     from qconf.history import binding_limits
 
-    return [
-        f"{path}: keeps jobs out of this history, and counts as fixed: what lifts it would be simulated without them. "
+    kept_out = dict.fromkeys(path for history in histories for path in binding_limits(history))
+    text = (
+        "{}: keeps jobs out of this history, and counts as fixed: what lifts it would be simulated without them. "
         "Raise it in the configuration to have them simulated"
-        for path in dict.fromkeys(path for history in histories for path in binding_limits(history))
-    ]
+    )
+    return [*unknown_queues(histories[0]), *map(text.format, kept_out)]
 
 
 def unknown_queues(history: History) -> list[str]:
@@ -327,44 +337,3 @@ def stem(path: Path) -> str:
     for ending in (".gz", ".csv", ".swf", ".txt", ".log"):
         name = name.removesuffix(ending)
     return name or "history"
-
-
-def cut(history: History, month: str | None, start: str | None, end: str | None) -> History:
-    """Keep the period that the options name; the whole history where they name none.
-
-    Raises
-    ------
-    InputError
-        They make no sense, or no job was submitted then.
-    """
-    if month is not None:
-        if start is not None or end is not None:
-            raise click.UsageError("--month cannot be combined with --from or --to.")
-        return history.month(month)
-    if start is None and end is None:
-        return history
-    first = None if start is None else _second("--from", start, history)
-    last = None if end is None else _second("--to", end, history)
-    if first is not None and last is not None and last <= first:
-        raise InputError(
-            f"the end does not come after the start, --from {start}",
-            field="--to",
-            value=end,
-            fix="name a later time: what was submitted before it is taken",
-        )
-    return history.between(first, last)
-
-
-def _second(name: str, text: str, history: History) -> int:
-    from qconf.history.times import instant, zone
-
-    fix = "write 2016-02-01, 2016-02-01T08:00:00 or epoch seconds"
-    try:
-        moment = int(text) if text.lstrip("-").isdigit() else instant(text, zone(history.timezone))
-    except ValueError as error:
-        raise InputError("is no time", field=name, value=text, fix=fix) from error
-    if re.fullmatch(r"(19|20)[0-9]{6}", text):
-        raise InputError("could be a date or an epoch second", field=name, value=text, fix=fix)
-    if not DATED[0] <= moment <= DATED[1]:
-        raise InputError("is no time that a log could have", field=name, value=text, fix=f"{fix}, not milliseconds")
-    return moment - history.epoch

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
-from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from qconf.cli.options import history_options, load_history, report_cleaning, retired_option, with_options
+from qconf.cli.options import Source, history_options, report_cleaning, retired_option, with_options
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from parsim import Workload
     from qconf.evaluation.planning import DisciplineResult
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 #: Metrics of the table, with their decimals.
 METRICS = {
@@ -49,52 +45,42 @@ class Factor(click.ParamType):  # type: ignore[type-arg, unused-ignore]
         return factor
 
 
-_OPTIONS = (
+planning_options = with_options(
     click.option("--shrink", type=Factor(), help="Multiply the times between submissions: 0.75 is a third more load."),
     click.option("--workers", type=click.IntRange(1), default=1, show_default=True, help="Simulations at a time."),
     click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of tables."),
 )
-_RETIRED = tuple(
-    retired_option(*names, use=f"`{STUDY} {names[0]}` in a checkout does this")
-    for names in (("--job-set",), ("--seed",), ("--sweep",), ("--grid",), ("--out", "-o"))
+_retired_options = with_options(
+    *(
+        retired_option(*names, use=f"`{STUDY} {names[0]}` in a checkout does this")
+        for names in (("--job-set",), ("--seed",), ("--sweep",), ("--grid",), ("--out", "-o"))
+    )
 )
-
-
-def planning_options(function: F) -> F:
-    """Add ``--shrink``, ``--workers`` and ``--json`` (as_json)."""
-    return with_options(_OPTIONS, function)
 
 
 @click.command("policies")
 @history_options
 @planning_options
-@partial(with_options, _RETIRED)
-def command(*, shrink: Decimal | None, workers: int, as_json: bool, **source: Any) -> None:  # noqa: ANN401
+@_retired_options
+def command(*, shrink: Decimal | None, workers: int, as_json: bool, source: Source) -> None:
     """Compare schedulers that plan their whole waiting list: FCFS, SJF, LJF, conservative, the dynP family.
 
     Jobs run on one machine without queues and limits. SLDwA is the mean slowdown weighted by core-seconds,
     ART the mean response time.
     """
-    workload, document = read_workload(**source, quiet=as_json)
+    workload, document = read_workload(source, quiet=as_json)
     _, tables = compare(workload, document, shrink, workers)
     show(document, tables, as_json=as_json)
 
 
-def read_workload(
-    history: Sequence[Path],
-    config_path: Path | None,
-    cores: int | None,
-    *,
-    quiet: bool,
-    **period: Any,  # noqa: ANN401
-) -> tuple[Workload, dict[str, Any]]:
-    """Read the jobs of `history_options`; return them and the beginning of the JSON document."""
-    past, config = load_history(history, config_path, cores, **period)
+def read_workload(source: Source, *, quiet: bool) -> tuple[Workload, dict[str, Any]]:
+    """Read the jobs; return them and the beginning of the JSON document."""
+    past, config = source.load()
     if not quiet:
-        report_cleaning(past, config, derived=config_path is None)
+        report_cleaning(past, config, derived=source.config_path is None)
     workload = past.workload(config)
     return workload, {
-        "source": ", ".join(path.name for path in history),
+        "source": ", ".join(path.name for path in source.history),
         "jobs": len(workload),
         "cores": config.machine.cores,
         "read": past.read,

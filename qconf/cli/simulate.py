@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from qconf.cli.options import DROPPED, check_table, history_options, load_history, report_cleaning, write_table
+from qconf.cli.options import DROPPED, Source, check_table, history_options, report_cleaning, write_table
 from qconf.errors import InputError, QconfError
 
 if TYPE_CHECKING:
@@ -56,13 +56,7 @@ METRICS = (
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of tables.")
 def command(
     *,
-    history: tuple[Path, ...],
-    config_path: Path | None,
-    cores: int | None,
-    month: str | None,
-    start: str | None,
-    end: str | None,
-    timezone: str,
+    source: Source,
     strategy: str,
     seed: int,
     workers: int,
@@ -81,8 +75,8 @@ def command(
     from qconf.strategies import propose
 
     if out is not None:
-        check_table(out, [*history, *([config_path] if config_path else [])])
-    past, base = load_history(history, config_path, cores, month=month, start=start, end=end, timezone=timezone)
+        check_table(out, source.inputs)
+    past, base = source.load()
     jobs = Period(past.workload(base), base)
     proposal = propose(strategy, TrainingSet(jobs), {"seed": seed, "workers": workers})
     config = proposal.config
@@ -99,7 +93,7 @@ def command(
     if as_json:
         _print_json(past, config, strategy, found, explained=explained, verify=verify, broken=broken)
     elif not broken:
-        _print(past, base, config, strategy, found, verified=verify, derived=config_path is None)
+        _print(past, base, config, strategy, found, verified=verify, derived=source.config_path is None)
         for reasons in explained:
             _print_reasons(past, f"{job_id}", reasons)
         if out is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,12 +10,12 @@ import click
 
 from qconf.cli.export import chosen, files_of, target_options
 from qconf.cli.options import (
+    PATH,
     Number,
+    Source,
     StrategyCommand,
-    cut,
     history_options,
     history_warnings,
-    load_whole,
     report_history,
     retired_option,
     stem,
@@ -54,28 +55,21 @@ ASSUMED = (
     help="Gain below which a change is not worth what it costs: loading it drains the machine.",
 )
 @target_options("current", "nodes")
-@click.option("-o", "--out", type=click.Path(path_type=Path), help="Run directory.  [default: reports/<history>]")
+@click.option("-o", "--out", type=PATH, help="Run directory.  [default: reports/<history>]")
 @click.option("--resume", is_flag=True, help="Go on from what an interrupted run had finished.")
 @click.option("--json", "as_json", is_flag=True, help="Print run.json on stdout instead of tables.")
 @retired_option("--order", use="dqr's order of visits is --visit-order")
 def command(
-    history: tuple[Path, ...],
-    config_path: Path | None,
-    cores: int | None,
-    month: str | None,
-    start: str | None,
-    end: str | None,
-    timezone: str,
+    source: Source,
     strategy: str,
     guard: float,
     least_gain: float,
     target: str,
-    current: str | None,
-    nodes: str | None,
     out: Path | None,
     settings: dict[str, Any],
     resume: bool,
     as_json: bool,
+    **given: Any,  # noqa: ANN401 - of the exporters
 ) -> None:
     """Simulate a month of jobs under many queue configurations and write the best one for the batch system.
 
@@ -99,28 +93,27 @@ def command(
     from qconf.strategies import check, check_names
 
     check_names((strategy,))
-    if current is not None and config_path is None and history:
+    if given["current"] is not None and source.config_path is None and source.history:
         raise InputError(
             "what the server holds now is given, but not the configuration that it stands for",
             field="--current",
-            value=current,
+            value=given["current"],
             fix=f"make one with qconf init --from-{target}, look it over, and give it with --config",
         )
-    given = {"current": current, "nodes": nodes}
     exporter = chosen(target, given)
     began = perf_counter()
-    assumed = config_path is None and bool(history)
-    if not history:
-        history, config_path = (SAMPLE,), config_path or SAMPLE_CONFIG
-    directory = resumable(out or Path("reports", stem(history[0]) + (f"-{month}" if month else "")))
-    log, base = load_whole(history, config_path, cores, timezone=timezone)
-    jobs = cut(log, month, start, end)
+    assumed = source.config_path is None and bool(source.history)
+    if not source.history:
+        source = replace(source, history=(SAMPLE,), config_path=source.config_path or SAMPLE_CONFIG)
+    directory = resumable(out or Path("reports", "-".join(filter(None, (stem(source.history[0]), source.month)))))
+    log, base = source.whole()
+    jobs = source.cut(log)
     loaded = perf_counter()
-    inputs = ({} if config_path is None else {"configuration": config_path}) | files_of(target, given)
-    check_target(directory, [*history, *inputs.values()], names_of("tune", exporter))
+    inputs = ({} if source.config_path is None else {"configuration": source.config_path}) | files_of(target, given)
+    check_target(directory, [*source.history, *inputs.values()], names_of("tune", exporter))
     wanted = default_strategies() if strategy == "auto" else (strategy,)
     check(wanted, settings, base)
-    earlier = [] if month is None else log.months_before(jobs.span[0])
+    earlier = [] if source.month is None else log.months_before(jobs.span[0])
     spans = [each.span for each in (*earlier, jobs)]
     checkpoint = Checkpoint(directory, fingerprint(jobs.sources, base, settings, spans=spans), resume=resume)
     with Progress("tuning") as progress:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from qconf.cli.options import history_warnings, report_history, retired_option, stem, with_options
+from qconf.cli.options import PATH, Source, history_warnings, report_history, retired_option, stem, with_options
 from qconf.cli.progress import Progress, resumable
 
 if TYPE_CHECKING:
@@ -17,14 +18,12 @@ if TYPE_CHECKING:
     from qconf.config import SiteConfig
     from qconf.history import History, Records
 
-F = TypeVar("F", bound=Callable[..., Any])
-
 ASSUMED = (
     "No --config: the queues that the log names, on one machine under fcfs-easy, are assumed as the current setting. "
     "They are assumed to have no limits, since what the log shows of them is not known beforehand; of queues without "
     "limits only the first can be split, so dqr and hybrid find less."
 )
-_OPTIONS = (
+walk_forward_options = with_options(
     click.option(
         "--strategies",
         metavar="A,B,...",
@@ -38,75 +37,67 @@ _OPTIONS = (
         type=click.IntRange(0, 365),
         help="Days of jobs before a test period that fill the machine and are not counted.",
     ),
-    click.option(
-        "-o", "--out", type=click.Path(path_type=Path), help="Run directory.  [default: reports/<history>-COMMAND]"
-    ),
+    click.option("-o", "--out", type=PATH, help="Run directory.  [default: reports/<history>-COMMAND]"),
     click.option("--resume", is_flag=True, help="Go on from what an interrupted run had finished."),
     click.option("--json", "as_json", is_flag=True, help="Print run.json on stdout instead of the table."),
     retired_option("--order", use="dqr's order of visits is --visit-order"),
 )
 
 
-def walk_forward_options(function: F) -> F:
-    """Add the options of both commands; `WalkForward` takes them."""
-    return with_options(_OPTIONS, function)
-
-
+@dataclass
 class WalkForward:
-    """One run of either command.
+    """One run of either command; the fields after the source are the options of both.
 
-    Parameters
-    ----------
-    name : str
-        Of the command.
-    inputs : sequence of Path
-        Logs that are read, and may not be overwritten.
-    config_path : Path or None
-    strategies, warmup_days, out, settings, resume, as_json
-        The options of both.
-
-    Raises
-    ------
-    QconfError
-        The run directory holds something else, or a strategy is unknown.
+    Raises QconfError where the run directory holds something else, or a strategy is unknown.
     """
 
-    def __init__(
-        self,
-        name: str,
-        inputs: Sequence[Path],
-        config_path: Path | None,
-        *,
-        strategies: str | None,
-        warmup_days: int,
-        out: Path | None,
-        settings: dict[str, Any],
-        resume: bool,
-        as_json: bool,
-    ) -> None:
+    name: str
+    source: Source  #: all that is read
+    strategies: str | None
+    warmup_days: int
+    out: Path | None
+    settings: dict[str, Any]
+    resume: bool
+    as_json: bool
+
+    def __post_init__(self) -> None:
         from qconf.report.run_directory import check_target, names_of
 
-        self.name, self.config, self.settings, self.resume, self.as_json = name, config_path, settings, resume, as_json
         self.options: dict[str, Any] = {
-            "strategies": self._names(strategies),
-            "settings": settings,
-            "warmup_days": warmup_days,
+            "strategies": self._names(),
+            "settings": self.settings,
+            "warmup_days": self.warmup_days,
         }
-        self.directory = resumable(out or Path("reports", f"{stem(inputs[0])}-{name}"))
-        check_target(self.directory, [*inputs, *([] if config_path is None else [config_path])], names_of(name))
+        self.directory = resumable(self.out or Path("reports", f"{stem(self.source.history[0])}-{self.name}"))
+        check_target(self.directory, self.source.inputs, names_of(self.name))
         self.began = perf_counter()
 
-    def _names(self, strategies: str | None) -> tuple[str, ...] | None:
+    def _names(self) -> tuple[str, ...] | None:
         """Split and check ``--strategies``; None where it is not given. What the site has is always among them."""
         from qconf.strategies import check_names
 
-        if strategies is None:
+        if self.strategies is None:
             return None
-        found = tuple(name.strip() for name in strategies.split(",") if name.strip())
+        found = tuple(name.strip() for name in self.strategies.split(",") if name.strip())
         if not found:
             raise click.UsageError("--strategies names none")
         check_names(found)
-        return found if self.config is None else ("current", *found)
+        return found if self.source.config_path is None else ("current", *found)
+
+    def base(self, records: Records) -> SiteConfig:
+        """Read the configuration; without one, the queues that the records name, on one machine, without limits.
+
+        The ranges of sizes and walltimes that `derive_config` finds are those of jobs yet to come: unknown when the
+        first periods were trained on.
+        """
+        from parsim.workload import MAX_DURATION
+
+        base = self.source.config(records)
+        if self.source.config_path is not None:
+            return base
+        open_to_all = {"cores": (1, base.machine.cores), "walltime": (0, MAX_DURATION)}
+        queues = sorted(base.queues, key=lambda queue: queue.name)
+        return base.replace(queues=tuple(queue.model_copy(update=open_to_all) for queue in queues))
 
     def run(
         self, base: SiteConfig, history: History, evaluate: Callable[..., Backtest], *given: object, **about: object
@@ -117,7 +108,8 @@ class WalkForward:
         from qconf.report.terminal import print_backtest
         from qconf.strategies import check
 
-        loaded, assumed = perf_counter(), self.config is None
+        loaded, config = perf_counter(), self.source.config_path
+        assumed = config is None
         check(self.options["strategies"] or (), self.settings, base)
         key = fingerprint(history.sources, base, self.settings, **about)
         checkpoint = Checkpoint(self.directory, key, resume=self.resume)
@@ -127,7 +119,7 @@ class WalkForward:
             self.directory,
             found,
             history,
-            inputs={} if self.config is None else {"configuration": self.config},
+            inputs={} if config is None else {"configuration": config},
             timings={"read": loaded - self.began, self.name: perf_counter() - loaded},
             warnings=[*([ASSUMED] if assumed else []), *history_warnings(history)],
             assumed_current=assumed,
@@ -141,20 +133,3 @@ class WalkForward:
         print_backtest(found)
         table = next(name for name in run.files if name in {"backtest.csv", "comparison.csv"})
         click.echo(f"\nWritten to {self.directory}: report.html, {table}, figures/, run.json")
-
-
-def base_of(config_path: Path | None, records: Records, cores: int | None) -> SiteConfig:
-    """Read the configuration; without one, the queues that the records name, on one machine, without limits.
-
-    The ranges of sizes and walltimes that `derive_config` finds are those of jobs yet to come: unknown when the first
-    periods were trained on.
-    """
-    from parsim.workload import MAX_DURATION
-    from qconf.cli.options import load_config
-
-    base = load_config(config_path, records, cores)
-    if config_path is not None:
-        return base
-    open_to_all = {"cores": (1, base.machine.cores), "walltime": (0, MAX_DURATION)}
-    queues = sorted(base.queues, key=lambda queue: queue.name)
-    return base.replace(queues=tuple(queue.model_copy(update=open_to_all) for queue in queues))

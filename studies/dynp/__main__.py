@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,7 +11,7 @@ import click
 
 from parsim import Workload
 from qconf.cli import policies
-from qconf.cli.options import history_options
+from qconf.cli.options import Source, history_options
 from studies.dynp.figures import grid_figure, response_figure, use_figure
 from studies.dynp.jobsets import JOB_SETS, generate_job_set
 from studies.dynp.sweeps import GRID_LOWER, GRID_UPPER, SWEPT, bounds_grid, sweep
@@ -48,13 +49,13 @@ def command(
     out: Path,
     workers: int,
     as_json: bool,
-    **source: Any,  # noqa: ANN401 - what `history_options` gives
+    source: Source,
 ) -> None:
     """Compare planning disciplines on a history or a generated job set; sweep the load, try a grid of bounds."""
     if job_set is None:
-        workload, document = policies.read_workload(**source, quiet=as_json)
+        workload, document = policies.read_workload(source, quiet=as_json)
     else:
-        if any(value for name, value in source.items() if name != "timezone"):
+        if replace(source, timezone="UTC") != Source():
             raise click.UsageError("--job-set is used instead of a history and its options")
         workload, cores = generate_job_set(JOB_SETS[job_set], seed), JOB_SETS[job_set].machine
         document = {"source": f"{job_set}, seed {seed}", "jobs": len(workload), "cores": cores}
