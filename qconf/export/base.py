@@ -26,24 +26,13 @@ DEFAULT_TARGET = "pbs"
 
 @dataclass(frozen=True)
 class Export:
-    """A configuration as files for a batch system.
+    """A configuration as files for a batch system."""
 
-    Attributes
-    ----------
-    files : dict of str to str
-        File name to text.
-    notes : tuple of str
-        What the batch system does otherwise than the simulator, and what else to know before loading.
-    loaded : tuple of str
-        Names of the files that are loaded and may begin with a comment after ``#``.
-    rollback : str
-        Name of the file that restores what was there; empty if there is none.
-    """
-
-    files: dict[str, str]
+    files: dict[str, str]  #: file name to text
+    #: What the batch system does otherwise than the simulator, and what else to know before loading.
     notes: tuple[str, ...] = ()
-    loaded: tuple[str, ...] = ()
-    rollback: str = ""
+    loaded: tuple[str, ...] = ()  #: files that are loaded and may begin with a comment after ``#``
+    rollback: str = ""  #: file that restores what was there; empty if there is none
 
 
 @dataclass(frozen=True)
@@ -55,16 +44,10 @@ class Derived:
 
 
 def option(text: str, *, read: Callable[[Any], object] | None = None, **shown: object) -> dict[str, object]:
-    """Return the metadata of a field of an `Exporter`, from which the command line makes an option.
+    """Return the metadata of a field of an `Exporter`, from which the command line makes an option with help `text`.
 
-    Parameters
-    ----------
-    text : str
-        Help.
-    read : callable, optional
-        Makes the field's value of the word on the command line, which may name a file.
-    **shown
-        `metavar` or `choices`, as click takes them.
+    `read` makes the field's value of the word on the command line, which may name a file; `shown` is what click takes
+    as `metavar` or `choices`.
     """
     return {"help": text, "read": read, **shown}
 
@@ -77,24 +60,13 @@ def _read_nodes(given: str) -> Sequence[Node]:
 
 @dataclass(frozen=True)
 class Exporter(ABC):
-    """One batch system; the fields are its options. A default that is an empty tuple: the option may be repeated.
+    """One batch system; the fields are its options. A default that is an empty tuple: the option may be repeated."""
 
-    Attributes
-    ----------
-    target : str
-        Name of its folder, of the option ``--target`` and of the directory of its files.
-    name : str
-        Its name in texts.
-    source : str
-        What `read` takes, and ``--current`` where there is that option: a noun without article.
-    nodes : sequence of Node, optional
-        The nodes that the queues may use.
-    """
+    target: ClassVar[str]  #: name of its folder, of the option ``--target`` and of the directory of its files
+    name: ClassVar[str]  #: in texts
+    source: ClassVar[str]  #: what `read` takes, and ``--current`` where there is that option: a noun without article
 
-    target: ClassVar[str]
-    name: ClassVar[str]
-    source: ClassVar[str]
-
+    #: The nodes that the queues may use.
     nodes: Sequence[Node] | None = field(
         default=None,
         metadata=option(
@@ -104,13 +76,7 @@ class Exporter(ABC):
 
     @classmethod
     def of(cls, **given: object) -> Self:
-        """Return an exporter with these options, words of the command line; files that they name are read.
-
-        Raises
-        ------
-        InputError
-            A file cannot be read or is not what it should be.
-        """
+        """Return an exporter with these options, words of the command line; files that they name are read."""
         readers = {each.name: each.metadata["read"] for each in fields(cls)}
         values: dict[str, Any] = {name: (readers[name] or (lambda word: word))(word) for name, word in given.items()}
         return cls(**values)
@@ -135,12 +101,7 @@ class Exporter(ABC):
     def read(self, path: str | Path, *, cores: int | None = None, name: str | None = None) -> Derived:
         """Derive a first configuration from what the batch system holds, `source`, and its nodes.
 
-        `cores` and `name` are the machine's, where nothing else says them.
-
-        Raises
-        ------
-        InputError
-            The file cannot be read, or holds no queue that a job can enter.
+        `cores` and `name` are the machine's, where nothing else says them. Raises InputError.
         """
 
 

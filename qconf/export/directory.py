@@ -14,16 +14,9 @@ RUN = "run.json"
 
 
 def write_export(directory: str | Path, files: Mapping[str, str], *, inputs: Iterable[str | Path] = ()) -> None:
-    """Write the files of an export, by their names, all or none; those of an earlier export are replaced.
+    """Write the files of an export, by their names, all or none; those of an earlier export are replaced or deleted.
 
-    What an earlier one wrote, that is unchanged and no longer exported, is deleted.
-
-    Raises
-    ------
-    InputError
-        A file of one of these names is there that is of no export, or is one of `inputs`.
-    QconfError
-        The directory cannot be written.
+    Raises InputError where a file of these names is of no export, or is one of `inputs`; edited files are not deleted.
     """
     target = Path(directory)
     elsewhere = "choose another directory with -o"

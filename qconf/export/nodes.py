@@ -27,13 +27,7 @@ class Node:
 
 
 def read_nodes(given: str) -> list[Node]:
-    """Read a file of node names or of ``pbsnodes -av`` output, or expand a pattern like ``nid[00001-01468]``.
-
-    Raises
-    ------
-    InputError, ExportError
-        It is neither, or a name may not enter a script.
-    """
+    """Read a file of node names or of ``pbsnodes -av`` output, or expand a pattern like ``nid[00001-01468]``."""
     path = Path(given)
     if not path.is_file():
         if "[" not in given and "/" not in given and "," not in given:
@@ -110,17 +104,9 @@ def check_machine(config: SiteConfig, nodes: Sequence[Node]) -> None:
 
 
 def assign(config: SiteConfig, nodes: Sequence[Node]) -> dict[str, str]:
-    """Give every node an owner, moving as few nodes as possible from the queue of their present Qlist.
+    """Return the owner of every node, a queue or `POOL`; as few nodes as possible leave the queue of their Qlist.
 
-    Returns
-    -------
-    dict of str to str
-        Node name to the queue whose partition it belongs to, or `POOL`.
-
-    Raises
-    ------
-    ExportError
-        The nodes are not the machine of the configuration, or a partition is not made of whole nodes.
+    Raises ExportError where the nodes are not the machine, or a partition is not made of whole nodes.
     """
     size = config.machine.cores_per_node
     cores = {queue.name: queue.partition for queue in config.queues if not queue.reservation}

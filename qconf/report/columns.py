@@ -11,22 +11,12 @@ from qconf.report import wording
 
 @dataclass(frozen=True)
 class Column:
-    """One metric as a column of a table.
+    """One metric as a column of a table."""
 
-    Attributes
-    ----------
-    key : str
-        Name in `parsim.metrics.METRICS`, in comparison.csv, backtest.csv and run.json.
-    title, name : str
-        Short for a terminal, in full for a page; both without the unit.
-    unit : {"h", "%", "jobs", ""}
-        Unit that is shown. Metrics themselves are seconds and shares in 0..1.
-    """
-
-    key: str
-    title: str
-    name: str
-    unit: str
+    key: str  #: in `parsim.metrics.METRICS`, in comparison.csv, backtest.csv and run.json
+    title: str  #: for a terminal, without the unit
+    name: str  #: in full, for a page
+    unit: str  #: of `UNITS`, as it is shown; metrics themselves are seconds and shares in 0..1
 
     @property
     def meaning(self) -> str:

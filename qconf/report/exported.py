@@ -10,20 +10,11 @@ from qconf.recommend import Recommendation
 
 @dataclass(frozen=True)
 class Exported:
-    """The export of a recommendation.
-
-    Attributes
-    ----------
-    exporter : Exporter
-    export : Export
-        Its files lie in a folder of the exporter's target; PLAN.md alone where there are no scripts.
-    not_exportable : str
-        Why there are no scripts; empty if there are.
-    """
+    """The export of a recommendation."""
 
     exporter: Exporter
-    export: Export
-    not_exportable: str = ""
+    export: Export  #: its files lie in a folder of the exporter's target; PLAN.md alone where there are no scripts
+    not_exportable: str = ""  #: why there are no scripts
 
     @classmethod
     def of(cls, recommendation: Recommendation, exporter: Exporter) -> Exported:

@@ -150,16 +150,8 @@ def curves_figure(
 ) -> str:
     """Draw mean wait or utilization of each queue alone against its partition's size.
 
-    Parameters
-    ----------
-    curves : sequence of Curve
-    what : {"waits", "utilizations"}
-    marks : dict of str to SiteConfig, optional
-        Configurations whose partition sizes are marked; those of shared machines have none.
-
-    References
-    ----------
-    Kondameedi and Vadhiyar, CCGrid 2017, figures 1 and 2.
+    The partition sizes of the configurations `marks` are marked; those of shared machines have none. As figures 1 and
+    2 of Kondameedi and Vadhiyar, CCGrid 2017.
     """
     waits = what == "waits"
     shown = {name: config for name, config in (marks or {}).items() if config.mode != "shared"}
@@ -240,25 +232,9 @@ def grouped_bars(
     line: Sequence[float] | None = None,
     line_label: str = "current",
 ) -> str:
-    """Draw a bar per series in each group (a period, a queue), for instance mean waits in hours, as SVG text.
+    """Draw a bar per series in each group (a period, a queue), and a line of reference values across the bars.
 
-    Parameters
-    ----------
-    groups : sequence of str
-        Along the axis.
-    series : dict of str to sequence of float
-        A value per group; NaN leaves a gap.
-    label : str
-        What the values are, with their unit.
-    line : sequence of float, optional
-        A reference value per group, drawn across its bars.
-    line_label : str
-        Name of the reference in the legend.
-
-    Raises
-    ------
-    ValueError
-        A series has not one value per group.
+    A series has a value per group, else ValueError is raised; NaN leaves a gap. `label` has the unit.
     """
     wide = max(1, len(series))
     values = {name: np.asarray(row, dtype=np.float64) for name, row in series.items()}

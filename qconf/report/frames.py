@@ -14,15 +14,11 @@ from qconf.report.wording import queue_label
 
 
 def comparison_frame(recommendation: Recommendation) -> pd.DataFrame:
-    """Return every metric of every strategy in the test period.
+    """Return every metric of every strategy in the test period: strategy, queue, metric, value.
 
-    Returns
-    -------
-    DataFrame
-        strategy, queue, metric, value. Queue ``all`` is the whole; a queue of that name is ``all (queue)``.
-        Beside the metrics of `COLUMNS` the whole has the ``gain`` of the objective and, where the test days were
-        resampled, ``resampled_gain_expected``, ``resampled_gain_low`` and ``resampled_gain_high``.
-        Seconds, shares in 0..1; NaN where there is no such value. Strategies without numbers have no rows.
+    Queue ``all`` is the whole; a queue of that name is ``all (queue)``. Beside the metrics of `COLUMNS` the whole has
+    the ``gain`` of the objective and, where the test days were resampled, ``resampled_gain_expected``, ``_low`` and
+    ``_high``. Seconds, shares in 0..1; NaN where there is no such value. Strategies without numbers have no rows.
     """
     found = [(row.name, *cells) for row in recommendation.rows if row.test for cells in _cells(row.test, _gains(row))]
     return pd.DataFrame(found, columns=["strategy", "queue", "metric", "value"])

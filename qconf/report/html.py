@@ -46,25 +46,10 @@ def render(
     warnings: Sequence[str] = (),
     exported: Exported | None = None,
 ) -> str:
-    """Write the report of a recommendation.
+    """Write the report of a recommendation, with `figures` from `qconf.report.figures`.
 
-    Parameters
-    ----------
-    recommendation : Recommendation
-    figures : dict of str to str
-        Name to SVG text, from `qconf.report.figures.figures`.
-    history : History, optional
-        What was read: adds what was dropped and changed, and gives the time zone, else UTC.
-    fidelity : Fidelity, optional
-        How near the simulated waits are to the recorded ones.
-    warnings : sequence of str
-    exported : Exported, optional
-        The files for the batch system.
-
-    Returns
-    -------
-    str
-        HTML without any reference to another file but the export's PLAN.md.
+    The history adds what was dropped and changed, and gives the time zone, else UTC. No other file is referred to
+    but the export's PLAN.md.
     """
     zone = "UTC" if history is None else history.timezone
     return page(

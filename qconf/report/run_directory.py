@@ -37,20 +37,11 @@ _TABLES = {"tune": ("comparison.csv", "config.yaml"), "compare": ("comparison.cs
 
 @dataclass(frozen=True)
 class Run:
-    """What was written.
-
-    Attributes
-    ----------
-    directory : Path
-    files : tuple of str
-        Relative to it, sorted.
-    backups : tuple of str
-        Copies of the files that were edited since the last run.
-    """
+    """What was written."""
 
     directory: Path
-    files: tuple[str, ...]
-    backups: tuple[str, ...] = ()
+    files: tuple[str, ...]  #: relative to it, sorted
+    backups: tuple[str, ...] = ()  #: copies of the files that were edited since the last run
 
 
 def write_run(
@@ -68,34 +59,11 @@ def write_run(
     """Write report.html, the table, figures/, dropped.csv, run.json and timings.json.
 
     A recommendation has config.yaml and its export too. All but timings.json depend on nothing but the inputs, the
-    seed and the versions of what computed them.
+    seed and the versions of what computed them. An earlier run in the directory is replaced. `inputs` is what was read
+    besides the history, by what it is; `timings` are seconds; with `assumed_current` no configuration was given, so
+    its warnings are left out.
 
-    Parameters
-    ----------
-    directory : path
-        Made if missing. An earlier run in it is replaced.
-    result : Recommendation or Backtest
-    history : History
-        All that was read.
-    exported : Exported, optional
-        Of the recommended configuration.
-    inputs : dict of str to path, optional
-        What else was read, by what it is: ``{"configuration": path}``.
-    timings : dict, optional
-        Seconds, by what took them; those of the strategies are added.
-    warnings : sequence of str
-        For the report, before those of the configuration.
-    fidelity : Fidelity, optional
-        How near the simulated waits are to the recorded ones.
-    assumed_current : bool
-        No configuration was given, so its warnings are left out.
-
-    Raises
-    ------
-    InputError
-        The directory holds files of these names that are of no run, or one of the inputs.
-    QconfError
-        It cannot be written.
+    Raises InputError where `check_target` does, and QconfError where the directory cannot be written.
     """
     configs = [result.base, *([result.config] if isinstance(result, Recommendation) else [])]
     odd = [] if assumed_current else [warning for config in configs for warning in config.warnings()]
@@ -135,13 +103,7 @@ def names_of(command: str, exporter: Exporter | None = None) -> tuple[str, ...]:
 
 
 def check_target(directory: str | Path, inputs: Iterable[str | Path], names: Iterable[str]) -> None:
-    """Refuse a directory in which a run would destroy something; to be called before a long computation too.
-
-    Raises
-    ------
-    InputError
-        A file of these names is there that is of no run, or is one of the inputs.
-    """
+    """Raise InputError where a file of these names is of no run or is an input; call it before long work too."""
     target = Path(directory)
     elsewhere = "choose another directory with --out"
     blocked = next((path for path in (target, *target.parents) if path.exists() and not path.is_dir()), None)

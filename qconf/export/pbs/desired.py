@@ -45,13 +45,7 @@ class Desired:
 
 
 def desired(config: SiteConfig, before: Server, options: PbsExporter) -> Desired:
-    """Work out what the server is to hold; `before`'s attributes that no configuration has a word for are kept.
-
-    Raises
-    ------
-    ExportError
-        PBS has no form for the configuration.
-    """
+    """Work out what the server is to hold; `before`'s attributes that no configuration has a word for are kept."""
     binding = options.binding
     _refuse(config, binding)
     pool_queues = {q.name: q.name + POOL_SUFFIX for q in config.queues if config.pool_cores and not q.reservation}

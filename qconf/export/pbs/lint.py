@@ -142,15 +142,10 @@ _EXECUTION_ONLY = (
 
 
 class Linter:
-    """Reads statements one after the other and keeps track of what they make of the server.
+    """Reads statements one after the other and keeps track of what they make of the `server`.
 
-    Parameters
-    ----------
-    server : Server or None
-        What is there before. None: unknown; then names are assumed to exist, and only what the statements
-        set is held against them.
-    trusted : Server, optional
-        Values that a server has held once: it takes them back, whether they are known here or not.
+    Without a server names are assumed to exist, and only what the statements set is held against them. Values that
+    `trusted` has held once are taken back, whether they are known here or not.
     """
 
     def __init__(self, server: Server | None = None, trusted: Server | None = None) -> None:

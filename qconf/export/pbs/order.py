@@ -29,17 +29,9 @@ _RATIOS = "The priorities do not fit PBS's -1024..1023 in their ratios:"
 
 
 def formula(config: SiteConfig, priorities: Priorities) -> tuple[str | None, list[str]]:
-    """Write the order of `config` as a formula.
+    """Write the order of `config` as a formula, None for PBS's own order by submission; note what it approximates.
 
-    Queues of the pool have the negative of their queue's Priority, by which the formula knows the list that a job
-    is in.
-
-    Returns
-    -------
-    text : str or None
-        None where PBS's own order, by submission, is what is wanted.
-    notes : list of str
-        Where the formula only approximates the order.
+    Queues of the pool have the negative of their queue's Priority, by which the formula knows a job's list.
     """
     notes: list[str] = []
     values = priorities.values
@@ -114,13 +106,7 @@ def _with_starvation(text: str, config: SiteConfig, values: dict[str, int], note
 
 
 def recognise(config: SiteConfig, text: str | None) -> SiteConfig | None:
-    """Find the order, and the queues' starvation periods, with which `formula` writes `text`.
-
-    Returns
-    -------
-    SiteConfig or None
-        `config` with these; None where `formula` writes no such text. Without a text the order is fcfs.
-    """
+    """Return `config` with the order and starvation periods with which `formula` writes `text`; None without any."""
     if text is None:
         return config
     values = scale(config.queues).values

@@ -55,13 +55,7 @@ class Statement:
 
 
 def split(text: str) -> Iterator[tuple[int, str]]:
-    """Yield (line, text) of each statement, comments and blanks removed.
-
-    Raises
-    ------
-    QmgrSyntaxError
-        If a quote is left open at the end of a line, or the last line asks for another one.
-    """
+    """Yield (line, text) of each statement, comments and blanks removed. Raises `QmgrSyntaxError`."""
     pending, first = "", 0
     for number, line in enumerate(text.split("\n"), start=1):
         first = first if pending else number

@@ -22,19 +22,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Script:
-    """A script that is run every minute beside PBS, and what the plan needs of it.
-
-    Attributes
-    ----------
-    restore : list of str
-        Commands that take back what it did, when it is stopped.
-    """
+    """A script that is run every minute beside PBS, and what the plan needs of it."""
 
     name: str
     does: str
     title: str
     of: str
-    restore: list[str]
+    restore: list[str]  #: commands that take back what it did, when it is stopped
 
     def files(self, template: str, **values: object) -> dict[str, str]:
         """Write the script and what runs it."""
