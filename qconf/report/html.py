@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -21,8 +21,9 @@ from qconf.report.changes import definitions, pairs
 from qconf.report.columns import COLUMNS, COMPARISON, columns
 from qconf.report.drawing import FAINT, INK, PAPER
 from qconf.report.exported import Exported
-from qconf.report.figures import HIGHEST, is_baseline
+from qconf.report.figures import HIGHEST
 from qconf.report.frames import period_frame
+from qconf.strategies import baselines
 
 QUEUES = columns("jobs", "mean_wait", "p95_wait", "max_wait", "mean_bounded_slowdown")
 CAPTIONS = {
@@ -51,7 +52,6 @@ def render(
     The history adds what was dropped and changed, and gives the time zone, else UTC. No other file is referred to
     but the export's PLAN.md.
     """
-    zone = "UTC" if history is None else history.timezone
     return page(
         "report.html.j2",
         figures,
@@ -60,20 +60,14 @@ def render(
         change=recommendation.verdict == "CHANGE",
         history=history,
         fidelity=None if fidelity is None else wording.fidelity_text(fidelity),
-        spans=[
-            {"name": name, "jobs": jobs, "first": wording.date(low, zone), "last": wording.date(high, zone)}
-            for name, (jobs, low, high) in recommendation.spans.items()
-        ],
-        earlier="earlier periods" in recommendation.spans,
-        zone=zone,
-        strategies=[_strategy(recommendation, row) for row in recommendation.rows],
+        zone="UTC" if history is None else history.timezone,
+        baselines=("current", *baselines()),
         columns=COMPARISON,
-        in_sample=[row for row in recommendation.rows if row.test is not None and row.in_sample is not None],
         queues=_queues(recommendation),
         queue_columns=QUEUES,
         sites=pairs(wording.site_facts(recommendation.base), wording.site_facts(recommendation.config)),
         definitions=definitions(recommendation.base, recommendation.config),
-        decisions=[(row.name, steps(row.decisions)) for row in recommendation.rows if row.decisions],
+        logs=[(row.name, row.decisions) for row in recommendation.rows if row.decisions],
         settings=settings_rows(recommendation.settings),
         warmup=_setting("warmup_seconds", recommendation.settings.get("warmup_seconds", 0))[1],
         objective=OBJECTIVE_TEXTS[recommendation.objective],
@@ -85,47 +79,22 @@ def render(
 def render_backtest(found: Backtest, history: History, figures: Mapping[str, str], warnings: Sequence[str] = ()) -> str:
     """Write the report of a backtest, or of a comparison, with `figures` from `qconf.report.figures`."""
     column = COLUMNS["mean_wait"]
-    waits = period_frame(found, column.key).map(column.write)
-    fallbacks = {(result.period, result.strategy) for result in found.results if result.fallback}
     last = found.folds[-1].label
     return page(
         "backtest.html.j2",
         figures,
         BACKTEST_CAPTIONS,
         found=found,
+        view=backtest,
         comparison=backtest.is_comparison(found),
         history=history,
-        headings=backtest.headings(found),
-        rows=[
-            {
-                "strategy": average.strategy,
-                "name": backtest.mark(found, average),
-                "baseline": average.strategy in REFERENCES,
-                "cells": backtest.cells(found, average),
-                "against": [backtest.against_cells(average, name) for name in REFERENCES],
-            }
-            for average in found.averages
-        ],
-        folds=[
-            (
-                fold,
-                [
-                    f"{wait} °" if (fold.label, name) in fallbacks else wait
-                    for name, wait in waits.loc[fold.label].items()
-                ],
-            )
-            for fold in found.folds
-        ],
-        sentences=backtest.sentences(found),
+        waits=period_frame(found, column.key).map(column.write),
+        fallbacks={(result.period, result.strategy) for result in found.results if result.fallback},
         settings=settings_rows(found.settings),
         warnings=list(warnings),
         references=REFERENCES,
         objective=OBJECTIVE_TEXTS[found.objective],
-        decisions=[
-            (result.strategy, steps(result.decisions))
-            for result in found.results
-            if result.period == last and result.decisions
-        ],
+        logs=[(each.strategy, each.decisions) for each in found.results if each.period == last and each.decisions],
     )
 
 
@@ -171,6 +140,9 @@ def _environment() -> jinja2.Environment:
         "count": wording.count,
         "gain": wording.gain_text,
         "interval": wording.interval_text,
+        "date": wording.date,
+        "sense": _sense,
+        "steps": steps,
     }
     return environment
 
@@ -199,43 +171,26 @@ def inline(svg: str, name: str, label: str) -> Markup:
     return Markup("\n".join(line for line in text.splitlines() if line.strip()))  # noqa: S704
 
 
-def _strategy(recommendation: Recommendation, row: Row) -> dict[str, Any]:
-    sense = "better" if row.bootstrap is not None and row.bootstrap.certain else ""
+def _sense(row: Row) -> str:
+    """Tell whether a gain is a certain one, or a loss."""
     if row.gain is not None and row.gain < 0:
-        sense = "worse"
-    return {
-        "row": row,
-        "winner": row.name == recommendation.winner,
-        "baseline": is_baseline(row.name),
-        "sense": sense,
-    }
+        return "worse"
+    return "better" if row.bootstrap is not None and row.bootstrap.certain else ""
 
 
 def _queues(recommendation: Recommendation) -> list[dict[str, Any]]:
     """Pair the winner's numbers of each queue with the current ones."""
-    found = {row.name: row.test for row in recommendation.rows if row.test is not None}
-    before, after = found.get("current"), found.get(recommendation.winner)
-    names = list(dict.fromkeys([*(before.queues if before else ()), *(after.queues if after else ())]))
-    return [
-        {
-            "name": name,
-            "before": before.queues.get(name) if before else None,
-            "after": after.queues.get(name) if after and recommendation.winner != "current" else None,
-        }
-        for name in names
-    ]
+    found = {row.name: row.test.queues for row in recommendation.rows if row.test is not None}
+    before, after = found.get("current", {}), found.get(recommendation.winner, {})
+    names = dict.fromkeys([*before, *after])
+    kept = recommendation.winner == "current"
+    return [{"name": name, "before": before.get(name), "after": None if kept else after.get(name)} for name in names]
 
 
-def steps(decisions: Sequence[Mapping[str, Any]]) -> list[tuple[str, list[tuple[str, str]]]]:
+def steps(decisions: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, list[tuple[str, str]]]]:
     """Write a strategy's log for a person: each step, and its facts by name."""
-    return [
-        (
-            wording.value_text(step.get("step", "")),
-            [
-                (str(key).replace("_", " "), wording.value_text(value))
-                for key, value in step.items()
-                if key != "step" and wording.value_text(value) != wording.ABSENT
-            ],
-        )
-        for step in decisions
-    ]
+    for step in decisions:
+        facts = [
+            (str(key).replace("_", " "), wording.value_text(value)) for key, value in step.items() if key != "step"
+        ]
+        yield wording.value_text(step.get("step", "")), [fact for fact in facts if fact[1] != wording.ABSENT]
