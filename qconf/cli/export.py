@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from qconf.cli.options import PATH, F, with_options
+from qconf.cli.options import PATH, F, output_option, with_options
 from qconf.export import DEFAULT_TARGET, Exporter, exporter, targets
 
 
@@ -59,14 +59,7 @@ def _renamed(context: click.Context, _: click.Parameter, value: str | None) -> N
 @click.argument("config", type=PATH)
 @target_options()
 @click.option("--format", hidden=True, expose_value=False, callback=_renamed, help="The former name of --target.")
-@click.option(
-    "-o",
-    "--out",
-    "--output",
-    "output",
-    type=PATH,
-    help="Directory of the files.  [default: reports/<name of the configuration>/<target>]",
-)
+@output_option("Directory of the files.  [default: reports/<name of the configuration>/<target>]")
 def command(*, config: Path, target: str, output: Path | None, **given: Any) -> None:  # noqa: ANN401 - of the exporters
     """Write the queues of CONFIG for a batch system, with the plan to load them and to undo it.
 

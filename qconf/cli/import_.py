@@ -6,21 +6,22 @@ from pathlib import Path
 
 import click
 
-from qconf.cli.options import DROPPED, PATH, Source, check_table, format_option, source_options, write_table
+from qconf.cli.options import (
+    DROPPED,
+    PATH,
+    Source,
+    check_table,
+    format_option,
+    output_option,
+    source_options,
+    write_table,
+)
 from qconf.errors import InputError
 
 
 @click.command("import")
 @click.argument("history", metavar="SRC...", nargs=-1, required=True, type=PATH)
-@click.option(
-    "-o",
-    "--out",
-    "--output",
-    "output",
-    required=True,
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="History CSV to write, or .csv.gz.",
-)
+@output_option("History CSV to write, or .csv.gz.", required=True, dir_okay=False)
 @format_option("Format of the logs.")
 @source_options("timezone")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as one JSON document.")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from qconf.cli.options import CORES, PATH, F, with_options
+from qconf.cli.options import CORES, PATH, F, output_option, with_options
 from qconf.errors import InputError
 from qconf.export import Derived, exporter, targets
 
@@ -28,7 +28,7 @@ def _from(target: str) -> Callable[[F], F]:
 )
 @click.option("--name", metavar="NAME", help="Name of the machine.")
 @click.option("--force", is_flag=True, help="Replace a configuration that is there.")
-@click.option("-o", "--out", "--output", "output", type=PATH, help="File to write.  [default: standard output]")
+@output_option("File to write.  [default: standard output]")
 def command(
     *,
     history: tuple[Path, ...],

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from qconf.cli.options import PATH, Source, format_option, source_options
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 COLUMNS = (
     *("jobs", "users", "CPU h", "share", "cores min", "med", "p90", "max"),
@@ -86,16 +89,13 @@ def _accuracy(values: dict[str, float]) -> str:
     return f"mean {values['mean']:.2f}, {points}; {100 * values['at_limit']:.1f} % ran to their limit"
 
 
-def _queues(queues: list[dict[str, Any]]) -> Any:  # noqa: ANN401 - rich is imported inside commands only
-    from rich.table import Table
+def _queues(queues: list[dict[str, Any]]) -> Table:
     from rich.text import Text
 
     from qconf.config import format_clock
+    from qconf.report.terminal import new_table
 
-    table = Table(title="queues", title_justify="left", box=None, padding=(0, 2, 0, 0))
-    table.add_column("queue")
-    for column in COLUMNS:
-        table.add_column(column, justify="right", no_wrap=True)
+    table = new_table(("queue",), COLUMNS, title="queues")
     for queue in queues:
         row = [str(queue["jobs"]), str(queue["users"]), f"{queue['cpu_hours']:.0f}", f"{100 * queue['share']:.1f} %"]
         if queue["jobs"]:

@@ -215,6 +215,12 @@ def history_option(text: str) -> Callable[[F], F]:
     return click.option("--history", multiple=True, type=PATH, help=f"{text}; several times for several files.")
 
 
+def output_option(text: str, *, required: bool = False, **kind: Any) -> Callable[[F], F]:  # noqa: ANN401 - of click.Path
+    """Return ``--out`` (output) with this help."""
+    path = click.Path(path_type=Path, **kind)
+    return click.option("-o", "--out", "--output", "output", type=path, required=required, help=text)
+
+
 def format_option(text: str) -> Callable[[F], F]:
     """Return ``--format`` (kind) with this help."""
     return click.option("--format", "kind", type=_FORMATS, default="auto", show_default=True, help=text)

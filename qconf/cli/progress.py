@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import click
@@ -31,29 +33,19 @@ def interrupt_message(context: click.Context) -> str:
     return f"interrupted: {left}"
 
 
-class Progress:
-    """A bar on a terminal, nothing when piped."""
+@contextmanager
+def progress(title: str) -> Iterator[Callable[..., None]]:
+    """Show a bar on a terminal, nothing when piped; yield what takes a step and, where known, the share of all done."""
+    import sys
 
-    def __init__(self, title: str) -> None:
-        import sys
+    from rich.console import Console
+    from rich.progress import Progress
 
-        from rich.console import Console
-        from rich.progress import Progress as Bar
+    with Progress(console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as bar:
+        task = bar.add_task(title, total=None)
 
-        self.title = title
-        self.bar = Bar(console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty())
+        def step(what: str, share: float | None = None) -> None:
+            total = None if share is None else 1.0
+            bar.update(task, description=f"{title}: {what}", total=total, completed=share)
 
-    def __enter__(self) -> Progress:
-        """Show the bar."""
-        self.bar.start()
-        self.task = self.bar.add_task(self.title, total=None)
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        """Take the bar away."""
-        self.bar.stop()
-
-    def step(self, what: str, share: float | None = None) -> None:
-        """Say what is being done and, where that is known, how much of all is done."""
-        total = None if share is None else 1.0
-        self.bar.update(self.task, description=f"{self.title}: {what}", total=total, completed=share)
+        yield step

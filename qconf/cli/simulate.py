@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -72,7 +73,9 @@ def command(
     """
     from parsim import metrics
     from qconf.evaluation.period import Period, TrainingSet
+    from qconf.report.terminal import console, print_table
     from qconf.strategies import propose
+    from qconf.text import as_json as to_json
 
     if out is not None:
         check_table(out, source.inputs)
@@ -91,9 +94,27 @@ def command(
         table = schedule_table(past, workload, config, schedule)
         write_table(out, table.to_csv(index=False, lineterminator="\n"), past.dropped)
     if as_json:
-        _print_json(past, config, strategy, found, explained=explained, verify=verify, broken=broken)
+        document = {
+            "strategy": strategy,
+            "jobs": len(past),
+            "read": past.read,
+            "outside_period": past.outside,
+            "dropped": dict(past.reasons),
+            "changed": dict(past.changed),
+            "config": config.model_dump(mode="json"),
+            "overall": found.overall,
+            "queues": found.queues,
+            "explained": [[asdict(reason) for reason in reasons] for reasons in explained] or None,
+            "violations": [str(violation) for violation in broken] if verify else None,
+        }
+        click.echo(to_json(document), nl=False)
     elif not broken:
-        _print(past, base, config, strategy, found, verified=verify, derived=source.config_path is None)
+        _print(strategy, past, config)
+        report_cleaning(past, base, derived=source.config_path is None)
+        click.echo("")
+        print_table(console(), _metrics_table(found))
+        if verify:
+            click.echo("\nverified: the schedule breaks no rule")
         for reasons in explained:
             _print_reasons(past, f"{job_id}", reasons)
         if out is not None:
@@ -163,48 +184,8 @@ def _refuse(history: History, broken: list[Violation]) -> None:
     raise QconfError(f"the schedule breaks its rules: {len(broken)} violations. Nothing was written.")
 
 
-def _print_json(
-    history: History,
-    config: SiteConfig,
-    strategy: str,
-    found: Summary,
-    *,
-    explained: list[tuple[Reason, ...]],
-    verify: bool,
-    broken: list[Violation],
-) -> None:
-    from dataclasses import asdict
-
-    from qconf.text import as_json
-
-    result: dict[str, Any] = {
-        "strategy": strategy,
-        "jobs": len(history),
-        "read": history.read,
-        "outside_period": history.outside,
-        "dropped": dict(history.reasons),
-        "changed": dict(history.changed),
-        "config": config.model_dump(mode="json"),
-        "overall": found.overall,
-        "queues": found.queues,
-        "explained": [[asdict(reason) for reason in reasons] for reasons in explained] or None,
-        "violations": [str(violation) for violation in broken] if verify else None,
-    }
-    click.echo(as_json(result), nl=False)
-
-
-def _print(
-    history: History,
-    base: SiteConfig,
-    config: SiteConfig,
-    strategy: str,
-    found: Summary,
-    *,
-    verified: bool,
-    derived: bool,
-) -> None:
-    from qconf.config.durations import format_duration
-    from qconf.report.terminal import console, print_table
+def _print(strategy: str, history: History, config: SiteConfig) -> None:
+    from qconf.config import format_duration
 
     first, last = history.span
     click.echo(
@@ -212,11 +193,6 @@ def _print(
         f"{config.machine.name}, {config.machine.cores} cores, {config.mode}, order {config.order}"
         + (f", reservations after {format_duration(config.reservation_delay)}" if config.reservation_delay else "")
     )
-    report_cleaning(history, base, derived=derived)
-    click.echo("")
-    print_table(console(), _metrics_table(found))
-    if verified:
-        click.echo("\nverified: the schedule breaks no rule")
 
 
 def _metrics_table(found: Summary) -> Table:

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+from qconf.cli.options import CORES, output_option
+
 
 @click.command("synth")
 @click.option(
@@ -15,24 +17,13 @@ import click
     show_default=True,
     help="The paper's machine month by month, or one stream at a constant load.",
 )
-@click.option(
-    "--months",
-    type=click.IntRange(1, 1200),
-    help="cray-xc40: how many, from July 2015; default 9.",
-)
+@click.option("--months", type=click.IntRange(1, 1200), help="cray-xc40: how many, from July 2015; default 9.")
 @click.option("--jobs", type=click.IntRange(1, 10**8), help="stable: how many.")
-@click.option("--cores", type=click.IntRange(1, 2**31 - 1), help="stable: size of the machine.")
+@click.option("--cores", type=CORES, help="stable: size of the machine.")
 @click.option("--load", type=float, help="Offered load; cray-xc40: of every month instead of its own; stable: 0.8.")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
 @click.option("--table", is_flag=True, help="cray-xc40: print jobs, load and CPU-hour shares per month.")
-@click.option(
-    "-o",
-    "--out",
-    "--output",
-    "output",
-    type=click.Path(file_okay=False, path_type=Path),
-    help="Directory of the files.",
-)
+@output_option("Directory of the files.", file_okay=False)
 def command(
     *,
     preset: str,
@@ -50,22 +41,21 @@ def command(
     """
     if output is None and not (table and preset == "cray-xc40"):
         raise click.UsageError("give a directory with -o" + (" or add --table" if preset == "cray-xc40" else ""))
-    if preset == "stable" and (jobs is None or cores is None):
-        raise click.UsageError("--preset stable needs --jobs and --cores")
-    if preset == "stable" and (table or months is not None):
-        raise click.UsageError("--months and --table belong to --preset cray-xc40")
-    if preset != "stable" and (jobs is not None or cores is not None):
-        raise click.UsageError("--jobs and --cores belong to --preset stable")
-
     from qconf import synth
 
     if preset == "stable":
-        assert jobs is not None and cores is not None and output is not None  # noqa: S101, PT018 - checked above
+        if jobs is None or cores is None:
+            raise click.UsageError("--preset stable needs --jobs and --cores")
+        if table or months is not None:
+            raise click.UsageError("--months and --table belong to --preset cray-xc40")
+        assert output is not None  # noqa: S101 - checked above
         from qconf.synth.stable import as_history, stable_workload
 
         workload = stable_workload(jobs, cores, 0.8 if load is None else load, seed)
         click.echo(synth.write_history(as_history(workload), output / f"stable-{jobs}.csv.gz"))
         return
+    if jobs is not None or cores is not None:
+        raise click.UsageError("--jobs and --cores belong to --preset stable")
     months = 9 if months is None else months
     if output is not None:
         for path in synth.write_months(preset, months, seed, output, load):

@@ -20,7 +20,7 @@ from qconf.cli.options import (
     retired_option,
     stem,
 )
-from qconf.cli.progress import Progress, not_resumable, resumable
+from qconf.cli.progress import not_resumable, progress, resumable
 from qconf.errors import InputError
 
 ASSUMED = (
@@ -116,7 +116,7 @@ def command(
     earlier = [] if source.month is None else log.months_before(jobs.span[0])
     spans = [each.span for each in (*earlier, jobs)]
     checkpoint = Checkpoint(directory, fingerprint(jobs.sources, base, settings, spans=spans), resume=resume)
-    with Progress("tuning") as progress:
+    with progress("tuning") as step:
         recommendation = recommend(
             jobs,
             base,
@@ -127,7 +127,7 @@ def command(
             least_gain=least_gain / 100,
             check=exporter.check,
             checkpoint=checkpoint,
-            progress=progress.step,
+            progress=step,
         )
     near = fidelity(log, base, jobs.span)
     timings = {"read": loaded - began, "tune": perf_counter() - loaded}

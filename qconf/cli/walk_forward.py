@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from qconf.cli.options import PATH, Source, history_warnings, report_history, retired_option, stem, with_options
-from qconf.cli.progress import Progress, resumable
+from qconf.cli.progress import progress, resumable
 
 if TYPE_CHECKING:
     from qconf.backtest import Backtest
@@ -113,8 +113,8 @@ class WalkForward:
         check(self.options["strategies"] or (), self.settings, base)
         key = fingerprint(history.sources, base, self.settings, **about)
         checkpoint = Checkpoint(self.directory, key, resume=self.resume)
-        with Progress(self.name) as progress:
-            found = evaluate(*given, base, **self.options, checkpoint=checkpoint, progress=progress.step)
+        with progress(self.name) as step:
+            found = evaluate(*given, base, **self.options, checkpoint=checkpoint, progress=step)
         run = write_run(
             self.directory,
             found,
