@@ -131,16 +131,13 @@ def _ranges(queues: Sequence[QueueConfig]) -> Attributes:
     """Write the least range of cores and walltimes that holds those of all `queues`."""
     least, most = min(q.cores[0] for q in queues), max(q.cores[1] for q in queues)
     above, upto = min(q.walltime[0] for q in queues), max(q.walltime[1] for q in queues)
-    attributes: Attributes = {}
-    if most < MAX_CORES:
-        attributes["resources_max.ncpus"] = str(most)
-    if upto < MAX_DURATION:
-        attributes["resources_max.walltime"] = format_clock(upto)
-    if least > 1:
-        attributes["resources_min.ncpus"] = str(least)
-    if above > 0:
-        attributes["resources_min.walltime"] = format_clock(above + 1)  # ours is exclusive, PBS's inclusive
-    return attributes
+    wanted = {
+        "resources_max.ncpus": str(most) if most < MAX_CORES else None,
+        "resources_max.walltime": format_clock(upto) if upto < MAX_DURATION else None,
+        "resources_min.ncpus": str(least) if least > 1 else None,
+        "resources_min.walltime": format_clock(above + 1) if above > 0 else None,  # ours is exclusive, PBS's inclusive
+    }
+    return {key: value for key, value in wanted.items() if value is not None}
 
 
 def _put(result: Desired, before: Server, name: str, attributes: Attributes) -> None:

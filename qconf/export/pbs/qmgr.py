@@ -19,6 +19,9 @@ _END = r"\s*(?:,(?=\s*\S)|$)"  # a comma and another attribute, or the end
 _UNSET = re.compile(_ATTRIBUTE + _END)
 _SET = re.compile(rf"""{_ATTRIBUTE}(\+=|-=|=)\s*("[^"]*"|'[^']*'|[^\s,"'][^,]*?){_END}""")
 
+#: Of a line: what ends a statement, a comment among it; a text in quotes; a quote left open; a character.
+_TOKEN = re.compile(r"""(?P<end>(?:^|(?<=\s))\#.*\n|[;\n])|"[^"\n]*"|'[^'\n]*'|(?P<open>["'])|.""")
+
 
 class QmgrSyntaxError(ValueError):
     """A text that qmgr would not understand; `line` is where it starts, from 1."""
@@ -61,7 +64,6 @@ def split(text: str) -> Iterator[tuple[int, str]]:
         first = first if pending else number
         if line.endswith("\\"):
             pending += line[:-1]
-            first = first or number
             continue
         yield from ((first, piece) for piece in _pieces(pending + line, first))
         pending = ""
@@ -70,23 +72,16 @@ def split(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _pieces(line: str, number: int) -> Iterator[str]:
-    start, quote = 0, ""
-    for i, char in enumerate(line):
-        if quote:
-            quote = "" if char == quote else quote
-        elif char in "\"'":
-            quote = char
-        elif char == "#" and (i == 0 or line[i - 1].isspace()):
-            line = line[:i]
-            break
-        elif char == ";":
-            if line[start:i].strip():
-                yield line[start:i].strip()
-            start = i + 1
-    if quote:
-        raise QmgrSyntaxError(number, f"a quote {quote} is left open")
-    if line[start:].strip():
-        yield line[start:].strip()
+    piece = ""
+    for token in _TOKEN.finditer(f"{line}\n"):
+        if token["open"]:
+            raise QmgrSyntaxError(number, f"a quote {token['open']} is left open")
+        if not token["end"]:
+            piece += token[0]
+            continue
+        if piece.strip():
+            yield piece.strip()
+        piece = ""
 
 
 def parse(text: str) -> list[Statement]:

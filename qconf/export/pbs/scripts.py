@@ -30,13 +30,12 @@ class Script:
     of: str
     restore: list[str]  #: commands that take back what it did, when it is stopped
 
-    def files(self, template: str, **values: object) -> dict[str, str]:
+    def files(self, **values: object) -> dict[str, str]:
         """Write the script and what runs it."""
-        units = ("service", "timer", "cron")
-        return {
-            self.name: render("pbs", template, **values),
-            **{f"{self.name}.{u}": render("pbs", f"minutely.{u}", name=self.name, does=self.does) for u in units},
-        }
+        written = {self.name: render("pbs", f"{self.name.removeprefix('qconf-')}.py", **values)}
+        for unit in ("service", "timer", "cron"):
+            written[f"{self.name}.{unit}"] = render("pbs", f"minutely.{unit}", name=self.name, does=self.does)
+        return written
 
 
 _PROMOTE = Script(
@@ -82,10 +81,8 @@ def export(config: SiteConfig, options: PbsExporter) -> Export:
             raise ExportError(f"{name} would be refused by PBS: " + "; ".join(str(finding) for finding in findings[:5]))
     files["sched_config.changes"] = render("pbs", "sched_config.changes", backfill=config.backfill, qlist=by_nodes)
     script = _PROMOTE if goal.pool_queues else _RESERVE if config.reservation_delay else None
-    if script is _PROMOTE:
-        files |= _PROMOTE.files("promote.py", config=config, pool_queues=goal.pool_queues)
-    elif script is _RESERVE:
-        files |= _RESERVE.files("reserve.py", period=config.reservation_delay, queues=config.names)
+    if script is not None:
+        files |= script.files(config=config, pool_queues=goal.pool_queues)
     files["PLAN.md"] = _plan(config, goal, before, current=known, by_nodes=by_nodes, counts=counts, script=script)
     loaded = tuple(name for name in ("queues.qmgr", "nodes.qmgr", "sched_config.changes") if name in files)
     return Export(files, tuple(goal.notes), loaded, "rollback.qmgr" if known else "")
