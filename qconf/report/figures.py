@@ -22,6 +22,7 @@ from qconf.strategies import baselines
 HATCHES = ("", "//", "..", "xx", "\\\\", "++", "--", "oo")
 PLAIN = "#9aa3ad"  #: what is there to compare with
 WAIT_TICKS = {0: "0", 60: "1 min", 600: "10 min", 3600: "1 h", 36000: "10 h", 360000: "100 h", 3600000: "1000 h"}
+DASHED: Any = {"color": INK, "lw": 1, "ls": (0, (4, 3))}
 CUT = 6  #: a bar longer than this many times the current one is cut, its number stays
 BARS = 150  #: a figure of more bars shows the best strategies only
 SHOWN = 5  #: how many, then
@@ -71,7 +72,7 @@ def _ratio_figure(ratios: pd.DataFrame) -> str:
         for i, (name, values) in enumerate(ratios.clip(upper=HIGHEST).items()):
             style = ("-", "--", ":")[i // len(COLOURS) % 3]
             axes.plot(range(len(values)), values, **_look(i), ls=style, ms=4, lw=1.1, label=name)
-        axes.axhline(1.0, color=INK, lw=1, ls=(0, (4, 3)))
+        axes.axhline(1.0, **DASHED)
         axes.set_ylim(0, HIGHEST * 1.02)
         axes.set_xticks(range(len(ratios)), ratios.index, rotation=45, ha="right")
         axes.set_ylabel("mean wait / that of fcfs-easy")
@@ -96,18 +97,16 @@ def mean_wait_figure(recommendation: Recommendation) -> str:
 
     def paint(axes: Any) -> None:  # noqa: ANN401 - matplotlib has no types here
         for i, (row, wait) in enumerate(rows):
-            winner = row.name == recommendation.winner
-            colour = COLOURS[1] if winner else (PLAIN if is_baseline(row.name) else COLOURS[0])
-            bar = axes.barh(i, min(wait, edge) / 3600, 0.66, color=colour, lw=0)
+            winner, end = row.name == recommendation.winner, min(wait, edge) / 3600
+            colour = COLOURS[1] if winner else (PLAIN if row.name in ("current", *baselines()) else COLOURS[0])
+            bar = axes.barh(i, end, 0.66, color=colour, lw=0)
             if row.ineligible:
                 bar[0].set(facecolor="none", edgecolor=colour, hatch="////", lw=0.8)
             text = hours(wait) + (" »" if wait > edge else "")
             box = {"facecolor": PAPER, "edgecolor": "none", "pad": 0.8}
-            axes.annotate(
-                text, (min(wait, edge) / 3600, i), (5, 0), textcoords="offset points", va="center", bbox=box, zorder=4
-            )
+            axes.annotate(text, (end, i), (5, 0), textcoords="offset points", va="center", bbox=box, zorder=4)
         if current is not None:
-            axes.axvline(current / 3600, color=INK, lw=1, ls=(0, (4, 3)))
+            axes.axvline(current / 3600, **DASHED)
         axes.set_yticks(range(len(rows)), [row.name for row, _ in rows])
         for label, (row, _) in zip(axes.get_yticklabels(), rows, strict=True):
             label.set_fontweight("bold" if row.name == recommendation.winner else "normal")
@@ -127,19 +126,14 @@ def _label(name: str) -> str:
     return f" {name}" if name.startswith("_") else name
 
 
-def is_baseline(name: str) -> bool:
-    """Tell whether a row is there to be compared with."""
-    return name in ("current", *baselines())
-
-
 def _legend(axes: Any, recommendation: Recommendation, ineligible: Sequence[str], line: bool) -> None:  # noqa: ANN401
     best = "recommended" if recommendation.verdict == "CHANGE" else "kept"
-    handles: list[Any] = [Patch(color=COLOURS[1], label=best), Patch(color=PLAIN, label="baseline")]
-    handles.append(Patch(color=COLOURS[0], label="strategy"))
+    looks = {best: COLOURS[1], "baseline": PLAIN, "strategy": COLOURS[0]}
+    handles: list[Any] = [Patch(color=colour, label=label) for label, colour in looks.items()]
     if any(ineligible):
         handles.append(Patch(facecolor="none", edgecolor=COLOURS[0], hatch="////", label="ineligible"))
     if line:
-        handles.append(Line2D([], [], color=INK, lw=1, ls=(0, (4, 3)), label="current"))
+        handles.append(Line2D([], [], **DASHED, label="current"))
     axes.figure.legend(handles=handles, loc="outside upper left", ncols=len(handles), fontsize=8, handlelength=1.6)
 
 

@@ -153,20 +153,18 @@ def inline(svg: str, name: str, label: str) -> Markup:
     `svg` is trusted: matplotlib draws text as outlines and escapes what it writes.
     """
     text = svg[svg.index("<svg") :]
-    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
-    text = re.sub(r"<!--.*?-->", "", text, flags=re.DOTALL)  # matplotlib repeats every text in a comment
+    text = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->", "", text, flags=re.DOTALL)  # comments repeat every text
     text = re.sub(r'\s+xmlns(:\w+)?="[^"]*"', "", text)
     text = text.replace("xlink:href=", "href=")
     prefix = re.sub(r"[^a-z0-9]+", "-", name.lower())
     text = re.sub(r'\bid="([^"]*)"', rf'id="{prefix}-\1"', text)
-    text = re.sub(r"url\(#", f"url(#{prefix}-", text)
-    text = re.sub(r'href="#', f'href="#{prefix}-', text)
+    text = text.replace("url(#", f"url(#{prefix}-").replace('href="#', f'href="#{prefix}-')
     for colour, variable in ((INK, "ink"), (FAINT, "faint"), (PAPER, "paper")):
         text = re.sub(rf"(?<=[:\"] ){colour}|(?<=[:\"]){colour}", f"var(--{variable})", text)
     # A presentation attribute knows no variable, a style does.
     text = re.sub(r'\b(fill|stroke)="(var\(--\w+\))"', r'style="\1: \2"', text)
-    text = re.sub(r'(<svg\b[^>]*?)\s+width="[^"]*"', r"\1", text, count=1)
-    text = re.sub(r'(<svg\b[^>]*?)\s+height="[^"]*"', r"\1", text, count=1)
+    for size in ("width", "height"):
+        text = re.sub(rf'(<svg\b[^>]*?)\s+{size}="[^"]*"', r"\1", text, count=1)
     text = text.replace("<svg", f'<svg role="img" aria-label="{escape(label)}"', 1)
     return Markup("\n".join(line for line in text.splitlines() if line.strip()))  # noqa: S704
 

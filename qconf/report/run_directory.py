@@ -78,12 +78,12 @@ def write_run(
     dropped = history.dropped.assign(file=history.dropped["file"].map(lambda path: labels.get(path, Path(path).name)))
     files["dropped.csv"] = dropped.to_csv(index=False, lineterminator="\n")
     record |= {
-        "versions": _versions(),
+        "versions": {"qconf": __version__, "python": platform.python_version(), **{n: version(n) for n in VERSIONS}},
         "objective": result.objective,
         "seed": result.settings.get("seed"),
         "settings": settings_shown(result.settings),
         "history": _history(history, labels),
-        "base": _site(result.base),
+        "base": _plain(result.base),
         "assumed_current": assumed_current,
         "inputs": _inputs(history, labels, inputs or {}),
         "warnings": warnings,
@@ -161,7 +161,7 @@ def _tune(
             name: {"jobs": jobs, "first_submit": low, "last_submit": high}
             for name, (jobs, low, high) in result.spans.items()
         },
-        "strategies": [_row(row) for row in result.rows],
+        "strategies": [_record(row) for row in result.rows],
         "curves": [asdict(curve) for curve in result.curves],
         "fidelity": None if fidelity is None else asdict(fidelity),
         "export": export,
@@ -184,59 +184,31 @@ def _backtest(found: Backtest, history: History, warnings: Sequence[str]) -> tup
         "periods": [asdict(fold) for fold in found.folds],
         "skipped": [{"period": label, "reason": why} for label, why in found.skipped],
         "averages": [asdict(average) for average in found.averages],
-        "results": [_result(each) for each in found.results],
+        "results": [
+            _record(each, "summary", "fixed") | {"test": _plain(each.summary), "fixed_violations": each.fixed}
+            for each in found.results
+        ],
         "notes": found.notes,
     }
     return files, record
 
 
-def _row(row: Row) -> dict[str, Any]:
-    return {
-        "name": row.name,
-        "summary": row.summary,
-        "ineligible": row.ineligible,
-        "tolerated": row.tolerated,
-        "fallback": row.fallback,
-        "gain": row.gain,
-        "bootstrap": None if row.bootstrap is None else _bootstrap(row.bootstrap),
-        "test": _metrics(row.test),
-        "in_sample": _metrics(row.in_sample),
-        "config": None if row.config is None else _site(row.config),
-        "decisions": row.decisions,
-    }
+def _record(found: Row | FoldResult, *without: str) -> dict[str, Any]:
+    """Return the fields of a strategy's result, but its seconds, as what JSON can hold."""
+    return {name: _plain(value) for name, value in vars(found).items() if name not in ("seconds", *without)}
 
 
-def _bootstrap(found: BootstrapResult) -> dict[str, Any]:
-    record = {**asdict(found), "certain": found.certain}
-    for which in ("before", "after"):  # means over the resamples, which count no jobs
-        del record[which]["jobs"]
-    return record
-
-
-def _result(found: FoldResult) -> dict[str, Any]:
-    return {
-        "period": found.period,
-        "strategy": found.strategy,
-        "fallback": found.fallback,
-        "not_exportable": found.not_exportable,
-        "fixed_violations": found.fixed,
-        "test": _metrics(found.summary),
-        "config": _site(found.config),
-        "decisions": found.decisions,
-    }
-
-
-def _metrics(found: Summary | None) -> dict[str, Any] | None:
-    return None if found is None else {"overall": found.overall, "queues": found.queues}
-
-
-def _site(config: SiteConfig) -> dict[str, Any]:
-    return config.model_dump(mode="json")
-
-
-def _versions() -> dict[str, str]:
-    found = {name: version(name) for name in VERSIONS}
-    return {"qconf": __version__, "python": platform.python_version(), **found}
+def _plain(value: Any) -> Any:  # noqa: ANN401 - of any field
+    if isinstance(value, SiteConfig):
+        return value.model_dump(mode="json")
+    if isinstance(value, Summary):
+        return {"overall": value.overall, "queues": value.queues}
+    if isinstance(value, BootstrapResult):
+        record = {**asdict(value), "certain": value.certain}
+        for which in ("before", "after"):  # means over the resamples, which count no jobs
+            del record[which]["jobs"]
+        return record
+    return value
 
 
 def _history(history: History, labels: Mapping[str, str]) -> dict[str, Any]:

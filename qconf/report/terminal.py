@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from qconf.backtest import REFERENCES, Backtest
-from qconf.recommend import Recommendation, Row
+from qconf.recommend import Recommendation
 from qconf.report import backtest
 from qconf.report.changes import changes
 from qconf.report.columns import COMPARISON
@@ -76,14 +76,9 @@ def _strategies(recommendation: Recommendation) -> Table:
         style = "bold" if row.name == recommendation.winner else ("dim" if row.ineligible else "")
         cells = [ABSENT if row.test is None else column.write(row.test[column.key]) for column in COMPARISON]
         cells += ["reference", ABSENT] if row.name == "current" else [gain_text(row.gain), interval_text(row.bootstrap)]
-        table.add_row(_mark(recommendation, row), Text(row.name), *cells, style=style)
+        mark = ">" if row.name == recommendation.winner else "x" if row.ineligible else ""
+        table.add_row(mark, Text(row.name), *cells, style=style)
     return table
-
-
-def _mark(recommendation: Recommendation, row: Row) -> str:
-    if row.name == recommendation.winner:
-        return ">"
-    return "x" if row.ineligible else ""
 
 
 def _print_list(to: Console, title: str, items: Sequence[tuple[str, str]]) -> None:

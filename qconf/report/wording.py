@@ -94,9 +94,10 @@ def queue_facts(queue: QueueConfig, config: SiteConfig) -> dict[str, str]:
         )
         if limit is not None
     ]
+    low, high = queue.cores
     starving = ABSENT if queue.starvation is None else format_duration(queue.starvation)
     return {
-        "cores": _range(*queue.cores, unlimited=MAX_CORES),
+        "cores": f"{low} and more" if high == MAX_CORES else f"{low} to {high}",
         "walltime": _walltime(*queue.walltime),
         "priority": f"{queue.priority:g}" if config.uses_priority else UNUSED,
         "runs on (cores)": size,
@@ -107,10 +108,12 @@ def queue_facts(queue: QueueConfig, config: SiteConfig) -> dict[str, str]:
 
 def site_facts(config: SiteConfig) -> dict[str, str]:
     """Say what holds for all queues."""
+    wait = config.reservation_delay
+    delay = f", a reservation after {format_duration(wait)}" if wait else ""
     return {
         "mode": config.mode,
         "order of waiting jobs": config.order,
-        "backfill": _backfill(config),
+        "backfill": f"EASY{delay}" if config.backfill else "none",
         "common pool": _pool(config.pool, config) if config.mode == "hybrid" and config.pool else ABSENT,
     }
 
@@ -125,24 +128,12 @@ def reservations(config: SiteConfig) -> str:
     )
 
 
-def _backfill(config: SiteConfig) -> str:
-    if not config.backfill:
-        return "none"
-    return (
-        f"EASY, a reservation after {format_duration(config.reservation_delay)}" if config.reservation_delay else "EASY"
-    )
-
-
 def _pool(pool: PoolConfig, config: SiteConfig) -> str:
     first = ", starving first" if pool.starving_first else ""
     return (
         f"{pool.cores} cores, from priority factor {config.threshold:g}, "
         f"placement {pool.placement}, entry {pool.entry}{first}"
     )
-
-
-def _range(low: int, high: int, *, unlimited: int) -> str:
-    return f"{low} and more" if high == unlimited else f"{low} to {high}"
 
 
 def _walltime(above: int, upto: int) -> str:
