@@ -12,7 +12,7 @@ from qconf.backtest.results import (
     averages,
     reduction,
 )
-from qconf.backtest.walk_forward import WARMUP_DAYS, backtest, compare, evaluate, join
+from qconf.backtest.walk_forward import WARMUP_DAYS, backtest, compare, evaluate
 from qconf.history.periods import FEWEST
 
 __all__ = [
@@ -30,6 +30,5 @@ __all__ = [
     "backtest",
     "compare",
     "evaluate",
-    "join",
     "reduction",
 ]

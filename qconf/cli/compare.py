@@ -41,7 +41,7 @@ def command(
 
     The last days of the first log fill the machine and are not counted.
     """
-    from qconf.backtest import compare, join
+    from qconf.backtest import compare
     from qconf.history import clean, read
 
     for option, paths in (("--history", history), ("--next", later)):
@@ -53,4 +53,4 @@ def command(
     base = base_of(config_path, known, cores)
     parts = [clean(each, base) for each in records]
     spans = [(each.epoch, *each.span) for each in parts]
-    walk_forward.run(base, join(*parts), compare, *parts, spans=spans)
+    walk_forward.run(base, parts[0].joined(parts[1]), compare, *parts, spans=spans)

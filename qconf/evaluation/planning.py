@@ -33,26 +33,15 @@ DISCIPLINES: tuple[Policy, ...] = (
 
 @dataclass(frozen=True)
 class DisciplineResult:
-    """One discipline on one workload.
-
-    Attributes
-    ----------
-    name : str
-    metrics : dict of str to float
-        Those of `parsim.metrics`, overall.
-    decisions, kept : int
-        Decisions of dynP, and those that keep the order in use.
-    switched_to, starts, seconds : dict of str to int, or None
-        Switches to each order, jobs that start under it, seconds it is in use; None of a discipline that does not plan.
-    """
+    """One discipline on one workload; what is counted by order is None of a discipline that does not plan."""
 
     name: str
-    metrics: dict[str, float]
-    decisions: int = 0
-    kept: int = 0
-    switched_to: dict[str, int] | None = None
-    starts: dict[str, int] | None = None
-    seconds: dict[str, int] | None = None
+    metrics: dict[str, float]  #: those of `parsim.metrics`, overall
+    decisions: int = 0  #: of dynP
+    kept: int = 0  #: those that keep the order in use
+    switched_to: dict[str, int] | None = None  #: switches to each order
+    starts: dict[str, int] | None = None  #: jobs that start under it
+    seconds: dict[str, int] | None = None  #: that it is in use
 
     def as_json(self) -> dict[str, Any]:
         """Return what ``--json`` prints; an undefined metric, such as fairness without users, is null."""

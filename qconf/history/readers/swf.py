@@ -22,7 +22,7 @@ from pandas.api.extensions import ExtensionArray
 from parsim.workload import MAX_CORES
 from qconf.errors import InputError
 from qconf.history.readers.sources import Source
-from qconf.history.records import LIMITS, MAX_EPOCH, TIMES, UNKNOWN, Drop, Records, drop_table, job_table, stack
+from qconf.history.records import LIMITS, MAX_EPOCH, UNKNOWN, Drop, Records, drop_table, job_table, shifted, stack
 
 FIELDS = 18
 #: Positions, from 0, of the fields that a history needs; the last one only shows that the line is whole.
@@ -62,10 +62,7 @@ def read_swf(sources: Sequence[Source], timezone: str = "UTC") -> Records:  # no
         headers.append(read_header(data))
         tables.append(_read_one(data, headers[-1], str(source.path), drops))
     epoch = min(header.epoch for header in headers)
-    for each, header in zip(tables, headers, strict=True):
-        for name in TIMES:
-            each[name] = each[name].where(each[name] < 0, each[name] + (header.epoch - epoch))
-    table = stack(tables)
+    table = stack([shifted(each, header.epoch - epoch) for each, header in zip(tables, headers, strict=True)])
     if table.empty:
         raise InputError(
             f"no line is a job of the Standard Workload Format ({len(drops)} lines read)",
