@@ -10,7 +10,7 @@ import numpy as np
 
 from parsim.metrics import Summary
 from qconf.config import SiteConfig
-from qconf.evaluation.score import gain
+from qconf.evaluation.score import reduction
 
 #: What every strategy is compared with; always among those evaluated.
 REFERENCES = ("fcfs-easy", "shared", "static")
@@ -120,12 +120,6 @@ def _against(row: dict[str, FoldResult], other: dict[str, FoldResult], objective
         worst=(worst, reductions[worst]),
         worse=float(np.mean([value < 0 for value in reductions.values()])),
     )
-
-
-def reduction(mine: Summary, theirs: Summary, objective: str) -> float:
-    """Return the share by which the objective is less than the reference's (`qconf.evaluation.score.gain`)."""
-    after, before = (np.array([each["mean_wait"], each["mean_bounded_slowdown"]]) for each in (mine, theirs))
-    return float(gain(after, before, objective))
 
 
 def _ratio(mine: float, theirs: float) -> float:

@@ -12,8 +12,6 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any, TypedDict, Unpack
 
-import numpy as np
-
 from qconf.backtest.results import REFERENCES, Backtest, Fold, FoldResult, averages, notes
 from qconf.config import SiteConfig
 from qconf.errors import InputError
@@ -145,18 +143,9 @@ def plan_folds(
     InputError
         Fewer than two periods have enough jobs.
     """
-    submit = history.jobs["submit"].to_numpy()
-
-    def count(start: int, end: int) -> int:
-        return int(np.searchsorted(submit, end) - np.searchsorted(submit, start))
-
-    skipped, enough = [], []
-    for label, start, end in periods:
-        jobs = count(start, end)
-        if jobs < fewest:
-            skipped.append((label, f"{jobs} jobs, at least {fewest} are needed"))
-        else:
-            enough.append((label, start, end, jobs))
+    counted = [(window, history.count(window.start, window.end)) for window in periods]
+    skipped = [(each.label, f"{jobs} jobs, at least {fewest} are needed") for each, jobs in counted if jobs < fewest]
+    enough = [(window, jobs) for window, jobs in counted if jobs >= fewest]
     if len(enough) < 2:
         raise InputError(
             f"{len(enough)} of {len(periods)} periods have at least {fewest} jobs, two are needed",
@@ -164,8 +153,8 @@ def plan_folds(
             fix="give a longer history, or shorter periods such as --period 7d",
         )
     folds = [
-        Fold(label, start, end, jobs, count(start - warmup_days * DAY, start), before[0], before[3])
-        for before, (label, start, end, jobs) in pairwise(enough)
+        Fold(*test, jobs, history.count(test.start - warmup_days * DAY, test.start), training.label, training_jobs)
+        for (training, training_jobs), (test, jobs) in pairwise(enough)
     ]
     return folds, skipped
 

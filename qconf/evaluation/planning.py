@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -46,11 +46,8 @@ class DisciplineResult:
     def as_json(self) -> dict[str, Any]:
         """Return what ``--json`` prints; an undefined metric, such as fairness without users, is null."""
         values = {key: None if math.isnan(value) else value for key, value in self.metrics.items()}
-        out: dict[str, Any] = {"name": self.name, "metrics": values}
-        if self.starts is not None:
-            keys = ("decisions", "kept", "switched_to", "starts", "seconds")
-            out |= {key: getattr(self, key) for key in keys}
-        return out
+        shown = {"name": self.name, "metrics": values}
+        return shown if self.starts is None else asdict(self) | shown
 
 
 def shrink(workload: Workload, factor: Decimal) -> Workload:

@@ -70,6 +70,11 @@ class History(Log):
         columns = {name: self.jobs[name].to_numpy() for name in ("submit", "cores", "runtime", "walltime")}
         return Workload(**columns, queue=index, user=user)
 
+    def count(self, start: int, end: int) -> int:
+        """Count the jobs submitted in ``[start, end)``, seconds after `epoch`."""
+        first, last = np.searchsorted(self.jobs["submit"].to_numpy(), (start, end))
+        return int(last - first)
+
     def between(self, start: int | None, end: int | None) -> History:
         """Return the jobs submitted in ``[start, end)``, seconds after `epoch`; None leaves a side open.
 
@@ -150,10 +155,8 @@ class History(Log):
 
     def months_before(self, second: int, fewest: int = FEWEST) -> list[History]:
         """Return the calendar months that end by then, the oldest first, those with few jobs left out."""
-        submit = self.jobs["submit"].to_numpy()
         ended = [(start, end) for _, start, end in self.periods("month") if end <= second]
-        counts = [int(np.subtract(*np.searchsorted(submit, (end, start)))) for start, end in ended]
-        return [self.between(*bounds) for bounds, count in zip(ended, counts, strict=True) if count >= fewest]
+        return [self.between(*bounds) for bounds in ended if self.count(*bounds) >= fewest]
 
     def date(self, second: int) -> str:
         """Write a second of this history as ISO 8601 local time."""
