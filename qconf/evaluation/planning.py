@@ -76,23 +76,10 @@ def compare(
     workers: int = 1,
     reference: bool = True,
 ) -> list[DisciplineResult]:
-    """Run every discipline on a workload, on one machine without queues and limits.
+    """Run every discipline on a workload, on one machine of `cores` without queues and limits.
 
-    Parameters
-    ----------
-    workload : Workload
-        Its queues are ignored.
-    cores : int
-        Of the machine.
-    policies : iterable of Policy
-    workers : int
-        Simulations at a time; the result does not depend on it.
-    reference : bool
-        Begin with ``fcfs-easy``, which plans nothing but the reservation of its head job.
-
-    Returns
-    -------
-    list of DisciplineResult
+    The result does not depend on `workers`, the simulations at a time. With `reference` it begins with ``fcfs-easy``,
+    which plans nothing but the reservation of its head job.
 
     Raises
     ------

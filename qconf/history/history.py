@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -170,6 +169,4 @@ def history_csv(table: pd.DataFrame, epoch: int) -> str:
         if name not in TEXTS:
             shifted = out[name] + (epoch if name in TIMES else 0)
             out[name] = shifted.astype("Int64").where(out[name] >= 0)
-    buffer = io.StringIO()
-    out.to_csv(buffer, index=False, lineterminator="\n")
-    return buffer.getvalue()
+    return str(out.to_csv(index=False, lineterminator="\n"))

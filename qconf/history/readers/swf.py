@@ -86,12 +86,8 @@ def read_header(data: bytes) -> Header:
             queues.setdefault(int(queue.group(1)), queue.group(2))
         fields.setdefault(key, value)
     cores = _whole(fields.get("MaxProcs"), MAX_CORES) or _whole(fields.get("MaxNodes"), MAX_CORES)
-    return Header(
-        cores or None,
-        _whole(fields.get("UnixStartTime"), MAX_EPOCH) or 0,
-        _zone(fields.get("TimeZoneString")),
-        queues,
-    )
+    epoch = _whole(fields.get("UnixStartTime"), MAX_EPOCH) or 0
+    return Header(cores or None, epoch, _zone(fields.get("TimeZoneString")), queues)
 
 
 def _whole(text: str | None, most: int) -> int | None:
