@@ -7,7 +7,6 @@ import json
 import math
 import os
 import shutil
-import stat
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -32,7 +31,7 @@ def write_whole(path: str | Path, content: str | bytes) -> None:
         file = scratch / target.name
         file.write_bytes(data)
         if target.exists():
-            file.chmod(stat.S_IMODE(target.stat().st_mode))
+            file.chmod(target.stat().st_mode & 0o777)
 
 
 @contextmanager
