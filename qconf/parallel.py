@@ -15,7 +15,7 @@ T = TypeVar("T")
 def parallel_map(
     workers: int, function: Callable[..., T], arguments: Sequence[tuple[object, ...]], *, processes: bool = False
 ) -> list[T]:
-    """Call `function` with each tuple.
+    """Call `function` with each tuple, and return the results in the order of `arguments`.
 
     Parameters
     ----------
@@ -26,16 +26,6 @@ def parallel_map(
     processes : bool
         Prefer processes, for functions that are mostly Python, to threads, for kernels, which release the GIL.
         A back end of ``joblib.parallel_config``, for instance Dask's, takes the place of either.
-
-    Returns
-    -------
-    list
-        The results, in the order of `arguments`.
-
-    Raises
-    ------
-    Exception
-        The one that a call raises.
     """
     workers = min(workers, len(arguments))
     if workers <= 1:

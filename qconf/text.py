@@ -27,29 +27,19 @@ def write_whole(path: str | Path, content: str | bytes) -> None:
     """
     target = Path(path)
     data = content.encode() if isinstance(content, str) else content
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-        try:
-            with os.fdopen(handle, "wb") as stream:
-                stream.write(data)
-                stream.flush()
-                os.fsync(stream.fileno())
-            Path(temporary).chmod(_permissions(target))
-            Path(temporary).replace(target)
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
-        _sync(target.parent)
-    except OSError as error:
-        raise QconfError(f"{target}: cannot be written: {error.strerror or error}") from error
+    with all_or_nothing(target.parent, named=target) as scratch:
+        file = scratch / target.name
+        file.write_bytes(data)
+        if target.exists():
+            file.chmod(target.stat().st_mode & 0o777)
 
 
 @contextmanager
-def all_or_nothing(directory: str | Path) -> Iterator[Path]:
+def all_or_nothing(directory: str | Path, *, named: Path | None = None) -> Iterator[Path]:
     """Give a scratch folder; its files move into `directory` at the end, or not if an error is raised.
 
-    It lies in `directory` itself: what is above may be on another file system, or not be ours to write.
+    It lies in `directory` itself: what is above may be on another file system, or not be ours to write. An error names
+    `directory` unless another path is `named`.
 
     Raises
     ------
@@ -68,7 +58,7 @@ def all_or_nothing(directory: str | Path) -> Iterator[Path]:
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
     except OSError as error:
-        raise QconfError(f"{target}: cannot be written: {error.strerror or error}") from error
+        raise QconfError(f"{named or target}: cannot be written: {error.strerror or error}") from error
     finally:
         for folder in made:
             with suppress(OSError):
@@ -132,16 +122,6 @@ def _move(scratch: Path, target: Path) -> None:
         path.replace(final)
     for folder in sorted({(target / path.relative_to(scratch)).parent for path in files}):
         _sync(folder)
-
-
-def _permissions(target: Path) -> int:
-    """Keep those of the file that is replaced, else what the umask leaves."""
-    try:
-        return target.stat().st_mode & 0o777
-    except OSError:
-        mask = os.umask(0)
-        os.umask(mask)
-        return 0o666 & ~mask
 
 
 def _sync(folder: Path) -> None:

@@ -1,35 +1,6 @@
 """The walk-forward: every strategy is trained on one period and evaluated on the next."""
 
-from qconf.backtest.results import (
-    AVERAGED,
-    COMPARED,
-    REFERENCES,
-    Against,
-    Average,
-    Backtest,
-    Fold,
-    FoldResult,
-    averages,
-    reduction,
-)
-from qconf.backtest.walk_forward import WARMUP_DAYS, backtest, compare, evaluate, join
-from qconf.history.periods import FEWEST
+from qconf.backtest.results import AVERAGED, COMPARED, REFERENCES, Average, Backtest, FoldResult, averages
+from qconf.backtest.walk_forward import backtest, compare
 
-__all__ = [
-    "AVERAGED",
-    "COMPARED",
-    "FEWEST",
-    "REFERENCES",
-    "WARMUP_DAYS",
-    "Against",
-    "Average",
-    "Backtest",
-    "Fold",
-    "FoldResult",
-    "averages",
-    "backtest",
-    "compare",
-    "evaluate",
-    "join",
-    "reduction",
-]
+__all__ = ["AVERAGED", "COMPARED", "REFERENCES", "Average", "Backtest", "FoldResult", "averages", "backtest", "compare"]

@@ -10,7 +10,7 @@ import numpy as np
 
 from parsim.metrics import Summary
 from qconf.config import SiteConfig
-from qconf.evaluation.score import gain
+from qconf.evaluation.score import reduction
 
 #: What every strategy is compared with; always among those evaluated.
 REFERENCES = ("fcfs-easy", "shared", "static")
@@ -34,58 +34,28 @@ class Fold:
 
 @dataclass(frozen=True)
 class FoldResult:
-    """One strategy on one test period.
-
-    Attributes
-    ----------
-    period, strategy : str
-    summary : Summary
-        Of the period's jobs, by the base configuration's queues.
-    config : SiteConfig
-        What was simulated; the base where the strategy does not apply.
-    fallback : str
-        Why the current configuration is used instead; empty if the strategy has a proposal.
-    not_exportable : str
-        Why no batch system can do this; empty if one can.
-    decisions : list of dict
-    seconds : float
-        Wall time of training and evaluation.
-    fixed : tuple of str
-        Violations of ``fixed``: paths that it changes although the base configuration fixes them.
-    """
+    """One strategy on one test period."""
 
     period: str
     strategy: str
-    summary: Summary
-    config: SiteConfig
-    fallback: str = ""
-    not_exportable: str = ""
+    summary: Summary  #: of the period's jobs, by the base configuration's queues
+    config: SiteConfig  #: what was simulated; the base where the strategy does not apply
+    fallback: str = ""  #: why the current configuration is used instead; empty if the strategy has a proposal
+    not_exportable: str = ""  #: why no batch system can do this; empty if one can
     decisions: list[dict[str, Any]] = field(default_factory=list)
-    seconds: float = 0.0
-    fixed: tuple[str, ...] = ()
+    seconds: float = 0.0  #: wall time of training and evaluation
+    fixed: tuple[str, ...] = ()  #: violations of ``fixed``: paths that it changes although the base fixes them
 
 
 @dataclass(frozen=True)
 class Against:
-    """A strategy compared with a reference, over all periods.
+    """A strategy compared with a reference, over all periods."""
 
-    Attributes
-    ----------
-    ratios : dict of str to float
-        For each of the `COMPARED` metrics, the mean over the periods divided by the reference's.
-    reduction : float
-        Mean over the periods of the share by which the objective is less.
-    best, worst : (str, float)
-        The period with the greatest and the least reduction.
-    worse : float
-        Share of the periods in which the objective is more.
-    """
-
-    ratios: dict[str, float]
-    reduction: float
-    best: tuple[str, float]
-    worst: tuple[str, float]
-    worse: float
+    ratios: dict[str, float]  #: of each `COMPARED` metric: the mean over the periods divided by the reference's
+    reduction: float  #: mean over the periods of the share by which the objective is less
+    best: tuple[str, float]  #: the period with the greatest reduction
+    worst: tuple[str, float]  #: that with the least
+    worse: float  #: share of the periods in which the objective is more
 
 
 @dataclass(frozen=True)
@@ -101,32 +71,15 @@ class Average:
 
 @dataclass(frozen=True)
 class Backtest:
-    """The result of ``qconf backtest``, and of ``qconf compare`` with its one test period.
+    """The result of ``qconf backtest``, and of ``qconf compare`` with its one test period."""
 
-    Attributes
-    ----------
-    folds : list of Fold
-        The test periods.
-    skipped : list of (str, str)
-        Periods that are left out, and why.
-    results : list of FoldResult
-        By period, then strategy.
-    averages : list of Average
-        In the order of the strategies.
-    base : SiteConfig
-    objective : str
-    notes : list of str
-        Sentences for the reader.
-    settings : dict
-    """
-
-    folds: list[Fold]
-    skipped: list[tuple[str, str]]
-    results: list[FoldResult]
-    averages: list[Average]
+    folds: list[Fold]  #: the test periods
+    skipped: list[tuple[str, str]]  #: periods that are left out, and why
+    results: list[FoldResult]  #: by period, then strategy
+    averages: list[Average]  #: in the order of the strategies
     base: SiteConfig
     objective: str
-    notes: list[str]
+    notes: list[str]  #: sentences for the reader
     settings: dict[str, Any]
 
     @property
@@ -136,13 +89,7 @@ class Backtest:
 
 
 def averages(results: Iterable[FoldResult], objective: str) -> list[Average]:
-    """Compare the strategies over all periods.
-
-    Returns
-    -------
-    list of Average
-        In the order of the first period.
-    """
+    """Compare the strategies over all periods, in the order of the first."""
     table: dict[str, dict[str, FoldResult]] = {}
     for result in results:
         table.setdefault(result.strategy, {})[result.period] = result
@@ -173,12 +120,6 @@ def _against(row: dict[str, FoldResult], other: dict[str, FoldResult], objective
         worst=(worst, reductions[worst]),
         worse=float(np.mean([value < 0 for value in reductions.values()])),
     )
-
-
-def reduction(mine: Summary, theirs: Summary, objective: str) -> float:
-    """Return the share by which the objective is less than the reference's (`qconf.evaluation.score.gain`)."""
-    after, before = (np.array([each["mean_wait"], each["mean_bounded_slowdown"]]) for each in (mine, theirs))
-    return float(gain(after, before, objective))
 
 
 def _ratio(mine: float, theirs: float) -> float:

@@ -10,10 +10,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any
-
-import numpy as np
-import pandas as pd
+from typing import Any, TypedDict, Unpack
 
 from qconf.backtest.results import REFERENCES, Backtest, Fold, FoldResult, averages, notes
 from qconf.config import SiteConfig
@@ -22,33 +19,31 @@ from qconf.evaluation.feasibility import fixed_violations
 from qconf.evaluation.outcome import Outcome
 from qconf.evaluation.period import NotApplicableError, Period, TrainingSet, UnroutableError
 from qconf.history import History
-from qconf.history.periods import FEWEST, Window
+from qconf.history.periods import DAY, FEWEST, Window
 from qconf.recommend.checkpoint import Checkpoint, cached_proposal
 from qconf.strategies import Proposal, check, names
 from qconf.strategies import settings as all_settings
 
-DAY = 86400
 WARMUP_DAYS = 3
-
-
 Progress = Callable[[str, float], None]  #: called with what is being done and which share of all is done
 
 
+class Options(TypedDict, total=False):
+    """What `backtest` and `compare` have in common."""
+
+    strategies: Sequence[str] | None  #: the `REFERENCES` are always among them; unless given, all
+    settings: Mapping[str, Any] | None  #: options of the strategies by name
+    warmup_days: int  #: days before a test period whose jobs fill the machine and are not counted
+    checkpoint: Checkpoint | None  #: finished proposals of an interrupted run
+    progress: Progress | None
+
+
 def backtest(
-    history: History,
-    base: SiteConfig,
-    *,
-    period: str = "month",
-    strategies: Sequence[str] | None = None,
-    settings: Mapping[str, Any] | None = None,
-    warmup_days: int = WARMUP_DAYS,
-    fewest: int = FEWEST,
-    checkpoint: Checkpoint | None = None,
-    progress: Progress | None = None,
+    history: History, base: SiteConfig, *, period: str = "month", fewest: int = FEWEST, **options: Unpack[Options]
 ) -> Backtest:
     """Train on each period of a history and evaluate on the next.
 
-    Only `auto` uses the periods before the training period.
+    Only `auto` uses the periods before the training period; ``static`` is trained on the first period alone.
 
     Parameters
     ----------
@@ -58,48 +53,19 @@ def backtest(
         The current configuration. A limit that keeps jobs out of a period counts as fixed in it.
     period : str
         ``month``, or days such as ``30d`` from the first submit on.
-    strategies : sequence of str, optional
-        The `REFERENCES` are always among them. ``static`` is trained on the first period alone.
-    settings : dict, optional
-        Options of the strategies by name.
-    warmup_days : int
-        Days before a test period whose jobs fill the machine and are not counted.
     fewest : int
         Periods with fewer jobs are left out; the next test period has the one before them for training.
-    checkpoint : Checkpoint, optional
-        Finished proposals of an interrupted run.
-    progress : callable, optional
+    **options : Options
 
     Raises
     ------
     InputError
         An unknown strategy or objective, or fewer than two periods with enough jobs.
     """
-    return walk_forward(
-        history,
-        base,
-        history.periods(period),
-        strategies=strategies,
-        given=settings,
-        warmup_days=warmup_days,
-        fewest=fewest,
-        checkpoint=checkpoint,
-        progress=progress,
-        recorded={"period": period},
-    )
+    return walk_forward(history, base, history.periods(period), fewest, {"period": period}, **options)
 
 
-def compare(
-    history: History,
-    later: History,
-    base: SiteConfig,
-    *,
-    strategies: Sequence[str] | None = None,
-    settings: Mapping[str, Any] | None = None,
-    warmup_days: int = WARMUP_DAYS,
-    checkpoint: Checkpoint | None = None,
-    progress: Progress | None = None,
-) -> Backtest:
+def compare(history: History, later: History, base: SiteConfig, **options: Unpack[Options]) -> Backtest:
     """Train on one history and evaluate on another that begins after it; both are cleaned with `base`.
 
     Raises
@@ -107,112 +73,61 @@ def compare(
     InputError
         The second does not begin after the first ends, or either has too few jobs.
     """
-    both = join(history, later)
+    both = history.joined(later)
     boundary = later.span[0] + later.epoch - history.epoch
     periods = [Window("history", history.span[0], boundary), Window("next", boundary, both.span[1] + 1)]
     few = min(len(history), len(later))
     if few < 2:
         raise InputError("too few jobs to train or to evaluate on", value=few, fix="give longer logs")
-    return walk_forward(
-        both,
-        base,
-        periods,
-        strategies=strategies,
-        given=settings,
-        warmup_days=warmup_days,
-        fewest=2,
-        checkpoint=checkpoint,
-        progress=progress,
-        recorded={},
-    )
-
-
-def join(history: History, later: History) -> History:
-    """Append a history that begins after the other ends; times count from the first one's epoch.
-
-    Raises
-    ------
-    InputError
-        They overlap: jobs that were trained on would be evaluated on.
-    """
-    shift = later.epoch - history.epoch
-    if later.span[0] + shift <= history.span[1]:
-        raise InputError(
-            f"begins at {later.date(later.span[0])}, before the history ends at {history.date(history.span[1])}",
-            file=later.sources[0].path if later.sources else None,
-            fix="give a log that begins after the one that is trained on",
-        )
-    moved = later.jobs.copy()
-    moved["submit"] += shift
-    for name in ("start", "end"):
-        moved[name] = moved[name].where(moved[name] < 0, moved[name] + shift)
-    moved["row"] += history.read
-    counts = {
-        name: history.changed.get(name, 0) + later.changed.get(name, 0)
-        for name in dict.fromkeys([*history.changed, *later.changed])
-    }
-    return replace(
-        history,
-        jobs=pd.concat([history.jobs, moved], ignore_index=True),
-        dropped=pd.concat([history.dropped, later.dropped], ignore_index=True),
-        changed=counts,
-        read=history.read + later.read,
-        sources=(*history.sources, *later.sources),
-        outside=history.outside + later.outside,
-        excluded={
-            path: (*history.excluded.get(path, ()), *(submit + shift for submit in later.excluded.get(path, ())))
-            for path in dict.fromkeys([*history.excluded, *later.excluded])
-        },
-    )
+    return walk_forward(both, base, periods, 2, {}, **options)
 
 
 def walk_forward(
     history: History,
     base: SiteConfig,
     periods: Sequence[Window],
-    *,
-    strategies: Sequence[str] | None,
-    given: Mapping[str, Any] | None,
-    warmup_days: int,
     fewest: int,
-    checkpoint: Checkpoint | None,
-    progress: Progress | None,
     recorded: dict[str, Any],
+    *,
+    strategies: Sequence[str] | None = None,
+    settings: Mapping[str, Any] | None = None,
+    warmup_days: int = WARMUP_DAYS,
+    checkpoint: Checkpoint | None = None,
+    progress: Progress | None = None,
 ) -> Backtest:
-    """Evaluate every strategy on each of the periods (label, start, end) after the first; see `backtest`."""
-    settings = all_settings(given)
+    """Evaluate every strategy on each of the periods after the first; see `backtest`."""
+    chosen = all_settings(settings)
     wanted = tuple(dict.fromkeys((*REFERENCES, *(names(default=True) if strategies is None else strategies))))
-    check(wanted, settings, base)
+    check(wanted, chosen, base)
     compared = tuple(name for name in names() if name in wanted)
     folds, skipped = plan_folds(history, periods, fewest, warmup_days)
-    by_label = {label: (start, end) for label, start, end in periods}
-    first = folds[0].training
+    bounds = {label: (start, end) for label, start, end in periods}
     results: list[FoldResult] = []
     kept: dict[str, Proposal | str] = {}
     earlier: tuple[Period, ...] = ()
     for i, fold in enumerate(folds):
-        training = TrainingSet(Period.of(history.between(*by_label[fold.training]), base), earlier)
+        training = TrainingSet(Period.of(history.between(*bounds[fold.training]), base), earlier)
         earlier = (*earlier, training.period)
         around = Period.of(history.between(fold.start - warmup_days * DAY, fold.end), base)
         for j, name in enumerate(compared):
             if progress is not None:
                 progress(f"{fold.label} {name}", (i + j / len(compared)) / len(folds))
             began = time.perf_counter()
-            if name == "static" and fold.training != first:
-                proposal = kept[name]
-            else:
-                proposal = _propose(name, training, settings, checkpoint, f"{name}-{fold.training}")
-            kept[name] = proposal
-            result = evaluate(fold, name, around, proposal)
+            if not i or name != "static":
+                try:
+                    kept[name] = cached_proposal(checkpoint, f"{name}-{fold.training}", name, training, chosen)
+                except (NotApplicableError, UnroutableError) as error:
+                    kept[name] = str(error)
+            result = evaluate(fold, name, around, kept[name])
             results.append(replace(result, seconds=time.perf_counter() - began))
-    used = settings | recorded | {"warmup_days": warmup_days, "fewest_jobs": fewest, "strategies": list(compared)}
+    used = chosen | recorded | {"warmup_days": warmup_days, "fewest_jobs": fewest, "strategies": list(compared)}
     return Backtest(
         folds=folds,
         skipped=skipped,
         results=results,
-        averages=averages(results, settings["objective"]),
+        averages=averages(results, chosen["objective"]),
         base=base,
-        objective=settings["objective"],
+        objective=chosen["objective"],
         notes=notes(results),
         settings=used,
     )
@@ -228,39 +143,20 @@ def plan_folds(
     InputError
         Fewer than two periods have enough jobs.
     """
-    submit = history.jobs["submit"].to_numpy()
-
-    def count(start: int, end: int) -> int:
-        return int(np.searchsorted(submit, end) - np.searchsorted(submit, start))
-
-    skipped, enough = [], []
-    for label, start, end in periods:
-        jobs = count(start, end)
-        if jobs < fewest:
-            skipped.append((label, f"{jobs} jobs, at least {fewest} are needed"))
-        else:
-            enough.append((label, start, end, jobs))
+    counted = [(window, history.count(window.start, window.end)) for window in periods]
+    skipped = [(each.label, f"{jobs} jobs, at least {fewest} are needed") for each, jobs in counted if jobs < fewest]
+    enough = [(window, jobs) for window, jobs in counted if jobs >= fewest]
     if len(enough) < 2:
         raise InputError(
             f"{len(enough)} of {len(periods)} periods have at least {fewest} jobs, two are needed",
-            file=history.sources[0].path if history.sources else None,
+            file=history.first_file,
             fix="give a longer history, or shorter periods such as --period 7d",
         )
     folds = [
-        Fold(label, start, end, jobs, count(start - warmup_days * DAY, start), before[0], before[3])
-        for before, (label, start, end, jobs) in pairwise(enough)
+        Fold(*test, jobs, history.count(test.start - warmup_days * DAY, test.start), training.label, training_jobs)
+        for (training, training_jobs), (test, jobs) in pairwise(enough)
     ]
     return folds, skipped
-
-
-def _propose(
-    name: str, training: TrainingSet, settings: Mapping[str, Any], checkpoint: Checkpoint | None, key: str
-) -> Proposal | str:
-    """Return a strategy's proposal, or why it has none."""
-    try:
-        return cached_proposal(checkpoint, key, name, training, settings)
-    except (NotApplicableError, UnroutableError) as error:
-        return str(error)
 
 
 def evaluate(fold: Fold, name: str, around: Period, proposed: Proposal | str) -> FoldResult:

@@ -32,7 +32,7 @@ def command(*, source: Source, later: tuple[Path, ...], **given: Any) -> None:  
 
     The last days of the first log fill the machine and are not counted.
     """
-    from qconf.backtest import compare, join
+    from qconf.backtest import compare
     from qconf.history import clean
 
     for option, paths in (("--history", source.history), ("--next", later)):
@@ -44,4 +44,4 @@ def command(*, source: Source, later: tuple[Path, ...], **given: Any) -> None:  
     base = walk_forward.base(both.records() if source.config_path is None else records[0])
     parts = [clean(each, base) for each in records]
     spans = [(each.epoch, *each.span) for each in parts]
-    walk_forward.run(base, join(*parts), compare, *parts, spans=spans)
+    walk_forward.run(base, parts[0].joined(parts[1]), compare, *parts, spans=spans)

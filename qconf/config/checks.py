@@ -19,20 +19,11 @@ GRID = ("machine.cores_per_node", "machine.whole_nodes")
 
 
 class Finding(NamedTuple):
-    """A mistake or a warning.
+    """A mistake or a warning."""
 
-    Attributes
-    ----------
-    path : str
-        Where it is: ``queues[2].walltime``.
-    message : str
-    needs : tuple of str
-        Other paths that it follows from: where one of those is wrong itself, it is not reported.
-    """
-
-    path: str
+    path: str  #: where it is: ``queues[2].walltime``
     message: str
-    needs: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()  #: paths that it follows from: where one of those is wrong itself, it is not reported
 
 
 def mistakes(config: SiteFields) -> Iterator[Finding]:

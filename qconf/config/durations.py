@@ -15,18 +15,9 @@ _CLOCK = re.compile(r"(?:([0-9]{1,6})-)?([0-9]{1,7}):([0-5][0-9]):([0-5][0-9])")
 
 
 def parse_duration(value: object) -> int:
-    """Read a duration.
+    """Read a duration, a whole number of seconds or a text in one of `FORMS`, as seconds up to ``MAX_DURATION``.
 
-    Parameters
-    ----------
-    value : object
-        A whole number of seconds, or a text in one of `FORMS`. ``24:00`` is refused: PBS and Slurm read
-        it as 24 minutes.
-
-    Returns
-    -------
-    int
-        Seconds, from 0 to ``MAX_DURATION``.
+    ``24:00`` is refused: PBS and Slurm read it as 24 minutes.
 
     Raises
     ------

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 import yaml
 from pydantic import BaseModel, ValidationError
 
-from parsim.system import ORDERS
+from parsim.system import LIMITS, ORDERS
 from parsim.workload import MAX_CORES
 from qconf.config.checks import mistakes
 from qconf.config.durations import FORMS
@@ -20,32 +20,26 @@ from qconf.config.site import SiteConfig
 from qconf.errors import InputError
 
 _ALLOWED = {
+    **dict.fromkeys(("whole_nodes", "backfill", "reservation", "starving_first"), "true or false"),
+    **dict.fromkeys(("machine.cores", "cores_per_node"), f"a whole number from 1 to {MAX_CORES}"),
+    **dict.fromkeys(("partition", "pool.cores"), "a whole number of cores from 0 up"),
+    **dict.fromkeys(("reserve_after", "starvation"), FORMS),
+    **dict.fromkeys(LIMITS, "a whole number from 1 up, or leave it out for no limit"),
     "name": "a name of 1 to 64 visible characters without blanks",
     "machine": "like {cores: 35232, cores_per_node: 24, whole_nodes: true}",
-    "machine.cores": f"a whole number from 1 to {MAX_CORES}",
-    "cores_per_node": f"a whole number from 1 to {MAX_CORES}",
-    "whole_nodes": "true or false",
     "mode": "shared, partitioned or hybrid",
     "order": f"one of {', '.join(ORDERS)}, or a formula",
-    "backfill": "true or false",
-    "reserve_after": FORMS,
     "queues": "a list of queues, at least one",
     "cores": "[least, most] cores, whole numbers, both inclusive; null for no maximum",
     "walltime": f"[above, up to], each {FORMS}; null for no maximum",
     "priority": "a number above 0, at most 1e9",
-    "partition": "a whole number of cores from 0 up",
-    "reservation": "true or false",
-    "starvation": FORMS,
     "pool": "like {cores: 4800, threshold: 40}",
-    "pool.cores": "a whole number of cores from 0 up",
     "threshold": "a number from 0 up",
     "reference": "the name of a queue",
     "placement": "pool or combined",
     "entry": "either or move",
-    "starving_first": "true or false",
     "fixed": "a list of paths like queues.large or queues.*.max_user_run",
 }
-_LIMIT = "a whole number from 1 up, or leave it out for no limit"
 #: What stands in for a wrong field that is required, so that the rest can be checked; no message quotes it.
 _STAND_INS = {"queues": [{"name": "?"}], "machine": {"cores": 1}, "machine.cores": 1}
 
@@ -224,7 +218,7 @@ def _allowed(path: Steps) -> str:
     if len(path) == 2 and path[0] == "queues":
         return "like {name: small, cores: [1, 64], walltime: [0, 24h]}"
     names = [step for step in path if isinstance(step, str)]
-    return _ALLOWED.get(".".join(names)) or _ALLOWED.get(names[-1]) or _LIMIT
+    return _ALLOWED.get(".".join(names)) or _ALLOWED.get(names[-1], "")
 
 
 def _instead(path: Steps) -> str:

@@ -15,9 +15,7 @@ from qconf.config.site import SiteConfig
 def dump(config: SiteConfig, comment: str = "") -> str:
     """Write a configuration that `parse` reads back as an equal one; `comment` becomes its header."""
     lines = [f"# {line}".rstrip() for line in comment.splitlines()]
-    lines.append(f"machine: {_flow(config.machine)}")
-    lines.append(f"mode: {config.mode}")
-    lines.append(f"order: {_scalar(config.order)}")
+    lines += [f"machine: {_flow(config.machine)}", f"mode: {config.mode}", f"order: {_scalar(config.order)}"]
     if not config.backfill:
         lines.append("backfill: false")
     if config.reserve_after:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -33,35 +33,21 @@ DISCIPLINES: tuple[Policy, ...] = (
 
 @dataclass(frozen=True)
 class DisciplineResult:
-    """One discipline on one workload.
-
-    Attributes
-    ----------
-    name : str
-    metrics : dict of str to float
-        Those of `parsim.metrics`, overall.
-    decisions, kept : int
-        Decisions of dynP, and those that keep the order in use.
-    switched_to, starts, seconds : dict of str to int, or None
-        Switches to each order, jobs that start under it, seconds it is in use; None of a discipline that does not plan.
-    """
+    """One discipline on one workload; what is counted by order is None of a discipline that does not plan."""
 
     name: str
-    metrics: dict[str, float]
-    decisions: int = 0
-    kept: int = 0
-    switched_to: dict[str, int] | None = None
-    starts: dict[str, int] | None = None
-    seconds: dict[str, int] | None = None
+    metrics: dict[str, float]  #: those of `parsim.metrics`, overall
+    decisions: int = 0  #: of dynP
+    kept: int = 0  #: those that keep the order in use
+    switched_to: dict[str, int] | None = None  #: switches to each order
+    starts: dict[str, int] | None = None  #: jobs that start under it
+    seconds: dict[str, int] | None = None  #: that it is in use
 
     def as_json(self) -> dict[str, Any]:
         """Return what ``--json`` prints; an undefined metric, such as fairness without users, is null."""
         values = {key: None if math.isnan(value) else value for key, value in self.metrics.items()}
-        out: dict[str, Any] = {"name": self.name, "metrics": values}
-        if self.starts is not None:
-            keys = ("decisions", "kept", "switched_to", "starts", "seconds")
-            out |= {key: getattr(self, key) for key in keys}
-        return out
+        shown = {"name": self.name, "metrics": values}
+        return shown if self.starts is None else asdict(self) | shown
 
 
 def shrink(workload: Workload, factor: Decimal) -> Workload:
@@ -90,23 +76,10 @@ def compare(
     workers: int = 1,
     reference: bool = True,
 ) -> list[DisciplineResult]:
-    """Run every discipline on a workload, on one machine without queues and limits.
+    """Run every discipline on a workload, on one machine of `cores` without queues and limits.
 
-    Parameters
-    ----------
-    workload : Workload
-        Its queues are ignored.
-    cores : int
-        Of the machine.
-    policies : iterable of Policy
-    workers : int
-        Simulations at a time; the result does not depend on it.
-    reference : bool
-        Begin with ``fcfs-easy``, which plans nothing but the reservation of its head job.
-
-    Returns
-    -------
-    list of DisciplineResult
+    The result does not depend on `workers`, the simulations at a time. With `reference` it begins with ``fcfs-easy``,
+    which plans nothing but the reservation of its head job.
 
     Raises
     ------

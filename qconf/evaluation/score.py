@@ -9,6 +9,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from parsim.metrics import Summary
+
 #: Weights of mean wait and mean bounded slowdown in an objective.
 OBJECTIVES = {"mean-wait": (1.0, 0.0), "bounded-slowdown": (0.0, 1.0), "mixed": (0.5, 0.5)}
 #: The objectives in sentences.
@@ -32,6 +34,12 @@ def gain(after: NDArray[np.float64], before: NDArray[np.float64], objective: str
     ratios = np.divide(after, before, out=np.where(after > 0, 2.0, 1.0), where=(before > 0) | np.isnan(before))
     gained: NDArray[np.float64] = 1.0 - ratios @ np.array(OBJECTIVES[objective])
     return gained
+
+
+def reduction(mine: Summary, theirs: Summary, objective: str) -> float:
+    """Return the `gain` of one schedule over another."""
+    after, before = (np.array([each["mean_wait"], each["mean_bounded_slowdown"]]) for each in (mine, theirs))
+    return float(gain(after, before, objective))
 
 
 def log_ratios(now: NDArray[np.float64], then: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -31,16 +31,6 @@ Mask = NDArray[np.bool_]
 def clean(records: Records, config: SiteConfig) -> History:
     """Drop what cannot run, route jobs to the queues of `config`, fill in walltimes, round to whole nodes.
 
-    Parameters
-    ----------
-    records : Records
-    config : SiteConfig
-
-    Returns
-    -------
-    History
-        ``read == len(jobs) + len(dropped)``.
-
     Raises
     ------
     InputError
@@ -158,14 +148,10 @@ class _Cleaning:
         middle = self.submit[order[order.size // 2]]
         row = int(max(order[0], order[-1], key=lambda i: abs(self.submit[i] - middle)))
         job = self.table.iloc[row]
-        raise InputError(
-            f"more than {MAX_SPAN} seconds away from other submits",
-            file=self.records.sources[job["file"]].path if self.records.sources else None,
-            line=int(job["line"]),
-            field="submit",
-            value=int(job["submit"]),
-            fix="correct or remove the line",
-        )
+        file = self.records.sources[job["file"]].path if self.records.sources else None
+        line, value = int(job["line"]), int(job["submit"])
+        message, fix = f"more than {MAX_SPAN} seconds away from other submits", "correct or remove the line"
+        raise InputError(message, file=file, line=line, field="submit", value=value, fix=fix)
 
     def _dropped(self) -> pd.DataFrame:
         gone = self.table.loc[~self.alive, ["job_id", "file", "line"]]
@@ -181,12 +167,9 @@ class _Cleaning:
         self._check_span(order)
         self.count(order != rows, "put in the order of submission")
         dropped = self._dropped()
-        jobs = self.table.iloc[order].reset_index(drop=True)
-        names = np.array(self.config.names, dtype=object)
-        for name, column in (("runtime", self.runtime), ("walltime", self.walltime), ("cores", self.cores)):
-            jobs[name] = column[order]
-        jobs["queue"] = pd.Series(names[self.queue[order]], dtype="str")
-        jobs["row"] = order
+        numbers = {name: getattr(self, name)[order] for name in ("runtime", "walltime", "cores")}
+        queue = pd.array(np.array(self.config.names, dtype=object)[self.queue[order]], dtype="str")
+        jobs = self.table.iloc[order].reset_index(drop=True).assign(**numbers, queue=queue, row=order)
         if jobs.empty:
             why = ", ".join(f"{count} {reason}" for reason, count in dropped["reason"].value_counts().items())
             raise InputError(

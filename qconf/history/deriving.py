@@ -17,13 +17,8 @@ NAMELESS = "all"  #: queue of the jobs that name none
 def derive_config(records: Records, cores: int | None = None) -> SiteConfig:
     """Return the plainest configuration that takes every job: one shared machine, fcfs-easy, no limits.
 
-    A queue's ranges are those of its jobs; with a job that gave no walltime it has no known maximum.
-
-    Parameters
-    ----------
-    records : Records
-    cores : int, optional
-        Of the machine; default the size in the log's header.
+    A queue's ranges are those of its jobs; with a job that gave no walltime it has no known maximum. Without `cores`
+    the machine has the size in the log's header.
 
     Raises
     ------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import io
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -14,7 +14,7 @@ from parsim.workload import Workload
 from qconf.config import SiteConfig
 from qconf.errors import InputError
 from qconf.history.periods import FEWEST, Window, month_bounds, windows
-from qconf.history.records import FIELDS, TEXTS, TIMES, Log
+from qconf.history.records import FIELDS, TEXTS, TIMES, Log, shifted
 from qconf.history.times import zone
 
 COLUMNS = (*FIELDS, "row")
@@ -22,25 +22,14 @@ COLUMNS = (*FIELDS, "row")
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class History(Log):
-    """Jobs ready to be simulated, ordered by (submit, position in the input).
+    """Jobs ready to be simulated, ordered by (submit, position in the input)."""
 
-    Attributes
-    ----------
-    jobs : DataFrame
-        int64: submit (seconds after `epoch`), runtime, walltime (seconds), cores, start, end (-1 unknown),
-        row (position in the input). str: job_id, queue (a name of the configuration), user ("" unknown),
-        state.
-    read : int
-        Records read: ``len(jobs) + len(dropped) + outside``.
-    outside : int
-        Usable jobs outside the chosen period.
-    excluded : dict of str to tuple of int
-        Submits of the jobs in the period that a limit of the configuration excludes, by the limit's path.
-    """
-
+    #: int64: submit (seconds after `epoch`), runtime, walltime (seconds), cores, start, end (-1 unknown), row (position
+    #: in the input). str: job_id, queue (a name of the configuration), user ("" unknown), state.
     jobs: pd.DataFrame
-    read: int
-    outside: int = 0
+    read: int  #: records read: ``len(jobs) + len(dropped) + outside``
+    outside: int = 0  #: usable jobs outside the chosen period
+    #: Submits of the jobs in the period that a limit of the configuration excludes, by the limit's path.
     excluded: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -80,6 +69,11 @@ class History(Log):
         columns = {name: self.jobs[name].to_numpy() for name in ("submit", "cores", "runtime", "walltime")}
         return Workload(**columns, queue=index, user=user)
 
+    def count(self, start: int, end: int) -> int:
+        """Count the jobs submitted in ``[start, end)``, seconds after `epoch`."""
+        first, last = np.searchsorted(self.jobs["submit"].to_numpy(), (start, end))
+        return int(last - first)
+
     def between(self, start: int | None, end: int | None) -> History:
         """Return the jobs submitted in ``[start, end)``, seconds after `epoch`; None leaves a side open.
 
@@ -106,6 +100,36 @@ class History(Log):
         jobs = self.jobs[inside].reset_index(drop=True)
         return replace(self, jobs=jobs, outside=self.outside + int((~inside).sum()), excluded=excluded)
 
+    def joined(self, later: History) -> History:
+        """Append a history that begins after this one ends; times count from this one's epoch.
+
+        Raises
+        ------
+        InputError
+            They overlap: jobs that were trained on would be evaluated on.
+        """
+        shift, (first, _), (_, last) = later.epoch - self.epoch, later.span, self.span
+        if first + shift <= last:
+            raise InputError(
+                f"begins at {later.date(first)}, before the history ends at {self.date(last)}",
+                file=later.first_file,
+                fix="give a log that begins after the one that is trained on",
+            )
+        moved = shifted(later.jobs, shift).assign(row=later.jobs["row"] + self.read)
+        excluded = dict(self.excluded)
+        for path, submits in later.excluded.items():
+            excluded[path] = (*excluded.get(path, ()), *(submit + shift for submit in submits))
+        return replace(
+            self,
+            jobs=pd.concat([self.jobs, moved], ignore_index=True),
+            dropped=pd.concat([self.dropped, later.dropped], ignore_index=True),
+            changed=Counter(self.changed) + Counter(later.changed),
+            read=self.read + later.read,
+            sources=(*self.sources, *later.sources),
+            outside=self.outside + later.outside,
+            excluded=excluded,
+        )
+
     def month(self, label: str) -> History:
         """Return the jobs submitted in a calendar month such as ``2016-02``.
 
@@ -130,10 +154,8 @@ class History(Log):
 
     def months_before(self, second: int, fewest: int = FEWEST) -> list[History]:
         """Return the calendar months that end by then, the oldest first, those with few jobs left out."""
-        submit = self.jobs["submit"].to_numpy()
         ended = [(start, end) for _, start, end in self.periods("month") if end <= second]
-        counts = [int(np.subtract(*np.searchsorted(submit, (end, start)))) for start, end in ended]
-        return [self.between(*bounds) for bounds, count in zip(ended, counts, strict=True) if count >= fewest]
+        return [self.between(*bounds) for bounds in ended if self.count(*bounds) >= fewest]
 
     def date(self, second: int) -> str:
         """Write a second of this history as ISO 8601 local time."""
@@ -147,6 +169,4 @@ def history_csv(table: pd.DataFrame, epoch: int) -> str:
         if name not in TEXTS:
             shifted = out[name] + (epoch if name in TIMES else 0)
             out[name] = shifted.astype("Int64").where(out[name] >= 0)
-    buffer = io.StringIO()
-    out.to_csv(buffer, index=False, lineterminator="\n")
-    return buffer.getvalue()
+    return str(out.to_csv(index=False, lineterminator="\n"))

@@ -17,13 +17,7 @@ ACCURACY = (10, 25, 50, 75, 90)
 
 
 def overview(history: History, config: SiteConfig) -> dict[str, Any]:
-    """Summarise a history for people and for JSON.
-
-    Parameters
-    ----------
-    history : History
-    config : SiteConfig
-        The one it was cleaned with.
+    """Summarise a history, cleaned with `config`, for people and for JSON.
 
     Returns
     -------

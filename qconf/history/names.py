@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from hashlib import blake2b
 
 LONGEST_NAME = 15  #: characters that PBS takes
@@ -26,8 +26,11 @@ def legal_names(names: Sequence[str]) -> dict[str, str]:
     unclear = taken | {stem for stem, times in Counter(stems.values()).items() if times > 1 or len(stem) > LONGEST_NAME}
     result: dict[str, str] = {}
     for name in distinct:
-        result[name] = name if name in taken else _distinct_name(name, stems[name], taken, unclear)
-        taken.add(result[name])
+        candidate, turn = stems.get(name, name), 0
+        while name in stems and (candidate in taken or candidate in unclear):
+            candidate, turn = hashed(name, turn), turn + 1
+        result[name] = candidate
+        taken.add(candidate)
     return result
 
 
@@ -45,10 +48,3 @@ def hashed(name: str, turn: int = 0) -> str:
 def _stem(name: str) -> str:
     stem = re.sub(r"[^A-Za-z0-9_-]+", "-", name).strip("-_") or "queue"
     return stem if stem[0].isalpha() else f"q{stem}"
-
-
-def _distinct_name(name: str, stem: str, taken: Collection[str], unclear: Collection[str]) -> str:
-    candidate, turn = stem, 0
-    while candidate in taken or candidate in unclear:
-        candidate, turn = hashed(name, turn), turn + 1
-    return candidate

@@ -23,19 +23,7 @@ class Window(NamedTuple):
 def windows(kind: str, first: int, last: int, *, epoch: int, where: tzinfo) -> list[Window]:
     """Cut a span into calendar months (``month``) or days from its first second (``30d``).
 
-    Parameters
-    ----------
-    kind : str
-    first, last : int
-        The seconds that the windows cover, after `epoch`.
-    epoch : int
-        Unix time of second 0.
-    where : tzinfo
-        The zone of months and labels.
-
-    Returns
-    -------
-    list of Window
+    The seconds count from `epoch`, a Unix time; `where` is the zone of months and labels.
 
     Raises
     ------

@@ -47,25 +47,12 @@ class Drop(NamedTuple):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Log:
-    """What the records of a log and the history that is made of them have in common.
+    """What the records of a log and the history that is made of them have in common."""
 
-    Attributes
-    ----------
-    dropped : DataFrame
-        Records that are no job: job_id, file (path), line, reason, detail.
-    changed : dict
-        Values or jobs that were altered, counted by what was done.
-    epoch : int
-        Unix time of second 0.
-    timezone : str
-        Name of the zone in which calendar months are counted.
-    sources : sequence of SourceInfo
-    """
-
-    dropped: pd.DataFrame
-    changed: Mapping[str, int] = field(default_factory=dict)
-    epoch: int = 0
-    timezone: str = "UTC"
+    dropped: pd.DataFrame  #: records that are no job: job_id, file (path), line, reason, detail
+    changed: Mapping[str, int] = field(default_factory=dict)  #: values or jobs altered, counted by what was done
+    epoch: int = 0  #: Unix time of second 0
+    timezone: str = "UTC"  #: name of the zone in which calendar months are counted
     sources: Sequence[SourceInfo] = ()
 
     @cached_property
@@ -81,25 +68,14 @@ class Log:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Records(Log):
-    """The raw records of one or many files of one format.
+    """The raw records of one or many files of one format."""
 
-    Attributes
-    ----------
-    table : DataFrame
-        One row per job in the order of the input. int64, -1 unknown: submit, start, end (seconds after
-        `epoch`), runtime, walltime (seconds), cores, file (index into `sources`), line. str, "" unknown:
-        job_id, queue, user, state.
-    machine_cores : int or None
-        Size of the machine if the log has it.
-    format : {"swf", "csv", "pbs", "sacct"}
-    merged : dict
-        Lines that only added to the row of another line, counted by what they are.
-    """
-
+    #: A row per job in the order of the input. int64, -1 unknown: submit, start, end (seconds after `epoch`), runtime,
+    #: walltime (seconds), cores, file (index into `sources`), line. str, "" unknown: job_id, queue, user, state.
     table: pd.DataFrame
-    machine_cores: int | None = None
-    format: str = "csv"
-    merged: Mapping[str, int] = field(default_factory=dict)
+    machine_cores: int | None = None  #: size of the machine if the log has it
+    format: str = "csv"  #: swf, csv, pbs or sacct
+    merged: Mapping[str, int] = field(default_factory=dict)  #: lines that only added to the row of another, by kind
 
     @property
     def read(self) -> int:
@@ -153,6 +129,12 @@ def job_table(columns: Mapping[str, object], length: int) -> pd.DataFrame:
         else:
             full[name] = np.asarray(columns.get(name, np.full(length, UNKNOWN)), dtype=np.int64)
     return pd.DataFrame(full)
+
+
+def shifted(table: pd.DataFrame, seconds: int) -> pd.DataFrame:
+    """Move the known times of a table by so many seconds."""
+    times = table[list(TIMES)]
+    return table.assign(**times.where(times < 0, times + seconds))
 
 
 def stack(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:

@@ -80,15 +80,9 @@ def recommend(
     training = TrainingSet(period, tuple(before))
     splits = splits_of(training, *history.span)
     last = splits["last"]
-    recorded = chosen | {
-        "guards": asdict(guards),
-        "least_gain": least_gain,
-        "warmup_seconds": WARMUP,
-        "strategies": list(names),
-    }
-    evaluator = Evaluator(
-        training, {name: split for name, split in splits.items() if split.enough}, chosen, guards, check, checkpoint
-    )
+    recorded = {"guards": asdict(guards), "least_gain": least_gain, "warmup_seconds": WARMUP, "strategies": list(names)}
+    enough = {name: split for name, split in splits.items() if split.enough}
+    evaluator = Evaluator(training, enough, chosen, guards, check, checkpoint)
     rows = []
     for name in names:
         if progress is not None:
@@ -104,7 +98,7 @@ def recommend(
         rows=rows,
         curves=curves(training),
         spans=spans_of(period, splits, history.epoch) | _before(earlier),
-        settings=recorded,
+        settings=chosen | recorded,
     )
     if not last.enough:
         reason = (
@@ -130,18 +124,11 @@ def curves(training: TrainingSet) -> list[Curve]:
     node = base.grid
     queues = np.array([i for i, q in enumerate(base.queues) if not q.reservation and period.widest[i]], dtype=np.int64)
     space = PartitionSpace(queues, base.machine.cores // node, -(-period.widest[queues] // node), node)
-    out = []
-    for k, i in enumerate(queues):
-        curve = utilization(training, space, k)
-        out.append(
-            Curve(
-                queue=base.queues[i].name,
-                sizes=(curve.sizes * node).tolist(),
-                waits=curve.waits.tolist(),
-                utilizations=curve.shares.tolist(),
-            )
-        )
-    return out
+    found = [utilization(training, space, k) for k in range(queues.size)]
+    return [
+        Curve(base.queues[i].name, (each.sizes * node).tolist(), each.waits.tolist(), each.shares.tolist())
+        for i, each in zip(queues, found, strict=True)
+    ]
 
 
 __all__ = ["Curve", "GuardRails", "Recommendation", "Row", "curves", "recommend"]

@@ -17,11 +17,8 @@ def decide(recommendation: Recommendation, least_gain: float) -> Recommendation:
     best, found = _best(recommendation, least_gain)
     surpassed = _surpassed(recommendation, best)
     if best is None or found is None or best.test is None or best.config is None:
-        reason = (
-            "On the test period, which they were not trained on, no eligible strategy does better than the "
-            f"current configuration. {surpassed} Keep what you have."
-        )
-        return replace(recommendation, reason=" ".join(reason.split()))
+        why = "On the test period, which they were not trained on, no eligible strategy does better than the current"
+        return _with_reason(recommendation, f"{why} configuration. {surpassed} Keep what you have.")
     what = OBJECTIVE_TEXTS[recommendation.objective]
     gained = f"{100 * _gain(best):.1f} %"
     span = (
@@ -38,7 +35,7 @@ def decide(recommendation: Recommendation, least_gain: float) -> Recommendation:
             f"On the last third of the history, which it was not trained on, the best candidate, {best.name}, lowers "
             f"{what} by {gained}. {span}. That {why}. {surpassed} Keep what you have."
         )
-        return replace(recommendation, reason=" ".join(reason.split()))
+        return _with_reason(recommendation, reason)
     plain = "The configuration to load was trained on the whole history, the test days included."
     if best.fallback:
         plain = (
@@ -56,9 +53,12 @@ def decide(recommendation: Recommendation, least_gain: float) -> Recommendation:
         f"On the last third of the history, which it was not trained on, {best.name} lowers {what} by {gained}{fell} "
         f"from {before} to {best.test['mean_wait'] / 3600:.2f} h. {span}. {plain} {surpassed}"
     )
-    return replace(
-        recommendation, verdict="CHANGE", winner=best.name, config=best.config, reason=" ".join(reason.split())
-    )
+    return _with_reason(replace(recommendation, verdict="CHANGE", winner=best.name, config=best.config), reason)
+
+
+def _with_reason(recommendation: Recommendation, text: str) -> Recommendation:
+    """Give a verdict its reason; parts of it may be empty, and leave no second blank."""
+    return replace(recommendation, reason=" ".join(text.split()))
 
 
 def _best(recommendation: Recommendation, least_gain: float) -> tuple[Row | None, BootstrapResult | None]:

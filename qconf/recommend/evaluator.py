@@ -8,8 +8,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-import numpy as np
-
 from parsim.metrics import Summary
 from qconf.config import SiteConfig
 from qconf.evaluation.bootstrap import Bootstrap, NoDaysError
@@ -17,7 +15,7 @@ from qconf.evaluation.feasibility import fixed_violations, never_start
 from qconf.evaluation.guard_rails import GuardRails, GuardValues
 from qconf.evaluation.holdout import Holdout, Split
 from qconf.evaluation.period import NotApplicableError, TrainingSet, UnroutableError
-from qconf.evaluation.score import gain
+from qconf.evaluation.score import reduction
 from qconf.recommend.checkpoint import Checkpoint, cached_proposal
 from qconf.recommend.recommendation import Row
 from qconf.strategies import Options, Proposal
@@ -74,25 +72,18 @@ class Evaluator:
         last = self.splits["last"]
         proposal = self.propose(row.name, "last", last.training)
         summary = last.test.evaluate(proposal)
-        before, after = (
-            np.array([each["mean_wait"], each["mean_bounded_slowdown"]]) for each in (self.current, summary)
-        )
-        gained = float(gain(after, before, self.options.objective))
+        gained = reduction(summary, self.current, self.options.objective)
         reasons = self.reasons(final) if row.name != "current" else []
         promising = gained > 0 and not reasons and row.name != "current"
         if promising and final.config == self.training.base:
             reasons.append("trained on the whole history, it proposes what you have")
-            promising = False
         worse = self.guards.broken(GuardValues.of(self.current), GuardValues.of(summary), last.test.days)
         result, tolerated = None, ""
-        if promising:
+        if promising and not reasons:
             try:
-                earlier = [
-                    self.propose(row.name, part, split.training)
-                    for part, split in self.splits.items()
-                    if split is not last
-                ]
-                result = self.bootstrap.compare([*earlier, proposal])
+                earlier = {part: split for part, split in self.splits.items() if split is not last}
+                proposals = [self.propose(row.name, part, split.training) for part, split in earlier.items()]
+                result = self.bootstrap.compare([*proposals, proposal])
                 usual = self.guards.broken(result.before, result.after, last.test.days)
                 tolerated = "; ".join(text for what, text in worse.items() if what not in usual)  # by chance
                 worse = {what: text for what, text in worse.items() if what in usual}
@@ -128,10 +119,5 @@ class Evaluator:
 
 def _of(row: Row, proposal: Proposal, in_sample: Summary) -> Row:
     """Put a proposal into a row."""
-    return replace(
-        row,
-        config=proposal.config,
-        in_sample=in_sample,
-        decisions=proposal.decisions,
-        summary=proposal.summary,
-    )
+    config, decisions, summary = proposal.config, proposal.decisions, proposal.summary
+    return replace(row, config=config, in_sample=in_sample, decisions=decisions, summary=summary)

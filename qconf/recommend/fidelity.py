@@ -17,23 +17,14 @@ FAR = 2.0  # factor between mean waits above which a report warns
 
 @dataclass(frozen=True)
 class Fidelity:
-    """Actual and simulated waits of the jobs whose start is known.
-
-    Attributes
-    ----------
-    jobs : int
-    real_mean, real_median, mean, median : float
-        Seconds; the first two are actual, the others simulated.
-    correlation : float
-        Spearman's rank correlation of both waits; NaN where either is the same for all jobs.
-    """
+    """Actual and simulated waits, in seconds, of the jobs whose start is known."""
 
     jobs: int
     real_mean: float
     real_median: float
     mean: float
     median: float
-    correlation: float
+    correlation: float  #: Spearman's rank correlation of both waits; NaN where either is the same for all jobs
 
     @property
     def far(self) -> bool:

@@ -12,50 +12,24 @@ from qconf.evaluation.bootstrap import BootstrapResult
 
 @dataclass(frozen=True)
 class Row:
-    """One strategy.
+    """One strategy."""
 
-    Attributes
-    ----------
-    name : str
-        As on the command line.
-    config : SiteConfig or None
-        What is recommended if it wins: its proposal when trained on the whole history, or (`fallback`) the one that
-        was evaluated; None if it does not apply.
-    test : Summary or None
-        Metrics on the test period, trained on the jobs before it.
-    in_sample : Summary or None
-        Metrics of `config` on the whole history: trained and evaluated on the same jobs, so optimistic.
-    gain : float or None
-        Of the objective, on the test period, against the current configuration: 0.2 is a fifth less.
-    bootstrap : BootstrapResult or None
-        Gain over resampled test days; None where there is no gain, or the row is ineligible for another reason.
-    ineligible : str
-        Why it may not be recommended; empty if it may.
-    tolerated : str
-        Guard rails broken on the test period but not on average over the resamples. Empty if none is.
-    fallback : str
-        Guard rails that the proposal of the whole history breaks on the test period and the evaluated one keeps: then
-        `config` is the evaluated one. Empty if none is.
-    decisions : list of dict
-        The strategy's log, what it tried and what it kept and why: {"step": ..., ...}.
-    summary : str
-        What the result means, one sentence; empty where the configuration is clear without.
-    seconds : float
-        Wall time.
-    """
-
-    name: str
+    name: str  #: as on the command line
+    #: What is recommended if it wins: its proposal when trained on the whole history, or (`fallback`) the one that was
+    #: evaluated; None if it does not apply.
     config: SiteConfig | None
-    test: Summary | None
-    in_sample: Summary | None
-    gain: float | None
-    bootstrap: BootstrapResult | None = None
-    ineligible: str = ""
-    tolerated: str = ""
+    test: Summary | None  #: metrics on the test period, trained on the jobs before it
+    in_sample: Summary | None  #: of `config` on the whole history: trained and evaluated on the same jobs: optimistic
+    gain: float | None  #: of the objective on the test period, against the current configuration: 0.2 is a fifth less
+    bootstrap: BootstrapResult | None = None  #: over resampled test days; None without a gain, or if else ineligible
+    ineligible: str = ""  #: why it may not be recommended; empty if it may
+    tolerated: str = ""  #: guard rails broken on the test period but not on average over the resamples
+    #: Guard rails that the proposal of the whole history breaks on the test period and the evaluated one keeps.
     fallback: str = ""
+    #: The strategy's log, what it tried and what it kept and why: {"step": ..., ...}.
     decisions: list[dict[str, Any]] = field(default_factory=list)
-    summary: str = ""
-    seconds: float = 0.0
+    summary: str = ""  #: what the result means, one sentence; empty where the configuration is clear without
+    seconds: float = 0.0  #: wall time
 
 
 @dataclass(frozen=True)
@@ -70,36 +44,17 @@ class Curve:
 
 @dataclass(frozen=True)
 class Recommendation:
-    """The result of ``qconf tune``.
-
-    Attributes
-    ----------
-    verdict : {"CHANGE", "KEEP"}
-    reason : str
-        One plain paragraph.
-    winner : str
-        Name of the best eligible row; ``current`` for KEEP.
-    config : SiteConfig
-        What to load: the winner's, or the unchanged base.
-    base : SiteConfig
-    objective : str
-    rows : list of Row
-        ``current`` first, then the baselines, then the others.
-    curves : list of Curve
-    spans : dict of str to (int, int, int)
-        Jobs, first and last submit (Unix seconds) of ``history``, ``training`` and ``test``, of the ``earlier`` and
-        ``earliest`` training and test periods where there are any, and of the ``earlier periods``.
-    settings : dict
-        Settings of the run: seed, guard rails, ...
-    """
+    """The result of ``qconf tune``."""
 
     verdict: Literal["CHANGE", "KEEP"]
-    reason: str
-    winner: str
-    config: SiteConfig
+    reason: str  #: one plain paragraph
+    winner: str  #: name of the best eligible row; ``current`` for KEEP
+    config: SiteConfig  #: what to load: the winner's, or the unchanged base
     base: SiteConfig
     objective: str
-    rows: list[Row]
+    rows: list[Row]  #: ``current`` first, then the baselines, then the others
     curves: list[Curve]
+    #: Jobs, first and last submit (Unix seconds) of ``history``, ``training`` and ``test``, of the ``earlier`` and
+    #: ``earliest`` training and test periods where there are any, and of the ``earlier periods``.
     spans: dict[str, tuple[int, int, int]]
-    settings: dict[str, Any]
+    settings: dict[str, Any]  #: settings of the run: seed, guard rails, ...

@@ -11,55 +11,26 @@ HOUR = 3600
 
 @dataclass(frozen=True)
 class QueueModel:
-    """How the jobs of one queue look.
-
-    Parameters
-    ----------
-    name : str
-    nodes : dict of int to float
-        The sizes that users favour, in whole nodes, and their relative weights.
-    any_nodes : tuple of int
-        Inclusive range from which the other sizes come, with probability `odd`.
-    odd : float
-        Share of submissions whose size is not one of `nodes`.
-    walltimes : dict of int to float
-        Walltimes in seconds and their weights; the queue's maximum carries most of it.
-    burst : float
-        Mean number of jobs that a user submits in one go.
-    sub_node : float
-        Share of submissions that request 8 cores, less than a node.
-    failed, killed : float
-        Shares of jobs that fail within minutes and that are killed at their walltime.
-    """
+    """How the jobs of one queue look."""
 
     name: str
-    nodes: dict[int, float]
-    any_nodes: tuple[int, int]
-    odd: float
-    walltimes: dict[int, float]
-    burst: float
-    sub_node: float = 0.0
-    failed: float = 0.07
-    killed: float = 0.06
+    nodes: dict[int, float]  #: the sizes that users favour, in whole nodes, and their relative weights
+    any_nodes: tuple[int, int]  #: inclusive range from which the other sizes come
+    odd: float  #: share of submissions whose size is not one of `nodes`
+    walltimes: dict[int, float]  #: walltimes in seconds and their weights; the queue's maximum carries most of it
+    burst: float  #: mean number of jobs that a user submits in one go
+    sub_node: float = 0.0  #: share of submissions that request 8 cores, less than a node
+    failed: float = 0.07  #: share of jobs that fail within minutes
+    killed: float = 0.06  #: share of jobs that are killed at their walltime
 
 
 @dataclass(frozen=True)
 class MonthProfile:
-    """Targets of one month, each tuple in the order of the preset's queues.
+    """Targets of one month, each tuple in the order of the preset's queues."""
 
-    Parameters
-    ----------
-    jobs : tuple of int
-        Jobs submitted, hit exactly.
-    load : float
-        Offered load: submitted core-seconds / (cores of the machine * length of the month).
-    shares : tuple of float
-        Parts of the core-seconds, relative to their sum.
-    """
-
-    jobs: tuple[int, ...]
-    load: float
-    shares: tuple[float, ...]
+    jobs: tuple[int, ...]  #: jobs submitted, hit exactly
+    load: float  #: offered load: submitted core-seconds / (cores of the machine * length of the month)
+    shares: tuple[float, ...]  #: parts of the core-seconds, relative to their sum
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,11 @@ from typing import Any
 import pandas as pd
 
 from parsim.metrics import Summary
-from qconf.backtest import FEWEST, Average, FoldResult, averages, backtest
+from qconf.backtest import Average, FoldResult, averages, backtest
 from qconf.config import SiteConfig
 from qconf.config import load as load_config
 from qconf.history import History, clean, read
-from qconf.history.periods import DAY
+from qconf.history.periods import DAY, FEWEST
 from qconf.recommend import checkpoint
 from qconf.strategies import names
 from qconf.strategies.fcfs_easy import undistinguished

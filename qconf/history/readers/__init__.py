@@ -77,11 +77,6 @@ def recognise(source: Source) -> str:
         return "csv"
     if first.lstrip().startswith(";") or any(SWF.match(line.split(";")[0]) for line in lines):
         return "swf"
-    raise InputError(
-        "not recognised as SWF, history CSV, PBS accounting log or sacct output",
-        file=source.path,
-        line=1,
-        field="first line",
-        value=first[:60],
-        fix=f"a CSV starts with {','.join(REQUIRED)}; qconf import also takes --format",
-    )
+    message = "not recognised as SWF, history CSV, PBS accounting log or sacct output"
+    fix = f"a CSV starts with {','.join(REQUIRED)}; qconf import also takes --format"
+    raise source.error(message, fix, line=1, field="first line", value=first[:60])

@@ -14,9 +14,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from qconf.config import parse_duration
-from qconf.errors import InputError
-from qconf.history.readers.sources import Source
-from qconf.history.records import FIELDS, LIMITS, TEXTS, TIMES, UNKNOWN, Drop, Records, drop_table, job_table, stack
+from qconf.history.readers.sources import Source, records_of
+from qconf.history.records import FIELDS, LIMITS, TEXTS, TIMES, UNKNOWN, Drop, Records, job_table, stack
 from qconf.history.times import instant, parse_column, zone
 
 REQUIRED = ("job_id", "submit", "runtime", "walltime", "cores", "queue")
@@ -52,14 +51,7 @@ def read_csv(sources: Sequence[Source], timezone: str = "UTC") -> Records:
         for job, number, line in table.loc[again, ["job_id", "file", "line"]].itertuples(index=False):
             drops.append(Drop(job, str(sources[number].path), int(line), "in an earlier file too"))
         table = table[~again].reset_index(drop=True)
-    return Records(
-        table=table,
-        dropped=drop_table(drops),
-        timezone=timezone,
-        sources=[source.info for source in sources],
-        format="csv",
-        changed=changed,
-    )
+    return records_of("csv", sources, table, drops, timezone=timezone, changed=changed)
 
 
 def _in_an_earlier_file(table: pd.DataFrame) -> NDArray[np.bool_]:
@@ -73,10 +65,9 @@ def _read_one(source: Source, timezone: str, drops: list[Drop], changed: Counter
     try:
         text = source.read().decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise InputError(f"is not UTF-8 text ({error.reason})", file=source.path, fix=fix) from error
+        raise source.error(f"is not UTF-8 text ({error.reason})", fix) from error
     if "\0" in text:
-        line = text.count("\n", 0, text.index("\0")) + 1
-        raise InputError("holds a zero byte", file=source.path, line=line, fix=fix)
+        raise source.error("holds a zero byte", fix, line=text.count("\n", 0, text.index("\0")) + 1)
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     header = text.split("\n", 1)[0]
     delimiter = max(",;\t", key=header.count)
@@ -89,11 +80,9 @@ def _read_one(source: Source, timezone: str, drops: list[Drop], changed: Counter
             skiprows=1, index_col=False, usecols=wanted,
         )  # fmt: skip
     except (pd.errors.ParserError, pd.errors.EmptyDataError) as error:
-        message = f"is no table: {str(error).strip()}"
-        raise InputError(message, file=source.path, fix="check the quotes and commas") from error
+        raise source.error(f"is no table: {str(error).strip()}", "check the quotes and commas") from error
     if len(cells) != lines.size:
-        message = "is no table: rows and lines do not match"
-        raise InputError(message, file=source.path, fix="check the quotes and blank lines")
+        raise source.error("is no table: rows and lines do not match", "check the quotes and blank lines")
     columns: dict[str, object] = {"line": lines}
     for name in wanted:
         if name in TEXTS:
@@ -103,8 +92,7 @@ def _read_one(source: Source, timezone: str, drops: list[Drop], changed: Counter
     table = job_table(columns, len(cells))
     nameless = np.flatnonzero((table["job_id"] == "").to_numpy())
     if nameless.size:
-        line = int(lines[nameless[0]])
-        raise InputError("no job_id", file=source.path, line=line, field="job_id", fix="give every job one")
+        raise source.error("no job_id", "give every job one", line=int(lines[nameless[0]]), field="job_id")
     return table
 
 
@@ -115,13 +103,12 @@ def _columns(header: str, delimiter: str, source: Source) -> list[str]:
     names = [name if name not in ALIASES or ALIASES[name] in lower else ALIASES[name] for name in lower]
     twice = [name for name, times in Counter(names).items() if times > 1 and name]
     if twice:
-        message = "two columns of this name"
-        raise InputError(message, file=source.path, line=1, field="column", value=twice[0], fix="keep one")
+        raise source.error("two columns of this name", "keep one", line=1, field="column", value=twice[0])
     missing = [name for name in REQUIRED if name not in names]
     if missing:
         message = f"no column {', '.join(missing)} among {', '.join(given) or 'nothing'}"
         fix = f"a header of {','.join(REQUIRED)} is required, cells may be empty where unknown"
-        raise InputError(message, file=source.path, line=1, fix=fix)
+        raise source.error(message, fix, line=1)
     return [name or f"unnamed {i}" for i, name in enumerate(names)]
 
 
@@ -138,20 +125,19 @@ def _whole_lines(
                 last = cells
             line = reader.line_num + 1
     except csv.Error as error:
-        raise InputError(f"is no table ({error})", file=source.path, line=line, fix="check the quotes") from error
+        raise source.error(f"is no table ({error})", "check the quotes", line=line) from error
     del rows[0]
     if rows and rows[-1][1] < width and not text.endswith("\n"):
         line, filled = rows.pop()
         if line <= text.count("\n"):
-            message = "a quote is left open: the rest of the file is one row"
-            raise InputError(message, file=source.path, line=line, fix="close the quote")
+            raise source.error("a quote is left open: the rest of the file is one row", "close the quote", line=line)
         detail = f"{filled} of {width} cells"
         drops.append(Drop(last[0][:40], str(source.path), line, "torn last line", detail))
         text = "\n".join(text.split("\n")[: line - 1]) + "\n"
     for line, filled in rows:
         if filled != width:
             message = f"{filled} cells where the header has {width}"
-            raise InputError(message, file=source.path, line=line, fix="complete or remove the line")
+            raise source.error(message, "complete or remove the line", line=line)
     return text, np.array([line for line, _ in rows], dtype=np.int64)
 
 
@@ -168,7 +154,7 @@ def _integers(
         if found.size:
             more = f" ({found.size - 1} more such lines)" if found.size > 1 else ""
             line, value = int(lines[found[0]]), cells.iloc[found[0]]
-            raise InputError(message + more, file=source.path, line=line, field=name, value=value, fix=FORMS[name])
+            raise source.error(message + more, FORMS[name], line=line, field=name, value=value)
 
     refuse(bad, "not a " + ("number" if name == "cores" else "time" if name in TIMES else "duration"))
     refuse((values < 0) & (values != UNKNOWN), "is negative")

@@ -14,9 +14,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from qconf.config import POOL_SUFFIX, parse_duration
-from qconf.errors import InputError
-from qconf.history.readers.sources import Source
-from qconf.history.records import UNKNOWN, Drop, Records, Row, drop_table, table_of
+from qconf.history.readers.sources import Source, records_of
+from qconf.history.records import UNKNOWN, Drop, Records, Row, table_of
 from qconf.history.times import zone
 
 RECORD = re.compile(r"\d\d/\d\d/\d{4} \d\d:\d\d:\d\d;([A-Za-z]{1,2});([^;\s]*);")
@@ -62,7 +61,7 @@ class _Job(Row):
 
     def add(self, kind: str, fields: dict[str, str], file: int, line: int) -> None:
         """Take in an S, R or E record; raise ValueError if it cannot be read, before anything is changed."""
-        start, end = _time(fields, "start"), _time(fields, "end")
+        start, end = _whole(fields, "start"), _whole(fields, "end")
         if start == UNKNOWN:  # it never ran: an E record that a deletion left
             return
         walltime, cores = _walltime(fields), _cores(fields)
@@ -149,7 +148,7 @@ class _Log:
 
     def _add_run(self, kind: str, name: str, rest: str, file: int, line: int) -> None:
         fields = _fields(kind, rest)
-        ctime = _time(fields, "ctime")
+        ctime = _whole(fields, "ctime")
         if ctime == UNKNOWN or not name:
             raise ValueError("no ctime" if name else "no job")
         key = name, ctime
@@ -180,20 +179,10 @@ def read_pbs(sources: Sequence[Source], timezone: str = "UTC") -> Records:
             if text.strip():
                 log.add(text, path, number, line)
     if not log.jobs:
-        raise InputError(
-            "no record of a job's run (types S and E)",
-            file=sources[0].path,
-            fix="give the server's accounting logs, server_priv/accounting/YYYYMMDD",
-        )
+        fix = "give the server's accounting logs, server_priv/accounting/YYYYMMDD"
+        raise sources[0].error("no record of a job's run (types S and E)", fix)
     rows = _rows(log, [str(source.path) for source in sources])
-    return Records(
-        table=table_of(rows),
-        dropped=drop_table(log.drops),
-        timezone=timezone,
-        sources=[source.info for source in sources],
-        format="pbs",
-        merged=dict(log.merged),
-    )
+    return records_of("pbs", sources, table_of(rows), log.drops, timezone=timezone, merged=log.merged)
 
 
 def _rows(log: _Log, paths: Sequence[str]) -> list[_Job]:
@@ -219,15 +208,7 @@ def _rows(log: _Log, paths: Sequence[str]) -> list[_Job]:
     return rows
 
 
-def _time(fields: dict[str, str], name: str) -> int:
-    return _whole(fields, name, 15, "time")
-
-
-def _count(fields: dict[str, str], name: str) -> int:
-    return _whole(fields, name, 12, "number")
-
-
-def _whole(fields: dict[str, str], name: str, digits: int, what: str) -> int:
+def _whole(fields: dict[str, str], name: str, digits: int = 15, what: str = "time") -> int:
     text = fields.get(name)
     if text is None:
         return UNKNOWN
@@ -246,6 +227,7 @@ def _walltime(fields: dict[str, str]) -> int:
 
 def _cores(fields: dict[str, str]) -> int:
     """Cores that the job took: those requested, of an exclusive job those that the server assigned."""
-    requested, assigned = _count(fields, "Resource_List.ncpus"), _count(fields, "resource_assigned.ncpus")
+    names = ("Resource_List.ncpus", "resource_assigned.ncpus")
+    requested, assigned = (_whole(fields, name, 12, "number") for name in names)
     exclusive = "excl" in (fields.get("Resource_List.place") or "")
     return max(requested, assigned) if exclusive or requested == UNKNOWN else requested

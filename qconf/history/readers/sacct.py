@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from functools import lru_cache
 
-from qconf.errors import InputError
-from qconf.history.readers.sources import Source
-from qconf.history.records import UNKNOWN, Drop, Records, Row, drop_table, table_of
+from qconf.history.readers.sources import Source, records_of
+from qconf.history.records import UNKNOWN, Drop, Records, Row, table_of
 from qconf.history.times import slurm_limit, zone
 
 COMMAND = (
@@ -86,23 +85,14 @@ def read_sacct(sources: Sequence[Source], timezone: str = "UTC") -> Records:
             other = runs.get(run.key)
             if other is not None:
                 merged["further runs of a job, or the same row again"] += 1
-                run = _fold(other, run)
+                earliest = min(run.submit, other.submit)
+                run = max(other, run, key=lambda each: (each.queued, each.start, each.end))
+                run.submit = earliest
             runs[run.key] = run
-    rows = []
-    for run in runs.values():
-        problem = run.problem()
-        if problem is None:
-            rows.append(run)
-        else:
-            drops.append(Drop(run.job_id, str(sources[run.file].path), run.line, *problem))
-    return Records(
-        table=table_of(rows),
-        dropped=drop_table(drops),
-        timezone=timezone,
-        sources=[source.info for source in sources],
-        format="sacct",
-        merged=dict(merged),
-    )
+    found = [(run, run.problem()) for run in runs.values()]
+    drops += [Drop(run.job_id, str(sources[run.file].path), run.line, *why) for run, why in found if why]
+    rows = [run for run, why in found if not why]
+    return records_of("sacct", sources, table_of(rows), drops, timezone=timezone, merged=merged)
 
 
 class _Columns:
@@ -114,16 +104,11 @@ class _Columns:
         missing = [" or ".join(group) for group in NEEDED if not any(name.lower() in self.names for name in group)]
         if missing:
             steps = "this is a listing of job steps, " if _lists_steps(source, self.names) else ""
-            raise InputError(
-                f"{steps}no column {', '.join(missing)} among {', '.join(filter(None, names)) or 'nothing'}",
-                file=source.path,
-                line=line,
-                fix=f"make it with {COMMAND}",
-            )
+            message = f"{steps}no column {', '.join(missing)} among {', '.join(filter(None, names)) or 'nothing'}"
+            raise source.error(message, f"make it with {COMMAND}", line=line)
         twice = next((name for name in self.names if name and self.names.count(name) > 1), None)
         if twice:
-            message, fix = "two columns of this name", "keep one"
-            raise InputError(message, file=source.path, line=line, field="column", value=twice, fix=fix)
+            raise source.error("two columns of this name", "keep one", line=line, field="column", value=twice)
         self.at = [self.names.index(name) if name in self.names else -1 for name in WANTED]
 
     def values(self, text: str) -> list[str]:
@@ -179,13 +164,6 @@ def _read_row(values: list[str], clock: _Clock) -> _Run | None:
         user=user,
         state=state,
     )
-
-
-def _fold(one: _Run, other: _Run) -> _Run:
-    """Make one of two runs of a job: earliest submit, last run."""
-    last = max(one, other, key=lambda run: (run.queued, run.start, run.end))
-    last.submit = min(one.submit, other.submit)
-    return last
 
 
 class _Clock:

@@ -9,9 +9,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
+
+import pandas as pd
 
 from qconf.errors import InputError
-from qconf.history.records import SourceInfo
+from qconf.history.records import Drop, Records, SourceInfo, drop_table
 
 GZIP = b"\x1f\x8b"
 
@@ -28,10 +31,11 @@ class Source:
         with self.path.open("rb") as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest()
 
-    @property
-    def info(self) -> SourceInfo:
-        """What is recorded of it."""
-        return SourceInfo(str(self.path), self.sha256)
+    def error(
+        self, message: str, fix: str, *, line: int | None = None, field: str | None = None, value: object = None
+    ) -> InputError:
+        """Return the error of this file, to be raised."""
+        return InputError(message, file=self.path, line=line, field=field, value=value, fix=fix)
 
     def read(self, most: int = -1) -> bytes:
         """Return its content, or the first `most` bytes of it.
@@ -62,14 +66,24 @@ class Source:
                     while chunk := stream.read(size):
                         yield chunk
         except EOFError as error:
-            message, fix = "the gzip stream is cut off", "copy the file again, it is incomplete"
-            raise InputError(message, file=self.path, fix=fix) from error
+            raise self.error("the gzip stream is cut off", "copy the file again, it is incomplete") from error
         except (gzip.BadGzipFile, zlib.error) as error:
-            message, fix = f"the gzip stream is damaged ({error})", "copy the file again"
-            raise InputError(message, file=self.path, fix=fix) from error
+            raise self.error(f"the gzip stream is damaged ({error})", "copy the file again") from error
         except OSError as error:
-            message, fix = f"cannot be read: {error.strerror or error}", "check the path and its permissions"
-            raise InputError(message, file=self.path, fix=fix) from error
+            why = f"cannot be read: {error.strerror or error}"
+            raise self.error(why, "check the path and its permissions") from error
+
+
+def records_of(
+    kind: str,
+    sources: Sequence[Source],
+    table: pd.DataFrame,
+    drops: Sequence[Drop],
+    **more: Any,  # noqa: ANN401
+) -> Records:
+    """Put together what a reader has read; `more` are other fields of `Records`."""
+    read = [SourceInfo(str(source.path), source.sha256) for source in sources]
+    return Records(format=kind, table=table, dropped=drop_table(drops), sources=read, **more)
 
 
 def find_sources(paths: Sequence[str | Path] | str | Path) -> list[Source]:

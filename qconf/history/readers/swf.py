@@ -20,9 +20,8 @@ from numpy.typing import NDArray
 from pandas.api.extensions import ExtensionArray
 
 from parsim.workload import MAX_CORES
-from qconf.errors import InputError
-from qconf.history.readers.sources import Source
-from qconf.history.records import LIMITS, MAX_EPOCH, TIMES, UNKNOWN, Drop, Records, drop_table, job_table, stack
+from qconf.history.readers.sources import Source, records_of
+from qconf.history.records import LIMITS, MAX_EPOCH, UNKNOWN, Drop, Records, job_table, shifted, stack
 
 FIELDS = 18
 #: Positions, from 0, of the fields that a history needs; the last one only shows that the line is whole.
@@ -62,25 +61,12 @@ def read_swf(sources: Sequence[Source], timezone: str = "UTC") -> Records:  # no
         headers.append(read_header(data))
         tables.append(_read_one(data, headers[-1], str(source.path), drops))
     epoch = min(header.epoch for header in headers)
-    for each, header in zip(tables, headers, strict=True):
-        for name in TIMES:
-            each[name] = each[name].where(each[name] < 0, each[name] + (header.epoch - epoch))
-    table = stack(tables)
+    table = stack([shifted(each, header.epoch - epoch) for each, header in zip(tables, headers, strict=True)])
     if table.empty:
-        raise InputError(
-            f"no line is a job of the Standard Workload Format ({len(drops)} lines read)",
-            file=sources[0].path,
-            fix="a job has 18 numbers on a line",
-        )
-    return Records(
-        table=table,
-        dropped=drop_table(drops),
-        machine_cores=max((header.cores for header in headers if header.cores is not None), default=None),
-        epoch=epoch,
-        timezone=headers[0].timezone,
-        sources=[source.info for source in sources],
-        format="swf",
-    )
+        message = f"no line is a job of the Standard Workload Format ({len(drops)} lines read)"
+        raise sources[0].error(message, "a job has 18 numbers on a line")
+    cores = max((header.cores for header in headers if header.cores is not None), default=None)
+    return records_of("swf", sources, table, drops, machine_cores=cores, epoch=epoch, timezone=headers[0].timezone)
 
 
 def read_header(data: bytes) -> Header:
@@ -100,12 +86,8 @@ def read_header(data: bytes) -> Header:
             queues.setdefault(int(queue.group(1)), queue.group(2))
         fields.setdefault(key, value)
     cores = _whole(fields.get("MaxProcs"), MAX_CORES) or _whole(fields.get("MaxNodes"), MAX_CORES)
-    return Header(
-        cores or None,
-        _whole(fields.get("UnixStartTime"), MAX_EPOCH) or 0,
-        _zone(fields.get("TimeZoneString")),
-        queues,
-    )
+    epoch = _whole(fields.get("UnixStartTime"), MAX_EPOCH) or 0
+    return Header(cores or None, epoch, _zone(fields.get("TimeZoneString")), queues)
 
 
 def _whole(text: str | None, most: int) -> int | None:
@@ -125,9 +107,8 @@ def _read_one(data: bytes, header: Header, path: str, drops: list[Drop]) -> pd.D
     columns = _read_fast(data) if regular else None
     if columns is None or len(columns) != len(numbers):  # a line is too short, too long or no numbers
         columns, numbers = _read_slowly(data, path, drops)
-    values = {position: columns[:, i] for i, position in enumerate(USED)}
-    jobs = _jobs(values, numbers, path, drops)
-    return _to_table({position: column[jobs] for position, column in values.items()}, numbers[jobs], header)
+    jobs = _jobs(dict(zip(USED, columns.T, strict=True)), numbers, path, drops)
+    return _to_table(dict(zip(USED, columns[jobs].T, strict=True)), numbers[jobs], header)
 
 
 def _read_fast(data: bytes) -> NDArray[np.int64] | None:

@@ -10,7 +10,7 @@ import pytest
 
 from parsim import metrics, simulate
 from parsim.planning import plan
-from qconf.backtest import AVERAGED, FoldResult, averages, backtest, compare, join
+from qconf.backtest import AVERAGED, FoldResult, averages, backtest, compare
 from qconf.config import dump, parse
 from qconf.errors import InputError
 from qconf.history import clean, read
@@ -275,13 +275,13 @@ def test_joined_histories_count_from_one_epoch(tmp_path):
     later = replace(later, jobs=later.jobs.assign(start=later.jobs["submit"] + 60, end=-1))
     sooner = {name: later.jobs[name] - 1000 for name in ("submit", "start")}
     moved = replace(later, jobs=later.jobs.assign(**sooner), epoch=later.epoch + 1000)
-    both, same = join(one, moved), join(one, later)
+    both, same = one.joined(moved), one.joined(later)
     walking.pd.testing.assert_frame_equal(both.jobs, same.jobs)
     assert (both.jobs["end"] == -1).all()  # unknown
     assert both.jobs["row"].tolist() == list(range(both.read))
     assert both.read == one.read + later.read
     assert len(both.sources) == 2
     with pytest.raises(InputError, match="begins at"):
-        join(later, one)
+        later.joined(one)
     with pytest.raises(InputError, match="begins at"):
-        join(one, one)
+        one.joined(one)
