@@ -113,12 +113,13 @@ class _Reader:
         for key, value in attributes.items():
             if not _UNDERSTOOD.fullmatch(key) and (not key.startswith("acl_") or is_true(value)):
                 self.warnings.append(f"{name}: {key} = {value} has no place in a configuration")
-        priority = attributes.get("Priority", "0")
+        text = attributes.get("Priority", "0")
+        priority = int(text) if re.fullmatch(_PRIORITY, text) else self.lowest
         return QueueConfig(
             name=name,
             cores=(least, most),
             walltime=(above, upto),
-            priority=float(self.raised + (int(priority) if re.fullmatch(_PRIORITY, priority) else self.lowest)),
+            priority=float(priority + max(0, 1 - self.lowest)),
             **limits,
         )
 
@@ -147,21 +148,13 @@ class _Reader:
         """The lowest Priority of the queues that routing reaches."""
         queues = self.server.queues
         reached = queues if self.route is None else destinations(queues[self.route])
-        values = [
-            int(queues[name].get("Priority", "0"))
-            for name in self.server.of_type("execution")
-            if name in reached and not self.server.is_pool_queue(name)
-            if re.fullmatch(_PRIORITY, queues[name].get("Priority", "0"))
-        ]
+        own = [name for name in self.server.of_type("execution") if not self.server.is_pool_queue(name)]
+        texts = [queues[name].get("Priority", "0") for name in own if name in reached]
+        values = {int(text) for text in texts if re.fullmatch(_PRIORITY, text)}
         lowest = min(values, default=0)
-        if lowest < 1 and any(value != lowest for value in values):
+        if lowest < 1 and len(values) > 1:
             self.warnings.append(f"priorities were raised by {1 - lowest}: the simulator takes positive ones only")
         return lowest
-
-    @property
-    def raised(self) -> int:
-        """What is added to every Priority, so that all are positive."""
-        return max(0, 1 - self.lowest)
 
     def limits(self, name: str, attributes: Attributes) -> dict[str, Any]:
         """Read the running limits of a queue, by their names in a configuration."""
