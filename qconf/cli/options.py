@@ -44,22 +44,27 @@ class Number(click.FloatRange):
         return number
 
 
-class _Weights(click.ParamType):  # type: ignore[type-arg]
-    """Positive numbers with commas between them."""
+class Parsed(click.ParamType):  # type: ignore[type-arg, unused-ignore]
+    """A word of which `parse` makes a value; where it raises, or returns None, the word is refused: it `is_not`."""
 
-    name = "numbers"
+    def __init__(self, name: str, parse: Callable[[str], object], is_not: str) -> None:
+        self.name, self.parse, self.is_not = name, parse, is_not
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[float, ...]:  # noqa: ANN401
-        """Return them as a tuple."""
-        if isinstance(value, tuple):
-            return value
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: ANN401
+        """Return the value; a default is one already."""
         try:
-            numbers = tuple(float(text) for text in value.split(","))
-        except ValueError:
-            numbers = ()
-        if not numbers or not all(math.isfinite(number) and number > 0 for number in numbers):
-            self.fail(f"{value!r} is not like 1,2,3: a positive number for each epoch, the oldest first", param, ctx)
-        return numbers
+            found = self.parse(value) if isinstance(value, str) else value
+        except (ValueError, ArithmeticError):
+            found = None
+        return self.fail(f"{value!r} {self.is_not}", param, ctx) if found is None else found
+
+
+def _weights(text: str) -> tuple[float, ...] | None:
+    numbers = tuple(map(float, text.split(",")))
+    return numbers if all(math.isfinite(number) and number > 0 for number in numbers) else None
+
+
+_WEIGHTS = Parsed("numbers", _weights, "is not like 1,2,3: a positive number for each epoch, the oldest first")
 
 
 class StrategyCommand(click.Command):
@@ -87,7 +92,7 @@ def _flag(each: Field[Any]) -> click.Option:
     known = [choice for choice in about["choices"] if choice is not None]
     kind: click.ParamType[Any]
     if isinstance(default, tuple):
-        kind = _Weights()
+        kind = _WEIGHTS
     elif known and isinstance(known[0], str):
         kind = click.Choice(known)
     elif "float" in str(each.type):

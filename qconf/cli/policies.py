@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from qconf.cli.options import Source, history_options, report_cleaning, retired_option, with_options
+from qconf.cli.options import Parsed, Source, history_options, report_cleaning, retired_option, with_options
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -29,24 +29,14 @@ METRICS = {
 STUDY = "python -m studies.dynp"
 
 
-class Factor(click.ParamType):  # type: ignore[type-arg, unused-ignore]
-    """A decimal number above 0, kept exact."""
-
-    name = "factor"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Decimal:  # noqa: ANN401
-        """Turn text into a Decimal."""
-        try:
-            factor = Decimal(value)
-        except InvalidOperation:
-            factor = Decimal(0)
-        if not (factor.is_finite() and 0 < factor <= 100):
-            self.fail(f"{value!r} is no number above 0 and up to 100", param, ctx)
-        return factor
+def _factor(text: str) -> Decimal | None:
+    factor = Decimal(text)
+    return factor if factor.is_finite() and 0 < factor <= 100 else None
 
 
+FACTOR = Parsed("factor", _factor, "is no number above 0 and up to 100")  #: kept exact
 planning_options = with_options(
-    click.option("--shrink", type=Factor(), help="Multiply the times between submissions: 0.75 is a third more load."),
+    click.option("--shrink", type=FACTOR, help="Multiply the times between submissions: 0.75 is a third more load."),
     click.option("--workers", type=click.IntRange(1), default=1, show_default=True, help="Simulations at a time."),
     click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of tables."),
 )

@@ -43,9 +43,8 @@ def period_frame(found: Backtest, metric: str) -> pd.DataFrame:
 
 def _cells(summary: Summary, whole: Mapping[str, float] | None = None) -> list[tuple[str, str, float]]:
     """List (queue, metric, value); `whole` is what the row ``all`` has besides its metrics."""
-    queues = {queue_label(name): values for name, values in summary.queues.items()}
     found = {"all": {key: summary[key] for key in COLUMNS} | dict(whole or {})}
-    found |= {name: {key: values[key] for key in COLUMNS} for name, values in queues.items()}
+    found |= {queue_label(name): {key: row[key] for key in COLUMNS} for name, row in summary.queues.items()}
     return [(queue, metric, value) for queue, values in found.items() for metric, value in values.items()]
 
 
