@@ -68,10 +68,7 @@ def backtest(
 def compare(history: History, later: History, base: SiteConfig, **options: Unpack[Options]) -> Backtest:
     """Train on one history and evaluate on another that begins after it; both are cleaned with `base`.
 
-    Raises
-    ------
-    InputError
-        The second does not begin after the first ends, or either has too few jobs.
+    Raises `InputError` where the second does not begin after the first ends, or either has too few jobs.
     """
     both = history.joined(later)
     boundary = later.span[0] + later.epoch - history.epoch
@@ -138,10 +135,7 @@ def plan_folds(
 ) -> tuple[list[Fold], list[tuple[str, str]]]:
     """Pair each period with the one before it that has enough jobs; list those left out and why.
 
-    Raises
-    ------
-    InputError
-        Fewer than two periods have enough jobs.
+    Raises `InputError` where fewer than two periods have enough jobs.
     """
     counted = [(window, history.count(window.start, window.end)) for window in periods]
     skipped = [(each.label, f"{jobs} jobs, at least {fewest} are needed") for each, jobs in counted if jobs < fewest]

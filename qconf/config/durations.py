@@ -17,12 +17,7 @@ _CLOCK = re.compile(r"(?:([0-9]{1,6})-)?([0-9]{1,7}):([0-5][0-9]):([0-5][0-9])")
 def parse_duration(value: object) -> int:
     """Read a duration, a whole number of seconds or a text in one of `FORMS`, as seconds up to ``MAX_DURATION``.
 
-    ``24:00`` is refused: PBS and Slurm read it as 24 minutes.
-
-    Raises
-    ------
-    ValueError
-        If `value` is anything else.
+    ``24:00`` is refused: PBS and Slurm read it as 24 minutes. Raises `ValueError` where `value` is anything else.
     """
     seconds = _seconds(value)
     if seconds is None:

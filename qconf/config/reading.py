@@ -49,12 +49,7 @@ Steps = tuple[str | int, ...]
 def load(path: str | Path) -> SiteConfig:
     """Read a configuration file.
 
-    Raises
-    ------
-    ConfigError
-        Every mistake at once, each with its line, path, value and what is allowed.
-    InputError
-        If the file cannot be read at all.
+    Raises `ConfigError` with every mistake at once, `InputError` where the file cannot be read at all.
     """
     try:
         data = Path(path).read_bytes()

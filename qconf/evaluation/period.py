@@ -87,15 +87,10 @@ class Period:
     def routed(self, config: SiteConfig, runtimes: Runtimes | None = None) -> Workload:
         """Return the jobs with the queues that `config` routes them to.
 
-        A job stays in the queue of its name where that still admits it; others go to the first queue in order that
-        does and whose limits let it start, as a Route queue would send them. Cores are compared in whole nodes where
-        jobs have whole nodes. With `runtimes` queues also select jobs by their actual run times, which no scheduler
-        knows: for studies only.
-
-        Raises
-        ------
-        UnroutableError
-            A job fits no queue.
+        A job stays in the queue of its name where that still admits it; others go to the first queue in order that does
+        and whose limits let it start, as a Route queue would send them. Cores are compared in whole nodes where jobs
+        have whole nodes. With `runtimes` queues also select jobs by their actual run times, which no scheduler knows:
+        for studies only. Raises `UnroutableError` where a job fits no queue.
         """
         if runtimes is None and (
             config.queues is self.base.queues or _admission_keys(config) == _admission_keys(self.base)

@@ -53,10 +53,7 @@ class DisciplineResult:
 def shrink(workload: Workload, factor: Decimal) -> Workload:
     """Multiply the times between submissions by `factor`, in whole seconds; below 1 the load grows.
 
-    Raises
-    ------
-    InputError
-        The factor is not above 0 and at most 100.
+    Raises `InputError` where it is not above 0 and at most 100.
     """
     if not 0 < factor <= 100:
         raise InputError(
@@ -79,12 +76,7 @@ def compare(
     """Run every discipline on a workload, on one machine of `cores` without queues and limits.
 
     The result does not depend on `workers`, the simulations at a time. With `reference` it begins with ``fcfs-easy``,
-    which plans nothing but the reservation of its head job.
-
-    Raises
-    ------
-    InputError
-        A job is wider than the machine.
+    which plans nothing but the reservation of its head job. Raises `InputError` where a job is wider than the machine.
     """
     widest = int(workload.cores.max(initial=0))
     if widest > cores:

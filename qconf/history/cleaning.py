@@ -31,10 +31,7 @@ Mask = NDArray[np.bool_]
 def clean(records: Records, config: SiteConfig) -> History:
     """Drop what cannot run, route jobs to the queues of `config`, fill in walltimes, round to whole nodes.
 
-    Raises
-    ------
-    InputError
-        No job is left.
+    Raises `InputError` where no job is left.
     """
     work = _Cleaning(records, config)
     work.drop_unusable()

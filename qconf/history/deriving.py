@@ -18,12 +18,8 @@ def derive_config(records: Records, cores: int | None = None) -> SiteConfig:
     """Return the plainest configuration that takes every job: one shared machine, fcfs-easy, no limits.
 
     A queue's ranges are those of its jobs; with a job that gave no walltime it has no known maximum. Without `cores`
-    the machine has the size in the log's header.
-
-    Raises
-    ------
-    InputError
-        The size of the machine is unknown, or no job is usable on it.
+    the machine has the size in the log's header. Raises `InputError` where the size of the machine is unknown or no job
+    is usable on it.
     """
     size = cores or records.machine_cores
     if size is None:

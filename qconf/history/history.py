@@ -51,10 +51,7 @@ class History(Log):
     def workload(self, config: SiteConfig) -> Workload:
         """Return the jobs as parsim takes them; queues as `config` counts them, users by their sorted names.
 
-        Raises
-        ------
-        InputError
-            A job is in a queue that `config` lacks: the history was cleaned for another one.
+        Raises `InputError` where `config` lacks the queue of a job: the history was cleaned for another one.
         """
         index = pd.Index(config.names).get_indexer(pd.Index(self.jobs["queue"]))
         if (index < 0).any():
@@ -75,13 +72,7 @@ class History(Log):
         return int(last - first)
 
     def between(self, start: int | None, end: int | None) -> History:
-        """Return the jobs submitted in ``[start, end)``, seconds after `epoch`; None leaves a side open.
-
-        Raises
-        ------
-        InputError
-            There is none.
-        """
+        """Return the jobs submitted in ``[start, end)``, seconds after `epoch`, None for open; `InputError` if none is."""
         first, last = self.span
         low, high = first if start is None else start, last + 1 if end is None else end
         submit = self.jobs["submit"].to_numpy()
@@ -103,10 +94,7 @@ class History(Log):
     def joined(self, later: History) -> History:
         """Append a history that begins after this one ends; times count from this one's epoch.
 
-        Raises
-        ------
-        InputError
-            They overlap: jobs that were trained on would be evaluated on.
+        Raises `InputError` where they overlap: jobs that were trained on would be evaluated on.
         """
         shift, (first, _), (_, last) = later.epoch - self.epoch, later.span, self.span
         if first + shift <= last:
@@ -131,24 +119,14 @@ class History(Log):
         )
 
     def month(self, label: str) -> History:
-        """Return the jobs submitted in a calendar month such as ``2016-02``.
-
-        Raises
-        ------
-        InputError
-            The label is no month, or the month has no job.
-        """
+        """Return the jobs submitted in a calendar month such as ``2016-02``; `InputError` if there is none."""
         return self.between(*month_bounds(label, self.epoch, zone(self.timezone)))
 
     def periods(self, kind: str) -> list[Window]:
         """Cut the history into calendar months (``month``) or days from the first submit (``30d``).
 
-        The first and the last may be covered by jobs only in part; months without a job are among them.
-
-        Raises
-        ------
-        InputError
-            `kind` is neither.
+        The first and the last may be covered by jobs only in part; months without a job are among them. Raises
+        `InputError` where `kind` is neither.
         """
         return windows(kind, *self.span, epoch=self.epoch, where=zone(self.timezone))
 

@@ -23,12 +23,8 @@ class Window(NamedTuple):
 def windows(kind: str, first: int, last: int, *, epoch: int, where: tzinfo) -> list[Window]:
     """Cut a span into calendar months (``month``) or days from its first second (``30d``).
 
-    The seconds count from `epoch`, a Unix time; `where` is the zone of months and labels.
-
-    Raises
-    ------
-    InputError
-        `kind` is neither.
+    The seconds count from `epoch`, a Unix time; `where` is the zone of months and labels. Raises `InputError` where
+    `kind` is neither.
     """
     moment = datetime.fromtimestamp(epoch + first, where)
     found: list[Window] = []
@@ -50,13 +46,7 @@ def windows(kind: str, first: int, last: int, *, epoch: int, where: tzinfo) -> l
 
 
 def month_bounds(label: str, epoch: int, where: tzinfo) -> tuple[int, int]:
-    """Return first second of a month and of the next one, seconds after `epoch`.
-
-    Raises
-    ------
-    InputError
-        The label is not YYYY-MM.
-    """
+    """Return first second of a month and of the next one, seconds after `epoch`; `InputError` if it is not YYYY-MM."""
     if not re.fullmatch(r"\d{4}-(0[1-9]|1[0-2])", label) or label == "9999-12" or label < "0001-01":
         raise InputError("no month", field="month", value=label, fix="write it like 2016-02")
     first, second = (

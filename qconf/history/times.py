@@ -19,13 +19,7 @@ LIMIT = re.compile(r"(?:([0-9]{1,6})-)?([0-9]{1,10})(?::([0-9]{1,2}))?(?::([0-9]
 
 
 def zone(name: str) -> tzinfo:
-    """Return the time zone of this name.
-
-    Raises
-    ------
-    InputError
-        There is none.
-    """
+    """Return the time zone of this name; `InputError` if there is none."""
     try:
         return UTC if name.upper() == "UTC" else ZoneInfo(name)
     except (KeyError, ValueError, OSError) as error:
@@ -37,12 +31,8 @@ def zone(name: str) -> tzinfo:
 def instant(text: str, where: tzinfo = UTC) -> int:
     """Read an ISO 8601 date or time, local to `where` if it has no offset, as Unix seconds.
 
-    An hour that comes twice when clocks go back is the first one; a skipped one, as if they had not moved.
-
-    Raises
-    ------
-    ValueError
-        It is none.
+    An hour that comes twice when clocks go back is the first one; a skipped one, as if they had not moved. Raises
+    `ValueError` where it is none.
     """
     text = text.strip()
     if not ISO.match(text):
@@ -57,10 +47,7 @@ def instant(text: str, where: tzinfo = UTC) -> int:
 def slurm_limit(text: str) -> int:
     """Read a limit as Slurm writes it, minutes, MM:SS, HH:MM:SS or D-HH[:MM[:SS]], as seconds.
 
-    Raises
-    ------
-    ValueError
-        It is none.
+    Raises `ValueError` where it is none.
     """
     match = LIMIT.fullmatch(text)
     if match is None:

@@ -122,13 +122,7 @@ PRESETS = {CRAY_XC40.name: CRAY_XC40}
 
 
 def preset_named(name: str) -> Preset:
-    """Look a preset up.
-
-    Raises
-    ------
-    InputError
-        If there is none of this name.
-    """
+    """Look a preset up; `InputError` if there is none of this name."""
     if name not in PRESETS:
         raise InputError("no such preset", field="preset", value=name, fix=f"use one of {', '.join(PRESETS)}")
     return PRESETS[name]

@@ -58,13 +58,7 @@ def read(paths: Sequence[str | Path] | str | Path, *, format: str = "auto", time
 
 
 def recognise(source: Source) -> str:
-    """Return the format of a file, by its first lines.
-
-    Raises
-    ------
-    InputError
-        They look like none of the formats.
-    """
+    """Return the format of a file, by its first lines; `InputError` if they look like none."""
     head = source.read(1 << 16).decode("utf-8", "replace").removeprefix("\ufeff")
     lines = [line for line in head.splitlines() if line.strip()][:40]
     if any(PBS.match(line) for line in lines):

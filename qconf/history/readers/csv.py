@@ -38,10 +38,7 @@ ALIASES = {
 def read_csv(sources: Sequence[Source], timezone: str = "UTC") -> Records:
     """Read history CSV files, in order. Times without an offset are local to `timezone`.
 
-    Raises
-    ------
-    InputError
-        Columns are missing or come twice, or a value cannot be read: file, line, column, value.
+    Raises `InputError` where columns are missing or come twice, or a value cannot be read.
     """
     drops: list[Drop] = []
     changed: Counter[str] = Counter()

@@ -163,12 +163,8 @@ class _Log:
 def read_pbs(sources: Sequence[Source], timezone: str = "UTC") -> Records:
     """Read PBS accounting logs; the order of the files does not matter. Months of them are those of `timezone`.
 
-    A job that still runs at the end of the log has state ``running``, end and runtime unknown.
-
-    Raises
-    ------
-    InputError
-        No record is about a job, or there is no such zone.
+    A job that still runs at the end of the log has state ``running``, end and runtime unknown. Raises `InputError`
+    where no record is about a job, or there is no such zone.
     """
     zone(timezone)
     log = _Log()

@@ -52,12 +52,8 @@ class _Run(Row):
 def read_sacct(sources: Sequence[Source], timezone: str = "UTC") -> Records:
     """Read sacct output; times in it are local to `timezone`, or epoch seconds.
 
-    Of a job that was requeued, the earliest submit and the last run count.
-
-    Raises
-    ------
-    InputError
-        The header lacks a column that is needed.
+    Of a job that was requeued, the earliest submit and the last run count. Raises `InputError` where the header lacks a
+    column that is needed.
     """
     runs: dict[str, _Run] = {}
     drops: list[Drop] = []

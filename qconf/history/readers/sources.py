@@ -38,13 +38,7 @@ class Source:
         return InputError(message, file=self.path, line=line, field=field, value=value, fix=fix)
 
     def read(self, most: int = -1) -> bytes:
-        """Return its content, or the first `most` bytes of it.
-
-        Raises
-        ------
-        InputError
-            It cannot be opened, or its gzip stream is damaged.
-        """
+        """Return its content, or the first `most` bytes; `InputError` if it cannot be opened or its gzip stream is damaged."""
         return b"".join(self._chunks(most)) if most < 0 else next(self._chunks(most), b"")
 
     def lines(self) -> Iterator[bytes]:
@@ -89,10 +83,8 @@ def records_of(
 def find_sources(paths: Sequence[str | Path] | str | Path) -> list[Source]:
     """List the files that `paths` name; a folder stands for the files in it, by name, hidden ones excepted.
 
-    Raises
-    ------
-    InputError
-        A path does not exist or is a pipe, a folder holds no file, or two files have the same content.
+    Raises `InputError` where a path does not exist or is a pipe, a folder holds no file, or two files have the same
+    content.
     """
     found: list[Source] = []
     for path in [Path(paths)] if isinstance(paths, str | Path) else [Path(p) for p in paths]:

@@ -48,10 +48,7 @@ class Header(NamedTuple):
 def read_swf(sources: Sequence[Source], timezone: str = "UTC") -> Records:  # noqa: ARG001 - the header has its own
     """Read SWF files, in order; times count from the earliest start among their headers.
 
-    Raises
-    ------
-    InputError
-        No line of any file is a job record.
+    Raises `InputError` where no line of any file is a job record.
     """
     tables: list[pd.DataFrame] = []
     drops: list[Drop] = []
