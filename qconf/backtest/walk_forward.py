@@ -43,24 +43,11 @@ def backtest(
 ) -> Backtest:
     """Train on each period of a history and evaluate on the next.
 
-    Only `auto` uses the periods before the training period; ``static`` is trained on the first period alone.
-
-    Parameters
-    ----------
-    history : History
-        Cleaned with `base`.
-    base : SiteConfig
-        The current configuration. A limit that keeps jobs out of a period counts as fixed in it.
-    period : str
-        ``month``, or days such as ``30d`` from the first submit on.
-    fewest : int
-        Periods with fewer jobs are left out; the next test period has the one before them for training.
-    **options : Options
-
-    Raises
-    ------
-    InputError
-        An unknown strategy or objective, or fewer than two periods with enough jobs.
+    Only `auto` uses the periods before the training period; ``static`` is trained on the first period alone. The
+    history is cleaned with `base`, whose limits count as fixed in a period out of which they keep jobs. A `period` is
+    ``month``, or days such as ``30d`` from the first submit on. Periods with less than `fewest` jobs are left out; the
+    next test period has the one before them for training. Raises `InputError` where a strategy or the objective is
+    unknown, or fewer than two periods have enough jobs.
     """
     return walk_forward(history, base, history.periods(period), fewest, {"period": period}, **options)
 

@@ -102,16 +102,8 @@ class QueueConfig(Model):
     def admits(self, cores: Any, walltime: Any, grid: int = 1) -> Any:
         """Whether a job, or each of many, is within the queue's ranges.
 
-        Parameters
-        ----------
-        cores, walltime : int or ndarray(int64), shape (J,)
-            By its cores alone where the walltime (seconds) is unknown: None, or not above 0.
-        grid : int
-            The unit to which the jobs' cores are rounded up, and the queue's most cores with them.
-
-        Returns
-        -------
-        bool or ndarray(bool), shape (J,)
+        By its cores alone where the walltime (seconds) is unknown: None, or not above 0. The jobs' cores are rounded
+        up to multiples of `grid`, and the queue's most cores with them.
         """
         (least, most), (above, longest) = self.cores, self.walltime
         fits = (cores >= least) & (cores <= -(-most // grid) * grid)

@@ -18,19 +18,10 @@ CORE_LIMITS = ("max_run_cores", "max_user_cores")
 
 
 def route(named: Column, admitted: Sequence[Mask]) -> Column:
-    """Route jobs to queues.
+    """Return the index of each job's queue, -1 where none admits it, shape (J,).
 
-    Parameters
-    ----------
-    named : ndarray(int64), shape (J,)
-        Index of the queue that each job names, -1 where it names none of these.
-    admitted : sequence of ndarray(bool), each of shape (J,)
-        For each queue in order, the jobs that it admits.
-
-    Returns
-    -------
-    ndarray(int64), shape (J,)
-        Index of each job's queue, -1 where none admits it.
+    `named` is the index of the queue that each job names, -1 where it names none of these; `admitted` marks, for each
+    queue in order, the jobs that it admits.
     """
     queue = np.full(named.size, -1, dtype=np.int64)
     for i, jobs in enumerate(admitted):
@@ -41,20 +32,7 @@ def route(named: Column, admitted: Sequence[Mask]) -> Column:
 
 
 def too_wide(queue: QueueConfig, limit: str, cores: Column, has_user: Mask) -> Mask:
-    """Mark the jobs that one of `CORE_LIMITS` of their queue never lets start; limits per user need a user.
-
-    Parameters
-    ----------
-    queue : QueueConfig
-    limit : str
-        Name of the limit.
-    cores : ndarray(int64), shape (J,)
-    has_user : ndarray(bool), shape (J,)
-
-    Returns
-    -------
-    ndarray(bool), shape (J,)
-    """
+    """Mark the jobs that a limit, one of `CORE_LIMITS`, never lets start, shape (J,); limits per user need a user."""
     most = getattr(queue, limit)
     if most is None:
         return np.zeros(cores.size, dtype=np.bool_)

@@ -33,24 +33,15 @@ class NoDaysError(NotApplicableError):
 
 @dataclass(frozen=True)
 class BootstrapResult:
-    """A proposal against the current configuration, over the resamples.
+    """A proposal against the current configuration, over the resamples."""
 
-    Attributes
-    ----------
-    expected, low, high : float
-        Gain in the objective (0.2 is a fifth less): median and 90 % interval over the resamples.
-    score_high : float
-        Mean of the log score (`qconf.evaluation.score`) plus `DEVIATIONS` standard deviations. Below 0 the proposal
-        is better beyond chance, tails included. It is no percentile: of a hundred resamples that is too uncertain.
-    before, after : GuardValues
-        Means over the resamples.
-    """
-
-    expected: float
-    low: float
+    expected: float  #: median gain in the objective: 0.2 is a fifth less
+    low: float  #: of its 90 % interval
     high: float
+    #: Mean of the log score (`qconf.evaluation.score`) plus `DEVIATIONS` standard deviations. Below 0 the proposal is
+    #: better beyond chance, tails included. It is no percentile: of a hundred resamples that is too uncertain.
     score_high: float
-    before: GuardValues
+    before: GuardValues  #: means over the resamples, as `after`
     after: GuardValues
 
     @property
@@ -60,22 +51,9 @@ class BootstrapResult:
 
 
 class Bootstrap:
-    """Compares proposals with the current configuration, all on the same resamples.
+    """Compares proposals with the current configuration `base`, all on the same resamples.
 
-    Parameters
-    ----------
-    tests : sequence of Holdout
-        Each of `FEWEST_DAYS` days at least.
-    base : Simulated
-        The current configuration.
-    objective : str
-    seed : int
-    workers : int
-
-    Raises
-    ------
-    NoDaysError
-        There are no jobs to resample.
+    Each of the `tests` has `FEWEST_DAYS` days at least. Raises `NoDaysError` where there are no jobs to resample.
     """
 
     def __init__(self, tests: Sequence[Holdout], base: Simulated, objective: str, seed: int, workers: int) -> None:

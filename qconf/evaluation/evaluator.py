@@ -23,29 +23,14 @@ Sums = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class MeanWaits:
-    """Mean waits of a configuration over the epochs of a training set.
+    """Mean waits of a configuration over the epochs of a training set."""
 
-    Attributes
-    ----------
-    overall : float
-        Weighted sum of the epochs' mean waits, seconds, as `TrainingSet.weighted_wait` returns it.
-    queues : ndarray(float64), shape (Q,)
-        The same for the jobs of each queue; 0 for a queue without jobs.
-    """
-
-    overall: float
-    queues: NDArray[np.float64]
+    overall: float  #: weighted sum of the epochs' mean waits, seconds, as `TrainingSet.weighted_wait` returns it
+    queues: NDArray[np.float64]  #: the same for the jobs of each queue, 0 for a queue without jobs, shape (Q,)
 
 
 class CachedEvaluator:
-    """Simulates configurations on one training set.
-
-    Parameters
-    ----------
-    training : TrainingSet
-    workers : int
-        Threads; no effect on the result.
-    """
+    """Simulates configurations on one training set; the number of `workers`, threads, has no effect on the result."""
 
     def __init__(self, training: TrainingSet, workers: int = 1) -> None:
         self.training = training

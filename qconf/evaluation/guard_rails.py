@@ -12,24 +12,12 @@ FEW = 20  # jobs of a queue; below, the 95th percentile of their waits is as goo
 
 @dataclass(frozen=True)
 class GuardValues:
-    """What the guard rails compare.
+    """What the guard rails compare."""
 
-    Attributes
-    ----------
-    p95 : dict of str to float
-        95th percentile of the waits in each queue of the base, seconds; NaN without jobs.
-    longest : float
-        Longest wait, seconds.
-    utilization : float
-        Share of the machine in use from first to last submit.
-    jobs : dict of str to int
-        Jobs of each queue; empty for means over resamples.
-    """
-
-    p95: dict[str, float]
-    longest: float
-    utilization: float
-    jobs: dict[str, int] = field(default_factory=dict)
+    p95: dict[str, float]  #: 95th percentile of the waits in each queue of the base, seconds; NaN without jobs
+    longest: float  #: longest wait, seconds
+    utilization: float  #: share of the machine in use from first to last submit
+    jobs: dict[str, int] = field(default_factory=dict)  #: jobs of each queue; empty for means over resamples
 
     @classmethod
     def of(cls, summary: Summary) -> GuardValues:
@@ -41,21 +29,12 @@ class GuardValues:
 
 @dataclass(frozen=True)
 class GuardRails:
-    """What a recommendation may not make worse, against the current configuration.
+    """What a recommendation may not make worse, against the current configuration."""
 
-    Attributes
-    ----------
-    factor : float
-        Most by which a queue's 95th percentile of waits, and the longest wait of all, may grow.
-    grace : int
-        Seconds that they may grow in any case: a wait that grows from one minute to three does no harm.
-    utilization : float
-        Most by which utilization may fall in 30 days or more. In fewer days it may fall by as much work: the work that
-        is postponed at the end of a period, long jobs after short ones, does not grow with its length.
-    """
-
-    factor: float = 1.5
-    grace: int = 3600
+    factor: float = 1.5  #: most by which a queue's 95th percentile of waits, and the longest wait of all, may grow
+    grace: int = 3600  #: seconds that they may grow in any case: from one minute to three does no harm
+    #: Most by which utilization may fall in 30 days or more. In fewer days it may fall by as much work: the work that
+    #: is postponed at the end of a period, long jobs after short ones, does not grow with its length.
     utilization: float = 0.005
 
     def broken(self, before: GuardValues, after: GuardValues, days: float) -> dict[str, str]:

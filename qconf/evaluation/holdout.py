@@ -38,22 +38,12 @@ class Simulated(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Holdout:
-    """A test period, and a warm-up before it that fills the machine and is not counted.
+    """A test period, and a warm-up before it that fills the machine and is not counted."""
 
-    Attributes
-    ----------
-    period : Period
-        Both, ascending by submit.
-    start, end : int
-        Jobs submitted in ``[start, end)`` are counted.
-    warmup : int
-        Seconds before `start` from which there are jobs.
-    """
-
-    period: Period
-    start: int
+    period: Period  #: both, ascending by submit
+    start: int  #: jobs submitted in ``[start, end)`` are counted
     end: int
-    warmup: int
+    warmup: int  #: seconds before `start` from which there are jobs
 
     @classmethod
     def of(cls, period: Period, start: int, end: int, warmup: int = 0) -> Holdout:

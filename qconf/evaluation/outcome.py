@@ -17,19 +17,11 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """A schedule of a period's jobs, summarised by the base configuration's queues.
-
-    Attributes
-    ----------
-    period : Period
-    schedule : Schedule
-        Of all its jobs.
-    counted : ndarray(bool), shape (n,), optional
-        Jobs that are summarised; the others only fill the machine. All by default.
-    """
+    """A schedule of a period's jobs, summarised by the base configuration's queues."""
 
     period: Period
-    schedule: Schedule
+    schedule: Schedule  #: of all its jobs
+    #: Jobs that are summarised, shape (n,); the others only fill the machine. All by default.
     counted: NDArray[np.bool_] | None = None
 
     @property

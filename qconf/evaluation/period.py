@@ -54,20 +54,12 @@ def cached(function: Callable[Concatenate[Subject, P], T]) -> Callable[Concatena
 
 @dataclass(frozen=True, eq=False)
 class Period:
-    """The jobs of a stretch of time under the base configuration that routed them.
+    """The jobs of a stretch of time under the base configuration that routed them."""
 
-    Attributes
-    ----------
-    workload : Workload
-        Ascending by submit; `queue` counts the base configuration's queues.
-    base : SiteConfig
-    binding : tuple of str
-        Paths of the base's limits that keep jobs out of the period. They count as fixed: a configuration without one
-        would let in jobs that are not simulated, and look better than it is.
-    """
-
-    workload: Workload
+    workload: Workload  #: ascending by submit; `queue` counts the base configuration's queues
     base: SiteConfig
+    #: Paths of the base's limits that keep jobs out of the period. They count as fixed: a configuration without one
+    #: would let in jobs that are not simulated, and look better than it is.
     binding: tuple[str, ...] = ()
     _routed: dict[tuple[object, ...], NDArray[np.int64]] = field(default_factory=dict, repr=False)
 
@@ -167,20 +159,12 @@ class Period:
 
 @dataclass(frozen=True, eq=False)
 class TrainingSet:
-    """What a strategy is trained on: a period, cut into weighted epochs, and the periods before it.
-
-    Attributes
-    ----------
-    period : Period
-    earlier : tuple of Period
-        Those before it under the same base, the oldest first: `auto` compares orders on them too.
-    weights : tuple of float
-        Of the epochs, equal spans of time, the oldest first.
-    """
+    """What a strategy is trained on: a period, cut into weighted epochs, and the periods before it."""
 
     period: Period
+    #: Periods before it under the same base, the oldest first: `auto` compares orders on them too.
     earlier: tuple[Period, ...] = field(default=(), repr=False)
-    weights: tuple[float, ...] = WEIGHTS
+    weights: tuple[float, ...] = WEIGHTS  #: of the epochs, equal spans of time, the oldest first
 
     def __len__(self) -> int:
         """Return the number of jobs."""

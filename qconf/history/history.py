@@ -72,7 +72,10 @@ class History(Log):
         return int(last - first)
 
     def between(self, start: int | None, end: int | None) -> History:
-        """Return the jobs submitted in ``[start, end)``, seconds after `epoch`, None for open; `InputError` if none is."""
+        """Return the jobs submitted in ``[start, end)``, seconds after `epoch`; None leaves a side open.
+
+        Raises `InputError` where there is none.
+        """
         first, last = self.span
         low, high = first if start is None else start, last + 1 if end is None else end
         submit = self.jobs["submit"].to_numpy()

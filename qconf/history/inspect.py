@@ -19,13 +19,8 @@ ACCURACY = (10, 25, 50, 75, 90)
 def overview(history: History, config: SiteConfig) -> dict[str, Any]:
     """Summarise a history, cleaned with `config`, for people and for JSON.
 
-    Returns
-    -------
-    dict
-        read, jobs, dropped and changed (counts by reason), outside; first and last submit (ISO 8601), days;
-        users; cpu_hours; offered_load (core-seconds of the jobs over those of the machine from first to last
-        submit, None for a single instant); walltime_accuracy (run time over walltime: mean, percentiles,
-        share at the limit); queues (a dict each, as configured, those without jobs too).
+    The offered load is core-seconds of the jobs over those of the machine from first to last submit, None for a single
+    instant. Of `queues` those without jobs are listed too.
     """
     jobs = history.jobs
     area = (jobs["cores"] * jobs["runtime"]).to_numpy(dtype=np.float64)

@@ -45,10 +45,7 @@ def instant(text: str, where: tzinfo = UTC) -> int:
 
 
 def slurm_limit(text: str) -> int:
-    """Read a limit as Slurm writes it, minutes, MM:SS, HH:MM:SS or D-HH[:MM[:SS]], as seconds.
-
-    Raises `ValueError` where it is none.
-    """
+    """Read a limit as Slurm writes it, minutes, MM:SS, HH:MM:SS or D-HH[:MM[:SS]], as seconds; else `ValueError`."""
     match = LIMIT.fullmatch(text)
     if match is None:
         raise ValueError(f"time limit {text[:40]!r}")
@@ -61,12 +58,7 @@ def slurm_limit(text: str) -> int:
 def parse_column(texts: pd.Series, read: Callable[[str], int]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     """Read a column: numbers as they are, nothing as `UNKNOWN`, the rest by `read`, each spelling once.
 
-    Returns
-    -------
-    values : ndarray(float64)
-        Exact up to 2**53; NaN where the text is not understood.
-    bad : ndarray(bool)
-        Where it is not.
+    Return the values, exact up to 2**53 and NaN where the text is not understood, and where it is not.
     """
     values = pd.to_numeric(texts, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan).copy()
     strange = ~np.isfinite(values)

@@ -33,43 +33,21 @@ def recommend(
     history: History,
     base: SiteConfig,
     *,
-    earlier: Sequence[History] = (),
-    strategies: Sequence[str] | None = None,
-    settings: Mapping[str, Any] | None = None,
+    earlier: Sequence[History] = (),  # periods before it, the oldest first: `auto` compares orders on them too
+    strategies: Sequence[str] | None = None,  # unless given, the defaults; ``current`` and the baselines are added
+    settings: Mapping[str, Any] | None = None,  # options of the strategies by name, the objective among them
     guards: GuardRails | None = None,
-    least_gain: float = 0.02,
+    least_gain: float = 0.02,  # below, a change is not worth the effort
     check: Check | None = None,
-    checkpoint: Checkpoint | None = None,
-    progress: Callable[[str], None] | None = None,
+    checkpoint: Checkpoint | None = None,  # finished proposals of an interrupted run
+    progress: Callable[[str], None] | None = None,  # called with the name of each strategy before it runs
 ) -> Recommendation:
     """Train every strategy on the first two thirds of the history, evaluate it on the rest, recommend the best.
 
     A strategy that does better there must do so beyond chance. So it is also trained and evaluated on the earlier
-    splits (`qconf.evaluation.holdout`), and all test days are resampled.
-
-    Parameters
-    ----------
-    history : History
-        Cleaned with `base`.
-    base : SiteConfig
-        The current configuration. Its limits that keep jobs out of the history count as fixed.
-    earlier : sequence of History
-        Periods before it, the oldest first, cleaned with `base`: `auto` compares orders on them too.
-    strategies : sequence of str, optional
-        By default those whose `tune_default` is set. ``current`` and the baselines are always among them.
-    settings : dict, optional
-        Options of the strategies by name, the objective among them.
-    guards : GuardRails, optional
-        What may not get worse; a strategy that breaks one is shown, and ineligible.
-    least_gain : float
-        Gain below which a change is not worth the effort.
-    check : callable, optional
-        Returns why a configuration is not exportable to the batch system, empty if it is. What is not exportable is
-        ineligible, unless the base is not exportable either.
-    checkpoint : Checkpoint, optional
-        Finished proposals of an interrupted run.
-    progress : callable, optional
-        Called with the name of each strategy before it runs.
+    splits (`qconf.evaluation.holdout`), and all test days are resampled. The current configuration `base` cleaned the
+    history and the periods `earlier`; its limits that keep jobs out of them count as fixed. A strategy that breaks one
+    of the guard rails is shown, and ineligible; so is what is not exportable, unless the base is not exportable either.
     """
     guards, chosen = guards or GuardRails(), all_settings(settings)
     wanted = default_strategies() if strategies is None else strategies

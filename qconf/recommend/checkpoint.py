@@ -29,14 +29,8 @@ def unfinished(directory: Path) -> bool:
 class Checkpoint:
     """Keeps finished proposals in a folder of the run directory until the run is complete.
 
-    Parameters
-    ----------
-    directory : Path
-        The run directory.
-    fingerprint : dict
-        Everything that the proposals depend on: inputs' sha256, configuration, settings.
-    resume : bool
-        Use the proposals that are there, if they have the same fingerprint; else delete them.
+    The `fingerprint` has everything that they depend on: inputs' sha256, configuration, settings. With `resume` the
+    proposals that are there are used, if they have the same fingerprint; else they are deleted.
     """
 
     def __init__(self, directory: Path, fingerprint: dict[str, Any], *, resume: bool) -> None:

@@ -174,30 +174,13 @@ def generate_month(preset: str | Preset, index: int, seed: int = 0, offered_load
 def generate(
     preset: str = "cray-xc40", months: int = 9, seed: int = 0, offered_load: float | None = None
 ) -> pd.DataFrame:
-    """Generate consecutive months of jobs.
+    """Generate consecutive months of jobs: `COLUMNS`, by submission; `submit` in epoch seconds, durations in seconds.
 
-    Parameters
-    ----------
-    preset : str
-        Which machine; ``cray-xc40`` is the paper's.
-    months : int
-        How many, from the preset's first. Beyond its profiles these repeat, on the next calendar months.
-    seed : int
-        Another seed gives fresh months of the same targets. A month depends on its index and the seed only.
-    offered_load : float, optional
-        Offered load of every month instead of the preset's own: submitted core-seconds,
-        ``cores * min(runtime, walltime)``, divided by the machine's cores and the length of the month.
-        Counts, sizes and shares of the queues stay; the runtimes give.
-
-    Returns
-    -------
-    pandas.DataFrame
-        Columns `COLUMNS`, by submission; `submit` in epoch seconds, durations in seconds.
-
-    Raises
-    ------
-    InputError
-        If the preset is unknown, a number is out of range, or the walltimes leave the load out of reach.
+    The first month is the preset's; beyond its profiles these repeat, on the next calendar months. A month depends on
+    its index and the seed only. `offered_load` replaces the preset's own in every month: submitted core-seconds,
+    ``cores * min(runtime, walltime)``, divided by the machine's cores and the length of the month. Counts, sizes and
+    shares of the queues stay; the runtimes give. Raises `InputError` where the preset is unknown, a number is out of
+    range, or the walltimes leave the load out of reach.
 
     References
     ----------

@@ -40,13 +40,7 @@ def write_months(preset: str, months: int, seed: int, directory: Path, offered_l
 
 
 def month_table(preset: str, months: int = 9, seed: int = 0, offered_load: float | None = None) -> pd.DataFrame:
-    """Tabulate what is generated, a row per month.
-
-    Returns
-    -------
-    pandas.DataFrame
-        Indexed by ``2015-07`` and so on: jobs per queue, jobs, core-hours, load, CPU-hour shares in %.
-    """
+    """Tabulate by month (``2015-07``) what is generated: jobs per queue and in all, core-hours, load, shares in %."""
     model = preset_named(preset)
     names = [queue.name for queue in model.queues]
     rows = {}

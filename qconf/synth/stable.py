@@ -22,31 +22,11 @@ def stable_workload(
 ) -> parsim.Workload:
     """Generate jobs whose queue neither empties nor grows over the years.
 
-    Sizes are powers of two up to a quarter of the machine, runtimes lognormal and cut off at a day,
-    walltimes one of the next three usual steps; the submissions are a Poisson process over the span that
-    gives the offered load.
-
-    Parameters
-    ----------
-    n : int
-        Jobs; ten million take seconds.
-    cores : int
-        Of the machine.
-    load : float
-        Offered load: core-seconds / (cores * span of the submissions).
-    seed : int
-    mean_log : float
-        Mean logarithm of the runtimes in seconds: less, where so many jobs would else span more than parsim's 68 years.
-
-    Returns
-    -------
-    parsim.Workload
-        By submission, one queue, users 0 to 499 of uneven activity.
-
-    Raises
-    ------
-    InputError
-        If a number is out of range, or the submissions span more seconds than parsim takes.
+    Sizes are powers of two up to a quarter of the machine, runtimes lognormal and cut off at a day, walltimes one of
+    the next three usual steps; the submissions are a Poisson process over the span that gives the offered `load`,
+    core-seconds / (cores * span). There is one queue, and users 0 to 499 of uneven activity. `mean_log` is the mean
+    logarithm of the runtimes in seconds: less, where so many jobs would else span more than parsim's 68 years. Raises
+    `InputError` where a number is out of range, or the submissions span more seconds than parsim takes.
     """
     if n < 1 or cores < 1:
         raise InputError("must be at least 1", field="jobs" if n < 1 else "cores", value=min(n, cores))

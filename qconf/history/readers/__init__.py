@@ -23,24 +23,10 @@ SWF = re.compile(r"\s*(-?\d+(\.\d*)?\s+){17}-?\d+(\.\d*)?\s*$")
 def read(paths: Sequence[str | Path] | str | Path, *, format: str = "auto", timezone: str = "UTC") -> Records:  # noqa: A002
     """Read one or many files of one format, gzip or not; a folder stands for the files in it, by name.
 
-    Parameters
-    ----------
-    paths : path or sequence of paths
-    format : {"auto", "swf", "csv", "pbs", "sacct"}
-        ``auto`` looks at the content.
-    timezone : str
-        Of local times in CSV and sacct files, like ``Europe/Stockholm``; PBS and SWF carry Unix times. Months are
-        counted in it, those of SWF in the zone of its header.
-
-    Returns
-    -------
-    Records
-        ``read == len(table) + len(dropped)``.
-
-    Raises
-    ------
-    InputError
-        Names file, line, field and value of the first thing that makes no sense.
+    The format is ``auto``, which looks at the content, or one of `READERS`. Local times in CSV and sacct files are
+    those of `timezone`, like ``Europe/Stockholm``; PBS and SWF carry Unix times. Months are counted in it, those of SWF
+    in the zone of its header. The `InputError` of the first thing that makes no sense names file, line, field and
+    value.
     """
     if format not in ("auto", *READERS):
         raise InputError("unknown format", field="format", value=format, fix=f"one of auto, {', '.join(READERS)}")

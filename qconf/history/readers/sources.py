@@ -38,7 +38,7 @@ class Source:
         return InputError(message, file=self.path, line=line, field=field, value=value, fix=fix)
 
     def read(self, most: int = -1) -> bytes:
-        """Return its content, or the first `most` bytes; `InputError` if it cannot be opened or its gzip stream is damaged."""
+        """Return its content, or the first `most` bytes; `InputError` if it cannot be opened or is damaged."""
         return b"".join(self._chunks(most)) if most < 0 else next(self._chunks(most), b"")
 
     def lines(self) -> Iterator[bytes]:
