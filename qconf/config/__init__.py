@@ -1,7 +1,7 @@
 """The configuration of a site: read, checked as a whole, changed safely, written."""
 
 from qconf.config.durations import format_clock, format_duration, parse_duration
-from qconf.config.models import POOL_SUFFIX, MachineConfig, PoolConfig, QueueConfig
+from qconf.config.models import POOL_SUFFIX, SCALARS, MachineConfig, PoolConfig, QueueConfig
 from qconf.config.problems import ConfigError, Problem
 from qconf.config.reading import load, parse
 from qconf.config.routing import CORE_LIMITS, lost_job, route, too_wide
@@ -11,6 +11,7 @@ from qconf.config.writing import dump
 __all__ = [
     "CORE_LIMITS",
     "POOL_SUFFIX",
+    "SCALARS",
     "ConfigError",
     "MachineConfig",
     "PoolConfig",

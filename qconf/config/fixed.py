@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from qconf.config.models import MachineConfig, PoolConfig, QueueConfig
+from qconf.config.models import SCALARS, MachineConfig, PoolConfig, QueueConfig
 
 
 def fixable_paths(names: Iterable[str]) -> list[str]:
     """List every path that `fixed` can name, given the names of the queues."""
     return [
-        *("mode", "order", "backfill", "reserve_after"),
+        *SCALARS,
         *(f"machine.{field}" for field in MachineConfig.model_fields),
         *(f"queues.{name}.{field}" for name in names for field in QueueConfig.model_fields),
         *(f"pool.{field}" for field in PoolConfig.model_fields),

@@ -162,3 +162,7 @@ class SiteFields(Model):
     def widest(self, queue: QueueConfig) -> int:
         """Cores of the widest job that a queue admits."""
         return min(queue.cores[1], self.machine.cores)
+
+
+#: Fields of a configuration that are single values, as `parsim.System` has them too.
+SCALARS = tuple(name for name in SiteFields.model_fields if name not in ("machine", "queues", "pool", "fixed"))

@@ -11,7 +11,7 @@ from pydantic import ValidationError, model_validator
 from parsim.system import ORDERS, Pool, Queue, System
 from qconf.config.checks import mistakes, warnings
 from qconf.config.fixed import fixable_paths, matches
-from qconf.config.models import QueueConfig, SiteFields
+from qconf.config.models import SCALARS, QueueConfig, SiteFields
 from qconf.config.problems import ConfigError, Problem, dotted
 from qconf.config.routing import CORE_LIMITS
 
@@ -68,11 +68,8 @@ class SiteConfig(SiteFields):
         return System(
             cores=self.machine.cores,
             queues=[Queue(**dict(queue)) for queue in self.queues],
-            mode=self.mode,
-            order=self.order,
             pool=pool,
-            backfill=self.backfill,
-            reserve_after=self.reserve_after,
+            **{name: getattr(self, name) for name in SCALARS},
         )
 
     @classmethod

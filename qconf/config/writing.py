@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 import yaml
 from pydantic import BaseModel
 
 from parsim.workload import MAX_CORES, MAX_DURATION
 from qconf.config.durations import format_duration
+from qconf.config.models import SCALARS
 from qconf.config.site import SiteConfig
 
 
 def dump(config: SiteConfig, comment: str = "") -> str:
     """Write a configuration that `parse` reads back as an equal one; `comment` becomes its header."""
     lines = [f"# {line}".rstrip() for line in comment.splitlines()]
-    lines += [f"machine: {_flow(config.machine)}", f"mode: {config.mode}", f"order: {_scalar(config.order)}"]
-    if not config.backfill:
-        lines.append("backfill: false")
-    if config.reserve_after:
-        lines.append(f"reserve_after: {format_duration(config.reserve_after)}")
-    lines.append("queues:")
+    lines += [f"machine: {_flow(config.machine)}", *_shown(config, SCALARS, ("mode", "order")), "queues:"]
     for queue in config.queues:
         hidden = queue.partition == 0 and (config.mode == "shared" or queue.reservation)
         lines.append(f"  - {_flow(queue, leave_out=('partition',) if hidden else ())}")
@@ -32,12 +29,14 @@ def dump(config: SiteConfig, comment: str = "") -> str:
 
 
 def _flow(model: BaseModel, leave_out: tuple[str, ...] = ()) -> str:
-    shown = [
-        f"{name}: {_value(name, getattr(model, name))}"
-        for name, field in type(model).model_fields.items()
-        if name not in leave_out and (getattr(model, name) != field.default or name in ("cores", "partition"))
-    ]
-    return "{" + ", ".join(shown) + "}"
+    names = [name for name in type(model).model_fields if name not in leave_out]
+    return "{" + ", ".join(_shown(model, names, ("cores", "partition"))) + "}"
+
+
+def _shown(model: BaseModel, names: Iterable[str], always: tuple[str, ...]) -> list[str]:
+    defaults, values = type(model).model_fields, dict(model)
+    shown = [name for name in names if name in always or values[name] != defaults[name].default]
+    return [f"{name}: {_value(name, values[name])}" for name in shown]
 
 
 def _value(name: str, value: object) -> str:
@@ -45,7 +44,7 @@ def _value(name: str, value: object) -> str:
         unlimited = MAX_DURATION if name == "walltime" else MAX_CORES
         low, high = value
         return f"[{_value(name, low)}, {'null' if high == unlimited else _value(name, high)}]"
-    if name in ("walltime", "starvation") and isinstance(value, int):
+    if name in ("walltime", "starvation", "reserve_after") and isinstance(value, int):
         return format_duration(value)
     return _scalar(value)
 

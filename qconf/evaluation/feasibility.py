@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from parsim.system import LIMITS
-from qconf.config import PoolConfig, QueueConfig, SiteConfig
+from qconf.config import SCALARS, PoolConfig, QueueConfig, SiteConfig
 
 
 def never_start(base: SiteConfig, other: SiteConfig) -> list[str]:
@@ -37,41 +37,27 @@ def fixed_violations(base: SiteConfig, other: SiteConfig, binding: Collection[st
     a second queue that takes its jobs, since each queue counts its own. A field that loses its effect is changed too: a
     partition where the machine becomes shared, a priority that a formula does not use.
     """
-    found = [name for name in ("mode", "order", "backfill") if getattr(base, name) != getattr(other, name)]
-    if base.reserve_after != other.reserve_after or (base.reservation_delay and not other.reservation_delay):
-        found.append("reserve_after")
+    without_effect = ("reserve_after",) if base.reservation_delay and not other.reservation_delay else ()
+    found = [name for name in SCALARS if getattr(base, name) != getattr(other, name) or name in without_effect]
     found += [
         f"pool.{name}"
         for name in PoolConfig.model_fields
         if getattr(base.pool, name, None) != getattr(other.pool, name, None)
         or (base.mode == "hybrid") != (other.mode == "hybrid")
     ]
-    if (
-        base.mode == other.mode == "hybrid" and base.threshold == other.threshold
-    ):  # written out, or derived from the reference queue
+    if base.mode == other.mode == "hybrid" and base.threshold == other.threshold:  # given, or of the reference queue
         found = [path for path in found if path != "pool.threshold"]
     later = {queue.name: queue for queue in other.queues}
     for queue in base.queues:
-        if queue.name not in later:
-            successors = [successor for successor in other.queues if _meet(queue, successor)]
-            found += [
-                f"queues.{queue.name}.{name}"
-                for name in type(queue).model_fields
-                if not successors
-                or any(
-                    getattr(successor, name) != getattr(queue, name)
-                    or _loses_effect(name, queue, base, successor, other)
-                    for successor in successors
-                )
-            ]
-            continue
-        second = any(_adds_a_limit(base, successor, queue) for successor in other.queues)
+        kept = queue.name in later
+        successors = [later[queue.name]] if kept else [new for new in other.queues if _meet(queue, new)]
+        second = kept and any(_adds_a_limit(base, new, queue) for new in other.queues)
         found += [
             f"queues.{queue.name}.{name}"
-            for name in type(queue).model_fields
-            if getattr(queue, name) != getattr(later[queue.name], name)
-            or (second and name in LIMITS and getattr(queue, name) is not None)
-            or _loses_effect(name, queue, base, later[queue.name], other)
+            for name, value in queue
+            if not successors
+            or (second and name in LIMITS and value is not None)
+            or any(getattr(new, name) != value or _loses_effect(name, queue, base, new, other) for new in successors)
         ]
     return [path for path in found if path in binding or base.is_fixed(path)]
 
