@@ -25,18 +25,8 @@ def undistinguished(base: SiteConfig, order: str) -> SiteConfig:
 
     The queues keep their names, the ranges of jobs that they admit, and their limits per user.
     """
-    queues = tuple(
-        queue.model_copy(
-            update={
-                "priority": 1.0,
-                "starvation": None,
-                "max_run": None,
-                "max_run_cores": None,
-                "partition": 0,
-            }
-        )
-        for queue in base.queues
-    )
+    alike = {"priority": 1.0, "starvation": None, "max_run": None, "max_run_cores": None, "partition": 0}
+    queues = tuple(queue.model_copy(update=alike) for queue in base.queues)
     return base.replace(queues=queues, mode="shared", order=order, backfill=True, reserve_after=0, pool=None)
 
 

@@ -28,30 +28,14 @@ CHEAP = 2e7  # jobs times sizes up to which dp-nlp makes the table too
 
 @dataclass(frozen=True, eq=False)
 class Optimum:
-    """The best division, by the table and by the simulator.
-
-    Attributes
-    ----------
-    nodes : ndarray(int64), shape (k,)
-    wait : float
-        Weighted mean wait by the simulator, seconds.
-    tabulated_nodes : ndarray(int64), shape (k,)
-        The best division by the table alone.
-    tabulated : float
-        Its weighted mean wait by the table; ``wait`` where there are no doubts.
-    doubts : str
-        Why the table is not exact and `nodes` only the best division found, or why it is the free one; empty if
-        proven.
-    simulations : int
-        Simulations of the local search, without those that compare its starts.
-    """
+    """The best division by the simulator, and by the table alone; weighted mean waits in seconds."""
 
     nodes: Sizes
     wait: float
     tabulated_nodes: Sizes
-    tabulated: float
-    doubts: str
-    simulations: int
+    tabulated: float  # wait of `tabulated_nodes` by the table; ``wait`` where there are no doubts
+    doubts: str  # why `nodes` is only the best division found, or why it is the free one; empty if proven
+    simulations: int  # of the local search, without those that compare its starts
 
 
 @step
@@ -113,17 +97,7 @@ def _above(wait: float, best: float) -> float:
 
 
 def regret(training: TrainingSet, space: PartitionSpace, bounds: Bounds, nodes: Sizes, workers: int = 1) -> Regret:
-    """Compare a division with the best ones for the same training set.
-
-    Parameters
-    ----------
-    training : TrainingSet
-    space : PartitionSpace
-    bounds : Bounds
-        dp-nlp's constraints.
-    nodes : ndarray(int64), shape (k,)
-    workers : int
-    """
+    """Compare a division with the best ones for the same training set, free and under dp-nlp's bounds."""
     evaluator = CachedEvaluator(training, workers)
     wait = evaluator.measure(space.configured(training.base, nodes)).overall
     free = optimum(training, space, None, workers)

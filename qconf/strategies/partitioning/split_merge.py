@@ -28,20 +28,11 @@ ANY_RUNTIME = (0, MAX_DURATION)
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """Queues on partitions, and the split that made each.
-
-    Attributes
-    ----------
-    config : SiteConfig
-    origin : tuple of int
-        For each queue the number of the split that made it, 0 for none.
-    runtimes : tuple of (int, int), optional
-        Actual run times that each queue takes, where a study splits on them.
-    """
+    """Queues on partitions, and the split that made each."""
 
     config: SiteConfig
-    origin: tuple[int, ...]
-    runtimes: Runtimes | None = None
+    origin: tuple[int, ...]  # for each queue the number of the split that made it, 0 for none
+    runtimes: Runtimes | None = None  # actual run times that each queue takes, where a study splits on them
 
     @classmethod
     def of(cls, config: SiteConfig) -> Layout:
@@ -69,37 +60,18 @@ class Layout:
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """A layout to try, or why there is none.
+    """A layout to try, or why there is none."""
 
-    Attributes
-    ----------
-    what : str
-        Kind of split, or the pair to be merged.
-    layout : Layout or None
-    rule : str
-        Where the queue is cut: ``cores <= 240``. Without a layout, why it cannot be tried.
-    """
-
-    what: str
+    what: str  # kind of split, or the pair to be merged
     layout: Layout | None
-    rule: str
+    rule: str  # where the queue is cut: ``cores <= 240``; without a layout, why it cannot be tried
 
 
 def splits(training: TrainingSet, layout: Layout, index: int, split_on: str, number: int) -> Iterator[Candidate]:
-    """Yield the three ways to split a queue.
+    """Yield the three ways to split the queue at `index`; `number` is that of this split, from 1.
 
-    The first child keeps the queue's name and position, so that jobs that name the queue stay in it.
-
-    Parameters
-    ----------
-    training : TrainingSet
-    layout : Layout
-    index : int
-        The queue.
-    split_on : {"walltime", "runtime"}
-        What the first kind splits by: the requested walltime, which a scheduler knows, or the actual run time.
-    number : int
-        Of this split, from 1.
+    The first child keeps the queue's name and position, so that jobs that name the queue stay in it. The first way
+    splits by the requested walltime, which a scheduler knows, or by the actual run time.
     """
     jobs = training.period.routed(layout.config, layout.runtimes)
     own = jobs.take(jobs.queue == index)
