@@ -128,10 +128,18 @@ def optimum(training: TrainingSet, space: PartitionSpace, bounds: Bounds | None,
         return replace(free, doubts=", ".join(filter(None, (doubts, "no division keeps the constraints"))))
     if not doubts:
         return Optimum(tabulated, least, tabulated, least, "", 0)
+    evaluator = CachedEvaluator(training, workers)
+
+    def wait(division: Sizes) -> float:
+        return evaluator.measure(space.configured(training.base, division)).overall
+
+    def within(division: Sizes) -> bool:
+        return bool((division >= space.widest).all()) and allowed(division, bounds)
+
     pp = proportional(training, space)
-    starts = [tabulated, pp] if allowed(pp, bounds) else [tabulated]
-    nodes, wait, tried = _descend(training, space, starts, bounds, workers)
-    return Optimum(nodes, wait, tabulated, least, doubts, tried)
+    start = min([tabulated, pp] if allowed(pp, bounds) else [tabulated], key=wait)
+    nodes, found, tried = descend(wait, start, within, step=max(1, space.total // 16), most=LONGEST_SEARCH)
+    return Optimum(nodes, found, tabulated, least, doubts, tried)
 
 
 def solve(table: WaitTable, space: PartitionSpace, bounds: Bounds | None = None) -> tuple[Sizes | None, float]:
@@ -158,21 +166,3 @@ def estimated(training: TrainingSet) -> str:
 def allowed(nodes: Sizes, bounds: Bounds | None) -> bool:
     """Return whether a division keeps dp-nlp's constraints, to a node."""
     return bounds is None or (bool((nodes >= bounds.low).all()) and bounds.proportional(nodes))
-
-
-def _descend(
-    training: TrainingSet, space: PartitionSpace, starts: list[Sizes], bounds: Bounds | None, workers: int
-) -> tuple[Sizes, float, int]:
-    """Search on the simulator from the best of some divisions."""
-    evaluator = CachedEvaluator(training, workers)
-
-    def wait(division: Sizes) -> float:
-        return evaluator.measure(space.configured(training.base, division)).overall
-
-    return descend(
-        wait,
-        min(starts, key=wait),
-        lambda division: bool((division >= space.widest).all()) and allowed(division, bounds),
-        step=max(1, space.total // 16),
-        most=LONGEST_SEARCH,
-    )
