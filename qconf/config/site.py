@@ -94,12 +94,13 @@ class SiteConfig(SiteFields):
         kept = tuple(pattern for pattern in self.fixed if any(matches(pattern, path) for path in paths))
         return self.replace(**{"queues": tuple(queues), "fixed": kept, **changes})
 
-    def with_partitions(self, sizes: Sequence[int]) -> SiteConfig:
-        """Return the partitioned site of the same queues with these partition sizes, in queue order."""
+    def with_partitions(self, sizes: Sequence[int], **changes: object) -> SiteConfig:
+        """Return the site partitioned by these sizes, in queue order, with other changes."""
         queues = tuple(
             queue.model_copy(update={"partition": int(size)}) for queue, size in zip(self.queues, sizes, strict=True)
         )
-        return self.replace(queues=queues, mode="partitioned", reserve_after=self.unless_fixed(0), pool=None)
+        partitioned = {"queues": queues, "mode": "partitioned", "reserve_after": self.unless_fixed(0), "pool": None}
+        return self.replace(**{**partitioned, **changes})
 
     def is_fixed(self, path: str) -> bool:
         """Whether `fixed` forbids a search to change `path`, like ``queues.large.priority``.

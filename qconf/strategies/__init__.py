@@ -14,8 +14,11 @@ from typing import Any
 
 from qconf.config import SiteConfig
 from qconf.errors import InputError
-from qconf.evaluation.period import NotApplicableError, TrainingSet
-from qconf.strategies.base import Options, Proposal, Step, Strategy
+from qconf.evaluation.period import TrainingSet
+from qconf.strategies.base import Options as Options
+from qconf.strategies.base import Proposal as Proposal
+from qconf.strategies.base import Step as Step
+from qconf.strategies.base import Strategy as Strategy
 
 
 @cache
@@ -42,28 +45,17 @@ def option_fields() -> dict[str, Field[Any]]:
 
 
 def settings(given: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Return the value of every option: the given one, else its default.
-
-    Raises
-    ------
-    InputError
-        There is no option of that name.
-    """
-    known = option_fields()
-    for name, value in (given or {}).items():
+    """Return the value of every option: the given one, else its default; raise InputError for an unknown name."""
+    known, given = option_fields(), dict(given or {})
+    for name, value in given.items():
         _one_of("option", name, tuple(known), value)
-    return {name: each.default for name, each in known.items()} | dict(given or {})
+    return {name: each.default for name, each in known.items()} | given
 
 
 def propose(name: str, training: TrainingSet, given: Mapping[str, Any] | None = None) -> Proposal:
     """Run the strategy called `name` with the given options.
 
-    Raises
-    ------
-    InputError
-        There is no such strategy, or an option makes no sense.
-    NotApplicableError
-        It has no proposal for this training set.
+    Raises InputError as `check` does, and NotApplicableError if it has no proposal for this training set.
     """
     chosen = settings(given)
     check((name,), chosen, training.base)
@@ -89,20 +81,3 @@ def check_names(wanted: Sequence[str]) -> None:
 def _one_of(what: str, name: str, known: Sequence[str], value: object) -> None:
     if name not in known:
         raise InputError(f"no such {what}", field=what, value=value, fix=f"choose among {', '.join(known)}")
-
-
-__all__ = [
-    "NotApplicableError",
-    "Options",
-    "Proposal",
-    "Step",
-    "Strategy",
-    "baselines",
-    "check",
-    "check_names",
-    "names",
-    "option_fields",
-    "propose",
-    "registry",
-    "settings",
-]

@@ -6,7 +6,7 @@ import math
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Self, TypeVar, dataclass_transform
 
 from parsim import Reason, Schedule, System, explain, simulate
@@ -30,18 +30,8 @@ def option(
 ) -> T:
     """Define an option of a strategy, from which the command line derives its flag.
 
-    Parameters
-    ----------
-    default : any
-        Its type is the option's; None stands for a whole number or a text that is optional.
-    text : str
-        Help.
-    choices : sequence, optional
-        Allowed values.
-    least, most : float
-        Least and greatest value of a number.
-    shown : str
-        Default as the help shows it, unless it is the value itself.
+    Its type is that of `default`; None stands for an optional whole number or text. `shown` is the default as the help
+    shows it, unless it is the value itself.
     """
     metadata = {"help": text, "choices": tuple(choices), "least": least, "most": most, "shown": shown}
     return field(default=default, metadata=metadata)
@@ -51,14 +41,7 @@ def option(
 class Options:
     """Options of every strategy; those of one are a subclass.
 
-    Attributes
-    ----------
-    seed : int
-    workers : int
-        Threads; no effect on the result.
-    objective : {"mean-wait", "bounded-slowdown", "mixed"}
-        What is minimised: `auto` searches by it and gains are given in it; the paper's strategies minimise mean wait
-        only.
+    `auto` minimises the objective, and gains are given in it; the paper's strategies minimise mean wait only.
     """
 
     seed: int = option(0, "Seed of all random choices.", least=0, most=2**32 - 1)
@@ -94,17 +77,10 @@ def step(cls: type[T]) -> type[T]:
 
 @step
 class Step:
-    """One step of a strategy's log. A subclass has fields; None is no value.
-
-    Attributes
-    ----------
-    title : str
-    notes : tuple of str
-        What the training set, or an option, is too poor for.
-    """
+    """One step of a strategy's log. A subclass has fields; None is no value."""
 
     title: ClassVar[str]
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # what the training set, or an option, is too poor for
 
     def record(self) -> dict[str, Any]:
         """Return title and values as JSON holds them: {"step": title, ...}."""
@@ -129,29 +105,14 @@ class Recorded(Step):
 
 @dataclass(frozen=True)
 class Proposal:
-    """A configuration, and how the strategy came to it.
-
-    Attributes
-    ----------
-    config : SiteConfig
-    steps : tuple of Step
-        In order.
-    summary : str
-        What the result means, one sentence; empty where the configuration is clear without.
-    not_exportable : str
-        Why no batch system can do this; empty if one can. Such a proposal is shown and never recommended.
-    system : System or None
-        What is simulated where a configuration cannot express it.
-    runtimes : tuple of (int, int), optional
-        Actual run times that each queue takes, where a study splits on them.
-    """
+    """A configuration, and how the strategy came to it."""
 
     config: SiteConfig
     steps: tuple[Step, ...] = ()
-    summary: str = ""
-    not_exportable: str = ""
-    system: System | None = None
-    runtimes: Runtimes | None = None
+    summary: str = ""  # what the result means, one sentence; empty where the configuration is clear without
+    not_exportable: str = ""  # why no batch system can do this: the proposal is shown and never recommended
+    system: System | None = None  # what is simulated where a configuration cannot express it
+    runtimes: Runtimes | None = None  # actual run times that each queue takes, where a study splits on them
 
     @property
     def decisions(self) -> list[dict[str, Any]]:
@@ -169,12 +130,7 @@ class Proposal:
     def explain(self, period: Period, schedule: Schedule, job: int, names: Sequence[str]) -> tuple[Reason, ...]:
         """Explain why `job` started when it did in what `simulate` returned; `names` are the jobs' identifiers.
 
-        Raises
-        ------
-        ValueError
-            The schedule of another period, or of another proposal.
-        InputError
-            This proposal is a planning discipline, which has no such explanation.
+        Raises ValueError for a schedule of another period or proposal, InputError for a planning discipline.
         """
         workload, system = period.routed(self.config, self.runtimes), self.system or self.config.system()
         return explain(workload, system, schedule, job, names=names)
@@ -184,38 +140,15 @@ class Strategy(ABC):
     """A named way from a training set to a configuration.
 
     A module of `qconf.strategies` registers its strategies in a tuple ``STRATEGIES``.
-
-    Attributes
-    ----------
-    name : str
-    position : int
-        Position in tables: 0 to 9 current and baselines, from 10 on the paper's, from 30 on those of this project.
-    baseline : bool
-        Tunes nothing, and is always among those compared.
-    default, tune_default : bool
-        Compared by `compare` and `backtest`, and by `tune`, unless strategies are named.
-    Options : type
-        Subclass of `Options`.
     """
 
     name: str
-    position: int
-    baseline: ClassVar[bool] = False
-    default: ClassVar[bool] = True
-    tune_default: ClassVar[bool] = True
+    position: int  # in tables: 0 to 9 current and baselines, from 10 on the paper's, from 30 on those of this project
+    baseline: ClassVar[bool] = False  # tunes nothing, and is always among those compared
+    default: ClassVar[bool] = True  # compared by `compare` and `backtest` unless strategies are named
+    tune_default: ClassVar[bool] = True  # compared by `tune` unless strategies are named
     Options: ClassVar[type[Options]] = Options
 
     @abstractmethod
     def propose(self, training: TrainingSet, options: Any) -> Proposal:  # noqa: ANN401 - an instance of its `Options`
-        """Propose a configuration.
-
-        Raises
-        ------
-        NotApplicableError
-            There is none for this training set.
-        """
-
-
-def defaults(kind: type[Options]) -> dict[str, Any]:
-    """Return the default of every option."""
-    return {each.name: each.default for each in fields(kind) if each.default is not MISSING}
+        """Propose a configuration; raise NotApplicableError if there is none for this training set."""

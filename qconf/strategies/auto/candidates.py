@@ -110,22 +110,16 @@ def divided(training: TrainingSet) -> Iterator[tuple[str, SiteConfig]]:
         space = partition_space(training)
     except NotApplicableError:
         return
-    shares, late = proportional(training, space), training.base.unless_fixed(0)
+    base, shares = training.base, proportional(training, space)
     for share in POOLS:
-        sizes = space.cores(np.floor(shares * (1 - share)).astype(np.int64), len(training.base.queues))
+        sizes = space.cores(np.floor(shares * (1 - share)).astype(np.int64), len(base.queues))
         if not share:
-            yield "partitions in proportion to work", training.base.with_partitions(sizes).replace(backfill=True)
+            yield "partitions in proportion to work", base.with_partitions(sizes, backfill=True)
             continue
-        queues = tuple(
-            queue.model_copy(update={"partition": size})
-            for queue, size in zip(training.base.queues, sizes, strict=True)
-        )
-        cores = training.base.machine.cores - sum(sizes)
+        cores = base.machine.cores - sum(sizes)
         for threshold, when in ((None, ""), (0.0, ", entered at once")):
             pool = PoolConfig(cores=cores, entry="move", placement="pool", threshold=threshold)
             yield (
                 f"a pool of {100 * share:.0f} %{when}",
-                training.base.replace(
-                    queues=queues, mode="hybrid", order="fcfs", backfill=True, reserve_after=late, pool=pool
-                ),
+                base.with_partitions(sizes, mode="hybrid", order="fcfs", backfill=True, pool=pool),
             )

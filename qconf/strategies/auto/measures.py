@@ -17,19 +17,12 @@ from qconf.strategies.auto.candidates import ordered
 
 @dataclass(frozen=True, eq=False)
 class Measure:
-    """Means (to be lowered) and tails (to be limited) of one configuration on a period.
+    """Means (to be lowered) and tails (to be limited) of one configuration on a period, waits in seconds."""
 
-    Attributes
-    ----------
-    means : ndarray(float64), shape (3, 2)
-        Mean wait (seconds) and mean bounded slowdown of all jobs, of the earlier and of the later half.
-    longest, late : ndarray(float64), shape (Q,)
-        Longest wait, 0 without jobs, and 95th percentile of the waits, NaN without jobs, of each base queue.
-    """
-
+    #: Mean wait and mean bounded slowdown of all jobs, of the earlier and of the later half, shape (3, 2).
     means: NDArray[np.float64]
-    longest: NDArray[np.float64]
-    late: NDArray[np.float64]
+    longest: NDArray[np.float64]  # wait of each base queue, 0 without jobs, shape (Q,)
+    late: NDArray[np.float64]  # 95th percentile of the waits of each base queue, NaN without jobs, shape (Q,)
 
 
 def measure(period: Period, routed: Workload, system: System) -> Measure:

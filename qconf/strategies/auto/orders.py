@@ -62,7 +62,6 @@ class Order:
 
 MIDDLE = Order()
 
-
 #: The general order in a sentence.
 GENERAL_ORDER = (
     "this order is: short and narrow jobs first; on an eighth of the machine a job of 10 h counts twice when it has "
@@ -123,12 +122,8 @@ def prior_penalties(jobs: float, prior_penalty: float = PRIOR_PENALTY) -> NDArra
 def forecast_skill(scores: Sequence[NDArray[np.float64]], costs: NDArray[np.float64]) -> float:
     """Return how much better all periods so far forecast the next one than the last alone does: log scores, summed.
 
-    Parameters
-    ----------
-    scores : sequence of ndarray(float64), shape (candidates,)
-        Smoothed scores of each period, the oldest first.
-    costs : ndarray(float64), shape (candidates,)
-        Penalties, added once to the sum over periods: the more periods, the less they weigh.
+    `scores` are the smoothed scores of each period, the oldest first; all arrays have the shape (candidates,). `costs`
+    are penalties, added once to the sum over periods: the more periods, the less they weigh.
     """
     total, found = np.zeros(len(costs)), 0.0
     for known, following in pairwise(scores):

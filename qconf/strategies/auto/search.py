@@ -116,26 +116,15 @@ class Compare(Step):
 
 @dataclass(frozen=True, eq=False)
 class _Candidate:
-    """A configuration and its scores: 0 is as good as the base, -0.1 about a tenth less wait.
-
-    Attributes
-    ----------
-    score : float
-        On the whole training set.
-    halves : ndarray(float64), shape (2,)
-        By the means alone, of the earlier and of the later half.
-    broken : ndarray(bool), shape (Q,)
-        Queues with longer tails than the guard rails allow.
-    smoothed : float
-        Decides whether the base stays: for the best order its score on the smoothed surface, over all periods that
-        decide; else `score`.
-    """
+    """A configuration and its scores: 0 is as good as the base, -0.1 about a tenth less wait."""
 
     what: str
     config: SiteConfig
-    score: float
-    halves: NDArray[np.float64]
-    broken: NDArray[np.bool_]
+    score: float  # on the whole training set
+    halves: NDArray[np.float64]  # scores by the means alone, of the earlier and of the later half, shape (2,)
+    broken: NDArray[np.bool_]  # queues with longer tails than the guard rails allow, shape (Q,)
+    #: Decides whether the base stays: for the best order its score on the smoothed surface, over all periods that
+    #: decide; else `score`.
     smoothed: float
 
 
@@ -149,20 +138,8 @@ def search(
 ) -> Proposal:
     """Search orders, limits, boundaries, partitions and pools; propose the simplest that is best, or the base.
 
-    Parameters
-    ----------
-    training : TrainingSet
-    options : Options
-    guard : bool
-        Keep the tails of queues within `Constants.allowed`, by priorities.
-    fit : bool
-        Leave the general order out: the family fits the known periods.
-    constants : Constants, optional
-
-    Raises
-    ------
-    NotApplicableError
-        There are no jobs.
+    With `guard` priorities keep the tails of queues within `Constants.allowed`. With `fit` the general order is left
+    out: the family fits the known periods. Raises NotApplicableError if there are no jobs.
     """
     if not len(training):
         raise NotApplicableError("there are no jobs to train on")

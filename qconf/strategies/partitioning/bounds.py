@@ -17,27 +17,13 @@ POINTS = 64  # sizes at which a queue's utilization is measured
 
 @dataclass(frozen=True, eq=False)
 class Bounds:
-    """Constraints of dp-nlp.
-
-    Attributes
-    ----------
-    low : ndarray(int64), shape (k,)
-        Lower bounds, nodes.
-    wanted : ndarray(int64), shape (k,)
-        Lower bounds before they are made to fit the machine, nodes.
-    slack : float
-        Of the proportional constraint: ``P_i / P_j >= (1 - slack) * share_i / share_j``.
-    share : ndarray(float64), shape (k,)
-        Share of each queue in the core-seconds.
-    notes : tuple of str
-        Constraints that are relaxed, and how.
-    """
+    """Constraints of dp-nlp, sizes in nodes."""
 
     low: Sizes
-    wanted: Sizes
-    slack: float
-    share: NDArray[np.float64]
-    notes: tuple[str, ...]
+    wanted: Sizes  # lower bounds before they are made to fit the machine
+    slack: float  # of the proportional constraint: ``P_i / P_j >= (1 - slack) * share_i / share_j``
+    share: NDArray[np.float64]  # of each queue in the core-seconds, shape (k,)
+    notes: tuple[str, ...]  # constraints that are relaxed, and how
 
     def proportional(self, nodes: Sizes) -> bool:
         """Return whether a division keeps the proportional constraint, to one node of each size."""

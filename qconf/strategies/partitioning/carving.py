@@ -36,25 +36,13 @@ class Stop:
 
 @dataclass(eq=False)
 class Carving:
-    """State of a carving.
+    """State of a carving."""
 
-    Attributes
-    ----------
-    sizes : ndarray(int64), shape (Q,)
-        Cores of the partitions; the pool has the others.
-    waits : MeanWaits
-        After the last chunk.
-    steps : int
-        Chunks moved so far.
-    stops : list of Stop
-    trace : list of (int, int, float)
-        Step, cores of the pool, overall wait: at the first step, the second, the fourth, ...
-    """
-
-    sizes: Sizes
-    waits: MeanWaits
-    steps: int = 0
+    sizes: Sizes  # cores of the partitions, shape (Q,); the pool has the others
+    waits: MeanWaits  # after the last chunk
+    steps: int = 0  # chunks moved so far
     stops: list[Stop] = field(default_factory=list)
+    #: Step, cores of the pool, overall wait: at the first step, the second, the fourth, ...
     trace: list[tuple[int, int, float]] = field(default_factory=list)
 
 
@@ -138,16 +126,7 @@ def carve(
 
     A queue stops at the chunk that would raise its mean wait by more than `degradation` (0.3 is 30 %) above the
     original. The carving ends at the chunk that would raise the overall mean wait by as much.
-
-    Parameters
-    ----------
-    sequence : CarvingSequence
-    original : MeanWaits
-        Of the partitions as they were.
-    degradation : float
-    measured : callable
-    ahead : int
-        Steps simulated at once, as if none were refused; the result does not depend on it.
+    `ahead` steps are simulated at once, as if none were refused; the result does not depend on it.
     """
     done = Carving(sequence.sizes.copy(), original)
     most = 1 + degradation

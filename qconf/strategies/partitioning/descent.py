@@ -12,22 +12,7 @@ def descend(
 ) -> tuple[Sizes, float, int]:
     """Move `step` nodes between pairs of queues while it helps, then half as many, down to one.
 
-    Parameters
-    ----------
-    wait : callable
-        Mean wait of a division by the simulator; called once for each.
-    nodes : ndarray(int64), shape (k,)
-        Where the search starts.
-    allowed : callable
-        Which divisions may be tried.
-    step, most : int
-        First step, in nodes; most divisions that are simulated in all.
-
-    Returns
-    -------
-    nodes : ndarray(int64), shape (k,)
-    wait : float
-    tried : int
+    At most `most` divisions are simulated, each once. Returns the best of them, its wait, and how many were simulated.
     """
     seen: dict[tuple[int, ...], float] = {}
 

@@ -33,18 +33,9 @@ def _best(cost, low, high, total, value, choice):  # type: ignore[no-untyped-def
 def best_division(
     cost: Sequence[NDArray[np.float64]], low: NDArray[np.int64], high: NDArray[np.int64], total: int
 ) -> tuple[NDArray[np.int64] | None, float]:
-    """Return the sizes within ``low..high`` that sum to `total` at the least cost, and that cost.
+    """Return the sizes within ``low..high`` that sum to `total` at the least cost, and that cost; None if none fits.
 
-    Parameters
-    ----------
-    cost : sequence of ndarray(float64), shape (total + 1,)
-    low, high : ndarray(int64), shape (k,)
-    total : int
-
-    Returns
-    -------
-    sizes : ndarray(int64), shape (k,), or None if no division fits.
-    cost : float
+    `cost` has an array of shape (total + 1,) for each of the k queues; all sizes have the shape (k,).
     """
     k = len(cost)
     value, choice = np.empty((k + 1, total + 1)), np.zeros((k + 1, total + 1), dtype=np.int64)

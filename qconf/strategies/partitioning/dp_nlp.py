@@ -229,12 +229,13 @@ class _Program:
         """Simulate candidates and return their weighted waits, shape (candidates,); of equals the first is the best."""
         waits = self.waits(candidates) @ self.weights
         best = int(np.argmin(waits))
+        pp = next(i for i, each in enumerate(candidates) if (each == self.known["pp"]).all())
         self.log.append(
             Decide(
                 tried=len(candidates),
                 nodes=candidates[best].tolist(),
                 weighted_wait=round(float(waits[best]), 1),
-                pp_weighted_wait=round(float(waits[_index(candidates, self.known["pp"])]), 1),
+                pp_weighted_wait=round(float(waits[pp]), 1),
                 current_weighted_wait=round(current_wait(self.training), 1),
             )
         )
@@ -305,10 +306,6 @@ def _mean_wait(epoch: Period, system: System) -> float:
 
 def _distinct(divisions: list[Sizes]) -> list[Sizes]:
     return [np.array(key, dtype=np.int64) for key in dict.fromkeys(tuple(each.tolist()) for each in divisions)]
-
-
-def _index(divisions: list[Sizes], wanted: Sizes) -> int:
-    return next(i for i, each in enumerate(divisions) if (each == wanted).all())
 
 
 STRATEGIES = (DpNlp(),)

@@ -149,22 +149,21 @@ class _Search:
         return self._best([merged(self.training, self.layout, pair) for pair in mergeable(self.layout)])
 
     def _best(self, candidates: list[Candidate], queue: str | None = None) -> bool:
-        layouts = [(each, each.layout) for each in candidates if each.layout is not None]
-        measured = self.evaluator.measure_all([(layout.config, layout.runtimes) for _, layout in layouts])
-        waits = {id(each): found for (each, _), found in zip(layouts, measured, strict=True)}
-        best = min(layouts, key=lambda each: waits[id(each[0])].overall, default=(None, None))
-        before = self.waits.overall
-        helps = best[0] is not None and waits[id(best[0])].overall < before
+        layouts = [each.layout for each in candidates if each.layout is not None]
+        measured = self.evaluator.measure_all([(layout.config, layout.runtimes) for layout in layouts])
+        found = list(zip(layouts, measured, strict=True))
+        best, least = min(found, key=lambda each: each[1].overall, default=(self.layout, self.waits))
+        helps = least.overall < self.waits.overall
+        remaining = iter(measured)
         for each in candidates:
-            values = self._values(each, waits.get(id(each)), best=each is best[0], helps=helps)
+            waits = None if each.layout is None else next(remaining)
+            values = self._values(each, waits, best=each.layout is best, helps=helps)
             self.log.append(
                 Merge(queues=each.what, **values) if queue is None else Split(queue=queue, by=each.what, **values)
             )
-        if not helps or best[0] is None or best[1] is None:
-            return False
-        self.layout, self.waits = best[1], waits[id(best[0])]
-        self.made += 1
-        return True
+        if helps:
+            self.layout, self.waits, self.made = best, least, self.made + 1
+        return helps
 
     def _values(self, candidate: Candidate, waits: MeanWaits | None, *, best: bool, helps: bool) -> dict[str, Any]:
         """Return the log of a candidate: its result, or why it cannot be tried."""

@@ -218,11 +218,8 @@ def _rules(training: TrainingSet, options: HybridOptions, tau: float) -> PoolCon
 
 def pooled_config(config: SiteConfig, sizes: Sizes, rules: PoolConfig) -> SiteConfig:
     """Return `config` with these partitions, and the remaining cores as a pool."""
-    queues = tuple(
-        queue.model_copy(update={"partition": int(size)}) for queue, size in zip(config.queues, sizes, strict=True)
-    )
-    cores = config.machine.cores - int(sizes.sum())
-    return config.replace(mode="hybrid", queues=queues, pool=rules.model_copy(update={"cores": cores}))
+    pool = rules.model_copy(update={"cores": config.machine.cores - int(sizes.sum())})
+    return config.with_partitions(sizes.tolist(), mode="hybrid", reserve_after=config.reserve_after, pool=pool)
 
 
 def _carving_steps(done: Carving, config: SiteConfig, options: HybridOptions) -> list[Step]:

@@ -16,21 +16,11 @@ from qconf.strategies.partitioning.surrogate import Surrogate
 
 @dataclass(frozen=True, eq=False)
 class Minima:
-    """Divisions of least surrogate wait, best first, and how the searches end.
+    """Divisions of least surrogate wait, best first, and how the searches end."""
 
-    Attributes
-    ----------
-    divisions : list of ndarray(int64), shape (k,)
-        Distinct, in nodes, within the bounds.
-    expected : list of float
-        Weighted mean wait by the surrogates, seconds.
-    converged, starts : int
-        Searches that SLSQP reports as a success, and all of them.
-    """
-
-    divisions: list[Sizes]
-    expected: list[float]
-    converged: int
+    divisions: list[Sizes]  # distinct, in nodes, within the bounds
+    expected: list[float]  # weighted mean wait by the surrogates, seconds
+    converged: int  # searches that SLSQP reports as a success
     starts: int
 
 

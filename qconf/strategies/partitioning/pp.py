@@ -1,4 +1,4 @@
-"""`pp`: partitions in proportion to each queue's core-seconds (paper, equation 7)."""
+"""`pp` and `static`: partitions in proportion to each queue's core-seconds (paper, equation 7)."""
 
 from __future__ import annotations
 
@@ -38,4 +38,12 @@ class Pp(Strategy):
         return Proposal(space.configured(training.base, nodes), (step,))
 
 
-STRATEGIES = (Pp(),)
+class Static(Pp):
+    """Divide the machine as `pp` does; a backtest trains it on the first period only, and never changes it."""
+
+    name = "static"
+    position = 11
+    tune_default = False
+
+
+STRATEGIES = (Pp(), Static())

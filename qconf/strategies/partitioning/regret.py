@@ -28,30 +28,14 @@ CHEAP = 2e7  # jobs times sizes up to which dp-nlp makes the table too
 
 @dataclass(frozen=True, eq=False)
 class Optimum:
-    """The best division, by the table and by the simulator.
-
-    Attributes
-    ----------
-    nodes : ndarray(int64), shape (k,)
-    wait : float
-        Weighted mean wait by the simulator, seconds.
-    tabulated_nodes : ndarray(int64), shape (k,)
-        The best division by the table alone.
-    tabulated : float
-        Its weighted mean wait by the table; ``wait`` where there are no doubts.
-    doubts : str
-        Why the table is not exact and `nodes` only the best division found, or why it is the free one; empty if
-        proven.
-    simulations : int
-        Simulations of the local search, without those that compare its starts.
-    """
+    """The best division by the simulator, and by the table alone; weighted mean waits in seconds."""
 
     nodes: Sizes
     wait: float
     tabulated_nodes: Sizes
-    tabulated: float
-    doubts: str
-    simulations: int
+    tabulated: float  # wait of `tabulated_nodes` by the table; ``wait`` where there are no doubts
+    doubts: str  # why `nodes` is only the best division found, or why it is the free one; empty if proven
+    simulations: int  # of the local search, without those that compare its starts
 
 
 @step
@@ -113,17 +97,7 @@ def _above(wait: float, best: float) -> float:
 
 
 def regret(training: TrainingSet, space: PartitionSpace, bounds: Bounds, nodes: Sizes, workers: int = 1) -> Regret:
-    """Compare a division with the best ones for the same training set.
-
-    Parameters
-    ----------
-    training : TrainingSet
-    space : PartitionSpace
-    bounds : Bounds
-        dp-nlp's constraints.
-    nodes : ndarray(int64), shape (k,)
-    workers : int
-    """
+    """Compare a division with the best ones for the same training set, free and under dp-nlp's bounds."""
     evaluator = CachedEvaluator(training, workers)
     wait = evaluator.measure(space.configured(training.base, nodes)).overall
     free = optimum(training, space, None, workers)
@@ -154,10 +128,18 @@ def optimum(training: TrainingSet, space: PartitionSpace, bounds: Bounds | None,
         return replace(free, doubts=", ".join(filter(None, (doubts, "no division keeps the constraints"))))
     if not doubts:
         return Optimum(tabulated, least, tabulated, least, "", 0)
+    evaluator = CachedEvaluator(training, workers)
+
+    def wait(division: Sizes) -> float:
+        return evaluator.measure(space.configured(training.base, division)).overall
+
+    def within(division: Sizes) -> bool:
+        return bool((division >= space.widest).all()) and allowed(division, bounds)
+
     pp = proportional(training, space)
-    starts = [tabulated, pp] if allowed(pp, bounds) else [tabulated]
-    nodes, wait, tried = _descend(training, space, starts, bounds, workers)
-    return Optimum(nodes, wait, tabulated, least, doubts, tried)
+    start = min([tabulated, pp] if allowed(pp, bounds) else [tabulated], key=wait)
+    nodes, found, tried = descend(wait, start, within, step=max(1, space.total // 16), most=LONGEST_SEARCH)
+    return Optimum(nodes, found, tabulated, least, doubts, tried)
 
 
 def solve(table: WaitTable, space: PartitionSpace, bounds: Bounds | None = None) -> tuple[Sizes | None, float]:
@@ -184,21 +166,3 @@ def estimated(training: TrainingSet) -> str:
 def allowed(nodes: Sizes, bounds: Bounds | None) -> bool:
     """Return whether a division keeps dp-nlp's constraints, to a node."""
     return bounds is None or (bool((nodes >= bounds.low).all()) and bounds.proportional(nodes))
-
-
-def _descend(
-    training: TrainingSet, space: PartitionSpace, starts: list[Sizes], bounds: Bounds | None, workers: int
-) -> tuple[Sizes, float, int]:
-    """Search on the simulator from the best of some divisions."""
-    evaluator = CachedEvaluator(training, workers)
-
-    def wait(division: Sizes) -> float:
-        return evaluator.measure(space.configured(training.base, division)).overall
-
-    return descend(
-        wait,
-        min(starts, key=wait),
-        lambda division: bool((division >= space.widest).all()) and allowed(division, bounds),
-        step=max(1, space.total // 16),
-        most=LONGEST_SEARCH,
-    )

@@ -17,11 +17,7 @@ def feasible_samples(count: int, total: int, bounds: Bounds, seed: int) -> NDArr
 
     The simplex above the least size that each queue has in any feasible division is sampled, and divisions that are not
     proportional are left out. Where too few are left, because the size of a queue is almost fixed, mixtures of the
-    outermost feasible divisions are added, and at last others of that simplex.
-
-    Returns
-    -------
-    ndarray(int64), shape (count, k)
+    outermost feasible divisions are added, and at last others of that simplex. The result has the shape (count, k).
     """
     corners = _corners(total, bounds)
     low = np.maximum(bounds.low, np.floor(corners.min(axis=0) + 1e-6).astype(np.int64)) if len(corners) else bounds.low

@@ -15,27 +15,13 @@ Sizes = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class PartitionSpace:
-    """The machine to be divided, in nodes (of one core where nodes are shared), among the queues that own a partition.
+    """The nodes (of one core where nodes are shared) to be divided among the queues that own a partition."""
 
-    Attributes
-    ----------
-    queues : ndarray(int64), shape (k,)
-        Their indices in the base configuration.
-    total : int
-        Nodes of the machine.
-    widest : ndarray(int64), shape (k,)
-        Least nodes of each: those of its widest job, or without jobs those of the narrowest that it admits.
-    node : int
-        Cores of a node.
-    kept : tuple of (int, int)
-        Queues whose partition is fixed in the configuration, and its cores, which are not divided.
-    """
-
-    queues: NDArray[np.int64]
+    queues: NDArray[np.int64]  # their indices in the base configuration, shape (k,)
     total: int
-    widest: NDArray[np.int64]
-    node: int
-    kept: tuple[tuple[int, int], ...] = ()
+    widest: NDArray[np.int64]  # nodes of each queue's widest job, without jobs of the narrowest that it admits
+    node: int  # cores of a node
+    kept: tuple[tuple[int, int], ...] = ()  # queues with a fixed partition, and its cores, which are not divided
 
     def cores(self, nodes: Sizes, count: int) -> list[int]:
         """Return partition sizes in cores for all `count` queues of the base configuration."""
@@ -54,10 +40,7 @@ class PartitionSpace:
 def partition_space(training: TrainingSet) -> PartitionSpace:
     """Return the partition space of a training set.
 
-    Raises
-    ------
-    NotApplicableError
-        There is no job, no queue owns a partition, or the widest jobs of the queues do not fit at once.
+    Raises NotApplicableError if there is no job or no partition to size, or the queues' widest jobs do not fit at once.
     """
     if not len(training):
         raise NotApplicableError("there is no job to train on")

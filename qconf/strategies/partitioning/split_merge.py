@@ -24,37 +24,31 @@ from qconf.history.names import LONGEST_NAME
 from qconf.strategies.partitioning.sizes import apportion
 
 ANY_RUNTIME = (0, MAX_DURATION)
+Part = tuple[QueueConfig, tuple[int, int]]  # a queue, and the actual run times that it takes
 
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """Queues on partitions, and the split that made each.
-
-    Attributes
-    ----------
-    config : SiteConfig
-    origin : tuple of int
-        For each queue the number of the split that made it, 0 for none.
-    runtimes : tuple of (int, int), optional
-        Actual run times that each queue takes, where a study splits on them.
-    """
+    """Queues on partitions, and the split that made each."""
 
     config: SiteConfig
-    origin: tuple[int, ...]
-    runtimes: Runtimes | None = None
+    origin: tuple[int, ...]  # for each queue the number of the split that made it, 0 for none
+    runtimes: Runtimes | None = None  # actual run times that each queue takes, where a study splits on them
 
     @classmethod
     def of(cls, config: SiteConfig) -> Layout:
         """Return the layout of queues that no split has made."""
         return cls(config, (0,) * len(config.queues))
 
-    def replaced(
-        self, gone: tuple[int, ...], new: list[tuple[QueueConfig, tuple[int, int]]], origin: int, at: int
-    ) -> Layout:
+    @property
+    def spans(self) -> Runtimes:
+        """Actual run times that each queue takes: any, unless a study splits on them."""
+        return self.runtimes or (ANY_RUNTIME,) * len(self.config.queues)
+
+    def replaced(self, gone: tuple[int, ...], new: list[Part], origin: int, at: int) -> Layout:
         """Return the layout with `new` queues instead of those at the indices `gone`, at the position `at`."""
-        runtimes = self.runtimes or (ANY_RUNTIME,) * len(self.config.queues)
         queues: list[tuple[QueueConfig, int, tuple[int, int]]] = []
-        for i, entry in enumerate(zip(self.config.queues, self.origin, runtimes, strict=True)):
+        for i, entry in enumerate(zip(self.config.queues, self.origin, self.spans, strict=True)):
             if i == at:
                 queues += [(queue, origin, spans) for queue, spans in new]
             if i not in gone:
@@ -69,37 +63,18 @@ class Layout:
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """A layout to try, or why there is none.
+    """A layout to try, or why there is none."""
 
-    Attributes
-    ----------
-    what : str
-        Kind of split, or the pair to be merged.
-    layout : Layout or None
-    rule : str
-        Where the queue is cut: ``cores <= 240``. Without a layout, why it cannot be tried.
-    """
-
-    what: str
+    what: str  # kind of split, or the pair to be merged
     layout: Layout | None
-    rule: str
+    rule: str  # where the queue is cut: ``cores <= 240``; without a layout, why it cannot be tried
 
 
 def splits(training: TrainingSet, layout: Layout, index: int, split_on: str, number: int) -> Iterator[Candidate]:
-    """Yield the three ways to split a queue.
+    """Yield the three ways to split the queue at `index`; `number` is that of this split, from 1.
 
-    The first child keeps the queue's name and position, so that jobs that name the queue stay in it.
-
-    Parameters
-    ----------
-    training : TrainingSet
-    layout : Layout
-    index : int
-        The queue.
-    split_on : {"walltime", "runtime"}
-        What the first kind splits by: the requested walltime, which a scheduler knows, or the actual run time.
-    number : int
-        Of this split, from 1.
+    The first child keeps the queue's name and position, so that jobs that name the queue stay in it. The first way
+    splits by the requested walltime, which a scheduler knows, or by the actual run time.
     """
     jobs = training.period.routed(layout.config, layout.runtimes)
     own = jobs.take(jobs.queue == index)
@@ -109,7 +84,7 @@ def splits(training: TrainingSet, layout: Layout, index: int, split_on: str, num
             continue
         if kind != split_on:
             load = own.cores * own.effective_runtime if kind == "cpu-hours" else np.ones_like(own.cores)
-            parts: list[tuple[QueueConfig, tuple[int, int]]] | str = _by_cores(layout, index, own.cores, load)
+            parts: list[Part] | str = _by_cores(layout, index, own.cores, load)
         else:
             parts = _by_time(layout, index, split_on, int(own.walltime.max()))
         yield (
@@ -119,9 +94,7 @@ def splits(training: TrainingSet, layout: Layout, index: int, split_on: str, num
         )
 
 
-def _by_cores(
-    layout: Layout, index: int, cores: NDArray[np.int64], load: NDArray[np.int64]
-) -> list[tuple[QueueConfig, tuple[int, int]]] | str:
+def _by_cores(layout: Layout, index: int, cores: NDArray[np.int64], load: NDArray[np.int64]) -> list[Part] | str:
     """Cut after the size at which the jobs, narrowest first, have half the load."""
     queue = layout.config.queues[index]
     sizes, which = np.unique(cores, return_inverse=True)
@@ -129,21 +102,17 @@ def _by_cores(
     last = int(sizes[int(np.searchsorted(held, held[-1] / 2))])
     if last >= sizes[-1]:
         return f"the jobs of {last} cores, its widest, are in the first part too: no job is left for the second"
-    runtimes = layout.runtimes[index] if layout.runtimes else ANY_RUNTIME
     low, high = queue.cores
     return [
-        (queue.model_copy(update={"cores": (low, last)}), runtimes),
-        (_second(layout, queue).model_copy(update={"cores": (last + 1, high)}), runtimes),
+        (queue.model_copy(update={"cores": (low, last)}), layout.spans[index]),
+        (_second(layout, queue).model_copy(update={"cores": (last + 1, high)}), layout.spans[index]),
     ]
 
 
-def _by_time(
-    layout: Layout, index: int, split_on: str, longest: int
-) -> list[tuple[QueueConfig, tuple[int, int]]] | str:
+def _by_time(layout: Layout, index: int, split_on: str, longest: int) -> list[Part] | str:
     """Cut at half the walltime limit; without a limit, at half the longest walltime."""
-    queue = layout.config.queues[index]
+    queue, runtimes = layout.config.queues[index], layout.spans[index]
     above, limit = queue.walltime
-    runtimes = layout.runtimes[index] if layout.runtimes else ANY_RUNTIME
     if split_on == "runtime":
         above, limit = runtimes[0], min(runtimes[1], limit)
     half = (longest if limit == MAX_DURATION else limit) // 2
@@ -177,19 +146,13 @@ def free_name(name: str, taken: Iterable[str]) -> str:
 
 
 def _placed(
-    training: TrainingSet,
-    layout: Layout,
-    gone: tuple[int, ...],
-    parts: list[tuple[QueueConfig, tuple[int, int]]],
-    origin: int,
-    what: str,
+    training: TrainingSet, layout: Layout, gone: tuple[int, ...], parts: list[Part], origin: int, what: str
 ) -> Candidate:
     """Replace queues by new ones, and divide their cores among the new ones by core-seconds."""
-    at = min(gone)
-    grid = layout.config.grid
-    nodes = sum(layout.config.queues[i].partition for i in gone) // grid
-    held = [layout.config.queues[i].partition for i in gone]
-    whole = layout.replaced(gone, _with_sizes(parts, [sum(held)] + [0] * (len(parts) - 1)), origin, at)
+    at, grid = min(gone), layout.config.grid
+    held = sum(layout.config.queues[i].partition for i in gone)
+    nodes = held // grid
+    whole = layout.replaced(gone, _with_sizes(parts, [held] + [0] * (len(parts) - 1)), origin, at)
     try:
         jobs = training.period.routed(whole.config, whole.runtimes)
     except UnroutableError as error:
@@ -203,12 +166,12 @@ def _placed(
         return Candidate(what, None, f"the widest jobs need {sum(widest) * grid} of its {nodes * grid} cores at once")
     sizes = apportion(work, nodes, np.array(widest, dtype=np.int64))
     done = layout.replaced(gone, _with_sizes(parts, [int(size) * grid for size in sizes]), origin, at)
-    return _checked(training, layout, Candidate(what, done, rule([queue for queue, _ in parts], done.runtimes)))
+    if why := _objection(training, layout, done):
+        return Candidate(what, None, why)
+    return Candidate(what, done, rule([queue for queue, _ in parts], done.runtimes))
 
 
-def _with_sizes(
-    parts: list[tuple[QueueConfig, tuple[int, int]]], sizes: list[int]
-) -> list[tuple[QueueConfig, tuple[int, int]]]:
+def _with_sizes(parts: list[Part], sizes: list[int]) -> list[Part]:
     return [
         (queue.model_copy(update={"partition": size}), spans) for (queue, spans), size in zip(parts, sizes, strict=True)
     ]
@@ -264,35 +227,26 @@ def merged(training: TrainingSet, layout: Layout, pair: tuple[int, int]) -> Cand
     for limit in LIMITS:
         values = [getattr(queue, limit) for queue in queues]
         changes[limit] = None if None in values else max(values)
-    runtimes = [layout.runtimes[i] if layout.runtimes else ANY_RUNTIME for i in pair]
-    spans = (min(low for low, _ in runtimes), max(high for _, high in runtimes))
+    spans = (min(layout.spans[i][0] for i in pair), max(layout.spans[i][1] for i in pair))
     return _placed(training, layout, pair, [(busier.model_copy(update=changes), spans)], 0, what)
 
 
-def _checked(training: TrainingSet, before: Layout, candidate: Candidate) -> Candidate:
-    """Refuse a layout that violates `fixed`, no longer admits a job of the base, or has a job that never starts."""
-    layout = candidate.layout
-    if layout is None:
-        return candidate
-    fixed = _violations(training, layout) - _violations(training, before)
-    if fixed:
-        return Candidate(candidate.what, None, f"changes {min(fixed)}, which is fixed")
-    lost = uncovered(training.base, layout.config)
-    if lost is not None:
-        return Candidate(candidate.what, None, f"no queue would take {lost[0]} cores for {lost[1]} s")
+def _objection(training: TrainingSet, before: Layout, layout: Layout) -> str:
+    """Return what `layout` violates of `fixed`, or a job that it no longer admits or never starts; empty if nothing."""
+    old, new = (set(fixed_violations(training.base, each.config, training.period.binding)) for each in (before, layout))
+    if fixed := new - old:
+        return f"changes {min(fixed)}, which is fixed"
+    if lost := uncovered(training.base, layout.config):
+        return f"no queue would take {lost[0]} cores for {lost[1]} s"
     jobs = training.period.routed(layout.config, layout.runtimes)
     for i, queue in enumerate(layout.config.queues):
         widest = int(jobs.cores[jobs.queue == i].max(initial=0))
         for limit in (queue.max_run_cores, queue.max_user_cores, None if queue.reservation else queue.partition):
             if limit is not None and widest > limit:
-                return Candidate(candidate.what, None, f"a job of {widest} cores could not start in {queue.name}")
-    return candidate
+                return f"a job of {widest} cores could not start in {queue.name}"
+    return ""
 
 
 def uncovered(base: SiteConfig, other: SiteConfig) -> tuple[int, int] | None:
     """Return cores and walltime of a job that `base` admits and `other` does not; None if there is none."""
     return lost_job(base.queues, other.queues)
-
-
-def _violations(training: TrainingSet, layout: Layout) -> set[str]:
-    return set(fixed_violations(training.base, layout.config, training.period.binding))

@@ -18,19 +18,13 @@ PENALTIES = (1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0, 100.0)
 class Surrogate:
     """A fitted polynomial of degree at most 3 in the fractions of the machine, the last one left out (they sum to 1).
 
-    Attributes
-    ----------
-    degree : int
-    penalty : float
-        Of the ridge regression; both chosen by cross-validation.
-    r2, rmse : float
-        Cross-validated; R^2 below 0 is worse than a constant. RMSE in seconds.
+    Degree and penalty (of the ridge regression) are chosen by cross-validation.
     """
 
     degree: int
     penalty: float
-    r2: float
-    rmse: float
+    r2: float  # cross-validated; below 0 is worse than a constant
+    rmse: float  # cross-validated, seconds
     mean: NDArray[np.float64]
     scale: NDArray[np.float64]
     powers: NDArray[np.int64]
@@ -55,14 +49,9 @@ class Surrogate:
 
 
 def fit(fractions: NDArray[np.float64], waits: NDArray[np.float64], degrees: Sequence[int] = DEGREES) -> Surrogate:
-    """Fit a surrogate; degree and penalty by leave-one-out cross-validation (of a ridge regression: in closed form).
+    """Fit a surrogate to waits, shape (samples,), at fractions, shape (samples, k).
 
-    Parameters
-    ----------
-    fractions : ndarray(float64), shape (samples, k)
-    waits : ndarray(float64), shape (samples,)
-    degrees : sequence of int
-        Degrees among which one is chosen.
+    Degree and penalty are chosen by leave-one-out cross-validation (of a ridge regression: in closed form).
     """
     scaler = StandardScaler().fit(fractions[:, :-1])
     z = scaler.transform(fractions[:, :-1])

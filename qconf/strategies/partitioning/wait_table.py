@@ -17,15 +17,9 @@ PIECES = 16  # pieces into which the sizes of one queue are cut for the workers
 
 @dataclass(frozen=True, eq=False)
 class WaitTable:
-    """Weighted waits of each queue at each size.
+    """For each queue of the partition space, its part of the weighted mean wait by nodes, shape (total + 1,)."""
 
-    Attributes
-    ----------
-    cost : tuple of ndarray(float64), shape (total + 1,)
-        For each queue of the partition space, its part of the weighted mean wait by nodes; infinite below `widest`.
-    """
-
-    cost: tuple[NDArray[np.float64], ...]
+    cost: tuple[NDArray[np.float64], ...]  # infinite below `widest`
 
     def __call__(self, nodes: NDArray[np.int64]) -> float:
         """Return the weighted mean wait of a division, seconds."""
