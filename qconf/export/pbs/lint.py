@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from copy import deepcopy
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -151,7 +152,7 @@ class Linter:
     def __init__(self, server: Server | None = None, trusted: Server | None = None) -> None:
         self.known = server is not None
         self.trusted = trusted or Server()
-        self.server = Server() if server is None else server.copy()
+        self.server = Server() if server is None else deepcopy(server)
         self.created: set[tuple[str, str]] = set()
 
     def script(self, text: str) -> list[Finding]:
