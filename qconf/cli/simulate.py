@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from parsim.metrics import Summary
     from parsim.verify import Violation
     from qconf.config import SiteConfig
+    from qconf.evaluation.period import Period
     from qconf.history import History
+    from qconf.strategies import Proposal
 
 SHOWN = 20  #: violations that are printed
 #: Metrics that are printed.
@@ -77,10 +79,7 @@ def command(
     config = proposal.config
     workload = jobs.routed(config, proposal.runtimes)
     rows = [] if job_id is None else _rows(past, job_id)
-    try:
-        schedule = proposal.simulate(jobs)
-    except ValueError as error:
-        raise QconfError(f"the configuration cannot run these jobs: {error}") from error
+    schedule = _simulate(jobs, proposal)
     broken = proposal.verify(jobs, schedule) if verify else []
     names = past.jobs["job_id"].tolist()
     explained = [] if broken else [proposal.explain(jobs, schedule, row, names) for row in rows]
@@ -142,6 +141,13 @@ def schedule_table(history: History, workload: Workload, config: SiteConfig, sch
         }
     )
     return table.iloc[np.argsort(history.jobs["row"].to_numpy(), kind="stable")]
+
+
+def _simulate(jobs: Period, proposal: Proposal) -> Schedule:
+    try:
+        return proposal.simulate(jobs)
+    except ValueError as error:
+        raise QconfError(f"the configuration cannot run these jobs: {error}") from error
 
 
 def _rows(history: History, job_id: str) -> list[int]:

@@ -157,8 +157,8 @@ def _tune(
         "reason": result.reason,
         "winner": result.winner,
         "spans": {
-            name: {"jobs": jobs, "first_submit": low, "last_submit": high}
-            for name, (jobs, low, high) in result.spans.items()
+            name: dict(zip(("jobs", "first_submit", "last_submit"), span, strict=True))
+            for name, span in result.spans.items()
         },
         "strategies": [_record(row) for row in result.rows],
         "curves": [asdict(curve) for curve in result.curves],
