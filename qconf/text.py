@@ -133,6 +133,14 @@ def _sync(folder: Path) -> None:
         os.close(handle)
 
 
+def grouped(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
+    """Collect the second of each pair by the first: each once, both in their order."""
+    found: dict[str, dict[str, None]] = {}
+    for key, value in pairs:
+        found.setdefault(key, {})[value] = None
+    return {key: list(values) for key, values in found.items()}
+
+
 def as_json(value: Any) -> str:  # noqa: ANN401 - whatever JSON can hold, and numpy's numbers
     """Write JSON with sorted keys; what is not finite becomes null, a path its last name."""
     return json.dumps(_plain(value), indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n"

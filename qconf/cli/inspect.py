@@ -54,7 +54,8 @@ def _print(found: dict[str, Any]) -> None:
     to = console()
     load = "unknown" if found["offered_load"] is None else f"{found['offered_load']:.3f}"
     machine = f"{found['machine_cores']} cores" if found["machine_known"] else "size unknown (give --cores)"
-    estimates = found["walltime_accuracy"]
+    near = found["walltime_accuracy"]
+    points = ", ".join(f"{name} {near[name]:.2f}" for name in ("p10", "p25", "p50", "p75", "p90"))
     dropped = sum(found["dropped"].values())
     outside = f" + {found['outside_period']} outside the period" if found["outside_period"] else ""
     facts = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
@@ -66,7 +67,10 @@ def _print(found: dict[str, Any]) -> None:
         ("offered load", load),
         ("CPU hours", f"{found['cpu_hours']:.0f}"),
         ("users", str(found["users"])),
-        ("run time / walltime", _accuracy(estimates)),
+        (
+            "run time / walltime",
+            f"mean {near['mean']:.2f}, {points}; {100 * near['at_limit']:.1f} % ran to their limit",
+        ),
     ):
         facts.add_row(name, value)
     to.print(facts)
@@ -82,11 +86,6 @@ def _print(found: dict[str, Any]) -> None:
             for reason, count in counts.items():
                 table.add_row(f"{count:>8}", Text(reason))
             print_table(to, table)
-
-
-def _accuracy(values: dict[str, float]) -> str:
-    points = ", ".join(f"{name} {values[name]:.2f}" for name in ("p10", "p25", "p50", "p75", "p90"))
-    return f"mean {values['mean']:.2f}, {points}; {100 * values['at_limit']:.1f} % ran to their limit"
 
 
 def _queues(queues: list[dict[str, Any]]) -> Table:

@@ -43,13 +43,13 @@ class Derived:
     warnings: tuple[str, ...] = ()
 
 
-def option(text: str, *, read: Callable[[Any], object] | None = None, **shown: object) -> dict[str, object]:
-    """Return the metadata of a field of an `Exporter`, from which the command line makes an option with help `text`.
+def option(text: str, default: object = None, *, read: Callable[[Any], object] | None = None, **shown: object) -> Any:  # noqa: ANN401
+    """Return a field of an `Exporter`, from which the command line makes an option with help `text`.
 
     `read` makes the field's value of the word on the command line, which may name a file; `shown` is what click takes
     as `metavar` or `choices`.
     """
-    return {"help": text, "read": read, **shown}
+    return field(default=default, metadata={"help": text, "read": read, **shown})
 
 
 def _read_nodes(given: str) -> Sequence[Node]:
@@ -67,11 +67,8 @@ class Exporter(ABC):
     source: ClassVar[str]  #: what `read` takes, and ``--current`` where there is that option: a noun without article
 
     #: The nodes that the queues may use.
-    nodes: Sequence[Node] | None = field(
-        default=None,
-        metadata=option(
-            "Names, pbsnodes -av output, or a pattern like nid[00001-01468].", read=_read_nodes, metavar="FILE|PATTERN"
-        ),
+    nodes: Sequence[Node] | None = option(
+        "Names, pbsnodes -av output, or a pattern like nid[00001-01468].", read=_read_nodes, metavar="FILE|PATTERN"
     )
 
     @classmethod

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 
 from qconf.backtest import REFERENCES, Average, Backtest
 from qconf.evaluation.score import OBJECTIVE_TEXTS
 from qconf.report.columns import COLUMNS
 from qconf.report.wording import ABSENT, notes
+from qconf.text import grouped
 
 
 def is_comparison(found: Backtest) -> bool:
@@ -99,25 +100,17 @@ def _noted(found: Backtest) -> Iterator[str]:
     """Say what strategies noted, and in how many periods; once for all that noted the same."""
     logs = [(result.period, notes([(result.strategy, result.decisions)])) for result in found.results]
     items = [(note, name, period) for period, noted in logs for name, note in noted]
-    periods = _grouped((note, period) for note, _, period in items)
-    for note, names in _grouped((note, name) for note, name, _ in items).items():
+    periods = grouped((note, period) for note, _, period in items)
+    for note, names in grouped((note, name) for note, name, _ in items).items():
         yield f"{', '.join(names)} noted, in {len(periods[note])} of {len(found.folds)} periods: {note}"
 
 
 def _fixed(found: Backtest) -> Iterator[str]:
     """Say of each strategy what it changes that is fixed; once for all that change the same."""
-    paths = _grouped((result.strategy, path) for result in found.results for path in result.fixed)
-    for changed, names in _grouped((", ".join(sorted(each)), name) for name, each in paths.items()).items():
+    paths = grouped((result.strategy, path) for result in found.results for path in result.fixed)
+    for changed, names in grouped((", ".join(sorted(each)), name) for name, each in paths.items()).items():
         verb = "changes what is fixed, and is" if len(names) == 1 else "change what is fixed, and are"
         yield f"# {', '.join(names)} {verb} ineligible: {changed}"
-
-
-def _grouped(pairs: Iterable[tuple[str, str]]) -> dict[str, Sequence[str]]:
-    """Collect the second of each pair by the first: each once, both in their order."""
-    found: dict[str, dict[str, None]] = {}
-    for key, value in pairs:
-        found.setdefault(key, {})[value] = None
-    return {key: list(values) for key, values in found.items()}
 
 
 def _best(found: Backtest) -> str:

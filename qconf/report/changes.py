@@ -10,7 +10,7 @@ from qconf.recommend import Recommendation
 from qconf.report import wording
 
 
-def pairs(before: Mapping[str, str], after: Mapping[str, str]) -> list[dict[str, Any]]:
+def pairs(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Put each fact as it is before beside what it is after; None where there is no such queue."""
     return [
         {"name": name, "before": before.get(name), "after": after.get(name)}

@@ -100,10 +100,8 @@ def render_backtest(found: Backtest, history: History, figures: Mapping[str, str
 
 def page(template: str, figures: Mapping[str, str], captions: Mapping[str, str], **context: Any) -> str:  # noqa: ANN401
     """Fill in one of the templates; it gets `figures` with name, svg to embed and caption, and the `context`."""
-    drawn = [
-        {"name": name, "svg": inline(svg, name, captions.get(name, name)), "caption": captions.get(name, name)}
-        for name, svg in figures.items()
-    ]
+    titled = [(name, svg, captions.get(name, name)) for name, svg in figures.items()]
+    drawn = [{"name": name, "svg": inline(svg, name, caption), "caption": caption} for name, svg, caption in titled]
     text = _environment().get_template(template).render(figures=drawn, **context)
     return "\n".join(line.rstrip() for line in text.splitlines() if line.strip()) + "\n"
 
@@ -179,16 +177,12 @@ def _sense(row: Row) -> str:
 def _queues(recommendation: Recommendation) -> list[dict[str, Any]]:
     """Pair the winner's numbers of each queue with the current ones."""
     found = {row.name: row.test.queues for row in recommendation.rows if row.test is not None}
-    before, after = found.get("current", {}), found.get(recommendation.winner, {})
-    names = dict.fromkeys([*before, *after])
-    kept = recommendation.winner == "current"
-    return [{"name": name, "before": before.get(name), "after": None if kept else after.get(name)} for name in names]
+    before = found.pop("current", {})  # so that there is no after where current is kept
+    return pairs(before, found.get(recommendation.winner, {}))
 
 
 def steps(decisions: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, list[tuple[str, str]]]]:
     """Write a strategy's log for a person: each step, and its facts by name."""
     for step in decisions:
-        facts = [
-            (str(key).replace("_", " "), wording.value_text(value)) for key, value in step.items() if key != "step"
-        ]
-        yield wording.value_text(step.get("step", "")), [fact for fact in facts if fact[1] != wording.ABSENT]
+        texts = {str(key).replace("_", " "): wording.value_text(value) for key, value in step.items() if key != "step"}
+        yield wording.value_text(step.get("step", "")), [fact for fact in texts.items() if fact[1] != wording.ABSENT]

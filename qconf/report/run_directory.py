@@ -134,13 +134,12 @@ def _tune(
     """Return the files of a recommendation, and its part of the record."""
     drawn = figures(result)
     page = render(result, drawn, history=history, fidelity=fidelity, warnings=warnings, exported=exported)
-    loads = f"CHANGE: what {result.winner} proposes."
-    if result.verdict == "KEEP":
-        loads = "KEEP: the configuration as it stands, nothing to load."
+    kept = result.verdict == "KEEP"
+    loads = "the configuration as it stands, nothing to load." if kept else f"what {result.winner} proposes."
     files = {
         "report.html": page,
         "comparison.csv": comparison_frame(result).to_csv(index=False, lineterminator="\n"),
-        "config.yaml": dump(result.config, f"{loads}\n{result.reason}"),
+        "config.yaml": dump(result.config, f"{result.verdict}: {loads}\n{result.reason}"),
         **{f"figures/{name}.svg": svg for name, svg in drawn.items()},
     }
     export = None
@@ -158,8 +157,8 @@ def _tune(
         "reason": result.reason,
         "winner": result.winner,
         "spans": {
-            name: {"jobs": jobs, "first_submit": low, "last_submit": high}
-            for name, (jobs, low, high) in result.spans.items()
+            name: dict(zip(("jobs", "first_submit", "last_submit"), span, strict=True))
+            for name, span in result.spans.items()
         },
         "strategies": [_record(row) for row in result.rows],
         "curves": [asdict(curve) for curve in result.curves],

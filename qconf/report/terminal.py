@@ -17,6 +17,7 @@ from qconf.report import backtest
 from qconf.report.changes import changes
 from qconf.report.columns import COMPARISON
 from qconf.report.wording import ABSENT, gain_text, interval_text, notes
+from qconf.text import grouped
 
 WIDTH = 110
 NO_BREAK = "\N{NO-BREAK SPACE}"
@@ -85,12 +86,9 @@ def _print_list(to: Console, title: str, items: Sequence[tuple[str, str]]) -> No
     """Print a text for each strategy or queue, once for all that have the same."""
     if not items:
         return
-    grouped: dict[str, list[str]] = {}
-    for name, text in items:
-        grouped.setdefault(text, []).append(name)
     to.print()
     to.print(title)
-    named = [(", ".join(names), text) for text, names in grouped.items()]
+    named = [(", ".join(names), text) for text, names in grouped((text, name) for name, text in items).items()]
     indent = " " * (min(24, max(len(names) for names, _ in named)) + 4)
     for names, text in named:
         label = f"  {names}".ljust(len(indent) - 2) + "  "

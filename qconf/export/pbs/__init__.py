@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -29,25 +29,16 @@ class PbsExporter(Exporter):
     name = "PBS"
     source = "output of qmgr -c 'print server'"
 
-    current: Server | None = field(
-        default=None,
-        metadata=option(
-            f"What the server holds: {source}; only the difference is written.", read=_read_server, metavar="FILE"
-        ),
+    current: Server | None = option(  # noqa: RUF009 - a field
+        f"What the server holds: {source}; only the difference is written.", read=_read_server, metavar="FILE"
     )
-    binding: Binding = field(
-        default="qlist",
-        metadata=option(
-            "Partitions by a resource of the nodes, or by limits of running cores, which reserve nothing.",
-            choices=("qlist", "limits"),
-        ),
+    binding: Binding = option(  # noqa: RUF009 - a field
+        "Partitions by a resource of the nodes, or by limits of running cores, which reserve nothing.",
+        "qlist",
+        choices=("qlist", "limits"),
     )
-    route: str | None = field(
-        default=None, metadata=option("The Route queue; default the one that is there, else route.", metavar="NAME")
-    )
-    remove: tuple[str, ...] = field(
-        default=(), metadata=option("Close this queue too, which the configuration lacks.", metavar="NAME")
-    )
+    route: str | None = option("The Route queue; default the one that is there, else route.", metavar="NAME")
+    remove: tuple[str, ...] = option("Close this queue too, which the configuration lacks.", (), metavar="NAME")
 
     def export(self, config: SiteConfig) -> Export:
         """Write the qmgr scripts, the scheduler's lines, the scripts that run beside PBS, and PLAN.md."""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from parsim.workload import MAX_CORES, MAX_DURATION
 from qconf.config import POOL_SUFFIX, QueueConfig, SiteConfig, format_clock, format_duration
 from qconf.errors import ExportError
-from qconf.export.pbs.differences import notes, unroutable
+from qconf.export.pbs.differences import envelope, notes, unroutable
 from qconf.export.pbs.lint import OLD_LIMITS
 from qconf.export.pbs.order import formula
 from qconf.export.pbs.server import Attributes, Server, destinations, is_true, is_type, seconds
@@ -54,7 +55,7 @@ def desired(config: SiteConfig, before: Server, options: PbsExporter) -> Desired
         if pool_queue in names:
             raise ExportError(f"queue {pool_queue} has the name of {name}'s queue for the pool: rename one of them")
     route = _route_name(config, before, options.route)
-    result = Desired(before.copy(), checked_queue(route), pool_queues, scale(config.queues))
+    result = Desired(deepcopy(before), checked_queue(route), pool_queues, scale(config.queues))
     if config.mode != "shared" and binding == "qlist":
         wanted = {"type": "string_array", "flag": "h"}
         if before.resources.get("Qlist", wanted) != wanted:
@@ -129,15 +130,14 @@ def _execution(config: SiteConfig, queue: QueueConfig, priorities: Priorities, b
 
 def _ranges(queues: Sequence[QueueConfig]) -> Attributes:
     """Write the least range of cores and walltimes that holds those of all `queues`."""
-    least, most = min(q.cores[0] for q in queues), max(q.cores[1] for q in queues)
-    above, upto = min(q.walltime[0] for q in queues), max(q.walltime[1] for q in queues)
+    (least, most), (above, upto) = envelope(queues)
     wanted = {
-        "resources_max.ncpus": str(most) if most < MAX_CORES else None,
-        "resources_max.walltime": format_clock(upto) if upto < MAX_DURATION else None,
-        "resources_min.ncpus": str(least) if least > 1 else None,
-        "resources_min.walltime": format_clock(above + 1) if above > 0 else None,  # ours is exclusive, PBS's inclusive
+        "resources_max.ncpus": str(most) if most < MAX_CORES else "",
+        "resources_max.walltime": format_clock(upto) if upto < MAX_DURATION else "",
+        "resources_min.ncpus": str(least) if least > 1 else "",
+        "resources_min.walltime": format_clock(above + 1) if above > 0 else "",  # ours is exclusive, PBS's inclusive
     }
-    return {key: value for key, value in wanted.items() if value is not None}
+    return {key: value for key, value in wanted.items() if value}
 
 
 def _put(result: Desired, before: Server, name: str, attributes: Attributes) -> None:
@@ -151,9 +151,10 @@ def _put(result: Desired, before: Server, name: str, attributes: Attributes) -> 
         raise ExportError(f"queue {name} is there already and is no Execution queue")
     kept = {key: value for key, value in old.items() if key not in MANAGED and key.partition(".")[0] not in OLD_LIMITS}
     result.server.queues[name] = merged = {**kept}
-    own = {}  # limits of named users and groups
-    for key in ("max_run", "max_run_res.ncpus"):
-        own[key] = [part for part in re.findall(r"\[[^\]]*\]", old.get(key, "")) if not _SCOPES.fullmatch(part)]
+    own = {  # limits of named users and groups
+        key: [part for part in re.findall(r"\[[^\]]*\]", old.get(key, "")) if not _SCOPES.fullmatch(part)]
+        for key in ("max_run", "max_run_res.ncpus")
+    }
     for key, value in attributes.items():
         merged[key] = ",".join([value, *own[key]]) if key in own else _same(old.get(key), value)
     for key, parts in own.items():

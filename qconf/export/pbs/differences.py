@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from parsim.system import ORDERS
@@ -61,8 +61,8 @@ def _differences(config: SiteConfig, binding: Binding) -> Iterator[str]:
         )
     yield from _counted_otherwise(config, capped=parted and binding == "limits")
     yield from (_never_starts(config, queue) for queue in config.queues if config.widest(queue) > config.reach(queue))
-    gap = _gap(config)
-    if gap:
+    cores, walltime = envelope(config.queues)
+    if gap := lost_job([QueueConfig(name="envelope", cores=cores, walltime=walltime)], config.queues):
         yield (
             f"Jobs of {gap[0]} cores and a walltime of {format_duration(gap[1])} pass the Route queue's own limits "
             "but fit no queue: PBS deletes them with a message to their owner."
@@ -118,9 +118,8 @@ def unroutable(config: SiteConfig, default: int | None) -> Iterator[str]:
             )
 
 
-def _gap(config: SiteConfig) -> tuple[int, int] | None:
-    """Find a job within the envelope of all queues that none of them admits."""
-    lows, highs = zip(*(q.cores for q in config.queues), strict=True)
-    above, upto = zip(*(q.walltime for q in config.queues), strict=True)
-    envelope = QueueConfig(name="envelope", cores=(min(lows), max(highs)), walltime=(min(above), max(upto)))
-    return lost_job([envelope], config.queues)
+def envelope(queues: Sequence[QueueConfig]) -> tuple[tuple[int, int], tuple[int, int]]:
+    """Return the least ranges of cores and of walltimes that hold those of all `queues`."""
+    least, most = zip(*(queue.cores for queue in queues), strict=True)
+    above, upto = zip(*(queue.walltime for queue in queues), strict=True)
+    return (min(least), max(most)), (min(above), max(upto))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from copy import deepcopy
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -151,7 +152,7 @@ class Linter:
     def __init__(self, server: Server | None = None, trusted: Server | None = None) -> None:
         self.known = server is not None
         self.trusted = trusted or Server()
-        self.server = Server() if server is None else server.copy()
+        self.server = Server() if server is None else deepcopy(server)
         self.created: set[tuple[str, str]] = set()
 
     def script(self, text: str) -> list[Finding]:
@@ -174,7 +175,9 @@ class Linter:
             statement = qmgr.parse_statement(text)
         except qmgr.QmgrSyntaxError as error:
             return [str(error)]
-        wrong = list(self._wrong(statement))
+        if statement.kind not in _ATTRIBUTES:
+            return [f"{statement.kind}: hooks have no place in these scripts"]
+        wrong = [*self._names(statement), *self._settings(statement)]
         if not wrong and statement.kind == "queue" and statement.command in ("create", "set"):
             wrong = [message for name in statement.names for message in self._contradictions(name, statement)]
         if not wrong:
@@ -183,23 +186,15 @@ class Linter:
                 self.created.update((statement.kind, name) for name in statement.names)
         return wrong
 
-    def _wrong(self, statement: qmgr.Statement) -> Iterator[str]:
+    def _names(self, statement: qmgr.Statement) -> Iterator[str]:
         kind, command = statement.kind, statement.command
-        if kind not in _ATTRIBUTES:
-            yield f"{kind}: hooks have no place in these scripts"
-            return
         if kind == "server" and command not in ("set", "unset"):
             yield f"a server cannot be {command}d"
-        yield from self._names(statement)
-        yield from self._settings(statement)
-
-    def _names(self, statement: qmgr.Statement) -> Iterator[str]:
-        kind = statement.kind
         held = {"queue": self.server.queues, "resource": self.server.resources}.get(kind, {})
         for name in statement.names:
             if message := _OBJECTS[kind](name):
                 yield message
-            elif statement.command == "create":
+            elif command == "create":
                 if name in held or (kind == "node" and (kind, name) in self.created):
                     yield f"{kind} {name} exists already"
             elif kind == "queue" and self.known and name not in held:

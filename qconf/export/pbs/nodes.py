@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from qconf.config import POOL_SUFFIX, SiteConfig
 from qconf.errors import ExportError
 from qconf.export.nodes import POOL, Node, assign
+from qconf.text import grouped
 
 _PER_STATEMENT = 24
 
@@ -29,17 +30,15 @@ def qlists(config: SiteConfig, nodes: Sequence[Node]) -> dict[str, str]:
 def statements(wanted: dict[str, str], nodes: Sequence[Node]) -> tuple[list[str], list[str]]:
     """Write the statements that give the nodes their Qlist, and those that restore the present one."""
     changed = [node for node in nodes if node.qlist != wanted[node.name]]
-    forward = _grouped((node.name, wanted[node.name]) for node in changed)
-    back = _grouped((node.name, node.qlist or "") for node in changed)
-    return forward, back
+    return (
+        _set((wanted[node.name], node.name) for node in changed),
+        _set((node.qlist or "", node.name) for node in changed),
+    )
 
 
-def _grouped(pairs: Iterable[tuple[str, str]]) -> list[str]:
-    groups: dict[str, list[str]] = {}
-    for name, qlist in pairs:
-        groups.setdefault(qlist, []).append(name)
+def _set(pairs: Iterable[tuple[str, str]]) -> list[str]:
     lines = []
-    for qlist, names in groups.items():
+    for qlist, names in grouped(pairs).items():
         if not re.fullmatch(r"[A-Za-z0-9_,-]*", qlist):
             raise ExportError(f"node {names[0]} has the Qlist {qlist!r}, which is more than queue names")
         for at in range(0, len(names), _PER_STATEMENT):

@@ -118,8 +118,6 @@ def _nodes(config: SiteConfig, options: PbsExporter, goal: Desired) -> tuple[lis
 
 
 def _plan(config: SiteConfig, goal: Desired, before: Server, **values: object) -> str:
-    stop, start = _switches(goal.route, before)
-    undo_stop, undo_start = _switches(goal.route, before, undone=True)
     return render(
         "pbs",
         "plan.md",
@@ -128,15 +126,13 @@ def _plan(config: SiteConfig, goal: Desired, before: Server, **values: object) -
         goal=goal,
         examples={name: _example(config, name) for name in config.names},
         back_to=before.attributes.get("default_queue", "workq"),
-        stop=stop,
-        start=start,
-        undo_stop=undo_stop,
-        undo_start=undo_start,
+        **_switches(goal.route, before),
+        **_switches(goal.route, before, undone=True),
         **values,
     )
 
 
-def _switches(route: str, before: Server, *, undone: bool = False) -> tuple[list[str], list[str]]:
+def _switches(route: str, before: Server, *, undone: bool = False) -> dict[str, list[str]]:
     """Return what stops the starting and routing of jobs, and what starts both again; `undone`, as it was before."""
     stop = ["qmgr -a -c 'set server scheduling = False'"]
     start = ["qmgr -a -c 'set server scheduling = True'"]
@@ -145,7 +141,7 @@ def _switches(route: str, before: Server, *, undone: bool = False) -> tuple[list
         stop.append(f"qmgr -a -c 'set queue {route} started = False'")
     if known and not (undone and before.queues[route].get("started") != "True"):
         start.insert(0, f"qmgr -a -c 'set queue {route} started = True'")
-    return stop, start
+    return {"undo_stop": stop, "undo_start": start} if undone else {"stop": stop, "start": start}
 
 
 def _example(config: SiteConfig, name: str) -> str:

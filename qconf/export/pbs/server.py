@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from copy import deepcopy
 from dataclasses import dataclass, field
+from functools import reduce
 from pathlib import Path
 
 from qconf.config import POOL_SUFFIX
@@ -65,10 +65,6 @@ class Server:
                 added = setting.operator == "+=" and held
                 attributes[key] = f"{held},{setting.value}" if added else setting.value
 
-    def copy(self) -> Server:
-        """Return an independent copy."""
-        return deepcopy(self)
-
     def of_type(self, kind: str) -> list[str]:
         """Name the queues of a type, ``execution`` or ``route``, in the order of their creation."""
         return [name for name, attributes in self.queues.items() if is_type(attributes, kind)]
@@ -92,10 +88,7 @@ def is_true(value: str | None) -> bool:
 
 def seconds(value: str) -> int:
     """Read a duration as PBS does: seconds, minutes:seconds or hours:minutes:seconds. Raises ValueError."""
-    total = 0
-    for part in value.split(":"):
-        total = total * 60 + int(part)
-    return total
+    return reduce(lambda total, part: total * 60 + int(part), value.split(":"), 0)
 
 
 def destinations(attributes: Mapping[str, str]) -> list[str]:

@@ -175,10 +175,10 @@ def _divided(
     own = [hosts for _, hosts in queues if hosts != every]
     whole = own and frozenset().union(*own) == every and sum(map(len, own)) == len(every)
     if whole and sum(reader.nodes.values()) == machine.cores:
-        shares = [0 if hosts == every else sum(reader.nodes[node] for node in hosts) for _, hosts in queues]
+        shares = {hosts: sum(reader.nodes[node] for node in hosts) for hosts in own}
         parted = [
-            queue.model_copy(update={"partition": share, "reservation": hosts == every})
-            for (queue, hosts), share in zip(queues, shares, strict=True)
+            queue.model_copy(update={"partition": shares.get(hosts, 0), "reservation": hosts == every})
+            for queue, hosts in queues
         ]
         return {"mode": "partitioned", "queues": parted}
     if own:

@@ -12,6 +12,7 @@ from qconf.export.nodes import Node, assign, check_machine, fold
 from qconf.export.priorities import scale
 from qconf.export.rendering import checked_queue, comment_name, render
 from qconf.export.slurm.differences import LONGEST_AGE, differences
+from qconf.text import grouped
 
 POOL = "pool"  #: name of the partition that is the common pool
 
@@ -72,9 +73,7 @@ def _hosts(config: SiteConfig, nodes: Sequence[Node] | None) -> dict[str, str]:
     every = fold([node.name for node in nodes])
     if config.mode == "shared":
         return dict.fromkeys(config.names, every)
-    owned: dict[str, list[str]] = {}
-    for name, owner in assign(config, nodes).items():
-        owned.setdefault(owner or POOL, []).append(name)
+    owned = grouped((owner or POOL, name) for name, owner in assign(config, nodes).items())
     # A queue without nodes of its own has its jobs in the pool, or on all nodes if it has reservations.
     hosts = {queue.name: every if queue.reservation else '""' for queue in config.queues}
     return hosts | {name: fold(names) for name, names in owned.items()}
