@@ -38,12 +38,4 @@ class Pp(Strategy):
         return Proposal(space.configured(training.base, nodes), (step,))
 
 
-class Static(Pp):
-    """Divide the machine as `pp` does; a backtest trains it on the first period only, and never changes it."""
-
-    name = "static"
-    position = 11
-    tune_default = False
-
-
-STRATEGIES = (Pp(), Static())
+STRATEGIES = (Pp(),)

@@ -5,7 +5,7 @@ from qconf.evaluation.feasibility import fixed_violations, never_start
 from qconf.evaluation.guard_rails import GuardRails, GuardValues
 from qconf.evaluation.holdout import Holdout
 from qconf.strategies import Proposal, propose
-from qconf.strategies.untuned import undistinguished
+from qconf.strategies.fcfs_easy import undistinguished
 from tests.qconf.small import DAY, LONG, SHORT, WIDE, period, site, three, training, two
 
 

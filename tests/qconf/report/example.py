@@ -12,7 +12,7 @@ from qconf.config import load
 from qconf.evaluation.period import Period
 from qconf.history import clean, read
 from qconf.recommend import Curve, Recommendation, Row
-from qconf.strategies.untuned import undistinguished
+from qconf.strategies.fcfs_easy import undistinguished
 from tests.qconf.report import small
 
 ROOT = Path(__file__).parents[3]

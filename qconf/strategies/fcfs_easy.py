@@ -1,0 +1,33 @@
+"""`fcfs-easy`: one machine, one list in the order of submission, under EASY."""
+
+from __future__ import annotations
+
+from qconf.config import SiteConfig
+from qconf.evaluation.period import TrainingSet
+from qconf.strategies.base import Options, Proposal, Strategy
+
+
+class FcfsEasy(Strategy):
+    """All queues alike."""
+
+    name = "fcfs-easy"
+    position = 1
+    baseline = True
+
+    def propose(self, training: TrainingSet, options: Options) -> Proposal:
+        """Make all queues alike."""
+        del options
+        return Proposal(undistinguished(training.base, "fcfs"))
+
+
+def undistinguished(base: SiteConfig, order: str) -> SiteConfig:
+    """Return the base queues on a shared machine, without anything that prefers one to another.
+
+    The queues keep their names, the ranges of jobs that they admit, and their limits per user.
+    """
+    alike = {"priority": 1.0, "starvation": None, "max_run": None, "max_run_cores": None, "partition": 0}
+    queues = tuple(queue.model_copy(update=alike) for queue in base.queues)
+    return base.replace(queues=queues, mode="shared", order=order, backfill=True, reserve_after=0, pool=None)
+
+
+STRATEGIES = (FcfsEasy(),)

@@ -1,0 +1,25 @@
+"""`shared`: the base queues on the shared machine, the paper's "static non-partitioned"."""
+
+from __future__ import annotations
+
+from qconf.evaluation.period import TrainingSet
+from qconf.strategies.base import Options, Proposal, Strategy
+
+
+class Shared(Strategy):
+    """The base without its partitions."""
+
+    name = "shared"
+    position = 3
+    baseline = True
+
+    def propose(self, training: TrainingSet, options: Options) -> Proposal:
+        """Remove the partitions, keep everything else."""
+        del options
+        base = training.base
+        queues = tuple(queue.model_copy(update={"partition": 0}) for queue in base.queues)
+        delay = base.unless_fixed(base.reservation_delay)  # without effect in partitions, in effect here
+        return Proposal(base.replace(queues=queues, mode="shared", reserve_after=delay, pool=None))
+
+
+STRATEGIES = (Shared(),)
