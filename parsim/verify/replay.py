@@ -6,6 +6,7 @@ reported once.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 
 import numpy as np
@@ -36,7 +37,7 @@ class Columns:
         self.end: list[int] = schedule.end[order].tolist()
 
 
-class Replay:
+class Replay(ABC):
     """The machine as the schedule has it, event by event; a subclass has the rules of its discipline.
 
     Attributes
@@ -82,17 +83,17 @@ class Replay:
             for job, instant in enumerate(column):
                 yield instant, kind, job
 
+    @abstractmethod
     def _happen(self, kind: int, job: int) -> None:
         """Take note of an event."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _check_pass(self) -> list[Violation]:
         """Compare the pass of this instant with the jobs that are due, starting those it starts."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _begin(self, job: int) -> None:
         """Start `job` as the schedule does."""
-        raise NotImplementedError
 
     def _must_start(self, job: int, later: Iterable[int], where: str = "") -> None:
         """Start `job`, or raise: the rules start it now, before the jobs that come `later`."""
