@@ -342,6 +342,35 @@ def unknown_queues(history: History) -> list[str]:
     return ["no job names a queue of this configuration, so all are routed by their size: is it the right one?"]
 
 
+def strategy_names(text: str | None) -> tuple[str, ...] | None:
+    """Split and check ``--strategies``; None where it is not given."""
+    from qconf.strategies import check_names
+
+    if text is None:
+        return None
+    found = tuple(name.strip() for name in text.split(",") if name.strip())
+    if not found:
+        raise click.UsageError("--strategies names none")
+    check_names(found)
+    return found
+
+
+def parts_of_policy(context: click.Context, option: click.Parameter, text: str | None) -> tuple[str, ...]:
+    """Split and check ``--may-change``."""
+    from qconf.config import POLICY
+
+    del context, option
+    found = tuple(part.strip() for part in (text or "").split(",") if part.strip())
+    if found == ("all",):
+        return tuple(POLICY)
+    for part in found:
+        if part not in POLICY:
+            raise InputError(
+                "is no part of a policy", field="--may-change", value=part, fix=f"choose among {', '.join(POLICY)}, all"
+            )
+    return found
+
+
 def stem(path: Path) -> str:
     """Name what is made of a history after it, without the endings of logs; ``..`` by the folder's own name."""
     name = Path(os.path.abspath(path)).name  # noqa: PTH100 - a link keeps its name

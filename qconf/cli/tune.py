@@ -16,9 +16,11 @@ from qconf.cli.options import (
     StrategyCommand,
     history_options,
     history_warnings,
+    parts_of_policy,
     report_history,
     retired_option,
     stem,
+    strategy_names,
 )
 from qconf.cli.progress import not_resumable, progress, resumable
 from qconf.errors import InputError
@@ -32,11 +34,16 @@ ASSUMED = (
 @click.command("tune", cls=StrategyCommand)
 @history_options
 @click.option(
-    "--strategy",
-    default="auto",
-    show_default=True,
-    help="The strategy to compare; with auto also pp, dp-nlp, exact, auto-fitted and auto-guarded, of which the best "
-    "is recommended. The baselines are always shown.",
+    "--strategies",
+    metavar="A,B,...",
+    help="Which to compare; current and the baselines always are.  [default: all that apply to one period]",
+)
+@click.option(
+    "--may-change",
+    metavar="A,B,...",
+    callback=parts_of_policy,
+    help="Parts of the site's policy that may be changed without need: limits, user-limits, starvation, priorities, "
+    "or all.  [default: those of the configuration's policy]",
 )
 @click.option(
     "--guard",
@@ -59,9 +66,11 @@ ASSUMED = (
 @click.option("--resume", is_flag=True, help="Go on from what an interrupted run had finished.")
 @click.option("--json", "as_json", is_flag=True, help="Print run.json on stdout instead of tables.")
 @retired_option("--order", use="dqr's order of visits is --visit-order")
+@retired_option("--strategy", use="name one or several by --strategies")
 def command(
     source: Source,
-    strategy: str,
+    strategies: str | None,
+    may_change: tuple[str, ...],
     guard: float,
     least_gain: float,
     target: str,
@@ -90,9 +99,9 @@ def command(
     from qconf.report.run_directory import check_target, names_of, write_run
     from qconf.report.terminal import filled, print_recommendation
     from qconf.report.wording import fidelity_text
-    from qconf.strategies import check, check_names
+    from qconf.strategies import check
 
-    check_names((strategy,))
+    named = strategy_names(strategies)
     if given["current"] is not None and source.config_path is None and source.history:
         raise InputError(
             "what the server holds now is given, but not the configuration that it stands for",
@@ -111,11 +120,13 @@ def command(
     loaded = perf_counter()
     inputs = ({} if source.config_path is None else {"configuration": source.config_path}) | files_of(target, given)
     check_target(directory, [*source.history, *inputs.values()], names_of("tune", exporter))
-    wanted = default_strategies() if strategy == "auto" else (strategy,)
+    wanted = default_strategies() if named is None else named
     check(wanted, settings, base)
     earlier = [] if source.month is None else log.months_before(jobs.span[0])
     spans = [each.span for each in (*earlier, jobs)]
-    checkpoint = Checkpoint(directory, fingerprint(jobs.sources, base, settings, spans=spans), resume=resume)
+    checkpoint = Checkpoint(
+        directory, fingerprint(jobs.sources, base, settings, spans=spans, may_change=may_change), resume=resume
+    )
     with progress("tuning") as step:
         recommendation = recommend(
             jobs,
@@ -126,6 +137,8 @@ def command(
             guards=GuardRails(factor=guard),
             least_gain=least_gain / 100,
             check=exporter.check,
+            needs=getattr(exporter, "needs", None),
+            may_change=may_change,
             checkpoint=checkpoint,
             progress=step,
         )

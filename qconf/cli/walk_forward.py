@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from qconf.cli.options import PATH, Source, history_warnings, report_history, retired_option, stem, with_options
+from qconf.cli.options import (
+    PATH,
+    Source,
+    history_warnings,
+    report_history,
+    retired_option,
+    stem,
+    strategy_names,
+    with_options,
+)
 from qconf.cli.progress import progress, resumable
 
 if TYPE_CHECKING:
@@ -73,16 +82,9 @@ class WalkForward:
         self.began = perf_counter()
 
     def _names(self) -> tuple[str, ...] | None:
-        """Split and check ``--strategies``; None where it is not given. What the site has is always among them."""
-        from qconf.strategies import check_names
-
-        if self.strategies is None:
-            return None
-        found = tuple(name.strip() for name in self.strategies.split(",") if name.strip())
-        if not found:
-            raise click.UsageError("--strategies names none")
-        check_names(found)
-        return found if self.source.config_path is None else ("current", *found)
+        """Return what ``--strategies`` names; what the site has is always among them."""
+        found = strategy_names(self.strategies)
+        return found if found is None or self.source.config_path is None else ("current", *found)
 
     def base(self, records: Records) -> SiteConfig:
         """Read the configuration; without one, the queues that the records name, on one machine, without limits.

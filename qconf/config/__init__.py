@@ -2,6 +2,7 @@
 
 from qconf.config.durations import format_clock, format_duration, parse_duration
 from qconf.config.models import POOL_SUFFIX, SCALARS, MachineConfig, PoolConfig, QueueConfig
+from qconf.config.policy import POLICY
 from qconf.config.problems import ConfigError, Problem
 from qconf.config.reading import load, parse
 from qconf.config.routing import CORE_LIMITS, lost_job, route, too_wide
@@ -10,6 +11,7 @@ from qconf.config.writing import dump
 
 __all__ = [
     "CORE_LIMITS",
+    "POLICY",
     "POOL_SUFFIX",
     "SCALARS",
     "ConfigError",

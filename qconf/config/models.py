@@ -11,6 +11,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_valida
 from parsim.system import LIMITS
 from parsim.workload import MAX_CORES, MAX_DURATION
 from qconf.config.durations import parse_duration
+from qconf.config.policy import parse_policy
 
 #: Ends the name of the PBS queue through which the jobs of another one enter the pool.
 POOL_SUFFIX = "_p"
@@ -137,6 +138,7 @@ class SiteFields(Model):
     reserve_after: Duration = 0
     queues: Annotated[tuple[QueueConfig, ...], BeforeValidator(_as_tuple), Field(min_length=1)]
     pool: PoolConfig | None = None
+    policy: Annotated[tuple[str, ...], BeforeValidator(parse_policy)] = ()  #: parts that a search may change
     fixed: Annotated[tuple[str, ...], BeforeValidator(_as_tuple)] = ()
 
     @property
@@ -165,4 +167,6 @@ class SiteFields(Model):
 
 
 #: Fields of a configuration that are single values, as `parsim.System` has them too.
-SCALARS = tuple(name for name in SiteFields.model_fields if name not in ("machine", "queues", "pool", "fixed"))
+SCALARS = tuple(
+    name for name in SiteFields.model_fields if name not in ("machine", "queues", "pool", "policy", "fixed")
+)

@@ -15,6 +15,7 @@ from parsim.workload import MAX_CORES
 from qconf.config.checks import mistakes
 from qconf.config.durations import FORMS
 from qconf.config.models import MachineConfig, PoolConfig, QueueConfig, SiteFields
+from qconf.config.policy import FORMS as POLICY_FORMS
 from qconf.config.problems import ConfigError, Problem, did_you_mean, dotted, shorten
 from qconf.config.site import SiteConfig
 from qconf.errors import InputError
@@ -38,6 +39,7 @@ _ALLOWED = {
     "reference": "the name of a queue",
     "placement": "pool or combined",
     "entry": "either or move",
+    "policy": POLICY_FORMS,
     "fixed": "a list of paths like queues.large or queues.*.max_user_run",
 }
 #: What stands in for a wrong field that is required, so that the rest can be checked; no message quotes it.

@@ -27,9 +27,14 @@ class SiteConfig(SiteFields):
         return self
 
     @property
+    def is_formula(self) -> bool:
+        """Whether the order is a formula, not one of those that have a name."""
+        return self.order not in ORDERS
+
+    @property
     def uses_priority(self) -> bool:
         """Whether the priorities of queues make a difference: to any order but a formula that does not name them."""
-        return self.mode == "hybrid" or self.order in ORDERS or "queue_priority" in self.order
+        return self.mode == "hybrid" or not self.is_formula or "queue_priority" in self.order
 
     def reach(self, queue: QueueConfig) -> int:
         """Cores of the widest job of a queue that a batch system can ever start.

@@ -11,6 +11,7 @@ from pydantic import BaseModel
 from parsim.workload import MAX_CORES, MAX_DURATION
 from qconf.config.durations import format_duration
 from qconf.config.models import SCALARS
+from qconf.config.policy import policy_text
 from qconf.config.site import SiteConfig
 
 
@@ -23,6 +24,8 @@ def dump(config: SiteConfig, comment: str = "") -> str:
         lines.append(f"  - {_flow(queue, leave_out=('partition',) if hidden else ())}")
     if config.pool is not None:
         lines.append(f"pool: {_flow(config.pool)}")
+    if config.policy:
+        lines.append(f"policy: {policy_text(config.policy)}")
     if config.fixed:
         lines.append(f"fixed: [{', '.join(_scalar(pattern) for pattern in config.fixed)}]")
     return "\n".join(lines) + "\n"

@@ -8,7 +8,7 @@ have been.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,6 +43,8 @@ class BootstrapResult:
     score_high: float
     before: GuardValues  #: means over the resamples, as `after`
     after: GuardValues
+    #: What was measured on every resample, from which `Bootstrap.between` compares two proposals; not recorded.
+    numbers: _Numbers = field(default_factory=lambda: np.empty((0, 0)), repr=False, compare=False)
 
     @property
     def certain(self) -> bool:
@@ -74,17 +76,21 @@ class Bootstrap:
 
     def compare(self, subjects: Sequence[Simulated]) -> BootstrapResult:
         """Compare the proposals of one strategy, one for each holdout, with the current configuration."""
-        after = self._measure(subjects)
-        gains = gain(after[:, :2], self.before[:, :2], self.objective)
-        scores = log_ratios(after[:, :3], self.before[:, :3]) @ weights(self.objective)
+        return self.between(self.before, self._measure(subjects))
+
+    def between(self, before: _Numbers, after: _Numbers) -> BootstrapResult:
+        """Compare what was measured of two strategies on the same resamples; gains are over the first."""
+        gains = gain(after[:, :2], before[:, :2], self.objective)
+        scores = log_ratios(after[:, :3], before[:, :3]) @ weights(self.objective)
         low, high = np.nanpercentile(gains, BOUNDS)
         return BootstrapResult(
             expected=float(np.nanmedian(gains)),
             low=float(low),
             high=float(high),
             score_high=float(np.nanmean(scores) + DEVIATIONS * np.nanstd(scores, ddof=1)),
-            before=self._guarded(self.before),
+            before=self._guarded(before),
             after=self._guarded(after),
+            numbers=after,
         )
 
     def _guarded(self, numbers: _Numbers) -> GuardValues:

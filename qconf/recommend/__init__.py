@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -11,11 +11,13 @@ import numpy as np
 from qconf.config import SiteConfig
 from qconf.evaluation.guard_rails import GuardRails
 from qconf.evaluation.holdout import FEWEST_DAYS, FEWEST_JOBS, WARMUP, spans_of, splits_of
+from qconf.evaluation.outcome import Outcome
 from qconf.evaluation.period import Period, TrainingSet
 from qconf.history import History, binding_limits
 from qconf.recommend.checkpoint import Checkpoint
 from qconf.recommend.decide import decide
 from qconf.recommend.evaluator import Check, Evaluator
+from qconf.recommend.ladder import choose, ladder, shown_rows
 from qconf.recommend.recommendation import Curve, Recommendation, Row
 from qconf.strategies import baselines, registry
 from qconf.strategies import check as check_strategies
@@ -39,8 +41,10 @@ def recommend(
     guards: GuardRails | None = None,
     least_gain: float = 0.02,  # below, a change is not worth the effort
     check: Check | None = None,
+    needs: Check | None = None,
+    may_change: Collection[str] = (),  # parts of the policy, besides those of the configuration
     checkpoint: Checkpoint | None = None,  # finished proposals of an interrupted run
-    progress: Callable[[str], None] | None = None,  # called with the name of each strategy before it runs
+    progress: Callable[[str, float], None] | None = None,  # called before each strategy, with the share done
 ) -> Recommendation:
     """Train every strategy on the first two thirds of the history, evaluate it on the rest, recommend the best.
 
@@ -53,30 +57,24 @@ def recommend(
     wanted = default_strategies() if strategies is None else strategies
     names = tuple(dict.fromkeys(("current", *baselines(), *wanted)))
     check_strategies(names, chosen, base)
+    given, base = base, base.replace(policy=(*base.policy, *may_change))
     binding = tuple(dict.fromkeys(path for each in (history, *earlier) for path in binding_limits(each)))
     period, *before = (Period(each.workload(base), base, binding) for each in (history, *earlier))
     training = TrainingSet(period, tuple(before))
     splits = splits_of(training, *history.span)
     last = splits["last"]
     recorded = {"guards": asdict(guards), "least_gain": least_gain, "warmup_seconds": WARMUP, "strategies": list(names)}
-    enough = {name: split for name, split in splits.items() if split.enough}
-    evaluator = Evaluator(training, enough, chosen, guards, check, checkpoint)
-    rows = []
-    for name in names:
-        if progress is not None:
-            progress(name)
-        rows.append(evaluator.row(name))
     found = Recommendation(
         verdict="KEEP",
         reason="",
         winner="current",
-        config=base,
-        base=base,
+        config=given,
+        base=given,
         objective=chosen["objective"],
-        rows=rows,
-        curves=curves(training),
+        rows=[],
+        curves=[],
         spans=spans_of(period, splits, history.epoch) | _before(earlier),
-        settings=chosen | recorded,
+        settings=chosen | recorded | {"may_change": list(base.policy)},
     )
     if not last.enough:
         reason = (
@@ -84,8 +82,40 @@ def recommend(
             f"{len(last.training)} and {len(last.test.jobs)} jobs, {last.test.days} whole days in the test period. At "
             f"least {FEWEST_JOBS} jobs are needed in each, and {FEWEST_DAYS} days. Keep what you have."
         )
-        return replace(found, reason=reason)
-    return decide(found, least_gain)
+        whole = Outcome(period, period.simulate(base)).summary if len(period) else None
+        return replace(found, reason=reason, rows=[Row("current", given, None, whole, None)])
+    enough = {name: split for name, split in splits.items() if split.enough}
+    evaluator = Evaluator(training, enough, chosen, guards, check, needs, checkpoint)
+    rows: list[Row] = []
+    for i, name in enumerate(names):
+        if progress is not None:
+            progress(name, i / len(names))
+        rows += evaluator.rows(name)
+    best = choose(rows, evaluator.compare, least_gain)
+    plain = [row for row in rows if not row.needs]
+    found = replace(
+        found,
+        rows=shown_rows(rows, best),
+        curves=curves(training),
+        ladder=ladder(rows, best, evaluator.compare),
+        without_scripts=None if best is None or not best.needs else choose(plain, evaluator.compare, least_gain),
+    )
+    return _given_back(decide(found, best, least_gain), given.policy)
+
+
+def _given_back(found: Recommendation, policy: tuple[str, ...]) -> Recommendation:
+    """Let the configurations say of the policy what the given one says: an option of a run is no part of it."""
+
+    def row(each: Row) -> Row:
+        return each if each.config is None else replace(each, config=each.config.replace(policy=policy))
+
+    return replace(
+        found,
+        config=found.config.replace(policy=policy),
+        rows=[row(each) for each in found.rows],
+        ladder=tuple(replace(each, row=row(each.row)) for each in found.ladder),
+        without_scripts=None if found.without_scripts is None else row(found.without_scripts),
+    )
 
 
 def _before(earlier: Sequence[History]) -> dict[str, tuple[int, int, int]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,10 @@ from qconf.strategies.base import Recorded
 from qconf.text import write_whole
 
 FOLDER = ".unfinished"
+Proposals = Mapping[str, Proposal]  #: of one strategy, by the names of its variants
+
+#: Fields of a proposal that are texts.
+_TEXTS = ("summary", "not_exportable", "title", "caution")
 
 
 def unfinished(directory: Path) -> bool:
@@ -40,35 +44,22 @@ class Checkpoint:
         if not resume:
             self.clear()
 
-    def get(self, key: str) -> Proposal | None:
-        """Return a finished proposal, or None."""
+    def get(self, key: str) -> Proposals | None:
+        """Return the finished proposals of a strategy, or None."""
         path = self.folder / f"{key}.json"
         try:
             kept = json.loads(path.read_text())
             if kept["fingerprint"] != self.key:
                 return None
-            return Proposal(
-                parse(kept["config"], str(path)),
-                tuple(Recorded(notes=tuple(values.get("notes", ())), values=values) for values in kept["steps"]),
-                summary=kept["summary"],
-                not_exportable=kept["not_exportable"],
-                runtimes=kept["runtimes"] and tuple((above, most) for above, most in kept["runtimes"]),
-            )
-        except (OSError, ValueError, KeyError, TypeError, QconfError):
+            return {name: _read(each, path) for name, each in kept["proposals"].items()}
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, QconfError):
             return None
 
-    def put(self, key: str, proposal: Proposal) -> None:
-        """Keep a finished proposal, unless its configuration does not express it: such a one takes no time to make."""
-        if proposal.system is not None or type(proposal) is not Proposal:
+    def put(self, key: str, proposals: Proposals) -> None:
+        """Keep finished proposals, unless a configuration does not express one: such a one takes no time to make."""
+        if any(each.system is not None or type(each) is not Proposal for each in proposals.values()):
             return
-        kept = {
-            "fingerprint": self.key,
-            "config": dump(proposal.config),
-            "steps": proposal.decisions,
-            "summary": proposal.summary,
-            "not_exportable": proposal.not_exportable,
-            "runtimes": proposal.runtimes,
-        }
+        kept = {"fingerprint": self.key, "proposals": {name: _written(each) for name, each in proposals.items()}}
         write_whole(self.folder / f"{key}.json", json.dumps(kept))
 
     def clear(self) -> None:
@@ -76,16 +67,38 @@ class Checkpoint:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
+def _written(proposal: Proposal) -> dict[str, Any]:
+    names = (*_TEXTS, "runtimes")
+    return {name: getattr(proposal, name) for name in names} | {
+        "config": dump(proposal.config),
+        "steps": proposal.decisions,
+    }
+
+
+def _read(kept: Mapping[str, Any], path: Path) -> Proposal:
+    return Proposal(
+        parse(kept["config"], str(path)),
+        tuple(Recorded(notes=tuple(values.get("notes", ())), values=values) for values in kept["steps"]),
+        runtimes=kept["runtimes"] and tuple((above, most) for above, most in kept["runtimes"]),
+        **{name: kept[name] for name in _TEXTS},
+    )
+
+
+def cached_proposals(checkpoint: Checkpoint | None, key: str, make: Callable[[], Proposals]) -> Proposals:
+    """Return the proposals kept under `key`; else make them, and keep them."""
+    found = None if checkpoint is None else checkpoint.get(key)
+    if found is None:
+        found = make()
+        if checkpoint is not None:
+            checkpoint.put(key, found)
+    return found
+
+
 def cached_proposal(
     checkpoint: Checkpoint | None, key: str, name: str, training: TrainingSet, settings: Mapping[str, Any]
 ) -> Proposal:
     """Return the proposal kept under `key`; else run the strategy called `name`, and keep its proposal."""
-    found = None if checkpoint is None else checkpoint.get(key)
-    if found is None:
-        found = propose(name, training, settings)
-        if checkpoint is not None:
-            checkpoint.put(key, found)
-    return found
+    return cached_proposals(checkpoint, key, lambda: {"": propose(name, training, settings)})[""]
 
 
 def fingerprint(

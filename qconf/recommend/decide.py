@@ -1,4 +1,4 @@
-"""Which of the evaluated strategies is recommended, if any, and why in one plain paragraph."""
+"""The verdict in one plain paragraph: which row is recommended, if any, and why."""
 
 from __future__ import annotations
 
@@ -6,34 +6,30 @@ from dataclasses import replace
 
 from qconf.evaluation.bootstrap import RESAMPLES, BootstrapResult
 from qconf.evaluation.score import OBJECTIVE_TEXTS
+from qconf.recommend.ladder import RUNGS, best_of
 from qconf.recommend.recommendation import Recommendation, Row
 from qconf.strategies import baselines
 
-EQUAL = 0.01  # of the objective; a strategy that gains this little more than a simpler one is no better
 
-
-def decide(recommendation: Recommendation, least_gain: float) -> Recommendation:
-    """Choose the best eligible row, and give the reason in one paragraph."""
-    best, found = _best(recommendation, least_gain)
+def decide(recommendation: Recommendation, chosen: Row | None, least_gain: float) -> Recommendation:
+    """Recommend the chosen row, or nothing, and give the reason in one paragraph."""
+    best = chosen or best_of([row for row in recommendation.rows if row.eligible])
     surpassed = _surpassed(recommendation, best)
-    if best is None or found is None or best.test is None or best.config is None:
+    if best is None or best.bootstrap is None or best.test is None or best.config is None:
         why = "On the test period, which they were not trained on, no eligible strategy does better than the current"
         return _with_reason(recommendation, f"{why} configuration. {surpassed} Keep what you have.")
-    what = OBJECTIVE_TEXTS[recommendation.objective]
+    what, found = OBJECTIVE_TEXTS[recommendation.objective], best.bootstrap
     gained = f"{100 * _gain(best):.1f} %"
-    span = (
-        f"Over {RESAMPLES} resamples of the test days the gain is {100 * found.expected:.1f} % "
-        f"(90 % interval {100 * found.low:.1f} to {100 * found.high:.1f} %)"
-    )
-    if found.expected < least_gain or not found.certain:
+    span = f"Over {RESAMPLES} resamples of the test days the gain is {_interval(found)}"
+    if chosen is None:
         why = "may be chance: the interval reaches zero"
         if found.low > 0:
             why = "may be outweighed by slowdowns and longest waits"
         if found.expected < least_gain:
             why = "is not worth a change"
         reason = (
-            f"On the last third of the history, which it was not trained on, the best candidate, {best.name}, lowers "
-            f"{what} by {gained}. {span}. That {why}. {surpassed} Keep what you have."
+            f"On the last third of the history, which it was not trained on, the best candidate, {_named(best)}, "
+            f"lowers {what} by {gained}. {span}. That {why}. {surpassed} Keep what you have."
         )
         return _with_reason(recommendation, reason)
     plain = "The configuration to load was trained on the whole history, the test days included."
@@ -50,8 +46,10 @@ def decide(recommendation: Recommendation, least_gain: float) -> Recommendation:
     before = f"{current['mean_wait'] / 3600:.2f}" if current is not None else "unknown"
     fell = "" if recommendation.objective == "mean-wait" else "; mean wait goes"
     reason = (
-        f"On the last third of the history, which it was not trained on, {best.name} lowers {what} by {gained}{fell} "
-        f"from {before} to {best.test['mean_wait'] / 3600:.2f} h. {span}. {plain} {surpassed}"
+        f"On the last third of the history, which it was not trained on, {_named(best)} lowers {what} by "
+        f"{gained}{fell} from {before} to {best.test['mean_wait'] / 3600:.2f} h. {span}. "
+        f"{_smallest(recommendation, best)} {plain} "
+        f"{surpassed}"
     )
     return _with_reason(replace(recommendation, verdict="CHANGE", winner=best.name, config=best.config), reason)
 
@@ -61,17 +59,28 @@ def _with_reason(recommendation: Recommendation, text: str) -> Recommendation:
     return replace(recommendation, reason=" ".join(text.split()))
 
 
-def _best(recommendation: Recommendation, least_gain: float) -> tuple[Row | None, BootstrapResult | None]:
-    """Find the eligible row with the largest expected gain, the certain ones first.
+def _named(row: Row) -> str:
+    """Name a strategy, and which of its proposals it is."""
+    kind = row.variant.split()[0] if row.variant else ""
+    return f"{row.label} ({f'{kind}: ' if kind else ''}{row.title})" if row.title else row.label
 
-    Of equals that are worth a change the first is taken: baselines come before tuned strategies.
-    """
-    eligible = [(row, row.bootstrap) for row in recommendation.rows if row.bootstrap is not None and not row.ineligible]
-    best = max(eligible, key=lambda each: (each[1].certain, each[1].expected), default=(None, None))
-    if best[1] is None:
-        return best
-    least = max(best[1].expected - EQUAL, min(least_gain, best[1].expected))
-    return next(each for each in eligible if each[1].certain == best[1].certain and each[1].expected >= least)
+
+def _interval(found: BootstrapResult) -> str:
+    return f"{100 * found.expected:.1f} % (90 % interval {100 * found.low:.1f} to {100 * found.high:.1f} %)"
+
+
+def _smallest(recommendation: Recommendation, best: Row) -> str:
+    """Say where on the ladder the change is, and that nothing above it gains beyond chance."""
+    above = [each for each in recommendation.ladder if each.row.eligible and each.row.rung > best.rung]
+    if not above:
+        return ""
+    largest = max(above, key=lambda each: each.row.bootstrap.expected if each.row.bootstrap else 0.0)
+    return (
+        f"It is the smallest change that brings this ({RUNGS[best.rung]}): no larger one gains beyond chance over it "
+        f"(the most, {largest.row.title or largest.row.label}: {_interval(largest.row.bootstrap)})."
+        if largest.row.bootstrap is not None
+        else ""
+    )
 
 
 def _gain(row: Row) -> float:
@@ -82,15 +91,17 @@ def _surpassed(recommendation: Recommendation, best: Row | None) -> str:
     """Name the strategies that gain more than the best one but are ineligible, or are expected to gain less."""
     least = max(_gain(best), 0.0) if best is not None else 0.0
     return " ".join(
-        f"{row.name} gains {100 * _gain(row):.1f} % there, but {row.ineligible or _compared_with_best(row, best)}."
+        f"{row.label} gains {100 * _gain(row):.1f} % there, but {row.ineligible or _compared_with_best(row, best)}."
         for row in recommendation.rows
-        if _gain(row) > least
+        if _gain(row) > least and row.name != (best.name if best is not None else "")
     )
 
 
 def _compared_with_best(row: Row, best: Row | None) -> str:
     """Return why a row that gains more than the best on the test period is not the best."""
     mine, its = row.bootstrap, None if best is None else best.bootstrap
+    if mine is not None and its is not None and best is not None and row.rung > best.rung:
+        return f"it changes more ({RUNGS[row.rung]}) and does not gain beyond chance over it"
     if mine is not None and its is not None and mine.certain and mine.expected >= its.expected:
         return "over the resamples it gains less than a percent more than something simpler"
     return "over the resamples its gain is smaller or less certain"

@@ -10,28 +10,33 @@ from typing import Any
 
 from parsim.metrics import Summary
 from qconf.config import SiteConfig
-from qconf.evaluation.bootstrap import Bootstrap, NoDaysError
+from qconf.evaluation.bootstrap import Bootstrap, BootstrapResult, NoDaysError
 from qconf.evaluation.feasibility import fixed_violations, never_start
 from qconf.evaluation.guard_rails import GuardRails, GuardValues
 from qconf.evaluation.holdout import Holdout, Split
 from qconf.evaluation.period import NotApplicableError, TrainingSet, UnroutableError
 from qconf.evaluation.score import reduction
-from qconf.recommend.checkpoint import Checkpoint, cached_proposal
+from qconf.recommend.checkpoint import Checkpoint, Proposals, cached_proposals
+from qconf.recommend.ladder import rung_of
 from qconf.recommend.recommendation import Row
-from qconf.strategies import Options, Proposal
+from qconf.strategies import Options, Proposal, variants
 
 Check = Callable[[SiteConfig], list[str]]  #: why a configuration is not exportable; empty if it is
 
 
 @dataclass
 class Evaluator:
-    """Trains and evaluates strategies, one after the other; `splits` are those with enough jobs."""
+    """Trains and evaluates strategies, one after the other; `splits` are those with enough jobs, ``last`` among them.
+
+    The `check` says why a configuration is not exportable, `needs` what must be installed for it; both may be None.
+    """
 
     training: TrainingSet
     splits: dict[str, Split]
     settings: Mapping[str, Any]
     guards: GuardRails
     check: Check | None
+    needs: Check | None
     checkpoint: Checkpoint | None
 
     def __post_init__(self) -> None:
@@ -41,9 +46,9 @@ class Evaluator:
         self.base = Proposal(self.training.base)
         if self.check is not None and self.check(self.training.base):
             self.check = None  # the current configuration is not exportable either: this makes no strategy ineligible
-        if "last" in self.splits:
-            self.test = self.splits["last"].test
-            self.current = self.test.evaluate(self.base)
+        self.test = self.splits["last"].test
+        self.current = self.test.evaluate(self.base)
+        self.evaluated: dict[tuple[str, str], Proposal] = {}  # the proposal behind each row, trained for the test
 
     @cached_property
     def bootstrap(self) -> Bootstrap:
@@ -51,40 +56,66 @@ class Evaluator:
         tests = [split.test for split in self.splits.values()]
         return Bootstrap(tests, self.base, self.options.objective, self.options.seed, self.options.workers)
 
-    def propose(self, name: str, part: str, training: TrainingSet) -> Proposal:
-        """Run a strategy, or take the proposal that an interrupted run kept."""
-        return cached_proposal(self.checkpoint, f"{name}-{part}", name, training, self.settings)
+    def compare(self, row: Row, with_: Row | None) -> BootstrapResult:
+        """Compare a row with another, or with the current configuration, over the resamples; both have some."""
+        found, other = row.bootstrap, None if with_ is None else with_.bootstrap
+        if found is None:
+            raise ValueError(f"{row.name} was not resampled")
+        return found if other is None else self.bootstrap.between(other.numbers, found.numbers)
 
-    def row(self, name: str) -> Row:
-        """Train on the whole history; train on its earlier part and evaluate on the later one."""
+    def propose(self, name: str, part: str, training: TrainingSet) -> Proposals:
+        """Run a strategy, or take the proposals that an interrupted run kept."""
+        return cached_proposals(self.checkpoint, f"{name}-{part}", lambda: variants(name, training, self.settings))
+
+    def rows(self, name: str) -> list[Row]:
+        """Train a strategy on the whole history, and on its earlier part to evaluate it on the later one.
+
+        Returns a row for each of its variants that differs from those before it, one at least.
+        """
         began = time.perf_counter()
         try:
-            final = self.propose(name, "whole", self.training)
-            row = _of(Row(name, None, None, None, None), final, self.whole.evaluate(final))
-            if "last" in self.splits:
-                row = self.evaluated(row, final)
+            finals = self.propose(name, "whole", self.training)
+            trained = self.propose(name, "last", self.splits["last"].training)
         except (NotApplicableError, UnroutableError) as error:
-            row = Row(name, None, None, None, None, ineligible=str(error))
-        return replace(row, seconds=time.perf_counter() - began)
+            rows = [Row(name, None, None, None, None, ineligible=str(error))]
+        else:
+            rows = []
+            known: set[tuple[SiteConfig, SiteConfig]] = set()
+            for variant, final in finals.items():
+                row = Row(name, None, None, None, None, variant=variant)
+                proposal = trained.get(variant)
+                if proposal is None:
+                    text = "trained on the part before the test period, it has no such proposal"
+                    rows.append(self._of(replace(row, ineligible=text), final, self.whole.evaluate(final)))
+                elif (final.config, proposal.config) not in known:
+                    known.add((final.config, proposal.config))
+                    rows.append(self.row(row, final, proposal))
+        seconds = time.perf_counter() - began
+        return [replace(row, seconds=seconds) for row in rows]
 
-    def evaluated(self, row: Row, final: Proposal) -> Row:
+    def row(self, row: Row, final: Proposal, proposal: Proposal) -> Row:
+        """Evaluate one variant: `final` was trained on the whole history, `proposal` for the test period."""
+        try:
+            row = self._of(row, final, self.whole.evaluate(final))
+            return self._on_test(row, proposal, final)
+        except UnroutableError as error:
+            return replace(row, ineligible=str(error))
+
+    def _on_test(self, row: Row, proposal: Proposal, final: Proposal) -> Row:
         """Evaluate on the test period and, where there is a gain, on resampled days of all splits."""
-        last = self.splits["last"]
-        proposal = self.propose(row.name, "last", last.training)
-        summary = last.test.evaluate(proposal)
+        summary = self.test.evaluate(proposal)
+        self.evaluated[row.name, row.variant] = proposal
         gained = reduction(summary, self.current, self.options.objective)
         reasons = self.reasons(final) if row.name != "current" else []
         promising = gained > 0 and not reasons and row.name != "current"
         if promising and final.config == self.training.base:
             reasons.append("trained on the whole history, it proposes what you have")
-        worse = self.guards.broken(GuardValues.of(self.current), GuardValues.of(summary), last.test.days)
+        worse = self.guards.broken(GuardValues.of(self.current), GuardValues.of(summary), self.test.days)
         result, tolerated = None, ""
-        if promising and not reasons:
+        if (promising and not reasons) or row.variant:
             try:
-                earlier = {part: split for part, split in self.splits.items() if split is not last}
-                proposals = [self.propose(row.name, part, split.training) for part, split in earlier.items()]
-                result = self.bootstrap.compare([*proposals, proposal])
-                usual = self.guards.broken(result.before, result.after, last.test.days)
+                result = self.bootstrap.compare([*self._earlier(row), proposal])
+                usual = self.guards.broken(result.before, result.after, self.test.days)
                 tolerated = "; ".join(text for what, text in worse.items() if what not in usual)  # by chance
                 worse = {what: text for what, text in worse.items() if what in usual}
             except NoDaysError as error:
@@ -95,6 +126,17 @@ class Evaluator:
         row = replace(row, test=summary, gain=gained, bootstrap=result, tolerated=tolerated, ineligible=ineligible)
         return row if result is None or ineligible else self.fallback(row, proposal, final)
 
+    def _earlier(self, row: Row) -> list[Proposal]:
+        """Return what the row's variant proposes on the splits before the last."""
+        found = []
+        for part, split in self.splits.items():
+            if part != "last":
+                proposals = self.propose(row.name, part, split.training)
+                if row.variant not in proposals:
+                    raise NotApplicableError("it has no such proposal there")
+                found.append(proposals[row.variant])
+        return found
+
     def reasons(self, proposal: Proposal) -> list[str]:
         """Return why a proposal is ineligible at this site, whatever it gains."""
         if proposal.not_exportable:
@@ -102,6 +144,7 @@ class Evaluator:
         base, config = self.training.base, proposal.config
         changed = fixed_violations(base, config, self.training.period.binding)
         found = [f"changes {path}, which is fixed" for path in changed] + never_start(base, config)
+        found += [proposal.caution] if proposal.caution else []
         return found if self.check is None else found + [f"not exportable: {why}" for why in self.check(config)]
 
     def fallback(self, row: Row, proposal: Proposal, final: Proposal) -> Row:
@@ -114,10 +157,18 @@ class Evaluator:
         worse = [text for what, text in then.items() if what not in kept]
         if not worse:
             return row
-        return replace(_of(row, proposal, self.whole.evaluate(proposal)), fallback="; ".join(worse))
+        return replace(self._of(row, proposal, self.whole.evaluate(proposal)), fallback="; ".join(worse))
 
-
-def _of(row: Row, proposal: Proposal, in_sample: Summary) -> Row:
-    """Put a proposal into a row."""
-    config, decisions, summary = proposal.config, proposal.decisions, proposal.summary
-    return replace(row, config=config, in_sample=in_sample, decisions=decisions, summary=summary)
+    def _of(self, row: Row, proposal: Proposal, in_sample: Summary) -> Row:
+        """Put a proposal into a row."""
+        config = proposal.config
+        return replace(
+            row,
+            config=config,
+            in_sample=in_sample,
+            decisions=proposal.decisions,
+            summary=proposal.summary,
+            title=proposal.title,
+            rung=rung_of(self.training.base, config),
+            needs=() if self.needs is None or proposal.not_exportable else tuple(self.needs(config)),
+        )

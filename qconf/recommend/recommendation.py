@@ -30,6 +30,31 @@ class Row:
     decisions: list[dict[str, Any]] = field(default_factory=list)
     summary: str = ""  #: what the result means, one sentence; empty where the configuration is clear without
     seconds: float = 0.0  #: wall time
+    variant: str = ""  #: which of the strategy's proposals, as `Strategy.variants` names it
+    title: str = ""  #: the variant in a few words
+    rung: int = 0  #: the largest change of `config`, a place among `qconf.recommend.ladder.RUNGS`
+    same_as: str = ""  #: another strategy that proposes the same, and has no row of its own
+    needs: tuple[str, ...] = ()  #: what an administrator must install and run beside the batch system
+
+    @property
+    def label(self) -> str:
+        """The name with what else the row stands for: ``static (= pp)``."""
+        return f"{self.same_as} (= {self.name})" if self.same_as else self.name
+
+    @property
+    def eligible(self) -> bool:
+        """Whether it may be recommended: it gains, and nothing is said against it."""
+        return self.bootstrap is not None and not self.ineligible and self.gain is not None and self.gain > 0
+
+
+@dataclass(frozen=True)
+class Rung:
+    """One line of the ladder of changes."""
+
+    name: str  #: of `qconf.recommend.ladder.RUNGS`
+    row: Row
+    #: Gain over the best line of the rungs below, the eligible ones first; None where there is none.
+    step: BootstrapResult | None = None
 
 
 @dataclass(frozen=True)
@@ -52,9 +77,17 @@ class Recommendation:
     config: SiteConfig  #: what to load: the winner's, or the unchanged base
     base: SiteConfig
     objective: str
-    rows: list[Row]  #: ``current`` first, then the baselines, then the others
+    rows: list[Row]  #: ``current`` first, then the baselines, then the others; of each strategy the best variant
     curves: list[Curve]
     #: Jobs, first and last submit (Unix seconds) of ``history``, ``training`` and ``test``, of the ``earlier`` and
     #: ``earliest`` training and test periods where there are any, and of the ``earlier periods``.
     spans: dict[str, tuple[int, int, int]]
     settings: dict[str, Any]  #: settings of the run: seed, guard rails, ...
+    ladder: tuple[Rung, ...] = ()  #: the best of each rung, and each part of the policy dropped by itself
+    #: Where what is recommended needs scripts beside the batch system, the same answer without any; None is KEEP.
+    without_scripts: Row | None = None
+
+    @property
+    def row(self) -> Row:
+        """The row of the winner."""
+        return next(row for row in self.rows if row.name == self.winner)

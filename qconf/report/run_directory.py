@@ -161,6 +161,12 @@ def _tune(
             for name, span in result.spans.items()
         },
         "strategies": [_record(row) for row in result.rows],
+        "ladder": [
+            {"rung": each.name, **{n: getattr(each.row, n) for n in ("name", "variant", "title", "ineligible")}}
+            | {"gain": each.row.gain, "bootstrap": _plain(each.row.bootstrap), "step": _plain(each.step)}
+            for each in result.ladder
+        ],
+        "without_scripts": None if result.without_scripts is None else _record(result.without_scripts),
         "curves": [asdict(curve) for curve in result.curves],
         "fidelity": None if fidelity is None else asdict(fidelity),
         "export": export,
@@ -204,6 +210,7 @@ def _plain(value: Any) -> Any:  # noqa: ANN401 - of any field
         return {"overall": value.overall, "queues": value.queues}
     if isinstance(value, BootstrapResult):
         record = {**asdict(value), "certain": value.certain}
+        del record["numbers"]
         for which in ("before", "after"):  # means over the resamples, which count no jobs
             del record[which]["jobs"]
         return record

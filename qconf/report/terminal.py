@@ -63,6 +63,9 @@ def print_recommendation(recommendation: Recommendation, to: Console | None = No
     to.print(Text(filled(f"{recommendation.verdict}: {recommendation.reason}", to.width)), soft_wrap=True)
     to.print()
     print_table(to, _strategies(recommendation))
+    if recommendation.ladder:
+        to.print()
+        print_table(to, _ladder(recommendation))
     if recommendation.verdict == "CHANGE":
         _print_list(to, "What changes:", list(changes(recommendation)))
     _print_list(to, "x ineligible, because:", [(row.name, row.ineligible) for row in rows if row.ineligible])
@@ -78,7 +81,26 @@ def _strategies(recommendation: Recommendation) -> Table:
         cells = [ABSENT if row.test is None else column.write(row.test[column.key]) for column in COMPARISON]
         cells += ["reference", ABSENT] if row.name == "current" else [gain_text(row.gain), interval_text(row.bootstrap)]
         mark = ">" if row.name == recommendation.winner else "x" if row.ineligible else ""
-        table.add_row(mark, Text(row.name), *cells, style=style)
+        table.add_row(mark, Text(row.label), *cells, style=style)
+    return table
+
+
+def _ladder(recommendation: Recommendation) -> Table:
+    """Every rung that was tried, with its gain and what it gains over the line above."""
+    table = new_table(
+        ("", "change", "by"), ("gain (90 % interval)", "over the line above"), title="From small to large:"
+    )
+    for rung in recommendation.ladder:
+        row = rung.row
+        mark = (
+            ">"
+            if row.name == recommendation.winner and row.config == recommendation.config
+            else "x"
+            if row.ineligible
+            else ""
+        )
+        texts = (rung.name, f"{row.label}: {row.title}" if row.title else row.label)
+        table.add_row(mark, *map(Text, texts), interval_text(row.bootstrap), interval_text(rung.step))
     return table
 
 

@@ -57,12 +57,20 @@ def propose(name: str, training: TrainingSet, given: Mapping[str, Any] | None = 
 
     Raises InputError as `check` does, and NotApplicableError if it has no proposal for this training set.
     """
+    return registry()[name].propose(*_prepared(name, training, given))
+
+
+def variants(name: str, training: TrainingSet, given: Mapping[str, Any] | None = None) -> Mapping[str, Proposal]:
+    """Run the strategy called `name` as `propose` does, and return all of its proposals by variant."""
+    return registry()[name].variants(*_prepared(name, training, given))
+
+
+def _prepared(name: str, training: TrainingSet, given: Mapping[str, Any] | None) -> tuple[TrainingSet, Options]:
     chosen = settings(given)
     check((name,), chosen, training.base)
-    strategy = registry()[name]
-    options = strategy.Options.of(chosen)
+    options = registry()[name].Options.of(chosen)
     weights = getattr(options, "weights", training.weights)
-    return strategy.propose(replace(training, weights=weights) if weights != training.weights else training, options)
+    return (replace(training, weights=weights) if weights != training.weights else training), options
 
 
 def check(wanted: Sequence[str], given: Mapping[str, Any], base: SiteConfig) -> None:

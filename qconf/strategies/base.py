@@ -112,6 +112,8 @@ class Proposal:
     summary: str = ""  # what the result means, one sentence; empty where the configuration is clear without
     not_exportable: str = ""  # why no batch system can do this: the proposal is shown and never recommended
     system: System | None = None  # what is simulated where a configuration cannot express it
+    title: str = ""  # what it is in a few words, where a strategy has several proposals
+    caution: str = ""  # why it is shown and not recommended, though a batch system can do it
     runtimes: Runtimes | None = None  # actual run times that each queue takes, where a study splits on them
 
     @property
@@ -152,3 +154,7 @@ class Strategy(ABC):
     @abstractmethod
     def propose(self, training: TrainingSet, options: Any) -> Proposal:  # noqa: ANN401 - an instance of its `Options`
         """Propose a configuration; raise NotApplicableError if there is none for this training set."""
+
+    def variants(self, training: TrainingSet, options: Any) -> Mapping[str, Proposal]:  # noqa: ANN401 - as above
+        """Return all proposals among which an evaluation chooses, by name; of most strategies the one."""
+        return {"": self.propose(training, options)}

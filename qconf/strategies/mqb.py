@@ -40,7 +40,6 @@ class Mqb(Strategy):
 
     name = "mqb"
     position = 20
-    tune_default = False
 
     def propose(self, training: TrainingSet, options: Options) -> Proposal:
         """Class the jobs by walltime."""

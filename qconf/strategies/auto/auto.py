@@ -1,32 +1,51 @@
-"""`auto`: the best order of the waiting list, and two variants.
+"""`auto`: the best order of the waiting list, and what lies above it; of three kinds.
 
-`auto-fitted` leaves the general order out: it fits the known periods alone. It is better than `auto` where a site
-differs from others. One period seldom shows that, so it is recommended where it does better on the test period.
-`auto-guarded` is `auto-fitted` with priorities for queues whose longest waits would grow: `auto` weighs tails against
-means, and the guard rails may make its proposal ineligible.
+`auto-fitted` leaves the general order out: it fits the known periods alone. It is better than the general kind where a
+site differs from others. One period seldom shows that, so it is recommended where it does better on the test period.
+`auto-guarded` is `auto-fitted` with factors for queues whose longest waits would grow: the others weigh tails against
+means, and the guard rails may make their proposals ineligible. Where proposals are evaluated, `auto` stands for all
+three and hands out the best.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from qconf.evaluation.period import TrainingSet
-from qconf.strategies.auto.search import search
+from qconf.strategies.auto.search import climb
 from qconf.strategies.base import Options, Proposal, Strategy
+
+#: Whether a kind leaves the general order out, and whether it guards queues.
+KINDS = {"general": (False, False), "fitted": (True, False), "guarded": (True, True)}
 
 
 class Auto(Strategy):
     """The order of the waiting list that is best beyond its training set, or the unchanged base."""
 
-    def __init__(self, name: str, position: int, *, fit: bool = False, guard: bool = False) -> None:
-        self.name, self.position = name, position
-        self.fit, self.guard = fit, guard
+    def __init__(self, name: str, position: int, *kinds: str, tune_default: bool = True) -> None:
+        self.name, self.position, self.kinds = name, position, kinds
+        self.tune_default = tune_default  # type: ignore[misc]
 
     def propose(self, training: TrainingSet, options: Options) -> Proposal:
-        """Search as `qconf.strategies.auto.search` does."""
-        return search(training, options, fit=self.fit, guard=self.guard)
+        """Search as `qconf.strategies.auto.search` does, by the first kind."""
+        return self._climb(training, options, self.kinds[0])[""]
+
+    def variants(self, training: TrainingSet, options: Options) -> Mapping[str, Proposal]:
+        """Return the best of every kind, by what it changes: ``fitted order``."""
+        return {
+            f"{kind} {what}": proposal
+            for kind in self.kinds
+            for what, proposal in self._climb(training, options, kind).items()
+            if what
+        }
+
+    def _climb(self, training: TrainingSet, options: Options, kind: str) -> Mapping[str, Proposal]:
+        fit, guard = KINDS[kind]
+        return climb(training, options, fit=fit, guard=guard)
 
 
 STRATEGIES = (
-    Auto("auto", 30),
-    Auto("auto-fitted", 31, fit=True),
-    Auto("auto-guarded", 32, fit=True, guard=True),
+    Auto("auto", 30, *KINDS),
+    Auto("auto-fitted", 31, "fitted", tune_default=False),
+    Auto("auto-guarded", 32, "guarded", tune_default=False),
 )

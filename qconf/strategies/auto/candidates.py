@@ -1,14 +1,13 @@
-"""The configurations that `auto` tries: an order, running limits, queue boundaries, partitions and pools."""
+"""The configurations that `auto` tries besides orders: running limits, queue boundaries, partitions and pools."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
 from qconf.config import PoolConfig, QueueConfig, SiteConfig
-from qconf.evaluation.period import NotApplicableError, Period, TrainingSet
+from qconf.evaluation.period import NotApplicableError, TrainingSet
 from qconf.strategies.partitioning.sizes import partition_space, proportional
 from qconf.strategies.partitioning.split_merge import free_name
 
@@ -17,53 +16,23 @@ CAPS = (0.6, 0.8)  # shares of the machine that one queue's running jobs may hav
 DEMANDING = 0.1  # share of all core-seconds from which a queue is worth a limit or a split
 
 
-def ordered(
-    period: Period, order: str, priorities: NDArray[np.float64] | None = None, reserve_after: int = 0
-) -> SiteConfig:
-    """Return the base queues on the shared machine, ordered by a formula; given `priorities` are factors of it.
-
-    Everything fixed stays unchanged.
-    """
-    base, queues = period.base, []
-    for i, queue in enumerate(base.queues):
-        update: dict[str, float | None] = {"starvation": None, "max_run": None, "max_run_cores": None, "partition": 0}
-        if priorities is not None:
-            update["priority"] = float(priorities[i])
-        free = {field: value for field, value in update.items() if not period.is_fixed(f"queues.{queue.name}.{field}")}
-        queues.append(queue.model_copy(update=free))
-    return base.replace(
-        queues=tuple(queues),
-        mode="shared",
-        order=with_priorities(order, priorities),
-        backfill=True,
-        reserve_after=base.unless_fixed(reserve_after),
-        pool=None,
-    )
-
-
-def with_priorities(order: str, priorities: NDArray[np.float64] | None) -> str:
-    """Multiply a formula by the queues' priorities, if there are any."""
-    return order if priorities is None else f"queue_priority * {order}"
-
-
 def limited(training: TrainingSet, chosen: SiteConfig) -> Iterator[tuple[str, SiteConfig]]:
-    """Yield candidates that are more complicated than an order of the waiting list, each with a name."""
-    if chosen.mode != "shared":
-        return
-    base = training.base
-    kept = tuple(
-        queue.model_copy(update={name: getattr(old, name) for name in ("starvation", "max_run", "max_run_cores")})
-        for queue, old in zip(chosen.queues, base.queues, strict=True)
-    )
-    if kept != chosen.queues:
-        yield "the present running limits and starvation", chosen.replace(queues=kept)
-    if base.reservation_delay and base.reservation_delay != chosen.reservation_delay:
-        yield "the present reservation delay", chosen.replace(reserve_after=base.reservation_delay)
-    demanding = np.flatnonzero(training.period.core_seconds > DEMANDING * training.period.core_seconds.sum())
-    for q in demanding:
+    """Yield shared machines on which the running jobs of one queue are limited, each with a name."""
+    for q in _demanding(training, chosen):
         for cap in CAPS:
-            yield from _capped(training, chosen, int(q), cap)
-        yield from _split(training, chosen, int(q))
+            yield from _capped(training, chosen, q, cap)
+
+
+def split(training: TrainingSet, chosen: SiteConfig) -> Iterator[tuple[str, SiteConfig]]:
+    """Yield shared machines on which one queue is split by walltime, each with a name."""
+    for q in _demanding(training, chosen):
+        yield from _split(training, chosen, q)
+
+
+def _demanding(training: TrainingSet, chosen: SiteConfig) -> list[int]:
+    """Return the queues of a shared machine that are worth a limit or a split."""
+    work = training.period.core_seconds
+    return np.flatnonzero(work > DEMANDING * work.sum()).tolist() if chosen.mode == "shared" else []
 
 
 def _with(chosen: SiteConfig, q: int, *queues: QueueConfig) -> SiteConfig:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from parsim import System, Workload, simulate
+from qconf.config import SiteConfig
 from qconf.evaluation.outcome import Outcome
 from qconf.evaluation.period import Period, cached
 from qconf.evaluation.score import log_ratios
 from qconf.parallel import parallel_map
-from qconf.strategies.auto.candidates import ordered
+from qconf.strategies.auto.frame import Frame
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +46,7 @@ def of_base(period: Period) -> Measure:
 @cached
 def of_first_come(period: Period) -> Measure:
     """Simulate the shared machine, first come, first served, with everything fixed as in the base."""
-    return measure(period, period.workload, ordered(period, "fcfs").system())
+    return measure(period, period.workload, Frame(frozenset(("limits", "starvation"))).config(period, "fcfs").system())
 
 
 @cached
@@ -58,6 +60,22 @@ def of_orders(period: Period, system: System, orders: tuple[str, ...], workers: 
     """Simulate a system under each of these orders."""
     tasks = [(period, period.workload, replace(system, order=order)) for order in orders]
     return parallel_map(workers, measure, tasks)
+
+
+@cached
+def _known(period: Period) -> dict[SiteConfig, Measure]:
+    """Return the configurations that are measured already."""
+    del period
+    return {}
+
+
+def of_configs(period: Period, configs: Sequence[SiteConfig], workers: int) -> list[Measure]:
+    """Simulate configurations, each once."""
+    known = _known(period)
+    new = [config for config in dict.fromkeys(configs) if config not in known]
+    tasks = [(period, period.routed(config), config.system()) for config in new]
+    known.update(zip(new, parallel_map(workers, measure, tasks), strict=True))
+    return [known[config] for config in configs]
 
 
 def logarithms(period: Period, measure: Measure) -> NDArray[np.float64]:

@@ -1,19 +1,20 @@
-"""The search of `auto`: the order of the waiting list that is best beyond its training set, or the unchanged base.
+"""The search of `auto`: the order of the waiting list that is best beyond its training set, and what lies above it.
 
-A general order and a small family of others are simulated on the shared machine, and scored by the logarithms of mean
-wait, bounded slowdown and longest wait. One period is noisy, so the family is smoothed and penalised: it must be
-clearly better than the general order. Where earlier periods are known, and all of them together forecast better than
-the last one alone, all decide. A reservation delay of a day is chosen on all known periods together, since it depends
-on the site more than on the period. Anything more complicated (running limits, other boundaries, partitions, a common
-pool) must be better than the best order by a margin in both halves of the training set. The base stays unless the
-result is better. With guarding, queues whose longest waits would grow too much get priority until they do not.
+It climbs from small changes to large ones. First a general order and a small family of others are simulated, with the
+site's limits, starvation periods and priorities kept, and scored by the logarithms of mean wait, bounded slowdown and
+longest wait. One period is noisy, so the family is smoothed and penalised: it must be clearly better than the general
+order. Where earlier periods are known, and all of them together forecast better than the last one alone, all decide. A
+reservation delay of a day is chosen on all known periods together, since it depends on the site more than on the
+period. Then parts of the policy are dropped, one by one and together, and anything more complicated is tried: running
+limits, other boundaries, partitions, a common pool. The best of every kind is a proposal; the search's own choice
+leaves the lower one only for what is better by a margin in both halves of the training set, and the base only for what
+is better. With guarding, queues whose longest waits would grow too much go before others by a factor until they do not.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from itertools import chain
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 import numpy as np
@@ -22,11 +23,11 @@ from numpy.typing import NDArray
 from qconf.config import SiteConfig
 from qconf.config.durations import format_duration
 from qconf.evaluation.feasibility import fixed_violations, never_start
-from qconf.evaluation.period import NotApplicableError, Period, TrainingSet
+from qconf.evaluation.period import NotApplicableError, Period, TrainingSet, cached
 from qconf.evaluation.score import GRACE, log_ratios, weights
-from qconf.parallel import parallel_map
-from qconf.strategies.auto.candidates import divided, limited, ordered, with_priorities
-from qconf.strategies.auto.measures import Measure, logarithms, measure, of_base, of_orders, of_system
+from qconf.strategies.auto.candidates import divided, limited, split
+from qconf.strategies.auto.frame import Frame, policy_of, unsaid
+from qconf.strategies.auto.measures import Measure, logarithms, of_base, of_configs, of_orders, of_system
 from qconf.strategies.auto.orders import (
     GENERAL_ORDER,
     JOBS,
@@ -44,14 +45,14 @@ from qconf.strategies.base import Options, Proposal, Step, step
 class Constants:
     """What the search weighs; chosen on several logs together, for no site in particular. Scores are log scores."""
 
-    allowed: float = 1.4  # growth of the longest wait, and of a queue's 95 % wait, from which priority guards a queue
+    allowed: float = 1.4  # growth of the longest wait, and of a queue's 95 % wait, from which a factor guards a queue
     tolerated: float = 1.5  # times fcfs-easy's longest wait, beyond which the longest wait costs more
     steep: float = 1.0  # cost of the logarithm of what is beyond
     margin: float = 0.25  # by which what is more complicated must be better: the best of twenty in a noisy period
-    tried: int = 8  # best orders that are tried with priorities
-    rounds: int = 8  # of raising priorities
+    tried: int = 8  # best orders that are tried with factors
+    rounds: int = 8  # of raising factors
     surplus: float = 0.1  # what tails shorter than need be may cost
-    increase: float = 1.8  # factor on a queue's priority when its tails are too long
+    increase: float = 1.8  # by which a queue's factor is raised when its tails are too long
     delay: int = 86400  # reservation delay that is tried, seconds
     periods: int = 3  # from which on a reservation delay is tried: it demands more of a site than another order
     delay_margin: float = 0.1  # by which a delay must be better on `orders.JOBS` jobs; on twice as many by half
@@ -86,14 +87,14 @@ class Reservations(Step):
 
 @step
 class Guarding(Step):
-    """Priorities for queues whose waits would grow too much."""
+    """Factors for queues whose waits would grow too much."""
 
     title: ClassVar[str] = "guard rails"
     queues: list[str]
     kept_by: int
     best: str | None = None
     score: float | None = None
-    priorities: dict[str, float] | None = None
+    factors: dict[str, float] | None = None
     note: str | None = None
 
 
@@ -126,6 +127,20 @@ class _Candidate:
     #: Decides whether the base stays: for the best order its score on the smoothed surface, over all periods that
     #: decide; else `score`.
     smoothed: float
+    order: str = ""  # that `frame` made a configuration of; empty for what is not made of an order
+    frame: Frame = field(default_factory=Frame)
+
+
+#: What a proposal changes, from the smallest to the largest; parts of the policy come after the delay.
+ORDER, DELAY, ALL, CAP, BOUNDARIES, PARTITIONS = "order", "delay", "policy", "cap", "boundaries", "partitions"
+
+WITHOUT = {
+    "limits": "without running limits",
+    "user-limits": "without limits per user",
+    "starvation": "without starvation periods",
+    "priorities": "without queue priorities",
+    ALL: "without any of the site's policy",
+}
 
 
 def search(
@@ -138,9 +153,22 @@ def search(
 ) -> Proposal:
     """Search orders, limits, boundaries, partitions and pools; propose the simplest that is best, or the base.
 
-    With `guard` priorities keep the tails of queues within `Constants.allowed`. With `fit` the general order is left
-    out: the family fits the known periods. Raises NotApplicableError if there are no jobs.
+    With `guard` factors keep the tails of queues within `Constants.allowed`. With `fit` the general order is left out:
+    the family fits the known periods. Raises NotApplicableError if there are no jobs.
     """
+    return climb(training, options, guard=guard, fit=fit, constants=constants)[""]
+
+
+@cached
+def climb(
+    training: TrainingSet,
+    options: Options,
+    *,
+    guard: bool = False,
+    fit: bool = False,
+    constants: Constants | None = None,
+) -> dict[str, Proposal]:
+    """Return the best of every kind by what it changes, and under the empty name what `search` proposes."""
     if not len(training):
         raise NotApplicableError("there are no jobs to train on")
     return _Search(training, options, guard=guard, fit=fit, constants=constants or Constants()).run()
@@ -156,36 +184,75 @@ class _Search:
         self.weights = weights(options.objective)
         self.constants = constants
         self.log: list[Step] = []
-        self.pinned = any(self.base.is_fixed(f"queues.{name}.priority") for name in self.base.names)
-        self.priorities = np.array([queue.priority for queue in self.base.queues]) if self.pinned else None
+        self.policy = policy_of(training.period)
+        free = frozenset(part for part in self.policy if part in self.base.policy)
+        self.frame = Frame(free, shared=self.base.mode == "shared")
         self.periods = [*training.earlier, training.period]
-        self.reserve_after = 0
         self.tried = slice(1 if fit else 0, None)  # of the candidates: the first is the general order
         self.general = ""  # the general order, where it is the best
         self.before = of_base(training.period)
         self.present = logarithms(training.period, self.before)
         self.current = self.scored("current", training.base, self.before)
 
-    def run(self) -> Proposal:
-        """Go through the steps; `log` records the result of each."""
-        chosen = self.orders()
-        for candidate in self.simulate(chain(limited(self.training, chosen.config), divided(self.training))):
-            if candidate is None:
-                continue
-            kept, why = self.outdoes(candidate, chosen)
-            self.note(candidate, why)
-            if kept:
-                chosen = candidate
+    def run(self) -> dict[str, Proposal]:
+        """Go through the kinds; `log` records the result of each."""
+        found: dict[str, _Candidate] = {}
+        chosen = self.current
+        if self.base.mode == "hybrid":
+            self.log.append(Orders(note="none is tried within a hybrid machine: its pool goes by priority factor"))
+        else:
+            chosen = self.orders(found)
+        for kind, tried in self.kinds(chosen):
+            for candidate in self.simulate(tried):
+                if candidate is None:
+                    continue
+                kept, why = self.outdoes(candidate, chosen)
+                self.note(candidate, why)
+                if kind not in found or candidate.score < found[kind].score:
+                    found[kind] = candidate
+                if kept:
+                    chosen = candidate
         simpler = chosen.smoothed >= 0
         self.note(self.current, "simpler and no worse" if simpler else "")
-        config = self.base if simpler else chosen.config
-        summary = GENERAL_ORDER if config.order == self.general != self.base.order else ""
-        return Proposal(config, tuple(self.log), summary=summary)
+        found[""] = self.current if simpler else chosen
+        return {kind: self.proposal(kind, each) for kind, each in found.items()}
 
-    def orders(self) -> _Candidate:
-        """Return the best order of the waiting list; with guarding, with priorities that keep the tails short."""
+    def proposal(self, kind: str, candidate: _Candidate) -> Proposal:
+        """Propose a candidate."""
+        summary = GENERAL_ORDER if candidate.order == self.general and candidate.order else ""
+        caution = ""
+        if kind == DELAY and len(self.periods) < self.constants.periods:
+            caution = (
+                f"a reservation delay is recommended from {self.constants.periods} known months on, and "
+                f"{len(self.periods)} {'is' if len(self.periods) == 1 else 'are'} known"
+            )
+        return Proposal(candidate.config, tuple(self.log), title=candidate.what, summary=summary, caution=caution)
+
+    def kinds(self, chosen: _Candidate) -> Iterator[tuple[str, list[tuple[str, SiteConfig]]]]:
+        """Yield the candidates above an order, by what they change."""
+        parts = [part for part in self.policy if part not in self.frame.dropped]
+        for part, dropped in [(each, {each}) for each in parts] + ([(ALL, set(parts))] if len(parts) > 1 else []):
+            frame = replace(chosen.frame if chosen.order else self.frame, dropped=self.frame.dropped | dropped)
+            order = chosen.order or (self.base.order if part not in ("priorities", ALL) else "")
+            if order:
+                yield part, [(WITHOUT[part], frame.config(self.training.period, order))]
+        if self.frame.dropped and chosen.order:
+            kept = replace(chosen.frame, dropped=frozenset())
+            yield ORDER, [("the policy that may change, kept", kept.config(self.training.period, chosen.order))]
+        yield CAP, list(limited(self.training, chosen.config))
+        yield BOUNDARIES, list(split(self.training, chosen.config))
+        yield PARTITIONS, list(self.shared(chosen)) + list(divided(self.training))
+
+    def shared(self, chosen: _Candidate) -> Iterator[tuple[str, SiteConfig]]:
+        """Yield the machine without its partitions, under the best order."""
+        if self.base.mode != "shared":
+            order = chosen.order or general(self.base.machine.cores)
+            yield "one shared machine", replace(self.frame, shared=True).config(self.training.period, order)
+
+    def orders(self, found: dict[str, _Candidate]) -> _Candidate:
+        """Return the best order of the waiting list; with guarding, with factors that keep the tails short."""
         orders = candidates(self.base.machine.cores)[self.tried]
-        plain = self.ordered(general(self.base.machine.cores))
+        plain = self.ordered(general(self.base.machine.cores), self.frame)
         if stuck := ["order"] if self.base.is_fixed("order") else self.violations(plain):
             self.log.append(Orders(note=f"none can be tried: {', '.join(stuck)} is fixed"))
             return self.current
@@ -197,9 +264,10 @@ class _Search:
         rated = self.rated(np.mean(surfaces[-used:], axis=0), present)
         scores = rated + self.penalties(self.periods[-used:]) / used
         ranking = np.argsort(scores, kind="stable")[: self.constants.tried]
-        at_once = [found[self.tried][ranking[0]] for found in measured]
-        config = self.ordered(orders[ranking[0]])
-        found = at_once[-1].means[0] / np.maximum(self.before.means[0], 1.0)
+        at_once = [each[self.tried][ranking[0]] for each in measured]
+        order = orders[ranking[0]]
+        config = self.ordered(order, self.frame)
+        ratios = at_once[-1].means[0] / np.maximum(self.before.means[0], 1.0)
         self.log.append(
             Orders(
                 tried=len(orders),
@@ -208,25 +276,25 @@ class _Search:
                 best=config.order,
                 score=round(float(scores[ranking[0]]), 4),
                 general_score=None if self.tried.start else round(float(scores[0]), 4),
-                wait_ratio=round(float(found[0]), 4),
-                slowdown_ratio=round(float(found[1]), 4),
+                wait_ratio=round(float(ratios[0]), 4),
+                slowdown_ratio=round(float(ratios[1]), 4),
+                notes=() if "starvation" in self.frame.dropped else tuple(unsaid(self.base)),
             )
         )
-        self.general = config.order if not self.tried.start and ranking[0] == 0 else ""
-        best = replace(self.scored("best order", config, at_once[-1]), smoothed=float(rated[ranking[0]]))
-        later = self.reserving(best, at_once)
-        if not self.guard or self.pinned or not later.broken.any():
-            return later
-        guarded = self.guarded([orders[i] for i in ranking], later)
-        if guarded.broken.any() and self.reserve_after:
-            self.reserve_after = 0
-            guarded = self.guarded([orders[i] for i in ranking], best)
-        return guarded
+        self.general = order if not self.tried.start and ranking[0] == 0 else ""
+        best = self.scored("the order alone", config, at_once[-1], order, self.frame)
+        best = replace(best, smoothed=float(rated[ranking[0]]))
+        ranked = [orders[i] for i in ranking]
+        found[ORDER] = self.guarded(ranked, best)
+        if (later := self.delayed(best, at_once)) is None:
+            return found[ORDER]
+        candidate, kept = later
+        found[DELAY] = self.guarded(ranked, candidate)
+        return found[DELAY] if kept and not (found[DELAY].broken & ~found[ORDER].broken).any() else found[ORDER]
 
-    def ordered(self, order: str, priorities: NDArray[np.float64] | None = None) -> SiteConfig:
-        """Return the base on the shared machine, ordered by a formula, with the best reservation delay so far."""
-        weights = self.priorities if priorities is None else priorities
-        return ordered(self.training.period, order, weights, self.reserve_after)
+    def ordered(self, order: str, frame: Frame) -> SiteConfig:
+        """Return the base ordered by a formula."""
+        return frame.config(self.training.period, order)
 
     def penalties(self, periods: list[Period]) -> NDArray[np.float64]:
         """Return the prior penalties of the orders in each of these periods, in log score, shape (orders,)."""
@@ -234,30 +302,28 @@ class _Search:
         penalties = prior_penalties(jobs, self.constants.prior_penalty)[self.tried]
         return np.asarray(penalties - penalties.min())
 
-    def reserving(self, best: _Candidate, at_once: list[Measure]) -> _Candidate:
-        """Return the best order with a reservation delay if that is better, else without.
+    def delayed(self, best: _Candidate, at_once: list[Measure]) -> tuple[_Candidate, bool] | None:
+        """Return the best order with a reservation delay, and whether that is better; None where it has no effect.
 
-        All periods decide together; `at_once` has the measures of the best order in each.
+        All periods decide together; `at_once` has the measures of the best order in each. With few it is never better.
         """
-        if len(self.periods) < self.constants.periods or self.base.is_fixed("reserve_after"):
-            return best
-        later = best.config.replace(reserve_after=self.constants.delay)
-        system = later.system()
-        measured = [of_system(period, system) for period in self.periods]
+        if self.base.mode != "shared" or self.base.is_fixed("reserve_after"):
+            return None
+        frame = replace(best.frame, delay=self.constants.delay)
+        config = self.ordered(best.order, frame)
+        measured = [of_system(period, config.system()) for period in self.periods]
         pairs = zip(self.periods, at_once, measured, strict=True)
         rows = np.array([[logarithms(period, each) for each in pair] for period, *pair in pairs])
         score = float(np.diff(self.rated(rows.mean(axis=0), np.zeros(4)))[0])
-        found = replace(self.scored("best order", later, measured[-1]), smoothed=best.smoothed + score)
-        kept = score + self.constants.delay_margin * JOBS / sum(map(len, self.periods)) < 0
-        note = "better than at once" if kept else "at once, as before"
-        if kept and self.guard and (found.broken & ~best.broken).any():
-            kept, note = False, "better than at once, but the longest waits of a queue grow too much"
         after = format_duration(self.constants.delay)
+        found = self.scored(f"the order, and reservations after {after}", config, measured[-1], best.order, frame)
+        kept = score + self.constants.delay_margin * JOBS / sum(map(len, self.periods)) < 0
+        if len(self.periods) < self.constants.periods:
+            kept, note = False, f"not chosen from fewer than {self.constants.periods} months"
+        else:
+            note = "better than at once" if kept else "at once, as before"
         self.log.append(Reservations(after=after, months=len(self.periods), score=round(score, 4), note=note))
-        if not kept:
-            return best
-        self.reserve_after = self.constants.delay
-        return found
+        return replace(found, smoothed=best.smoothed + score), kept
 
     def violations(self, config: SiteConfig) -> list[str]:
         """List the violations of `fixed` of a configuration."""
@@ -265,54 +331,64 @@ class _Search:
 
     def measured(self, period: Period, plain: SiteConfig) -> list[Measure]:
         """Simulate all orders on a period, where `plain` has one of them."""
-        orders = tuple(with_priorities(order, self.priorities) for order in candidates(plain.machine.cores))
+        orders = tuple(self.frame.formula(self.base, order) for order in candidates(plain.machine.cores))
         return of_orders(period, plain.system(), orders, self.workers)
 
-    def guarded(self, orders: list[str], best: _Candidate) -> _Candidate:
-        """Raise the priorities of queues whose tails are too long; return `best` if that does not help."""
+    def guarded(self, orders: Sequence[str], best: _Candidate) -> _Candidate:
+        """With guarding, raise the factors of queues whose tails are too long; return `best` if that does not help."""
+        if not self.guard or not best.broken.any():
+            return best
+        pinned = any(self.base.is_fixed(f"queues.{name}.priority") for name in self.base.names)
+        if pinned:
+            return best
         raised = [np.ones(len(self.base.queues)) for _ in orders]
-        kept: list[tuple[_Candidate, str, NDArray[np.float64]]] = []
+        kept: list[tuple[_Candidate, NDArray[np.float64]]] = []
+        while_tried = list(orders)
         for _ in range(self.constants.rounds):
-            configs = [
-                (order, self.ordered(order, w if (w > 1).any() else None))
-                for order, w in zip(orders, raised, strict=True)
-            ]
-            found = self.simulate(configs)
+            frames = [replace(best.frame, factors=tuple(w.tolist()) if (w > 1).any() else None) for w in raised]
             tried = [
-                (candidate, order, w)
-                for candidate, order, w in zip(found, orders, raised, strict=True)
-                if candidate is not None
+                (each, w)
+                for each, w in zip(self.framed(best.what, while_tried, frames), raised, strict=True)
+                if each is not None
             ]
             kept += [each for each in tried if not each[0].broken.any()]
             going = [each for each in tried if each[0].broken.any() and not each[0].broken.all()]
-            raised = [self.raised(w, candidate.broken) for candidate, _, w in going]
-            orders = [order for _, order, _ in going]
-            if not orders:
+            raised = [self.raised(w, candidate.broken) for candidate, w in going]
+            while_tried = [candidate.order for candidate, _ in going]
+            if not while_tried:
                 break
         step = Guarding(
             queues=[name for name, broken in zip(self.base.names, best.broken, strict=True) if broken],
             kept_by=len(kept),
         )
-        at = len(self.log)
-        chosen, order, least = min(kept, key=lambda each: each[0].score, default=(best, None, None))
-        if order is None or least is None or chosen.score >= self.current.score:
-            note = "no priorities keep the tails of these queues short and gain anything: the best order stays"
+        chosen, least = min(kept, key=lambda each: each[0].score, default=(best, None))
+        if least is None or chosen.score >= self.current.score:
+            note = "no factors keep the tails of these queues short and gain anything: the best order stays"
             self.log.append(replace(step, note=note))
             return best
-        # A tail consists of few jobs: what just holds on these may not hold on others, so the priorities get a surplus.
+        # A tail consists of few jobs: what just holds on these may not hold on others, so the factors get a surplus.
         more = self.raised(least, best.broken | (least > 1))
-        for firm in self.simulate([("with a surplus", self.ordered(order, more))]):
+        for firm in self.framed(best.what, [chosen.order], [replace(best.frame, factors=tuple(more.tolist()))]):
             if firm is not None and not firm.broken.any() and firm.score < chosen.score + self.constants.surplus:
                 chosen = firm
-        queues = chosen.config.queues if "queue_priority" in chosen.config.order else None
+        factors = chosen.frame.factors
         step = replace(
             step,
             best=chosen.config.order,
             score=round(chosen.score, 4),
-            priorities=None if queues is None else {queue.name: queue.priority for queue in queues},
+            factors=None if factors is None else dict(zip(self.base.names, factors, strict=True)),
         )
-        self.log.insert(at, step)
+        self.log.append(step)
         return chosen
+
+    def framed(self, what: str, orders: Sequence[str], frames: Sequence[Frame]) -> list[_Candidate | None]:
+        """Score orders in their frames."""
+        pairs = list(zip(orders, frames, strict=True))
+        scored = self.simulate([(what, self.ordered(order, frame)) for order, frame in pairs])
+        return [
+            None if each is None else replace(each, order=order, frame=frame)
+            for each, (order, frame) in zip(scored, pairs, strict=True)
+        ]
 
     def simulate(self, configs: Iterable[tuple[str, SiteConfig]]) -> list[_Candidate | None]:
         """Score configurations in parallel; None for those that violate `fixed` or never start a job."""
@@ -324,17 +400,18 @@ class _Search:
                 self.log.append(NotTried(with_=what, why="; ".join(why)))
             allowed.append(None if why else (what, config))
         period = self.training.period
-        tasks = [(period, period.routed(each[1]), each[1].system()) for each in allowed if each is not None]
-        measured = iter(parallel_map(self.workers, measure, tasks))
+        measured = iter(of_configs(period, tuple(each[1] for each in allowed if each is not None), self.workers))
         return [None if each is None else self.scored(*each, next(measured)) for each in allowed]
 
-    def scored(self, what: str, config: SiteConfig, found: Measure) -> _Candidate:
+    def scored(
+        self, what: str, config: SiteConfig, found: Measure, order: str = "", frame: Frame | None = None
+    ) -> _Candidate:
         """Compare with the base."""
         halves = log_ratios(found.means[1:], self.before.means[1:]) @ self.weights[:2]
         late = self.beyond(found.late, self.before.late)
         longest = self.beyond(found.longest, self.before.longest.max())
         score = float(self.rated(logarithms(self.training.period, found), self.present))
-        return _Candidate(what, config, score, halves, late | longest, smoothed=score)
+        return _Candidate(what, config, score, halves, late | longest, score, order, frame or self.frame)
 
     def rated(self, logarithms: NDArray[np.float64], base: NDArray[np.float64]) -> NDArray[np.float64]:
         """Score `logarithms` against those of the base, less is better; shape (..., 4) in, (...) out."""
@@ -345,9 +422,9 @@ class _Search:
         )
         return np.asarray(score - present)
 
-    def raised(self, priorities: NDArray[np.float64], queues: NDArray[np.bool_]) -> NDArray[np.float64]:
-        """Raise the priorities of these queues by one step, rounded to six decimals."""
-        more = np.where(queues, priorities * self.constants.increase, priorities)
+    def raised(self, factors: NDArray[np.float64], queues: NDArray[np.bool_]) -> NDArray[np.float64]:
+        """Raise the factors of these queues by one step, rounded to six decimals."""
+        more = np.where(queues, factors * self.constants.increase, factors)
         return np.asarray(more.round(6), dtype=np.float64)
 
     def outdoes(self, candidate: _Candidate, chosen: _Candidate) -> tuple[bool, str]:

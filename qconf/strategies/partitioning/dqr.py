@@ -77,7 +77,6 @@ class Dqr(Strategy):
 
     name = "dqr"
     position = 13
-    tune_default = False
     Options = DqrOptions
 
     def propose(self, training: TrainingSet, options: DqrOptions) -> Proposal:

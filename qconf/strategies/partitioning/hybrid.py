@@ -133,7 +133,6 @@ class Hybrid(Strategy):
 
     name = "hybrid"
     position = 14
-    tune_default = False
     Options = HybridOptions
 
     def propose(self, training: TrainingSet, options: HybridOptions) -> Proposal:

@@ -1,7 +1,11 @@
-"""`static`: the proportional partitions of the first period of a backtest, never changed; of one period, `pp`."""
+"""`static`: the proportional partitions of the first known period, never changed; of one period, `pp`."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from qconf.evaluation.period import TrainingSet
+from qconf.strategies.base import Options, Proposal
 from qconf.strategies.partitioning.pp import Pp
 
 
@@ -10,7 +14,11 @@ class Static(Pp):
 
     name = "static"
     position = 11
-    tune_default = False
+
+    def propose(self, training: TrainingSet, options: Options) -> Proposal:
+        """Divide the machine by the first of the known periods."""
+        first = replace(training, period=training.earlier[0], earlier=()) if training.earlier else training
+        return super().propose(first, options)
 
 
 STRATEGIES = (Static(),)

@@ -1,0 +1,136 @@
+"""The ladder of changes, from an order of the waiting list alone up to partitions and a pool, and where to stop on it.
+
+A small change is easier to load, to explain and to take back than a large one. So of all rows that gain, the one on the
+lowest rung is recommended from which no higher one gains beyond chance.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from qconf.config import POLICY, SiteConfig
+from qconf.evaluation.bootstrap import BootstrapResult
+from qconf.recommend.recommendation import Row, Rung
+from qconf.strategies import baselines
+
+#: What a rung changes, from the smallest to the largest; nothing is on the ground.
+RUNGS = ("nothing", "order", "reservation delay", "policy", "boundaries", "partitions and pool")
+EQUAL = 0.01  # of the objective; on one rung, what gains this little more than something simpler is no better
+
+#: Compares a row with another, or with the current configuration, over the resamples of the test days.
+Compare = Callable[[Row, Row | None], BootstrapResult]
+
+
+def rung_of(base: SiteConfig, config: SiteConfig) -> int:
+    """Return the place among `RUNGS` of the largest change; what may change of the policy counts as order."""
+    if (base.mode, base.pool_cores) != (config.mode, config.pool_cores) or (
+        base.mode != "shared"
+        and (
+            base.pool != config.pool or [(q.name, q.partition) for q in base.queues] != _partitions(config, base.names)
+        )
+    ):
+        return 5
+    if [(q.name, q.cores, q.walltime) for q in base.queues] != [(q.name, q.cores, q.walltime) for q in config.queues]:
+        return 4
+    if any(part not in base.policy and _changes(part, base, config) for part in POLICY):
+        return 3
+    if base.reservation_delay != config.reservation_delay:
+        return 2
+    return int(config != base)
+
+
+def _partitions(config: SiteConfig, names: Sequence[str]) -> list[tuple[str, int]]:
+    """Partitions of the queues of these names; of others where the queues are not the same."""
+    return [(queue.name, queue.partition) for queue in config.queues if queue.name in names]
+
+
+def _changes(part: str, base: SiteConfig, config: SiteConfig) -> bool:
+    """Return whether a part of the policy is not the same, or loses its effect."""
+    if part == "priorities":
+        if not base.uses_priority or len({queue.priority for queue in base.queues}) == 1:
+            return False  # there are none
+        if config.is_formula and not re.search(r"queue_priority(?! ==)", config.order):
+            return True  # a condition that names a queue by its priority does not put it before others
+    took_over = base.mode == config.mode == "shared" and config.is_formula and not base.is_formula
+    if part == "starvation" and took_over and any(queue.starvation is not None for queue in base.queues):
+        return "eligible_time >=" not in config.order  # where the queues' periods live on
+    return any(
+        getattr(old, field) != getattr(new, field)
+        for old, new in zip(base.queues, config.queues, strict=True)
+        for field in POLICY[part]
+    )
+
+
+def worthwhile(result: BootstrapResult | None, least_gain: float) -> bool:
+    """Return whether a gain is beyond chance and worth a change."""
+    return result is not None and result.certain and result.expected >= least_gain
+
+
+def best_of(rows: Sequence[Row]) -> Row | None:
+    """Return the row with the largest expected gain, the certain ones first; of equals the first baseline."""
+    known = [(row, row.bootstrap) for row in rows if row.bootstrap is not None]
+    if not known:
+        return None
+    row, most = max(known, key=lambda each: (each[1].certain, each[1].expected))
+    equals = (
+        other
+        for other, found in known
+        if other.name in baselines() and found.certain == most.certain and found.expected >= most.expected - EQUAL
+    )
+    return next(equals, row)
+
+
+def choose(rows: Sequence[Row], compare: Compare, least_gain: float) -> Row | None:
+    """Return the best row of the lowest rung from which no higher one gains beyond chance; None for the ground."""
+    by_rung = [[row for row in rows if row.rung == i and row.eligible] for i in range(1, len(RUNGS))]
+    best = [row for row in map(best_of, by_rung) if row is not None]
+    for i, row in enumerate([None, *best]):
+        if row is not None and not worthwhile(row.bootstrap, least_gain):
+            continue
+        if not any(worthwhile(compare(higher, row), least_gain) for higher in best[i:]):
+            return row
+    return None
+
+
+def ladder(rows: Sequence[Row], chosen: Row | None, compare: Compare) -> tuple[Rung, ...]:
+    """Return the lines of the ladder: of each rung the best row, and the other variants of the chosen kind.
+
+    Where several kinds of `auto` are evaluated, the lines are of the one that is recommended, else of the best.
+    """
+    tried = [row for row in rows if row.rung and row.bootstrap is not None]
+    variants = [row for row in tried if row.variant]
+    lead = chosen if chosen is not None and chosen.variant else best_of(variants)
+    kind = "" if lead is None else lead.variant.split()[0]
+    lines: list[Rung] = []
+    for i, name in enumerate(RUNGS):
+        here = [row for row in tried if row.rung == i]
+        shown = [row for row in here if row.variant and row.variant.split()[0] == kind]
+        best = chosen if chosen in here else best_of([row for row in here if row.eligible]) or best_of(here)
+        if best is not None and best not in shown:
+            shown.append(best)
+        below = [line.row for line in lines]
+        before = best_of([row for row in below if row.eligible]) or best_of(below)
+        lines += [Rung(name, row, None if before is None else compare(row, before)) for row in shown]
+    return tuple(lines)
+
+
+def shown_rows(rows: Sequence[Row], chosen: Row | None) -> list[Row]:
+    """Return one row a strategy: what is recommended, else the best variant, the eligible ones first."""
+    found = []
+    for name in dict.fromkeys(row.name for row in rows):
+        own = [row for row in rows if row.name == name]
+        eligible = [row for row in own if row.eligible]
+        best = chosen if chosen in own else best_of(eligible) or best_of(own) or own[0]
+        found.append(best if best is not None else own[0])
+    return _one_a_proposal(found)
+
+
+def _one_a_proposal(rows: list[Row]) -> list[Row]:
+    """Let `pp` stand for `static` too where both propose the same."""
+    own = {row.name: row for row in rows}
+    pp, static = own.get("pp"), own.get("static")
+    if pp is None or static is None or pp.config != static.config:
+        return rows
+    return [replace(row, same_as="static") if row is pp else row for row in rows if row is not static]

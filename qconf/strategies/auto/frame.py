@@ -1,0 +1,135 @@
+"""What stands around an order of the waiting list: the site's policy, kept inside the formula or dropped."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from parsim.system import ORDERS
+from qconf.config import POLICY, SiteConfig
+from qconf.config.durations import format_duration
+from qconf.evaluation.period import Period
+
+NEVER = "1e15"  # seconds of waiting that no job reaches
+STARVING = "2e15 + eligible_time"  # larger than any other value: a starving job is first, by its waiting time
+
+
+def policy_of(period: Period) -> tuple[str, ...]:
+    """Return the parts of the policy that the base has, and that a search could drop: something of it is not fixed."""
+    base = period.base
+
+    def has(part: str) -> bool:
+        if part == "priorities":
+            kept = base.uses_priority and len({queue.priority for queue in base.queues}) > 1
+            return kept and not _pinned(base)
+        paths = ((queue, field) for queue in base.queues for field in POLICY[part])
+        return any(
+            getattr(queue, field) is not None and not period.is_fixed(f"queues.{queue.name}.{field}")
+            for queue, field in paths
+        )
+
+    return tuple(part for part in POLICY if has(part))
+
+
+def _pinned(base: SiteConfig) -> bool:
+    """Whether a priority is fixed, so that every order has to use priorities."""
+    return any(base.is_fixed(f"queues.{name}.priority") for name in base.names)
+
+
+@dataclass(frozen=True)
+class Frame:
+    """Makes a configuration of an order: the base's queues, with what of the policy is not dropped.
+
+    A formula takes the order over from the queues' priorities and starvation periods, so they live on inside it, as far
+    as PBS can say it. PBS knows a queue in a formula by its priority alone.
+    """
+
+    dropped: frozenset[str] = frozenset()  #: parts of the policy
+    factors: tuple[float, ...] | None = None  #: by which jobs of each queue go before others, beyond its priority
+    delay: int = 0  #: reservation delay, seconds
+    shared: bool = True  #: whether the machine is shared, whatever the base's mode
+
+    def config(self, period: Period, order: str) -> SiteConfig:
+        """Return the base queues ordered by a formula; everything fixed stays unchanged."""
+        base, queues = period.base, []
+        raised = None if self.factors is None or _of_priority(base, self.factors) else self.factors
+        for i, queue in enumerate(base.queues):
+            changes: dict[str, float | None] = {
+                field: None for part in self.dropped - {"priorities"} for field in POLICY[part]
+            }
+            if self.shared:
+                changes["partition"] = 0
+            if raised is not None:
+                changes["priority"] = round(raised[i] * (queue.priority if self._prioritised(base) else 1.0), 6)
+            free = {name: each for name, each in changes.items() if not period.is_fixed(f"queues.{queue.name}.{name}")}
+            queues.append(queue.model_copy(update=free))
+        changed: dict[str, object] = {"queues": tuple(queues), "order": self.formula(base, order), "backfill": True}
+        if self.shared:
+            changed |= {"mode": "shared", "reserve_after": base.unless_fixed(self.delay), "pool": None}
+        return base.replace(**changed)
+
+    def formula(self, base: SiteConfig, order: str) -> str:
+        """Put what is kept of the policy into a formula; an order that has a name keeps it by itself."""
+        if order in ORDERS:
+            return order
+        text = order
+        factor = None if self.factors is None else _of_priority(base, self.factors)
+        if factor is not None:
+            text = f"({factor}) * {text}"
+        if self._prioritised(base) or (self.factors is not None and factor is None):
+            text = f"queue_priority * {text}"
+        if "starvation" not in self.dropped and (limit := _starvation(base)):
+            text = f"{STARVING} if eligible_time >= {limit} else ({text})"
+        return text
+
+    def _prioritised(self, base: SiteConfig) -> bool:
+        """Whether the queues' own priorities are factors of the formula."""
+        distinct = base.uses_priority and len({queue.priority for queue in base.queues}) > 1
+        return _pinned(base) or (distinct and "priorities" not in self.dropped)
+
+
+def unsaid(base: SiteConfig) -> list[str]:
+    """Say which starvation periods a formula cannot tell apart."""
+    shortest = _by_priority(base)
+    return [
+        f"queue {queue.name} starves after {format_duration(period)} in a formula, not "
+        f"{'never' if queue.starvation is None else format_duration(queue.starvation)}: another queue has its priority"
+        for queue in base.queues
+        if (period := shortest[queue.priority]) is not None and period != queue.starvation
+    ]
+
+
+def _by_priority(base: SiteConfig) -> dict[float, int | None]:
+    """Return the shortest starvation period among the queues of each priority."""
+    found: dict[float, int | None] = {}
+    for queue in base.queues:
+        known = [each for each in (found.get(queue.priority), queue.starvation) if each is not None]
+        found[queue.priority] = min(known, default=None)
+    return found
+
+
+def _starvation(base: SiteConfig) -> str:
+    """Write the waiting time from which a job starves, as an expression of its queue's priority; empty for never."""
+    periods = _by_priority(base)
+    if not any(periods.values()):
+        return ""
+    text = _choice({key: NEVER if each is None else str(each) for key, each in periods.items()})
+    return f"({text})" if " " in text else text
+
+
+def _of_priority(base: SiteConfig, factors: Sequence[float]) -> str | None:
+    """Write a factor for each queue as an expression of its priority; None where it does not tell the queues apart."""
+    found: dict[float, str] = {}
+    for queue, factor in zip(base.queues, factors, strict=True):
+        if found.setdefault(queue.priority, f"{factor:g}") != f"{factor:g}":
+            return None
+    return _choice(found) if len(set(found.values())) > 1 else None
+
+
+def _choice(values: dict[float, str]) -> str:
+    """Write values by priority as a conditional; the most common one comes last."""
+    texts = list(values.values())
+    usual = max(texts, key=texts.count)
+    return (
+        "".join(f"{each} if queue_priority == {key:g} else " for key, each in values.items() if each != usual) + usual
+    )
