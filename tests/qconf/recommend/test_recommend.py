@@ -13,7 +13,8 @@ from qconf.evaluation.period import NotApplicableError
 from qconf.history import History
 from qconf.recommend import GuardRails, recommend
 from qconf.recommend.decide import decide
-from qconf.strategies import Proposal, propose
+from qconf.recommend.ladder import RUNGS, choose, ladder, rung_of
+from qconf.strategies import Proposal, propose, variants
 from qconf.strategies.base import Recorded
 from tests.qconf.report import small
 from tests.qconf.small import DAY, LONG, SHORT, period, site, three, two
@@ -41,6 +42,16 @@ def history(base, **about):
         }
     )
     return History(jobs=jobs, dropped=pd.DataFrame({"reason": []}), changed={}, read=n)
+
+
+def proposing(monkeypatch, function):
+    """Let strategies of one proposal make it by `function(name, training, settings)`."""
+    several = {"auto", "auto-fitted", "auto-guarded"}
+
+    def found(name, training, settings):
+        return variants(name, training, settings) if name in several else {"": function(name, training, settings)}
+
+    monkeypatch.setattr("qconf.recommend.evaluator.variants", found)
 
 
 def recommended(base, strategies=("pp", "dp-nlp"), guards=None, least_gain=0.02, **about):
@@ -180,7 +191,7 @@ def test_each_split_is_trained_on_the_jobs_before_its_test_period(monkeypatch):
         calls.append((name, int(training.workload.submit[0]), int(training.workload.submit[-1])))
         return propose(name, training, options)
 
-    monkeypatch.setattr("qconf.recommend.checkpoint.propose", spy)
+    proposing(monkeypatch, spy)
     found = recommend(history(STARVED, jobs=600), STARVED, strategies=("pp",), settings=FEW)
     trained = [(low, high) for name, low, high in calls if name == "pp"]
     spans = {name: (low, high) for name, (_, low, high) in found.spans.items()}
@@ -229,7 +240,7 @@ def test_a_strategy_that_fails_on_the_earlier_split_is_shown_and_ineligible(monk
             raise NotApplicableError("no jobs of this kind")
         return propose(name, training, options)
 
-    monkeypatch.setattr("qconf.recommend.checkpoint.propose", fails)
+    proposing(monkeypatch, fails)
     found = recommend(history(STARVED, jobs=600), STARVED, strategies=("pp",), settings=FEW)
     row = next(row for row in found.rows if row.name == "pp")
     assert row.test is not None
@@ -248,57 +259,128 @@ def test_one_split_is_enough_where_the_first_third_has_few_jobs():
     assert not [key for key in kept if key.endswith("early")]
 
 
-def decided(**changes):
-    """The verdict on one candidate that gains 12 % on the test period."""
-    about = {"expected": 0.1, "low": 0.05, "high": 0.15, "score_high": -0.1} | changes
-    guarded = GuardValues({}, 0.0, 0.0)
+NOTHING = GuardValues({}, 0.0, 0.0)
+
+
+def resampled(expected=0.1, low=0.05, high=0.15, score_high=-0.1):
+    return BootstrapResult(expected, low, high, score_high, NOTHING, NOTHING)
+
+
+def candidate(name, gain=0.12, rung=1, **about):
+    """A row that gains 12 % on the test period."""
+    return replace(small.recommendation().rows[3], name=name, gain=gain, rung=rung, bootstrap=resampled(**about))
+
+
+def chosen(*rows, least_gain=0.02, better=()):
+    """The verdict on these rows; over each other only those named in `better` gain beyond chance."""
+
+    def compare(row, other):
+        if other is None:
+            return row.bootstrap
+        return resampled() if row.name in better else resampled(low=-0.1)
+
     base = small.recommendation()
-    row = replace(base.rows[3], gain=0.12, bootstrap=BootstrapResult(**about, before=guarded, after=guarded))
-    return decide(replace(base, rows=[base.rows[0], row], verdict="KEEP", winner="current"), 0.02)
+    best = choose(rows, compare, least_gain)
+    here = replace(
+        base, rows=[base.rows[0], *rows], verdict="KEEP", winner="current", ladder=ladder(rows, best, compare)
+    )
+    return decide(here, best, least_gain)
 
 
 def test_the_verdict_follows_the_bootstrap():
-    assert (decided().verdict, decided().winner) == ("CHANGE", "hybrid")
-    assert "100 resamples of the test days the gain is 10.0 % (90 % interval 5.0 to 15.0 %)" in decided().reason
+    found = chosen(candidate("hybrid"))
+    assert (found.verdict, found.winner) == ("CHANGE", "hybrid")
+    assert "100 resamples of the test days the gain is 10.0 % (90 % interval 5.0 to 15.0 %)" in found.reason
     for changes, why in (
         ({"low": -0.01}, "may be chance: the interval reaches zero"),
         ({"score_high": 0.01}, "may be outweighed by slowdowns and longest waits"),
         ({"expected": 0.01, "low": 0.001}, "is not worth a change"),
     ):
-        found = decided(**changes)
+        found = chosen(candidate("hybrid", **changes))
         assert (found.verdict, found.winner) == ("KEEP", "current")
         assert why in found.reason
 
 
-def test_the_best_is_the_certain_one_with_the_largest_expected_gain():
-    base, guarded = small.recommendation(), GuardValues({}, 0.0, 0.0)
-
-    def row(name, gained, expected, low):
-        result = BootstrapResult(expected, low, 0.9, -0.1, guarded, guarded)
-        return replace(base.rows[3], name=name, gain=gained, bootstrap=result)
-
-    rows = [base.rows[0], row("lucky", 0.5, 0.1, 0.05), row("steady", 0.2, 0.3, 0.05), row("unsure", 0.6, 0.4, -0.1)]
-    found = decide(replace(base, rows=rows), 0.02)
+def test_on_one_rung_the_best_is_the_certain_one_with_the_largest_expected_gain():
+    lucky = candidate("lucky", 0.5, expected=0.1)
+    found = chosen(lucky, candidate("steady", 0.2, expected=0.3), candidate("unsure", 0.6, expected=0.4, low=-0.1))
     assert found.winner == "steady"
     assert "lucky gains 50.0 % there, but over the resamples its gain is smaller" in found.reason
 
 
-def test_of_equals_the_simplest_is_recommended():
-    base, guarded = small.recommendation(), GuardValues({}, 0.0, 0.0)
+def test_of_equals_on_one_rung_a_baseline_is_recommended():
+    def winner(plain, tuned):
+        rows = (candidate("lxf-easy", expected=plain[0], low=plain[1]), candidate("t", expected=tuned[0], low=tuned[1]))
+        return chosen(*rows).winner
 
-    def winner(**expected):
-        rows = [
-            replace(
-                base.rows[3], name=name, gain=gain, bootstrap=BootstrapResult(gain, low, 0.9, -0.1, guarded, guarded)
-            )
-            for name, (gain, low) in expected.items()
-        ]
-        return decide(replace(base, rows=[base.rows[0], *rows]), 0.02).winner
+    assert winner(plain=(0.295, 0.1), tuned=(0.3, 0.1)) == "lxf-easy"
+    assert winner(plain=(0.28, 0.1), tuned=(0.3, 0.1)) == "t"
+    assert winner(plain=(0.299, -0.1), tuned=(0.3, 0.1)) == "t"
 
-    assert winner(plain=(0.295, 0.1), tuned=(0.3, 0.1)) == "plain"
-    assert winner(plain=(0.28, 0.1), tuned=(0.3, 0.1)) == "tuned"
-    assert winner(plain=(0.299, -0.1), tuned=(0.3, 0.1)) == "tuned"
-    assert winner(plain=(0.017, 0.01), tuned=(0.026, 0.01)) == "tuned"  # the simpler one is not worth a change
+
+def test_the_lowest_rung_is_recommended_from_which_none_gains_beyond_chance():
+    low, middle, high = candidate("low"), candidate("middle", rung=3), candidate("high", rung=5)
+    assert chosen(low, middle, high).winner == "low"
+    assert chosen(low, middle, high, better=["high"]).winner == "high"  # beyond chance over both below
+    assert chosen(low, middle, high, better=["middle"]).winner == "middle"
+    assert chosen(replace(low, ineligible="x"), middle, high).winner == "middle"
+    unsure = candidate("unsure", low=-0.1)
+    assert chosen(unsure, high).winner == "high"  # what may be chance itself is no place to stop
+    found = chosen(low, middle, high)
+    assert "smallest change that brings this (order): no larger one gains beyond chance over it" in found.reason
+
+
+def test_the_ladder_has_a_line_for_every_rung_and_every_part_of_the_policy():
+    base = three(mode="shared").with_queues(
+        [q.model_copy(update={"max_run": 9, "starvation": DAY}) for q in three(mode="shared").queues]
+    )
+    found = recommended(base, ("auto", "pp"), jobs=900, span=20 * DAY)
+    names = [(line.name, line.row.title) for line in found.ladder]
+    assert ("policy", "without running limits") in names
+    assert ("policy", "without starvation periods") in names
+    assert {"order", "reservation delay", "partitions and pool"} <= {name for name, _ in names}
+    assert [RUNGS.index(name) for name, _ in names] == sorted(RUNGS.index(name) for name, _ in names)
+    assert found.ladder[0].step is None
+    assert all(line.step is not None for line in found.ladder if line.name != found.ladder[0].name)
+    assert {row.name for row in found.rows} == {"current", "fcfs-easy", "lxf-easy", "shared", "pp", "auto"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "rung"),
+    [
+        ({}, "nothing"),
+        ({"order": "ncpus * queue_priority"}, "order"),
+        ({"order": "ncpus"}, "policy"),  # the queues' priorities differ
+        ({"order": "ncpus if queue_priority == 3 else 1"}, "policy"),
+        ({"order": "queue_priority", "reserve_after": 60}, "reservation delay"),
+        ({"mode": "partitioned"}, "partitions and pool"),
+    ],
+)
+def test_the_rung_of_a_change_is_that_of_its_largest_part(changes, rung):
+    base = site({**SHORT, "partition": 32, "priority": 3}, {**LONG, "partition": 32}, mode="shared")
+    assert RUNGS[rung_of(base, base.replace(**changes))] == rung
+    limited = base.with_queues([q.model_copy(update={"max_run": 5}) for q in base.queues])
+    assert RUNGS[rung_of(base, limited)] == "policy"
+    assert RUNGS[rung_of(base.replace(policy="may-change"), limited)] == "order"
+    longer = [q.model_copy(update={"walltime": (0, 10**6)}) for q in base.queues]
+    assert RUNGS[rung_of(base, base.with_queues(longer, order="ncpus"))] == "boundaries"
+
+
+def test_without_scripts_the_same_answer_has_only_rows_that_need_none():
+    past = history(STARVED, jobs=600)
+
+    def answer(needs):
+        return recommend(past, STARVED, strategies=("pp", "dp-nlp"), settings=FEW, needs=needs)
+
+    found = answer(lambda _: [])
+    assert found.verdict == "CHANGE"
+    assert found.without_scripts is None
+    needing = answer(lambda config: ["a cron job"] if config == found.config else [])
+    assert needing.config == found.config
+    assert needing.row.needs == ("a cron job",)
+    assert needing.without_scripts is not None
+    assert not needing.without_scripts.needs
+    assert answer(lambda _: ["a cron job"]).without_scripts is None  # nothing without
 
 
 @dataclass(frozen=True)
@@ -336,7 +418,7 @@ def test_the_evaluated_proposal_is_the_fallback_where_that_of_the_whole_history_
             return propose(name, training, options)
         return Proposal(worst if len(training) == 600 else shared, (Recorded(values={"step": len(training)}),))
 
-    monkeypatch.setattr("qconf.recommend.checkpoint.propose", propose_by_jobs)
+    proposing(monkeypatch, propose_by_jobs)
     base = STARVED.replace(fixed=fixed)
     found = recommend(history(base, jobs=600), base, strategies=("pp",), settings=FEW)
     row = next(row for row in found.rows if row.name == "pp")
@@ -348,7 +430,7 @@ def test_the_evaluated_proposal_is_the_fallback_where_that_of_the_whole_history_
     assert row.decisions[0]["step"] < 600
     assert row.fallback.startswith("utilization falls from")
     assert row.in_sample["mean_wait"] < found.rows[0].in_sample["mean_wait"]
-    alone = decide(replace(found, rows=[found.rows[0], row]), 0.02)
+    alone = decide(replace(found, rows=[found.rows[0], row]), row, 0.02)
     assert (alone.verdict, alone.config) == ("CHANGE", shared)
     assert f"trained on the whole history, it would break a guard rail ({row.fallback})." in alone.reason
 
@@ -363,7 +445,7 @@ def test_a_limit_that_binds_counts_as_fixed_in_the_evaluation_and_is_not_written
     def propose_them(name, training, options):
         return Proposal(proposed[name]) if name in proposed else propose(name, training, options)
 
-    monkeypatch.setattr("qconf.recommend.checkpoint.propose", propose_them)
+    proposing(monkeypatch, propose_them)
     found = recommend(
         replace(jobs, excluded={"queues.short.max_run_cores": (7,)}), base, strategies=tuple(proposed), settings=FEW
     )
@@ -403,7 +485,7 @@ def test_the_same_seed_gives_the_same_recommendation_with_any_number_of_workers(
 
 
 def test_waits_of_a_queue_fall_with_the_size_of_its_partition():
-    (short, long) = recommended(STARVED, jobs=300, span=4 * DAY).curves
+    (short, long) = recommended(STARVED, jobs=300, span=10 * DAY).curves
     assert (short.queue, long.queue) == ("short", "long")
     assert long.waits[-1] <= long.waits[0]
     assert long.sizes[0] >= 1

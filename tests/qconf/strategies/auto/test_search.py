@@ -6,13 +6,15 @@ import numpy as np
 import pytest
 
 from parsim import System, Workload, metrics, simulate
+from parsim.formula import parse as parse_formula
 from qconf.evaluation.feasibility import fixed_violations
 from qconf.evaluation.period import NotApplicableError, Period, TrainingSet
 from qconf.evaluation.score import log_ratios, weights
 from qconf.export.pbs.order import formula
 from qconf.export.priorities import scale
-from qconf.strategies import Options, propose
+from qconf.strategies import Options, propose, variants
 from qconf.strategies.auto.candidates import limited
+from qconf.strategies.auto.frame import Frame
 from qconf.strategies.auto.orders import JOBS, candidates, general, prior_penalties, smoothed
 from qconf.strategies.auto.search import Constants, _Candidate, _Search, search
 from qconf.strategies.partitioning.split_merge import uncovered
@@ -24,7 +26,8 @@ WHOLE = {**LONG, "partition": 0}
 
 
 def first_come(**changes):
-    """A site whose wide jobs go before all others."""
+    """A site whose wide jobs go before all others, which may change."""
+    changes = {"policy": "may-change", **changes}
     queues = ({**SHORT, "partition": 0}, {**LONG, "partition": 0}, {**WIDE, "priority": 100, "reservation": False})
     return site(*queues, mode="shared", **changes)
 
@@ -171,10 +174,10 @@ def test_all_periods_together_decide_about_a_reservation_delay():
         assert proposal.config == found
         assert not proposal.verify(here.period, proposal.simulate(here.period))
     kept = replace(here, period=Period(here.workload, base.replace(fixed=("reserve_after",))))
-    for few in (kept, after(periods[1:])):
+    for few, notes in ((kept, []), (after(periods[1:]), ["not chosen from fewer than 3 months"])):
         proposal = search(few, Options(), constants=ALWAYS)
         assert proposal.config.reserve_after == 0
-        assert "reservations" not in {d["step"] for d in proposal.decisions}
+        assert [d["note"] for d in proposal.decisions if d["step"] == "reservations"] == notes
 
 
 def test_candidates_that_divide_the_machine_keep_fixed_partitions():
@@ -212,22 +215,21 @@ def test_with_guarding_a_reservation_delay_is_chosen_only_if_the_tails_of_every_
     assert proposal.config != here.base
 
 
-def test_with_guarding_the_reservation_delay_is_dropped_where_no_priorities_help(monkeypatch):
+def test_with_guarding_the_reservation_delay_is_dropped_where_no_factors_help(monkeypatch):
     base = first_come()
     here = after([busy(base, each) for each in (1, 2, 3)])
     running = new_search(here, ALWAYS)
     delays = []
 
-    def guarded(orders, best):
-        delays.append(running.reserve_after)
-        return replace(best, broken=np.array([running.reserve_after > 0, False, False]), what=f"{len(delays)}")
+    def guarded(_, best):
+        delays.append(best.frame.delay)
+        return replace(best, broken=np.array([best.frame.delay > 0, False, False]))
 
     monkeypatch.setattr(running, "guarded", guarded)
-    broken = np.array([True, True, True])
-    scored = running.scored
-    monkeypatch.setattr(running, "scored", lambda *its: replace(scored(*its), broken=broken))
-    assert running.orders().what == "2"
-    assert delays == [ALWAYS.delay, 0]
+    found = {}
+    assert running.orders(found).frame.delay == 0
+    assert delays == [0, ALWAYS.delay]
+    assert [each.frame.delay for each in found.values()] == delays
 
 
 def test_a_fixed_order_stays_even_if_it_is_the_general_one():
@@ -298,7 +300,7 @@ def test_a_candidate_that_is_better_by_the_margin_is_proposed(monkeypatch):
     running = new_search(here)
     better = lambda it, _: (it.what == "long on at most 80 % of the cores", "better here")  # noqa: E731
     monkeypatch.setattr(running, "outdoes", better)
-    proposal = running.run()
+    proposal = running.run()[""]
     assert proposal.config.queue("long").max_run_cores == 51
     assert proposal.decisions[-2]["note"] == proposal.decisions[-1].get("note", "better here")
 
@@ -393,8 +395,8 @@ def test_everything_fixed_stays(name, fixed):
 
 def test_fixed_limits_stay_and_others_are_removed():
     queues = ({**SHORT, "partition": 0, "max_run": 9}, {**LONG, "partition": 0, "max_run": 8})
-    here = training(site(*queues, mode="shared", fixed=("queues.short.max_run",)), jobs=700)
-    proposal = propose("auto", here)
+    base = site(*queues, mode="shared", fixed=("queues.short.max_run",), policy={"limits": "may-change"})
+    proposal = propose("auto", training(base, jobs=700))
     assert [queue.max_run for queue in proposal.config.queues] == [9, None]
 
 
@@ -405,3 +407,76 @@ def test_workers_and_repetition_do_not_matter(objective):
     two_workers = propose("auto", TrainingSet(Period(here.workload, here.base)), {"objective": objective, "workers": 2})
     assert one.config == two_workers.config
     assert one.decisions == two_workers.decisions
+
+
+def with_policy(**changes):
+    """A site with priorities, starvation periods and running limits."""
+    short = {**SHORT, "partition": 0, "priority": 10, "starvation": "1h", "max_run": 30}
+    long = {**LONG, "partition": 0, "priority": 20, "starvation": "4h"}
+    return site(short, long, {**WIDE, "priority": 40, "reservation": False}, mode="shared", **changes)
+
+
+def test_an_order_keeps_limits_and_has_priorities_and_starvation_periods_inside():
+    base = with_policy()
+    found = propose("auto", busy(base)).config
+    periods = "14400 if queue_priority == 20 else 1e15 if queue_priority == 40 else 3600"
+    assert found.order.startswith(f"2e15 + eligible_time if eligible_time >= ({periods}) else (queue_priority * (")
+    assert found == base.replace(order=found.order)
+
+
+def test_a_starving_job_goes_before_all_others_in_the_order():
+    here = busy(with_policy())
+    found = propose("auto", here)
+    formula = Frame().formula(here.base, "walltime - walltime")  # the policy alone
+    values = parse_formula(formula)
+    assert values.uses_eligible_time
+    alone = here.period.simulate(here.base.replace(order=formula))
+    kept = here.period.simulate(found.config)
+    waited = [schedule.wait[here.workload.queue == 0].max() for schedule in (alone, kept)]
+    free = here.period.simulate(here.base.replace(order=Frame(frozenset({"starvation"})).formula(here.base, "ncpus")))
+    assert max(waited) < free.wait[here.workload.queue == 0].max()
+
+
+def test_what_a_formula_cannot_tell_apart_is_said():
+    queues = ({**SHORT, "partition": 0, "starvation": "2h"}, {**LONG, "partition": 0, "starvation": "1h"})
+    here = training(site(*queues, mode="shared"), jobs=300)
+    orders = propose("auto", here).decisions[0]
+    assert orders["notes"] == ["queue short starves after 1h in a formula, not 2h: another queue has its priority"]
+    assert orders["best"].startswith("2e15 + eligible_time if eligible_time >= 3600 else (")
+
+
+def test_every_part_of_the_policy_is_dropped_by_itself_and_all_together():
+    here = busy(with_policy())
+    found = variants("auto", here)
+    order = found["general order"].config
+    without = found["general limits"].config
+    assert without == order.with_queues([q.model_copy(update={"max_run": None}) for q in order.queues])
+    assert "eligible_time >=" not in found["general starvation"].config.order
+    assert "queue_priority *" not in found["general priorities"].config.order
+    bare = found["general policy"].config
+    assert bare.order == general(64)
+    assert all(queue.max_run is None and queue.starvation is None for queue in bare.queues)
+    assert "general user-limits" not in found  # there are none
+
+
+def test_guarding_leaves_priorities_that_differ_as_they_are():
+    base = with_policy()
+    guarded = propose("auto-guarded", busy(base)).config
+    assert [queue.priority for queue in guarded.queues] == [queue.priority for queue in base.queues]
+
+
+def test_a_partitioned_machine_keeps_its_partitions_on_the_lower_rungs():
+    base = three(mode="partitioned")
+    found = variants("auto", training(base, jobs=500))
+    assert [queue.partition for queue in found["general order"].config.queues] == [q.partition for q in base.queues]
+    assert found["general order"].config.mode == "partitioned"
+    assert "general delay" not in found
+    assert found["general partitions"].title.startswith(("one shared machine", "partitions", "a pool"))
+
+
+def test_a_reservation_delay_is_shown_with_its_caution_where_few_months_are_known():
+    here = busy(first_come())
+    found = variants("auto", here)["general delay"]
+    assert found.config.reserve_after == DAY
+    assert found.caution == "a reservation delay is recommended from 3 known months on, and 1 is known"
+    assert propose("auto", here).config.reserve_after == 0
