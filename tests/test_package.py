@@ -129,7 +129,7 @@ def test_the_installed_command_finds_the_sample(python: Path, tmp_path: Path) ->
 
 def test_tune_works_where_the_wheel_is_installed(python: Path, tmp_path: Path) -> None:
     share_kernels(python)
-    printed = run([python.with_name("qconf"), "tune", "--strategy", "fcfs-easy"], tmp_path)
+    printed = run([python.with_name("qconf"), "tune", "--strategies", "fcfs-easy"], tmp_path)
     assert "7282 jobs from 2016-02-01 to 2016-02-29 on cray-xc40" in printed
     assert (tmp_path / "reports" / "cray-xc40-2016-02" / "report.html").is_file()
     assert (tmp_path / "reports" / "cray-xc40-2016-02" / "pbs" / "PLAN.md").is_file()
