@@ -54,7 +54,7 @@ def recommend(
     names = tuple(dict.fromkeys(("current", *baselines(), *wanted)))
     check_strategies(names, chosen, base)
     binding = tuple(dict.fromkeys(path for each in (history, *earlier) for path in binding_limits(each)))
-    period, *before = (Period(each.workload(base), base, binding) for each in (history, *earlier))
+    period, *before = (Period.of(each, base, binding) for each in (history, *earlier))
     training = TrainingSet(period, tuple(before))
     splits = splits_of(training, *history.span)
     last = splits["last"]
