@@ -11,7 +11,7 @@ from parsim.system import ORDERS
 from parsim.workload import MAX_CORES
 from qconf.config.fixed import fixable_paths, matches
 from qconf.config.models import QueueConfig, SiteFields
-from qconf.config.problems import did_you_mean
+from qconf.config.problems import did_you_mean, shorten
 from qconf.config.routing import CORE_LIMITS, lost_job
 
 MINUTE = 60  # seconds
@@ -169,7 +169,9 @@ def _targets(config: SiteFields) -> Iterator[Finding]:
             yield Finding(f"{at}.{field}", f"{first[target.what]} is for it already; put both into one")
         for user in dict.fromkeys(target.users if target.group is not None else ()):
             if first.setdefault(f"user {user}", at) != at:
-                yield Finding(f"{at}.users", f"{user} is in {first[f'user {user}']} too; a user is in one group")
+                yield Finding(
+                    f"{at}.users", f"{shorten(user)} is in {first[f'user {user}']} too; a user is in one group"
+                )
 
 
 def warnings(config: SiteFields) -> Iterator[Finding]:

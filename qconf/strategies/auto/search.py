@@ -246,7 +246,7 @@ class _Search:
         measured = [of_system(period, system) for period in self.periods]
         pairs = zip(self.periods, at_once, measured, strict=True)
         rows = np.array([[logarithms(period, each) for each in pair] for period, *pair in pairs])
-        score = float(np.diff(self.rated(rows.mean(axis=0), np.zeros(4)))[0])
+        score = float(np.diff(self.rated(rows.mean(axis=0), np.zeros(rows.shape[-1])))[0])
         found = replace(self.scored("best order", later, measured[-1]), smoothed=best.smoothed + score)
         kept = score + self.constants.delay_margin * JOBS / sum(map(len, self.periods)) < 0
         note = "better than at once" if kept else "at once, as before"
@@ -337,10 +337,10 @@ class _Search:
         return _Candidate(what, config, score, halves, late | longest, smoothed=score)
 
     def rated(self, logarithms: NDArray[np.float64], base: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Score `logarithms` against those of the base, less is better; shape (..., 4) in, (...) out."""
+        """Score `logarithms` against those of the base, less is better; shape (..., 4 or 5) in, (...) out."""
         steep, tolerated = self.constants.steep, np.log(self.constants.tolerated)
         score, present = (
-            each[..., :3] @ self.weights + steep * np.maximum(each[..., 3] - tolerated, 0)
+            each[..., :3] @ self.weights + steep * np.maximum(each[..., 3] - tolerated, 0) + each[..., 4:].sum(axis=-1)
             for each in (logarithms, base)
         )
         return np.asarray(score - present)
@@ -374,5 +374,5 @@ class _Search:
 
 
 def _surface(period: Period, measured: list[Measure]) -> NDArray[np.float64]:
-    """Return the smoothed `logarithms` of all orders in a period; shape (orders, 4)."""
+    """Return the smoothed `logarithms` of all orders in a period; shape (orders, 4 or 5)."""
     return smoothed(np.array([logarithms(period, each) for each in measured]))

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from parsim import System, Workload, metrics, simulate
+from qconf.config import Target
 from qconf.evaluation.feasibility import fixed_violations
 from qconf.evaluation.period import NotApplicableError, Period, TrainingSet
 from qconf.evaluation.score import log_ratios, weights
@@ -68,6 +69,25 @@ def test_auto_gains_and_logs_its_candidates():
     assert "long on at most 60 % of the cores" in {d.get("with") for d in proposal.decisions}
     divided = propose("auto", training(three(mode="shared"), jobs=500)).decisions
     assert {"partitions in proportion to work", "a pool of 50 %"} <= {d.get("with") for d in divided}
+
+
+@pytest.mark.parametrize("wish", [{"p95_wait": 3600}, {"weight": 20.0}])
+def test_what_the_site_wants_decides_what_is_best(wish):
+    wanted = busy(first_come(targets=(Target(queue="wide", **wish),)), seed=2)
+    plain = replace(wanted, period=replace(wanted.period, base=first_come()))
+    (indifferent, _), (wished, _) = (tails(here, propose("auto", here).config) for here in (plain, wanted))
+    assert wished[2] < 0.5 * indifferent[2]
+    assert wished[0] > indifferent[0]
+
+
+def test_a_target_that_is_missed_costs_its_logarithm():
+    here = busy(first_come(targets=(Target(queue="wide", p95_wait=3600), Target(queue="short", p95_wait=30 * DAY))))
+    running = _Search(here, Options(), constants=Constants())
+    plain = _Search(replace(here, period=replace(here.period, base=first_come())), Options(), constants=Constants())
+    sjf = [each.simulate([("sjf", each.base.replace(order="sjf"))])[0] for each in (running, plain)]
+    (_, _, then), (_, _, now) = (tails(here, each.config)[0] for each in (running.current, sjf[0]))
+    assert sjf[0].score - sjf[1].score == pytest.approx(np.log((now + 60) / (then + 60)))
+    assert running.current.score == 0
 
 
 def test_which_order_is_best_does_not_depend_on_the_base():
