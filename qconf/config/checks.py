@@ -159,8 +159,6 @@ def _targets(config: SiteFields) -> Iterator[Finding]:
             yield Finding(f"{at}.queue", f"no queue has this name{meant}", ("queues", *_each_queue(config, ".name")))
         if target.queue is not None and target.users:
             yield Finding(f"{at}.users", "are those of a group: name it with group instead of queue")
-        if target.group is not None and not target.users:
-            yield Finding(f"{at}.users", "missing: a group needs its users, like [alice, bob]")
         if target.p95_wait is None and target.weight is None:
             message = "wants nothing: give it a p95_wait, a weight or both"
             yield Finding(at, message, (f"{at}.p95_wait", f"{at}.weight"))

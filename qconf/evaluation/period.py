@@ -69,9 +69,7 @@ class Period:
     def of(cls, history: History, base: SiteConfig, binding: tuple[str, ...] | None = None) -> Period:
         """Take the jobs of a history that was cleaned with `base`; `binding` are the history's own unless given."""
         binding = tuple(binding_limits(history)) if binding is None else binding
-        position = {user: i for i, target in enumerate(base.targets) for user in target.users}
-        group = np.array([position.get(user, -1) for user in history.jobs["user"]], dtype=np.int64)
-        return cls(history.workload(base), base, binding, group if position else None)
+        return cls(history.workload(base), base, binding, history.groups(base))
 
     def __len__(self) -> int:
         """Return the number of jobs."""

@@ -16,7 +16,7 @@ from qconf.evaluation.outcome import Outcome
 from qconf.evaluation.score import FLOORS
 from qconf.history import History
 
-NAMED = 5  # absent users that a warning names
+NAMED = 5  # users or groups that a warning names
 
 
 @dataclass(frozen=True)
@@ -56,13 +56,19 @@ def missed(outcome: Outcome) -> float:
     return float(sum(beyond))
 
 
-def absent_users(history: History, base: SiteConfig) -> list[str]:
-    """Warn of users of a group that have no job in a history."""
-    known, found = set(history.jobs["user"]), []
+def absent_members(history: History, base: SiteConfig) -> list[str]:
+    """Warn of users of a group, and of groups that list none, that have no job in a history."""
+    users, groups, found = set(history.jobs["user"]), set(history.jobs["group"]) - {""}, []
     for i, target in enumerate(base.targets):
-        absent = [user for user in dict.fromkeys(target.users) if user not in known]
+        absent = [user for user in dict.fromkeys(target.users) if user not in users]
         if absent:
-            listed = ", ".join(map(shorten, absent[:NAMED])) + (", ..." if len(absent) > NAMED else "")
             count = f"{len(absent)} of the {len(set(target.users))} users of {target.what}"
-            found.append(f"targets[{i}].users: {count} have no job in this history: {listed}")
+            found.append(f"targets[{i}].users: {count} have no job in this history: {_listed(absent)}")
+        elif target.group is not None and not target.users and target.group not in groups:
+            known = f"its groups are {_listed(sorted(groups))}" if groups else "it names no groups, so list the users"
+            found.append(f"targets[{i}].group: no job in this history is of {target.what}; {known}")
     return found
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(map(shorten, names[:NAMED])) + (", ..." if len(names) > NAMED else "")

@@ -358,8 +358,6 @@ def test_targets_stay_but_those_of_queues_that_are_gone():
         ("[{p95_wait: 4h}]", "targets[0]", "is for a queue or for a group"),
         ("[{queue: small, group: a, users: [b], weight: 1}]", "targets[0]", "one of the two"),
         ("[{queue: small, users: [b], weight: 1}]", "targets[0].users", "name it with group"),
-        ("[{group: a, weight: 1}]", "targets[0].users", "a group needs its users"),
-        ("[{group: a, users: [], weight: 1}]", "targets[0].users", "a group needs its users"),
         ("[{group: a, users: b, weight: 1}]", "targets[0].users", "a list of users"),
         ("[{group: a b, users: [b], weight: 1}]", "targets[0].group", "no blank"),
         ("[{queue: small, p95_wait: 4 hours}]", "targets[0].p95_wait", "not a duration"),

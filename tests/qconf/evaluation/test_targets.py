@@ -8,7 +8,7 @@ import pytest
 from parsim import metrics
 from qconf.config import Target
 from qconf.evaluation.outcome import Outcome
-from qconf.evaluation.targets import absent_users, missed, target_results
+from qconf.evaluation.targets import absent_members, missed, target_results
 from qconf.strategies import Proposal
 from tests.qconf.evaluation.test_weights import WEIGHTS, outcome, wanting
 from tests.qconf.recommend.test_recommend import history
@@ -46,9 +46,17 @@ def test_targets_are_measured_by_the_base_whatever_queues_a_proposal_has():
     assert target_results(found)[0].jobs == (here.workload.queue == 1).sum()
 
 
-def test_absent_users_are_counted():
+def test_absent_users_and_groups_are_counted():
     base = wanting(Target(queue="long", weight=2.0), Target(group="g", users=("u1", *"abcdef"), weight=2.0))
-    assert absent_users(history(base), base) == [
+    assert absent_members(history(base), base) == [
         "targets[1].users: 6 of the 7 users of group g have no job in this history: a, b, c, d, e, ..."
     ]
-    assert absent_users(history(base), wanting(*WEIGHTS)) == []
+    assert absent_members(history(base), wanting(*WEIGHTS)) == []
+    of_the_log = wanting(Target(group="chem", weight=2.0))
+    warning = "targets[0].group: no job in this history is of group chem; "
+    assert absent_members(history(base), of_the_log) == [f"{warning}it names no groups, so list the users"]
+    past = history(base)
+    past.jobs["group"] = ["bio", *["math"] * (len(past) - 1)]
+    assert absent_members(past, of_the_log) == [f"{warning}its groups are bio, math"]
+    past.jobs["group"] = "chem"
+    assert absent_members(past, of_the_log) == []

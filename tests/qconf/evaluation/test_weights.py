@@ -55,6 +55,16 @@ def test_groups_are_those_of_the_users_that_the_log_names():
     assert Period.of(history(base), wanting(WEIGHTS[0])).group is None
 
 
+def test_a_group_without_users_is_the_group_of_that_name_in_the_log():
+    base = wanting(Target(group="chem", weight=2.0), WEIGHTS[1], Target(group="bio", p95_wait=60))
+    past = history(base, jobs=6)
+    past.jobs["user"] = ["u0", "u1", "u0", "u4", "u0", ""]
+    past.jobs["group"] = ["chem", "chem", "bio", "physics", "physics", ""]
+    here = Period.of(past, base)
+    assert here.group.tolist() == [0, 1, 2, 1, -1, -1]
+    assert here.weight.tolist() == [2, 0.5, 1, 0.5, 1, 1]
+
+
 def test_parts_and_resamples_keep_their_weights():
     whole = period(wanting(*WEIGHTS), jobs=700)
     held = Holdout.of(whole, 5 * DAY, 9 * DAY, DAY)

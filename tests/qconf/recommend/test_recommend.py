@@ -38,6 +38,7 @@ def history(base, **about):
             "start": np.full(n, -1),
             "end": np.full(n, -1),
             "state": [""] * n,
+            "group": [""] * n,
             "row": np.arange(n),
         }
     )
