@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from parsim.metrics import p95
 from qconf.config import SiteConfig
@@ -42,6 +43,12 @@ def target_results(outcome: Outcome) -> tuple[TargetResult, ...]:
             waits = outcome.group_wait(i) if target.queue is None else outcome.queue_wait(target.queue)
             found.append(TargetResult(target.what, target.p95_wait, p95(waits), waits.size))
     return tuple(found)
+
+
+def wanted_waits(base: SiteConfig) -> NDArray[np.float64]:
+    """Return the 95 % wait that is wanted of each queue, seconds, infinite where none is, shape (Q,)."""
+    wanted = {target.queue: target.p95_wait for target in base.targets if target.p95_wait is not None}
+    return np.array([wanted.get(name, np.inf) for name in base.names])
 
 
 def missed(outcome: Outcome) -> float:

@@ -6,7 +6,8 @@ clearly better than the general order. Where earlier periods are known, and all 
 the last one alone, all decide. A reservation delay of a day is chosen on all known periods together, since it depends
 on the site more than on the period. Anything more complicated (running limits, other boundaries, partitions, a common
 pool) must be better than the best order by a margin in both halves of the training set. The base stays unless the
-result is better. With guarding, queues whose longest waits would grow too much get priority until they do not.
+result is better. With guarding, queues whose longest waits would grow too much, or whose 95 % wait is above the site's
+target, get priority until they do not.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from qconf.config.durations import format_duration
 from qconf.evaluation.feasibility import fixed_violations, never_start
 from qconf.evaluation.period import NotApplicableError, Period, TrainingSet
 from qconf.evaluation.score import GRACE, log_ratios, weights
+from qconf.evaluation.targets import wanted_waits
 from qconf.parallel import parallel_map
 from qconf.strategies.auto.candidates import divided, limited, ordered, with_priorities
 from qconf.strategies.auto.measures import Measure, logarithms, measure, of_base, of_orders, of_system
@@ -123,6 +125,8 @@ class _Candidate:
     score: float  # on the whole training set
     halves: NDArray[np.float64]  # scores by the means alone, of the earlier and of the later half, shape (2,)
     broken: NDArray[np.bool_]  # queues with longer tails than the guard rails allow, shape (Q,)
+    #: Queues that priorities would help: these or, where there are none, those above the site's targets; shape (Q,).
+    behind: NDArray[np.bool_]
     #: Decides whether the base stays: for the best order its score on the smoothed surface, over all periods that
     #: decide; else `score`.
     smoothed: float
@@ -154,6 +158,7 @@ class _Search:
     ) -> None:
         self.training, self.base, self.workers, self.guard = training, training.base, options.workers, guard
         self.weights = weights(options.objective)
+        self.wanted = wanted_waits(self.base)
         self.constants = constants
         self.log: list[Step] = []
         self.pinned = any(self.base.is_fixed(f"queues.{name}.priority") for name in self.base.names)
@@ -215,7 +220,7 @@ class _Search:
         self.general = config.order if not self.tried.start and ranking[0] == 0 else ""
         best = replace(self.scored("best order", config, at_once[-1]), smoothed=float(rated[ranking[0]]))
         later = self.reserving(best, at_once)
-        if not self.guard or self.pinned or not later.broken.any():
+        if not self.guard or self.pinned or not later.behind.any():
             return later
         guarded = self.guarded([orders[i] for i in ranking], later)
         if guarded.broken.any() and self.reserve_after:
@@ -284,13 +289,13 @@ class _Search:
                 if candidate is not None
             ]
             kept += [each for each in tried if not each[0].broken.any()]
-            going = [each for each in tried if each[0].broken.any() and not each[0].broken.all()]
-            raised = [self.raised(w, candidate.broken) for candidate, _, w in going]
+            going = [each for each in tried if each[0].behind.any() and not each[0].behind.all()]
+            raised = [self.raised(w, candidate.behind) for candidate, _, w in going]
             orders = [order for _, order, _ in going]
             if not orders:
                 break
         step = Guarding(
-            queues=[name for name, broken in zip(self.base.names, best.broken, strict=True) if broken],
+            queues=[name for name, behind in zip(self.base.names, best.behind, strict=True) if behind],
             kept_by=len(kept),
         )
         at = len(self.log)
@@ -301,7 +306,7 @@ class _Search:
             return best
         # A tail consists of few jobs: what just holds on these may not hold on others, so the priorities get a surplus.
         more = self.raised(least, best.broken | (least > 1))
-        for firm in self.simulate([("with a surplus", self.ordered(order, more))]):
+        for firm in self.simulate([("with a surplus", self.ordered(order, more))] if (more > 1).any() else []):
             if firm is not None and not firm.broken.any() and firm.score < chosen.score + self.constants.surplus:
                 chosen = firm
         queues = chosen.config.queues if "queue_priority" in chosen.config.order else None
@@ -334,7 +339,9 @@ class _Search:
         late = self.beyond(found.late, self.before.late)
         longest = self.beyond(found.longest, self.before.longest.max())
         score = float(self.rated(logarithms(self.training.period, found), self.present))
-        return _Candidate(what, config, score, halves, late | longest, smoothed=score)
+        broken = late | longest
+        behind = broken if broken.any() else found.late > self.wanted
+        return _Candidate(what, config, score, halves, broken, behind, smoothed=score)
 
     def rated(self, logarithms: NDArray[np.float64], base: NDArray[np.float64]) -> NDArray[np.float64]:
         """Score `logarithms` against those of the base, less is better; shape (..., 4 or 5) in, (...) out."""

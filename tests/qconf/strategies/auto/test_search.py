@@ -80,6 +80,16 @@ def test_what_the_site_wants_decides_what_is_best(wish):
     assert wished[0] > indifferent[0]
 
 
+@pytest.mark.parametrize(("jobs", "seed"), [(900, 1), (1200, 2)])
+def test_with_guarding_a_queue_gets_priority_until_its_target_is_met(jobs, seed):
+    plain, wanting = (
+        training(first_come(targets=targets), jobs=jobs, seed=seed, span=12 * DAY, only=[0] * 8 + [1] * 4 + [2])
+        for targets in ((), (Target(queue="wide", p95_wait=20 * 3600),))
+    )
+    (without, _), (met, _) = (tails(here, propose("auto-guarded", here).config) for here in (plain, wanting))
+    assert met[2] <= 20 * 3600 < without[2]
+
+
 def test_a_target_that_is_missed_costs_its_logarithm():
     here = busy(first_come(targets=(Target(queue="wide", p95_wait=3600), Target(queue="short", p95_wait=30 * DAY))))
     running = _Search(here, Options(), constants=Constants())
@@ -294,7 +304,7 @@ def test_ineligible_candidates_are_logged_and_do_not_end_the_search(monkeypatch)
 
 
 def candidate(score, halves=(-1.0, -1.0), broken=(False, False)):
-    return _Candidate("it", first_come(), score, np.array(halves), np.array(broken), score)
+    return _Candidate("it", first_come(), score, np.array(halves), np.array(broken), np.array(broken), score)
 
 
 def test_a_more_complicated_candidate_must_be_better_by_the_margin_in_both_halves_without_a_longer_tail():
