@@ -306,7 +306,7 @@ def report_history(history: History, base: SiteConfig, *, derived: bool, earlier
         f"({base.machine.cores} cores, {len(base.queues)} queue{'s' * (len(base.queues) != 1)})"
     )
     report_cleaning(history, base, derived=derived)
-    for warning in history_warnings(history, *earlier):
+    for warning in history_warnings(base, history, *earlier):
         click.echo(f"warning: {warning}", err=True)
 
 
@@ -321,8 +321,9 @@ def report_cleaning(history: History, base: SiteConfig, *, derived: bool) -> Non
         click.echo(f"warning: {warning}", err=True)
 
 
-def history_warnings(*histories: History) -> list[str]:
+def history_warnings(base: SiteConfig, *histories: History) -> list[str]:
     """Return what is suspicious about these histories, cleaned for one configuration; the first is evaluated."""
+    from qconf.evaluation.targets import absent_members
     from qconf.history import binding_limits
 
     kept_out = dict.fromkeys(path for history in histories for path in binding_limits(history))
@@ -330,7 +331,7 @@ def history_warnings(*histories: History) -> list[str]:
         "{}: keeps jobs out of this history, and counts as fixed: what lifts it would be simulated without them. "
         "Raise it in the configuration to have them simulated"
     )
-    return [*unknown_queues(histories[0]), *map(text.format, kept_out)]
+    return [*unknown_queues(histories[0]), *map(text.format, kept_out), *absent_members(histories[0], base)]
 
 
 def unknown_queues(history: History) -> list[str]:

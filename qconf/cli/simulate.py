@@ -74,7 +74,7 @@ def command(
     if out is not None:
         check_table(out, source.inputs)
     past, base = source.load()
-    jobs = Period(past.workload(base), base)
+    jobs = Period.of(past, base, binding=())
     proposal = propose(strategy, TrainingSet(jobs), {"seed": seed, "workers": workers})
     config = proposal.config
     workload = jobs.routed(config, proposal.runtimes)

@@ -151,7 +151,7 @@ def command(
         jobs,
         inputs=inputs,
         timings=timings,
-        warnings=[*([ASSUMED] if assumed else []), *history_warnings(jobs, *earlier)],
+        warnings=[*([ASSUMED] if assumed else []), *history_warnings(base, jobs, *earlier)],
         fidelity=near,
         assumed_current=assumed,
         exported=exported,

@@ -123,7 +123,7 @@ class WalkForward:
             history,
             inputs={} if config is None else {"configuration": config},
             timings={"read": loaded - self.began, self.name: perf_counter() - loaded},
-            warnings=[*([ASSUMED] if assumed else []), *history_warnings(history)],
+            warnings=[*([ASSUMED] if assumed else []), *history_warnings(found.base, history)],
             assumed_current=assumed,
         )
         checkpoint.clear()

@@ -1,7 +1,7 @@
 """The configuration of a site: read, checked as a whole, changed safely, written."""
 
 from qconf.config.durations import format_clock, format_duration, parse_duration
-from qconf.config.models import POOL_SUFFIX, SCALARS, MachineConfig, PoolConfig, QueueConfig
+from qconf.config.models import POOL_SUFFIX, SCALARS, MachineConfig, PoolConfig, QueueConfig, Target
 from qconf.config.policy import POLICY
 from qconf.config.problems import ConfigError, Problem
 from qconf.config.reading import load, parse
@@ -20,6 +20,7 @@ __all__ = [
     "Problem",
     "QueueConfig",
     "SiteConfig",
+    "Target",
     "dump",
     "format_clock",
     "format_duration",

@@ -11,7 +11,7 @@ from parsim.system import ORDERS
 from parsim.workload import MAX_CORES
 from qconf.config.fixed import fixable_paths, matches
 from qconf.config.models import QueueConfig, SiteFields
-from qconf.config.problems import did_you_mean
+from qconf.config.problems import did_you_mean, shorten
 from qconf.config.routing import CORE_LIMITS, lost_job
 
 MINUTE = 60  # seconds
@@ -36,6 +36,7 @@ def mistakes(config: SiteFields) -> Iterator[Finding]:
     yield from _sum(config)
     yield from _order(config)
     yield from _fixed(config)
+    yield from _targets(config)
 
 
 def _machine(config: SiteFields) -> Iterator[Finding]:
@@ -145,6 +146,32 @@ def _fixed(config: SiteFields) -> Iterator[Finding]:
             yield Finding(f"fixed[{i}]", message, ("queues", *_each_queue(config, ".name")))
 
 
+def _targets(config: SiteFields) -> Iterator[Finding]:
+    first: dict[str, str] = {}
+    for i, target in enumerate(config.targets):
+        at = f"targets[{i}]"
+        if (target.queue is None) == (target.group is None):
+            message = "is for a queue or for a group of users, one of the two, like {queue: small, p95_wait: 4h}"
+            yield Finding(at, message, (f"{at}.queue", f"{at}.group"))
+            continue
+        if target.queue is not None and target.queue not in config.names:
+            meant = did_you_mean(target.queue, config.names) or f"; the queues are {', '.join(config.names)}"
+            yield Finding(f"{at}.queue", f"no queue has this name{meant}", ("queues", *_each_queue(config, ".name")))
+        if target.queue is not None and target.users:
+            yield Finding(f"{at}.users", "are those of a group: name it with group instead of queue")
+        if target.p95_wait is None and target.weight is None:
+            message = "wants nothing: give it a p95_wait, a weight or both"
+            yield Finding(at, message, (f"{at}.p95_wait", f"{at}.weight"))
+        if first.setdefault(target.what, at) != at:
+            field = "group" if target.queue is None else "queue"
+            yield Finding(f"{at}.{field}", f"{first[target.what]} is for it already; put both into one")
+        for user in dict.fromkeys(target.users if target.group is not None else ()):
+            if first.setdefault(f"user {user}", at) != at:
+                yield Finding(
+                    f"{at}.users", f"{shorten(user)} is in {first[f'user {user}']} too; a user is in one group"
+                )
+
+
 def warnings(config: SiteFields) -> Iterator[Finding]:
     """Yield what can be simulated but is probably not meant."""
     grid = config.grid
@@ -163,6 +190,9 @@ def warnings(config: SiteFields) -> Iterator[Finding]:
             yield Finding(f"{at}.walltime", f"up to {queue.walltime[1]} seconds; for hours write {queue.walltime[1]}h")
         if lost_job([queue], config.queues[:i]) is None:
             yield Finding(at, f"no job is ever routed to {queue.name}: the queues before it take everything it admits")
+    for i, target in enumerate(config.targets):
+        if target.p95_wait is not None and target.p95_wait < MINUTE:
+            yield Finding(f"targets[{i}].p95_wait", f"{target.p95_wait} seconds; for hours write {target.p95_wait}h")
     if config.reserve_after and not config.reservation_delay:
         why = f"mode {config.mode}" if config.mode != "shared" else "backfill: false"
         yield Finding("reserve_after", f"plays no part with {why}")

@@ -28,7 +28,14 @@ def _name(value: str) -> str:
     return value
 
 
+def _user(value: object) -> object:
+    """Let a number stand for the user that a log calls by it."""
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
 Name = Annotated[str, Field(min_length=1, max_length=64)]
+User = Annotated[str, BeforeValidator(_user), Field(min_length=1, max_length=256)]
+Weight = Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)]
 Cores = Annotated[int, Field(ge=1, le=MAX_CORES)]
 Share = Annotated[int, Field(ge=0, le=MAX_CORES)]
 Duration = Annotated[int, BeforeValidator(parse_duration)]
@@ -56,7 +63,7 @@ class QueueConfig(Model):
     name: Name
     cores: tuple[int, int] = (1, MAX_CORES)
     walltime: tuple[int, int] = (0, MAX_DURATION)
-    priority: Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)] = 1.0
+    priority: Weight = 1.0
     partition: Share = 0
     reservation: bool = False
     starvation: Duration | None = None
@@ -128,6 +135,23 @@ class PoolConfig(Model):
     starving_first: bool = False
 
 
+class Target(Model):
+    """What the site wants for the jobs of one queue, or of one group of users; no part of what is simulated."""
+
+    queue: Name | None = None
+    group: Name | None = None
+    users: Annotated[tuple[User, ...], BeforeValidator(_as_tuple)] = ()
+    p95_wait: Duration | None = None
+    weight: Weight | None = None
+
+    _check_group = field_validator("group")(lambda value: value if value is None else _name(value))
+
+    @property
+    def what(self) -> str:
+        """Whose jobs, for a sentence."""
+        return f"group {self.group}" if self.queue is None else f"queue {self.queue}"
+
+
 class SiteFields(Model):
     """All that a configuration file holds, and what follows from it alone; `SiteConfig` is one whose parts fit."""
 
@@ -140,6 +164,7 @@ class SiteFields(Model):
     pool: PoolConfig | None = None
     policy: Annotated[tuple[str, ...], BeforeValidator(parse_policy)] = ()  #: parts that a search may change
     fixed: Annotated[tuple[str, ...], BeforeValidator(_as_tuple)] = ()
+    targets: Annotated[tuple[Target, ...], BeforeValidator(_as_tuple)] = ()
 
     @property
     def grid(self) -> int:
@@ -168,5 +193,5 @@ class SiteFields(Model):
 
 #: Fields of a configuration that are single values, as `parsim.System` has them too.
 SCALARS = tuple(
-    name for name in SiteFields.model_fields if name not in ("machine", "queues", "pool", "policy", "fixed")
+    name for name in SiteFields.model_fields if name not in ("machine", "queues", "pool", "policy", "fixed", "targets")
 )

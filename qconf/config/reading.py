@@ -14,7 +14,7 @@ from parsim.system import LIMITS, ORDERS
 from parsim.workload import MAX_CORES
 from qconf.config.checks import mistakes
 from qconf.config.durations import FORMS
-from qconf.config.models import MachineConfig, PoolConfig, QueueConfig, SiteFields
+from qconf.config.models import MachineConfig, PoolConfig, QueueConfig, SiteFields, Target
 from qconf.config.policy import FORMS as POLICY_FORMS
 from qconf.config.problems import ConfigError, Problem, did_you_mean, dotted, shorten
 from qconf.config.site import SiteConfig
@@ -24,7 +24,7 @@ _ALLOWED = {
     **dict.fromkeys(("whole_nodes", "backfill", "reservation", "starving_first"), "true or false"),
     **dict.fromkeys(("machine.cores", "cores_per_node"), f"a whole number from 1 to {MAX_CORES}"),
     **dict.fromkeys(("partition", "pool.cores"), "a whole number of cores from 0 up"),
-    **dict.fromkeys(("reserve_after", "starvation"), FORMS),
+    **dict.fromkeys(("reserve_after", "starvation", "p95_wait"), FORMS),
     **dict.fromkeys(LIMITS, "a whole number from 1 up, or leave it out for no limit"),
     "name": "a name of 1 to 64 visible characters without blanks",
     "machine": "like {cores: 35232, cores_per_node: 24, whole_nodes: true}",
@@ -33,7 +33,7 @@ _ALLOWED = {
     "queues": "a list of queues, at least one",
     "cores": "[least, most] cores, whole numbers, both inclusive; null for no maximum",
     "walltime": f"[above, up to], each {FORMS}; null for no maximum",
-    "priority": "a number above 0, at most 1e9",
+    **dict.fromkeys(("priority", "weight"), "a number above 0, at most 1e9"),
     "pool": "like {cores: 4800, threshold: 40}",
     "threshold": "a number from 0 up",
     "reference": "the name of a queue",
@@ -41,9 +41,19 @@ _ALLOWED = {
     "entry": "either or move",
     "policy": POLICY_FORMS,
     "fixed": "a list of paths like queues.large or queues.*.max_user_run",
+    "targets": "a list like [{queue: small, p95_wait: 4h}, {group: physics, users: [alice, bob], weight: 2}]",
+    "queue": "the name of a queue",
+    "group": "a name of 1 to 64 visible characters without blanks",
+    "users": "a list of users as logs name them, like [alice, bob]",
 }
 #: What stands in for a wrong field that is required, so that the rest can be checked; no message quotes it.
 _STAND_INS = {"queues": [{"name": "?"}], "machine": {"cores": 1}, "machine.cores": 1}
+
+#: What an item of a list of parts looks like.
+_ITEMS = {
+    "queues": "like {name: small, cores: [1, 64], walltime: [0, 24h]}",
+    "targets": "like {queue: small, p95_wait: 4h, weight: 2}",
+}
 
 Steps = tuple[str | int, ...]
 
@@ -177,7 +187,11 @@ class _Document:
         if any(_within(name, wrong) for wrong in self.broken):
             return
         self.broken.add(name)
-        value = self.written[path][1] if path in self.written and name not in ("queues", "machine", "pool") else None
+        value = (
+            self.written[path][1]
+            if path in self.written and name not in ("queues", "machine", "pool", "targets")
+            else None
+        )
         while path and path not in self.written:
             path = path[:-1]
         self.problems.append(Problem(self.written[path][0], name, value or None, message))
@@ -195,7 +209,7 @@ def _field_problems(error: ValidationError) -> Iterator[tuple[Steps, str]]:
     seen = set()
     for detail in error.errors(include_url=False, include_context=False):
         path = detail["loc"]
-        path = path[: 3 if path[0] == "queues" else 2]
+        path = path[: 3 if path[0] in _ITEMS else 2]
         if path in seen:
             continue
         seen.add(path)
@@ -212,14 +226,19 @@ def _field_problems(error: ValidationError) -> Iterator[tuple[Steps, str]]:
 
 
 def _allowed(path: Steps) -> str:
-    if len(path) == 2 and path[0] == "queues":
-        return "like {name: small, cores: [1, 64], walltime: [0, 24h]}"
+    if len(path) == 2 and path[0] in _ITEMS:
+        return _ITEMS[str(path[0])]
     names = [step for step in path if isinstance(step, str)]
     return _ALLOWED.get(".".join(names)) or _ALLOWED.get(names[-1], "")
 
 
 def _instead(path: Steps) -> str:
-    inner: dict[str | int, type[BaseModel]] = {"machine": MachineConfig, "queues": QueueConfig, "pool": PoolConfig}
+    inner: dict[str | int, type[BaseModel]] = {
+        "machine": MachineConfig,
+        "queues": QueueConfig,
+        "pool": PoolConfig,
+        "targets": Target,
+    }
     known = (inner[path[0]] if len(path) > 1 else SiteFields).model_fields
     return did_you_mean(str(path[-1]), known) or f"; known are {', '.join(known)}"
 
@@ -235,6 +254,6 @@ def _stand_in(data: dict[str, Any], path: Steps) -> None:
     elif path[0] == "queues" and last == "name":
         parent[last] = f"?{path[1]}"
     elif isinstance(last, int):
-        parent[last] = {"name": f"?{last}"} if path[0] == "queues" else "*"
+        parent[last] = {"queues": {"name": f"?{last}"}, "targets": {}}.get(str(path[0]), "*")
     else:
         del parent[last]

@@ -94,10 +94,12 @@ class SiteConfig(SiteFields):
         return self.build(**{**dict(self), **changes})
 
     def with_queues(self, queues: Sequence[QueueConfig], **changes: object) -> SiteConfig:
-        """Return a checked copy with these queues, without the patterns of `fixed` that now match nothing."""
+        """Return a checked copy with these queues, without what names others only: patterns of `fixed`, targets."""
         paths = fixable_paths(queue.name for queue in queues)
         kept = tuple(pattern for pattern in self.fixed if any(matches(pattern, path) for path in paths))
-        return self.replace(**{"queues": tuple(queues), "fixed": kept, **changes})
+        names = {None, *(queue.name for queue in queues)}
+        targets = tuple(target for target in self.targets if target.queue in names)
+        return self.replace(**{"queues": tuple(queues), "fixed": kept, "targets": targets, **changes})
 
     def with_partitions(self, sizes: Sequence[int], **changes: object) -> SiteConfig:
         """Return the site partitioned by these sizes, in queue order, with other changes."""

@@ -28,6 +28,8 @@ def dump(config: SiteConfig, comment: str = "") -> str:
         lines.append(f"policy: {policy_text(config.policy)}")
     if config.fixed:
         lines.append(f"fixed: [{', '.join(_scalar(pattern) for pattern in config.fixed)}]")
+    if config.targets:
+        lines += ["targets:", *(f"  - {_flow(target)}" for target in config.targets)]
     return "\n".join(lines) + "\n"
 
 
@@ -43,11 +45,13 @@ def _shown(model: BaseModel, names: Iterable[str], always: tuple[str, ...]) -> l
 
 
 def _value(name: str, value: object) -> str:
+    if name == "users" and isinstance(value, tuple):
+        return f"[{', '.join(map(_scalar, value))}]"
     if isinstance(value, tuple):
         unlimited = MAX_DURATION if name == "walltime" else MAX_CORES
         low, high = value
         return f"[{_value(name, low)}, {'null' if high == unlimited else _value(name, high)}]"
-    if name in ("walltime", "starvation", "reserve_after") and isinstance(value, int):
+    if name in ("walltime", "starvation", "reserve_after", "p95_wait") and isinstance(value, int):
         return format_duration(value)
     return _scalar(value)
 

@@ -18,7 +18,7 @@ from qconf.config import SiteConfig
 from qconf.evaluation.period import Runtimes, TrainingSet
 from qconf.parallel import parallel_map
 
-Sums = NDArray[np.int64]
+Sums = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +35,7 @@ class CachedEvaluator:
     def __init__(self, training: TrainingSet, workers: int = 1) -> None:
         self.training = training
         self.workers = workers
-        self._known: dict[object, Sums] = {}
+        self._known: dict[object, float] = {}
 
     def workloads(self, config: SiteConfig, runtimes: Runtimes | None = None) -> list[Workload]:
         """Return the jobs of each epoch, routed by `config`. Raises `UnroutableError`."""
@@ -52,19 +52,21 @@ class CachedEvaluator:
     def simulate(self, workloads: Sequence[Workload], system: System) -> MeanWaits:
         """Simulate one system on every epoch, with jobs that are routed already."""
         overall, queues = 0.0, np.zeros(len(system.queues))
-        for e, ((weight, _), jobs) in enumerate(zip(self.training.epochs, workloads, strict=True)):
+        for e, ((weight, epoch), jobs) in enumerate(zip(self.training.epochs, workloads, strict=True)):
             sums = self._sums(e, jobs, system)
-            counts = np.bincount(jobs.queue, minlength=len(system.queues))
-            overall += weight * float(sums.sum() / len(jobs))
-            queues += weight * sums / np.maximum(counts, 1)
+            counts = np.bincount(jobs.queue, epoch.weight, len(system.queues))
+            overall += weight * float(sums.sum() / counts.sum())
+            queues += weight * sums / np.where(counts > 0, counts, 1)
         return MeanWaits(overall, queues)
 
     def _sums(self, e: int, jobs: Workload, system: System) -> Sums:
-        """Sum of the waits of each queue in epoch `e`."""
+        """Sum of the waits of each queue in epoch `e`, weighted as the site wants."""
+        weight = self.training.epochs[e][1].weight
         if not _apart(jobs, system):
             waits = simulate(jobs, system).wait
-            return np.bincount(jobs.queue, waits, len(system.queues)).astype(np.int64)
-        out = np.zeros(len(system.queues), dtype=np.int64)
+            weighted = waits.astype(np.float64) if weight is None else weight * waits
+            return np.asarray(np.bincount(jobs.queue, weighted, len(system.queues)), dtype=np.float64)
+        out = np.zeros(len(system.queues))
         for q, queue in enumerate(system.queues):
             members = np.flatnonzero(jobs.queue == q)
             if members.size:
@@ -73,7 +75,8 @@ class CachedEvaluator:
                 if key not in self._known:
                     own = replace(jobs.take(members), queue=np.zeros(members.size, dtype=np.int64))
                     one = replace(system, cores=queue.partition, queues=(alone,))
-                    self._known[key] = simulate(own, one).wait.sum()
+                    waits = simulate(own, one).wait
+                    self._known[key] = float((waits if weight is None else weight[members] * waits).sum())
                 out[q] = self._known[key]
         return out
 

@@ -7,7 +7,7 @@ on the second third; in a long history it is trained on the first sixth too and 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Protocol
@@ -15,7 +15,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from parsim import Schedule, Workload
+from parsim import Schedule
 from parsim.metrics import Summary
 from qconf.evaluation.outcome import Outcome
 from qconf.evaluation.period import Period, TrainingSet
@@ -84,11 +84,10 @@ class Holdout:
         sampled = rng.integers(0, self.days, warm + self.days)
         rows = [self._by_day[day] for day in sampled]
         moved = np.repeat((np.arange(-warm, self.days) - sampled) * DAY, [len(each) for each in rows])
-        jobs = self.period.workload.take(np.concatenate(rows))
-        submit = jobs.submit + moved
-        resampled = Workload(submit, jobs.cores, jobs.runtime, jobs.walltime, queue=jobs.queue, user=jobs.user)
+        jobs = self.period.take(np.concatenate(rows))
+        resampled = replace(jobs, workload=replace(jobs.workload, submit=jobs.workload.submit + moved))
         whole = self.start + self.days * DAY
-        return Holdout(Period(resampled, self.period.base, self.period.binding), self.start, whole, warm * DAY)
+        return Holdout(resampled, self.start, whole, warm * DAY)
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from parsim import Schedule, metrics
 from parsim.metrics import Summary
 from qconf.evaluation.period import Period
+from qconf.evaluation.score import WEIGHTED
 
 Floats = NDArray[np.float64]
 
@@ -44,9 +45,22 @@ class Outcome:
         queue = self.period.workload.queue[self._rows]
         return [self.wait[queue == q] for q in range(len(self.period.base.queues))]
 
+    def queue_wait(self, name: str) -> NDArray[np.int64]:
+        """Return the waits of the counted jobs of a base queue."""
+        return self.queue_waits[self.period.base.names.index(name)]
+
+    def group_wait(self, position: int) -> NDArray[np.int64]:
+        """Return those of the group of users at this position of the base's targets."""
+        group = self.period.group
+        return self.wait[:0] if group is None else self.wait[group[self._rows] == position]
+
     def means(self, part: slice = slice(None)) -> Floats:
-        """Mean wait (seconds) and mean bounded slowdown of a part of the counted jobs, shape (2,)."""
-        return np.array([self.wait[part].mean(), self.slowdown[part].mean()])
+        """Mean wait (seconds) and mean bounded slowdown of a part of the counted jobs, shape (2,).
+
+        Weighted where the base configuration gives queues or groups weights.
+        """
+        weight = None if self.period.weight is None else self.period.weight[self._rows][part]
+        return np.array([np.average(values[part], weights=weight) for values in (self.wait, self.slowdown)])
 
     @property
     def p95(self) -> Floats:
@@ -66,6 +80,9 @@ class Outcome:
 
     @property
     def summary(self) -> Summary:
-        """All metrics, for tables and reports."""
+        """All metrics, for tables and reports; overall also the weighted means, where there are weights."""
         period = self.period
-        return metrics.summary(period.workload, self.schedule, period.base.system(), counted=self.counted)
+        found = metrics.summary(period.workload, self.schedule, period.base.system(), counted=self.counted)
+        if period.weight is not None:
+            found.overall.update(zip(WEIGHTED, self.means().tolist(), strict=True))
+        return found

@@ -61,12 +61,15 @@ class Period:
     #: Paths of the base's limits that keep jobs out of the period. They count as fixed: a configuration without one
     #: would let in jobs that are not simulated, and look better than it is.
     binding: tuple[str, ...] = ()
-    _routed: dict[tuple[object, ...], NDArray[np.int64]] = field(default_factory=dict, repr=False)
+    #: Position in the base's targets of each job's group of users, -1 for none, shape (n,); None where no job has one.
+    group: NDArray[np.int64] | None = field(default=None, repr=False)
+    _routed: dict[tuple[object, ...], NDArray[np.int64]] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
-    def of(cls, history: History, base: SiteConfig) -> Period:
-        """Take the jobs of a history that was cleaned with `base`."""
-        return cls(history.workload(base), base, tuple(binding_limits(history)))
+    def of(cls, history: History, base: SiteConfig, binding: tuple[str, ...] | None = None) -> Period:
+        """Take the jobs of a history that was cleaned with `base`; `binding` are the history's own unless given."""
+        binding = tuple(binding_limits(history)) if binding is None else binding
+        return cls(history.workload(base), base, binding, history.groups(base))
 
     def __len__(self) -> int:
         """Return the number of jobs."""
@@ -125,6 +128,20 @@ class Period:
         return simulate(self.routed(config), config.system())
 
     @cached_property
+    def weight(self) -> NDArray[np.float64] | None:
+        """Weight of each job in means, that of its base queue times that of its group, shape (n,); None: all alike."""
+        weights = {target.what: target.weight or 1.0 for target in self.base.targets}
+        if all(weight == 1 for weight in weights.values()):
+            return None
+        queues = np.array([weights.get(f"queue {name}", 1.0) for name in self.base.names])
+        groups = np.array([*(weights[target.what] for target in self.base.targets), 1.0])  # the last of no group
+        return queues[self.workload.queue] * (1.0 if self.group is None else groups[self.group])
+
+    def mean(self, values: NDArray[np.float64] | NDArray[np.int64]) -> float:
+        """Return the mean of a value of each job, weighted as the site wants."""
+        return float(np.average(values, weights=self.weight))
+
+    @cached_property
     def core_seconds(self) -> NDArray[np.float64]:
         """Core-seconds of each base queue, shape (Q,)."""
         w = self.workload
@@ -141,7 +158,11 @@ class Period:
     def between(self, start: int, end: int) -> Period:
         """Return the jobs submitted in ``[start, end)``."""
         submit = self.workload.submit
-        return Period(self.workload.take((submit >= start) & (submit < end)), self.base, self.binding)
+        return self.take((submit >= start) & (submit < end))
+
+    def take(self, rows: NDArray[np.int64] | NDArray[np.bool_]) -> Period:
+        """Return the jobs at `rows`, in that order."""
+        return replace(self, workload=self.workload.take(rows), group=None if self.group is None else self.group[rows])
 
     def epochs(self, weights: tuple[float, ...]) -> tuple[tuple[float, Period], ...]:
         """Cut into equal spans of time, one for each weight: (weight, jobs); spans without jobs are left out."""
@@ -150,11 +171,7 @@ class Period:
         submit = self.workload.submit
         edges = np.linspace(int(submit[0]), int(submit[-1]) + 1, len(weights) + 1)
         which = np.searchsorted(edges, submit, side="right") - 1
-        return tuple(
-            (weight, Period(self.workload.take(which == e), self.base, self.binding))
-            for e, weight in enumerate(weights)
-            if (which == e).any()
-        )
+        return tuple((weight, self.take(which == e)) for e, weight in enumerate(weights) if (which == e).any())
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,7 +204,7 @@ class TrainingSet:
 
     def weighted_wait(self, config: SiteConfig) -> float:
         """Return the weighted sum of the epochs' mean waits under `config`, each from an empty machine; seconds."""
-        return sum(weight * float(epoch.simulate(config).wait.mean()) for weight, epoch in self.epochs)
+        return sum(weight * epoch.mean(epoch.simulate(config).wait) for weight, epoch in self.epochs)
 
     def between(self, start: int, end: int) -> TrainingSet:
         """Return the jobs submitted in ``[start, end)``; the earlier periods stay the same."""

@@ -21,6 +21,10 @@ OBJECTIVE_TEXTS = {
 }
 #: Weights of the logarithms of mean wait and mean bounded slowdown: each stabilises the other.
 WEIGHTS = {"mean-wait": (1.0, 0.4), "bounded-slowdown": (0.3, 2.0), "mixed": (1.0, 1.0)}
+#: The metrics of an objective.
+MEANS = ("mean_wait", "mean_bounded_slowdown")
+#: What a summary calls them where the site's configuration gives queues or groups of users weights.
+WEIGHTED = ("weighted_mean_wait", "weighted_mean_bounded_slowdown")
 LONGEST = 0.35  # weight of the logarithm of the longest wait
 GRACE = 3600.0  # seconds that the longest waits may grow in any case
 FLOORS = np.array([60.0, 1.0, GRACE])  # added before logarithms are taken: seconds, a slowdown, seconds
@@ -36,10 +40,15 @@ def gain(after: NDArray[np.float64], before: NDArray[np.float64], objective: str
     return gained
 
 
+def means(summary: Summary) -> NDArray[np.float64]:
+    """Return mean wait (seconds) and mean bounded slowdown, weighted where the site has weights, shape (2,)."""
+    found = summary.overall
+    return np.array([found.get(weighted, found[plain]) for weighted, plain in zip(WEIGHTED, MEANS, strict=True)])
+
+
 def reduction(mine: Summary, theirs: Summary, objective: str) -> float:
     """Return the `gain` of one schedule over another."""
-    after, before = (np.array([each["mean_wait"], each["mean_bounded_slowdown"]]) for each in (mine, theirs))
-    return float(gain(after, before, objective))
+    return float(gain(means(mine), means(theirs), objective))
 
 
 def log_ratios(now: NDArray[np.float64], then: NDArray[np.float64]) -> NDArray[np.float64]:

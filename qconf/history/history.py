@@ -9,6 +9,7 @@ from datetime import datetime
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from parsim.workload import Workload
 from qconf.config import SiteConfig
@@ -25,7 +26,7 @@ class History(Log):
     """Jobs ready to be simulated, ordered by (submit, position in the input)."""
 
     #: int64: submit (seconds after `epoch`), runtime, walltime (seconds), cores, start, end (-1 unknown), row (position
-    #: in the input). str: job_id, queue (a name of the configuration), user ("" unknown), state.
+    #: in the input). str: job_id, queue (a name of the configuration), user ("" unknown), state, group.
     jobs: pd.DataFrame
     read: int  #: records read: ``len(jobs) + len(dropped) + outside``
     outside: int = 0  #: usable jobs outside the chosen period
@@ -65,6 +66,20 @@ class History(Log):
         user = codes - 1 if len(names) and names[0] == "" else codes
         columns = {name: self.jobs[name].to_numpy() for name in ("submit", "cores", "runtime", "walltime")}
         return Workload(**columns, queue=index, user=user)
+
+    def groups(self, config: SiteConfig) -> NDArray[np.int64] | None:
+        """Return the position in the targets of `config` of each job's group, -1 for none; None if it has no groups.
+
+        A job belongs to the group that lists its user, else to the group of its own name in the log that lists none.
+        """
+        groups = [(i, target) for i, target in enumerate(config.targets) if target.group is not None]
+        if not groups:
+            return None
+        by_user = {user: i for i, target in groups for user in target.users}
+        by_name = {target.group: i for i, target in groups if not target.users}
+        listed = np.array([by_user.get(user, -1) for user in self.jobs["user"]], dtype=np.int64)
+        named = np.array([by_name.get(group, -1) for group in self.jobs["group"]], dtype=np.int64) if by_name else -1
+        return np.where(listed >= 0, listed, named)
 
     def count(self, start: int, end: int) -> int:
         """Count the jobs submitted in ``[start, end)``, seconds after `epoch`."""

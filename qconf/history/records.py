@@ -17,10 +17,10 @@ UNKNOWN = -1  #: in every integer column; "" in those of text
 MAX_TIME = 2**37  #: of a time, seconds after the log's epoch
 MAX_EPOCH = 2**36  #: of the epoch itself: together they end before the year 9999
 
-TEXTS = ("job_id", "queue", "user", "state")
+TEXTS = ("job_id", "queue", "user", "state", "group")
 TIMES = ("submit", "start", "end")
 #: The columns of a history CSV.
-FIELDS = ("job_id", "submit", "runtime", "walltime", "cores", "queue", "user", "start", "end", "state")
+FIELDS = ("job_id", "submit", "runtime", "walltime", "cores", "queue", "user", "start", "end", "state", "group")
 COLUMNS = (*FIELDS, "file", "line")
 DROPPED = ("job_id", "file", "line", "reason", "detail")
 
@@ -71,7 +71,7 @@ class Records(Log):
     """The raw records of one or many files of one format."""
 
     #: A row per job in the order of the input. int64, -1 unknown: submit, start, end (seconds after `epoch`), runtime,
-    #: walltime (seconds), cores, file (index into `sources`), line. str, "" unknown: job_id, queue, user, state.
+    #: walltime (seconds), cores, file (index into `sources`), line. str, "" unknown: job_id, queue, user, state, group.
     table: pd.DataFrame
     machine_cores: int | None = None  #: size of the machine if the log has it
     format: str = "csv"  #: swf, csv, pbs or sacct
@@ -102,6 +102,7 @@ class Row:
     start: int = UNKNOWN
     end: int = UNKNOWN
     state: str = ""
+    group: str = ""
     file: int = 0
     line: int = 0
 

@@ -59,7 +59,7 @@ def recommend(
     check_strategies(names, chosen, base)
     given, base = base, base.replace(policy=(*base.policy, *may_change))
     binding = tuple(dict.fromkeys(path for each in (history, *earlier) for path in binding_limits(each)))
-    period, *before = (Period(each.workload(base), base, binding) for each in (history, *earlier))
+    period, *before = (Period.of(each, base, binding) for each in (history, *earlier))
     training = TrainingSet(period, tuple(before))
     splits = splits_of(training, *history.span)
     last = splits["last"]

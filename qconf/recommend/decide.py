@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from qconf.evaluation.bootstrap import RESAMPLES, BootstrapResult
-from qconf.evaluation.score import OBJECTIVE_TEXTS
+from qconf.evaluation.score import OBJECTIVE_TEXTS, WEIGHTED, means
 from qconf.recommend.ladder import RUNGS, best_of
 from qconf.recommend.recommendation import Recommendation, Row
 from qconf.strategies import baselines
@@ -18,7 +18,8 @@ def decide(recommendation: Recommendation, chosen: Row | None, least_gain: float
     if best is None or best.bootstrap is None or best.test is None or best.config is None:
         why = "On the test period, which they were not trained on, no eligible strategy does better than the current"
         return _with_reason(recommendation, f"{why} configuration. {surpassed} Keep what you have.")
-    what, found = OBJECTIVE_TEXTS[recommendation.objective], best.bootstrap
+    weighted = " (weighted)" if WEIGHTED[0] in best.test.overall else ""
+    what, found = OBJECTIVE_TEXTS[recommendation.objective] + weighted, best.bootstrap
     gained = f"{100 * _gain(best):.1f} %"
     span = f"Over {RESAMPLES} resamples of the test days the gain is {_interval(found)}"
     if chosen is None:
@@ -43,13 +44,12 @@ def decide(recommendation: Recommendation, chosen: Row | None, least_gain: float
     if best.tolerated:
         plain += f" Beyond the guard rails there, but not on average over the resamples: {best.tolerated}."
     current = recommendation.rows[0].test
-    before = f"{current['mean_wait'] / 3600:.2f}" if current is not None else "unknown"
-    fell = "" if recommendation.objective == "mean-wait" else "; mean wait goes"
+    before = f"{means(current)[0] / 3600:.2f}" if current is not None else "unknown"
+    fell = "" if recommendation.objective == "mean-wait" else f"; mean wait{weighted} goes"
     reason = (
         f"On the last third of the history, which it was not trained on, {_named(best)} lowers {what} by "
-        f"{gained}{fell} from {before} to {best.test['mean_wait'] / 3600:.2f} h. {span}. "
-        f"{_smallest(recommendation, best)} {plain} "
-        f"{surpassed}"
+        f"{gained}{fell} from {before} to {means(best.test)[0] / 3600:.2f} h. {span}. "
+        f"{_smallest(recommendation, best)} {plain} {surpassed}"
     )
     return _with_reason(replace(recommendation, verdict="CHANGE", winner=best.name, config=best.config), reason)
 

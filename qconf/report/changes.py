@@ -45,6 +45,9 @@ def changes(recommendation: Recommendation) -> Iterator[tuple[str, str]]:
             yield queue["name"], ", ".join([queue["state"], *facts])
         elif queue["state"] == "changed":
             yield queue["name"], _changed(queue["facts"])
+    for target in base.targets:
+        if target.queue is not None and target.queue not in config.names:
+            yield target.queue, "what targets want for it is left out: there is no such queue any more"
 
 
 def _changed(facts: list[dict[str, Any]]) -> str:

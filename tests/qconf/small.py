@@ -19,7 +19,10 @@ def site(*queues, cores=64, mode="partitioned", **changes):
 
 
 def period(base, jobs=300, seed=0, span=10 * DAY, only=None):
-    """Jobs uniform in time, queue, cores and walltime; each runs for a uniform part of its walltime."""
+    """Jobs uniform in time, queue, cores and walltime; each runs for a uniform part of its walltime.
+
+    Their five users are called u0 to u4.
+    """
     rng = np.random.default_rng(seed)
     submit = np.sort(rng.integers(0, max(span, 1), jobs))
     queue = rng.choice(len(base.queues) if only is None else only, jobs)
@@ -30,7 +33,9 @@ def period(base, jobs=300, seed=0, span=10 * DAY, only=None):
         walltime[mine] = rng.integers(q.walltime[0] + 1, q.walltime[1] + 1, mine.sum())
     runtime = np.maximum(1, (walltime * rng.random(jobs)).astype(np.int64))
     user = rng.integers(0, 5, jobs)
-    return Period(Workload(submit, cores, runtime, walltime, queue=queue, user=user), base)
+    position = {name: i for i, target in enumerate(base.targets) for name in target.users}
+    group = np.array([position.get(f"u{i}", -1) for i in range(5)])[user] if position else None
+    return Period(Workload(submit, cores, runtime, walltime, queue=queue, user=user), base, group=group)
 
 
 def training(base, *given, **about):

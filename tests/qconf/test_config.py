@@ -16,6 +16,7 @@ from qconf.config import (
     PoolConfig,
     QueueConfig,
     SiteConfig,
+    Target,
     dump,
     format_clock,
     format_duration,
@@ -321,6 +322,69 @@ def test_with_queues_keeps_the_patterns_that_still_match():
     assert config.with_queues(config.queues[:2], mode="shared").fixed == ("queues.*.max_user_run",)
 
 
+TARGETS = """\
+targets:
+  - {queue: small, p95_wait: 4h}
+  - {queue: large, weight: 3}
+  - {group: physics, users: [alice, 12], p95_wait: 12h, weight: 0.5}
+"""
+
+
+def test_targets_are_no_part_of_what_is_simulated():
+    plain, config = parse(HYBRID), parse(HYBRID + TARGETS)
+    small, large, physics = config.targets
+    assert (small.what, small.p95_wait, small.weight) == ("queue small", 14400, None)
+    assert (large.what, large.p95_wait, large.weight) == ("queue large", None, 3.0)
+    assert (physics.what, physics.users, physics.weight) == ("group physics", ("alice", "12"), 0.5)
+    assert config.system() == plain.system()
+    assert config.replace(targets=()) == plain
+    assert dump(plain) in dump(config)
+    assert dump(config).endswith(TARGETS.replace("12]", '"12"]'))
+
+
+def test_targets_stay_but_those_of_queues_that_are_gone():
+    config = parse(HYBRID + TARGETS)
+    assert config.replace(order="sjf").targets == config.targets
+    renamed = config.queues[0].model_copy(update={"name": "tiny"})
+    assert config.with_queues([renamed, *config.queues[1:]]).targets == config.targets[1:]
+
+
+@pytest.mark.parametrize(
+    ("targets", "path", "message"),
+    [
+        ("[{queue: smal, p95_wait: 4h}]", "targets[0].queue", "no queue has this name, did you mean small?"),
+        ("[{queue: xy, weight: 2}]", "targets[0].queue", "no queue has this name; the queues are small, medium, large"),
+        ("[{queue: small}]", "targets[0]", "wants nothing"),
+        ("[{p95_wait: 4h}]", "targets[0]", "is for a queue or for a group"),
+        ("[{queue: small, group: a, users: [b], weight: 1}]", "targets[0]", "one of the two"),
+        ("[{queue: small, users: [b], weight: 1}]", "targets[0].users", "name it with group"),
+        ("[{group: a, users: b, weight: 1}]", "targets[0].users", "a list of users"),
+        ("[{group: a b, users: [b], weight: 1}]", "targets[0].group", "no blank"),
+        ("[{queue: small, p95_wait: 4 hours}]", "targets[0].p95_wait", "not a duration"),
+        ("[{queue: small, weight: 0}]", "targets[0].weight", "above 0"),
+        ("[{queue: small, weight: .inf}]", "targets[0].weight", "above 0"),
+        ("[{queue: small, weigth: 2, p95_wait: 1h}]", "targets[0].weigth", "did you mean weight?"),
+        ("[{queue: small, weight: 2}, {queue: small, weight: 3}]", "targets[1].queue", "targets[0] is for it already"),
+        (
+            "[{group: a, users: [u], weight: 2}, {group: b, users: [v, u], weight: 3}]",
+            "targets[1].users",
+            "u is in targets[0] too",
+        ),
+        ("[small]", "targets[0]", "like {queue: small"),
+        ("{small: 4h}", "targets", "a list like [{queue: small"),
+    ],
+)
+def test_one_mistake_in_targets_one_message(targets, path, message):
+    problem = only(f"{HYBRID}targets: {targets}\n")
+    assert (problem.line, problem.path) == (11, path)
+    assert message in problem.message
+
+
+def test_targets_below_a_minute_are_warned_about():
+    config = parse(HYBRID + "targets: [{queue: small, p95_wait: 4}]\n")
+    assert config.warnings() == ["targets[0].p95_wait: 4 seconds; for hours write 4h"]
+
+
 def test_fixed_covers_what_lies_beneath():
     config = parse(HYBRID)
     for path in ("queues.large", "queues.large.priority", "queues[2].cores", "queues.small.max_user_run"):
@@ -415,7 +479,20 @@ def site_configs(draw):
         queues=queues,
         pool=pool if mode == "hybrid" else None,
         fixed=draw(st.sampled_from([(), ("queues.*.max_run", "pool"), ("order",)])),
+        targets=draw(targets([queue.name for queue in queues])),
     )
+
+
+@st.composite
+def targets(draw, queues):
+    users = st.text(min_size=1, max_size=8)
+    parts = [{"queue": name} for name in draw(st.lists(st.sampled_from(queues), unique=True, max_size=3))]
+    parts += [
+        {"group": f"g{i}", "users": [user]} for i, user in enumerate(draw(st.lists(users, unique=True, max_size=2)))
+    ]
+    wait, weight = st.integers(0, MAX_DURATION), st.floats(1e-6, 1e6) | st.integers(1, 9).map(float)
+    wanted = st.fixed_dictionaries({"p95_wait": wait}, optional={"weight": weight})
+    return tuple(Target(**part, **draw(wanted | st.fixed_dictionaries({"weight": weight}))) for part in parts)
 
 
 @settings(max_examples=50, deadline=None)
@@ -446,11 +523,14 @@ def test_mutilated_files_give_a_configuration_or_one_message(data):
 
 def test_the_reference_of_the_file_names_every_key_and_every_name_of_a_formula():
     text = (ROOT / "docs" / "reference" / "configuration.md").read_text()
-    keys = [name for model in (SiteConfig, MachineConfig, QueueConfig, PoolConfig) for name in model.model_fields]
+    models = (SiteConfig, MachineConfig, QueueConfig, PoolConfig, Target)
+    keys = [name for model in models for name in model.model_fields]
     listed = set(re.findall(r"`([a-z0-9_]+)`", text))
     assert {*keys, *formula.NAMES, *formula._CALLS, *ORDERS} <= listed
     (example,) = re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)
     assert parse(example).mode == "hybrid"
+    (targets,) = re.findall(r"\n    (targets:\n(?:      - .*\n)+)", text)
+    assert len(parse(example + targets.replace("\n    ", "\n")).targets) == 3
     orders = re.findall(r'order: "(.*)"', text)
     assert len(orders) == 2
     assert all(formula.parse(order) for order in orders)

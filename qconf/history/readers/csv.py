@@ -32,6 +32,7 @@ ALIASES = {
     "requested_time": "walltime", "estimate": "walltime", "timelimit": "walltime",
     "procs": "cores", "processors": "cores", "ncpus": "cores", "cpus": "cores", "partition": "queue",
     "user_id": "user", "username": "user", "start_time": "start", "end_time": "end", "status": "state",
+    "account": "group", "group_id": "group", "groupname": "group",
 }  # fmt: skip
 
 

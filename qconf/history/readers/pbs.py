@@ -19,7 +19,7 @@ from qconf.history.records import UNKNOWN, Drop, Records, Row, table_of
 from qconf.history.times import zone
 
 RECORD = re.compile(r"\d\d/\d\d/\d{4} \d\d:\d\d:\d\d;([A-Za-z]{1,2});([^;\s]*);")
-_RUN = (" user=", " queue=", " ctime=", " start=", " Resource_List.ncpus=")
+_RUN = (" user=", " group=", " queue=", " ctime=", " start=", " Resource_List.ncpus=")
 _END = (*_RUN, " Resource_List.walltime=", " end=", " Exit_status=")
 KEYS = {
     "Q": (" ctime=",),
@@ -81,6 +81,7 @@ class _Job(Row):
             return
         self.walltime = walltime
         self.user = fields.get("user") or self.user
+        self.group = fields.get("group") or self.group
         self.queue = (fields.get("queue") or self.queue).removesuffix(POOL_SUFFIX)
         self.file, self.line = file, line
 

@@ -15,7 +15,7 @@ from qconf.history.times import slurm_limit, zone
 
 COMMAND = (
     "sacct -a -D --parsable2 -o "
-    "JobIDRaw,JobID,User,Partition,State,Submit,Start,End,TimelimitRaw,Timelimit,AllocCPUS,ReqCPUS,NNodes"
+    "JobIDRaw,JobID,User,Account,Partition,State,Submit,Start,End,TimelimitRaw,Timelimit,AllocCPUS,ReqCPUS,NNodes"
 )
 #: Any one of each group is needed.
 NEEDED = (
@@ -23,7 +23,7 @@ NEEDED = (
     *(("TimelimitRaw", "Timelimit"), ("AllocCPUS", "ReqCPUS", "NCPUS")),
 )
 WANTED = (
-    *("jobidraw", "jobid", "user", "partition", "state", "submit", "start", "end", "elapsedraw"),
+    *("jobidraw", "jobid", "user", "account", "partition", "state", "submit", "start", "end", "elapsedraw"),
     *("timelimitraw", "timelimit", "alloccpus", "ncpus", "reqcpus"),
 )
 NO_TIME = {"", "unknown", "none", "n/a"}
@@ -131,7 +131,7 @@ def _lists_steps(source: Source, names: Sequence[str]) -> bool:
 
 def _read_row(values: list[str], clock: _Clock) -> _Run | None:
     """Read a row; None if it is a step. ValueError if it is no row of such a table."""
-    raw, shown, user, partition, state, submit, start, end, elapsed, limit, other_limit, *cpus = values
+    raw, shown, user, account, partition, state, submit, start, end, elapsed, limit, other_limit, *cpus = values
     key, job_id = raw or shown, shown or raw
     if not key:
         raise ValueError("no job")
@@ -159,6 +159,7 @@ def _read_row(values: list[str], clock: _Clock) -> _Run | None:
         queue=partition.split(",")[0],
         user=user,
         state=state,
+        group=account,
     )
 
 

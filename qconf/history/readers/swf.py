@@ -25,8 +25,8 @@ from qconf.history.records import LIMITS, MAX_EPOCH, UNKNOWN, Drop, Records, job
 
 FIELDS = 18
 #: Positions, from 0, of the fields that a history needs; the last one only shows that the line is whole.
-USED = JOB, SUBMIT, WAIT, RUNTIME, ALLOCATED, REQUESTED, TIME, STATUS, USER, QUEUE, LAST = (
-    *(0, 1, 2, 3, 4, 7, 8, 10, 11, 14, 17),
+USED = JOB, SUBMIT, WAIT, RUNTIME, ALLOCATED, REQUESTED, TIME, STATUS, USER, GROUP, QUEUE, LAST = (
+    *(0, 1, 2, 3, 4, 7, 8, 10, 11, 12, 14, 17),
 )
 #: Fields that have a limit, and the column that has the same.
 LIMITED = {
@@ -209,6 +209,7 @@ def _to_table(values: dict[int, NDArray[np.int64]], numbers: NDArray[np.int64], 
         "start": start,
         "end": end,
         "state": _named(values[STATUS], STATES),
+        "group": _named(values[GROUP], {}),
         "line": numbers,
     }
     return job_table(columns, numbers.size)

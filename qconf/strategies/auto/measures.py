@@ -13,6 +13,7 @@ from qconf.config import SiteConfig
 from qconf.evaluation.outcome import Outcome
 from qconf.evaluation.period import Period, cached
 from qconf.evaluation.score import log_ratios
+from qconf.evaluation.targets import missed
 from qconf.parallel import parallel_map
 from qconf.strategies.auto.frame import Frame
 
@@ -25,6 +26,7 @@ class Measure:
     means: NDArray[np.float64]
     longest: NDArray[np.float64]  # wait of each base queue, 0 without jobs, shape (Q,)
     late: NDArray[np.float64]  # 95th percentile of the waits of each base queue, NaN without jobs, shape (Q,)
+    missed: float  # what the site's targets cost that are not met, log score
 
 
 def measure(period: Period, routed: Workload, system: System) -> Measure:
@@ -33,7 +35,10 @@ def measure(period: Period, routed: Workload, system: System) -> Measure:
     middle = max(len(routed) // 2, 1)
     halves = slice(None, middle), slice(min(middle, len(routed) - 1), None)
     return Measure(
-        means=np.array([found.means(part) for part in (slice(None), *halves)]), longest=found.longest, late=found.p95
+        means=np.array([found.means(part) for part in (slice(None), *halves)]),
+        longest=found.longest,
+        late=found.p95,
+        missed=missed(found),
     )
 
 
@@ -79,8 +84,12 @@ def of_configs(period: Period, configs: Sequence[SiteConfig], workers: int) -> l
 
 
 def logarithms(period: Period, measure: Measure) -> NDArray[np.float64]:
-    """Log ratios of mean wait, slowdown and longest wait to the base, of the longest to first come; shape (4,)."""
+    """Log ratios of mean wait, slowdown and longest wait to the base, of the longest to first come; shape (4,).
+
+    Where the site has targets, also what those cost that are not met; shape (5,).
+    """
     now, then, plain = (
         np.array([*each.means[0], each.longest.max()]) for each in (measure, of_base(period), of_first_come(period))
     )
-    return np.array([*log_ratios(now, then), log_ratios(now, plain)[2]])
+    targets = [measure.missed] if period.base.targets else []
+    return np.array([*log_ratios(now, then), log_ratios(now, plain)[2], *targets])

@@ -8,7 +8,8 @@ reservation delay of a day is chosen on all known periods together, since it dep
 period. Then parts of the policy are dropped, one by one and together, and anything more complicated is tried: running
 limits, other boundaries, partitions, a common pool. The best of every kind is a proposal; the search's own choice
 leaves the lower one only for what is better by a margin in both halves of the training set, and the base only for what
-is better. With guarding, queues whose longest waits would grow too much go before others by a factor until they do not.
+is better. With guarding, queues whose longest waits would grow too much, or whose
+95 % wait is above the site's target, go before others by a factor until they do not.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from qconf.config.durations import format_duration
 from qconf.evaluation.feasibility import fixed_violations, never_start
 from qconf.evaluation.period import NotApplicableError, Period, TrainingSet, cached
 from qconf.evaluation.score import GRACE, log_ratios, weights
+from qconf.evaluation.targets import wanted_waits
 from qconf.strategies.auto.candidates import divided, limited, split
 from qconf.strategies.auto.frame import Frame, policy_of, unsaid
 from qconf.strategies.auto.measures import Measure, logarithms, of_base, of_configs, of_orders, of_system
@@ -124,6 +126,8 @@ class _Candidate:
     score: float  # on the whole training set
     halves: NDArray[np.float64]  # scores by the means alone, of the earlier and of the later half, shape (2,)
     broken: NDArray[np.bool_]  # queues with longer tails than the guard rails allow, shape (Q,)
+    #: Queues that priorities would help: these or, where there are none, those above the site's targets; shape (Q,).
+    behind: NDArray[np.bool_]
     #: Decides whether the base stays: for the best order its score on the smoothed surface, over all periods that
     #: decide; else `score`.
     smoothed: float
@@ -182,6 +186,7 @@ class _Search:
     ) -> None:
         self.training, self.base, self.workers, self.guard = training, training.base, options.workers, guard
         self.weights = weights(options.objective)
+        self.wanted = wanted_waits(self.base)
         self.constants = constants
         self.log: list[Step] = []
         self.policy = policy_of(training.period)
@@ -314,7 +319,7 @@ class _Search:
         measured = [of_system(period, config.system()) for period in self.periods]
         pairs = zip(self.periods, at_once, measured, strict=True)
         rows = np.array([[logarithms(period, each) for each in pair] for period, *pair in pairs])
-        score = float(np.diff(self.rated(rows.mean(axis=0), np.zeros(4)))[0])
+        score = float(np.diff(self.rated(rows.mean(axis=0), np.zeros(rows.shape[-1])))[0])
         after = format_duration(self.constants.delay)
         found = self.scored(f"the order, and reservations after {after}", config, measured[-1], best.order, frame)
         kept = score + self.constants.delay_margin * JOBS / sum(map(len, self.periods)) < 0
@@ -336,7 +341,7 @@ class _Search:
 
     def guarded(self, orders: Sequence[str], best: _Candidate) -> _Candidate:
         """With guarding, raise the factors of queues whose tails are too long; return `best` if that does not help."""
-        if not self.guard or not best.broken.any():
+        if not self.guard or not best.behind.any():
             return best
         pinned = any(self.base.is_fixed(f"queues.{name}.priority") for name in self.base.names)
         if pinned:
@@ -352,13 +357,13 @@ class _Search:
                 if each is not None
             ]
             kept += [each for each in tried if not each[0].broken.any()]
-            going = [each for each in tried if each[0].broken.any() and not each[0].broken.all()]
-            raised = [self.raised(w, candidate.broken) for candidate, w in going]
+            going = [each for each in tried if each[0].behind.any() and not each[0].behind.all()]
+            raised = [self.raised(w, candidate.behind) for candidate, w in going]
             while_tried = [candidate.order for candidate, _ in going]
             if not while_tried:
                 break
         step = Guarding(
-            queues=[name for name, broken in zip(self.base.names, best.broken, strict=True) if broken],
+            queues=[name for name, behind in zip(self.base.names, best.behind, strict=True) if behind],
             kept_by=len(kept),
         )
         chosen, least = min(kept, key=lambda each: each[0].score, default=(best, None))
@@ -368,7 +373,8 @@ class _Search:
             return best
         # A tail consists of few jobs: what just holds on these may not hold on others, so the factors get a surplus.
         more = self.raised(least, best.broken | (least > 1))
-        for firm in self.framed(best.what, [chosen.order], [replace(best.frame, factors=tuple(more.tolist()))]):
+        firm_frame = replace(best.frame, factors=tuple(more.tolist()))
+        for firm in self.framed(best.what, [chosen.order], [firm_frame]) if (more > 1).any() else []:
             if firm is not None and not firm.broken.any() and firm.score < chosen.score + self.constants.surplus:
                 chosen = firm
         factors = chosen.frame.factors
@@ -411,13 +417,15 @@ class _Search:
         late = self.beyond(found.late, self.before.late)
         longest = self.beyond(found.longest, self.before.longest.max())
         score = float(self.rated(logarithms(self.training.period, found), self.present))
-        return _Candidate(what, config, score, halves, late | longest, score, order, frame or self.frame)
+        broken = late | longest
+        behind = broken if broken.any() else found.late > self.wanted
+        return _Candidate(what, config, score, halves, broken, behind, score, order, frame or self.frame)
 
     def rated(self, logarithms: NDArray[np.float64], base: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Score `logarithms` against those of the base, less is better; shape (..., 4) in, (...) out."""
+        """Score `logarithms` against those of the base, less is better; shape (..., 4 or 5) in, (...) out."""
         steep, tolerated = self.constants.steep, np.log(self.constants.tolerated)
         score, present = (
-            each[..., :3] @ self.weights + steep * np.maximum(each[..., 3] - tolerated, 0)
+            each[..., :3] @ self.weights + steep * np.maximum(each[..., 3] - tolerated, 0) + each[..., 4:].sum(axis=-1)
             for each in (logarithms, base)
         )
         return np.asarray(score - present)
@@ -451,5 +459,5 @@ class _Search:
 
 
 def _surface(period: Period, measured: list[Measure]) -> NDArray[np.float64]:
-    """Return the smoothed `logarithms` of all orders in a period; shape (orders, 4)."""
+    """Return the smoothed `logarithms` of all orders in a period; shape (orders, 4 or 5)."""
     return smoothed(np.array([logarithms(period, each) for each in measured]))

@@ -301,7 +301,7 @@ def current_wait(training: TrainingSet) -> float:
 
 
 def _mean_wait(epoch: Period, system: System) -> float:
-    return float(simulate(epoch.workload, system).wait.mean())
+    return epoch.mean(simulate(epoch.workload, system).wait)
 
 
 def _distinct(divisions: list[Sizes]) -> list[Sizes]:

@@ -158,6 +158,8 @@ def estimated(training: TrainingSet) -> str:
         reasons.append("limits hold jobs")
     if any(fixed_partition(training.base, i) for i, q in enumerate(training.base.queues) if not q.reservation):
         reasons.append("some partitions are fixed")
+    if any(target.group is not None and target.weight not in (None, 1) for target in training.base.targets):
+        reasons.append("groups of users have weights")
     if training.base.order != "fcfs":
         reasons.append(f"the order is {training.base.order}")
     return ", ".join(reasons)

@@ -30,21 +30,23 @@ class WaitTable:
 def tabulate(training: TrainingSet, space: PartitionSpace, workers: int = 1) -> WaitTable:
     """Simulate every queue of every epoch alone at every size that it can have.
 
-    Reserved jobs, limits and starvation are ignored: with them the table is an estimate.
+    Reserved jobs, limits and starvation are ignored: with them the table is an estimate. So it is where groups of users
+    have weights: every job of a queue counts with their mean.
     """
     free_nodes = space.total - int(space.widest.sum())
     tasks, where = [], []
     for weight, epoch in training.epochs:
-        w = epoch.workload
-        counted = int(np.isin(w.queue, space.queues).sum())
+        w, weights = epoch.workload, np.ones(len(epoch)) if epoch.weight is None else epoch.weight
+        counted = float(weights[np.isin(w.queue, space.queues)].sum())
         for k, q in enumerate(space.queues):
-            own = w.take(w.queue == q)
+            mine = w.queue == q
+            own = w.take(mine)
             sizes = np.arange(space.widest[k], space.widest[k] + free_nodes + 1)
             if not len(own):
                 continue
             for piece in range(PIECES):
                 tasks.append((own, sizes[piece::PIECES] * space.node, training.base.backfill))
-                where.append((k, sizes[piece::PIECES], weight / counted))
+                where.append((k, sizes[piece::PIECES], weight * float(weights[mine].mean()) / counted))
     cost = [np.full(space.total + 1, np.inf) for _ in space.queues]
     for k, column in enumerate(cost):
         column[space.widest[k] :] = 0.0

@@ -7,7 +7,7 @@ import pytest
 
 from qconf.backtest import walk_forward
 from qconf.cli import backtest, compare, tune
-from qconf.cli.options import Number, Source, history_options, stem, unknown_queues
+from qconf.cli.options import Number, Source, history_options, history_warnings, stem, unknown_queues
 from qconf.errors import QconfError
 from qconf.strategies import option_fields
 
@@ -100,6 +100,14 @@ def test_a_log_whose_jobs_name_no_queue_of_the_configuration_is_suspicious(log, 
     (tmp_path / "site.yaml").write_text(SITE.replace("name: b", "name: other"))
     (warning,) = unknown_queues(load_history([log], tmp_path / "site.yaml", month="2016-02")[0])
     assert "is it the right one?" in warning
+
+
+def test_users_of_a_group_that_have_no_job_are_counted(log, tmp_path):
+    (tmp_path / "site.yaml").write_text(SITE + "targets: [{group: g, users: [alice, bob], weight: 2}]\n")
+    history, config = load_history([log], tmp_path / "site.yaml")
+    assert history_warnings(config, history) == [
+        "targets[0].users: 2 of the 2 users of group g have no job in this history: alice, bob"
+    ]
 
 
 @pytest.mark.parametrize("text", ["nan", "-inf", "inf", "0.5"])

@@ -136,9 +136,9 @@ def test_import_writes_a_history_and_what_was_dropped(run, tmp_path):
     assert code == 0
     assert "2 jobs of 3 records (swf)" in out
     assert (tmp_path / "new/history.csv").read_text() == (
-        "job_id,submit,runtime,walltime,cores,queue,user,start,end,state\n"
-        "0,1454284810,60,100,4,,7,1454284810,1454284870,completed\n"
-        "1,1454284800,60,100,8,,7,1454284800,1454284860,completed\n"
+        "job_id,submit,runtime,walltime,cores,queue,user,start,end,state,group\n"
+        "0,1454284810,60,100,4,,7,1454284810,1454284870,completed,1\n"
+        "1,1454284800,60,100,8,,7,1454284800,1454284860,completed,1\n"
     )
     listed = list(csv.reader((tmp_path / "new/dropped.csv").read_text().splitlines()))
     assert listed[1] == ["rubbish", "h.swf", "5", "not a job record", "2 fields instead of 18"]

@@ -135,7 +135,8 @@ def test_jobs_are_explained_by_their_names_under_every_strategy(run, tmp_path):
     )
     for name in ("current", "mqb"):
         assert (
-            "backfilled before job y, which it does not delay" in run(SHARED, "--explain", "z", "--strategies", name).out
+            "backfilled before job y, which it does not delay"
+            in run(SHARED, "--explain", "z", "--strategies", name).out
         )
 
 

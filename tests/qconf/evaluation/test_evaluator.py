@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from parsim import simulate
+from qconf.config import Target
 from qconf.evaluation.evaluator import CachedEvaluator
 from qconf.strategies.partitioning.sizes import partition_space
 from qconf.strategies.partitioning.wait_table import tabulate
@@ -46,6 +47,31 @@ def test_the_evaluator_agrees_with_the_simulator(make, name):
                 for q in range(len(candidate.queues)):
                     expected[q] += weight * schedule.wait[epoch.workload.queue == q].mean()
             assert waits.queues == pytest.approx(expected)
+
+
+WEIGHTS = (Target(queue="short", weight=5.0), Target(group="g", users=("u0", "u3"), weight=0.25))
+
+
+@pytest.mark.parametrize("make", [two, three])
+def test_the_evaluator_weighs_jobs_as_the_site_wants(make):
+    base = make(targets=WEIGHTS)
+    here = training(base, jobs=900)
+    evaluator = CachedEvaluator(here)
+    sizes = [0 if q.reservation else size for q, size in zip(base.queues, (20, 44, 0), strict=False)]
+    for candidate in (base, base.with_partitions(sizes)):
+        waits, expected = evaluator.measure(candidate), 0.0
+        for weight, epoch in here.epochs:
+            each = np.where(epoch.workload.queue == 0, 5.0, 1.0) * np.where(epoch.workload.user % 3 == 0, 0.25, 1.0)
+            expected += weight * np.average(simulate(epoch.workload, candidate.system()).wait, weights=each)
+        assert waits.overall == pytest.approx(here.weighted_wait(candidate))
+        assert waits.overall == pytest.approx(expected)
+
+
+def test_the_table_adds_up_with_weights_of_queues():
+    here = training(two(targets=WEIGHTS[:1]), jobs=900)
+    table = tabulate(here, partition_space(here))
+    for nodes in ([20, 44], [8, 56], [48, 16]):
+        assert table(np.array(nodes)) == pytest.approx(here.weighted_wait(here.base.with_partitions(nodes)))
 
 
 def test_queues_that_did_not_change_are_not_simulated_again(monkeypatch):

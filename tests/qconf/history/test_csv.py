@@ -17,8 +17,14 @@ def table(*rows, header=HEADER):
 def test_a_row(write):
     assert read(write(table(GOOD))).table.iloc[0].to_dict() == {
         "job_id": "a", "submit": 1000, "runtime": 60, "walltime": 100, "cores": 4, "queue": "small",
-        "user": "ann", "start": 1005, "end": 1065, "state": "completed", "file": 0, "line": 2,
+        "user": "ann", "start": 1005, "end": 1065, "state": "completed", "group": "", "file": 0, "line": 2,
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["group", "Account"])
+def test_the_group_of_a_job_is_read_where_there_is_one(write, name):
+    records = read(write(table(f"{GOOD},chem", GOOD.replace("a,", "b,", 1) + ",", header=f"{HEADER},{name}")))
+    assert records.table["group"].tolist() == ["chem", ""]
 
 
 def test_a_row_of_an_earlier_file_is_the_same_job_and_equal_tasks_of_one_file_are_not(write):

@@ -125,6 +125,14 @@ def test_a_requeue_counts_its_last_run_and_first_submit(write):
     )
 
 
+def test_the_group_is_that_of_the_last_run(write):
+    assert (
+        only(read(write(record("S", start=1100, group="math") + record("E", start=1100, end=1200))))["group"] == "math"
+    )
+    log = record("R", start=1100, end=1200, group="math") + record("E", start=1300, end=1450, group="chem")
+    assert only(read(write(log)))["group"] == "chem"
+
+
 def test_the_last_of_several_queues_counts_without_its_pool_ending(write):
     log = record("Q", queue="route") + record("Q", queue="small") + record("S", start=1100, queue="small_p")
     assert only(read(write(log)))["queue"] == "small"

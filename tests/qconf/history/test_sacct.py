@@ -128,6 +128,12 @@ def test_an_id_that_begins_anew_is_another_users_job(write):
     assert records.table["user"].tolist() == ["ann", "bob"]
 
 
+def test_the_account_is_the_group(write):
+    assert read(write(sacct(row()))).table["group"].tolist() == [""]
+    header, line = sacct(row()).splitlines()
+    assert read(write(f"{header}|Account\n{line}|chem\n")).table["group"].tolist() == ["chem"]
+
+
 def test_a_requeued_job_that_still_waits_is_no_job_yet(write):
     again = row(State="PENDING", Submit=DAY + "10:00:01", Start="Unknown", End="Unknown")
     third = row(State="PENDING", Submit=DAY + "09:59:00", Start="Unknown", End="Unknown")

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from qconf.config import Target
 from qconf.evaluation.bootstrap import BootstrapResult
 from qconf.evaluation.guard_rails import GuardValues
 from qconf.evaluation.holdout import Holdout
@@ -38,6 +39,7 @@ def history(base, **about):
             "start": np.full(n, -1),
             "end": np.full(n, -1),
             "state": [""] * n,
+            "group": [""] * n,
             "row": np.arange(n),
         }
     )
@@ -76,6 +78,18 @@ def test_change_where_something_is_clearly_better():
     equals = [name for name, expected in eligible.items() if expected > max(eligible.values()) - 0.01]
     assert found.winner == equals[0]
     assert found.winner in found.reason
+
+
+def test_with_weights_the_verdict_gives_the_weighted_means():
+    wanted = STARVED.replace(targets=(Target(queue="long", weight=5.0), Target(group="g", users=("u1",), weight=2.0)))
+    found = recommended(wanted, jobs=600)
+    current, row = found.rows[0], next(row for row in found.rows if row.name == found.winner)
+    before, after = (each.test["weighted_mean_wait"] for each in (current, row))
+    assert row.gain == pytest.approx(1 - after / before)
+    assert row.config.targets == wanted.targets
+    lowered = f"lowers mean wait (weighted) by {100 * row.gain:.1f} % from {before / 3600:.2f} to {after / 3600:.2f} h"
+    assert f"{found.winner} {lowered}" in found.reason
+    assert before != current.test["mean_wait"]
 
 
 def test_keep_where_the_base_is_the_best():

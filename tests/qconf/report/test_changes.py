@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from qconf.config import Target
 from qconf.report.changes import changes
 from tests.qconf.report import small
 
@@ -30,6 +31,15 @@ def test_another_rows_sentence_is_not_shown():
 
 def test_the_same_configuration_changes_nothing():
     assert list(changes(recommended(small.site(), small.site()))) == []
+
+
+def test_a_target_that_goes_with_its_queue_is_shown():
+    base = small.site()
+    base = base.replace(targets=[Target(queue=name, weight=2.0) for name in base.names])
+    renamed = base.queues[0].model_copy(update={"name": "other"})
+    found = list(changes(recommended(base, base.with_queues([renamed, *base.queues[1:]]))))
+    gone = "what targets want for it is left out: there is no such queue any more"
+    assert [queue for queue, text in found if text == gone] == [base.names[0]]
 
 
 def test_a_reservation_delay_is_shown():

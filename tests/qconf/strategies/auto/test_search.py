@@ -7,6 +7,7 @@ import pytest
 
 from parsim import System, Workload, metrics, simulate
 from parsim.formula import parse as parse_formula
+from qconf.config import Target
 from qconf.evaluation.feasibility import fixed_violations
 from qconf.evaluation.period import NotApplicableError, Period, TrainingSet
 from qconf.evaluation.score import log_ratios, weights
@@ -71,6 +72,35 @@ def test_auto_gains_and_logs_its_candidates():
     assert "long on at most 60 % of the cores" in {d.get("with") for d in proposal.decisions}
     divided = propose("auto", training(three(mode="shared"), jobs=500)).decisions
     assert {"partitions in proportion to work", "a pool of 50 %"} <= {d.get("with") for d in divided}
+
+
+@pytest.mark.parametrize("wish", [{"p95_wait": 3600}, {"weight": 20.0}])
+def test_what_the_site_wants_decides_what_is_best(wish):
+    wanted = busy(first_come(targets=(Target(queue="wide", **wish),)), seed=2)
+    plain = replace(wanted, period=replace(wanted.period, base=first_come()))
+    (indifferent, _), (wished, _) = (tails(here, propose("auto", here).config) for here in (plain, wanted))
+    assert wished[2] < 0.5 * indifferent[2]
+    assert wished[0] > indifferent[0]
+
+
+@pytest.mark.parametrize(("jobs", "seed"), [(900, 1), (1200, 2)])
+def test_with_guarding_a_queue_gets_priority_until_its_target_is_met(jobs, seed):
+    plain, wanting = (
+        training(first_come(targets=targets), jobs=jobs, seed=seed, span=12 * DAY, only=[0] * 8 + [1] * 4 + [2])
+        for targets in ((), (Target(queue="wide", p95_wait=20 * 3600),))
+    )
+    (without, _), (met, _) = (tails(here, propose("auto-guarded", here).config) for here in (plain, wanting))
+    assert met[2] <= 20 * 3600 < without[2]
+
+
+def test_a_target_that_is_missed_costs_its_logarithm():
+    here = busy(first_come(targets=(Target(queue="wide", p95_wait=3600), Target(queue="short", p95_wait=30 * DAY))))
+    running = _Search(here, Options(), constants=Constants())
+    plain = _Search(replace(here, period=replace(here.period, base=first_come())), Options(), constants=Constants())
+    sjf = [each.simulate([("sjf", each.base.replace(order="sjf"))])[0] for each in (running, plain)]
+    (_, _, then), (_, _, now) = (tails(here, each.config)[0] for each in (running.current, sjf[0]))
+    assert sjf[0].score - sjf[1].score == pytest.approx(np.log((now + 60) / (then + 60)))
+    assert running.current.score == 0
 
 
 def test_which_order_is_best_does_not_depend_on_the_base():
@@ -276,7 +306,7 @@ def test_ineligible_candidates_are_logged_and_do_not_end_the_search(monkeypatch)
 
 
 def candidate(score, halves=(-1.0, -1.0), broken=(False, False)):
-    return _Candidate("it", first_come(), score, np.array(halves), np.array(broken), score)
+    return _Candidate("it", first_come(), score, np.array(halves), np.array(broken), np.array(broken), score)
 
 
 def test_a_more_complicated_candidate_must_be_better_by_the_margin_in_both_halves_without_a_longer_tail():

@@ -4,6 +4,7 @@ from itertools import product
 import numpy as np
 import pytest
 
+from qconf.config import Target
 from qconf.strategies.partitioning.bounds import lower_bounds
 from qconf.strategies.partitioning.regret import Regret, allowed, estimated, optimum, regret, table_cost
 from qconf.strategies.partitioning.sizes import partition_space
@@ -60,6 +61,19 @@ def test_doubts_are_named():
     fixed = site(*TINY, cores=24, fixed=("queues.a.partition",))
     assert estimated(training(fixed, jobs=20)) == "some partitions are fixed"
     assert estimated(training(site(*TINY, cores=24), jobs=20)) == ""
+    weighted = [Target(queue="a", weight=2.0), Target(group="g", users=("u1",), p95_wait=60)]
+    assert estimated(training(site(*TINY, cores=24, targets=weighted), jobs=20)) == ""
+    weighted[1] = weighted[1].model_copy(update={"weight": 3.0})
+    assert estimated(training(site(*TINY, cores=24, targets=weighted), jobs=20)) == "groups of users have weights"
+
+
+@pytest.mark.parametrize("targets", [[Target(queue="a", weight=9.0)], [Target(group="g", users=("u1",), weight=9.0)]])
+def test_the_optimum_is_that_of_the_weighted_wait(targets):
+    here = training(site(*TINY, cores=24, targets=targets), jobs=250, span=3 * 86400)
+    found = optimum(here, partition_space(here), None)
+    assert found.wait == pytest.approx(here.weighted_wait(here.base.with_partitions(found.nodes.tolist())))
+    best = min(wait for _, wait in every(here, partition_space(here)))
+    assert found.wait == pytest.approx(best, rel=0.01 if found.doubts else 1e-6)
 
 
 @pytest.mark.parametrize("make", [lambda: site(*TINY, cores=24), three])

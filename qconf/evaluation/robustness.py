@@ -1,0 +1,65 @@
+"""How a gain holds when the next month differs from the last: more load, longer run times."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from parsim import Workload
+from qconf.evaluation.holdout import Holdout, Simulated
+from qconf.evaluation.outcome import Outcome
+from qconf.evaluation.score import gain
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A proposal against the base on a test period that is changed; waits in seconds."""
+
+    name: str  #: what is changed: ``10 % more load``
+    before: float  #: mean wait under the base, weighted where queues or groups have weights
+    after: float  #: under the proposal
+    gain: float  #: in the objective: 0.2 is a fifth less
+    longest_before: float  #: longest wait
+    longest_after: float
+
+
+def denser(workload: Workload, percent: int) -> Workload:
+    """Divide the times between submissions by ``1 + percent / 100``, in whole seconds: so much more load."""
+    first = int(workload.submit[0]) if len(workload) else 0
+    return replace(workload, submit=first + (workload.submit - first) * 100 // (100 + percent))
+
+
+def longer(workload: Workload, percent: int) -> Workload:
+    """Make run times longer by `percent`, at most the walltime: a job is killed there."""
+    runtime = -(-workload.runtime * (100 + percent) // 100)
+    return replace(workload, runtime=np.minimum(runtime, workload.walltime))
+
+
+#: What is changed, over the warm-up and the test period alike.
+SCENARIOS: dict[str, Callable[[Workload], Workload]] = {
+    "10 % more load": lambda workload: denser(workload, 10),
+    "20 % more load": lambda workload: denser(workload, 20),
+    "20 % longer run times": lambda workload: longer(workload, 20),
+}
+
+
+def robustness(holdout: Holdout, base: Simulated, proposal: Simulated, objective: str) -> tuple[Scenario, ...]:
+    """Simulate both on the test period with each change of `SCENARIOS`; the same jobs are counted as without."""
+    found = []
+    for name, change in SCENARIOS.items():
+        period = replace(holdout.period, workload=change(holdout.period.workload))
+        then, now = (Outcome(period, each.simulate(period), holdout.counted) for each in (base, proposal))
+        before, after = then.means(), now.means()
+        found.append(
+            Scenario(
+                name=name,
+                before=float(before[0]),
+                after=float(after[0]),
+                gain=float(gain(after, before, objective)),
+                longest_before=float(then.wait.max()),
+                longest_after=float(now.wait.max()),
+            )
+        )
+    return tuple(found)
