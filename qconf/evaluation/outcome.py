@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from parsim import Schedule, metrics
+from parsim import Schedule, Workload, metrics
 from parsim.metrics import Summary
 from qconf.evaluation.period import Period
 
@@ -29,6 +29,11 @@ class Outcome:
         return slice(None) if self.counted is None else self.counted
 
     @cached_property
+    def jobs(self) -> Workload:
+        """The counted jobs, their queues those of the base configuration."""
+        return self.period.workload.take(self._rows)
+
+    @cached_property
     def wait(self) -> NDArray[np.int64]:
         """Waits of the counted jobs, seconds, shape (m,)."""
         return self.schedule.wait[self._rows]
@@ -41,8 +46,7 @@ class Outcome:
     @cached_property
     def queue_waits(self) -> list[NDArray[np.int64]]:
         """Waits of the counted jobs of each base queue."""
-        queue = self.period.workload.queue[self._rows]
-        return [self.wait[queue == q] for q in range(len(self.period.base.queues))]
+        return [self.wait[self.jobs.queue == q] for q in range(len(self.period.base.queues))]
 
     def means(self, part: slice = slice(None)) -> Floats:
         """Mean wait (seconds) and mean bounded slowdown of a part of the counted jobs, shape (2,)."""
