@@ -1,3 +1,4 @@
+import math
 import re
 import shutil
 import subprocess
@@ -5,10 +6,13 @@ from dataclasses import replace
 
 import pytest
 
+from qconf.config import QueueConfig
+from qconf.evaluation.impact import GROWTH, Group, Impact
 from qconf.export import Export, exporter
+from qconf.recommend.fidelity import Fidelity
 from qconf.report.exported import Exported
 from qconf.report.figures import figures
-from qconf.report.html import definitions, render
+from qconf.report.html import LONGEST_FILE, _group, _proposals, definitions, render
 from tests.qconf.report import example, small
 from tests.qconf.report.page import Page
 from tests.qconf.report.snapshots import check_snapshot
@@ -90,6 +94,78 @@ def test_why_a_configuration_is_not_exportable():
     text = render(small.recommendation(), {}, exported=export("PLAN.md", not_exportable="PBS has no such order"))
     assert "This configuration is not exportable to PBS: PBS has no such order" in text
     assert "pbs/PLAN.md" not in text
+
+
+def test_what_to_know_before_what_to_do():
+    found = small.recommendation()
+    near = Fidelity(100, 128880.0, 0.0, 24120.0, 0.0, 0.12)
+    waits = dict.fromkeys(GROWTH, 3600.0)
+    groups = (
+        Group("queue", "long", 7, 1.0, 0.5, waits, waits | {"mean_wait": 7200.0}),
+        Group("size", "jobs of 1 core", 7, 1.0, 0.5, waits, waits | {"mean_wait": 0.0}),
+    )
+    text = render(
+        found, {}, fidelity=near, impact=Impact(groups), implausible=["queue q never drains"], needs=["a timer"]
+    )
+    shown = " ".join(Page(text).texts)
+    order = ["CHANGE", "35.80 h recorded", "queue q never drains", "A plain reason", "Who waits longer"]
+    order += ["queue long waits 2.0 times as long", "What it needs to run", "a timer", "Strategies", "How to load it"]
+    assert [shown.index(word) for word in order] == sorted(shown.index(word) for word in order)
+    assert "jobs of 1 core" not in shown[: shown.index("Strategies")]  # it is not worse
+    assert '<td class="gain better">-1.00</td>' in text[text.index("jobs by their cores") :]
+    plain = render(small.recommendation("KEEP"), {})
+    assert "Who waits longer" not in plain
+    assert "What it needs to run" not in plain
+    assert 'class="trust"' not in plain
+
+
+def test_a_change_is_marked_where_it_is_worse_or_better():
+    row = {"jobs": 5.0, **dict.fromkeys(GROWTH, 36000.0)}
+    worse, better, little = (row | {"mean_wait": wait} for wait in (72000.0, 18000.0, 36600.0))
+    assert _group("q", row, worse)["differences"]["mean_wait"] == ("+10.00", "worse")
+    assert _group("q", row, better)["differences"]["mean_wait"] == ("-5.00", "better")
+    assert _group("q", row, little)["differences"]["mean_wait"] == ("+0.17", "")
+    assert _group("q", row, row)["differences"]["mean_wait"] == ("0.00", "")
+    none = row | dict.fromkeys(GROWTH, math.nan)
+    assert _group("q", none, none)["differences"]["mean_wait"] == ("-", "")
+    assert _group("q", row, None)["differences"] == {}
+
+
+def proposals(*rows, exported):
+    found = replace(small.recommendation(), rows=list(rows))
+    return [(each["name"], each["note"], each["file"], bool(each["site"])) for each in _proposals(found, exported)]
+
+
+def test_what_each_strategy_proposes():
+    current, lxf, pp, hybrid, exact = small.recommendation().rows
+    rows = (
+        current,
+        replace(lxf, config=current.config),
+        replace(pp, config=pp.config.replace(backfill=False)),
+        replace(hybrid, not_exportable="no pool has two entries"),
+        exact,
+    )
+    refused = "Not exportable to PBS: " + "; ".join(exporter("pbs")().check(rows[2].config))
+    assert "backfill: false on a partitioned machine" in refused
+    assert proposals(*rows, exported=export()) == [
+        ("current", "", "queues.qmgr", True),
+        ("lxf-easy", "The same configuration as current.", "", False),
+        ("pp", refused, "", True),
+        ("hybrid", "No batch system can do what was simulated: no pool has two entries", "", True),
+        ("exact", "It proposes nothing: a queue has no job", "", False),
+    ]
+    assert proposals(current, exported=None) == [("current", "", "", True)]
+
+
+def test_a_long_file_is_cut():
+    queues = tuple(QueueConfig(name=f"q{i}", cores=(i, i)) for i in range(1, 60))
+    row = replace(small.recommendation().rows[0], config=small.site().replace(queues=queues))
+    found = replace(small.recommendation(), rows=[row])
+    (only,) = _proposals(found, export())
+    whole = exporter("pbs")().export(row.config).files["queues.qmgr"].splitlines()
+    assert only["text"].splitlines() == whole[:LONGEST_FILE]
+    assert only["cut"] == len(whole) - LONGEST_FILE > 0
+    assert f"queues.qmgr, without its last {only['cut']} lines" in render(found, {}, exported=export())
 
 
 def test_definitions_before_and_after():
