@@ -58,7 +58,11 @@ def _renamed(context: click.Context, _: click.Parameter, value: str | None) -> N
 @click.command("export")
 @click.argument("config", type=PATH, required=False)
 @click.option("--run", type=PATH, metavar="DIRECTORY", help="Instead of CONFIG: the directory of a run of qconf tune.")
-@click.option("--strategy", metavar="NAME", help="With --run: the strategy of its table to export, eligible or not.")
+@click.option(
+    "--strategy",
+    metavar="NAME",
+    help="With --run: the strategy of its table to export, eligible or not, or without-scripts.",
+)
 @target_options()
 @click.option("--format", hidden=True, expose_value=False, callback=_renamed, help="The former name of --target.")
 @output_option("Directory of the files.  [default: reports/<name of the configuration>/<target>]")

@@ -53,13 +53,12 @@ def render(
     exported: Exported | None = None,
     impact: Impact | None = None,
     implausible: Sequence[str] = (),
-    needs: Sequence[str] = (),
 ) -> str:
     """Write the report of a recommendation, with `figures` from `qconf.report.figures`.
 
     The history adds what was dropped and changed, and gives the time zone, else UTC. Of a CHANGE, `impact` is that of
-    its winner on the test period, and `needs` what it needs beside the batch system; `implausible` is what is so of the
-    present. No other file is referred to but the export's PLAN.md.
+    its winner on the test period; `implausible` what is so of the present. No other file is referred to but
+    the export's PLAN.md.
     """
     return page(
         "report.html.j2",
@@ -76,11 +75,11 @@ def render(
         group_columns=GROUPS,
         losers=[] if impact is None else losers(impact),
         trust=[*filter(None, [fidelity and wording.fidelity_warning(fidelity)]), *implausible],
-        needs=list(needs),
+        needs=recommendation.row.needs if recommendation.verdict == "CHANGE" else (),
         proposals=list(_proposals(recommendation, exported)),
         sites=pairs(wording.site_facts(recommendation.base), wording.site_facts(recommendation.config)),
         definitions=definitions(recommendation.base, recommendation.config),
-        logs=[(row.name, row.decisions) for row in recommendation.rows if row.decisions],
+        logs=[(row.label, row.decisions) for row in recommendation.rows if row.decisions],
         settings=settings_rows(recommendation.settings),
         warmup=_setting("warmup_seconds", recommendation.settings.get("warmup_seconds", 0))[1],
         objective=OBJECTIVE_TEXTS[recommendation.objective],
@@ -222,7 +221,7 @@ def _proposals(recommendation: Recommendation, exported: Exported | None) -> Ite
     first: dict[str, str] = {}
     for row in recommendation.rows:
         found: dict[str, Any] = {
-            "name": row.name,
+            "name": row.label,
             "note": "",
             "site": {},
             "queues": [],
@@ -241,7 +240,7 @@ def _proposals(recommendation: Recommendation, exported: Exported | None) -> Ite
         if row.not_exportable:
             found["note"] = f"No batch system can do what was simulated: {row.not_exportable}"
         elif found["site"]:
-            first[text] = row.name
+            first[text] = row.label
             found |= _main_file(row.config, exported)
         yield found
 

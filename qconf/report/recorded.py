@@ -14,6 +14,8 @@ from qconf.report.run_directory import RECORD
 
 #: What is needed of each of the strategies in run.json.
 _KEYS = ("name", "config", "ineligible", "not_exportable")
+#: Names the recommendation that needs no script, where the winner needs one.
+WITHOUT_SCRIPTS = "without-scripts"
 _AGAIN = "run `qconf tune` again, with --out elsewhere to keep this run; nothing in it was changed"
 
 
@@ -21,13 +23,15 @@ _AGAIN = "run `qconf tune` again, with --out elsewhere to keep this run; nothing
 class RecordedRow:
     """A row of an earlier run that has a configuration."""
 
-    name: str  #: as on the command line: ``static`` of the row ``static (= pp)``
+    name: str  #: as it was given, without what stands in brackets: ``static`` of the row ``static (= pp)``
     config: SiteConfig
     ineligible: str  #: why it may not be recommended; empty if it may
 
 
 def recorded(directory: str | Path, strategy: str) -> RecordedRow:
-    """Read what a run recorded of a strategy, named as in its table or without what stands in brackets there.
+    """Read what a run recorded of a strategy, named as in its table or by either name of ``static (= pp)``.
+
+    `WITHOUT_SCRIPTS` is what the run would recommend where nothing may run beside the batch system.
 
     Raises InputError for what is no run of ``qconf tune``, or one of a version that recorded less; for a strategy that
     is not in it, has no configuration, or that no batch system can do.
@@ -40,26 +44,30 @@ def recorded(directory: str | Path, strategy: str) -> RecordedRow:
     lacking = [key for key in _KEYS if not all(key in row for row in rows)]
     if lacking:
         raise _older(record, path, f"no {', '.join(lacking)} of its strategies")
-    row = next((row for row in rows if strategy in (row["name"], _plain(row["name"]))), None)
+    named = {_label(row): row for row in rows}
+    if record.get("without_scripts") is not None:
+        named[WITHOUT_SCRIPTS] = record["without_scripts"]
+    found = (row for label, row in named.items() if strategy in (label, row["name"], row.get("same_as")))
+    row = named.get(strategy) or next(found, None)
     if row is None:
-        fix = f"choose among {', '.join(row['name'] for row in rows)}"
+        fix = f"choose among {', '.join(named)}"
         raise InputError("no such strategy in this run", file=path, field="--strategy", value=strategy, fix=fix)
     for why in (row["not_exportable"], row["ineligible"] if row["config"] is None else ""):
         if why:
             raise InputError(f"has nothing to export: {why}", file=path, field="--strategy", value=strategy)
     try:
-        config = SiteConfig.build(**row["config"])
-    except (ConfigError, TypeError) as error:
+        fields = {key: tuple(value) if isinstance(value, list) else value for key, value in row["config"].items()}
+        config = SiteConfig.build(**fields)
+    except (ConfigError, AttributeError, TypeError) as error:
         why = "; ".join(str(error).splitlines())
         raise _older(
             record, path, f"a configuration of {row['name']} that this version does not read: {why}"
         ) from error
-    return RecordedRow(_plain(row["name"]), config, row["ineligible"])
+    return RecordedRow(strategy.partition(" (")[0], config, row["ineligible"])
 
 
-def _plain(name: str) -> str:
-    """Return the name of a row without what stands in brackets behind it."""
-    return name.partition(" (")[0]
+def _label(row: dict[str, Any]) -> str:
+    return f"{row['same_as']} (= {row['name']})" if row.get("same_as") else str(row["name"])
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -22,9 +22,9 @@ def record(tmp_path_factory):
     folder = tmp_path_factory.mktemp("run")
     (folder / "log.csv").write_text(LOG)
     found = small.recommendation()
-    rows = [replace(row, name="static (= pp)") if row.name == "pp" else row for row in found.rows]
+    rows = [replace(row, same_as="static") if row.name == "pp" else row for row in found.rows]
     rows.append(replace(rows[0], name="mqb", not_exportable="no batch system has such classes"))
-    found = replace(found, rows=rows)
+    found = replace(found, rows=rows, without_scripts=replace(rows[1], ineligible="it is the second best"))
     past = clean(read([folder / "log.csv"]), small.site())
     write_run(folder / "run", found, past, exported=Exported.of(found, exporter("pbs")()))
     return json.loads((folder / "run" / RECORD).read_text())
@@ -52,10 +52,10 @@ def test_a_configuration_is_what_it_was(run):
         assert (found.name, found.config, found.ineligible) == (name, by_name[name].config, "")
 
 
-@pytest.mark.parametrize("name", ["static", "static (= pp)"])
-def test_what_stands_in_brackets_may_be_left_out(run, name):
+@pytest.mark.parametrize(("name", "plain"), [("static", "static"), ("static (= pp)", "static"), ("pp", "pp")])
+def test_a_row_of_two_strategies_has_either_name(run, name, plain):
     found = recorded(run(), name)
-    assert found.name == "static"
+    assert found.name == plain
     assert found.config.mode == "partitioned"
     assert "95 % wait of queue long grows" in found.ineligible
 
@@ -64,8 +64,16 @@ def test_an_unknown_strategy_is_refused_with_those_there_are(run):
     directory = run()
     assert refused(directory, "dqr") == (
         f"{directory / RECORD}: --strategy = 'dqr': no such strategy in this run. Choose among current, lxf-easy, "
-        "static (= pp), hybrid, exact, mqb."
+        "static (= pp), hybrid, exact, mqb, without-scripts."
     )
+
+
+def test_the_result_without_scripts(run):
+    found = recorded(run(), "without-scripts")
+    assert (found.name, found.ineligible) == ("without-scripts", "it is the second best")
+    assert found.config == recorded(run(), "lxf-easy").config
+    assert recorded(run(), "lxf-easy").ineligible == ""
+    assert "no such strategy" in refused(run(without_scripts=None), "without-scripts")
 
 
 @pytest.mark.parametrize(
