@@ -65,6 +65,7 @@ METRICS = {
         Metric("throughput", "jobs/s", "counted jobs over the time from the first submission to the last end"),
         Metric("loss_of_capacity", "", "share of the core-seconds that idle while a waiting job would fit in them"),
         Metric("jain_users", "", "Jain's fairness index of the users' mean bounded slowdowns"),
+        Metric("spread_users", "", "decile ratio of the users' mean bounded slowdowns: 90th over 10th percentile"),
     )
 }
 
@@ -136,9 +137,11 @@ def summary(
         rows = counted & members
         values = dict.fromkeys(METRICS, np.nan) | {"jobs": float(rows.sum())}
         if rows.any():
+            of_users = _user_means(workload.user[rows], bounded[rows])
             values |= _averages(schedule, rows) | {
                 "mean_bounded_slowdown": float(bounded[rows].mean()),
-                "jain_users": _jain_users(workload.user[rows], bounded[rows]),
+                "jain_users": jain(of_users),
+                "spread_users": decile_ratio(of_users),
             }
         if counted.any():
             low, high = int(schedule.submit[counted].min()), int(schedule.end[counted].max())
@@ -183,11 +186,12 @@ def _weighted(values: Column | Floats, weights: Floats) -> float:
     return float((values * weights).sum() / weights.sum())
 
 
-def _jain_users(user: Column, values: Floats) -> float:
-    """Jain's index of the mean value of each user; -1 is no user."""
+def _user_means(user: Column, values: Floats) -> Floats:
+    """Return the mean value of each user; -1 is no user."""
     known = user >= 0
     _, index = np.unique(user[known], return_inverse=True)
-    return jain(np.bincount(index, weights=values[known]) / np.maximum(np.bincount(index), 1))
+    means: Floats = np.bincount(index, weights=values[known]) / np.maximum(np.bincount(index), 1)
+    return means
 
 
 def p95(waits: Column) -> float:
@@ -360,6 +364,32 @@ def jain(values: Floats) -> float:
     if not values.size:
         return np.nan
     return float(values.sum() ** 2 / (values.size * (values**2).sum()))
+
+
+def decile_ratio(values: Floats) -> float:
+    """Return the 90th over the 10th percentile of some values, the P90/P10 ratio of income statistics.
+
+    It says how far those at both ends are apart, whatever the few beyond them have; Jain's index, which is
+    ``1 / (1 + CV^2)`` of the coefficient of variation, goes by the largest values.
+
+    Parameters
+    ----------
+    values : ndarray(float64), shape (m,)
+        Above 0.
+
+    Returns
+    -------
+    float
+        1 if all are equal, NaN of none.
+
+    References
+    ----------
+    OECD Income Distribution Database, P90/P10 disposable income decile ratio.
+    """
+    if not values.size:
+        return np.nan
+    low, high = np.percentile(values, (10, 90))
+    return float(high / low)
 
 
 @njit(cache=True, nogil=True)  # type: ignore[untyped-decorator, unused-ignore]

@@ -56,24 +56,62 @@ def _renamed(context: click.Context, _: click.Parameter, value: str | None) -> N
 
 
 @click.command("export")
-@click.argument("config", type=PATH)
+@click.argument("config", type=PATH, required=False)
+@click.option("--run", type=PATH, metavar="DIRECTORY", help="Instead of CONFIG: the directory of a run of qconf tune.")
+@click.option(
+    "--strategy",
+    metavar="NAME",
+    help="With --run: the strategy of its table to export, eligible or not, or without-scripts.",
+)
 @target_options()
 @click.option("--format", hidden=True, expose_value=False, callback=_renamed, help="The former name of --target.")
 @output_option("Directory of the files.  [default: reports/<name of the configuration>/<target>]")
-def command(*, config: Path, target: str, output: Path | None, **given: Any) -> None:  # noqa: ANN401 - of the exporters
+def command(
+    *,
+    config: Path | None,
+    run: Path | None,
+    strategy: str | None,
+    target: str,
+    output: Path | None,
+    **given: Any,  # noqa: ANN401 - of the exporters
+) -> None:
     """Write the queues of CONFIG for a batch system, with the plan to load them and to undo it.
 
-    No command is run. Read PLAN.md first.
+    No command is run. Read PLAN.md first. With --run and --strategy the configuration is that of a strategy in the
+    table of an earlier run, and is written beside the scripts as config.yaml.
     """
+    if (config is None) == (run is None) or (run is None) != (strategy is None):
+        raise click.UsageError("Give CONFIG, or --run DIRECTORY and --strategy NAME.")
     chosen_exporter = chosen(target, given)
 
-    from qconf.config import load
+    from qconf.config import dump, load
+    from qconf.errors import ExportError
     from qconf.export.directory import write_export
 
-    export = chosen_exporter.export(load(config))
-    directory = output or Path("reports") / config.stem / target
-    write_export(directory, export.files, inputs=[config, *files_of(target, given).values()])
+    files, read = {}, files_of(target, given).values()
+    if config is not None:
+        site, name, source = load(config), config.stem, config
+    elif run is not None and strategy is not None:
+        from qconf.report.recorded import recorded
+        from qconf.report.run_directory import RECORD
+
+        row = recorded(run, strategy)
+        site, name, source = row.config, f"{run.resolve().name}-{row.name}", run / RECORD
+        why = f"\nineligible: {row.ineligible}" if row.ineligible else ""
+        files["config.yaml"] = dump(site, f"{row.name}, as qconf tune proposed it in {run.resolve().name}{why}")
+        if row.ineligible:
+            click.echo(f"note: {row.name} is ineligible: {row.ineligible}", err=True)
+    directory = output or Path("reports") / name / target
+    try:
+        export = chosen_exporter.export(site)
+    except ExportError as error:
+        if not files:
+            raise
+        write_export(directory, files, inputs=[source, *read])
+        raise ExportError(f"{error}. Only the configuration was written: {directory / 'config.yaml'}") from error
+    files |= export.files
+    write_export(directory, files, inputs=[source, *read])
     for note in export.notes:
         click.echo(f"note: {note}", err=True)
-    for name in export.files:
+    for name in files:
         click.echo(str(directory / name))

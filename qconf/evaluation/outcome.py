@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from parsim import Schedule, metrics
+from parsim import Schedule, Workload, metrics
 from parsim.metrics import Summary
 from qconf.evaluation.period import Period
 from qconf.evaluation.score import WEIGHTED
@@ -30,6 +30,11 @@ class Outcome:
         return slice(None) if self.counted is None else self.counted
 
     @cached_property
+    def jobs(self) -> Workload:
+        """The counted jobs, their queues those of the base configuration."""
+        return self.period.workload.take(self._rows)
+
+    @cached_property
     def wait(self) -> NDArray[np.int64]:
         """Waits of the counted jobs, seconds, shape (m,)."""
         return self.schedule.wait[self._rows]
@@ -42,8 +47,7 @@ class Outcome:
     @cached_property
     def queue_waits(self) -> list[NDArray[np.int64]]:
         """Waits of the counted jobs of each base queue."""
-        queue = self.period.workload.queue[self._rows]
-        return [self.wait[queue == q] for q in range(len(self.period.base.queues))]
+        return [self.wait[self.jobs.queue == q] for q in range(len(self.period.base.queues))]
 
     def queue_wait(self, name: str) -> NDArray[np.int64]:
         """Return the waits of the counted jobs of a base queue."""

@@ -90,6 +90,20 @@ class Exporter(ABC):
     def export(self, config: SiteConfig) -> Export:
         """Write a configuration as files. Raises `ExportError`; no command is run."""
 
+    def needs(self, config: SiteConfig, base: SiteConfig | None = None) -> list[str]:
+        """Name what root must install and keep running beside the batch system for it to do what was simulated.
+
+        One noun phrase each; empty if the batch system does it by itself. What `base`, the configuration in force,
+        needs as well is there already and is replaced.
+        """
+        there = () if base is None else self._scripts(base)
+        return [f"{each}, in the place of the present one" if each in there else each for each in self._scripts(config)]
+
+    def _scripts(self, config: SiteConfig) -> tuple[str, ...]:
+        """Name the scripts that an export of this configuration has, each with what runs it, how often, and why."""
+        del config
+        return ()
+
     @abstractmethod
     def notes(self, config: SiteConfig) -> tuple[str, ...]:
         """Name what the batch system does otherwise than the simulator, whatever it holds now."""

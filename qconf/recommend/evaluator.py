@@ -168,6 +168,7 @@ class Evaluator:
             in_sample=in_sample,
             decisions=proposal.decisions,
             summary=proposal.summary,
+            not_exportable=proposal.not_exportable,
             title=proposal.title,
             rung=rung_of(self.training.base, config),
             needs=() if self.needs is None or proposal.not_exportable else tuple(self.needs(config)),

@@ -13,6 +13,8 @@ from qconf.history import History
 
 FEWEST = 20  # jobs whose start is known; with fewer nothing can be concluded
 FAR = 2.0  # factor between mean waits above which a report warns
+LEAST_CORRELATION = 0.5  # rank correlation below which it warns too
+NO_WAIT = 60.0  # seconds; where jobs wait less on average, which of them do is chance
 
 
 @dataclass(frozen=True)
@@ -27,10 +29,20 @@ class Fidelity:
     correlation: float  #: Spearman's rank correlation of both waits; NaN where either is the same for all jobs
 
     @property
-    def far(self) -> bool:
+    def means_differ(self) -> bool:
         """Whether the means, a minute added to each, differ by more than `FAR`."""
         low, high = sorted((self.real_mean, self.mean))
-        return high + 60 > FAR * (low + 60)
+        return high + NO_WAIT > FAR * (low + NO_WAIT)
+
+    @property
+    def others_wait(self) -> bool:
+        """Whether other jobs wait than did: the rank correlation is below `LEAST_CORRELATION`."""
+        return max(self.real_mean, self.mean) > NO_WAIT and self.correlation < LEAST_CORRELATION
+
+    @property
+    def far(self) -> bool:
+        """Whether the simulation is too far from what was recorded to be taken on trust."""
+        return self.means_differ or self.others_wait
 
 
 def fidelity(history: History, config: SiteConfig, span: tuple[int, int]) -> Fidelity | None:

@@ -23,6 +23,7 @@ class Row:
     gain: float | None  #: of the objective on the test period, against the current configuration: 0.2 is a fifth less
     bootstrap: BootstrapResult | None = None  #: over resampled test days; None without a gain, or if else ineligible
     ineligible: str = ""  #: why it may not be recommended; empty if it may
+    not_exportable: str = ""  #: why no batch system can do what was simulated; empty if one can
     tolerated: str = ""  #: guard rails broken on the test period but not on average over the resamples
     #: Guard rails that the proposal of the whole history breaks on the test period and the evaluated one keeps.
     fallback: str = ""

@@ -74,6 +74,7 @@ COLUMNS: Mapping[str, Column] = {
         ("throughput", "jobs/s", "throughput, jobs a second", ""),
         ("loss_of_capacity", "lost", "loss of capacity", "%"),
         ("jain_users", "fairness", "fairness among users", ""),
+        ("spread_users", "spread", "spread among users", ""),
     )
 }
 
@@ -83,5 +84,7 @@ def columns(*keys: str) -> tuple[Column, ...]:
     return tuple(COLUMNS[key] for key in keys)
 
 
-#: What strategies are compared by, at the terminal and on the page.
+#: What strategies are compared by, at the terminal.
 COMPARISON = columns("mean_wait", "p95_wait", "max_wait", "mean_bounded_slowdown", "utilization_window")
+#: What a page has beside the use of the machine.
+FAIRNESS = columns("jain_users", "spread_users")

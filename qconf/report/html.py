@@ -11,21 +11,26 @@ import jinja2
 from markupsafe import Markup, escape
 
 from qconf.backtest import REFERENCES, Backtest
-from qconf.config import format_duration
+from qconf.config import SiteConfig, dump, format_duration
+from qconf.errors import ExportError
+from qconf.evaluation.impact import Impact, Kind, grown
 from qconf.evaluation.score import OBJECTIVE_TEXTS
 from qconf.history import History
 from qconf.recommend import Recommendation, Row
 from qconf.recommend.fidelity import Fidelity
 from qconf.report import backtest, wording
 from qconf.report.changes import definitions, pairs
-from qconf.report.columns import COLUMNS, COMPARISON, columns
+from qconf.report.columns import COLUMNS, COMPARISON, FAIRNESS, columns
 from qconf.report.drawing import FAINT, INK, PAPER
 from qconf.report.exported import Exported
 from qconf.report.figures import HIGHEST
 from qconf.report.frames import period_frame
+from qconf.report.impact import losers
 from qconf.strategies import baselines
 
-QUEUES = columns("jobs", "mean_wait", "p95_wait", "max_wait", "mean_bounded_slowdown")
+GROUPS = columns("mean_wait", "median_wait", "p95_wait", "max_wait", "mean_bounded_slowdown")
+KINDS: dict[Kind, str] = {"size": "jobs by their cores", "user": "users by their core-hours"}
+LONGEST_FILE = 200  # lines of an export's main file that the page shows
 CAPTIONS = {
     "mean-wait": "Mean wait of each strategy in the test period.",
     "wait-by-size": "Mean wait of each queue alone on a partition, against the partition's size.",
@@ -46,11 +51,14 @@ def render(
     fidelity: Fidelity | None = None,
     warnings: Sequence[str] = (),
     exported: Exported | None = None,
+    impact: Impact | None = None,
+    implausible: Sequence[str] = (),
 ) -> str:
     """Write the report of a recommendation, with `figures` from `qconf.report.figures`.
 
-    The history adds what was dropped and changed, and gives the time zone, else UTC. No other file is referred to
-    but the export's PLAN.md.
+    The history adds what was dropped and changed, and gives the time zone, else UTC. Of a CHANGE, `impact` is that of
+    its winner on the test period; `implausible` what is so of the present. No other file is referred to but
+    the export's PLAN.md.
     """
     return page(
         "report.html.j2",
@@ -62,12 +70,16 @@ def render(
         fidelity=None if fidelity is None else wording.fidelity_text(fidelity),
         zone="UTC" if history is None else history.timezone,
         baselines=("current", *baselines()),
-        columns=COMPARISON,
-        queues=_queues(recommendation),
-        queue_columns=QUEUES,
+        columns=(*COMPARISON, *FAIRNESS),
+        groups=list(_groups(recommendation, impact)),
+        group_columns=GROUPS,
+        losers=[] if impact is None else losers(impact),
+        trust=[*filter(None, [fidelity and wording.fidelity_warning(fidelity)]), *implausible],
+        needs=recommendation.row.needs if recommendation.verdict == "CHANGE" else (),
+        proposals=list(_proposals(recommendation, exported)),
         sites=pairs(wording.site_facts(recommendation.base), wording.site_facts(recommendation.config)),
         definitions=definitions(recommendation.base, recommendation.config),
-        logs=[(row.name, row.decisions) for row in recommendation.rows if row.decisions],
+        logs=[(row.label, row.decisions) for row in recommendation.rows if row.decisions],
         settings=settings_rows(recommendation.settings),
         warmup=_setting("warmup_seconds", recommendation.settings.get("warmup_seconds", 0))[1],
         objective=OBJECTIVE_TEXTS[recommendation.objective],
@@ -86,6 +98,7 @@ def render_backtest(found: Backtest, history: History, figures: Mapping[str, str
         BACKTEST_CAPTIONS,
         found=found,
         view=backtest,
+        fairness=FAIRNESS,
         comparison=backtest.is_comparison(found),
         history=history,
         waits=period_frame(found, column.key).map(column.write),
@@ -174,11 +187,76 @@ def _sense(row: Row) -> str:
     return "better" if row.bootstrap is not None and row.bootstrap.certain else ""
 
 
-def _queues(recommendation: Recommendation) -> list[dict[str, Any]]:
-    """Pair the winner's numbers of each queue with the current ones."""
+def _groups(recommendation: Recommendation, impact: Impact | None) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    """Yield what groups are of, and the groups: numbers of current, those of the winner, and their differences."""
     found = {row.name: row.test.queues for row in recommendation.rows if row.test is not None}
     before = found.pop("current", {})  # so that there is no after where current is kept
-    return pairs(before, found.get(recommendation.winner, {}))
+    yield "queue", [_group(**each) for each in pairs(before, found.get(recommendation.winner, {}))]
+    for kind, title in KINDS.items():
+        groups = () if impact is None else impact.of(kind)
+        if groups:
+            yield (
+                title,
+                [
+                    _group(each.name, {"jobs": each.jobs, **each.before}, {"jobs": each.jobs, **each.after})
+                    for each in groups
+                ],
+            )
+
+
+def _group(name: str, before: Mapping[str, float] | None, after: Mapping[str, float] | None) -> dict[str, Any]:
+    """Return a group's rows, and by metric the differences with their senses."""
+    differences = {}
+    if before is not None and after is not None:
+        senses = dict.fromkeys(grown(after, before), "better") | dict.fromkeys(grown(before, after), "worse")
+        for column in GROUPS:
+            text = column.write(after[column.key] - before[column.key])
+            plus = "" if text.startswith("-") or not text.strip("0.") else "+"
+            differences[column.key] = (plus + text, senses.get(column.key, ""))
+    return {"name": name, "before": before, "after": after, "differences": differences}
+
+
+def _proposals(recommendation: Recommendation, exported: Exported | None) -> Iterator[dict[str, Any]]:
+    """Yield what every strategy proposes: its definitions and the export's main file, or why there is none."""
+    first: dict[str, str] = {}
+    for row in recommendation.rows:
+        found: dict[str, Any] = {
+            "name": row.label,
+            "note": "",
+            "site": {},
+            "queues": [],
+            "file": "",
+            "text": "",
+            "cut": 0,
+        }
+        text = "" if row.config is None else dump(row.config)
+        if row.config is None:
+            found["note"] = f"It proposes nothing: {row.ineligible}"
+        elif text in first:
+            found["note"] = f"The same configuration as {first[text]}."
+        else:
+            found["site"] = wording.site_facts(row.config)
+            found["queues"] = [(queue.name, wording.queue_facts(queue, row.config)) for queue in row.config.queues]
+        if row.not_exportable:
+            found["note"] = f"No batch system can do what was simulated: {row.not_exportable}"
+        elif found["site"]:
+            first[text] = row.label
+            found |= _main_file(row.config, exported)
+        yield found
+
+
+def _main_file(config: SiteConfig | None, exported: Exported | None) -> dict[str, Any]:
+    """Return the export's first file to load, cut where it is long, or the reason why there is none."""
+    if config is None or exported is None:
+        return {}
+    try:
+        export = exported.exporter.export(config)
+    except ExportError as error:
+        return {"note": f"Not exportable to {exported.exporter.name}: {error}"}
+    name = next(iter(export.loaded), "PLAN.md")
+    lines = export.files[name].splitlines()
+    cut = max(len(lines) - LONGEST_FILE, 0)
+    return {"file": name, "text": "\n".join(lines[:LONGEST_FILE]), "cut": cut}
 
 
 def steps(decisions: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, list[tuple[str, str]]]]:

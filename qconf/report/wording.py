@@ -34,11 +34,26 @@ def fidelity_text(near: Fidelity) -> str:
     )
     text += f", rank correlation {near.correlation:.2f}." if math.isfinite(near.correlation) else "."
     if near.far:
+        what = {
+            (True, True): "These are far apart, and other jobs wait than did",
+            (True, False): "These are far apart",
+            (False, True): "Other jobs wait than did",
+        }[near.means_differ, near.others_wait]
         text += (
-            " These are far apart: the site may have had another configuration, or something else held the jobs "
+            f" {what}: the site may have had another configuration, or something else held the jobs "
             "(outages, reservations, limits of users or projects). Gains are measured against the simulation."
         )
     return text
+
+
+def fidelity_warning(near: Fidelity) -> str:
+    """Say in one sentence, for a headline, that the simulation is far from what was recorded; empty if it is not."""
+    if not near.far:
+        return ""
+    figures = f"{hours(near.real_mean)} h recorded, {hours(near.mean)} h simulated"
+    if math.isfinite(near.correlation):
+        figures += f", rank correlation {near.correlation:.2f}"
+    return f"The simulation is far from what the log recorded (mean wait {figures}): trust the gain less."
 
 
 def number(value: float, digits: int = 2) -> str:

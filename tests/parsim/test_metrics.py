@@ -50,6 +50,7 @@ def test_numbers_computed_by_hand(case):
             "throughput": 4 / 45,
             "loss_of_capacity": 30 / 180,  # D would fit in the 3 cores idle during [20, 30)
             "jain_users": (1 + 3) ** 2 / (2 * (1 + 9)),
+            "spread_users": (1 + 0.9 * 2) / (1 + 0.1 * 2),  # percentiles lie on the line between both users
         }
     )
     assert list(got) == list(metrics.METRICS)
@@ -107,6 +108,7 @@ def test_one_job_has_an_empty_submission_window():
     assert got["loss_of_capacity"] == 0
     assert got["p99_wait"] == 0
     assert np.isnan(got["jain_users"])  # no job has a user
+    assert np.isnan(got["spread_users"])
     unused = got.queues["unused"]
     assert (unused["jobs"], unused["utilization"], unused["throughput"], unused["loss_of_capacity"]) == (
         0,
@@ -136,6 +138,13 @@ def test_lengths_must_agree(case):
 def test_jain_where_one_has_all():
     assert metrics.jain(np.array([4.0, 0.0, 0.0, 0.0])) == 0.25
     assert metrics.jain(np.array([2.0, 2.0])) == 1
+
+
+def test_decile_ratio_leaves_out_the_few_at_both_ends():
+    assert metrics.decile_ratio(np.full(7, 3.0)) == 1
+    assert metrics.decile_ratio(np.arange(10.0, 21.0)) == pytest.approx(19 / 11)
+    assert metrics.decile_ratio(np.array([10.0, *np.arange(11.0, 20.0), 1e9])) == pytest.approx(19 / 11)
+    assert np.isnan(metrics.decile_ratio(np.array([])))
 
 
 def by_the_second(workload, schedule, cores):
@@ -180,6 +189,7 @@ def test_against_counting_every_second(seed):
     ]
     if means:
         assert got["jain_users"] == pytest.approx(sum(means) ** 2 / len(means) / np.dot(means, means))
+        assert got["spread_users"] == pytest.approx(np.percentile(means, 90) / np.percentile(means, 10))
 
 
 @given(st.lists(st.integers(0, 10**9), max_size=60))

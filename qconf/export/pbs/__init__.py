@@ -46,6 +46,12 @@ class PbsExporter(Exporter):
 
         return export(config, self)
 
+    def _scripts(self, config: SiteConfig) -> tuple[str, ...]:
+        from qconf.export.pbs.scripts import script_of
+
+        script = script_of(config)
+        return () if script is None else (f"a systemd timer or cron job of root every minute: {script.name}",)
+
     def notes(self, config: SiteConfig) -> tuple[str, ...]:
         """Name what PBS does otherwise than the simulator."""
         from qconf.export.pbs.differences import notes

@@ -55,6 +55,13 @@ _RESERVE = Script(
 )
 
 
+def script_of(config: SiteConfig) -> Script | None:
+    """Return the script without which PBS does not do what was simulated; None where it does."""
+    if config.pool_cores and not all(queue.reservation for queue in config.queues):
+        return _PROMOTE
+    return _RESERVE if config.reservation_delay else None
+
+
 def export(config: SiteConfig, options: PbsExporter) -> Export:
     """Write a configuration as PBS scripts. Raises ExportError."""
     before = options.current or Server()
@@ -80,7 +87,7 @@ def export(config: SiteConfig, options: PbsExporter) -> Export:
         if findings := Linter(start, trusted=before).script(files.get(name, "")):
             raise ExportError(f"{name} would be refused by PBS: " + "; ".join(str(finding) for finding in findings[:5]))
     files["sched_config.changes"] = render("pbs", "sched_config.changes", backfill=config.backfill, qlist=by_nodes)
-    script = _PROMOTE if goal.pool_queues else _RESERVE if config.reservation_delay else None
+    script = script_of(config)
     if script is not None:
         files |= script.files(config=config, pool_queues=goal.pool_queues)
     files["PLAN.md"] = _plan(config, goal, before, current=known, by_nodes=by_nodes, counts=counts, script=script)

@@ -27,6 +27,11 @@ class SlurmExporter(Exporter):
 
         return export(config, self.nodes)
 
+    def _scripts(self, config: SiteConfig) -> tuple[str, ...]:
+        from qconf.export.slurm.scripts import scripts_of
+
+        return tuple(f"a cron job every minute, of user slurm: {name}" for name in scripts_of(config))
+
     def notes(self, config: SiteConfig) -> tuple[str, ...]:
         """Name what Slurm does otherwise than the simulator."""
         from qconf.export.slurm.differences import differences

@@ -32,8 +32,8 @@ def export(config: SiteConfig, nodes: Sequence[Node] | None) -> Export:
     }
     if limited:
         files["qos.sacctmgr"] = "".join(f"add qos {queue.name}\n{_qos(queue)}\n" for queue in limited)
-    if pool:
-        files["qconf-promote"] = render("slurm", "promote.py", config=config, pool_name=POOL)
+    for name in scripts_of(config):
+        files[name] = render("slurm", "promote.py", config=config, pool_name=POOL)
     notes = tuple(differences(config))
     files["PLAN.md"] = render(
         "slurm",
@@ -47,6 +47,11 @@ def export(config: SiteConfig, nodes: Sequence[Node] | None) -> Export:
         lines=notes,
     )
     return Export(files, notes, loaded=("partitions.conf",))
+
+
+def scripts_of(config: SiteConfig) -> tuple[str, ...]:
+    """Name the scripts that cron runs every minute, without which Slurm does not do what was simulated."""
+    return ("qconf-promote",) if config.pool_cores else ()
 
 
 def _refuse(config: SiteConfig, nodes: Sequence[Node] | None) -> None:

@@ -12,6 +12,7 @@ from click.testing import CliRunner, Result
 
 from qconf.cli import qconf
 from qconf.errors import InputError, QconfError
+from qconf.report.columns import COLUMNS
 from tests.qconf.backtest import walking
 from tests.qconf.report.page import Page
 
@@ -82,6 +83,13 @@ def test_the_report_opens_offline(run: tuple[Path, Result]) -> None:
     assert all(link.startswith("#") for link in page.links)
     assert len(page.ids) == len(set(page.ids))
     assert "fcfs-easy" in page.texts
+    heads = page.texts.index("fairness")
+    assert page.texts[heads + 1] == "spread"
+    record = json.loads((run[0] / "run.json").read_text())
+    means = record["averages"][0]["means"]
+    shown = page.texts[heads:]
+    row = shown[shown.index(record["averages"][0]["strategy"]) :]
+    assert [COLUMNS[key].write(means[key]) for key in ("jain_users", "spread_users")] == row[12:14]
     assert "decisions" in page.ids
     assert any(text.startswith("dp-nlp: ") and text.endswith("steps") for text in page.texts)
 

@@ -4,8 +4,9 @@ import pytest
 from click.testing import CliRunner
 
 from qconf.cli import qconf
-from qconf.config import load
+from qconf.config import load, parse
 from qconf.errors import QconfError
+from qconf.text import as_json
 from tests.qconf.export.pbs.model import PbsServer
 from tests.qconf.export.sites import CRAY, FRESH, HYBRID
 
@@ -107,6 +108,65 @@ def test_the_former_name_of_target_is_refused_with_the_new_one(site):
     assert done.exit_code == 2
     assert "No such option: --format" in done.output
     assert "--target" in done.output
+
+
+@pytest.fixture
+def earlier(tmp_path):
+    """A run directory of which only the record is there: as PBS takes it, as only a script can, and not at all."""
+    config = parse(HYBRID)
+    plain = {"ineligible": "", "not_exportable": ""}
+    rows = [
+        {"name": "current", "config": load(CRAY).model_dump(mode="json")} | plain,
+        {"name": "hybrid", "config": config.model_dump(mode="json")} | plain | {"ineligible": "it is slow"},
+        {"name": "auto", "config": config.replace(backfill=False).model_dump(mode="json")} | plain,
+    ]
+    folder = tmp_path / "log"
+    folder.mkdir()
+    record = {"verdict": "KEEP", "versions": {"qconf": "0"}, "strategies": rows, "files": {}}
+    (folder / "run.json").write_text(as_json(record))
+    return folder
+
+
+def test_export_of_a_strategy_of_a_run(earlier, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    before = (earlier / "run.json").read_bytes()
+    done = run("export", "--run", "log", "--strategy", "hybrid", "--nodes", "nid[01-12]")
+    assert done.exit_code == 0, done.output
+    out = tmp_path / "reports" / "log-hybrid" / "pbs"
+    assert load(out / "config.yaml") == parse(HYBRID)
+    assert "# ineligible: it is slow" in (out / "config.yaml").read_text()
+    assert "note: hybrid is ineligible: it is slow" in done.stderr
+    assert {path.name for path in out.iterdir()} >= {"config.yaml", "queues.qmgr", "PLAN.md", "qconf-promote"}
+    assert set(done.stdout.split()) == {
+        str(path.relative_to(tmp_path)) for path in out.iterdir() if path.name != "export.json"
+    }
+    assert (earlier / "run.json").read_bytes() == before
+    # the same files as those of its configuration
+    assert run("export", out / "config.yaml", "--nodes", "nid[01-12]", "-o", tmp_path / "again").exit_code == 0
+    for path in (tmp_path / "again").iterdir():
+        assert path.name == "export.json" or path.read_bytes() == (out / path.name).read_bytes()
+
+
+def test_of_what_is_not_exportable_the_configuration_is_written(earlier, tmp_path):
+    done = run("export", "--run", earlier, "--strategy", "auto", "-o", tmp_path / "out")
+    assert isinstance(done.exception, QconfError)
+    assert "backfill: false on a partitioned machine" in str(done.exception)
+    assert f"Only the configuration was written: {tmp_path / 'out' / 'config.yaml'}" in str(done.exception)
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {"config.yaml", "export.json"}
+    assert load(tmp_path / "out" / "config.yaml") == parse(HYBRID).replace(backfill=False)
+
+
+def test_export_of_an_unknown_strategy_writes_nothing(earlier, tmp_path):
+    done = run("export", "--run", earlier, "--strategy", "nosuch", "-o", tmp_path / "out")
+    assert "no such strategy in this run. Choose among current, hybrid, auto." in str(done.exception)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("given", [[], ["--run", "r"], ["--strategy", "s"], ["c", "--run", "r", "--strategy", "s"]])
+def test_export_takes_a_configuration_or_a_run_and_its_strategy(given):
+    done = run("export", *given)
+    assert done.exit_code == 2
+    assert "Give CONFIG, or --run DIRECTORY and --strategy NAME." in done.output
 
 
 def test_init_from_pbs_and_back(tmp_path):

@@ -69,6 +69,46 @@ def test_notes_are_in_the_export_and_in_its_plan(target):
     assert export.rollback in ("", *export.files)
 
 
+def test_pbs_needs_the_scripts_that_its_export_has():
+    pbs = exporter("pbs").of(nodes="nid[001-012]")
+    hybrid, cray = parse(HYBRID), load(CRAY)
+    late = cray.replace(reserve_after=3600)
+    promote = "a systemd timer or cron job of root every minute: qconf-promote"
+    assert pbs.needs(hybrid) == [promote]
+    assert pbs.needs(hybrid, cray) == [promote]
+    assert pbs.needs(hybrid, hybrid) == [f"{promote}, in the place of the present one"]
+    assert (
+        pbs.needs(late)
+        == pbs.needs(late, hybrid)
+        == ["a systemd timer or cron job of root every minute: qconf-reserve"]
+    )
+    assert pbs.needs(cray) == pbs.needs(cray, hybrid) == []
+
+
+def test_slurm_needs_a_script_for_the_pool_alone():
+    slurm = exporter("slurm")()
+    assert slurm.needs(parse(HYBRID)) == ["a cron job every minute, of user slurm: qconf-promote"]
+    assert slurm.needs(load(CRAY).replace(reserve_after=3600)) == []
+
+
+@pytest.mark.parametrize("target", targets())
+@pytest.mark.parametrize(
+    "config",
+    [
+        parse(HYBRID),
+        parse(HYBRID.replace("cores: 24,", "cores: 0,").replace("partition: 32", "partition: 56")),
+        parse(HYBRID.replace("mode: hybrid", "mode: hybrid\nreserve_after: 1h")),
+        load(CRAY),
+        load(CRAY).replace(reserve_after=3600),
+        load(CRAY).replace(reserve_after=3600, backfill=False),
+    ],
+)
+def test_what_is_needed_is_in_the_export_and_no_other_program(target, config):
+    found = exporter(target).of(nodes="nid[001-012]" if config.mode != "shared" else "nid[0001-1468]")
+    programs = {name for name, text in found.export(config).files.items() if text.startswith("#!")}
+    assert {each.rpartition(" ")[2] for each in found.needs(config)} == programs
+
+
 def test_a_subclass_needs_no_more_than_the_three_methods():
     @dataclass(frozen=True)
     class Toy(Exporter):
@@ -84,4 +124,5 @@ def test_a_subclass_needs_no_more_than_the_three_methods():
             return Derived(load(path))
 
     assert Toy().check(load(CRAY)) == []
+    assert Toy().needs(load(CRAY)) == []
     assert Toy().read(CRAY).config == load(CRAY)

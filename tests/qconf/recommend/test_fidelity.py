@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from parsim import simulate
-from qconf.recommend.fidelity import FEWEST, fidelity
-from qconf.report.wording import fidelity_text
+from qconf.recommend.fidelity import FEWEST, Fidelity, fidelity
+from qconf.report.wording import fidelity_text, fidelity_warning
 from tests.qconf.recommend.test_recommend import STARVED, history
 
 PAST = history(STARVED, jobs=200)
@@ -30,6 +30,7 @@ def test_waits_that_are_simulated_exactly_are_near():
     assert found.correlation == pytest.approx(1.0)
     assert not found.far
     assert "far apart" not in fidelity_text(found)
+    assert fidelity_warning(found) == ""
 
 
 def test_waits_under_another_configuration_are_far_apart():
@@ -52,4 +53,41 @@ def test_only_jobs_whose_start_is_known_count():
 def test_without_waits_there_is_no_correlation():
     found = fidelity_of(np.zeros(200, dtype=np.int64))
     assert math.isnan(found.correlation)
+    assert not found.others_wait
     assert "correlation" not in fidelity_text(found)
+
+
+@pytest.mark.parametrize(
+    ("real", "mean", "correlation", "means_differ", "others_wait"),
+    [
+        (7200.0, 7200.0, 0.5, False, False),
+        (7200.0, 7200.0, 0.49, False, True),
+        (7200.0, 7200.0, math.nan, False, False),
+        (7200.0, 3600.0, 0.9, False, False),
+        (7200.0, 3500.0, 0.9, True, False),
+        (128880.0, 24120.0, 0.12, True, True),
+        (50.0, 10.0, 0.1, False, False),  # no jobs to speak of wait
+    ],
+)
+def test_far_is_by_the_means_or_by_the_ranks(real, mean, correlation, means_differ, others_wait):
+    found = Fidelity(100, real, real, mean, mean, correlation)
+    assert (found.means_differ, found.others_wait) == (means_differ, others_wait)
+    assert found.far == (means_differ or others_wait)
+    assert ("Gains are measured against the simulation" in fidelity_text(found)) == found.far
+    assert bool(fidelity_warning(found)) == found.far
+
+
+def test_the_same_waits_of_other_jobs_are_far():
+    rng = np.random.default_rng(0)
+    found = fidelity_of(rng.permutation(WAITS))
+    assert found.mean == found.real_mean
+    assert found.far
+    assert "Other jobs wait than did: the site may have had another configuration" in fidelity_text(found)
+
+
+def test_the_headline_has_the_figures():
+    found = Fidelity(100, 128880.0, 0.0, 24120.0, 0.0, 0.12)
+    assert fidelity_warning(found) == (
+        "The simulation is far from what the log recorded (mean wait 35.80 h recorded, 6.70 h simulated, rank "
+        "correlation 0.12): trust the gain less."
+    )

@@ -1,3 +1,4 @@
+import math
 import re
 import shutil
 import subprocess
@@ -5,10 +6,14 @@ from dataclasses import replace
 
 import pytest
 
+from qconf.config import QueueConfig
+from qconf.evaluation.impact import GROWTH, Group, Impact
 from qconf.export import Export, exporter
+from qconf.recommend.fidelity import Fidelity
+from qconf.recommend.recommendation import Rung
 from qconf.report.exported import Exported
 from qconf.report.figures import figures
-from qconf.report.html import definitions, render
+from qconf.report.html import LONGEST_FILE, _group, _proposals, definitions, render
 from tests.qconf.report import example, small
 from tests.qconf.report.page import Page
 from tests.qconf.report.snapshots import check_snapshot
@@ -90,6 +95,104 @@ def test_why_a_configuration_is_not_exportable():
     text = render(small.recommendation(), {}, exported=export("PLAN.md", not_exportable="PBS has no such order"))
     assert "This configuration is not exportable to PBS: PBS has no such order" in text
     assert "pbs/PLAN.md" not in text
+
+
+def test_what_to_know_before_what_to_do():
+    found = small.recommendation()
+    rows = [replace(row, needs=("a timer",)) if row.name == "hybrid" else row for row in found.rows]
+    found = replace(found, rows=rows, without_scripts=rows[1])
+    near = Fidelity(100, 128880.0, 0.0, 24120.0, 0.0, 0.12)
+    waits = dict.fromkeys(GROWTH, 3600.0)
+    groups = (
+        Group("queue", "long", 7, 1.0, 0.5, waits, waits | {"mean_wait": 7200.0}),
+        Group("size", "jobs of 1 core", 7, 1.0, 0.5, waits, waits | {"mean_wait": 0.0}),
+    )
+    text = render(found, {}, fidelity=near, impact=Impact(groups), implausible=["queue q never drains"])
+    shown = " ".join(Page(text).texts)
+    order = ["CHANGE", "35.80 h recorded", "queue q never drains", "A plain reason", "Who waits longer"]
+    order += [
+        "queue long waits 2.0 times as long",
+        "What it needs to run",
+        "a timer",
+        "lxf-easy",
+        "+8.0 (-2.0 to +17.0)",
+    ]
+    order += ["Strategies", "How to load it"]
+    assert [shown.index(word) for word in order] == sorted(shown.index(word) for word in order)
+    assert "jobs of 1 core" not in shown[: shown.index("Strategies")]  # it is not worse
+    assert '<td class="gain better">-1.00</td>' in text[text.index("jobs by their cores") :]
+    assert "Without it: nothing to load." in render(replace(found, without_scripts=None), {})
+    plain = render(small.recommendation("KEEP"), {})
+    assert "Who waits longer" not in plain
+    assert "What it needs to run" not in plain
+    assert 'class="trust"' not in plain
+
+
+def test_a_change_is_marked_where_it_is_worse_or_better():
+    row = {"jobs": 5.0, **dict.fromkeys(GROWTH, 36000.0)}
+    worse, better, little = (row | {"mean_wait": wait} for wait in (72000.0, 18000.0, 36600.0))
+    assert _group("q", row, worse)["differences"]["mean_wait"] == ("+10.00", "worse")
+    assert _group("q", row, better)["differences"]["mean_wait"] == ("-5.00", "better")
+    assert _group("q", row, little)["differences"]["mean_wait"] == ("+0.17", "")
+    assert _group("q", row, row)["differences"]["mean_wait"] == ("0.00", "")
+    none = row | dict.fromkeys(GROWTH, math.nan)
+    assert _group("q", none, none)["differences"]["mean_wait"] == ("-", "")
+    assert _group("q", row, None)["differences"] == {}
+
+
+def test_the_ladder_of_changes():
+    found = small.recommendation()
+    rungs = (
+        Rung("order", replace(found.rows[1], title="by slowdown")),
+        Rung("policy", replace(found.rows[2], same_as="static")),
+        Rung("partitions and pool", found.rows[3], small.bootstrap(0.2, 0.1, 0.3)),
+    )
+    text = render(replace(found, ladder=rungs), {})
+    part = text[text.index("From small to large changes") : text.index('<section id="queues">')]
+    shown = " ".join(" ".join(Page(text).texts).split())
+    assert Page(text).wrong == []
+    assert "order lxf-easy: by slowdown +8.0 (-2.0 to +17.0) -" in shown
+    assert "policy static (= pp) - - ineligible: plain: 95 % wait of queue long" in shown
+    assert "partitions and pool hybrid +31.0 (+21.0 to +41.0) +20.0 (+10.0 to +30.0)" in shown
+    assert part.count('class="winner ') == 1
+    assert "From small to large changes" not in render(found, {})
+
+
+def proposals(*rows, exported):
+    found = replace(small.recommendation(), rows=list(rows))
+    return [(each["name"], each["note"], each["file"], bool(each["site"])) for each in _proposals(found, exported)]
+
+
+def test_what_each_strategy_proposes():
+    current, lxf, pp, hybrid, exact = small.recommendation().rows
+    rows = (
+        current,
+        replace(lxf, config=current.config),
+        replace(pp, config=pp.config.replace(backfill=False)),
+        replace(hybrid, not_exportable="no pool has two entries"),
+        exact,
+    )
+    refused = "Not exportable to PBS: " + "; ".join(exporter("pbs")().check(rows[2].config))
+    assert "backfill: false on a partitioned machine" in refused
+    assert proposals(*rows, exported=export()) == [
+        ("current", "", "queues.qmgr", True),
+        ("lxf-easy", "The same configuration as current.", "", False),
+        ("pp", refused, "", True),
+        ("hybrid", "No batch system can do what was simulated: no pool has two entries", "", True),
+        ("exact", "It proposes nothing: a queue has no job", "", False),
+    ]
+    assert proposals(current, exported=None) == [("current", "", "", True)]
+
+
+def test_a_long_file_is_cut():
+    queues = tuple(QueueConfig(name=f"q{i}", cores=(i, i)) for i in range(1, 60))
+    row = replace(small.recommendation().rows[0], config=small.site().replace(queues=queues))
+    found = replace(small.recommendation("KEEP"), rows=[row])
+    (only,) = _proposals(found, export())
+    whole = exporter("pbs")().export(row.config).files["queues.qmgr"].splitlines()
+    assert only["text"].splitlines() == whole[:LONGEST_FILE]
+    assert only["cut"] == len(whole) - LONGEST_FILE > 0
+    assert f"queues.qmgr, without its last {only['cut']} lines" in render(found, {}, exported=export())
 
 
 def test_definitions_before_and_after():

@@ -1,0 +1,171 @@
+"""Who wins and who loses by a change: the waits of each queue, size class and user class, before and after.
+
+A gain is a mean over all jobs. Behind a large one a queue, the wide jobs or the heaviest users may wait longer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from parsim import metrics
+from qconf.config import SiteConfig
+from qconf.evaluation.outcome import Outcome
+
+Kind = Literal["queue", "size", "user"]
+
+#: By how much a metric must grow for a group to be worse: by more than a share, and by more than so much (seconds; a
+#: slowdown has no unit). Longest waits are of single jobs, so that they have the room that guard rails give them.
+GROWTH: Mapping[str, tuple[float, float]] = {
+    "mean_wait": (0.1, 300.0),
+    "median_wait": (0.1, 300.0),
+    "p95_wait": (0.1, 300.0),
+    "max_wait": (0.5, 3600.0),
+    "mean_bounded_slowdown": (0.1, 1.0),
+}
+CLASSES_ABOVE_A_NODE = 4
+#: Shares of the core-hours of all users that divide them into classes.
+HEAVY, OCCASIONAL = 0.1, 0.01
+
+
+def grown(before: Mapping[str, float], after: Mapping[str, float]) -> tuple[str, ...]:
+    """Return the metrics of `GROWTH` that grow by more than it lets them, in its order."""
+    return tuple(
+        key for key, (share, least) in GROWTH.items() if after[key] - before[key] > max(share * before[key], least)
+    )
+
+
+@dataclass(frozen=True)
+class Group:
+    """Some of the counted jobs of a period; times are seconds."""
+
+    kind: Kind
+    name: str  #: of a queue, else in words, like ``jobs of 25 to 192 cores``
+    jobs: int
+    core_seconds: float
+    share: float  #: of the core-seconds of all counted jobs, 0..1
+    before: Mapping[str, float]  #: the metrics of `GROWTH` by name; of `parsim.metrics`
+    after: Mapping[str, float]
+
+    @property
+    def difference(self) -> dict[str, float]:
+        """After less before: above 0 is worse."""
+        return {key: self.after[key] - self.before[key] for key in GROWTH}
+
+    @property
+    def grown(self) -> tuple[str, ...]:
+        """The metrics that grow by more than `GROWTH` lets them, in its order."""
+        return grown(self.before, self.after)
+
+    @property
+    def worse(self) -> bool:
+        """Whether any metric grows by more than `GROWTH` lets it."""
+        return bool(self.grown)
+
+    @property
+    def harm(self) -> float:
+        """Seconds that all its jobs together wait longer; below 0 where their mean wait falls."""
+        return self.jobs * self.difference["mean_wait"]
+
+
+@dataclass(frozen=True)
+class Impact:
+    """The groups of one period under two configurations; only those with jobs."""
+
+    groups: tuple[Group, ...]  #: queues in the base's order, then sizes from narrow to wide, then users from heavy on
+
+    def of(self, kind: Kind) -> tuple[Group, ...]:
+        """Return the groups of one kind."""
+        return tuple(group for group in self.groups if group.kind == kind)
+
+    def record(self) -> list[dict[str, Any]]:
+        """Return the groups as JSON holds them, each with the metrics that grow."""
+        return [{**asdict(group), "grown": list(group.grown)} for group in self.groups]
+
+    @property
+    def losers(self) -> tuple[Group, ...]:
+        """The groups that are worse: queues, then sizes, then users; within a kind the one with the most harm first."""
+        kinds = ("queue", "size", "user")
+        worse = [group for group in self.groups if group.worse]
+        return tuple(sorted(worse, key=lambda group: (kinds.index(group.kind), -group.harm)))
+
+
+def impact(before: Outcome, after: Outcome) -> Impact:
+    """Compare two outcomes of the same period, group by group; jobs are in the queues of the base before and after.
+
+    Sizes or users that are all in one class are left out: it would repeat the whole. Raises ValueError for different
+    jobs.
+    """
+    jobs = before.jobs
+    if not all(np.array_equal(getattr(jobs, name), getattr(after.jobs, name)) for name in ("submit", "cores", "queue")):
+        raise ValueError("the outcomes are of different jobs")
+    work = (jobs.cores * jobs.effective_runtime).astype(np.float64)
+    found = []
+    kinds: tuple[tuple[Kind, Iterator[tuple[str, NDArray[np.bool_]]], int], ...] = (
+        ("queue", ((queue.name, jobs.queue == i) for i, queue in enumerate(before.period.base.queues)), 1),
+        ("size", _sizes(before.period.base, jobs.cores), 2),
+        ("user", _users(jobs.user, work), 2),
+    )
+    for kind, members, fewest in kinds:
+        groups = [
+            Group(
+                kind=kind,
+                name=name,
+                jobs=int(rows.sum()),
+                core_seconds=float(work[rows].sum()),
+                share=float(work[rows].sum() / work.sum()),
+                before=_metrics(before, rows),
+                after=_metrics(after, rows),
+            )
+            for name, rows in members
+            if rows.any()
+        ]
+        found += groups if len(groups) >= fewest else []
+    return Impact(tuple(found))
+
+
+def _metrics(outcome: Outcome, rows: NDArray[np.bool_]) -> dict[str, float]:
+    wait = outcome.wait[rows]
+    return {
+        "mean_wait": float(wait.mean()),
+        "median_wait": float(np.median(wait)),
+        "p95_wait": metrics.p95(wait),
+        "max_wait": float(wait.max()),
+        "mean_bounded_slowdown": float(outcome.slowdown[rows].mean()),
+    }
+
+
+def _sizes(base: SiteConfig, cores: NDArray[np.int64]) -> Iterator[tuple[str, NDArray[np.bool_]]]:
+    """Yield one core, up to a node, and a few classes above it, each as many times as wide as the one before."""
+    node, most = base.machine.cores_per_node, base.machine.cores
+    factor = 2
+    while node * factor**CLASSES_ABOVE_A_NODE < most:
+        factor *= 2
+    edges = {base.grid, node, most, *(node * factor**k for k in range(1, CLASSES_ABOVE_A_NODE))}
+    low = 0
+    for high in sorted(edge for edge in edges if edge <= most):
+        first = low + base.grid
+        name = f"jobs of {first} to {high} cores" if first < high else f"jobs of {high} core{'s' * (high > 1)}"
+        yield name, (cores > low) & (cores <= high)
+        low = high
+
+
+def _users(user: NDArray[np.int64], work: NDArray[np.float64]) -> Iterator[tuple[str, NDArray[np.bool_]]]:
+    """Yield users by their share of the core-hours; jobs without a user are in no class."""
+    known = np.flatnonzero(user >= 0)
+    _, index = np.unique(user[known], return_inverse=True)
+    used = np.bincount(index, weights=work[known])
+    share = used / max(used.sum(), 1.0)
+    for text, chosen in (
+        (f"over {100 * HEAVY:g} %", share > HEAVY),
+        (f"{100 * OCCASIONAL:g} to {100 * HEAVY:g} %", (share > OCCASIONAL) & (share <= HEAVY)),
+        (f"up to {100 * OCCASIONAL:g} %", share <= OCCASIONAL),
+    ):
+        rows = np.zeros(user.size, dtype=np.bool_)
+        rows[known] = chosen[index]
+        count = int(chosen.sum())
+        yield f"{count} user{'s' * (count != 1)} with {text} of the core-hours{' each' * (count != 1)}", rows

@@ -1,0 +1,87 @@
+"""Who wins and who loses, in words: one line for each group of jobs that a change makes worse."""
+
+from __future__ import annotations
+
+import math
+
+from parsim.metrics import Summary
+from qconf.evaluation.impact import Group, Impact
+from qconf.report.columns import COLUMNS
+from qconf.report.wording import number
+
+#: The metrics of a line, in its order, each with its name there.
+_NAMES = {
+    "mean_wait": "mean",
+    "median_wait": "median",
+    "p95_wait": "95 %",
+    "max_wait": "longest",
+    "mean_bounded_slowdown": "slowdown",
+}
+#: What grows, of one group and of many jobs or users.
+_VERBS = {
+    "mean_wait": ("waits", "wait", "longer"),
+    "median_wait": ("has a median wait", "have a median wait", "longer"),
+    "p95_wait": ("has a 95 % wait", "have a 95 % wait", "longer"),
+    "max_wait": ("has a longest wait", "have a longest wait", "longer"),
+    "mean_bounded_slowdown": ("has a slowdown", "have a slowdown", "larger"),
+}
+
+
+def losers(found: Impact) -> list[str]:
+    """Return a line for each group that is worse: queues, then sizes, then users, the one with the most harm first."""
+    return [line(group) for group in found.losers]
+
+
+def line(group: Group) -> str:
+    """Say by how much a group is worse, or how it fares where it is not, and what it waits before and after."""
+    name = f"queue {group.name}" if group.kind == "queue" else group.name
+    facts = ", ".join(_fact(group, key, text) for key, text in _NAMES.items())
+    jobs = f"{group.jobs} job{'s' * (group.jobs != 1)}, {_share(group.share)} of the core-hours"
+    return f"{name} {_lead(group)}: {facts} ({jobs})"
+
+
+def _lead(group: Group) -> str:
+    many = group.kind == "size" or (group.kind == "user" and not group.name.startswith("1 "))
+    if not group.grown:
+        return "are not worse" if many else "is not worse"
+    key = group.grown[0]
+    one, several, more = _VERBS[key]
+    return f"{several if many else one} {_growth(group.before[key], group.after[key], more)}"
+
+
+def _growth(before: float, after: float, more: str) -> str:
+    """Write how many per cent more, how many times as much, or that there was next to nothing before."""
+    if before < 60 and more == "longer":
+        return more
+    ratio = after / before
+    if ratio < 2:
+        return f"{100 * (ratio - 1):.0f} % {more}"
+    return f"{ratio:.1f} times as {'long' if more == 'longer' else 'large'}"
+
+
+def _fact(group: Group, key: str, name: str) -> str:
+    column = COLUMNS[key]
+    then, now = (_short(column.scaled(values[key])) for values in (group.before, group.after))
+    return f"{name} {then} -> {now}{' h' if column.unit == 'h' else ''}"
+
+
+def _short(value: float) -> str:
+    """Write a number with two decimals below 10, with one above."""
+    return number(value, 2 if abs(value) < 9.995 else 1)
+
+
+def _share(share: float) -> str:
+    return f"{100 * share:.0f} %" if share >= 0.01 else "under 1 %"
+
+
+def fairness(before: Summary, after: Summary) -> str:
+    """Put fairness among users beside utilization, before and after; empty where the log names no user."""
+    if math.isnan(before["jain_users"]):
+        return ""
+    texts = {"jain_users": "fairness among users (Jain)", "spread_users": "spread", "utilization_window": "utilization"}
+    found = []
+    for key, text in texts.items():
+        column = COLUMNS[key]
+        unit = f" {column.unit}" if column.unit else ""
+        found.append(f"{text} {column.write(before[key])} -> {column.write(after[key])}{unit}")
+    return ", ".join(found)

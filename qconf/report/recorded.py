@@ -1,0 +1,93 @@
+"""What an earlier run of ``qconf tune`` recorded of one strategy: its configuration, to export it later."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from qconf import __version__
+from qconf.config import ConfigError, SiteConfig
+from qconf.errors import InputError
+from qconf.report.run_directory import RECORD
+
+#: What is needed of each of the strategies in run.json.
+_KEYS = ("name", "config", "ineligible", "not_exportable")
+#: Names the recommendation that needs no script, where the winner needs one.
+WITHOUT_SCRIPTS = "without-scripts"
+_AGAIN = "run `qconf tune` again, with --out elsewhere to keep this run; nothing in it was changed"
+
+
+@dataclass(frozen=True)
+class RecordedRow:
+    """A row of an earlier run that has a configuration."""
+
+    name: str  #: as it was given, without what stands in brackets: ``static`` of the row ``static (= pp)``
+    config: SiteConfig
+    ineligible: str  #: why it may not be recommended; empty if it may
+
+
+def recorded(directory: str | Path, strategy: str) -> RecordedRow:
+    """Read what a run recorded of a strategy, named as in its table or by either name of ``static (= pp)``.
+
+    `WITHOUT_SCRIPTS` is what the run would recommend where nothing may run beside the batch system.
+
+    Raises InputError for what is no run of ``qconf tune``, or one of a version that recorded less; for a strategy that
+    is not in it, has no configuration, or that no batch system can do.
+    """
+    path = Path(directory) / RECORD
+    record = _read(path)
+    rows = record.get("strategies")
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise _older(record, path, "no strategies")
+    lacking = [key for key in _KEYS if not all(key in row for row in rows)]
+    if lacking:
+        raise _older(record, path, f"no {', '.join(lacking)} of its strategies")
+    named = {_label(row): row for row in rows}
+    if record.get("without_scripts") is not None:
+        named[WITHOUT_SCRIPTS] = record["without_scripts"]
+    found = (row for label, row in named.items() if strategy in (label, row["name"], row.get("same_as")))
+    row = named.get(strategy) or next(found, None)
+    if row is None:
+        fix = f"choose among {', '.join(named)}"
+        raise InputError("no such strategy in this run", file=path, field="--strategy", value=strategy, fix=fix)
+    for why in (row["not_exportable"], row["ineligible"] if row["config"] is None else ""):
+        if why:
+            raise InputError(f"has nothing to export: {why}", file=path, field="--strategy", value=strategy)
+    try:
+        fields = {key: tuple(value) if isinstance(value, list) else value for key, value in row["config"].items()}
+        config = SiteConfig.build(**fields)
+    except (ConfigError, AttributeError, TypeError) as error:
+        why = "; ".join(str(error).splitlines())
+        raise _older(
+            record, path, f"a configuration of {row['name']} that this version does not read: {why}"
+        ) from error
+    return RecordedRow(strategy.partition(" (")[0], config, row["ineligible"])
+
+
+def _label(row: dict[str, Any]) -> str:
+    return f"{row['same_as']} (= {row['name']})" if row.get("same_as") else str(row["name"])
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (FileNotFoundError, NotADirectoryError) as error:
+        fix = "name the directory that qconf tune wrote, reports/<log> unless --out named another"
+        raise InputError(f"holds no run: there is no {RECORD}", file=path.parent, fix=fix) from error
+    except (OSError, ValueError) as error:
+        raise InputError(f"is no record of a run: {error}", file=path) from error
+    if not isinstance(found, dict) or "versions" not in found:
+        raise InputError("is no record of a run", file=path)
+    if "verdict" not in found:
+        raise InputError("is of qconf compare or backtest, which recommend nothing", file=path, fix="run `qconf tune`")
+    return found
+
+
+def _older(record: dict[str, Any], path: Path, lacking: str) -> InputError:
+    versions = record["versions"]
+    version = versions.get("qconf", "an unknown version") if isinstance(versions, dict) else "an unknown version"
+    return InputError(
+        f"was written by qconf {version}, this is {__version__}: it holds {lacking}", file=path, fix=_AGAIN
+    )
