@@ -137,7 +137,7 @@ def command(
             guards=GuardRails(factor=guard),
             least_gain=least_gain / 100,
             check=exporter.check,
-            needs=getattr(exporter, "needs", None),
+            needs=exporter.needs,
             may_change=may_change,
             checkpoint=checkpoint,
             progress=step,

@@ -11,8 +11,12 @@ import numpy as np
 from qconf.config import SiteConfig
 from qconf.evaluation.guard_rails import GuardRails
 from qconf.evaluation.holdout import FEWEST_DAYS, FEWEST_JOBS, WARMUP, spans_of, splits_of
+from qconf.evaluation.impact import impact
 from qconf.evaluation.outcome import Outcome
 from qconf.evaluation.period import Period, TrainingSet
+from qconf.evaluation.plausibility import implausible
+from qconf.evaluation.robustness import robustness
+from qconf.evaluation.targets import target_results
 from qconf.history import History, binding_limits
 from qconf.recommend.checkpoint import Checkpoint
 from qconf.recommend.decide import decide
@@ -100,7 +104,22 @@ def recommend(
         ladder=ladder(rows, best, evaluator.compare),
         without_scripts=None if best is None or not best.needs else choose(plain, evaluator.compare, least_gain),
     )
-    return _given_back(decide(found, best, least_gain), given.policy)
+    found = decide(found, best, least_gain)
+    present = last.test.outcome(evaluator.base)
+    found = replace(
+        found,
+        implausible=tuple(implausible(evaluator.whole.outcome(evaluator.base))),
+        targets=target_results(present),
+    )
+    if best is not None:
+        proposal, after = evaluator.evaluated[best.name, best.variant], evaluator.outcome(best)
+        found = replace(
+            found,
+            impact=impact(present, after),
+            targets_met=target_results(after),
+            robustness=robustness(last.test, evaluator.base, proposal, found.objective),
+        )
+    return _given_back(found, given.policy)
 
 
 def _given_back(found: Recommendation, policy: tuple[str, ...]) -> Recommendation:

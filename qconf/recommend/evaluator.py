@@ -14,8 +14,10 @@ from qconf.evaluation.bootstrap import Bootstrap, BootstrapResult, NoDaysError
 from qconf.evaluation.feasibility import fixed_violations, never_start
 from qconf.evaluation.guard_rails import GuardRails, GuardValues
 from qconf.evaluation.holdout import Holdout, Split
+from qconf.evaluation.outcome import Outcome
 from qconf.evaluation.period import NotApplicableError, TrainingSet, UnroutableError
 from qconf.evaluation.score import reduction
+from qconf.evaluation.targets import target_results
 from qconf.recommend.checkpoint import Checkpoint, Proposals, cached_proposals
 from qconf.recommend.ladder import rung_of
 from qconf.recommend.recommendation import Row
@@ -46,6 +48,8 @@ class Evaluator:
         self.base = Proposal(self.training.base)
         if self.check is not None and self.check(self.training.base):
             self.check = None  # the current configuration is not exportable either: this makes no strategy ineligible
+        #: What the present needs is there already.
+        self.there = () if self.needs is None or self.check is None else tuple(self.needs(self.training.base))
         self.test = self.splits["last"].test
         self.current = self.test.evaluate(self.base)
         self.evaluated: dict[tuple[str, str], Proposal] = {}  # the proposal behind each row, trained for the test
@@ -55,6 +59,10 @@ class Evaluator:
         """Resample the test days of all splits."""
         tests = [split.test for split in self.splits.values()]
         return Bootstrap(tests, self.base, self.options.objective, self.options.seed, self.options.workers)
+
+    def outcome(self, row: Row) -> Outcome:
+        """Return the outcome of a row on the test period."""
+        return self.test.outcome(self.evaluated[row.name, row.variant])
 
     def compare(self, row: Row, with_: Row | None) -> BootstrapResult:
         """Compare a row with another, or with the current configuration, over the resamples; both have some."""
@@ -103,7 +111,9 @@ class Evaluator:
 
     def _on_test(self, row: Row, proposal: Proposal, final: Proposal) -> Row:
         """Evaluate on the test period and, where there is a gain, on resampled days of all splits."""
-        summary = self.test.evaluate(proposal)
+        outcome = self.test.outcome(proposal)
+        summary = outcome.summary
+        row = replace(row, unmet=tuple(each.what for each in target_results(outcome) if not each.met))
         self.evaluated[row.name, row.variant] = proposal
         gained = reduction(summary, self.current, self.options.objective)
         reasons = self.reasons(final) if row.name != "current" else []
@@ -171,5 +181,7 @@ class Evaluator:
             not_exportable=proposal.not_exportable,
             title=proposal.title,
             rung=rung_of(self.training.base, config),
-            needs=() if self.needs is None or proposal.not_exportable else tuple(self.needs(config)),
+            needs=()
+            if self.needs is None or proposal.not_exportable
+            else tuple(each for each in self.needs(config) if each not in self.there),
         )

@@ -69,27 +69,41 @@ def worthwhile(result: BootstrapResult | None, least_gain: float) -> bool:
 
 
 def best_of(rows: Sequence[Row]) -> Row | None:
-    """Return the row with the largest expected gain, the certain ones first; of equals the first baseline."""
+    """Return the best row: the certain ones first, then what meets more targets, then by expected gain.
+
+    Of equals the first baseline is taken.
+    """
     known = [(row, row.bootstrap) for row in rows if row.bootstrap is not None]
     if not known:
         return None
-    row, most = max(known, key=lambda each: (each[1].certain, each[1].expected))
+    row, most = max(known, key=lambda each: (each[1].certain, -len(each[0].unmet), each[1].expected))
     equals = (
         other
         for other, found in known
-        if other.name in baselines() and found.certain == most.certain and found.expected >= most.expected - EQUAL
+        if other.name in baselines()
+        and (found.certain, other.unmet) == (most.certain, row.unmet)
+        and found.expected >= most.expected - EQUAL
     )
     return next(equals, row)
 
 
 def choose(rows: Sequence[Row], compare: Compare, least_gain: float) -> Row | None:
-    """Return the best row of the lowest rung from which no higher one gains beyond chance; None for the ground."""
+    """Return the best row of the lowest rung from which no higher one gains beyond chance; None for the ground.
+
+    To meet a target that a lower rung misses is a gain too, of what is better than the current configuration.
+    """
+    unmet = next((row.unmet for row in rows if row.name == "current"), ())
     by_rung = [[row for row in rows if row.rung == i and row.eligible] for i in range(1, len(RUNGS))]
     best = [row for row in map(best_of, by_rung) if row is not None]
     for i, row in enumerate([None, *best]):
         if row is not None and not worthwhile(row.bootstrap, least_gain):
             continue
-        if not any(worthwhile(compare(higher, row), least_gain) for higher in best[i:]):
+        missed = set(unmet if row is None else row.unmet)
+        if not any(
+            worthwhile(compare(higher, row), least_gain)
+            or (set(higher.unmet) < missed and worthwhile(higher.bootstrap, least_gain))
+            for higher in best[i:]
+        ):
             return row
     return None
 

@@ -8,6 +8,9 @@ from typing import Any, Literal
 from parsim.metrics import Summary
 from qconf.config import SiteConfig
 from qconf.evaluation.bootstrap import BootstrapResult
+from qconf.evaluation.impact import Impact
+from qconf.evaluation.robustness import Scenario
+from qconf.evaluation.targets import TargetResult
 
 
 @dataclass(frozen=True)
@@ -35,6 +38,7 @@ class Row:
     title: str = ""  #: the variant in a few words
     rung: int = 0  #: the largest change of `config`, a place among `qconf.recommend.ladder.RUNGS`
     same_as: str = ""  #: another strategy that proposes the same, and has no row of its own
+    unmet: tuple[str, ...] = ()  #: targets of the site that are not met on the test period
     needs: tuple[str, ...] = ()  #: what an administrator must install and run beside the batch system
 
     @property
@@ -87,6 +91,12 @@ class Recommendation:
     ladder: tuple[Rung, ...] = ()  #: the best of each rung, and each part of the policy dropped by itself
     #: Where what is recommended needs scripts beside the batch system, the same answer without any; None is KEEP.
     without_scripts: Row | None = None
+
+    impact: Impact | None = None  #: who wins and who loses by the change on the test period; None for KEEP
+    implausible: tuple[str, ...] = ()  #: what no site would bear of the present, as it is simulated
+    robustness: tuple[Scenario, ...] = ()  #: of the change
+    targets: tuple[TargetResult, ...] = ()  #: what the present makes of the site's targets on the test period
+    targets_met: tuple[TargetResult, ...] = ()  #: what the change makes of them
 
     @property
     def row(self) -> Row:

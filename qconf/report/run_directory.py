@@ -133,7 +133,16 @@ def _tune(
 ) -> tuple[dict[str, str], dict[str, Any]]:
     """Return the files of a recommendation, and its part of the record."""
     drawn = figures(result)
-    page = render(result, drawn, history=history, fidelity=fidelity, warnings=warnings, exported=exported)
+    page = render(
+        result,
+        drawn,
+        history=history,
+        fidelity=fidelity,
+        warnings=warnings,
+        exported=exported,
+        impact=result.impact,
+        implausible=result.implausible,
+    )
     kept = result.verdict == "KEEP"
     loads = "the configuration as it stands, nothing to load." if kept else f"what {result.winner} proposes."
     files = {
@@ -167,6 +176,13 @@ def _tune(
             for each in result.ladder
         ],
         "without_scripts": None if result.without_scripts is None else _record(result.without_scripts),
+        "impact": None if result.impact is None else result.impact.record(),
+        "implausible": list(result.implausible),
+        "robustness": [asdict(each) for each in result.robustness],
+        "targets": {
+            when: [asdict(each) | {"met": each.met} for each in results]
+            for when, results in (("before", result.targets), ("after", result.targets_met))
+        },
         "curves": [asdict(curve) for curve in result.curves],
         "fidelity": None if fidelity is None else asdict(fidelity),
         "export": export,
