@@ -61,8 +61,7 @@ def _with_reason(recommendation: Recommendation, text: str) -> Recommendation:
 
 def _named(row: Row) -> str:
     """Name a strategy, and which of its proposals it is."""
-    kind = row.variant.split()[0] if row.variant else ""
-    return f"{row.label} ({f'{kind}: ' if kind else ''}{row.title})" if row.title else row.label
+    return f"{row.label} ({f'{row.kind}: ' if row.kind else ''}{row.title})" if row.title else row.label
 
 
 def _interval(found: BootstrapResult) -> str:

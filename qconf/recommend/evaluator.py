@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -19,8 +19,8 @@ from qconf.evaluation.period import NotApplicableError, TrainingSet, UnroutableE
 from qconf.evaluation.score import reduction
 from qconf.evaluation.targets import target_results
 from qconf.recommend.checkpoint import Checkpoint, Proposals, cached_proposals
-from qconf.recommend.ladder import rung_of
-from qconf.recommend.recommendation import Row
+from qconf.recommend.ladder import LOW, best_of, rung_of
+from qconf.recommend.recommendation import Row, kind_of
 from qconf.strategies import Options, Proposal, variants
 
 Check = Callable[[SiteConfig], list[str]]  #: why a configuration is not exportable; empty if it is
@@ -78,7 +78,8 @@ class Evaluator:
     def rows(self, name: str) -> list[Row]:
         """Train a strategy on the whole history, and on its earlier part to evaluate it on the later one.
 
-        Returns a row for each of its variants that differs from those before it, one at least.
+        Returns a row for each of its variants that differs from those before it, one at least. Of a strategy of several
+        kinds the one that does best with an order, or a reservation delay, is evaluated on the higher rungs too.
         """
         began = time.perf_counter()
         try:
@@ -87,19 +88,27 @@ class Evaluator:
         except (NotApplicableError, UnroutableError) as error:
             rows = [Row(name, None, None, None, None, ineligible=str(error))]
         else:
-            rows = []
-            known: set[tuple[SiteConfig, SiteConfig]] = set()
-            for variant, final in finals.items():
-                row = Row(name, None, None, None, None, variant=variant)
-                proposal = trained.get(variant)
-                if proposal is None:
-                    text = "trained on the part before the test period, it has no such proposal"
-                    rows.append(self._of(replace(row, ineligible=text), final, self.whole.evaluate(final)))
-                elif (final.config, proposal.config) not in known:
-                    known.add((final.config, proposal.config))
-                    rows.append(self.row(row, final, proposal))
+            low = [variant for variant, final in finals.items() if rung_of(self.training.base, final.config) <= LOW]
+            rows = self._variants(name, low, finals, trained)
+            lead = best_of([row for row in rows if row.eligible]) or best_of(rows)
+            high = [each for each in finals if each not in low and (lead is None or lead.kind == kind_of(each))]
+            rows += self._variants(name, high, finals, trained)
         seconds = time.perf_counter() - began
         return [replace(row, seconds=seconds) for row in rows]
+
+    def _variants(self, name: str, variants: Sequence[str], finals: Proposals, trained: Proposals) -> list[Row]:
+        """Evaluate these variants, each that is not the same as one before it."""
+        rows, known = [], set()
+        for variant in variants:
+            row = Row(name, None, None, None, None, variant=variant)
+            final, proposal = finals[variant], trained.get(variant)
+            if proposal is None:
+                text = "trained on the part before the test period, it has no such proposal"
+                rows.append(self._of(replace(row, ineligible=text), final, self.whole.evaluate(final)))
+            elif (final.config, proposal.config) not in known:
+                known.add((final.config, proposal.config))
+                rows.append(self.row(row, final, proposal))
+        return rows
 
     def row(self, row: Row, final: Proposal, proposal: Proposal) -> Row:
         """Evaluate one variant: `final` was trained on the whole history, `proposal` for the test period."""
@@ -154,7 +163,7 @@ class Evaluator:
         base, config = self.training.base, proposal.config
         changed = fixed_violations(base, config, self.training.period.binding)
         found = [f"changes {path}, which is fixed" for path in changed] + never_start(base, config)
-        found += [proposal.caution] if proposal.caution else []
+        found += [proposal.not_yet] if proposal.not_yet else []
         return found if self.check is None else found + [f"not exportable: {why}" for why in self.check(config)]
 
     def fallback(self, row: Row, proposal: Proposal, final: Proposal) -> Row:

@@ -17,6 +17,7 @@ from qconf.strategies import baselines
 
 #: What a rung changes, from the smallest to the largest; nothing is on the ground.
 RUNGS = ("nothing", "order", "reservation delay", "policy", "boundaries", "partitions and pool")
+LOW = 2  #: the highest rung on which kinds of one search are compared
 EQUAL = 0.01  # of the objective; on one rung, what gains this little more than something simpler is no better
 
 #: Compares a row with another, or with the current configuration, over the resamples of the test days.
@@ -116,11 +117,11 @@ def ladder(rows: Sequence[Row], chosen: Row | None, compare: Compare) -> tuple[R
     tried = [row for row in rows if row.rung and row.bootstrap is not None]
     variants = [row for row in tried if row.variant]
     lead = chosen if chosen is not None and chosen.variant else best_of(variants)
-    kind = "" if lead is None else lead.variant.split()[0]
+    kind = "" if lead is None else lead.kind
     lines: list[Rung] = []
     for i, name in enumerate(RUNGS):
         here = [row for row in tried if row.rung == i]
-        shown = [row for row in here if row.variant and row.variant.split()[0] == kind]
+        shown = [row for row in here if row.variant and row.kind == kind]
         best = chosen if chosen in here else best_of([row for row in here if row.eligible]) or best_of(here)
         if best is not None and best not in shown:
             shown.append(best)

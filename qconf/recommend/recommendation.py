@@ -13,6 +13,11 @@ from qconf.evaluation.robustness import Scenario
 from qconf.evaluation.targets import TargetResult
 
 
+def kind_of(variant: str) -> str:
+    """Return the kind in the name of a variant: ``fitted order`` is of the kind ``fitted``."""
+    return variant.partition(" ")[0]
+
+
 @dataclass(frozen=True)
 class Row:
     """One strategy."""
@@ -45,6 +50,11 @@ class Row:
     def label(self) -> str:
         """The name with what else the row stands for: ``static (= pp)``."""
         return f"{self.same_as} (= {self.name})" if self.same_as else self.name
+
+    @property
+    def kind(self) -> str:
+        """Which kind of search found it, of a strategy that has several."""
+        return kind_of(self.variant)
 
     @property
     def eligible(self) -> bool:

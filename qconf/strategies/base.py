@@ -113,7 +113,7 @@ class Proposal:
     not_exportable: str = ""  # why no batch system can do this: the proposal is shown and never recommended
     system: System | None = None  # what is simulated where a configuration cannot express it
     title: str = ""  # what it is in a few words, where a strategy has several proposals
-    caution: str = ""  # why it is shown and not recommended, though a batch system can do it
+    not_yet: str = ""  # why it is shown and not recommended, though a batch system can do it
     runtimes: Runtimes | None = None  # actual run times that each queue takes, where a study splits on them
 
     @property

@@ -88,7 +88,7 @@ class Frame:
         return _pinned(base) or (distinct and "priorities" not in self.dropped)
 
 
-def unsaid(base: SiteConfig) -> list[str]:
+def shortened(base: SiteConfig) -> list[str]:
     """Say which starvation periods a formula cannot tell apart."""
     shortest = _by_priority(base)
     return [

@@ -28,7 +28,7 @@ from qconf.evaluation.period import NotApplicableError, Period, TrainingSet, cac
 from qconf.evaluation.score import GRACE, log_ratios, weights
 from qconf.evaluation.targets import wanted_waits
 from qconf.strategies.auto.candidates import divided, limited, split
-from qconf.strategies.auto.frame import Frame, policy_of, unsaid
+from qconf.strategies.auto.frame import Frame, policy_of, shortened
 from qconf.strategies.auto.measures import Measure, logarithms, of_base, of_configs, of_orders, of_system
 from qconf.strategies.auto.orders import (
     GENERAL_ORDER,
@@ -225,13 +225,13 @@ class _Search:
     def proposal(self, kind: str, candidate: _Candidate) -> Proposal:
         """Propose a candidate."""
         summary = GENERAL_ORDER if candidate.order == self.general and candidate.order else ""
-        caution = ""
+        not_yet = ""
         if kind == DELAY and len(self.periods) < self.constants.periods:
-            caution = (
+            not_yet = (
                 f"a reservation delay is recommended from {self.constants.periods} known months on, and "
                 f"{len(self.periods)} {'is' if len(self.periods) == 1 else 'are'} known"
             )
-        return Proposal(candidate.config, tuple(self.log), title=candidate.what, summary=summary, caution=caution)
+        return Proposal(candidate.config, tuple(self.log), title=candidate.what, summary=summary, not_yet=not_yet)
 
     def kinds(self, chosen: _Candidate) -> Iterator[tuple[str, list[tuple[str, SiteConfig]]]]:
         """Yield the candidates above an order, by what they change."""
@@ -283,7 +283,7 @@ class _Search:
                 general_score=None if self.tried.start else round(float(scores[0]), 4),
                 wait_ratio=round(float(ratios[0]), 4),
                 slowdown_ratio=round(float(ratios[1]), 4),
-                notes=() if "starvation" in self.frame.dropped else tuple(unsaid(self.base)),
+                notes=() if "starvation" in self.frame.dropped else tuple(shortened(self.base)),
             )
         )
         self.general = order if not self.tried.start and ranking[0] == 0 else ""

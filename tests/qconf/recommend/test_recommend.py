@@ -380,21 +380,21 @@ def test_the_rung_of_a_change_is_that_of_its_largest_part(changes, rung):
     assert RUNGS[rung_of(base, base.with_queues(longer, order="ncpus"))] == "boundaries"
 
 
-def test_without_scripts_the_same_answer_has_only_rows_that_need_none():
+def test_without_scripts_only_rows_that_need_none_are_recommended():
     past = history(STARVED, jobs=600)
 
-    def answer(needs):
+    def result_of(needs):
         return recommend(past, STARVED, strategies=("pp", "dp-nlp"), settings=FEW, needs=needs)
 
-    found = answer(lambda _: [])
+    found = result_of(lambda _: [])
     assert found.verdict == "CHANGE"
     assert found.without_scripts is None
-    needing = answer(lambda config: ["a cron job"] if config == found.config else [])
+    needing = result_of(lambda config: ["a cron job"] if config == found.config else [])
     assert needing.config == found.config
     assert needing.row.needs == ("a cron job",)
     assert needing.without_scripts is not None
     assert not needing.without_scripts.needs
-    assert answer(lambda _: ["a cron job"]).without_scripts is None  # nothing without
+    assert result_of(lambda _: ["a cron job"]).without_scripts is None  # nothing without
 
 
 @dataclass(frozen=True)

@@ -467,7 +467,7 @@ def test_a_starving_job_goes_before_all_others_in_the_order():
     assert max(waited) < free.wait[here.workload.queue == 0].max()
 
 
-def test_what_a_formula_cannot_tell_apart_is_said():
+def test_periods_that_a_formula_cannot_distinguish_are_noted():
     queues = ({**SHORT, "partition": 0, "starvation": "2h"}, {**LONG, "partition": 0, "starvation": "1h"})
     here = training(site(*queues, mode="shared"), jobs=300)
     orders = propose("auto", here).decisions[0]
@@ -504,9 +504,9 @@ def test_a_partitioned_machine_keeps_its_partitions_on_the_lower_rungs():
     assert found["general partitions"].title.startswith(("one shared machine", "partitions", "a pool"))
 
 
-def test_a_reservation_delay_is_shown_with_its_caution_where_few_months_are_known():
+def test_a_reservation_delay_is_proposed_later_where_few_months_are_known():
     here = busy(first_come())
     found = variants("auto", here)["general delay"]
     assert found.config.reserve_after == DAY
-    assert found.caution == "a reservation delay is recommended from 3 known months on, and 1 is known"
+    assert found.not_yet == "a reservation delay is recommended from 3 known months on, and 1 is known"
     assert propose("auto", here).config.reserve_after == 0
