@@ -41,6 +41,8 @@ Share = Annotated[int, Field(ge=0, le=MAX_CORES)]
 Duration = Annotated[int, BeforeValidator(parse_duration)]
 Limit = Annotated[int, Field(ge=1, le=MAX_CORES)] | None
 
+Setting = bool | int | float | str | Annotated[tuple[int | float, ...], BeforeValidator(_as_tuple)]
+
 
 class Model(BaseModel):
     """Strict and frozen: ``"8"`` is no number, an unknown key is a mistake."""
@@ -165,6 +167,8 @@ class SiteFields(Model):
     policy: Annotated[tuple[str, ...], BeforeValidator(parse_policy)] = ()  #: parts that a search may change
     fixed: Annotated[tuple[str, ...], BeforeValidator(_as_tuple)] = ()
     targets: Annotated[tuple[Target, ...], BeforeValidator(_as_tuple)] = ()
+    #: Settings of the strategies by name, as the file has them: what they may be, the strategies know.
+    strategies: dict[Name, Setting] = {}
 
     @property
     def grid(self) -> int:
@@ -193,5 +197,7 @@ class SiteFields(Model):
 
 #: Fields of a configuration that are single values, as `parsim.System` has them too.
 SCALARS = tuple(
-    name for name in SiteFields.model_fields if name not in ("machine", "queues", "pool", "policy", "fixed", "targets")
+    name
+    for name in SiteFields.model_fields
+    if name not in ("machine", "queues", "pool", "policy", "fixed", "targets", "strategies")
 )

@@ -54,9 +54,7 @@ def _strategies(recommendation: Recommendation) -> Table:
 
 def _ladder(recommendation: Recommendation) -> Table:
     """Every rung that was tried, with its gain and what it gains over the line above."""
-    table = new_table(
-        ("", "change", "by"), ("gain (90 % interval)", "over the line above"), title="From small to large:"
-    )
+    table = new_table(("", "change", "by"), ("gain % (90 %)", "over the line above"), title="From small to large:")
     for rung in recommendation.ladder:
         row = rung.row
         mark = (
@@ -67,7 +65,9 @@ def _ladder(recommendation: Recommendation) -> Table:
             else ""
         )
         texts = (rung.name, f"{row.label}: {row.title}" if row.title else row.label)
-        table.add_row(mark, *map(Text, texts), interval_text(row.bootstrap), interval_text(rung.step))
+        table.add_row(
+            mark, *map(Text, texts), *(interval_text(each, short=True) for each in (row.bootstrap, rung.step))
+        )
     return table
 
 

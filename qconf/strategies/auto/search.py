@@ -193,7 +193,6 @@ class _Search:
         self.frame = Frame(free, shared=self.base.mode == "shared")
         self.periods = [*training.earlier, training.period]
         self.tried = slice(1 if fit else 0, None)  # of the candidates: the first is the general order
-        self.general = ""  # the general order, where it is the best
         self.before = of_base(training.period)
         self.present = logarithms(training.period, self.before)
         self.current = self.scored("current", training.base, self.before)
@@ -284,7 +283,6 @@ class _Search:
                 notes=() if "starvation" in self.frame.dropped else tuple(shortened(self.base)),
             )
         )
-        self.general = order if not self.tried.start and ranking[0] == 0 else ""
         best = self.scored("the order alone", config, at_once[-1], order, self.frame)
         best = replace(best, smoothed=float(rated[ranking[0]]))
         ranked = [orders[i] for i in ranking]

@@ -119,7 +119,8 @@ def test_explain_prints_why_a_job_started_when_it_did(run, tmp_path):
     out = run(SHARED, "--explain", "b").out
     assert out.endswith(
         "job b, submitted 1970-01-01T00:15:50+00:00, waited 50 s\n"
-        "  1970-01-01T00:15:50+00:00 to 1970-01-01T00:16:40+00:00: heads the list of machine, waits for 3 cores\n"
+        "  1970-01-01T00:15:50+00:00 to 1970-01-01T00:16:40+00:00: heads the list of\n"
+        "    machine, waits for 3 cores\n"
         "  1970-01-01T00:16:40+00:00: starts on machine, in turn\n"
     )
     result = json.loads(run(SHARED, "--explain", "b", "--json").out)
