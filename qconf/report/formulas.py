@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -158,35 +158,39 @@ class Reading:
             yield f"{text} {_young(waited)} {_when(self.overtakes(last, first, waited))}"
 
     def starvation(self) -> Iterator[str]:
-        """Say from which waits on the jobs of a queue go before all that have not waited so long."""
+        """Say from which waits on the jobs of a queue go before all that do not starve."""
+        everyone = [job for priority in set(self.queues.values()) for job in self.jobs(priority)]
+        calm = max(float(self.value(job, [0.0, self.thresholds(job)[0] - 1]).max()) for job in everyone)
         found = []
         for name, priority in self.queues.items():
-            for wait in self.thresholds:
-                before, after = np.array([self.value(job, [wait - 1, wait + 1]) for job in self.jobs(priority)]).T
-                others = [self.value(job, [0.0, wait - 1]) for each in self.queues.values() for job in self.jobs(each)]
-                if after.min() > np.max(others) and (after > before + SAME * np.abs(before)).all():
-                    found.append((_time(wait), name))
-        for waited, names in grouped(found).items():
+            for wait in self.thresholds(self.job(0, 0, priority))[:-1]:
+                after = [float(self.value(job, [wait + 1])[0]) for job in self.jobs(priority)]
+                before = [float(self.value(job, [wait - 1])[0]) for job in self.jobs(priority)]
+                if min(after) > calm and all(_compared(*each) > 0 for each in zip(after, before, strict=True)):
+                    found.append((wait, name))
+        for waited, names in grouped((_time(wait), name) for wait, name in sorted(found)).items():
             whose = "a job" if len(names) == len(self.queues) else f"a job of {', '.join(names)}"
-            yield f"From {waited} of waiting on, {whose} goes before all that have not waited so long"
+            yield f"From {waited} of waiting on, {whose} goes before all that do not starve"
 
-    @cached_property
-    def thresholds(self) -> list[float]:
-        """The numbers with which the formula compares the wait of a job, seconds, ascending."""
-        found = set()
+    def thresholds(self, job: Job) -> list[float]:
+        """List the waits with which the formula compares that of a job, seconds, ascending; the last is `LONGEST`."""
+        found = {float(LONGEST)}
         for node in ast.walk(ast.parse(self.formula.strip(), mode="eval")):
             sides = [node.left, *node.comparators] if isinstance(node, ast.Compare) else []
-            if {name for side in sides for name in _names(side)} == {"eligible_time"}:
-                texts = [ast.unparse(side) for side in sides if not _names(side)]
-                found |= {float(parse(text).values(np.zeros((4, 1)), np.zeros(1))[0]) for text in texts}
-        return sorted(number for number in found if 1 < number < LONGEST)
+            others = [side for side in sides if "eligible_time" not in _names(side)]
+            if len(others) < len(sides) and all(
+                _names(side) == {"eligible_time"} for side in sides if side not in others
+            ):
+                readings = [replace(self, formula=ast.unparse(side)) for side in others]
+                found |= {float(each.value(job)[0]) for each in readings}
+        return sorted(number for number in found if 1 < number <= LONGEST)
 
     def priorities(self) -> Iterator[str]:
         """Say what the priorities of queues count, the least against the greatest, before any job starves."""
         low, high = min(self.queues.values()), max(self.queues.values())
         if low == high:
             return
-        waits = WAITS[min(self.thresholds, default=np.inf) > WAITS]
+        waits = WAITS[min(self.thresholds(self.job(0, 0, each))[0] for each in self.queues.values()) > WAITS]
         below, above = (np.array([self.value(job, waits) for job in self.jobs(each)]) for each in (low, high))
         if np.allclose(below, above, rtol=SAME, atol=0):
             yield "The priorities of queues make no difference"

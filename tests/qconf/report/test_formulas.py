@@ -68,8 +68,12 @@ def test_what_the_priority_of_a_queue_counts(formula: str, text: str) -> None:
         ("1e9 + eligible_time if eligible_time >= 24 * 3600 else ncpus", "From 24 h of waiting on, a job goes before"),
         ("queue_priority * ncpus + 1e9 * (eligible_time > 86400)",
          "Before that, priority 100 (large) counts 2.5 times as much as priority 40 (small)"),
+        ("2e15 + eligible_time if eligible_time >= (86400 if queue_priority == 40 else 259200) else ncpus",
+         ("From 24 h of waiting on, a job of small goes before all that do not starve. "
+         "From 3 d of waiting on, a job of large goes before all that do not starve. "
+         "Before that, the priorities of queues make no difference.")),
         ("1e9 * (eligible_time >= 3600) * (queue_priority == 40) - walltime",
-         "From 1 h of waiting on, a job of small goes before all that have not waited so long."),
+         "From 1 h of waiting on, a job of small goes before all that do not starve."),
     ],
 )  # fmt: skip
 def test_from_which_wait_a_job_starves(formula: str, text: str) -> None:
