@@ -67,8 +67,9 @@ class Estimate:
         half, then = next(mark for mark in reversed(self._marks) if mark[0] <= done / 2)
         paces = (at - began) / (done - first), (at - then) / (done - half)
         left = max(paces) * (1 - done)
-        # While a long step goes on the time runs down, but not to an end that has not come.
-        return max(left - (self.clock() - at), left / 2)
+        # While a step goes on the time runs down, and up again where the step takes longer: for as long as it did.
+        since = self.clock() - at
+        return max(left - since, since - left, left / 2)
 
     def __str__(self) -> str:
         """Write it as one line."""

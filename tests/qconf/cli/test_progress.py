@@ -50,14 +50,16 @@ def test_a_fast_beginning_does_not_promise_a_fast_end(clock: Clock) -> None:
     assert found.remaining == 0
 
 
-def test_while_a_step_goes_on_the_time_runs_down_but_not_out(clock: Clock) -> None:
+def test_while_a_step_goes_on_the_time_runs_down_and_then_up(clock: Clock) -> None:
     found = Estimate(clock)
     clock.now += 30
     found.step("half", 0.5)
     clock.now += 10
     assert found.remaining == pytest.approx(20)
-    clock.now += 1000
+    clock.now += 20
     assert found.remaining == pytest.approx(15)
+    clock.now += 100
+    assert found.remaining == pytest.approx(100)
 
 
 def test_a_share_never_falls_and_may_be_unknown(clock: Clock) -> None:
