@@ -96,6 +96,7 @@ def command(
     names = past.jobs["job_id"].tolist()
     explained = [] if broken else [proposal.explain(jobs, schedule, row, names) for row in rows]
     found = metrics.summary(workload, schedule, config.system())
+    warn(order_warnings(config, workload))
     if out is not None and not broken:
         table = schedule_table(past, workload, config, schedule)
         write_table(out, table.to_csv(index=False, lineterminator="\n"), past.dropped)
@@ -117,7 +118,6 @@ def command(
     elif not broken:
         _print(strategy, past, config)
         report_cleaning(past, base, derived=source.config_path is None)
-        warn(order_warnings(config, workload))
         click.echo("")
         print_table(console(), _metrics_table(found))
         if verify:

@@ -541,6 +541,7 @@ def test_settings_of_strategies_are_kept_as_they_are_written():
     config = parse(text + "strategies: {samples: 50, pool-entry: move, weights: [1, 2.5], slack: 0.5}\n")
     assert config.strategies == {"samples": 50, "pool-entry": "move", "weights": (1, 2.5), "slack": 0.5}
     assert parse(dump(config)) == config
+    assert hash(parse(dump(config))) == hash(config)
     assert config.replace(order="lxf").strategies == config.strategies
     with pytest.raises(
         ConfigError, match=r"line 5: strategies\.hybrid = \{samples: 5\}: not allowed here: settings by"

@@ -177,7 +177,7 @@ def test_why_a_configuration_is_not_exportable_is_said_beside_the_verdict(small:
 
 
 def test_json_is_one_document_on_stdout(small: Path, tmp_path: Path) -> None:
-    chosen = ["--strategy", "pp", "--json", "--exit-code"]
+    chosen = ["--strategies", "pp", "--json", "--exit-code"]
     result = invoke("--history", small, "--cores", 35232, "--out", tmp_path / "out", *chosen)
     verdict = json.loads(result.stdout)["verdict"]
     assert result.exit_code == {"CHANGE": 10, "KEEP": 0}[verdict]
