@@ -56,7 +56,9 @@ def _print(found: dict[str, Any]) -> None:
     points = ", ".join(f"{name} {near[name]:.2f}" for name in ("p10", "p25", "p50", "p75", "p90"))
     dropped = sum(found["dropped"].values())
     outside = f" + {found['outside_period']} outside the period" if found["outside_period"] else ""
-    facts = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
+    facts = Table(show_header=False, box=None, padding=(0, 2, 0, 0), pad_edge=False)
+    facts.add_column(no_wrap=True)
+    facts.add_column(overflow="fold")
     for name, value in (
         ("log", f"{found['format']}, {len(found['sources'])} file{'s' * (len(found['sources']) != 1)}"),
         ("records", f"{found['read']} read = {found['jobs']} jobs + {dropped} dropped{outside}"),
@@ -81,7 +83,9 @@ def _print(found: dict[str, Any]) -> None:
         ("lines that only add to a job", found["merged_lines"]),
     ):
         if counts:
-            table = Table(title=title, title_justify="left", show_header=False, box=None, padding=(0, 2, 0, 0))
+            table = Table(
+                title=title, title_justify="left", show_header=False, box=None, padding=(0, 2, 0, 0), pad_edge=False
+            )
             for reason, count in counts.items():
                 table.add_row(f"{count:>8}", Text(reason))
             print_table(to, table)

@@ -19,7 +19,6 @@ WIDTH = 80  #: columns where there is no terminal
 NARROWEST = 12  #: columns that a text in a table has at least
 MOST = 100  #: columns of a text: longer lines are hard to read
 NO_BREAK = "\N{NO-BREAK SPACE}"
-UNBOUNDED = 1000  # characters, of no table
 
 
 def width() -> int:
@@ -78,18 +77,16 @@ def print_table(to: Console, table: Table) -> None:
     still too long is not cut off.
     """
     available = to.width
-
-    def least() -> int:
-        return to.measure(table, options=to.options.update(max_width=UNBOUNDED)).maximum
-
-    if least() > available:
+    widest = [max(cell_len(str(cell)) for cell in (column.header, *column.cells)) for column in table.columns]
+    gaps = len(widest) - 1
+    if sum(widest) + 2 * gaps > available:
         table.padding = (0, 1, 0, 0)
-    if least() > available:
-        for column in (each for each in table.columns if each.justify != "right"):
-            widest = max(cell_len(str(cell)) for cell in (column.header, *column.cells))
-            column.no_wrap, column.min_width = False, min(NARROWEST, widest)
-    needed = to.measure(table, options=to.options.update(max_width=UNBOUNDED)).minimum
-    to.width = max(available, needed)
+        if sum(widest) + gaps > available:
+            for i, column in enumerate(table.columns):
+                if column.justify != "right":
+                    column.no_wrap, column.overflow = False, "fold"
+                    column.min_width = widest[i] = min(NARROWEST, widest[i])
+    to.width = max(available, sum(widest) + gaps)
     to.print(table)
     to.width = available
 

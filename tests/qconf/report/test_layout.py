@@ -37,7 +37,7 @@ def test_a_list_has_its_names_on_the_left():
         (80, ["strategy           wait h   max h", "exact-and-longest    1.25  100.00"]),
         (32, ["strategy          wait h  max h", "exact-and-longest   1.25 100.00"]),
         (29, ["strategy        wait h  max h", "exact-and-longe   1.25 100.00", "st"]),
-        (9, ["strategy        wait h  max h", "exact-and-longe   1.25 100.00", "st"]),
+        (9, ["strategy     wait h  max h", "exact-and-lo   1.25 100.00", "ngest"]),
     ],
 )
 def test_a_table_comes_closer_then_breaks_its_texts_and_cuts_nothing_off(columns, lines, capsys, monkeypatch):
