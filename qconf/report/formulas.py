@@ -159,8 +159,8 @@ class Reading:
 
     def starvation(self) -> Iterator[str]:
         """Say from which waits on the jobs of a queue go before all that do not starve."""
-        everyone = [job for priority in set(self.queues.values()) for job in self.jobs(priority)]
-        calm = max(float(self.value(job, [0.0, self.thresholds(job)[0] - 1]).max()) for job in everyone)
+        typical = [job for priority in set(self.queues.values()) for job in self.jobs(priority)]
+        calm = max(float(self.value(job, [0.0, self.thresholds(job)[0] - 1]).max()) for job in typical)
         found = []
         for name, priority in self.queues.items():
             for wait in self.thresholds(self.job(0, 0, priority))[:-1]:
