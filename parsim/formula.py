@@ -98,6 +98,26 @@ class Formula:
             out[row] = op.evaluate(code, self.constants, base, stack)
         return out
 
+    def values(self, base: NDArray[np.float64], eligible_time: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Evaluate the formula for each job; NaN where it is undefined, which the simulator takes as 0.
+
+        Parameters
+        ----------
+        base : ndarray(float64), shape (4, n)
+            `JOB_NAMES` of each job.
+        eligible_time : ndarray(float64), shape (n,)
+            Seconds.
+
+        Returns
+        -------
+        ndarray(float64), shape (n,)
+        """
+        columns, code = self.columns(base), self.code.copy()
+        code[code[:, 0] == op.ELIGIBLE_TIME] = op.COLUMN, len(columns)
+        stack = np.empty((self.depth, op.CHUNK))
+        found: NDArray[np.float64] = op.evaluate(code, self.constants, np.vstack([columns, eligible_time]), stack)
+        return found
+
 
 class _Compiler:
     """Compiles the syntax tree in one go; static subtrees become columns."""

@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from qconf.cli import qconf
+from qconf.cli.options import settings_help
 from qconf.report.columns import COLUMNS
 from qconf.strategies import Step, registry
 from qconf.text import markdown_table
@@ -58,6 +59,8 @@ def commands() -> str:
         assert command is not None
         context = click.Context(command, parent=group, info_name=name)
         parts.append(_section(f"qconf {name}", command.get_help(context)))
+        if name == "tune":
+            parts.append(_section("qconf tune --help-strategies", settings_help(context)))
     return "\n".join(parts)
 
 

@@ -144,6 +144,21 @@ def test_help_imports_nothing_heavy() -> None:
     assert "tune" in done.stdout
 
 
+def test_what_was_read_waits_for_no_strategy() -> None:
+    script = (
+        "import sys; from click.testing import CliRunner; from qconf.cli import options, qconf\n"
+        "def stop(*given, **named): raise SystemExit(0)\n"
+        "import qconf.cli.tune as tune; tune.report_history = stop\n"
+        "qconf.main(['tune'], standalone_mode=False)"
+    )
+    after = (
+        "heavy = {'qconf.strategies', 'qconf.recommend', 'sklearn', 'matplotlib', 'scipy.optimize'} & set(sys.modules)"
+    )
+    script = script.replace("raise SystemExit(0)", f"{after}; assert not heavy, heavy; print('read'); sys.exit(0)")
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, cwd=ROOT)
+    assert (done.returncode, done.stdout) == (0, "read\n"), done.stderr
+
+
 def test_every_command_has_help_and_stands_in_the_readme() -> None:
     import click
     from click.testing import CliRunner

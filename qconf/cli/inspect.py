@@ -12,10 +12,8 @@ from qconf.cli.options import PATH, Source, format_option, source_options
 if TYPE_CHECKING:
     from rich.table import Table
 
-COLUMNS = (
-    *("jobs", "users", "CPU h", "share", "cores min", "med", "p90", "max"),
-    *("run med", "wall med", "wall max", "r/w med"),
-)
+COLUMNS = ("jobs", "users", "CPU h", "share %", "cores min", "median", "p90", "max")
+TIMES = ("run time median", "walltime median", "walltime max", "run time / walltime")
 
 
 @click.command("inspect")
@@ -49,7 +47,7 @@ def _print(found: dict[str, Any]) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from qconf.report.terminal import console, print_table
+    from qconf.report.layout import console, print_table
 
     to = console()
     load = "unknown" if found["offered_load"] is None else f"{found['offered_load']:.3f}"
@@ -58,7 +56,9 @@ def _print(found: dict[str, Any]) -> None:
     points = ", ".join(f"{name} {near[name]:.2f}" for name in ("p10", "p25", "p50", "p75", "p90"))
     dropped = sum(found["dropped"].values())
     outside = f" + {found['outside_period']} outside the period" if found["outside_period"] else ""
-    facts = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
+    facts = Table(show_header=False, box=None, padding=(0, 2, 0, 0), pad_edge=False)
+    facts.add_column(no_wrap=True)
+    facts.add_column(overflow="fold")
     for name, value in (
         ("log", f"{found['format']}, {len(found['sources'])} file{'s' * (len(found['sources']) != 1)}"),
         ("records", f"{found['read']} read = {found['jobs']} jobs + {dropped} dropped{outside}"),
@@ -74,7 +74,8 @@ def _print(found: dict[str, Any]) -> None:
     ):
         facts.add_row(name, value)
     to.print(facts)
-    print_table(to, _queues(found["queues"]))
+    for table in (_queues(found["queues"]), _times(found["queues"])):
+        print_table(to, table)
     where = " in the whole log" if found["outside_period"] else ""
     for title, counts in (
         ("dropped" + where, found["dropped"]),
@@ -82,7 +83,9 @@ def _print(found: dict[str, Any]) -> None:
         ("lines that only add to a job", found["merged_lines"]),
     ):
         if counts:
-            table = Table(title=title, title_justify="left", show_header=False, box=None, padding=(0, 2, 0, 0))
+            table = Table(
+                title=title, title_justify="left", show_header=False, box=None, padding=(0, 2, 0, 0), pad_edge=False
+            )
             for reason, count in counts.items():
                 table.add_row(f"{count:>8}", Text(reason))
             print_table(to, table)
@@ -91,16 +94,27 @@ def _print(found: dict[str, Any]) -> None:
 def _queues(queues: list[dict[str, Any]]) -> Table:
     from rich.text import Text
 
-    from qconf.config import format_clock
-    from qconf.report.terminal import new_table
+    from qconf.report.layout import new_table
 
-    table = new_table(("queue",), COLUMNS, title="queues")
+    table = new_table(("queue",), COLUMNS, title="queues: jobs and cores")
     for queue in queues:
-        row = [str(queue["jobs"]), str(queue["users"]), f"{queue['cpu_hours']:.0f}", f"{100 * queue['share']:.1f} %"]
+        row = [str(queue["jobs"]), str(queue["users"]), f"{queue['cpu_hours']:.0f}", f"{100 * queue['share']:.1f}"]
         if queue["jobs"]:
             row += [f"{queue['cores'][key]:.0f}" for key in ("min", "median", "p90", "max")]
-            times = (queue["runtime"]["median"], queue["walltime"]["median"], queue["walltime"]["max"])
-            row += [format_clock(round(seconds)).removeprefix("0") for seconds in times]
-            row.append(f"{queue['walltime_accuracy']['p50']:.2f}")
         table.add_row(Text(queue["queue"]), *row)
+    return table
+
+
+def _times(queues: list[dict[str, Any]]) -> Table:
+    from rich.text import Text
+
+    from qconf.config import format_clock
+    from qconf.report.layout import new_table
+
+    table = new_table(("queue",), TIMES, title="queues: times; the last is the median over jobs")
+    for queue in queues:
+        if queue["jobs"]:
+            times = (queue["runtime"]["median"], queue["walltime"]["median"], queue["walltime"]["max"])
+            row = [format_clock(round(seconds)).removeprefix("0") for seconds in times]
+            table.add_row(Text(queue["queue"]), *row, f"{queue['walltime_accuracy']['p50']:.2f}")
     return table

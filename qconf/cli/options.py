@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import Field, dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import Field, dataclass, fields
 from functools import reduce, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -44,6 +44,16 @@ class Number(click.FloatRange):
         return number
 
 
+class Terse(click.Option):
+    """An option whose help does not repeat the range that its error message names."""
+
+    def get_help_extra(self, ctx: click.Context) -> Any:  # noqa: ANN401 - of click
+        """Leave the range out."""
+        extra = super().get_help_extra(ctx)
+        extra.pop("range", None)
+        return extra
+
+
 class Parsed(click.ParamType):  # type: ignore[type-arg, unused-ignore]
     """A word of which `parse` makes a value; where it raises, or returns None, the word is refused: it `is_not`."""
 
@@ -68,25 +78,75 @@ _WEIGHTS = Parsed("numbers", _weights, "is not like 1,2,3: a positive number for
 
 
 class StrategyCommand(click.Command):
-    """Has a flag for every option of every strategy; the command gets them as `settings`, a dict by name."""
+    """Has a flag for every option of every strategy; the command gets those given as `settings`, a dict by name.
 
-    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
-        """Add the flags when they are first needed: the strategies are a heavy import."""
-        from qconf.strategies import option_fields
+    The flags are not in its help but in that of ``--help-strategies``, and they are added when one of them is given:
+    the strategies are a heavy import. The command completes its settings by `strategy_settings`.
+    """
 
-        known = {parameter.name for parameter in self.params}
-        self.params += [_flag(each) for name, each in option_fields().items() if name not in known]
-        return super().get_params(ctx)
+    def __init__(self, *given: Any, **named: Any) -> None:  # noqa: ANN401 - of click
+        super().__init__(*given, **named)
+        text = "Show the settings of the strategies, options too."
+        self.params.append(
+            click.Option(
+                ["--help-strategies"], is_flag=True, is_eager=True, expose_value=False, callback=_help, help=text
+            )
+        )
+        self.flags: list[str] = []
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Add the flags if a word is the name of no other option."""
+        known = {name for parameter in self.get_params(ctx) for name in (*parameter.opts, *parameter.secondary_opts)}
+        if not self.flags and any(word.startswith("--") and word.partition("=")[0] not in known for word in args):
+            from qconf.strategies import option_fields
+
+            flags = {name: strategy_flag(each) for name, each in option_fields().items()}
+            self.flags = list(flags)
+            self.params += flags.values()
+        return super().parse_args(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401 - whatever the command returns
-        """Collect the settings."""
-        from qconf.strategies import option_fields
-
-        ctx.params["settings"] = {name: ctx.params.pop(name) for name in option_fields()}
+        """Collect the settings that are given."""
+        given = {name: ctx.params.pop(name) for name in self.flags}
+        unless = click.core.ParameterSource.DEFAULT
+        ctx.params["settings"] = {n: value for n, value in given.items() if ctx.get_parameter_source(n) != unless}
         return super().invoke(ctx)
 
 
-def _flag(each: Field[Any]) -> click.Option:
+def _help(ctx: click.Context, parameter: click.Parameter, value: bool) -> None:
+    del parameter
+    if value:
+        click.echo(settings_help(ctx))
+        ctx.exit()
+
+
+def settings_help(ctx: click.Context) -> str:
+    """Write the settings of the strategies, by the strategies that have them."""
+    from qconf.strategies import registry
+
+    having: dict[str, tuple[Field[Any], list[str]]] = {}
+    for strategy in registry().values():
+        for each in fields(strategy.Options):
+            having.setdefault(each.name, (each, []))[1].append(strategy.name)
+    groups: dict[str, list[Field[Any]]] = {}
+    for each, names in having.values():
+        groups.setdefault("every strategy" if len(names) == len(registry()) else ", ".join(names), []).append(each)
+    formatter = ctx.make_formatter()
+    formatter.write_text(
+        "Settings of the strategies. Each is an option of this command, and may stand in the configuration, where an "
+        "option that is given takes its place:"
+    )
+    formatter.write_paragraph()
+    with formatter.indentation():
+        formatter.write_text("strategies: {samples: 200, pool_entry: move}")
+    for title, found in groups.items():
+        with formatter.section(title[0].upper() + title[1:] if title == "every strategy" else title):
+            records = [strategy_flag(each, hidden=False).get_help_record(ctx) for each in found]
+            formatter.write_dl([record for record in records if record is not None])
+    return formatter.getvalue().rstrip("\n")
+
+
+def strategy_flag(each: Field[Any], *, hidden: bool = True) -> click.Option:
     """Derive a command line option from the field of a strategy's options."""
     about, default = each.metadata, WORKERS if each.name == "workers" else each.default
     known = [choice for choice in about["choices"] if choice is not None]
@@ -109,7 +169,38 @@ def _flag(each: Field[Any]) -> click.Option:
         default=default,
         show_default=not shown and default is not None,
         help=about["help"] + (f"  [default: {shown}]" if shown else ""),
+        hidden=hidden,
     )
+
+
+def strategy_settings(config_path: Path | None, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return every setting: the given one, else that of the configuration's ``strategies:``, else its default.
+
+    Raises `ConfigError` for a setting of the file that no strategy has, or a value that it cannot have.
+    """
+    from qconf.config import load
+    from qconf.config.problems import did_you_mean
+    from qconf.strategies import option_fields, settings
+
+    known, found = option_fields(), {}
+
+    def check(name: str, value: object) -> str:
+        """Take a setting of the file as if it were given on the command line; return what is wrong with it."""
+        key = name.replace("-", "_")
+        if key not in known:
+            return f"no such setting{did_you_mean(key, known)}; known are {', '.join(known)}"
+        if key in found:
+            return "given twice"
+        text = ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+        try:
+            found[key] = strategy_flag(known[key]).type.convert(text, None, None)
+        except click.BadParameter as error:
+            return error.message
+        return ""
+
+    if config_path is not None:
+        load(config_path, check)
+    return settings({"workers": WORKERS} | found | dict(given))
 
 
 def with_options(*options: Callable[[F], F]) -> Callable[[F], F]:
@@ -217,7 +308,7 @@ def _second(name: str, text: str, history: History) -> int:
 
 def history_option(text: str) -> Callable[[F], F]:
     """Return ``--history`` with this help."""
-    return click.option("--history", multiple=True, type=PATH, help=f"{text}; several times for several files.")
+    return click.option("--history", multiple=True, type=PATH, help=f"{text}; repeatable.")
 
 
 def output_option(text: str, *, required: bool = False, **kind: Any) -> Callable[[F], F]:  # noqa: ANN401 - of click.Path
@@ -233,22 +324,20 @@ def format_option(text: str) -> Callable[[F], F]:
 
 #: The options of the fields of `Source`, in their order.
 _SOURCE: dict[str, Callable[[Any], Any]] = {
-    "history": history_option("Log of jobs: CSV, SWF, PBS accounting or sacct"),
+    "history": history_option("Log: CSV, SWF, PBS accounting or sacct"),
     "config_path": click.option("--config", "config_path", type=PATH, help="Configuration of the site (YAML)."),
     "cores": click.option(
-        "--cores", type=CORES, help="Cores of the machine, where neither configuration nor log says it."
+        "--cores", type=CORES, cls=Terse, metavar="N", help="Cores of the machine, if nothing else says it."
     ),
     "month": click.option("--month", metavar="YYYY-MM", help="Only the jobs submitted in this calendar month."),
-    "start": click.option(
-        "--from", "start", metavar="TIME", help="Only jobs submitted from this date or epoch second on."
-    ),
-    "end": click.option("--to", "end", metavar="TIME", help="Only jobs submitted before this date or epoch second."),
+    "start": click.option("--from", "start", metavar="TIME", help="Only jobs from this date or epoch second on."),
+    "end": click.option("--to", "end", metavar="TIME", help="Only jobs before this date or epoch second."),
     "timezone": click.option(
         "--timezone",
         default="UTC",
         show_default=True,
         metavar="ZONE",
-        help="Zone of local times in CSV and sacct files, and of months and dates; an SWF log says its own.",
+        help="Zone of local times, dates and months.",
     ),
 }
 
@@ -270,6 +359,13 @@ def source_options(*options: str | Callable[[Any], Any]) -> Callable[[Callable[.
 
 
 history_options = source_options(*_SOURCE)
+
+
+#: What a script wants of ``tune``.
+exit_options = with_options(
+    click.option("-q", "--quiet", is_flag=True, help="Print the verdict and where it is written; warnings."),
+    click.option("--exit-code", is_flag=True, help="Exit with 10 on CHANGE, 0 on KEEP, 1 on errors."),
+)
 
 
 def check_table(output: Path, inputs: Sequence[Path]) -> None:
@@ -298,27 +394,41 @@ def write_table(output: Path, text: str, dropped: pd.DataFrame) -> None:
         (scratch / DROPPED).write_bytes(dropped.to_csv(index=False, lineterminator="\n").encode())
 
 
-def report_history(history: History, base: SiteConfig, *, derived: bool, earlier: Sequence[History] = ()) -> None:
-    """Print what was read, what was left out and changed, and which limits keep jobs out."""
+def report_history(
+    history: History, base: SiteConfig, *, warnings: Iterable[str] = (), derived: bool, err: bool = False
+) -> None:
+    """Print what was read, what was left out and changed, and the warnings; with `err` all of it on stderr."""
     first, last = history.span
-    click.echo(
+    say(
         f"{len(history)} jobs from {history.date(first)[:10]} to {history.date(last)[:10]} on {base.machine.name} "
-        f"({base.machine.cores} cores, {len(base.queues)} queue{'s' * (len(base.queues) != 1)})"
+        f"({base.machine.cores} cores, {len(base.queues)} queue{'s' * (len(base.queues) != 1)})",
+        err=err,
     )
-    report_cleaning(history, base, derived=derived)
-    for warning in history_warnings(base, history, *earlier):
-        click.echo(f"warning: {warning}", err=True)
+    report_cleaning(history, base, derived=derived, err=err)
+    warn(warnings)
 
 
-def report_cleaning(history: History, base: SiteConfig, *, derived: bool) -> None:
+def report_cleaning(history: History, base: SiteConfig, *, derived: bool, err: bool = False) -> None:
     """Print what was left out and changed and why, and what is odd about a configuration that was given."""
     of, in_ = (" of the whole log", " in the whole log") if history.outside else ("", "")
     for what, counts in ((f"left out{of}", history.reasons), (f"changed{in_}", history.changed)):
         counted = [f"{count} {reason}" for reason, count in counts.items() if count]
         if counted:
-            click.echo(f"{what}: {', '.join(counted)}")
-    for warning in [] if derived else base.warnings():
-        click.echo(f"warning: {warning}", err=True)
+            say(f"{what}: {', '.join(counted)}", err=err)
+    warn([] if derived else base.warnings())
+
+
+def say(text: str, *, err: bool = False, indent: str = "  ") -> None:
+    """Print a paragraph as wide as the terminal, or 80 columns; the lines after the first begin with `indent`."""
+    from qconf.report.layout import filled
+
+    click.echo(filled(text, indent=indent), err=err)
+
+
+def warn(warnings: Iterable[str]) -> None:
+    """Print warnings on stderr."""
+    for warning in warnings:
+        say(f"warning: {warning}", err=True)
 
 
 def history_warnings(base: SiteConfig, *histories: History) -> list[str]:

@@ -91,7 +91,7 @@ def compare(
         title += f", times between submissions multiplied by {factor}"
     results = planning.compare(workload, document["cores"], workers=workers)
     document |= {"shrink": float(factor or 1), "disciplines": [result.as_json() for result in results]}
-    return workload, [_results(title, results), _switching(results)]
+    return workload, [_results(title, results), _switching(results), _in_use(results)]
 
 
 def show(document: Mapping[str, Any], tables: Iterable[Table], *, as_json: bool) -> None:
@@ -101,7 +101,7 @@ def show(document: Mapping[str, Any], tables: Iterable[Table], *, as_json: bool)
 
         click.echo(json.dumps(document, indent=2, allow_nan=False))
         return
-    from qconf.report.terminal import console, print_table
+    from qconf.report.layout import console, print_table
 
     to = console()
     for each in tables:
@@ -110,7 +110,7 @@ def show(document: Mapping[str, Any], tables: Iterable[Table], *, as_json: bool)
 
 def table(title: str, columns: Sequence[str]) -> Table:
     """Return an empty table of numbers, with the names of its rows on the left."""
-    from qconf.report.terminal import new_table
+    from qconf.report.layout import new_table
 
     return new_table(columns[:1], columns[1:], title=title)
 
@@ -133,11 +133,20 @@ def _results(title: str, results: Sequence[DisciplineResult]) -> Table:
 
 
 def _switching(results: Sequence[DisciplineResult]) -> Table:
-    columns = ("discipline", "decisions", "kept", "to FCFS", "to SJF", "to LJF", "jobs F/S/L", "time F/S/L")
-    found = table("how they switch, %: decisions; jobs started and time in use under FCFS/SJF/LJF", columns)
+    found = table("how they switch: decisions, %", ("discipline", "decisions", "kept", "to FCFS", "to SJF", "to LJF"))
     for result in results:
         if result.decisions and result.switched_to is not None:
             moves = (f"{100 * n / result.decisions:.1f}" for n in (result.kept, *result.switched_to.values()))
-            in_use = ("/".join(shares(counts)) for counts in (result.starts, result.seconds))
-            found.add_row(result.name, str(result.decisions), *moves, *in_use)
+            found.add_row(result.name, str(result.decisions), *moves)
+    return found
+
+
+def _in_use(results: Sequence[DisciplineResult]) -> Table:
+    columns = ("discipline", "jobs F", "S", "L", "time F", "S", "L")
+    found = table("jobs started and time in use under FCFS, SJF and LJF, %", columns)
+    for result in results:
+        if result.decisions and result.switched_to is not None:
+            found.add_row(
+                result.name, *(share for counts in (result.starts, result.seconds) for share in shares(counts))
+            )
     return found

@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING
 
 import click
 
-from qconf.cli.options import DROPPED, Source, check_table, history_options, report_cleaning, write_table
+from qconf.cli.options import (
+    DROPPED,
+    Source,
+    check_table,
+    history_options,
+    report_cleaning,
+    say,
+    strategy_settings,
+    warn,
+    write_table,
+)
 from qconf.errors import InputError, QconfError
 
 if TYPE_CHECKING:
@@ -36,7 +46,7 @@ METRICS = (
 @click.option(
     "--strategy", default="current", show_default=True, help="Simulate what this strategy makes of the configuration."
 )
-@click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True, help="Of the strategy.")
+@click.option("--seed", type=click.IntRange(0, 2**32 - 1), help="Of the strategy.  [default: as configured, else 0]")
 @click.option("--workers", type=click.IntRange(1), default=2, show_default=True, help="Threads of the strategy.")
 @click.option(
     "-o",
@@ -53,7 +63,7 @@ def command(
     *,
     source: Source,
     strategy: str,
-    seed: int,
+    seed: int | None,
     workers: int,
     out: Path | None,
     verify: bool,
@@ -66,8 +76,9 @@ def command(
     the same jobs: the result flatters it, use `qconf tune` to choose one.
     """
     from parsim import metrics
+    from qconf.evaluation.order import order_warnings
     from qconf.evaluation.period import Period, TrainingSet
-    from qconf.report.terminal import console, print_table
+    from qconf.report.layout import console, print_table
     from qconf.strategies import propose
     from qconf.text import as_json as to_json
 
@@ -75,7 +86,8 @@ def command(
         check_table(out, source.inputs)
     past, base = source.load()
     jobs = Period.of(past, base, binding=())
-    proposal = propose(strategy, TrainingSet(jobs), {"seed": seed, "workers": workers})
+    settings = strategy_settings(source.config_path, {"workers": workers} | ({} if seed is None else {"seed": seed}))
+    proposal = propose(strategy, TrainingSet(jobs), settings)
     config = proposal.config
     workload = jobs.routed(config, proposal.runtimes)
     rows = [] if job_id is None else _rows(past, job_id)
@@ -84,6 +96,7 @@ def command(
     names = past.jobs["job_id"].tolist()
     explained = [] if broken else [proposal.explain(jobs, schedule, row, names) for row in rows]
     found = metrics.summary(workload, schedule, config.system())
+    warn(order_warnings(config, workload))
     if out is not None and not broken:
         table = schedule_table(past, workload, config, schedule)
         write_table(out, table.to_csv(index=False, lineterminator="\n"), past.dropped)
@@ -112,7 +125,8 @@ def command(
         for reasons in explained:
             _print_reasons(past, f"{job_id}", reasons)
         if out is not None:
-            click.echo(f"\nwritten: {out} and {out.parent / DROPPED}")
+            click.echo("")
+            say(f"written: {out} and {out.parent / DROPPED}")
     if broken:
         _refuse(past, broken)
 
@@ -162,10 +176,11 @@ def _rows(history: History, job_id: str) -> list[int]:
 
 def _print_reasons(history: History, job_id: str, reasons: tuple[Reason, ...]) -> None:
     submit = reasons[0].begin
-    click.echo(f"\njob {job_id}, submitted {history.date(submit)}, waited {reasons[-1].end - submit} s")
+    click.echo("")
+    say(f"job {job_id}, submitted {history.date(submit)}, waited {reasons[-1].end - submit} s")
     for reason in reasons:
         until = "" if reason.begin == reason.end else f" to {history.date(reason.end)}"
-        click.echo(f"  {history.date(reason.begin)}{until}: {reason.text}")
+        say(f"  {history.date(reason.begin)}{until}: {reason.text}", indent="    ")
 
 
 def _refuse(history: History, broken: list[Violation]) -> None:
@@ -182,8 +197,8 @@ def _print(strategy: str, history: History, config: SiteConfig) -> None:
     from qconf.config import format_duration
 
     first, last = history.span
-    click.echo(
-        f"{strategy}: {len(history)} jobs from {history.date(first)} to {history.date(last)}\n"
+    say(f"{strategy}: {len(history)} jobs from {history.date(first)} to {history.date(last)}")
+    say(
         f"{config.machine.name}, {config.machine.cores} cores, {config.mode}, order {config.order}"
         + (f", reservations after {format_duration(config.reservation_delay)}" if config.reservation_delay else "")
     )
@@ -193,7 +208,7 @@ def _metrics_table(found: Summary) -> Table:
     from rich.text import Text
 
     from qconf.report.columns import columns
-    from qconf.report.terminal import new_table
+    from qconf.report.layout import new_table
     from qconf.report.wording import queue_label
 
     shown = columns(*METRICS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,13 +15,18 @@ from qconf.cli.options import (
     Number,
     Source,
     StrategyCommand,
+    Terse,
+    exit_options,
     history_options,
     history_warnings,
     parts_of_policy,
     report_history,
     retired_option,
+    say,
     stem,
     strategy_names,
+    strategy_settings,
+    warn,
 )
 from qconf.cli.progress import not_resumable, progress, resumable
 from qconf.errors import InputError
@@ -31,40 +37,53 @@ ASSUMED = (
 )
 
 
-@click.command("tune", cls=StrategyCommand)
+CHANGE = 10  #: exit status of ``--exit-code``
+
+EXAMPLES = """\b
+Examples:
+  qconf tune                                           # the sample
+  qconf tune --history month.csv --config site.yaml
+  qconf tune --history year.swf.gz --config site.yaml --month 2026-10
+  qconf tune --history month.csv --config site.yaml --quiet --exit-code
+"""
+
+
+@click.command("tune", cls=StrategyCommand, epilog=EXAMPLES)
 @history_options
 @click.option(
     "--strategies",
     metavar="A,B,...",
-    help="Which to compare; current and the baselines always are.  [default: all that apply to one period]",
+    help="Which to compare beside the baselines.  [default: all]",
 )
 @click.option(
     "--may-change",
     metavar="A,B,...",
     callback=parts_of_policy,
-    help="Parts of the site's policy that may be changed without need: limits, user-limits, starvation, priorities, "
-    "or all.  [default: those of the configuration's policy]",
+    help="Parts of the policy, or all, that may change.",
 )
 @click.option(
     "--guard",
     default=1.5,
     show_default=True,
+    cls=Terse,
     type=Number(1.0),
     metavar="FACTOR",
-    help="Most by which a queue's 95 % wait, and the longest wait, may grow.",
+    help="Most by which long waits may grow.",
 )
 @click.option(
     "--least-gain",
     default=2.0,
     show_default=True,
+    cls=Terse,
     type=Number(0.0, 100.0),
     metavar="PERCENT",
-    help="Gain below which a change is not worth what it costs: loading it drains the machine.",
+    help="Least gain that is worth a change.",
 )
 @target_options("current", "nodes")
 @click.option("-o", "--out", type=PATH, help="Run directory.  [default: reports/<history>]")
 @click.option("--resume", is_flag=True, help="Go on from what an interrupted run had finished.")
-@click.option("--json", "as_json", is_flag=True, help="Print run.json on stdout instead of tables.")
+@click.option("--json", "as_json", is_flag=True, help="Print run.json on stdout, all else on stderr.")
+@exit_options
 @retired_option("--order", use="dqr's order of visits is --visit-order")
 @retired_option("--strategy", use="name one or several by --strategies")
 def command(
@@ -78,30 +97,19 @@ def command(
     settings: dict[str, Any],
     resume: bool,
     as_json: bool,
+    quiet: bool,
+    exit_code: bool,
     **given: Any,  # noqa: ANN401 - of the exporters
 ) -> None:
-    """Simulate a month of jobs under many queue configurations and write the best one for the batch system.
+    """Simulate a month of jobs under many queue configurations, and write the best one for the batch system.
 
-    Every strategy is trained on the first two thirds of the history and evaluated on the last third. What gains
-    there must do so beyond chance: the test days are resampled and simulated again. Less than nine days are too
-    few. Of a longer log, --month YYYY-MM takes the month that is tuned on; auto also looks at what the months
-    before it have in common. Without --history the sample that ships with the project is used. Without --config,
-    the queues found in the history are taken as one machine under EASY backfilling.
+    Every strategy is trained on the first two thirds of the history and evaluated on the last third: what gains there
+    must do so beyond chance.
     """
     from time import perf_counter
 
-    from qconf.evaluation.guard_rails import GuardRails
     from qconf.history.sample import SAMPLE, SAMPLE_CONFIG
-    from qconf.recommend import default_strategies, recommend
-    from qconf.recommend.checkpoint import Checkpoint, fingerprint
-    from qconf.recommend.fidelity import fidelity
-    from qconf.report.exported import Exported
-    from qconf.report.run_directory import check_target, names_of, write_run
-    from qconf.report.terminal import filled, print_recommendation
-    from qconf.report.wording import fidelity_text
-    from qconf.strategies import check
 
-    named = strategy_names(strategies)
     if given["current"] is not None and source.config_path is None and source.history:
         raise InputError(
             "what the server holds now is given, but not the configuration that it stands for",
@@ -117,12 +125,40 @@ def command(
     directory = resumable(out or Path("reports", "-".join(filter(None, (stem(source.history[0]), source.month)))))
     log, base = source.whole()
     jobs = source.cut(log)
+    earlier = [] if source.month is None else log.months_before(jobs.span[0])
     loaded = perf_counter()
+    warnings = history_warnings(base, jobs, *earlier)
+    if quiet:
+        warn([*([] if assumed else base.warnings()), *warnings])
+    else:
+        report_history(jobs, base, warnings=warnings, derived=assumed, err=as_json)
+        if earlier:
+            since = earlier[0].date(earlier[0].span[0])[:7]
+            count = sum(map(len, earlier))
+            say(f"{count} jobs of the months before, from {since} on, are there for auto", err=as_json)
+        if assumed:
+            say(ASSUMED, err=as_json, indent="")
+    sys.stdout.flush()
+
+    # What is heavy to import comes after what was read is printed.
+    from qconf.evaluation.guard_rails import GuardRails
+    from qconf.evaluation.order import order_warnings
+    from qconf.recommend import default_strategies, recommend
+    from qconf.recommend.checkpoint import Checkpoint, fingerprint
+    from qconf.recommend.fidelity import fidelity
+    from qconf.report.exported import Exported
+    from qconf.report.run_directory import check_target, names_of, write_run
+    from qconf.report.terminal import print_recommendation, print_verdict
+    from qconf.report.wording import fidelity_text
+    from qconf.strategies import check
+
+    warn(found := order_warnings(base, jobs.workload(base)))
+    warnings += found
+    named, settings = strategy_names(strategies), strategy_settings(source.config_path, settings)
     inputs = ({} if source.config_path is None else {"configuration": source.config_path}) | files_of(target, given)
     check_target(directory, [*source.history, *inputs.values()], names_of("tune", exporter))
     wanted = default_strategies() if named is None else named
     check(wanted, settings, base)
-    earlier = [] if source.month is None else log.months_before(jobs.span[0])
     spans = [each.span for each in (*earlier, jobs)]
     checkpoint = Checkpoint(
         directory, fingerprint(jobs.sources, base, settings, spans=spans, may_change=may_change), resume=resume
@@ -142,36 +178,38 @@ def command(
             checkpoint=checkpoint,
             progress=step,
         )
-    near = fidelity(log, base, jobs.span)
-    timings = {"read": loaded - began, "tune": perf_counter() - loaded}
-    exported = Exported.of(recommendation, exporter)
-    run = write_run(
-        directory,
-        recommendation,
-        jobs,
-        inputs=inputs,
-        timings=timings,
-        warnings=[*([ASSUMED] if assumed else []), *history_warnings(base, jobs, *earlier)],
-        fidelity=near,
-        assumed_current=assumed,
-        exported=exported,
-    )
+        near = fidelity(log, base, jobs.span)
+        timings = {"read": loaded - began, "tune": perf_counter() - loaded}
+        exported = Exported.of(recommendation, exporter)
+        run = write_run(
+            directory,
+            recommendation,
+            jobs,
+            inputs=inputs,
+            timings=timings,
+            warnings=[*([ASSUMED] if assumed else []), *warnings],
+            fidelity=near,
+            assumed_current=assumed,
+            exported=exported,
+        )
     checkpoint.clear()
     not_resumable()
+    written = f"report.html, config.yaml, comparison.csv, {target}/ (see {target}/PLAN.md)"
     if as_json:
         click.echo((directory / "run.json").read_text(encoding="utf-8"), nl=False)
-        return
-    report_history(jobs, base, derived=assumed, earlier=earlier)
-    if earlier:
-        since = earlier[0].date(earlier[0].span[0])[:7]
-        click.echo(f"{sum(map(len, earlier))} jobs of the months before, from {since} on, are there for auto")
-    if near is not None:
-        click.echo(filled(fidelity_text(near)))
-    click.echo(f"{ASSUMED}\n" if assumed else "")
-    print_recommendation(recommendation)
-    if run.backups:
-        click.echo(f"\nEdited since the last run, backups: {', '.join(run.backups)}")
-    if exported.not_exportable:
-        click.echo(f"\nNot exportable to {exporter.name}: {exported.not_exportable}")
-    written = f"report.html, config.yaml, comparison.csv, {target}/ (see {target}/PLAN.md)"
-    click.echo(f"\nWritten to {directory}: {written}")
+    elif quiet:
+        print_verdict(recommendation)
+        say(f"Written to {directory}: {written}")
+    else:
+        if near is not None:
+            say(fidelity_text(near))
+        click.echo("")
+        print_recommendation(recommendation)
+        texts = [f"Edited since the last run, backups: {', '.join(run.backups)}"] if run.backups else []
+        if exported.not_exportable:
+            texts.append(f"Not exportable to {exporter.name}: {exported.not_exportable}")
+        for text in (*texts, f"Written to {directory}: {written}"):
+            click.echo("")
+            say(text)
+    if exit_code and recommendation.verdict == "CHANGE":
+        click.get_current_context().exit(CHANGE)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,8 +17,11 @@ from qconf.cli.options import (
     history_warnings,
     report_history,
     retired_option,
+    say,
     stem,
     strategy_names,
+    strategy_settings,
+    warn,
     with_options,
 )
 from qconf.cli.progress import progress, resumable
@@ -48,7 +52,8 @@ walk_forward_options = with_options(
     ),
     click.option("-o", "--out", type=PATH, help="Run directory.  [default: reports/<history>-COMMAND]"),
     click.option("--resume", is_flag=True, help="Go on from what an interrupted run had finished."),
-    click.option("--json", "as_json", is_flag=True, help="Print run.json on stdout instead of the table."),
+    click.option("--json", "as_json", is_flag=True, help="Print run.json on stdout, all else on stderr."),
+    click.option("-q", "--quiet", is_flag=True, help="Print where the result is written; warnings."),
     retired_option("--order", use="dqr's order of visits is --visit-order"),
 )
 
@@ -68,17 +73,10 @@ class WalkForward:
     settings: dict[str, Any]
     resume: bool
     as_json: bool
+    quiet: bool
 
     def __post_init__(self) -> None:
-        from qconf.report.run_directory import check_target, names_of
-
-        self.options: dict[str, Any] = {
-            "strategies": self._names(),
-            "settings": self.settings,
-            "warmup_days": self.warmup_days,
-        }
         self.directory = resumable(self.out or Path("reports", f"{stem(self.source.history[0])}-{self.name}"))
-        check_target(self.directory, self.source.inputs, names_of(self.name))
         self.began = perf_counter()
 
     def _names(self) -> tuple[str, ...] | None:
@@ -105,33 +103,50 @@ class WalkForward:
         self, base: SiteConfig, history: History, evaluate: Callable[..., Backtest], *given: object, **about: object
     ) -> None:
         """Evaluate, write the run directory, then print the table, or run.json; `about` is for the fingerprint."""
+        loaded, config = perf_counter(), self.source.config_path
+        assumed = config is None
+        warnings = history_warnings(base, history)
+        if self.quiet:
+            warn([*([] if assumed else base.warnings()), *warnings])
+        else:
+            report_history(history, base, warnings=warnings, derived=assumed, err=self.as_json)
+            if assumed:
+                say(ASSUMED, err=self.as_json, indent="")
+        sys.stdout.flush()
+
+        # What is heavy to import comes after what was read is printed.
+        from qconf.evaluation.order import order_warnings
         from qconf.recommend.checkpoint import Checkpoint, fingerprint
-        from qconf.report.run_directory import write_run
+        from qconf.report.run_directory import check_target, names_of, write_run
         from qconf.report.terminal import print_backtest
         from qconf.strategies import check
 
-        loaded, config = perf_counter(), self.source.config_path
-        assumed = config is None
-        check(self.options["strategies"] or (), self.settings, base)
-        key = fingerprint(history.sources, base, self.settings, **about)
+        warn(found := order_warnings(base, history.workload(base)))
+        warnings += found
+        names, settings = self._names(), strategy_settings(config, self.settings)
+        check_target(self.directory, self.source.inputs, names_of(self.name))
+        check(names or (), settings, base)
+        key = fingerprint(history.sources, base, settings, **about)
         checkpoint = Checkpoint(self.directory, key, resume=self.resume)
-        with progress(self.name) as step:
-            found = evaluate(*given, base, **self.options, checkpoint=checkpoint, progress=step)
-        run = write_run(
-            self.directory,
-            found,
-            history,
-            inputs={} if config is None else {"configuration": config},
-            timings={"read": loaded - self.began, self.name: perf_counter() - loaded},
-            warnings=[*([ASSUMED] if assumed else []), *history_warnings(found.base, history)],
-            assumed_current=assumed,
-        )
+        with progress(self.name, quiet=self.quiet) as step:
+            options = {"strategies": names, "settings": settings, "warmup_days": self.warmup_days}
+            result = evaluate(*given, base, **options, checkpoint=checkpoint, progress=step)
+            run = write_run(
+                self.directory,
+                result,
+                history,
+                inputs={} if config is None else {"configuration": config},
+                timings={"read": loaded - self.began, self.name: perf_counter() - loaded},
+                warnings=[*([ASSUMED] if assumed else []), *warnings],
+                assumed_current=assumed,
+            )
         checkpoint.clear()
         if self.as_json:
             click.echo((self.directory / "run.json").read_text(encoding="utf-8"), nl=False)
             return
-        report_history(history, found.base, derived=assumed)
-        click.echo(f"{ASSUMED}\n" if assumed else "")
-        print_backtest(found)
+        if not self.quiet:
+            click.echo("")
+            print_backtest(result)
+            click.echo("")
         table = next(name for name in run.files if name in {"backtest.csv", "comparison.csv"})
-        click.echo(f"\nWritten to {self.directory}: report.html, {table}, figures/, run.json")
+        say(f"Written to {self.directory}: report.html, {table}, figures/, run.json")

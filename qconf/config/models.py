@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, overload
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, field_validator
 
 from parsim.system import LIMITS
 from parsim.workload import MAX_CORES, MAX_DURATION
@@ -40,6 +40,17 @@ Cores = Annotated[int, Field(ge=1, le=MAX_CORES)]
 Share = Annotated[int, Field(ge=0, le=MAX_CORES)]
 Duration = Annotated[int, BeforeValidator(parse_duration)]
 Limit = Annotated[int, Field(ge=1, le=MAX_CORES)] | None
+
+
+class Settings(dict[str, Any]):
+    """Settings by name, which nothing changes: with a hash, as all parts of a configuration have one."""
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        """Return the same for equal settings."""
+        return hash(frozenset(self.items()))
+
+
+Setting = bool | int | float | str | Annotated[tuple[int | float, ...], BeforeValidator(_as_tuple)]
 
 
 class Model(BaseModel):
@@ -165,6 +176,8 @@ class SiteFields(Model):
     policy: Annotated[tuple[str, ...], BeforeValidator(parse_policy)] = ()  #: parts that a search may change
     fixed: Annotated[tuple[str, ...], BeforeValidator(_as_tuple)] = ()
     targets: Annotated[tuple[Target, ...], BeforeValidator(_as_tuple)] = ()
+    #: Settings of the strategies by name, as the file has them: what they may be, the strategies know.
+    strategies: Annotated[dict[Name, Setting], AfterValidator(Settings)] = Settings()
 
     @property
     def grid(self) -> int:
@@ -193,5 +206,7 @@ class SiteFields(Model):
 
 #: Fields of a configuration that are single values, as `parsim.System` has them too.
 SCALARS = tuple(
-    name for name in SiteFields.model_fields if name not in ("machine", "queues", "pool", "policy", "fixed", "targets")
+    name
+    for name in SiteFields.model_fields
+    if name not in ("machine", "queues", "pool", "policy", "fixed", "targets", "strategies")
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -40,6 +40,7 @@ _ALLOWED = {
     "placement": "pool or combined",
     "entry": "either or move",
     "policy": POLICY_FORMS,
+    "strategies": "settings by name, each a number, a word or a list of numbers, like {samples: 200, pool_entry: move}",
     "fixed": "a list of paths like queues.large or queues.*.max_user_run",
     "targets": "a list like [{queue: small, p95_wait: 4h}, {group: physics, users: [alice, bob], weight: 2}]",
     "queue": "the name of a queue",
@@ -56,10 +57,12 @@ _ITEMS = {
 }
 
 Steps = tuple[str | int, ...]
+#: Takes name and value of a setting in ``strategies:``, and returns what is wrong with it, else nothing.
+CheckSetting = Callable[[str, object], str]
 
 
-def load(path: str | Path) -> SiteConfig:
-    """Read a configuration file.
+def load(path: str | Path, check_setting: CheckSetting | None = None) -> SiteConfig:
+    """Read a configuration file; the settings in ``strategies:`` are checked by `check_setting`, if at all.
 
     Raises `ConfigError` with every mistake at once, `InputError` where the file cannot be read at all.
     """
@@ -75,10 +78,10 @@ def load(path: str | Path) -> SiteConfig:
         line = data[: error.start].count(b"\n") + 1
         problem = Problem(line, "", None, f"byte {error.start} is not UTF-8: save the file as UTF-8")
         raise ConfigError(path, [problem]) from error
-    return parse(text, path)
+    return parse(text, path, check_setting)
 
 
-def parse(text: str, source: str | Path | None = None) -> SiteConfig:
+def parse(text: str, source: str | Path | None = None, check_setting: CheckSetting | None = None) -> SiteConfig:
     """Read a configuration from `text`; `source` names it in messages. Raises `ConfigError`."""
     document = _Document(source)
     try:
@@ -93,7 +96,7 @@ def parse(text: str, source: str | Path | None = None) -> SiteConfig:
         document.fail(1, "empty; a configuration has machine: and queues:")
     if not isinstance(data, dict):
         document.fail(1, "expected keys like machine: and queues:")
-    return document.check(data)
+    return document.check(data, check_setting)
 
 
 class _Reader(yaml.SafeLoader):
@@ -160,7 +163,7 @@ class _Document:
                 result[key] = self._plain(reader, value_node, (*path, key), line)
         return result
 
-    def check(self, data: dict[str, Any]) -> SiteConfig:
+    def check(self, data: dict[str, Any], check_setting: CheckSetting | None) -> SiteConfig:
         """Check the fields first; then, with stand-ins for wrong ones, what they must be to each other."""
         fields = None
         while fields is None:
@@ -177,6 +180,9 @@ class _Document:
         for finding in mistakes(fields):
             if not any(_within(path, wrong) for path in (finding.path, *finding.needs) for wrong in self.broken):
                 self._note(_steps(finding.path), finding.message)
+        for name, value in fields.strategies.items():
+            if check_setting is not None and (wrong := check_setting(name, value)):
+                self._note(("strategies", name), wrong)
         if self.problems:
             raise ConfigError(self.source, sorted(self.problems, key=lambda problem: problem.line or 0))
         return SiteConfig.model_construct(fields.model_fields_set, **dict(fields))
@@ -189,7 +195,7 @@ class _Document:
         self.broken.add(name)
         value = (
             self.written[path][1]
-            if path in self.written and name not in ("queues", "machine", "pool", "targets")
+            if path in self.written and name not in ("queues", "machine", "pool", "targets", "strategies")
             else None
         )
         while path and path not in self.written:
@@ -228,6 +234,8 @@ def _field_problems(error: ValidationError) -> Iterator[tuple[Steps, str]]:
 def _allowed(path: Steps) -> str:
     if len(path) == 2 and path[0] in _ITEMS:
         return _ITEMS[str(path[0])]
+    if path[0] == "strategies":
+        return _ALLOWED["strategies"]
     names = [step for step in path if isinstance(step, str)]
     return _ALLOWED.get(".".join(names)) or _ALLOWED.get(names[-1], "")
 

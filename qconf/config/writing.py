@@ -30,7 +30,14 @@ def dump(config: SiteConfig, comment: str = "") -> str:
         lines.append(f"fixed: [{', '.join(_scalar(pattern) for pattern in config.fixed)}]")
     if config.targets:
         lines += ["targets:", *(f"  - {_flow(target)}" for target in config.targets)]
+    if config.strategies:
+        settings = (f"{_scalar(name)}: {_setting(value)}" for name, value in config.strategies.items())
+        lines.append(f"strategies: {{{', '.join(settings)}}}")
     return "\n".join(lines) + "\n"
+
+
+def _setting(value: object) -> str:
+    return f"[{', '.join(map(_scalar, value))}]" if isinstance(value, tuple) else _scalar(value)
 
 
 def _flow(model: BaseModel, leave_out: tuple[str, ...] = ()) -> str:

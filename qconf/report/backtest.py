@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from qconf.backtest import REFERENCES, Average, Backtest
 from qconf.evaluation.score import OBJECTIVE_TEXTS
 from qconf.report.columns import COLUMNS
-from qconf.report.wording import ABSENT, notes
+from qconf.report.wording import ABSENT, merged, notes
 from qconf.text import grouped
 
 
@@ -16,17 +16,16 @@ def is_comparison(found: Backtest) -> bool:
     return "period" not in found.settings
 
 
-def headings(found: Backtest) -> list[str]:
-    """Headings of the summary table; with one period there is no worst one."""
+def headings() -> list[str]:
+    """Headings of the summary table."""
     ratios = [f"/{name.removeprefix('fcfs-')}" for name in REFERENCES]
-    slowdown, longest, used = (
-        COLUMNS[key].heading for key in ("mean_bounded_slowdown", "max_wait", "utilization_window")
+    mean, slowdown, longest, used = (
+        COLUMNS[key].heading for key in ("mean_wait", "mean_bounded_slowdown", "max_wait", "utilization_window")
     )
-    out = ["wait h", *ratios, slowdown, "/easy", longest, "/easy", used]
-    return out if len(found.folds) == 1 else [*out, "worse %", "worst period"]
+    return [mean, *ratios, slowdown, "/easy", longest, "/easy", used]
 
 
-def cells(found: Backtest, average: Average) -> list[str]:
+def cells(average: Average) -> list[str]:
     """Write the row of a strategy in the summary table."""
     easy = average.against["fcfs-easy"]
 
@@ -36,10 +35,19 @@ def cells(found: Backtest, average: Average) -> list[str]:
     out = [mean("mean_wait"), *(_ratio(average.against[name].ratios["mean_wait"]) for name in REFERENCES)]
     for key in ("mean_bounded_slowdown", "max_wait"):
         out += [mean(key), _ratio(easy.ratios[key])]
-    out.append(mean("utilization_window"))
-    if len(found.folds) > 1:
-        out += [f"{100 * easy.worse:.0f}", ABSENT if average.strategy == "fcfs-easy" else _period(easy.worst)]
-    return out
+    return [*out, mean("utilization_window")]
+
+
+#: Headings of the table of periods, each strategy against fcfs-easy.
+PERIOD_HEADINGS = ("worse %", "best period", "worst period")
+
+
+def period_cells(average: Average) -> list[str]:
+    """Write the row of a strategy in the table of periods: with one period there is no best and no worst."""
+    if average.strategy == "fcfs-easy":
+        return [ABSENT] * len(PERIOD_HEADINGS)
+    easy = average.against["fcfs-easy"]
+    return [f"{100 * easy.worse:.0f}", _period(easy.best), _period(easy.worst)]
 
 
 def against_cells(average: Average, reference: str) -> tuple[str, str, str]:
@@ -97,12 +105,23 @@ def sentences(found: Backtest) -> list[str]:
 
 
 def _noted(found: Backtest) -> Iterator[str]:
-    """Say what strategies noted, and in how many periods; once for all that noted the same."""
-    logs = [(result.period, notes([(result.strategy, result.decisions)])) for result in found.results]
-    items = [(note, name, period) for period, noted in logs for name, note in noted]
-    periods = grouped((note, period) for note, _, period in items)
-    for note, names in grouped((note, name) for note, name, _ in items).items():
-        yield f"{', '.join(names)} noted, in {len(periods[note])} of {len(found.folds)} periods: {note}"
+    """Say what strategies noted, and in how many periods; once for all that noted the same, with any one number."""
+    periods: dict[str, dict[str, dict[str, None]]] = {}  # strategy, note, period; the last as an ordered set
+    for result in found.results:
+        for _, note in notes([(result.strategy, result.decisions)]):
+            periods.setdefault(result.strategy, {}).setdefault(note, {})[result.period] = None
+    items = [
+        (f"noted, in {_several(noted[note] for note in stands_for)} of {len(found.folds)} periods: {text}", name)
+        for name, noted in periods.items()
+        for text, stands_for in merged(noted)
+    ]
+    for text, names in grouped(items).items():
+        yield f"{', '.join(names)} {text}"
+
+
+def _several(sets: Iterable[Iterable[str]]) -> int:
+    """Count the different members of all sets."""
+    return len({each for members in sets for each in members})
 
 
 def _fixed(found: Backtest) -> Iterator[str]:

@@ -8,6 +8,7 @@ from typing import Any
 from qconf.config import SiteConfig
 from qconf.recommend import Recommendation
 from qconf.report import wording
+from qconf.report.formulas import order_in_words
 
 
 def pairs(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -34,6 +35,8 @@ def changes(recommendation: Recommendation) -> Iterator[tuple[str, str]]:
     base, config = recommendation.base, recommendation.config
     if everywhere := _changed(pairs(wording.site_facts(base), wording.site_facts(config))):
         yield "all queues", everywhere
+    if config.order != base.order and (words := order_in_words(config)):
+        yield "all queues", f"the order in words: {words}"
     for row in recommendation.rows:
         if row.name == recommendation.winner and row.summary:
             yield "all queues", row.summary

@@ -14,7 +14,7 @@ class Column:
     """One metric as a column of a table."""
 
     key: str  #: in `parsim.metrics.METRICS`, in comparison.csv, backtest.csv and run.json
-    title: str  #: for a terminal, without the unit
+    title: str  #: for a terminal, short, without the unit
     name: str  #: in full, for a page
     unit: str  #: of `UNITS`, as it is shown; metrics themselves are seconds and shares in 0..1
 
@@ -61,15 +61,15 @@ COLUMNS: Mapping[str, Column] = {
         ("art_ww", "ARTwW", "response time by width", "h"),
         ("sld_wa", "SLDwA", "slowdown by area", ""),
         ("sld_ww", "SLDwW", "slowdown by width", ""),
-        ("mean_wait", "mean wait", "mean wait", "h"),
-        ("median_wait", "median wait", "median wait", "h"),
-        ("p90_wait", "p90 wait", "p90 wait", "h"),
-        ("p95_wait", "p95 wait", "p95 wait", "h"),
-        ("p99_wait", "p99 wait", "p99 wait", "h"),
-        ("max_wait", "max wait", "max wait", "h"),
-        ("mean_bounded_slowdown", "bounded sld", "bounded slowdown", ""),
+        ("mean_wait", "wait", "mean wait", "h"),
+        ("median_wait", "median", "median wait", "h"),
+        ("p90_wait", "p90", "p90 wait", "h"),
+        ("p95_wait", "p95", "p95 wait", "h"),
+        ("p99_wait", "p99", "p99 wait", "h"),
+        ("max_wait", "max", "max wait", "h"),
+        ("mean_bounded_slowdown", "slowdown", "bounded slowdown", ""),
         ("makespan", "makespan", "makespan", "h"),
-        ("utilization", "full util", "utilization to the last end", "%"),
+        ("utilization", "full", "utilization to the last end", "%"),
         ("utilization_window", "util", "utilization", "%"),
         ("throughput", "jobs/s", "throughput, jobs a second", ""),
         ("loss_of_capacity", "lost", "loss of capacity", "%"),

@@ -24,6 +24,7 @@ from qconf.report.columns import COLUMNS, COMPARISON, FAIRNESS, columns
 from qconf.report.drawing import FAINT, INK, PAPER
 from qconf.report.exported import Exported
 from qconf.report.figures import HIGHEST
+from qconf.report.formulas import order_in_words
 from qconf.report.frames import period_frame
 from qconf.report.impact import losers
 from qconf.strategies import baselines
@@ -78,6 +79,7 @@ def render(
         needs=recommendation.row.needs if recommendation.verdict == "CHANGE" else (),
         proposals=list(_proposals(recommendation, exported)),
         sites=pairs(wording.site_facts(recommendation.base), wording.site_facts(recommendation.config)),
+        order=order_in_words(recommendation.config),
         definitions=definitions(recommendation.base, recommendation.config),
         logs=[(row.label, row.decisions) for row in recommendation.rows if row.decisions],
         settings=settings_rows(recommendation.settings),

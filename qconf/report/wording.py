@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -78,11 +79,15 @@ def gain_text(gain: float | None) -> str:
     return ABSENT if gain is None or not math.isfinite(gain) else f"{100 * gain:+.1f}"
 
 
-def interval_text(found: BootstrapResult | None) -> str:
-    """Write the gain on resampled days and its 90 % interval, per cent, like ``+20.1 (+12.0 to +27.9)``."""
+def interval_text(found: BootstrapResult | None, *, short: bool = False) -> str:
+    """Write the gain on resampled days and its 90 % interval, per cent, like ``+20.1 (+12.0 to +27.9)``.
+
+    In `short` the interval is in whole per cents: ``+20.1 (+12 to +28)``.
+    """
     if found is None:
         return ABSENT
-    return f"{gain_text(found.expected)} ({gain_text(found.low)} to {gain_text(found.high)})"
+    low, high = (f"{100 * gain + 0.0:+.0f}" if short else gain_text(gain) for gain in (found.low, found.high))
+    return f"{gain_text(found.expected)} ({low} to {high})"
 
 
 def date(second: int, timezone: str) -> str:
@@ -160,8 +165,45 @@ def _walltime(above: int, upto: int) -> str:
 def notes(logs: Iterable[tuple[str, Sequence[Mapping[str, Any]]]]) -> Iterator[tuple[str, str]]:
     """Yield (strategy, note), each once, of the logs of strategies: what a history or a setting did not suffice for."""
     for name, decisions in logs:
-        for note in dict.fromkeys(note for step in decisions for note in step.get("notes", ())):
-            yield name, note
+        for text, _ in merged(dict.fromkeys(note for step in decisions for note in step.get("notes", ()))):
+            yield name, text
+
+
+def merged(texts: Iterable[str]) -> list[tuple[str, list[str]]]:
+    """Merge texts in which one number alone differs; return each text, and those that it stands for.
+
+    ``raised to 0.34`` and ``raised to 0.41`` are ``raised to 0.34 ... 0.41``, the least number and the greatest.
+    """
+    groups: dict[object, list[str]] = {}
+    for text in dict.fromkeys(texts):
+        groups.setdefault(tuple(_NUMBER.split(text)), []).append(text)
+    return [each for texts_alike in groups.values() for each in _merged_alike(texts_alike)]
+
+
+#: A number that stands by itself; those in names such as ``small72`` do not.
+_NUMBER = re.compile(r"(?<![\w.-])[0-9]+(?:\.[0-9]+)?(?![\w-]|\.[0-9])")
+
+
+def _merged_alike(texts: list[str]) -> Iterator[tuple[str, list[str]]]:
+    """Merge texts that are the same but for their numbers, along that number which leaves the fewest texts."""
+    numbers = {text: _NUMBER.findall(text) for text in texts}
+    count = len(numbers[texts[0]])
+
+    def along(place: int) -> list[list[str]]:
+        same: dict[object, list[str]] = {}
+        for text in texts:
+            same.setdefault((*numbers[text][:place], *numbers[text][place + 1 :]), []).append(text)
+        return list(same.values())
+
+    ways = [(place, along(place)) for place in range(count)]
+    place, together = min(ways, key=lambda way: len(way[1]), default=(0, [texts]))
+    for each in together:
+        if len(each) == 1:
+            yield each[0], each
+            continue
+        found = sorted((numbers[text][place] for text in each), key=float)
+        first = list(_NUMBER.finditer(each[0]))[place]
+        yield f"{each[0][: first.start()]}{found[0]} ... {found[-1]}{each[0][first.end() :]}", each
 
 
 def value_text(value: Any) -> str:  # noqa: ANN401 - whatever a strategy noted down

@@ -57,12 +57,14 @@ def propose(name: str, training: TrainingSet, given: Mapping[str, Any] | None = 
 
     Raises InputError as `check` does, and NotApplicableError if it has no proposal for this training set.
     """
-    return registry()[name].propose(*_prepared(name, training, given))
+    prepared = _prepared(name, training, given)  # which raises for an unknown name
+    return registry()[name].propose(*prepared)
 
 
 def variants(name: str, training: TrainingSet, given: Mapping[str, Any] | None = None) -> Mapping[str, Proposal]:
     """Run the strategy called `name` as `propose` does, and return all of its proposals by variant."""
-    return registry()[name].variants(*_prepared(name, training, given))
+    prepared = _prepared(name, training, given)  # which raises for an unknown name
+    return registry()[name].variants(*prepared)
 
 
 def _prepared(name: str, training: TrainingSet, given: Mapping[str, Any] | None) -> tuple[TrainingSet, Options]:

@@ -26,6 +26,24 @@ def value(text: str, *, eligible: float = 0.0, priority: float = 1, walltime: fl
     return 0.0 if math.isnan(value) else value
 
 
+def test_values_of_many_jobs_are_those_of_each():
+    draw = Random(3)
+    for text in (
+        "eligible_time",
+        "ncpus",
+        "queue_priority * eligible_time / walltime - log(ncpus - 1)",
+        "2 ** walltime",
+    ):
+        base = np.array([[draw.randint(1, 5), draw.randint(1, 2000), draw.randint(1, 9), 0] for _ in range(150)]).T
+        waits = np.array([float(draw.randint(0, 9)) for _ in range(150)])
+        found = parse(text).values(base.astype(float), waits)
+        for job in range(150):
+            priority, walltime, cores, _ = base[:, job].tolist()
+            one = value(text, eligible=waits[job], priority=priority, walltime=walltime, cores=cores)
+            assert np.nan_to_num(found[job]) == one
+    assert np.isnan(parse("log(-ncpus)").values(np.ones((4, 1)), np.zeros(1)))[0]
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [

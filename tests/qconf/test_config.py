@@ -536,6 +536,21 @@ def test_the_reference_of_the_file_names_every_key_and_every_name_of_a_formula()
     assert all(formula.parse(order) for order in orders)
 
 
+def test_settings_of_strategies_are_kept_as_they_are_written():
+    text = "machine: {cores: 8}\nqueues:\n  - {name: a}\n"
+    config = parse(text + "strategies: {samples: 50, pool-entry: move, weights: [1, 2.5], slack: 0.5}\n")
+    assert config.strategies == {"samples": 50, "pool-entry": "move", "weights": (1, 2.5), "slack": 0.5}
+    assert parse(dump(config)) == config
+    assert hash(parse(dump(config))) == hash(config)
+    assert config.replace(order="lxf").strategies == config.strategies
+    with pytest.raises(
+        ConfigError, match=r"line 5: strategies\.hybrid = \{samples: 5\}: not allowed here: settings by"
+    ):
+        parse(text + "strategies:\n  hybrid: {samples: 5}\n")
+    with pytest.raises(ConfigError, match=r"line 4: strategies\.samples = 5: too few"):
+        parse(text + "strategies: {samples: 5}\n", check_setting=lambda name, value: "too few")
+
+
 def test_walltimes_below_a_minute_are_warned_about():
     text = "machine: {cores: 8}\nqueues:\n  - {name: a, walltime: [0, 24]}\n"
     assert parse(text).warnings() == ["queues[0].walltime: up to 24 seconds; for hours write 24h"]

@@ -62,12 +62,6 @@ class Order:
 
 MIDDLE = Order()
 
-#: The general order in a sentence.
-GENERAL_ORDER = (
-    "this order is: short and narrow jobs first; on an eighth of the machine a job of 10 h counts twice when it has "
-    "waited 15 h, one of 1 h after 2.4 h, and soon many times; a wider one sooner"
-)
-
 
 def general(cores: int) -> str:
     """Return the order for a machine of `cores` that was chosen on several logs together, for no site in particular.

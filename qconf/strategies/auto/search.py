@@ -31,7 +31,6 @@ from qconf.strategies.auto.candidates import divided, limited, split
 from qconf.strategies.auto.frame import Frame, policy_of, shortened
 from qconf.strategies.auto.measures import Measure, logarithms, of_base, of_configs, of_orders, of_system
 from qconf.strategies.auto.orders import (
-    GENERAL_ORDER,
     JOBS,
     PRIOR_PENALTY,
     candidates,
@@ -194,7 +193,6 @@ class _Search:
         self.frame = Frame(free, shared=self.base.mode == "shared")
         self.periods = [*training.earlier, training.period]
         self.tried = slice(1 if fit else 0, None)  # of the candidates: the first is the general order
-        self.general = ""  # the general order, where it is the best
         self.before = of_base(training.period)
         self.present = logarithms(training.period, self.before)
         self.current = self.scored("current", training.base, self.before)
@@ -224,14 +222,13 @@ class _Search:
 
     def proposal(self, kind: str, candidate: _Candidate) -> Proposal:
         """Propose a candidate."""
-        summary = GENERAL_ORDER if candidate.order == self.general and candidate.order else ""
         not_yet = ""
         if kind == DELAY and len(self.periods) < self.constants.periods:
             not_yet = (
                 f"a reservation delay is recommended from {self.constants.periods} known months on, and "
                 f"{len(self.periods)} {'is' if len(self.periods) == 1 else 'are'} known"
             )
-        return Proposal(candidate.config, tuple(self.log), title=candidate.what, summary=summary, not_yet=not_yet)
+        return Proposal(candidate.config, tuple(self.log), title=candidate.what, not_yet=not_yet)
 
     def kinds(self, chosen: _Candidate) -> Iterator[tuple[str, list[tuple[str, SiteConfig]]]]:
         """Yield the candidates above an order, by what they change."""
@@ -286,7 +283,6 @@ class _Search:
                 notes=() if "starvation" in self.frame.dropped else tuple(shortened(self.base)),
             )
         )
-        self.general = order if not self.tried.start and ranking[0] == 0 else ""
         best = self.scored("the order alone", config, at_once[-1], order, self.frame)
         best = replace(best, smoothed=float(rated[ranking[0]]))
         ranked = [orders[i] for i in ranking]

@@ -51,7 +51,7 @@ def test_prints_a_row_per_strategy_and_where_it_is(run: tuple[Path, Result]) -> 
         assert f"\n{name} " in result.output
     assert "2 test periods, 2016-01-11 to 2016-01-21" in result.output
     assert str(out) in result.output
-    assert max(map(len, result.output.split("\n\n")[1].splitlines())) <= 110
+    assert max(len(line) for line in result.output.splitlines() if str(out) not in line) <= 80
 
 
 def test_writes_the_run_directory(run: tuple[Path, Result]) -> None:
@@ -150,7 +150,7 @@ def test_without_a_configuration_nothing_of_the_log_but_its_queue_names_is_used(
     result = invoke(*inputs[:2], *QUICK, "--cores", 48, "--out", tmp_path / "out")
     assert result.exit_code == 0
     assert "No --config" in result.output
-    assert "of queues without limits only the first can be split" in result.output
+    assert "of queues without limits only the first can be split" in " ".join(result.output.split())
     record = json.loads((tmp_path / "out" / "run.json").read_text())
     assert record["assumed_current"]
     assert record["base"]["queues"][0]["cores"] == [1, 48]

@@ -4,10 +4,19 @@ from pathlib import Path
 
 import click
 import pytest
+from click.testing import CliRunner
 
 from qconf.backtest import walk_forward
 from qconf.cli import backtest, compare, tune
-from qconf.cli.options import Number, Source, history_options, history_warnings, stem, unknown_queues
+from qconf.cli.options import (
+    Number,
+    Source,
+    history_options,
+    history_warnings,
+    stem,
+    strategy_settings,
+    unknown_queues,
+)
 from qconf.errors import QconfError
 from qconf.strategies import option_fields
 
@@ -139,7 +148,59 @@ def test_a_name_for_what_is_made_of_a_history(tmp_path, monkeypatch):
 @pytest.mark.parametrize("command", [tune.command, backtest.command, compare.command], ids=lambda each: each.name)
 def test_what_the_options_are_unless_given_is_what_the_strategies_take(command):
     unless = command.make_context(command.name, []).params
-    for name, field in option_fields().items():
-        assert unless[name] == (2 if name == "workers" else field.default), name
+    assert not set(unless) & set(option_fields())
+    wanted = {name: 2 if name == "workers" else field.default for name, field in option_fields().items()}
+    assert strategy_settings(None, {}) == wanted
     if command is not tune.command:
         assert unless["warmup_days"] == walk_forward.WARMUP_DAYS
+
+
+STRATEGIES = "strategies: {samples: 50, pool-entry: either, weights: [1, 2.5]}\n"
+
+
+def test_settings_of_the_file_give_way_to_those_of_the_command_line(tmp_path):
+    site = tmp_path / "site.yaml"
+    site.write_text(SITE + STRATEGIES)
+    found = strategy_settings(site, {"samples": 20})
+    assert (found["samples"], found["pool_entry"], found["weights"]) == (20, "either", (1.0, 2.5))
+    assert found["slack"] == option_fields()["slack"].default
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("sample: 50", "line 4: strategies.sample = 50: no such setting, did you mean samples?; known are seed,"),
+        ("samples: 5", "line 4: strategies.samples = 5: 5 is not in the range x>=20."),
+        ("pool_entry: both", "line 4: strategies.pool_entry = both: 'both' is not one of 'move', 'either'."),
+        ("weights: [0, 1]", "line 4: strategies.weights = [0, 1]: '0,1' is not like 1,2,3"),
+        ("split_on: walltime, split-on: walltime", "line 4: strategies.split-on = walltime: given twice"),
+    ],
+)
+def test_a_setting_that_cannot_be_is_named_with_its_line(tmp_path, setting, message):
+    site = tmp_path / "site.yaml"
+    site.write_text(f"{SITE}strategies: {{{setting}}}\n")
+    with pytest.raises(QconfError) as error:
+        strategy_settings(site, {})
+    assert str(error.value).startswith(f"{site}: the configuration has 1 mistake\n  {message}")
+
+
+@pytest.mark.parametrize("command", [tune.command, backtest.command, compare.command], ids=lambda each: each.name)
+def test_the_settings_of_strategies_have_a_help_of_their_own(command):
+    own, settings = (
+        CliRunner().invoke(command, [name], terminal_width=80, prog_name=command.name).output
+        for name in ("--help", "--help-strategies")
+    )
+    assert "--help-strategies" in own
+    for name in option_fields():
+        assert f" --{name.replace('_', '-')} " not in own
+        assert settings.count(f"--{name.replace('_', '-')} ") == 1
+    assert "\ndp-nlp, dqr, hybrid" in settings
+    assert len(own.splitlines()) <= 40
+    assert "Examples:" in own or command is not tune.command
+
+
+def test_settings_are_accepted_as_flags():
+    given = tune.command.make_context("tune", ["--pool-entry", "either", "--samples=30"])
+    assert (given.params["pool_entry"], given.params["samples"]) == ("either", 30)
+    with pytest.raises(click.NoSuchOption):
+        tune.command.make_context("tune", ["--sample", "30"])

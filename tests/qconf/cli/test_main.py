@@ -34,7 +34,7 @@ def test_a_terminal_that_lacks_a_letter_gets_an_escape(inputs: list[str], encodi
 
 
 @pytest.mark.parametrize(
-    ("name", "code"), [("simulate", 0), ("simulate --json", 0), ("inspect", 0), ("simulate --strategies magic", 1)]
+    ("name", "code"), [("simulate", 0), ("simulate --json", 0), ("inspect", 0), ("simulate --strategy magic", 1)]
 )
 def test_a_reader_that_leaves_changes_nothing(inputs: list[str], name: str, code: int) -> None:
     given = ["inspect", inputs[1]] if name == "inspect" else [*name.split(), *inputs]

@@ -43,7 +43,8 @@ def test_the_tables_have_every_discipline(log: Path) -> None:
         cells = [COLUMNS[key].write(result.metrics[key], digits) for key, digits in METRICS.items()]
         assert line.split()[-len(cells) :] == cells
         moves = [line for line in switching if line.startswith(f"{result.name} ")]
-        assert len(moves) == (result.decisions > 0)
+        assert len(moves) == 2 * (result.decisions > 0)  # a line of decisions, and one of shares
+    assert max(map(len, text.splitlines())) <= 80
 
 
 def test_shrink_is_named_in_the_title(log: Path) -> None:

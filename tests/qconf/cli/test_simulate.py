@@ -82,7 +82,7 @@ def test_a_job_on_several_parts_names_them_all(run, tmp_path):
 @pytest.mark.parametrize("name", ["fcfs-easy", "lxf-easy", "shared", "pp"])
 def test_strategies(run, tmp_path, name):
     (tmp_path / "log.csv").write_text(LOG.replace("6,a", "5,a"))
-    result = json.loads(run(SHARED, "--strategies", name, "--json", "--verify").out)
+    result = json.loads(run(SHARED, "--strategy", name, "--json", "--verify").out)
     assert result["strategy"] == name
     assert result["jobs"] == 3
     assert result["dropped"] == {"no run time": 1}
@@ -119,7 +119,8 @@ def test_explain_prints_why_a_job_started_when_it_did(run, tmp_path):
     out = run(SHARED, "--explain", "b").out
     assert out.endswith(
         "job b, submitted 1970-01-01T00:15:50+00:00, waited 50 s\n"
-        "  1970-01-01T00:15:50+00:00 to 1970-01-01T00:16:40+00:00: heads the list of machine, waits for 3 cores\n"
+        "  1970-01-01T00:15:50+00:00 to 1970-01-01T00:16:40+00:00: heads the list of\n"
+        "    machine, waits for 3 cores\n"
         "  1970-01-01T00:16:40+00:00: starts on machine, in turn\n"
     )
     result = json.loads(run(SHARED, "--explain", "b", "--json").out)
@@ -135,8 +136,7 @@ def test_jobs_are_explained_by_their_names_under_every_strategy(run, tmp_path):
     )
     for name in ("current", "mqb"):
         assert (
-            "backfilled before job y, which it does not delay"
-            in run(SHARED, "--explain", "z", "--strategies", name).out
+            "backfilled before job y, which it does not delay" in run(SHARED, "--explain", "z", "--strategy", name).out
         )
 
 
@@ -145,10 +145,10 @@ def test_jobs_are_explained_by_their_names_under_every_strategy(run, tmp_path):
     [
         (SHARED, ("--explain", "x"), "--explain = 'x': no simulated job has this name"),
         (SHARED, ("--explain", "bad"), "--explain = 'bad': was dropped: no run time"),
-        (SHARED, ("--explain", "b", "--strategies", "dynp"), "under a planning discipline cannot be explained"),
-        (SHARED, ("--strategies", "best"), "no such strategy"),
+        (SHARED, ("--explain", "b", "--strategy", "dynp"), "under a planning discipline cannot be explained"),
+        (SHARED, ("--strategy", "best"), "no such strategy"),
         (SHARED, ("--out", "dropped.csv"), "is the name of the list of dropped records"),
-        (SHARED, ("--strategies", "pp"), "no partitions can hold them"),
+        (SHARED, ("--strategy", "pp"), "no partitions can hold them"),
     ],
 )
 def test_mistakes_are_one_message(run, site, options, message):

@@ -16,6 +16,7 @@ from click.testing import CliRunner, Result
 from qconf.cli import qconf
 from qconf.errors import InputError, QconfError
 from qconf.report.wording import value_text
+from tests.qconf.report import example
 
 ROOT = Path(__file__).resolve().parents[3]
 SAMPLE = ROOT / "data" / "cray-xc40-2016-02.csv.gz"
@@ -50,6 +51,7 @@ def test_prints_verdict_table_and_place(run: tuple[Path, Result]) -> None:
     for name in (*names, "auto"):
         assert f" {name} " in result.output
     assert str(out) in result.output
+    assert max(len(line) for line in result.output.splitlines() if str(out) not in line) <= 80
 
 
 def test_writes_the_run_directory(run: tuple[Path, Result]) -> None:
@@ -167,15 +169,54 @@ def test_why_a_configuration_is_not_exportable_is_said_beside_the_verdict(small:
     jobs = pd.read_csv(small)
     jobs.assign(queue=jobs["queue"].replace({"medium": "medium_size_queue"})).to_csv(history, index=False)
     result = invoke("--history", history, "--config", config, "--out", tmp_path / "out", "--strategies", "pp")
-    assert "Not exportable to PBS: queue name 'medium_size_queue': PBS takes 1 to 15 letters" in result.output
+    printed = " ".join(result.output.split())
+    assert "Not exportable to PBS: queue name 'medium_size_queue': PBS takes 1 to 15 letters" in printed
     rows = json.loads((tmp_path / "out/run.json").read_text())["strategies"]
     # what the site has now is not exportable either
     assert not any("not exportable" in row["ineligible"] for row in rows)
 
 
 def test_json_is_one_document_on_stdout(small: Path, tmp_path: Path) -> None:
-    result = invoke("--history", small, "--cores", 35232, "--out", tmp_path / "out", "--json", *QUICK)
-    assert json.loads(result.stdout)["verdict"] in ("CHANGE", "KEEP")
+    chosen = ["--strategies", "pp", "--json", "--exit-code"]
+    result = invoke("--history", small, "--cores", 35232, "--out", tmp_path / "out", *chosen)
+    verdict = json.loads(result.stdout)["verdict"]
+    assert result.exit_code == {"CHANGE": 10, "KEEP": 0}[verdict]
+    assert " jobs from 2016-02-01 to 2016-02-29" in result.stderr
+    assert "No configuration was given" in result.stderr
+
+
+def test_quiet_is_the_verdict_and_where_it_is_written(
+    small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import qconf.recommend
+
+    found = example.recommendation("CHANGE")
+    monkeypatch.setattr(qconf.recommend, "recommend", lambda *_, **__: found)
+    site = tmp_path / "site.yaml"
+    site.write_text((ROOT / "configs/cray-xc40.yaml").read_text().replace("order: fcfs", 'order: "0 * ncpus"'))
+    given = ["--history", small, "--config", site, "--out", tmp_path / "out", "--quiet"]
+    result = invoke(*given, "--exit-code")
+    assert result.exit_code == 10
+    lines = result.stdout.splitlines()
+    assert lines[0].startswith("CHANGE: ")
+    assert "Written to" in result.stdout
+    assert len(lines) < 10
+    assert "is the same for every job of this history: first come, first served" in " ".join(result.stderr.split())
+    assert invoke(*given).exit_code == 0
+
+
+def test_what_was_read_is_printed_before_the_search(
+    small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    import qconf.recommend
+
+    def stopped(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(qconf.recommend, "recommend", stopped)
+    result = invoke("--history", small, "--config", ROOT / "configs/cray-xc40.yaml", "--out", tmp_path / "out")
+    assert result.exit_code == 130
+    assert " jobs from 2016-02-01 to 2016-02-29 on cray-xc40" in result.stdout
 
 
 def refused(tmp_path: Path, *arguments: object) -> str:

@@ -20,8 +20,10 @@ def for_all(base, config, summary=""):
 def test_the_winners_own_sentence_is_shown():
     base = small.site()
     config = base.replace(order="eligible_time / 2")
-    assert for_all(base, config) == ["order of waiting jobs: fcfs -> eligible_time / 2"]
-    assert for_all(base, config, "long waits first")[1:] == ["long waits first"]
+    first, words = for_all(base, config)
+    assert first == "order of waiting jobs: fcfs -> eligible_time / 2"
+    assert words.startswith("the order in words: Jobs that have waited as long count the same")
+    assert for_all(base, config, "long waits first")[2:] == ["long waits first"]
 
 
 def test_another_rows_sentence_is_not_shown():

@@ -20,11 +20,11 @@ def test_every_metric_has_a_column():
 @pytest.mark.parametrize(
     ("key", "value", "text", "heading", "caption"),
     [
-        ("mean_wait", 5400, "1.50", "mean wait h", "mean wait, h"),
+        ("mean_wait", 5400, "1.50", "wait h", "mean wait, h"),
         ("utilization_window", 0.8125, "81.2", "util %", "utilization, %"),
-        ("mean_bounded_slowdown", 3.14159, "3.14", "bounded sld", "bounded slowdown"),
+        ("mean_bounded_slowdown", 3.14159, "3.14", "slowdown", "bounded slowdown"),
         ("jobs", 7282, "7282", "jobs", "jobs"),
-        ("max_wait", math.nan, "-", "max wait h", "max wait, h"),
+        ("max_wait", math.nan, "-", "max h", "max wait, h"),
     ],
 )
 def test_a_column_writes_its_metric_in_its_unit(key, value, text, heading, caption):

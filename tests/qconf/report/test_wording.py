@@ -32,6 +32,25 @@ def test_the_gain_on_resampled_days_has_its_interval():
     assert wording.interval_text(small.bootstrap(0.074, -0.02, 0.17)) == "+7.4 (-2.0 to +17.0)"
 
 
+def test_texts_in_which_one_number_changes_are_one():
+    raised = [f"slack raised from 0.30 to {number} in small72" for number in ("0.41", "0.34", "0.4")]
+    merged = wording.merged([raised[0], "no job in a", *raised[1:], raised[0], "no job in b"])
+    assert merged == [
+        ("slack raised from 0.30 to 0.34 ... 0.41 in small72", raised),
+        ("no job in a", ["no job in a"]),
+        ("no job in b", ["no job in b"]),
+    ]
+
+
+def test_texts_in_which_two_numbers_change_stay_apart():
+    texts = ["from 1 to 2", "from 1 to 3", "from 2 to 4", "queue a1", "queue a2"]
+    assert [text for text, _ in wording.merged(texts)] == ["from 1 to 2 ... 3", "from 2 to 4", "queue a1", "queue a2"]
+
+
+def test_a_short_interval_is_in_whole_per_cents():
+    assert wording.interval_text(small.bootstrap(0.074, -0.02, 0.176), short=True) == "+7.4 (-2 to +18)"
+
+
 @pytest.mark.parametrize(
     ("value", "text"),
     [

@@ -1,0 +1,106 @@
+"""The layout of texts and tables: as wide as the terminal, 80 columns where there is none."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import textwrap
+from collections.abc import Iterable, Sequence
+
+from rich.cells import cell_len
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from qconf.text import grouped
+
+WIDTH = 80  #: columns where there is no terminal
+NARROWEST = 12  #: columns that a text in a table has at least
+MOST = 100  #: columns of a text: longer lines are hard to read
+NO_BREAK = "\N{NO-BREAK SPACE}"
+
+
+def width() -> int:
+    """Return the columns of the terminal that stdout is, else `WIDTH`."""
+    try:
+        return os.get_terminal_size(sys.stdout.fileno()).columns or WIDTH
+    except (AttributeError, OSError, ValueError):
+        return WIDTH
+
+
+def filled(text: str, columns: int | None = None, indent: str = "") -> str:
+    """Break a text into lines of at most so many columns, those of the terminal unless given, and never over `MOST`.
+
+    No line breaks between a number and its unit, or within a word, such as a path; those after the first begin with
+    `indent`.
+    """
+    glued = re.sub(r"(?<=[0-9]) (?=(?:%|h|s)(?![A-Za-z0-9]))", NO_BREAK, text)
+    lines = textwrap.fill(
+        glued,
+        min(width() if columns is None else columns, MOST),
+        subsequent_indent=indent,
+        break_on_hyphens=False,
+        break_long_words=False,
+    )
+    return lines.replace(NO_BREAK, " ")
+
+
+def listed(items: Iterable[tuple[str, str]], columns: int | None = None) -> list[str]:
+    """Write a text for each name, once for all names that have the same; names left, texts beside them."""
+    named = [(", ".join(names), text) for text, names in grouped((text, name) for name, text in items).items()]
+    indent = " " * (min(24, max((len(names) for names, _ in named), default=0)) + 4)
+    return [filled(f"  {names}".ljust(len(indent) - 2) + f"  {text}", columns, indent) for names, text in named]
+
+
+def console() -> Console:
+    """Return the console of tables: as wide as the terminal, or plain text `WIDTH` wide where there is none."""
+    if sys.stdout.isatty():
+        return Console(highlight=False)
+    return Console(width=WIDTH, highlight=False, color_system=None, force_terminal=False)
+
+
+def new_table(texts: Sequence[str], numbers: Sequence[str], *, title: str | None = None) -> Table:
+    """Return an empty table: columns of texts, then columns of numbers."""
+    table = Table(title=title, title_justify="left", box=None, padding=(0, 2, 0, 0), pad_edge=False)
+    for heading in texts:
+        table.add_column(heading, no_wrap=True, overflow="fold")
+    for heading in numbers:
+        table.add_column(heading, justify="right", no_wrap=True)
+    return table
+
+
+def print_table(to: Console, table: Table) -> None:
+    """Print a table with every cell whole.
+
+    Where the console is too narrow for it, columns stand closer, then texts break; numbers never do, and a line that is
+    still too long is not cut off.
+    """
+    available = to.width
+    widest = [max(cell_len(str(cell)) for cell in (column.header, *column.cells)) for column in table.columns]
+    gaps = len(widest) - 1
+    if sum(widest) + 2 * gaps > available:
+        table.padding = (0, 1, 0, 0)
+        if sum(widest) + gaps > available:
+            for i, column in enumerate(table.columns):
+                if column.justify != "right":
+                    column.no_wrap, column.overflow = False, "fold"
+                    column.min_width = widest[i] = min(NARROWEST, widest[i])
+    to.width = max(available, sum(widest) + gaps)
+    to.print(table)
+    to.width = available
+
+
+def print_text(to: Console, text: str, indent: str = "") -> None:
+    """Print a paragraph; the lines after the first begin with `indent`."""
+    to.print(Text(filled(text, to.width, indent)), soft_wrap=True)
+
+
+def print_list(to: Console, title: str, items: Sequence[tuple[str, str]]) -> None:
+    """Print a text for each name below a title, once for all names that have the same; nothing where there is none."""
+    if not items:
+        return
+    to.print()
+    to.print(Text(title))
+    for lines in listed(items, to.width):
+        to.print(Text(lines), soft_wrap=True)

@@ -1,0 +1,109 @@
+"""Progress: the estimate of the remaining time, a bar at a terminal, lines elsewhere."""
+
+from __future__ import annotations
+
+import io
+import sys
+import time
+
+import pytest
+
+from qconf.cli.progress import Estimate, clock_text, progress
+
+
+class Clock:
+    """A clock that the test turns."""
+
+    now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+def test_at_a_constant_pace_the_estimate_is_exact(clock: Clock) -> None:
+    found = Estimate(clock)
+    assert (str(found), found.remaining) == ("0:00 elapsed", None)
+    for tenth in range(1, 11):
+        clock.now += 6
+        found.step(f"part {tenth}", tenth / 10)
+        assert found.remaining == pytest.approx(60 - 6 * tenth)
+    assert str(found) == "part 10, 100 %, 1:00 elapsed, about 0:00 remaining"
+
+
+def test_a_fast_beginning_does_not_promise_a_fast_end(clock: Clock) -> None:
+    found = Estimate(clock)
+    clock.now += 0.1
+    found.step("resumed", 0.5)
+    clock.now += 10
+    found.step("again", 0.6)
+    assert found.remaining == pytest.approx(10.1 / 0.6 * 0.4)
+    clock.now += 40
+    found.step("and again", 0.9)
+    assert found.remaining == pytest.approx(50.1 / 0.9 * 0.1)
+    clock.now += 1
+    found.step("last", 1.0)
+    assert found.remaining == 0
+
+
+def test_while_a_step_goes_on_the_time_runs_down_and_then_up(clock: Clock) -> None:
+    found = Estimate(clock)
+    clock.now += 30
+    found.step("half", 0.5)
+    clock.now += 10
+    assert found.remaining == pytest.approx(20)
+    clock.now += 20
+    assert found.remaining == pytest.approx(15)
+    clock.now += 100
+    assert found.remaining == pytest.approx(100)
+
+
+def test_a_share_never_falls_and_may_be_unknown(clock: Clock) -> None:
+    found = Estimate(clock)
+    found.step("exact")
+    clock.now += 5
+    assert str(found) == "exact, 0:05 elapsed"
+    found.step("a", 0.5)
+    found.step("b", 0.25)
+    found.step("c")
+    assert (found.what, found.share) == ("c", 0.5)
+    found.step("d", 7.0)
+    assert found.share == 1.0
+
+
+def test_times() -> None:
+    assert [clock_text(seconds) for seconds in (0, 65, 3600, 36_610.4)] == ["0:00", "1:05", "1:00:00", "10:10:10"]
+
+
+def test_without_a_terminal_there_is_a_line_at_every_interval(capsys: pytest.CaptureFixture[str]) -> None:
+    with progress("tuning", interval=0.02) as step:
+        step("exact", 0.25)
+        time.sleep(0.1)
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.splitlines()[0].startswith("tuning: exact, 25 %, 0:00 elapsed, about 0:00 remaining")
+
+
+@pytest.mark.parametrize("quiet", [True, False])
+def test_short_runs_and_quiet_ones_are_silent(quiet: bool, capsys: pytest.CaptureFixture[str]) -> None:
+    with progress("tuning", quiet=quiet, interval=0.01 if quiet else 60) as step:
+        step("exact", 0.5)
+        time.sleep(0.03)
+    assert capsys.readouterr() == ("", "")
+
+
+def test_at_a_terminal_there_is_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(sys, "stderr", terminal := Terminal())
+    with progress("tuning") as step:
+        step("exact", 0.5)
+        time.sleep(0.25)
+    assert "tuning: exact, 50 %, 0:00 elapsed" in terminal.getvalue()
