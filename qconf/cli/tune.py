@@ -198,13 +198,13 @@ def command(
     if as_json:
         click.echo((directory / "run.json").read_text(encoding="utf-8"), nl=False)
     elif quiet:
-        print_verdict(recommendation)
+        print_verdict(recommendation, near=near)
         say(f"Written to {directory}: {written}")
     else:
         if near is not None:
             say(fidelity_text(near))
         click.echo("")
-        print_recommendation(recommendation)
+        print_recommendation(recommendation, near=near)
         texts = [f"Edited since the last run, backups: {', '.join(run.backups)}"] if run.backups else []
         if exported.not_exportable:
             texts.append(f"Not exportable to {exporter.name}: {exported.not_exportable}")

@@ -104,3 +104,11 @@ def print_list(to: Console, title: str, items: Sequence[tuple[str, str]]) -> Non
     to.print(Text(title))
     for lines in listed(items, to.width):
         to.print(Text(lines), soft_wrap=True)
+
+
+def print_lines(to: Console, title: str, lines: Sequence[str]) -> None:
+    """Print lines below a title; those after the first of each are indented further."""
+    to.print()
+    to.print(Text(title))
+    for line in lines:
+        to.print(Text(filled(f"  {line}", to.width, "    ")), soft_wrap=True)

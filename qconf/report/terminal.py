@@ -10,18 +10,23 @@ from rich.text import Text
 
 from qconf.backtest import REFERENCES, Average, Backtest
 from qconf.recommend import Recommendation
-from qconf.report import backtest
+from qconf.recommend.fidelity import Fidelity
+from qconf.report import backtest, verdict
 from qconf.report.changes import changes
 from qconf.report.columns import COMPARISON
-from qconf.report.layout import console, new_table, print_list, print_table, print_text
+from qconf.report.layout import console, new_table, print_lines, print_list, print_table, print_text
 from qconf.report.wording import ABSENT, gain_text, interval_text, notes
 
 
-def print_recommendation(recommendation: Recommendation, to: Console | None = None) -> None:
-    """Print the verdict, its reason, the table, what changes, why rows are ineligible, and the strategies' notes."""
+def print_recommendation(
+    recommendation: Recommendation, to: Console | None = None, near: Fidelity | None = None
+) -> None:
+    """Print the verdict and what stands beside it, the tables, what changes, and why rows are ineligible."""
     to = to or console()
     rows = recommendation.rows
-    print_verdict(recommendation, to)
+    print_verdict(recommendation, to, near)
+    for title, lines in verdict.sections(recommendation, near):
+        print_lines(to, title, lines)
     to.print()
     print_table(to, _strategies(recommendation))
     if recommendation.ladder:
@@ -33,9 +38,11 @@ def print_recommendation(recommendation: Recommendation, to: Console | None = No
     print_list(to, "What the strategies noted:", list(notes((row.name, row.decisions) for row in rows)))
 
 
-def print_verdict(recommendation: Recommendation, to: Console | None = None) -> None:
-    """Print the verdict and its reason."""
-    print_text(to or console(), f"{recommendation.verdict}: {recommendation.reason}")
+def print_verdict(recommendation: Recommendation, to: Console | None = None, near: Fidelity | None = None) -> None:
+    """Print the verdict, in doubt where the simulation is far from what was recorded, and its reason."""
+    to = to or console()
+    for text in verdict.headline(recommendation, near):
+        print_text(to, text)
 
 
 def _strategies(recommendation: Recommendation) -> Table:
@@ -64,7 +71,7 @@ def _ladder(recommendation: Recommendation) -> Table:
             if row.ineligible
             else ""
         )
-        texts = (rung.name, f"{row.label}: {row.title}" if row.title else row.label)
+        texts = (rung.name, row.title or row.label)
         table.add_row(
             mark, *map(Text, texts), *(interval_text(each, short=True) for each in (row.bootstrap, rung.step))
         )

@@ -20,11 +20,10 @@ def doubts(found: Recommendation, near: Fidelity | None) -> list[str]:
     return [*filter(None, ["" if near is None else fidelity_warning(near)]), *found.implausible]
 
 
-def headline(found: Recommendation, near: Fidelity | None) -> str:
-    """Write the verdict, with the first doubt where there is one, and its reason."""
+def headline(found: Recommendation, near: Fidelity | None) -> list[str]:
+    """Write the verdict and its reason; where there is a doubt, that stands between them."""
     why = doubts(found, near)
-    in_doubt = f", in doubt: {why[0]}\n" if why else ": "
-    return f"{found.verdict}{in_doubt}{found.reason}"
+    return [f"{found.verdict}, in doubt: {why[0]}", found.reason] if why else [f"{found.verdict}: {found.reason}"]
 
 
 def sections(found: Recommendation, near: Fidelity | None) -> Iterator[tuple[str, Sequence[str]]]:

@@ -99,7 +99,8 @@ def queue_facts(queue: QueueConfig, config: SiteConfig) -> dict[str, str]:
     """Describe a queue of `config`, one short text per property; a property that its order does not use is `UNUSED`."""
     reserved = config.mode != "shared" and any(each.reservation for each in config.queues)
     pooled = config.mode == "hybrid" and config.pool is not None and config.pool.starving_first
-    starves = config.order in ORDERS or reserved or pooled  # a formula alone makes no use of starvation
+    within = "eligible_time >=" in config.order  # a formula makes no use of starvation, but may say it itself
+    starves = config.order in ORDERS or within or reserved or pooled
     if queue.reservation:
         size = "by reservation"
     else:

@@ -8,7 +8,7 @@ import pytest
 from parsim.metrics import METRICS, Summary
 from qconf.evaluation.impact import Group, Impact
 from qconf.report import impact as words
-from qconf.report.terminal import filled
+from qconf.report.layout import filled
 
 HOUR = 3600.0
 BEFORE = {
