@@ -91,10 +91,15 @@ def recommend(
     enough = {name: split for name, split in splits.items() if split.enough}
     evaluator = Evaluator(training, enough, chosen, guards, check, needs, checkpoint)
     rows: list[Row] = []
-    for i, name in enumerate(names):
-        if progress is not None:
-            progress(name, i / len(names))
-        rows += evaluator.rows(name)
+    costs = np.array([registry()[name].cost for name in names])
+    ends = np.cumsum(costs) / costs.sum()
+    for name, begin, end in zip(names, [0.0, *ends[:-1]], ends, strict=True):
+
+        def advance(share: float, name: str = name, begin: float = begin, end: float = end) -> None:
+            if progress is not None:
+                progress(name, float(begin + share * (end - begin)))
+
+        rows += evaluator.rows(name, advance)
     best = choose(rows, evaluator.compare, least_gain)
     plain = [row for row in rows if not row.needs]
     found = replace(

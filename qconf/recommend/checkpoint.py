@@ -22,7 +22,7 @@ FOLDER = ".unfinished"
 Proposals = Mapping[str, Proposal]  #: of one strategy, by the names of its variants
 
 #: Fields of a proposal that are texts.
-_TEXTS = ("summary", "not_exportable", "title", "not_yet")
+_TEXTS = ("not_exportable", "title", "not_yet")
 
 
 def unfinished(directory: Path) -> bool:

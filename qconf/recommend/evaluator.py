@@ -75,12 +75,14 @@ class Evaluator:
         """Run a strategy, or take the proposals that an interrupted run kept."""
         return cached_proposals(self.checkpoint, f"{name}-{part}", lambda: variants(name, training, self.settings))
 
-    def rows(self, name: str) -> list[Row]:
+    def rows(self, name: str, advance: Callable[[float], None] = lambda _: None) -> list[Row]:
         """Train a strategy on the whole history, and on its earlier part to evaluate it on the later one.
 
         Returns a row for each of its variants that differs from those before it, one at least. Of a strategy of several
         kinds the one that does best with an order, or a reservation delay, is evaluated on the higher rungs too.
+        `advance` is called with the share of all that is done.
         """
+        advance(0.0)
         began = time.perf_counter()
         try:
             finals = self.propose(name, "whole", self.training)
@@ -89,7 +91,9 @@ class Evaluator:
             rows = [Row(name, None, None, None, None, ineligible=str(error))]
         else:
             low = [variant for variant, final in finals.items() if rung_of(self.training.base, final.config) <= LOW]
+            advance(0.4)
             rows = self._variants(name, low, finals, trained)
+            advance(0.7)
             lead = best_of([row for row in rows if row.eligible]) or best_of(rows)
             high = [each for each in finals if each not in low and (lead is None or lead.kind == kind_of(each))]
             rows += self._variants(name, high, finals, trained)
@@ -186,7 +190,6 @@ class Evaluator:
             config=config,
             in_sample=in_sample,
             decisions=proposal.decisions,
-            summary=proposal.summary,
             not_exportable=proposal.not_exportable,
             title=proposal.title,
             rung=rung_of(self.training.base, config),

@@ -37,7 +37,6 @@ class Row:
     fallback: str = ""
     #: The strategy's log, what it tried and what it kept and why: {"step": ..., ...}.
     decisions: list[dict[str, Any]] = field(default_factory=list)
-    summary: str = ""  #: what the result means, one sentence; empty where the configuration is clear without
     seconds: float = 0.0  #: wall time
     variant: str = ""  #: which of the strategy's proposals, as `Strategy.variants` names it
     title: str = ""  #: the variant in a few words

@@ -37,9 +37,6 @@ def changes(recommendation: Recommendation) -> Iterator[tuple[str, str]]:
         yield "all queues", everywhere
     if config.order != base.order and (words := order_in_words(config)):
         yield "all queues", f"the order in words: {words}"
-    for row in recommendation.rows:
-        if row.name == recommendation.winner and row.summary:
-            yield "all queues", row.summary
     if config.reservation_delay != base.reservation_delay:
         yield "all queues", wording.reservations(config)
     for queue in definitions(base, config):

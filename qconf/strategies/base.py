@@ -1,4 +1,4 @@
-"""The contract of a strategy: a training set in, a configuration out, with options, a log and a summary."""
+"""The contract of a strategy: a training set in, a configuration out, with options and a log."""
 
 from __future__ import annotations
 
@@ -109,7 +109,6 @@ class Proposal:
 
     config: SiteConfig
     steps: tuple[Step, ...] = ()
-    summary: str = ""  # what the result means, one sentence; empty where the configuration is clear without
     not_exportable: str = ""  # why no batch system can do this: the proposal is shown and never recommended
     system: System | None = None  # what is simulated where a configuration cannot express it
     title: str = ""  # what it is in a few words, where a strategy has several proposals
@@ -149,6 +148,7 @@ class Strategy(ABC):
     baseline: ClassVar[bool] = False  # tunes nothing, and is always among those compared
     default: ClassVar[bool] = True  # compared by `compare` and `backtest` unless strategies are named
     tune_default: ClassVar[bool] = True  # compared by `tune` unless strategies are named
+    cost: ClassVar[float] = 1.0  # of its evaluation in time, relative to the others': what a progress bar expects
     Options: ClassVar[type[Options]] = Options
 
     @abstractmethod

@@ -22,6 +22,8 @@ KINDS = {"general": (False, False), "fitted": (True, False), "guarded": (True, T
 class Auto(Strategy):
     """The order of the waiting list that is best beyond its training set, or the unchanged base."""
 
+    cost = 20.0
+
     def __init__(self, name: str, position: int, *kinds: str, tune_default: bool = True) -> None:
         self.name, self.position, self.kinds = name, position, kinds
         self.tune_default = tune_default  # type: ignore[misc]
