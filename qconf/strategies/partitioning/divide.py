@@ -1,27 +1,68 @@
-"""The best division of the machine, given the cost of each queue at each size: dynamic programming over queues."""
+"""The best division of the machine, given the cost of each queue at some sizes: dynamic programming over queues.
+
+Sizes are counted in steps of a grid (`Grid`), so that the work depends on the number of sizes and not on that of nodes.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+RATIOS = 128  # sizes per share that are tried as the least of a division, where costs are interpolated
+MOST_ADDITIONS = 10**9  # of two costs, in one search for the best proportional division
+
+
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """Sizes that queues can have: `unit` nodes from one to the next, from `first` on, `count` of each; shapes (k,).
+
+    Divisions are counted in units above `first`; all of a machine sum to `total`.
+    """
+
+    first: NDArray[np.int64]
+    unit: int
+    count: NDArray[np.int64]
+    total: int
+
+    @classmethod
+    def around(cls, nodes: NDArray[np.int64], unit: int, low: NDArray[np.int64], high: NDArray[np.int64]) -> Grid:
+        """Return the grid within ``low..high`` on which this division is."""
+        below = (nodes - low) // unit
+        return cls(nodes - below * unit, unit, below + (high - nodes) // unit + 1, int(below.sum()))
+
+    @property
+    def sizes(self) -> list[NDArray[np.int64]]:
+        """The sizes of each queue, in nodes, ascending."""
+        return [first + self.unit * np.arange(count) for first, count in zip(self.first, self.count, strict=True)]
+
+    def nodes(self, steps: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the division that is so many units above the first sizes."""
+        return self.first + self.unit * steps
+
 
 @njit(cache=True, nogil=True)
 def _best(cost, low, high, total, value, choice):  # type: ignore[no-untyped-def]
-    """Fill ``value[i, s]``, the least cost of the first i queues on s nodes, and the size of the last of them."""
+    """Fill ``value[i, s]``, the least cost of the first i queues on s, and the size of the last of them.
+
+    Only sums from which the other queues can reach `total` are filled.
+    """
     count = cost.shape[0]
     value[:, :] = np.inf
     value[0, 0] = 0.0
     reach_low, reach_high = 0, 0
+    rest_low, rest_high = low.sum(), high.sum()
     for i in range(count):
+        rest_low -= low[i]
+        rest_high -= high[i]
         for s in range(reach_low, min(reach_high, total) + 1):
             before = value[i, s]
             if before == np.inf:
                 continue
-            for size in range(low[i], min(high[i], total - s) + 1):
+            for size in range(max(low[i], total - rest_high - s), min(high[i], total - rest_low - s) + 1):
                 candidate = before + cost[i, size]
                 if candidate < value[i + 1, s + size]:
                     value[i + 1, s + size] = candidate
@@ -35,11 +76,15 @@ def best_division(
 ) -> tuple[NDArray[np.int64] | None, float]:
     """Return the sizes within ``low..high`` that sum to `total` at the least cost, and that cost; None if none fits.
 
-    `cost` has an array of shape (total + 1,) for each of the k queues; all sizes have the shape (k,).
+    `cost` has an array of shape (h + 1,) for each of the k queues, where h is at least the queue's `high` or `total`;
+    all sizes have the shape (k,).
     """
-    k = len(cost)
+    k, width = len(cost), max(column.size for column in cost)
+    padded = np.full((k, width), np.inf)
+    for row, column in zip(padded, cost, strict=True):
+        row[: column.size] = column
     value, choice = np.empty((k + 1, total + 1)), np.zeros((k + 1, total + 1), dtype=np.int64)
-    _best(np.stack(cost), low, np.minimum(high, total), total, value, choice)
+    _best(padded, low, np.minimum(high, total), total, value, choice)
     if not np.isfinite(value[k, total]):
         return None, np.inf
     sizes, left = np.zeros(k, dtype=np.int64), total
@@ -51,45 +96,107 @@ def best_division(
 
 def best_proportional_division(
     cost: Sequence[NDArray[np.float64]],
+    grid: Grid,
     low: NDArray[np.int64],
-    total: int,
     share: NDArray[np.float64],
     slack: float,
     *,
     tolerance: int = 0,
-) -> tuple[NDArray[np.int64] | None, float]:
-    """Return the best sizes with ``P_i / P_j >= (1 - slack) * share_i / share_j`` for every pair.
+    most: float = MOST_ADDITIONS,
+) -> tuple[NDArray[np.int64] | None, float, bool]:
+    """Return the best nodes on a grid with ``P_i / P_j >= (1 - slack) * share_i / share_j`` for every pair.
 
     That is: the sizes per share all lie in some ``[m, m / (1 - slack)]``. Only sizes per share that occur are tried as
-    m, and only those for which the sizes can sum to `total`. Queues with no share are bound by `low` alone. With a
+    m, and only those for which the sizes can sum to the machine. Queues with no share are bound by `low` alone. With a
     `tolerance` it is enough if sizes that many nodes larger (of i) and smaller (of j) keep the constraint.
+
+    Also returns the cost, and whether every m was tried: at most about `most` costs are added up, and where that is not
+    enough one m in so many is tried.
     """
     bound = share > 0
+    free_low = np.maximum(-((grid.first - low) // grid.unit), 0)
+    free_high = np.minimum(grid.count - 1, grid.total)
+    if slack >= 1 or bound.sum() < 2:
+        steps, value = best_division(cost, free_low, free_high, grid.total)
+        return None if steps is None else grid.nodes(steps), value, True
+    ratios = _least_ratios(grid, share, low, slack, tolerance)[:, None]
+    from_ratio = np.where(bound, np.ceil(ratios * share - 1e-9) - tolerance, 0)
+    to_ratio = np.where(bound, np.floor(ratios * share / (1 - slack) + 1e-9) + tolerance, np.inf)
+    bottom = np.maximum(free_low, np.ceil((from_ratio - grid.first) / grid.unit)).astype(np.int64)
+    top = np.minimum(free_high, np.floor((to_ratio - grid.first) / grid.unit)).astype(np.int64)
+    tried = (bottom <= top).all(axis=1) & (bottom.sum(axis=1) <= grid.total) & (top.sum(axis=1) >= grid.total)
+    bottom, top = bottom[tried], top[tried]
+    thinned = int(np.ceil(_additions(bottom, top, grid.total) / most)) if len(top) else 1
     best: NDArray[np.int64] | None = None
     least = np.inf
-    high = np.full(low.size, total, dtype=np.int64)
-    if slack >= 1 or bound.sum() < 2:
-        return best_division(cost, low, high, total)
-    for m in _least_ratios(share[bound], low[bound], total, slack, tolerance, alone=bool(bound.all())):
-        from_ratio = np.where(bound, np.ceil(m * share - 1e-9) - tolerance, low).astype(np.int64)
-        to_ratio = np.where(bound, np.floor(m * share / (1 - slack) + 1e-9) + tolerance, total).astype(np.int64)
-        bottom, top = np.maximum(low, from_ratio), np.minimum(high, to_ratio)
-        if (bottom > top).any() or bottom.sum() > total or top.sum() < total:
-            continue
-        sizes, value = best_division(cost, bottom, top, total)
-        if sizes is not None and value < least:
-            best, least = sizes, value
-    return best, least
+    for from_step, to_step in zip(bottom[::thinned], top[::thinned], strict=True):
+        steps, value = best_division(cost, from_step, to_step, grid.total)
+        if steps is not None and value < least:
+            best, least = grid.nodes(steps), value
+    return best, least, thinned == 1
+
+
+def nearly_best_proportional_division(
+    sizes: Sequence[NDArray[np.float64]],
+    cost: Sequence[NDArray[np.float64]],
+    low: NDArray[np.int64],
+    total: int,
+    share: NDArray[np.float64],
+    slack: float,
+    within: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """Return fractional sizes under the same constraint, from costs that are interpolated between few sizes.
+
+    For each of some m, all queues buy sizes at the least price of a node at which they take no more than `total`; the
+    rest is divided. That is the best division where costs are convex. `within` is a division that keeps the constraint.
+    """
+    bound = share > 0
+    least = float((within[bound] / share[bound]).min())
+    even = total / share.sum()
+    ratios = np.unique([least, *np.geomspace(min(least, (1 - slack) * even), even, RATIOS)])[:, None]
+    bottom = np.maximum(np.where(bound, ratios * share, 0), low)
+    top = np.maximum(np.where(bound, ratios * share / (1 - slack), total), bottom)
+    top = np.where(ratios == least, np.maximum(top, within), top)
+    kept = (bottom.sum(axis=1) <= total + 1) & (top.sum(axis=1) >= total - 1)
+    bottom, top = bottom[kept], top[kept]
+    count = max(each.size for each in sizes)
+    points = np.array([np.geomspace(each[0], each[-1], count) for each in sizes])[:, None]
+    offered = np.clip(points, bottom.T[..., None], top.T[..., None])
+    costs = np.array([np.interp(each, *known) for each, *known in zip(offered, sizes, cost, strict=True)])
+
+    def bought(price: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        chosen = np.argmin(costs + price[:, None] * offered, axis=2)[..., None]
+        return tuple(np.take_along_axis(each, chosen, axis=2)[..., 0].T for each in (offered, costs))
+
+    below, above = np.zeros(len(bottom)), np.full(len(bottom), float(costs.max()) + 1)
+    for _ in range(50):
+        price = (below + above) / 2
+        fits = bought(price)[0].sum(axis=1) <= total
+        below, above = np.where(fits, below, price), np.where(fits, price, above)
+    nodes, paid = bought(above)
+    best = int(np.argmin(paid.sum(axis=1)))
+    room = top[best] - nodes[best]
+    return nodes[best] + room * max(0.0, total - float(nodes[best].sum())) / max(float(room.sum()), 1e-9)
+
+
+def _additions(low: NDArray[np.int64], high: NDArray[np.int64], total: int) -> float:
+    """Bound the costs that are added up to divide `total` within each of these ranges, shapes (m, k)."""
+    spans = (high - low + 1).astype(np.float64)
+    sums = np.minimum(np.cumsum(high - low, axis=1)[:, :-1] + 1.0, total + 1)
+    return float(spans[:, 0].sum() + (sums[:, :-1] * spans[:, 1:-1]).sum() + sums[:, -1].sum())
 
 
 def _least_ratios(
-    share: NDArray[np.float64], low: NDArray[np.int64], total: int, slack: float, tolerance: int, *, alone: bool
+    grid: Grid, share: NDArray[np.float64], low: NDArray[np.int64], slack: float, tolerance: int
 ) -> NDArray[np.float64]:
-    """Sizes per share that can be the least of a division, ascending; `alone`, these queues divide all of `total`."""
-    even = (total + tolerance * share.size) / share.sum()
-    least = (1 - slack) * (total - tolerance * share.size) / share.sum() if alone else 0.0
+    """Sizes per share that can be the least of a division, ascending."""
+    bound = share > 0
+    nodes = int(grid.first.sum()) + grid.unit * grid.total
+    even = (nodes + tolerance * bound.sum()) / share.sum()
+    least = (1 - slack) * (nodes - tolerance * bound.sum()) / share.sum() if bound.all() else 0.0
     found = [
-        np.arange(max(int(low_i) + tolerance, int(least * s)), int(np.ceil(even * s)) + 1) / s
-        for s, low_i in zip(share, low, strict=True)
+        sizes[(sizes >= max(low_i, int(least * s) - tolerance)) & (sizes <= np.ceil(even * s) - tolerance)] + tolerance
+        for sizes, low_i, s in zip(grid.sizes, low, share, strict=True)
+        if s > 0
     ]
-    return np.unique(np.concatenate(found))
+    return np.unique(np.concatenate([sizes / s for sizes, s in zip(found, share[bound], strict=True)]))

@@ -24,7 +24,7 @@ from qconf.strategies.base import Options, Proposal, Step, Strategy, option, ste
 from qconf.strategies.partitioning.bounds import lower_bounds
 from qconf.strategies.partitioning.descent import descend
 from qconf.strategies.partitioning.nlp import minimise
-from qconf.strategies.partitioning.regret import CHEAP, RegretStep, allowed, regret, table_cost
+from qconf.strategies.partitioning.regret import allowed, regret
 from qconf.strategies.partitioning.samples import feasible_samples
 from qconf.strategies.partitioning.sizes import Sizes, data_warnings, partition_space, proportional
 from qconf.strategies.partitioning.surrogate import DEGREES, Surrogate, fit
@@ -276,11 +276,7 @@ class _Program:
         if base.mode == "partitioned" and current_wait(self.training) < wait * (1 - 1e-9):
             self.log.append(Keep())
             return Proposal(base, tuple(self.log))
-        if table_cost(self.training, self.space) <= CHEAP:
-            self.log.append(regret(self.training, self.space, self.bounds, nodes, self.options.workers).step())
-        else:
-            why = f"a table of {self.space.total} sizes for {len(self.training)} jobs takes too long; exact makes it"
-            self.log.append(RegretStep(reason=why))
+        self.log.append(regret(self.training, self.space, self.bounds, nodes, self.options.workers).step())
         return Proposal(self.space.configured(base, nodes), tuple(self.log))
 
     def allowed(self, nodes: Sizes) -> bool:

@@ -72,7 +72,7 @@ class Exact(Strategy):
             )
         ]
         config = space.configured(training.base, free.nodes)
-        if free.doubts:
+        if free.simulations:
             steps.append(
                 LocalSearch(
                     nodes=free.nodes.tolist(),
@@ -82,6 +82,7 @@ class Exact(Strategy):
                     constrained_weighted_wait=round(tight.wait, 1),
                 )
             )
+        if free.doubts:
             other = dp_nlp.solved(training, options).config
             wait = training.weighted_wait(other)
             better = wait < free.wait

@@ -30,6 +30,8 @@ from qconf.strategies.partitioning.carving import (
 from qconf.strategies.partitioning.sizes import Sizes, fixed_partition
 
 FEW_CORES = 5  # the paper's chunk
+MOST_CHUNKS = 2048  # in the machine, where no chunk is given
+MOST_WORK = 2e7  # jobs times chunks, as long as the chunks are not fewer than `POINTS`
 BOTH_WAYS = "a job waits for its partition and for the pool at once, but a batch system holds it in one queue"
 
 
@@ -143,7 +145,7 @@ class Hybrid(Strategy):
         first = dqr.reconfigured(training, options)
         config, grid = first.config, training.base.grid
         tau, reference = threshold(training, options.reference)
-        chunk = -(-(options.chunk or (grid if training.base.machine.whole_nodes else FEW_CORES)) // grid) * grid
+        chunk = -(-(options.chunk or default_chunk(training)) // grid) * grid
 
         evaluator = CachedEvaluator(training, options.workers)
         workloads = evaluator.workloads(config, first.runtimes)
@@ -190,6 +192,13 @@ class Hybrid(Strategy):
         # Whether there is a pool here or not: the proposal for another training set may have one.
         not_exportable = first.not_exportable or (BOTH_WAYS if rules.entry == "either" else "")
         return Proposal(proposed, tuple(steps), not_exportable=not_exportable, runtimes=first.runtimes)
+
+
+def default_chunk(training: TrainingSet) -> int:
+    """Return the paper's chunk or a node; more cores where a carving could move too many chunks to simulate each."""
+    machine = training.base.machine
+    most = int(np.clip(MOST_WORK // len(training), POINTS, MOST_CHUNKS))
+    return max(training.base.grid if machine.whole_nodes else FEW_CORES, -(-machine.cores // most))
 
 
 def threshold(training: TrainingSet, reference: str | None = None) -> tuple[float, str]:

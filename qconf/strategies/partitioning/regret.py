@@ -1,9 +1,10 @@
 """How far a division of the machine is from the best one: the exact search as a measure of the others.
 
 Queues on partitions of their own do not interact, so the weighted mean wait is a sum over queues, of a term that
-depends on the queue's size alone. All terms are tabulated, then dynamic programming divides the machine. With reserved
-jobs, with limits, or with another order than fcfs the table is an estimate, and a local search on the simulator
-continues from it.
+depends on the queue's size alone. All terms are tabulated, then dynamic programming divides the machine. Where there
+are too many sizes, one in so many is tabulated, and then more of them around the best division, until none is left out
+there. With reserved jobs, with limits, or with another order than fcfs the table is an estimate, and a local search on
+the simulator continues from it.
 """
 
 from __future__ import annotations
@@ -18,12 +19,22 @@ from qconf.evaluation.period import TrainingSet, cached
 from qconf.strategies.base import Step, step
 from qconf.strategies.partitioning.bounds import Bounds
 from qconf.strategies.partitioning.descent import descend
-from qconf.strategies.partitioning.divide import best_division, best_proportional_division
-from qconf.strategies.partitioning.sizes import PartitionSpace, Sizes, fixed_partition, proportional
+from qconf.strategies.partitioning.divide import (
+    Grid,
+    best_division,
+    best_proportional_division,
+    nearly_best_proportional_division,
+)
+from qconf.strategies.partitioning.samples import feasible_division
+from qconf.strategies.partitioning.sizes import PartitionSpace, Sizes, apportion, fixed_partition, proportional
 from qconf.strategies.partitioning.wait_table import WaitTable, tabulate
 
 LONGEST_SEARCH = 60  # simulations of a local search at most
-CHEAP = 2e7  # jobs times sizes up to which dp-nlp makes the table too
+MOST_SIZES = 2048  # of each queue that are tabulated at once
+MOST_WORK = 2e7  # jobs times sizes that are tabulated at once, as long as the sizes are not fewer than those around
+GEOMETRIC = 256  # sizes of each queue by which a first division within bounds is found
+WINDOW = 4  # steps around a division between which the next grid has sizes
+FINER = 16  # times as many
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,16 +51,15 @@ class Optimum:
 
 @step
 class RegretStep(Step):
-    """How far a division is from the best ones, or why that is not known."""
+    """How far a division is from the best ones."""
 
     title: ClassVar[str] = "regret"
-    weighted_wait: float | None = None
-    constrained_optimum: float | None = None
-    above_constrained_percent: float | None = None
-    free_optimum: float | None = None
-    above_free_percent: float | None = None
-    proven: bool | None = None
-    reason: str | None = None
+    weighted_wait: float
+    constrained_optimum: float
+    above_constrained_percent: float
+    free_optimum: float
+    above_free_percent: float
+    proven: bool
 
 
 @dataclass(frozen=True)
@@ -109,25 +119,19 @@ def regret(training: TrainingSet, space: PartitionSpace, bounds: Bounds, nodes: 
     return Regret(wait, constrained, min(free.wait, constrained, wait), proven=False)
 
 
-def table_cost(training: TrainingSet, space: PartitionSpace) -> int:
-    """Return the jobs times sizes that the table simulates."""
-    return len(training) * (space.total - int(space.widest.sum()) + 1)
-
-
 @cached
 def optimum(training: TrainingSet, space: PartitionSpace, bounds: Bounds | None, workers: int = 1) -> Optimum:
     """Return the best division, free or under dp-nlp's bounds.
 
     Where no division keeps the bounds it is the free one, and `doubts` has the reason.
     """
-    table = tabulate(training, space, workers)
-    tabulated, least = solve(table, space, bounds)
-    doubts = estimated(training)
+    tabulated, least, coarse = solve(training, space, bounds, workers)
+    estimate = estimated(training)
     if tabulated is None:
         free = optimum(training, space, None, workers)
-        return replace(free, doubts=", ".join(filter(None, (doubts, "no division keeps the constraints"))))
-    if not doubts:
-        return Optimum(tabulated, least, tabulated, least, "", 0)
+        return replace(free, doubts=", ".join(filter(None, (estimate, "no division keeps the constraints"))))
+    if not estimate:
+        return Optimum(tabulated, least, tabulated, least, coarse, 0)
     evaluator = CachedEvaluator(training, workers)
 
     def wait(division: Sizes) -> float:
@@ -139,14 +143,56 @@ def optimum(training: TrainingSet, space: PartitionSpace, bounds: Bounds | None,
     pp = proportional(training, space)
     start = min([tabulated, pp] if allowed(pp, bounds) else [tabulated], key=wait)
     nodes, found, tried = descend(wait, start, within, step=max(1, space.total // 16), most=LONGEST_SEARCH)
-    return Optimum(nodes, found, tabulated, least, doubts, tried)
+    return Optimum(nodes, found, tabulated, least, ", ".join(filter(None, (estimate, coarse))), tried)
 
 
-def solve(table: WaitTable, space: PartitionSpace, bounds: Bounds | None = None) -> tuple[Sizes | None, float]:
-    """Return the best division by the table, free or under dp-nlp's bounds, and its weighted mean wait, if any."""
-    if bounds is None:
-        return best_division(table.cost, space.widest, np.full_like(space.widest, space.total), space.total)
-    return best_proportional_division(table.cost, bounds.low, space.total, bounds.share, bounds.slack, tolerance=1)
+def solve(
+    training: TrainingSet, space: PartitionSpace, bounds: Bounds | None = None, workers: int = 1
+) -> tuple[Sizes | None, float, str]:
+    """Return the best division by the table, free or under dp-nlp's bounds, its wait, and why it may not be the best.
+
+    The first grid of sizes has a division within the bounds on it, each later one the best of the grid before.
+    """
+    table = tabulate(training, space, workers)
+    most = space.widest + (space.total - int(space.widest.sum()))
+    reach = int(most[0] - space.widest[0]) if space.queues.size > 1 else 0  # a single queue gets the whole machine
+    sizes = int(np.clip(MOST_WORK // len(training), 2 * WINDOW * FINER, MOST_SIZES))
+    unit = -(-(reach + 1) // sizes)
+    doubts = "" if unit == 1 else f"one size in {unit} is tabulated, and each only around the best of them"
+    nodes = proportional(training, space)
+    if unit > 1 and bounds is not None:
+        nodes = _start(table, space, bounds, most, nodes)
+    while True:
+        grid = Grid.around(nodes, unit, np.maximum(nodes - reach, space.widest), np.minimum(nodes + reach, most))
+        cost = table.columns(grid.sizes)
+        if bounds is None:
+            found, wait = best_division(cost, np.zeros_like(nodes), grid.count - 1, grid.total)
+            found, complete = None if found is None else grid.nodes(found), True
+        else:
+            found, wait, complete = best_proportional_division(
+                cost, grid, bounds.low, bounds.share, bounds.slack, tolerance=1
+            )
+        if not complete:
+            doubts = doubts or "not all ratios of sizes are tried"
+        if found is None or unit == 1:
+            return found, wait, doubts if wait else ""  # none is below 0
+        nodes, reach, unit = found, WINDOW * unit, -(-unit // FINER)
+
+
+def _start(table: WaitTable, space: PartitionSpace, bounds: Bounds, most: Sizes, nodes: Sizes) -> Sizes:
+    """Return a division within the bounds, near the best by a few sizes in geometric progression, else `nodes`."""
+    within = feasible_division(space.total, bounds)
+    if within is None:
+        return nodes
+    if 0 < bounds.slack < 1 and (bounds.share > 0).sum() > 1:
+        sizes = [np.unique(np.geomspace(*ends, GEOMETRIC).astype(np.int64)) for ends in zip(space.widest, most)]
+        found = nearly_best_proportional_division(
+            sizes, table.columns(sizes), bounds.low, space.total, bounds.share, bounds.slack, within
+        )
+        rounded = apportion(found, space.total, bounds.low)
+        if allowed(rounded, bounds):
+            return rounded
+    return apportion(within, space.total, bounds.low)
 
 
 def estimated(training: TrainingSet) -> str:

@@ -41,6 +41,12 @@ def feasible_samples(count: int, total: int, bounds: Bounds, seed: int) -> NDArr
     return np.array([*good, *others][:count], dtype=np.int64)
 
 
+def feasible_division(total: int, bounds: Bounds) -> NDArray[np.float64] | None:
+    """Return a division amid the feasible ones, in fractions of nodes; None where there is none."""
+    corners = _corners(total, bounds)
+    return corners.mean(axis=0) if len(corners) else None
+
+
 def _nearly_proportional(sizes: NDArray[np.float64], bounds: Bounds) -> NDArray[np.bool_]:
     """Mark the divisions that may be proportional once they are rounded to whole nodes."""
     bound = bounds.share > 0

@@ -1,8 +1,8 @@
-"""Mean waits of every queue at every size of its partition, which the exact search adds up."""
+"""Mean waits of every queue at sizes of its partition, which the exact search adds up."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,50 +10,59 @@ from numpy.typing import NDArray
 from parsim.tabulate import waits_by_size
 from qconf.evaluation.period import TrainingSet, cached
 from qconf.parallel import parallel_map
-from qconf.strategies.partitioning.sizes import PartitionSpace
+from qconf.strategies.partitioning.sizes import PartitionSpace, Sizes
 
 PIECES = 16  # pieces into which the sizes of one queue are cut for the workers
 
 
-@dataclass(frozen=True, eq=False)
 class WaitTable:
-    """For each queue of the partition space, its part of the weighted mean wait by nodes, shape (total + 1,)."""
+    """For each queue of the partition space, its part of the weighted mean wait at each size in nodes, seconds.
 
-    cost: tuple[NDArray[np.float64], ...]  # infinite below `widest`
+    A size is simulated when it is first asked for. Reserved jobs, limits and starvation are ignored: with them the
+    table is an estimate. So it is where groups of users have weights: every job of a queue counts with their mean.
+    """
 
-    def __call__(self, nodes: NDArray[np.int64]) -> float:
+    def __init__(self, training: TrainingSet, space: PartitionSpace, workers: int = 1) -> None:
+        self.training, self.space, self.workers = training, space, workers
+        self.known: list[dict[int, float]] = [{} for _ in space.queues]  # seconds by nodes
+
+    def __call__(self, nodes: Sizes) -> float:
         """Return the weighted mean wait of a division, seconds."""
-        return float(sum(column[size] for column, size in zip(self.cost, nodes, strict=True)))
+        return float(sum(column[0] for column in self.columns([np.array([size]) for size in nodes])))
+
+    def columns(self, sizes: Sequence[Sizes]) -> list[NDArray[np.float64]]:
+        """Return the costs of each queue at its `sizes`, which ascend; infinite below its widest job."""
+        tasks, where = [], []
+        new = []
+        for known, asked, widest in zip(self.known, sizes, self.space.widest, strict=True):
+            new.append(np.array([size for size in asked.tolist() if size >= widest and size not in known], np.int64))
+            known.update(dict.fromkeys(new[-1].tolist(), 0.0))
+        for weight, epoch in self.training.epochs:
+            w, weights = epoch.workload, np.ones(len(epoch)) if epoch.weight is None else epoch.weight
+            counted = float(weights[np.isin(w.queue, self.space.queues)].sum())
+            for k, q in enumerate(self.space.queues):
+                mine = w.queue == q
+                own = w.take(mine)
+                if not len(own):
+                    continue
+                scale = weight * float(weights[mine].mean()) / counted
+                for piece in range(PIECES):
+                    tasks.append((own, new[k][piece::PIECES] * self.space.node, self.training.base.backfill))
+                    where.append((k, new[k][piece::PIECES], scale))
+        for (k, some, scale), waits in zip(where, parallel_map(self.workers, _waits, tasks), strict=True):
+            for size, cost in zip(some.tolist(), (scale * waits).tolist(), strict=True):
+                self.known[k][size] += cost
+        return [
+            np.array([known.get(size, np.inf) for size in asked.tolist()])
+            for known, asked in zip(self.known, sizes, strict=True)
+        ]
 
 
 @cached
 def tabulate(training: TrainingSet, space: PartitionSpace, workers: int = 1) -> WaitTable:
-    """Simulate every queue of every epoch alone at every size that it can have.
-
-    Reserved jobs, limits and starvation are ignored: with them the table is an estimate. So it is where groups of users
-    have weights: every job of a queue counts with their mean.
-    """
-    free_nodes = space.total - int(space.widest.sum())
-    tasks, where = [], []
-    for weight, epoch in training.epochs:
-        w, weights = epoch.workload, np.ones(len(epoch)) if epoch.weight is None else epoch.weight
-        counted = float(weights[np.isin(w.queue, space.queues)].sum())
-        for k, q in enumerate(space.queues):
-            mine = w.queue == q
-            own = w.take(mine)
-            sizes = np.arange(space.widest[k], space.widest[k] + free_nodes + 1)
-            if not len(own):
-                continue
-            for piece in range(PIECES):
-                tasks.append((own, sizes[piece::PIECES] * space.node, training.base.backfill))
-                where.append((k, sizes[piece::PIECES], weight * float(weights[mine].mean()) / counted))
-    cost = [np.full(space.total + 1, np.inf) for _ in space.queues]
-    for k, column in enumerate(cost):
-        column[space.widest[k] :] = 0.0
-    for (k, sizes, scale), (waits, _) in zip(where, parallel_map(workers, _waits, tasks), strict=True):
-        cost[k][sizes] += scale * waits
-    return WaitTable(tuple(cost))
+    """Return the table of a training set, of which nothing is simulated yet."""
+    return WaitTable(training, space, workers)
 
 
-def _waits(own: object, sizes: NDArray[np.int64], backfill: bool) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    return waits_by_size(own, sizes, backfill=backfill)  # type: ignore[arg-type]
+def _waits(own: object, sizes: NDArray[np.int64], backfill: bool) -> NDArray[np.int64]:
+    return waits_by_size(own, sizes, backfill=backfill)[0]  # type: ignore[arg-type]

@@ -3,7 +3,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from qconf.strategies.partitioning.divide import best_division, best_proportional_division
+from qconf.strategies.partitioning.divide import Grid, best_division, best_proportional_division
 
 
 def every(total, low, high):
@@ -55,7 +55,9 @@ def test_the_proportional_division_is_the_best_of_all_proportional_ones(seed, to
 
     feasible = [each for each in every(total, low, [total] * k) if keeps(each)]
     least = min((cost_of(cost, each) for each in feasible), default=np.inf)
-    sizes, value = best_proportional_division(cost, low, total, share, slack, tolerance=tolerance)
+    whole = Grid(np.zeros(k, dtype=np.int64), 1, np.full(k, total + 1), total)
+    sizes, value, complete = best_proportional_division(cost, whole, low, share, slack, tolerance=tolerance)
+    assert complete
     assert value == pytest.approx(least)
     assert (sizes is None) == (not feasible)
     if feasible:

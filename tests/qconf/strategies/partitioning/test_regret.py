@@ -6,9 +6,20 @@ import pytest
 
 from qconf.config import Target
 from qconf.strategies.partitioning.bounds import lower_bounds
-from qconf.strategies.partitioning.regret import Regret, allowed, estimated, optimum, regret, table_cost
+from qconf.strategies.partitioning.regret import (
+    FINER,
+    GEOMETRIC,
+    MOST_SIZES,
+    WINDOW,
+    Regret,
+    allowed,
+    estimated,
+    optimum,
+    regret,
+)
 from qconf.strategies.partitioning.sizes import partition_space
-from tests.qconf.small import site, three, training
+from qconf.strategies.partitioning.wait_table import tabulate
+from tests.qconf.small import DAY, site, three, training
 
 TINY = (
     {"name": "a", "cores": (1, 3), "walltime": (0, 3600), "partition": 6},
@@ -92,7 +103,6 @@ def test_a_regret_is_the_distance_to_the_best(make):
     if other.proven:
         assert other.free == pytest.approx(min(wait for _, wait in every(here, space)))
         assert other.to_free > 0
-    assert table_cost(here, space)
 
 
 def test_a_division_better_than_the_best_found_replaces_it_if_it_keeps_the_constraints(monkeypatch):
@@ -117,6 +127,70 @@ def test_constraints_that_no_division_keeps_are_reported():
     assert tight.doubts == "no division keeps the constraints"
     assert tight.wait == free.wait
     assert not regret(here, space, bounds, free.nodes).proven
+
+
+def huge(cores, seed=0, jobs=200):
+    """Three queues by width on a machine that they fill; their widest jobs need half of it."""
+    edges = np.geomspace(1, cores // 3, 4).astype(int).tolist()
+    queues = [
+        {"name": f"q{i}", "cores": (low, high), "walltime": (0, 36000), "partition": 1}
+        for i, (low, high) in enumerate(zip(edges, edges[1:], strict=False))
+    ]
+    here = training(site(*queues, cores=cores, mode="shared"), jobs=jobs, seed=seed, span=3 * DAY)
+    return here, partition_space(here)
+
+
+@pytest.mark.parametrize("cores", [10**4, 10**6, 10**9])
+def test_the_sizes_that_are_tabulated_do_not_grow_with_the_machine(cores):
+    here, space = huge(cores)
+    bounds = lower_bounds(here, space, 0.3, 0.9)
+    free, tight = optimum(here, space, None), optimum(here, space, bounds)
+    assert free.doubts.startswith("one size in")
+    assert allowed(tight.nodes, bounds)
+    assert free.wait <= tight.wait
+    rounds = 1 + np.ceil(np.log(cores / MOST_SIZES) / np.log(FINER))
+    most = GEOMETRIC + 2 * (MOST_SIZES + rounds * (2 * WINDOW * FINER + 1))  # on two grids
+    assert 0 < max(len(known) for known in tabulate(here, space, 1).known) <= most
+
+
+def test_more_jobs_have_fewer_sizes_tabulated(monkeypatch):
+    monkeypatch.setattr("qconf.strategies.partitioning.regret.MOST_WORK", 200 * 150)
+    here, space = huge(10**4)
+    optimum(here, space, None)
+    assert 0 < max(len(known) for known in tabulate(here, space, 1).known) < 400
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_best_division_on_a_grid_comes_near_that_of_all_sizes(monkeypatch, seed):
+    here, space = huge(1000, seed)
+    bounds = lower_bounds(here, space, 0.5, 0.9)
+    best = [optimum(here, space, each) for each in (None, bounds)]
+    assert not any(each.doubts for each in best)
+    monkeypatch.setattr("qconf.strategies.partitioning.regret.MOST_SIZES", 64)
+    again = replace(here)
+    coarse = [optimum(again, space, each) for each in (None, bounds)]
+    assert 0 < len(tabulate(again, space, 1).known[0]) < len(tabulate(here, space, 1).known[0])
+    for all_sizes, some in zip(best, coarse, strict=True):
+        assert all_sizes.wait <= some.wait <= 1.05 * all_sizes.wait
+        assert here.weighted_wait(space.configured(here.base, some.nodes)) == pytest.approx(some.wait)
+
+
+def test_a_single_queue_is_settled_without_a_table():
+    here = training(site({**TINY[0], "partition": 50_000}, cores=50_000), jobs=300, span=3600)
+    space = partition_space(here)
+    found = optimum(here, space, None)
+    assert (found.nodes.tolist(), found.doubts) == ([50_000], "")
+    assert len(tabulate(here, space, 1).known[0]) == 1
+
+
+def test_a_size_is_simulated_once():
+    here, space = huge(1000)
+    table = tabulate(here, space)
+    first = table.columns([np.array([500, 600])] * 3)
+    table.known[0][500] += 1
+    again = table.columns([np.array([500, 600, 700])] * 3)
+    assert again[0][0] == first[0][0] + 1
+    assert (again[1][:2] == first[1]).all()
 
 
 def test_a_regret_in_per_cent():

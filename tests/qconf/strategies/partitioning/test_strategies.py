@@ -190,11 +190,12 @@ def test_dp_nlp_survives_a_search_that_raises(monkeypatch, error):
     assert steps(proposal, "slsqp")[0]["note"] == "no search ended well"
 
 
-def test_dp_nlp_logs_why_its_regret_is_not_measured():
-    wide = {**LONG, "partition": 999_000}
-    here = training(site({**SHORT, "partition": 1000}, wide, cores=1_000_000), jobs=30)
+def test_dp_nlp_measures_its_regret_on_a_million_cores():
+    wide = {**LONG, "cores": (1, 400_000), "partition": 999_000}
+    here = training(site({**SHORT, "partition": 1000}, wide, cores=1_000_000), jobs=100, span=DAY)
     (entry,) = steps(propose("dp-nlp", here, FEW), "regret")
-    assert entry["reason"].startswith("a table of 1000000 sizes for 30 jobs")
+    assert 0 < entry["free_optimum"] <= min(entry["constrained_optimum"], entry["weighted_wait"])
+    assert not entry["proven"]
 
 
 @pytest.mark.parametrize("seed", range(4))
