@@ -35,7 +35,7 @@ def main(workers: int) -> None:
             for label, start, end in periods[-2:]:
                 training = TrainingSet(Period.of(history.between(start, end), base))
                 wall, used = time.perf_counter(), time.process_time()
-                found = propose("hybrid", training, {"workers": workers})
+                found = propose("hybrid", training, {"workers": workers, "chunk": int(chunk.split()[0])})
                 wall, used = time.perf_counter() - wall, time.process_time() - used
                 (pool,) = [step for step in found.decisions if step["step"] == "pool"]
                 chunks = pool["cores"] // int(chunk.split()[0])

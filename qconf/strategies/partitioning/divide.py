@@ -137,7 +137,7 @@ def best_proportional_division(
 
 
 def nearly_best_proportional_division(
-    sizes: Sequence[NDArray[np.float64]],
+    sizes: Sequence[NDArray[np.int64]],
     cost: Sequence[NDArray[np.float64]],
     low: NDArray[np.int64],
     total: int,
@@ -162,21 +162,21 @@ def nearly_best_proportional_division(
     count = max(each.size for each in sizes)
     points = np.array([np.geomspace(each[0], each[-1], count) for each in sizes])[:, None]
     offered = np.clip(points, bottom.T[..., None], top.T[..., None])
-    costs = np.array([np.interp(each, *known) for each, *known in zip(offered, sizes, cost, strict=True)])
+    costs = np.array([np.interp(x, size, paid) for x, size, paid in zip(offered, sizes, cost, strict=True)])
 
-    def bought(price: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        chosen = np.argmin(costs + price[:, None] * offered, axis=2)[..., None]
-        return tuple(np.take_along_axis(each, chosen, axis=2)[..., 0].T for each in (offered, costs))
+    def bought(price: NDArray[np.float64]) -> NDArray[np.int64]:
+        return np.asarray(np.argmin(costs + price[:, None] * offered, axis=2)[..., None])
 
     below, above = np.zeros(len(bottom)), np.full(len(bottom), float(costs.max()) + 1)
     for _ in range(50):
         price = (below + above) / 2
-        fits = bought(price)[0].sum(axis=1) <= total
+        fits = np.take_along_axis(offered, bought(price), axis=2).sum(axis=(0, 2)) <= total
         below, above = np.where(fits, below, price), np.where(fits, price, above)
-    nodes, paid = bought(above)
-    best = int(np.argmin(paid.sum(axis=1)))
-    room = top[best] - nodes[best]
-    return nodes[best] + room * max(0.0, total - float(nodes[best].sum())) / max(float(room.sum()), 1e-9)
+    chosen = bought(above)
+    best = int(np.argmin(np.take_along_axis(costs, chosen, axis=2).sum(axis=(0, 2))))
+    nodes = np.take_along_axis(offered, chosen, axis=2)[:, best, 0]
+    room = top[best] - nodes
+    return np.asarray(nodes + room * max(0.0, total - float(nodes.sum())) / max(float(room.sum()), 1e-9))
 
 
 def _additions(low: NDArray[np.int64], high: NDArray[np.int64], total: int) -> float:

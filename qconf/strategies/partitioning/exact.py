@@ -59,6 +59,7 @@ class Exact(Strategy):
         free = optimum(training, space, None, options.workers)
         bounds = lower_bounds(training, space, options.slack, options.tau_util)
         tight = optimum(training, space, bounds, options.workers)
+        doubts = tight.doubts or free.doubts
         steps: list[Step] = [
             Table(
                 queues=[training.base.queues[i].name for i in space.queues],
@@ -66,8 +67,8 @@ class Exact(Strategy):
                 weighted_wait=round(free.tabulated, 1),
                 constrained_nodes=tight.tabulated_nodes.tolist(),
                 constrained_weighted_wait=round(tight.tabulated, 1),
-                proven=not tight.doubts,
-                doubts=tight.doubts,
+                proven=not doubts,
+                doubts=doubts,
                 notes=tuple(data_warnings(training, space)),
             )
         ]

@@ -39,7 +39,9 @@ BOTH_WAYS = "a job waits for its partition and for the pool at once, but a batch
 class HybridOptions(dqr.DqrOptions):
     """Options of hybrid."""
 
-    chunk: int | None = option(None, "Cores that hybrid moves to the pool at once.", least=1, shown="5, or a node")
+    chunk: int | None = option(
+        None, "Cores that hybrid moves to the pool at once.", least=1, shown="5, or a node; more on large machines"
+    )
     degradation: float = option(0.3, "Part by which waits may grow while hybrid carves the pool: 0.3 is 30 %.", least=0)
     carve: str = option(
         "live",

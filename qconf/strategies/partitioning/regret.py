@@ -112,7 +112,7 @@ def regret(training: TrainingSet, space: PartitionSpace, bounds: Bounds, nodes: 
     wait = evaluator.measure(space.configured(training.base, nodes)).overall
     free = optimum(training, space, None, workers)
     best = optimum(training, space, bounds, workers)
-    if not best.doubts:
+    if not (best.doubts or free.doubts):
         return Regret(wait, best.wait, free.wait, proven=True)
     # The optimum is only the best division found: a better one replaces it.
     constrained = min(best.wait, wait) if allowed(nodes, bounds) else best.wait
@@ -185,7 +185,8 @@ def _start(table: WaitTable, space: PartitionSpace, bounds: Bounds, most: Sizes,
     if within is None:
         return nodes
     if 0 < bounds.slack < 1 and (bounds.share > 0).sum() > 1:
-        sizes = [np.unique(np.geomspace(*ends, GEOMETRIC).astype(np.int64)) for ends in zip(space.widest, most)]
+        ends = zip(space.widest, most, strict=True)
+        sizes = [np.unique(np.round(np.geomspace(*each, GEOMETRIC)).astype(np.int64)) for each in ends]
         found = nearly_best_proportional_division(
             sizes, table.columns(sizes), bounds.low, space.total, bounds.share, bounds.slack, within
         )

@@ -1,5 +1,5 @@
 from dataclasses import replace
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -134,7 +134,7 @@ def huge(cores, seed=0, jobs=200):
     edges = np.geomspace(1, cores // 3, 4).astype(int).tolist()
     queues = [
         {"name": f"q{i}", "cores": (low, high), "walltime": (0, 36000), "partition": 1}
-        for i, (low, high) in enumerate(zip(edges, edges[1:], strict=False))
+        for i, (low, high) in enumerate(pairwise(edges))
     ]
     here = training(site(*queues, cores=cores, mode="shared"), jobs=jobs, seed=seed, span=3 * DAY)
     return here, partition_space(here)

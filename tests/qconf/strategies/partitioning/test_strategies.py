@@ -12,7 +12,7 @@ from qconf.evaluation.feasibility import fixed_violations
 from qconf.evaluation.period import NotApplicableError, Period, TrainingSet
 from qconf.strategies import baselines, names, propose
 from qconf.strategies.partitioning.bounds import lower_bounds
-from qconf.strategies.partitioning.hybrid import threshold
+from qconf.strategies.partitioning.hybrid import MOST_CHUNKS, POINTS, default_chunk, threshold
 from qconf.strategies.partitioning.regret import allowed
 from qconf.strategies.partitioning.sizes import partition_space
 from qconf.strategies.partitioning.split_merge import uncovered
@@ -196,6 +196,16 @@ def test_dp_nlp_measures_its_regret_on_a_million_cores():
     (entry,) = steps(propose("dp-nlp", here, FEW), "regret")
     assert 0 < entry["free_optimum"] <= min(entry["constrained_optimum"], entry["weighted_wait"])
     assert not entry["proven"]
+
+
+def test_the_chunks_of_hybrid_are_so_few_that_each_can_be_simulated(monkeypatch):
+    assert default_chunk(training(two(), jobs=10)) == 5
+    nodes = two().replace(machine={"cores": 64, "cores_per_node": 4, "whole_nodes": True})
+    assert default_chunk(training(nodes, jobs=10)) == 4
+    here = training(two(cores=1_000_000, mode="shared"), jobs=100)
+    assert 1_000_000 / default_chunk(here) <= MOST_CHUNKS
+    monkeypatch.setattr("qconf.strategies.partitioning.hybrid.MOST_WORK", 100 * 100)
+    assert POINTS <= 1_000_000 / default_chunk(here) <= 100
 
 
 @pytest.mark.parametrize("seed", range(4))
