@@ -1,7 +1,7 @@
 """Whether ``qconf tune`` always ends: seconds of every partitioning strategy on few jobs, many queues, a million cores.
 
 ``python -m tests.benchmarks.ends [--limit SECONDS] [--cases NAME ...] [--strategies NAME ...]``. Every cell is a
-process of its own, ``qconf tune --strategy NAME``, that is ended at the limit; ``tune`` is the command as it is. The
+process of its own, ``qconf tune --strategies NAME``, that is ended at the limit; ``tune`` is the command as it is. The
 seconds are those by the clock on the wall and, behind the slash, those that the process computed.
 """
 
@@ -81,7 +81,7 @@ def computed() -> float:
 
 def seconds(log: Path, case: Case, strategy: str, limit: float) -> str:
     """Tune, and return the seconds that it took."""
-    chosen = [] if strategy == "tune" else ["--strategy", strategy]
+    chosen = [] if strategy == "tune" else ["--strategies", strategy]
     with tempfile.TemporaryDirectory() as folder:
         given = ["--history", str(log), "--cores", str(case.cores), *chosen, "-o", f"{folder}/run"]
         began, before = time.perf_counter(), computed()

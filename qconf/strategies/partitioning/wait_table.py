@@ -18,7 +18,7 @@ PIECES = 16  # pieces into which the sizes of one queue are cut for the workers
 class WaitTable:
     """For each queue of the partition space, its part of the weighted mean wait at each size in nodes, seconds.
 
-    A size is simulated when it is first asked for. Reserved jobs, limits and starvation are ignored: with them the
+    A size is simulated when it is first needed. Reserved jobs, limits and starvation are ignored: with them the
     table is an estimate. So it is where groups of users have weights: every job of a queue counts with their mean.
     """
 
@@ -34,8 +34,8 @@ class WaitTable:
         """Return the costs of each queue at its `sizes`, which ascend; infinite below its widest job."""
         tasks, where = [], []
         new = []
-        for known, asked, widest in zip(self.known, sizes, self.space.widest, strict=True):
-            new.append(np.array([size for size in asked.tolist() if size >= widest and size not in known], np.int64))
+        for known, wanted, widest in zip(self.known, sizes, self.space.widest, strict=True):
+            new.append(np.array([size for size in wanted.tolist() if size >= widest and size not in known], np.int64))
             known.update(dict.fromkeys(new[-1].tolist(), 0.0))
         for weight, epoch in self.training.epochs:
             w, weights = epoch.workload, np.ones(len(epoch)) if epoch.weight is None else epoch.weight
@@ -53,8 +53,8 @@ class WaitTable:
             for size, cost in zip(some.tolist(), (scale * waits).tolist(), strict=True):
                 self.known[k][size] += cost
         return [
-            np.array([known.get(size, np.inf) for size in asked.tolist()])
-            for known, asked in zip(self.known, sizes, strict=True)
+            np.array([known.get(size, np.inf) for size in wanted.tolist()])
+            for known, wanted in zip(self.known, sizes, strict=True)
         ]
 
 
