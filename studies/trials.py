@@ -31,7 +31,7 @@ from studies.paper.plan import CRAY
 
 PRESET = "cray-xc40"
 LEAST_LOAD = 0.8  # offered load of every month
-STRATEGIES = ("auto", "auto-fitted", "auto-guarded")
+STRATEGIES = ("auto",)
 TRAINING = 24  # months on which the best configuration is found
 #: The rules of the verdict were chosen with 2, 4 and 5; those before them were tried with 3.
 SEEDS = {"training": 1, "test": 6}

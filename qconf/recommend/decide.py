@@ -17,7 +17,8 @@ def decide(recommendation: Recommendation, chosen: Row | None, least_gain: float
     surpassed = _surpassed(recommendation, best)
     if best is None or best.bootstrap is None or best.test is None or best.config is None:
         why = "On the test period, which they were not trained on, no eligible strategy does better than the current"
-        return _with_reason(recommendation, f"{why} configuration. {surpassed} Keep what you have.")
+        stuck = "Everything that could be changed is fixed." if _all_fixed(recommendation) else ""
+        return _with_reason(recommendation, f"{why} configuration. {stuck} {surpassed} Keep what you have.")
     weighted = " (weighted)" if WEIGHTED[0] in best.test.overall else ""
     what, found = OBJECTIVE_TEXTS[recommendation.objective] + weighted, best.bootstrap
     gained = f"{100 * _gain(best):.1f} %"
@@ -57,6 +58,12 @@ def decide(recommendation: Recommendation, chosen: Row | None, least_gain: float
 def _with_reason(recommendation: Recommendation, text: str) -> Recommendation:
     """Give a verdict its reason; parts of it may be empty, and leave no second blank."""
     return replace(recommendation, reason=" ".join(text.split()))
+
+
+def _all_fixed(recommendation: Recommendation) -> bool:
+    """Whether every other configuration that was tried changes something that is fixed."""
+    others = [row for row in recommendation.rows if row.config not in (None, recommendation.base)]
+    return bool(recommendation.base.fixed) and all("which is fixed" in row.ineligible for row in others)
 
 
 def _named(row: Row) -> str:

@@ -33,13 +33,14 @@ class Auto(Strategy):
         return self._climb(training, options, self.kinds[0])[""]
 
     def variants(self, training: TrainingSet, options: Options) -> Mapping[str, Proposal]:
-        """Return the best of every kind, by what it changes: ``fitted order``."""
-        return {
+        """Return the best of every kind, by what it changes: ``fitted order``; the base where nothing may change."""
+        found = {
             f"{kind} {what}": proposal
             for kind in self.kinds
             for what, proposal in self._climb(training, options, kind).items()
             if what
         }
+        return found or {"": self.propose(training, options)}
 
     def _climb(self, training: TrainingSet, options: Options, kind: str) -> Mapping[str, Proposal]:
         fit, guard = KINDS[kind]

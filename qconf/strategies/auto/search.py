@@ -291,7 +291,8 @@ class _Search:
             return found[ORDER]
         candidate, kept = later
         found[DELAY] = self.guarded(ranked, candidate)
-        return found[DELAY] if kept and not (found[DELAY].broken & ~found[ORDER].broken).any() else found[ORDER]
+        longer = self.guard and (found[DELAY].broken & ~found[ORDER].broken).any()
+        return found[DELAY] if kept and not longer else found[ORDER]
 
     def ordered(self, order: str, frame: Frame) -> SiteConfig:
         """Return the base ordered by a formula."""

@@ -175,6 +175,17 @@ def test_keep_where_every_better_configuration_violates_fixed():
     assert ineligible["pp"] == ineligible["dp-nlp"] == "every partition is marked as fixed: there is none to size"
 
 
+def test_keep_where_everything_is_fixed_says_so():
+    fixed = ("mode", "order", "backfill", "reserve_after", "pool", "queues.*")
+    found = recommended(STARVED.replace(fixed=fixed), ("auto", "pp"), jobs=600)
+    assert found.verdict == "KEEP"
+    assert "Everything that could be changed is fixed." in found.reason
+    (row,) = (row for row in found.rows if row.name == "auto")
+    assert row.config == found.base
+    assert found.ladder == ()
+    assert "is fixed" not in recommended(two(mode="shared"), jobs=600).reason
+
+
 def test_a_strategy_that_does_not_apply_is_ineligible_with_the_reason():
     base = site({**SHORT, "cores": (1, 40)}, {**LONG, "cores": (33, 40)}, mode="shared")
     found = recommended(base, jobs=300)
