@@ -41,7 +41,8 @@ def option(
 class Options:
     """Options of every strategy; those of one are a subclass.
 
-    `auto` minimises the objective, and gains are given in it; the paper's strategies minimise mean wait only.
+    `auto` and the search of hybrid's pool minimise the objective, and gains are given in it; the paper's strategies
+    minimise mean wait only.
     """
 
     seed: int = option(0, "Seed of all random choices.", least=0, most=2**32 - 1)

@@ -1,6 +1,6 @@
-"""Speed of hybrid with all its steps on a generated month: dp-nlp, splits, merges, carving.
+"""Speed of hybrid with all its steps on a generated month: dp-nlp, splits, merges, the search of the pool.
 
-``python -m tests.benchmarks.hybrid [workers]``: chunks of a node, and of 5 of the 35 232 cores. Compiling is not timed.
+``python -m tests.benchmarks.hybrid [workers]``: by nodes, and by the 35 232 cores. Compiling is not timed.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ MONTHS = 9
 
 
 def main(workers: int) -> None:
-    """Print a row per month and chunk size."""
+    """Print a row per month, by nodes and by cores."""
     nodes = load(CONFIG)
     cores = nodes.replace(machine={**nodes.machine.model_dump(), "whole_nodes": False})
-    print(f"{'month':8} {'chunk':>9} {'jobs':>5} {'wall s':>7} {'CPU s':>6} {'chunks':>6}")
+    print(f"{'month':8} {'by':>5} {'jobs':>5} {'wall s':>7} {'CPU s':>6} {'pool':>6}")
     with tempfile.TemporaryDirectory() as folder:
         path = write_history(generate(months=MONTHS), Path(folder) / "log.csv")
-        for base, chunk in ((nodes, "24 cores"), (cores, "5 cores")):
+        for base, unit in ((nodes, "nodes"), (cores, "cores")):
             history = clean(read([path]), base)
             periods = history.periods("month")
             _, start, end = periods[0]
@@ -35,11 +35,10 @@ def main(workers: int) -> None:
             for label, start, end in periods[-2:]:
                 training = TrainingSet(Period.of(history.between(start, end), base))
                 wall, used = time.perf_counter(), time.process_time()
-                found = propose("hybrid", training, {"workers": workers, "chunk": int(chunk.split()[0])})
+                found = propose("hybrid", training, {"workers": workers})
                 wall, used = time.perf_counter() - wall, time.process_time() - used
                 (pool,) = [step for step in found.decisions if step["step"] == "pool"]
-                chunks = pool["cores"] // int(chunk.split()[0])
-                print(f"{label:8} {chunk:>9} {len(training):5} {wall:7.1f} {used:6.1f} {chunks:6}", flush=True)
+                print(f"{label:8} {unit} {len(training):5} {wall:7.1f} {used:6.1f} {pool['cores']:6}", flush=True)
 
 
 if __name__ == "__main__":

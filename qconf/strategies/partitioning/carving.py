@@ -20,7 +20,6 @@ from qconf.parallel import parallel_map
 from qconf.strategies.partitioning.sizes import Sizes
 
 AHEAD = 4  # steps per worker that are simulated before it is known whether earlier ones are refused
-POINTS = 64  # divisions along the whole sequence at which the true objective is evaluated
 Measurement = Callable[[list[Sizes]], list[MeanWaits]]
 
 
@@ -101,16 +100,22 @@ class CarvingSequence:
         self.active[queue] = False
 
 
+def with_pool(system: System, sizes: Sizes, pool: Pool) -> System:
+    """Return `system` with these partitions, and a pool of the remaining cores."""
+    queues = tuple(replace(q, partition=int(size)) for q, size in zip(system.queues, sizes, strict=True))
+    common = replace(pool, cores=system.cores - int(sizes.sum()))
+    return replace(system, mode="hybrid", queues=queues, pool=common)
+
+
 def measurement(
     evaluator: CachedEvaluator, workloads: list[Workload], system: System, pool: Pool | None
 ) -> Measurement:
     """Return a function that simulates divisions of `system`: with the pool in use, or (None) with its cores idle."""
 
     def one(sizes: Sizes) -> MeanWaits:
-        queues = tuple(replace(q, partition=int(size)) for q, size in zip(system.queues, sizes, strict=True))
         if pool is not None:
-            common = replace(pool, cores=system.cores - int(sizes.sum()))
-            return evaluator.simulate(workloads, replace(system, mode="hybrid", queues=queues, pool=common))
+            return evaluator.simulate(workloads, with_pool(system, sizes, pool))
+        queues = tuple(replace(q, partition=int(size)) for q, size in zip(system.queues, sizes, strict=True))
         left = int(sizes.sum())
         if any(int(jobs.cores.max()) > left for jobs in workloads):  # a reserved job could never start
             return MeanWaits(np.inf, np.full(len(sizes), np.inf))
@@ -151,13 +156,3 @@ def carve(
             done.sizes, done.waits, done.steps = sizes, waits, done.steps + 1
             if done.steps & (done.steps - 1) == 0:
                 done.trace.append((done.steps, sequence.total - int(sizes.sum()), waits.overall))
-
-
-def best_of_sequence(sequence: CarvingSequence, measured: Measurement) -> tuple[Sizes, MeanWaits]:
-    """Evaluate the true objective before the first chunk and after each; return the best division."""
-    divisions = [sequence.sizes.copy()]
-    while sequence.next() is not None:
-        divisions.append(sequence.sizes.copy())
-    waits = measured(divisions)
-    best = min(range(len(divisions)), key=lambda i: waits[i].overall)
-    return divisions[best], waits[best]

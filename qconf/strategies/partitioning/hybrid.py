@@ -1,4 +1,4 @@
-"""`hybrid`: dqr's queues, and a common pool carved out of their partitions for jobs that have waited long enough.
+"""`hybrid`: dqr's queues, and a common pool carved out of their partitions.
 
 References
 ----------
@@ -7,31 +7,25 @@ Kondameedi and Vadhiyar, CCGrid 2017, section VI.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 
+from parsim.system import Pool as CommonPool
 from qconf.config import PoolConfig, SiteConfig
 from qconf.errors import InputError
 from qconf.evaluation.evaluator import CachedEvaluator
 from qconf.evaluation.period import TrainingSet
 from qconf.strategies.base import Proposal, Step, Strategy, option, step
 from qconf.strategies.partitioning import dp_nlp, dqr
-from qconf.strategies.partitioning.carving import (
-    AHEAD,
-    POINTS,
-    Carving,
-    CarvingSequence,
-    best_of_sequence,
-    carve,
-    measurement,
-)
+from qconf.strategies.partitioning.carving import AHEAD, Carving, CarvingSequence, carve, measurement
+from qconf.strategies.partitioning.pool_search import DIVISIONS, Best, divisions, search
 from qconf.strategies.partitioning.sizes import Sizes, fixed_partition
 
 FEW_CORES = 5  # the paper's chunk
-MOST_CHUNKS = 2048  # in the machine, where no chunk is given
-MOST_WORK = 2e7  # jobs times chunks, as long as the chunks are not fewer than `POINTS`
+FEWEST_CHUNKS, MOST_CHUNKS = 64, 2048  # in the machine, where no chunk is given
+MOST_WORK = 2e7  # jobs times chunks, as long as the chunks are not fewer than `FEWEST_CHUNKS`
 BOTH_WAYS = "a job waits for its partition and for the pool at once, but a batch system holds it in one queue"
 
 
@@ -42,11 +36,14 @@ class HybridOptions(dqr.DqrOptions):
     chunk: int | None = option(
         None, "Cores that hybrid moves to the pool at once.", least=1, shown="5, or a node; more on large machines"
     )
-    degradation: float = option(0.3, "Part by which waits may grow while hybrid carves the pool: 0.3 is 30 %.", least=0)
+    degradation: float = option(
+        0.3, "Part by which the mean wait of a queue may grow for hybrid's pool: 0.3 is 30 %.", least=0
+    )
     carve: str = option(
-        "live",
-        "Whether hybrid simulates a chunk with the pool in use, or the partitions alone.",
-        choices=("live", "partitions"),
+        "search",
+        "How hybrid finds its pool: the best score of pool and threshold, or as many chunks as the degradation allows, "
+        "each simulated with the pool in use (live) or with the partitions alone (the paper's way).",
+        choices=("search", "live", "partitions"),
     )
     pool_entry: str = option(
         "move",
@@ -58,7 +55,7 @@ class HybridOptions(dqr.DqrOptions):
         None,
         "Where jobs in hybrid's pool start: wholly in it, or on their partition's cores too.",
         choices=(None, "pool", "combined"),
-        shown="as configured, else pool",
+        shown="as configured, else combined",
     )
     reference: str | None = option(
         None,
@@ -104,25 +101,28 @@ class Stopped(Step):
 
 
 @step
+class PoolSearch(Step):
+    """The best pool with a threshold, by the log score against no pool; waits in seconds."""
+
+    tau: float
+    divisions: int
+    left_out: int
+    pool: int | None = None
+    weighted_wait: float | None = None
+    longest_wait: int | None = None
+    score: float | None = None
+    kept: bool
+
+
+@step
 class Pool(Step):
-    """The carved pool, weighted mean waits in seconds."""
+    """The pool, weighted mean waits in seconds."""
 
     cores: int
     partitions: list[str]
     weighted_wait: float
     dqr_weighted_wait: float
     current_weighted_wait: float
-
-
-@step
-class TrueObjective(Step):
-    """The best pool along the whole sequence, by the simulator with the pool in use."""
-
-    title: ClassVar[str] = "true objective instead"
-    chunk: int
-    cores: int
-    partitions: list[str]
-    weighted_wait: float
 
 
 @step
@@ -140,67 +140,124 @@ class Hybrid(Strategy):
     Options = HybridOptions
 
     def propose(self, training: TrainingSet, options: HybridOptions) -> Proposal:
-        """Carve a pool as the paper does; the log also has the pool that is best by the true objective.
+        """Take a pool out of dqr's partitions: the one with the best score, or as the paper carves it.
 
         Where jobs wait longer with the pool than now, and with dqr's partitions they do not, the proposal is dqr's.
         """
         first = dqr.reconfigured(training, options)
-        config, grid = first.config, training.base.grid
         tau, reference = threshold(training, options.reference)
-        chunk = -(-(options.chunk or default_chunk(training)) // grid) * grid
-
-        evaluator = CachedEvaluator(training, options.workers)
-        workloads = evaluator.workloads(config, first.runtimes)
-        system = config.system()
-        sizes = np.array([queue.partition for queue in config.queues], dtype=np.int64)
-        widest = np.zeros_like(sizes)
-        for jobs in workloads:
-            np.maximum.at(widest, jobs.queue, jobs.cores)
-        original = evaluator.simulate(workloads, system)
-        rules = _rules(training, options, tau)
-        pooled = options.carve == "live"
-        in_use = measurement(evaluator, workloads, system, pooled_config(config, sizes, rules).system().pool)
-        measured = in_use if pooled else measurement(evaluator, workloads, system, None)
-        fixed = [name for i, name in enumerate(training.base.names) if fixed_partition(training.base, i)]
-        movable = np.array([name not in fixed for name in config.names])
-        sequence = CarvingSequence(sizes, widest, chunk, movable, pooled=pooled)
-        done = carve(sequence, original, options.degradation, measured, AHEAD * options.workers)
-
-        waits, current = in_use([done.sizes])[0], dp_nlp.current_wait(training)
-        coarse = max(chunk, -(-config.machine.cores // (POINTS * chunk)) * chunk)
-        other, best = best_of_sequence(CarvingSequence(sizes, widest, coarse, movable, pooled=True), in_use)
+        start = _Start(training, options, first, _rules(training, options, tau))
+        found = _searched(start) if options.carve == "search" else _carved(start)
+        config, current = first.config, dp_nlp.current_wait(training)
+        cores = config.machine.cores - int(found.sizes.sum())
         steps: list[Step] = [
             *first.steps,
             Threshold(tau=tau, reference=reference),
-            *_carving_steps(done, config, options),
+            *found.steps,
             Pool(
-                cores=config.machine.cores - int(done.sizes.sum()),
-                partitions=_named(config, done.sizes),
-                weighted_wait=round(waits.overall, 1),
-                dqr_weighted_wait=round(original.overall, 1),
+                cores=cores,
+                partitions=_named(config, found.sizes),
+                weighted_wait=round(found.weighted_wait, 1),
+                dqr_weighted_wait=round(start.original.overall, 1),
                 current_weighted_wait=round(current, 1),
             ),
-            TrueObjective(
-                chunk=coarse,
-                cores=config.machine.cores - int(other.sum()),
-                partitions=_named(config, other),
-                weighted_wait=round(best.overall, 1),
-            ),
         ]
-        proposed = pooled_config(config, done.sizes, rules) if done.steps else config
-        if original.overall <= current < waits.overall:
+        proposed = pooled_config(config, found.sizes, found.rules) if cores else config
+        if start.original.overall <= current < found.weighted_wait:
             proposed = config
             steps.append(NoPool())
         # Whether there is a pool here or not: the proposal for another training set may have one.
-        not_exportable = first.not_exportable or (BOTH_WAYS if rules.entry == "either" else "")
+        not_exportable = first.not_exportable or (BOTH_WAYS if found.rules.entry == "either" else "")
         return Proposal(proposed, tuple(steps), not_exportable=not_exportable, runtimes=first.runtimes)
 
 
 def default_chunk(training: TrainingSet) -> int:
     """Return the paper's chunk or a node; more cores where a carving could move too many chunks to simulate each."""
     machine = training.base.machine
-    most = int(np.clip(MOST_WORK // len(training), POINTS, MOST_CHUNKS))
+    most = int(np.clip(MOST_WORK // len(training), FEWEST_CHUNKS, MOST_CHUNKS))
     return max(training.base.grid if machine.whole_nodes else FEW_CORES, -(-machine.cores // most))
+
+
+class _Start:
+    """dqr's partitions on the training set, before any core is taken from them."""
+
+    def __init__(self, training: TrainingSet, options: HybridOptions, first: Proposal, rules: PoolConfig) -> None:
+        config, base, grid = first.config, training.base, training.base.grid
+        self.training, self.options, self.config, self.rules = training, options, config, rules
+        self.evaluator = CachedEvaluator(training, options.workers)
+        self.workloads = self.evaluator.workloads(config, first.runtimes)
+        self.system = config.system()
+        self.original = self.evaluator.simulate(self.workloads, self.system)
+        self.sizes = np.array([queue.partition for queue in config.queues], dtype=np.int64)
+        self.widest = np.zeros_like(self.sizes)
+        for jobs in self.workloads:
+            np.maximum.at(self.widest, jobs.queue, jobs.cores)
+        fixed = [name for i, name in enumerate(base.names) if fixed_partition(base, i)]
+        self.movable = np.array([name not in fixed for name in config.names])
+        self.chunk = -(-(options.chunk or default_chunk(training)) // grid) * grid
+        self.pool = CommonPool(**rules.model_dump(exclude={"reference"}))  # without cores: each division sets its own
+
+    def sequence(self, chunk: int, *, pooled: bool) -> CarvingSequence:
+        """Return the paper's sequence of chunks."""
+        return CarvingSequence(self.sizes, self.widest, chunk, self.movable, pooled=pooled)
+
+
+@dataclass(frozen=True, eq=False)
+class _Found:
+    """Partitions beside a pool, or without one."""
+
+    sizes: Sizes
+    rules: PoolConfig
+    weighted_wait: float
+    steps: list[Step]
+
+
+def _searched(start: _Start) -> _Found:
+    """Find the pool with the best score, for jobs that enter it by the paper's threshold, and at once."""
+    options, tau = start.options, start.pool.threshold
+    coarse = max(start.chunk, -(-start.config.machine.cores // (DIVISIONS * start.chunk)) * start.chunk)
+    thresholds = (tau,) if start.training.base.is_fixed("pool.threshold") else dict.fromkeys((tau, 0.0))
+    tried = search(
+        start.training,
+        start.workloads,
+        start.system,
+        [replace(start.pool, threshold=each) for each in thresholds],
+        divisions(start.sequence(coarse, pooled=True)),
+        degradation=options.degradation,
+        objective=options.objective,
+        workers=options.workers,
+    )
+    best = min(tried, key=lambda each: each.score)
+    steps: list[Step] = [_step(each, start.config, kept=each is best and each.score < 0) for each in tried]
+    if best.found is None or best.score >= 0:
+        return _Found(start.sizes, start.rules, start.original.overall, steps)
+    rules = start.rules.model_copy(update={"threshold": best.tau})
+    return _Found(best.found.sizes, rules, best.found.waits.overall, steps)
+
+
+def _carved(start: _Start) -> _Found:
+    """Carve the pool chunk by chunk, as the paper does."""
+    options, pooled = start.options, start.options.carve == "live"
+    in_use = measurement(start.evaluator, start.workloads, start.system, start.pool)
+    measured = in_use if pooled else measurement(start.evaluator, start.workloads, start.system, None)
+    sequence = start.sequence(start.chunk, pooled=pooled)
+    done = carve(sequence, start.original, options.degradation, measured, AHEAD * options.workers)
+    waits = in_use([done.sizes])[0]
+    return _Found(done.sizes, start.rules, waits.overall, _carving_steps(done, start.config, options))
+
+
+def _step(best: Best, config: SiteConfig, *, kept: bool) -> PoolSearch:
+    """Return what the search found with one threshold."""
+    step = PoolSearch(tau=best.tau, divisions=best.divisions, left_out=best.left_out, kept=kept)
+    if best.found is None:
+        return step
+    return replace(
+        step,
+        pool=config.machine.cores - int(best.found.sizes.sum()),
+        weighted_wait=round(best.found.waits.overall, 1),
+        longest_wait=int(best.found.scored[2]),
+        score=round(best.score, 3),
+    )
 
 
 def threshold(training: TrainingSet, reference: str | None = None) -> tuple[float, str]:
@@ -217,7 +274,7 @@ def threshold(training: TrainingSet, reference: str | None = None) -> tuple[floa
 
 def _rules(training: TrainingSet, options: HybridOptions, tau: float) -> PoolConfig:
     """Return how jobs enter the pool and where they start; what no option sets is as in the present pool."""
-    present = training.base.pool or PoolConfig()
+    present = training.base.pool or PoolConfig(placement="combined")
     return PoolConfig(
         threshold=tau,
         entry=options.pool_entry,  # type: ignore[arg-type]

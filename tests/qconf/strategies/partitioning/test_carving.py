@@ -3,7 +3,7 @@ import pytest
 
 from parsim.system import Pool
 from qconf.evaluation.evaluator import CachedEvaluator, MeanWaits
-from qconf.strategies.partitioning.carving import CarvingSequence, best_of_sequence, carve, measurement
+from qconf.strategies.partitioning.carving import CarvingSequence, carve, measurement
 from tests.qconf.small import three, training, two
 
 
@@ -145,12 +145,3 @@ def test_the_idle_pool_is_no_part_of_the_machine():
     assert np.isfinite(measured([array(24, 40, 0)])[0].overall)
     widest = int(here.workload.cores.max())
     assert measured([array(8, widest - 9, 0)])[0].overall == np.inf
-
-
-def test_the_best_division_of_the_whole_sequence_is_found():
-    here = training(two(), jobs=400)
-    _, measured = simulated(here, pooled=True)
-    sizes, waits = best_of_sequence(CarvingSequence(array(24, 40), here.period.widest, 8, pooled=True), measured)
-    alternatives = measured([array(24, 40), array(0, 0), array(16, 32)])
-    assert waits.overall <= min(each.overall for each in alternatives)
-    assert (sizes <= array(24, 40)).all()

@@ -10,9 +10,10 @@ from qconf.config import PoolConfig
 from qconf.errors import InputError
 from qconf.evaluation.feasibility import fixed_violations
 from qconf.evaluation.period import NotApplicableError, Period, TrainingSet
+from qconf.export.pbs import PbsExporter
 from qconf.strategies import baselines, names, propose
 from qconf.strategies.partitioning.bounds import lower_bounds
-from qconf.strategies.partitioning.hybrid import MOST_CHUNKS, POINTS, default_chunk, threshold
+from qconf.strategies.partitioning.hybrid import FEWEST_CHUNKS, MOST_CHUNKS, default_chunk, threshold
 from qconf.strategies.partitioning.regret import allowed
 from qconf.strategies.partitioning.sizes import partition_space
 from qconf.strategies.partitioning.split_merge import uncovered
@@ -205,7 +206,7 @@ def test_the_chunks_of_hybrid_are_so_few_that_each_can_be_simulated(monkeypatch)
     here = training(two(cores=1_000_000, mode="shared"), jobs=100)
     assert 1_000_000 / default_chunk(here) <= MOST_CHUNKS
     monkeypatch.setattr("qconf.strategies.partitioning.hybrid.MOST_WORK", 100 * 100)
-    assert POINTS <= 1_000_000 / default_chunk(here) <= 100
+    assert FEWEST_CHUNKS <= 1_000_000 / default_chunk(here) <= 100
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -375,8 +376,38 @@ def test_hybrid_carves_within_the_degradation(carve, mode):
     assert end["weighted_wait"] <= 1.3 * dqr + 0.1
     pool = (0, "move") if config.pool is None else (config.pool.cores, config.pool.entry)
     assert pool == (end["cores"], "move")
-    (other,) = steps(proposal, "true objective instead")
-    assert other["weighted_wait"] <= round(dqr, 1)
+
+
+def test_hybrid_searches_a_pool_that_a_batch_system_can_have():
+    here = training(three(), jobs=600, seed=0, span=6 * DAY)
+    dqr = propose("dqr", here, FEW).config
+    proposal = propose("hybrid", here, FEW)
+    config, tried = proposal.config, steps(proposal, "pool search")
+    assert (config.mode, config.pool.entry, config.pool.placement) == ("hybrid", "move", "combined")
+    assert proposal.not_exportable == ""
+    assert PbsExporter().export(config).files
+    assert [each["tau"] for each in tried] == [0.5, 0.0]
+    (kept,) = [each for each in tried if each["kept"]]
+    assert kept["score"] == min(each["score"] for each in tried) < 0
+    assert (kept["tau"], kept["pool"]) == (config.pool.threshold, config.pool.cores)
+    (end,) = steps(proposal, "pool")
+    assert here.weighted_wait(config) == pytest.approx(end["weighted_wait"], abs=0.1)
+    assert end["weighted_wait"] < here.weighted_wait(dqr)
+    assert max(epoch.simulate(config).wait.max() for _, epoch in here.epochs) == kept["longest_wait"]
+
+
+def test_hybrid_is_dqr_where_every_pool_makes_a_queue_wait_longer():
+    here = training(two(), jobs=3, span=6 * DAY)  # no job waits
+    proposal = propose("hybrid", here, FEW)
+    assert proposal.config == propose("dqr", here, FEW).config
+    assert not any(each["kept"] for each in steps(proposal, "pool search"))
+    assert steps(proposal, "pool")[0]["cores"] == 0
+
+
+def test_a_fixed_threshold_is_the_only_one_searched():
+    base = three().replace(pool=PoolConfig(threshold=2.0), fixed=("pool.threshold",))
+    proposal = propose("hybrid", training(base, jobs=300), FEW)
+    assert [each["tau"] for each in steps(proposal, "pool search")] == [2.0]
 
 
 def test_hybrid_with_a_pool_entry_that_pbs_cannot_do_is_not_exportable_even_without_a_pool():
@@ -387,16 +418,18 @@ def test_hybrid_with_a_pool_entry_that_pbs_cannot_do_is_not_exportable_even_with
     assert "a batch system holds it in one queue" in proposal.not_exportable
 
 
+@pytest.mark.parametrize("carve", ["search", "live"])
 @pytest.mark.parametrize("placement", ["pool", "combined"])
-def test_entry_and_placement_of_the_pool_are_as_chosen_or_as_configured(placement):
+def test_entry_and_placement_of_the_pool_are_as_chosen_or_as_configured(placement, carve):
     here = training(
         three().replace(pool=PoolConfig(placement=placement, starving_first=True)), jobs=600, seed=0, span=6 * DAY
     )
-    kept = propose("hybrid", here, {"samples": 30, "chunk": 2})
+    options = {"samples": 30, "chunk": 2, "carve": carve}
+    kept = propose("hybrid", here, options)
     assert (kept.config.mode, kept.config.pool.entry, kept.not_exportable) == ("hybrid", "move", "")
     assert (kept.config.pool.placement, kept.config.pool.starving_first) == (placement, True)
     other = {"pool": "combined", "combined": "pool"}[placement]
-    chosen = propose("hybrid", here, {"samples": 30, "chunk": 2, "pool_entry": "either", "pool_placement": other})
+    chosen = propose("hybrid", here, {**options, "pool_entry": "either", "pool_placement": other})
     assert (chosen.config.pool.entry, chosen.config.pool.placement) == ("either", other)
     assert "a batch system holds it in one queue" in chosen.not_exportable
     schedule = chosen.simulate(here.period)
@@ -421,7 +454,7 @@ def test_dqr_merges_as_long_as_it_helps():
 
 def test_a_larger_degradation_carves_no_smaller_pool():
     pools = [
-        steps(propose("hybrid", uneven(), {"samples": 30, "degradation": degradation}), "pool")[0]["cores"]
+        steps(propose("hybrid", uneven(), {**FEW, "carve": "live", "degradation": degradation}), "pool")[0]["cores"]
         for degradation in (0.0, 0.3, 1e9)
     ]
     assert pools == sorted(pools)
