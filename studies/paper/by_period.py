@@ -99,7 +99,7 @@ def parameters(settings: Mapping[str, Any]) -> str:
     options = all_settings(settings)
     reference = options["reference"] or "the queue with most core-seconds"
     split_on = {"walltime": "walltime, which a scheduler can enforce", "runtime": "real run time"}[options["split_on"]]
-    carve = {"partitions": "the partitions without it", "live": "partitions and pool"}[options["carve"]]
+    carve = {"partitions": "the partitions without it", "live": "partitions and pool", "search": "no chunks: searched"}
     entry = {"either": "starts where it can first", "move": "leaves its partition's list"}[options["pool_entry"]]
     rows = (
         ("samples of partition sets", "100", str(options["samples"])),
@@ -111,7 +111,7 @@ def parameters(settings: Mapping[str, Any]) -> str:
         ("degPercent", "30 %", f"{100 * options['degradation']:g} %"),
         ("tau", "half the priority of `medium`", f"half the priority of {reference}"),
         ("dqr splits by", "run time", split_on),
-        ("a chunk is evaluated with", "the partitions without it", carve),
+        ("a chunk is evaluated with", "the partitions without it", carve[options["carve"]]),
         ("a job that may enter the pool", "starts where it can first", entry),
     )
     table = markdown_table(["parameter", "paper", "here"], rows, left=3)

@@ -31,8 +31,8 @@ the machine and are not counted. `static` is trained on the first period alone, 
 far have in common. No strategy sees a job of its test period. Ratios are of means over the periods; "worse" is the
 share of periods with a longer mean wait than under `fcfs-easy`; "fallbacks" are the periods to which a strategy does
 not apply, where the current configuration takes its place. Times are hours. Utilization is that while jobs arrive.
-`hybrid` carves and fills its pool as the paper does, which PBS cannot follow; what `qconf` does by default is under
-"What the settings do".
+`hybrid` carves and fills its pool as the paper does, which PBS cannot follow; what `qconf` does by default, which PBS
+can, is under "What the settings do" and in [partitioning.md](partitioning.md).
 """
 QUICK = """\
 **This is the quick study**: {periods} periods of each log and {sensitivity} for the effect of settings, so each has

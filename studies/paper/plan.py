@@ -22,8 +22,8 @@ BEGINNINGS = (0, 5, 10, 15, 20, 25)
 CHOSEN = ("fcfs-easy", "lxf-easy", "auto")
 #: The expansion factor with a taste for short jobs: one order for every log, nothing tuned.
 FIXED = "(eligible_time + walltime) / max(walltime, 1) ** 1.3"
-#: How the paper carves and fills the pool. By default `qconf` evaluates the pool in use and does what PBS can.
-PAPER: dict[str, Any] = {"carve": "partitions", "pool_entry": "either"}
+#: How the paper carves and fills the pool. By default `qconf` searches it, and does what PBS can.
+PAPER: dict[str, Any] = {"carve": "partitions", "pool_entry": "either", "pool_placement": "pool"}
 #: A slack that leaves many divisions, so that the surrogates matter.
 WIDE = 0.8
 
@@ -110,8 +110,12 @@ def sensitivity(settings: Mapping[str, Any], *, quick: bool) -> list[Piece]:
     changes += [
         ("carving evaluated with the pool in use", {"carve": "live"}),
         ("a job enters the pool for good, as PBS can", {"pool_entry": "move"}),
-        ("both, the default of `qconf`", {"carve": "live", "pool_entry": "move"}),
+        ("both", {"carve": "live", "pool_entry": "move"}),
         ("a job may have cores of partition and pool", {"pool_placement": "combined"}),
+        (
+            "the default of `qconf`: pool and threshold searched, entered for good, cores of both",
+            {"carve": "search", "pool_entry": "move", "pool_placement": "combined"},
+        ),
     ]
     changes += [("slack 0", {"slack": 0.0})]
     default = all_settings()["slack"]

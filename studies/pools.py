@@ -1,0 +1,105 @@
+"""``python -m studies.pools``: what hybrid's ways to a pool give on generated months of several seeds.
+
+Each month is trained on the one before it. Mean waits are divided by static's, longest waits by dqr's.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+
+from qconf.backtest import Backtest, backtest
+from qconf.config import PoolConfig, SiteConfig
+from qconf.config import load as load_config
+from qconf.history import History, clean, read
+from qconf.synth import generate, write_history
+from qconf.text import markdown_table
+from studies.output import ROOT, run
+from studies.paper.plan import CRAY, PAPER
+
+FREE = 1e9  # a degradation that no queue reaches
+
+
+@dataclass(frozen=True)
+class Way:
+    """A way to a pool: options of hybrid, and what the present configuration has."""
+
+    what: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    pool: PoolConfig | None = None  #: the present pool, whose threshold is kept where the pool is carved
+    fixed: tuple[str, ...] = ()
+
+
+def _carved(what: str, **pool: Any) -> Way:  # noqa: ANN401 - fields of a pool
+    return Way(f"the same, {what}", {"carve": "live"}, PoolConfig(placement="combined", **pool))
+
+
+WAYS = (
+    Way("the paper to the letter, not for PBS", PAPER),
+    Way("carved in use, jobs move into a pool of its own cores", {"carve": "live", "pool_placement": "pool"}),
+    Way("carved in use, jobs move, `combined`", {"carve": "live", "pool_placement": "combined"}),
+    _carved("starving jobs first", starving_first=True),
+    _carved("threshold 1/2", threshold=20.0),
+    _carved("threshold 0", threshold=0.0),
+    Way("searched, the paper's threshold", {}, PoolConfig(threshold=40.0, placement="combined"), ("pool.threshold",)),
+    Way("searched, a queue may lose all", {"degradation": FREE}),
+    Way("searched, starving jobs first", {}, PoolConfig(placement="combined", starving_first=True)),
+    Way("searched, a pool of its own cores", {"pool_placement": "pool"}),
+    Way("**searched, `combined`: the default**"),
+)
+
+
+def measure(history: History, base: SiteConfig, way: Way, workers: int) -> Backtest:
+    """Evaluate static, dqr and hybrid on each month after the first."""
+    present = base.replace(pool=way.pool, fixed=way.fixed)
+    settings = {"workers": workers, **way.settings}
+    return backtest(history, present, strategies=("static", "dqr", "hybrid"), settings=settings)
+
+
+def ratios(found: Backtest, name: str = "hybrid") -> tuple[float, float, float]:
+    """Return mean wait against static's, and the mean and the largest of the months' longest waits against dqr's."""
+
+    def each(strategy: str, metric: str) -> np.ndarray[Any, np.dtype[np.float64]]:
+        return np.array([result.summary[metric] for result in found.results if result.strategy == strategy])
+
+    longest, before = each(name, "max_wait"), each("dqr", "max_wait")
+    wait = each(name, "mean_wait").mean() / each("static", "mean_wait").mean()
+    return float(wait), float(longest.mean() / before.mean()), float(longest.max() / before.max())
+
+
+def row(what: str, found: Sequence[tuple[float, float, float]]) -> list[str]:
+    """Return a row of the table: a column for each ratio, with a number for each seed."""
+    return [what, *(" / ".join(f"{value:.2f}" for value in values) for values in zip(*found, strict=True))]
+
+
+@click.command("studies.pools")
+@click.option("--seeds", default="0,1,2", show_default=True, help="Of the generated months.")
+@click.option("--months", default=9, show_default=True, type=click.IntRange(2))
+@click.option("--default", is_flag=True, help="Only dqr and the default.")
+@click.option("--workers", default=2, show_default=True, type=click.IntRange(1), help="Threads; no effect on results.")
+def command(*, seeds: str, months: int, default: bool, workers: int) -> None:
+    """Print the table of the pools as docs/research/partitioning.md has it."""
+    base = load_config(ROOT / "configs" / CRAY)
+    with tempfile.TemporaryDirectory() as folder:
+        paths = [
+            write_history(generate(months=months, seed=int(s)), Path(folder) / f"{s}.csv") for s in seeds.split(",")
+        ]
+        histories = [clean(read([path]), base) for path in paths]
+    rows = []
+    for way in WAYS[-1:] if default else WAYS:
+        click.echo(way.what, err=True)
+        found = [measure(history, base, way, workers) for history in histories]
+        rows.append(row(way.what, [ratios(each) for each in found]))
+    rows.insert(0, row("dqr", [ratios(each, "dqr") for each in found]))
+    titles = ["pool", "mean wait / static", "longest wait / dqr, mean of months", "longest of all months / dqr"]
+    click.echo(markdown_table(titles, rows, left=1))
+
+
+if __name__ == "__main__":
+    run(command)
