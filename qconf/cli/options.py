@@ -336,7 +336,7 @@ def history_option(text: str) -> Callable[[F], F]:
     """Return ``--history`` with this help, and the same as arguments."""
     return with_options(
         click.argument("files", nargs=-1, type=PATH, metavar="[FILE]..."),
-        click.option("--history", multiple=True, type=PATH, help=f"{text}; repeatable, or FILE."),
+        click.option("--history", multiple=True, type=PATH, help=f"{text}; repeatable."),
     )
 
 
