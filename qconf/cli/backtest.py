@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from qconf.cli.options import Source, StrategyCommand, history_option, source_options
+from qconf.cli.options import NO_LOG, READING, Source, StrategyCommand, history_option, source_options
 from qconf.cli.walk_forward import WalkForward, walk_forward_options
 
 
@@ -24,7 +24,7 @@ from qconf.cli.walk_forward import WalkForward, walk_forward_options
     ),
     "start",
     "end",
-    "timezone",
+    *READING,
 )
 @walk_forward_options
 def command(*, source: Source, period: str, **given: Any) -> None:  # noqa: ANN401 - the options of `WalkForward`
@@ -39,7 +39,7 @@ def command(*, source: Source, period: str, **given: Any) -> None:  # noqa: ANN4
     from qconf.history import clean
 
     if not source.history:
-        raise click.UsageError("Missing option '--history'.")
+        raise click.UsageError(NO_LOG)
     walk_forward = WalkForward("backtest", source, **given)
     records = source.records()
     base = walk_forward.base(records)

@@ -8,26 +8,40 @@ from typing import Any
 
 import click
 
-from qconf.cli.options import PATH, Source, StrategyCommand, history_option, source_options
+from qconf.cli.options import PATH, READING, Source, StrategyCommand, source_options
 from qconf.cli.walk_forward import WalkForward, walk_forward_options
 
 
 @click.command("compare", cls=StrategyCommand)
 @source_options(
-    history_option("Log to train on: CSV, SWF, PBS accounting or sacct"),
+    click.argument("first", metavar="[LOG]", required=False, type=PATH),
+    click.argument("second", metavar="[NEXT]", required=False, type=PATH),
+    click.option(
+        "--history",
+        multiple=True,
+        type=PATH,
+        help="Log to train on, the same as LOG: CSV, SWF, PBS accounting or sacct; several times for several files.",
+    ),
     click.option(
         "--next",
         "later",
         multiple=True,
         type=PATH,
-        help="Log to evaluate on; it begins after the other ends. Several times for several files.",
+        help="Log to evaluate on, the same as NEXT; it begins after the other ends.",
     ),
     "config_path",
     "cores",
-    "timezone",
+    *READING,
 )
 @walk_forward_options
-def command(*, source: Source, later: tuple[Path, ...], **given: Any) -> None:  # noqa: ANN401 - as in backtest
+def command(
+    *,
+    source: Source,
+    first: Path | None,
+    second: Path | None,
+    later: tuple[Path, ...],
+    **given: Any,  # noqa: ANN401 - as in backtest
+) -> None:
     """Train every strategy on one log and evaluate it on the jobs of another, later one.
 
     The last days of the first log fill the machine and are not counted.
@@ -35,6 +49,8 @@ def command(*, source: Source, later: tuple[Path, ...], **given: Any) -> None:  
     from qconf.backtest import compare
     from qconf.history import clean
 
+    source = replace(source, history=(*source.history, *filter(None, (first,))))
+    later = (*later, *filter(None, (second,)))
     for option, paths in (("--history", source.history), ("--next", later)):
         if not paths:
             raise click.UsageError(f"Missing option '{option}'.")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from qconf.cli.options import CORES, PATH, F, output_option, with_options
+from qconf.cli.options import PATH, READING, F, Source, history_option, output_option, source_options, with_options
 from qconf.errors import InputError
 from qconf.export import Derived, exporter, targets
 
@@ -19,8 +19,7 @@ def _from(target: str) -> Callable[[F], F]:
 
 @click.command("init")
 @with_options(*map(_from, targets()))
-@click.option("--history", multiple=True, type=PATH, help="Log of jobs; alone, it gives a queue per queue name in it.")
-@click.option("--cores", type=CORES, help="Cores of the machine, where nothing else says it.")
+@source_options(history_option("Log of jobs; alone, it gives a queue per queue name in it"), "cores", *READING)
 @click.option(
     "--nodes",
     metavar="FILE",
@@ -31,8 +30,7 @@ def _from(target: str) -> Callable[[F], F]:
 @output_option("File to write.  [default: standard output]")
 def command(
     *,
-    history: tuple[Path, ...],
-    cores: int | None,
+    source: Source,
     nodes: str | None,
     name: str | None,
     force: bool,
@@ -43,11 +41,11 @@ def command(
 
     Warnings about what contradicts itself there go to standard error and to the head of the file.
     """
-    sources = {target: path for target, path in given.items() if path is not None}
-    if len(sources) > 1 or not (sources or history):
+    servers = {target: path for target, path in given.items() if path is not None}
+    if len(servers) > 1 or not (servers or source.history):
         options = ", ".join(f"--from-{target}" for target in targets())
         raise click.UsageError(f"give one of {options} and --history")
-    if nodes and not sources:
+    if nodes and not servers:
         raise click.UsageError("--nodes needs what the batch system holds")
     if output is not None and output.exists() and not force:
         raise InputError("is there already", file=output, fix="name another file, or add --force")
@@ -55,17 +53,14 @@ def command(
     from qconf.config import dump
     from qconf.text import write_whole
 
-    if cores is None and history and sources:
-        from qconf.history import read
-
-        cores = read(list(history)).machine_cores
-    if sources:
-        ((target, path),) = sources.items()
+    if servers:
+        ((target, path),) = servers.items()
         listed = {} if nodes is None else {"nodes": nodes}
-        found, source = exporter(target).of(**listed).read(path, cores=cores, name=name), path.name
+        cores = source.records().machine_cores if source.cores is None and source.history else source.cores
+        found, origin = exporter(target).of(**listed).read(path, cores=cores, name=name), path.name
     else:
-        found, source = _of_history(history, cores, name), ", ".join(path.name for path in history)
-    title = f"A first configuration, made by qconf init from {source}. Edit it."
+        found, origin = _of_history(source, name), ", ".join(path.name for path in source.history)
+    title = f"A first configuration, made by qconf init from {origin}. Edit it."
     comment = "\n* ".join([title, *found.warnings])
     text = dump(found.config, "".join(c if c.isprintable() or c == "\n" else "?" for c in comment))
     for warning in found.warnings:
@@ -77,11 +72,11 @@ def command(
         click.echo(str(output))
 
 
-def _of_history(history: tuple[Path, ...], cores: int | None, name: str | None) -> Derived:
-    from qconf.history import derive_config, read, remarks
+def _of_history(source: Source, name: str | None) -> Derived:
+    from qconf.history import remarks
 
-    records = read(list(history))
-    config = derive_config(records, cores)
+    records = source.records()
+    config = source.config(records)
     found = remarks(records, config)
     if name is not None:
         config = config.replace(machine=config.machine.model_copy(update={"name": name}))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from qconf.cli.options import PATH, Source, format_option, source_options
+from qconf.cli.options import READING, Source, format_option, source_options
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -17,8 +17,7 @@ TIMES = ("run time median", "walltime median", "walltime max", "run time / wallt
 
 
 @click.command("inspect")
-@click.argument("history", metavar="HISTORY...", nargs=-1, required=True, type=PATH)
-@source_options("config_path", "cores", "month", "start", "end", "timezone")
+@source_options("history", "config_path", "cores", "month", "start", "end", *READING)
 @format_option("Format of the log.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of tables.")
 def command(source: Source, kind: str, as_json: bool) -> None:

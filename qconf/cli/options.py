@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import Field, dataclass, fields
-from functools import reduce, wraps
+from functools import cached_property, reduce, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -27,6 +27,7 @@ PATH = click.Path(path_type=Path)
 CORES = click.IntRange(1, 2**31 - 1)
 DROPPED = "dropped.csv"
 DATED = (-62135510400, 253402214400)  # from 1-01-02 to 9999-12-31: others have no date in every zone
+NO_LOG = "Missing a log: FILE, or --history FILE."
 WORKERS = 2  # threads, unless told
 _FORMATS = click.Choice(("auto", "swf", "pbs", "sacct", "csv"))
 
@@ -233,6 +234,9 @@ class Source:
     start: str | None = None
     end: str | None = None
     timezone: str = "UTC"
+    date_format: str | None = None
+    cores_per_node: int | None = None
+    strict: bool = False
 
     @property
     def inputs(self) -> list[Path]:
@@ -257,22 +261,44 @@ class Source:
         from qconf.history import read
 
         if not self.history:
-            raise click.UsageError("Missing option '--history'.")
-        return read(self.history, format=kind, timezone=self.timezone)
+            raise click.UsageError(NO_LOG)
+        return read(
+            self.history,
+            format=kind,
+            timezone=self.timezone,
+            date_format=self.date_format,
+            cores_per_node=self._cores_per_node,
+            strict=self.strict,
+        )
 
     def config(self, records: Records) -> SiteConfig:
-        """Read the configuration, or derive one from the records."""
-        from qconf.config import load
+        """Return the configuration, or derive one from the records."""
         from qconf.history import derive_config
 
+        return derive_config(records, self.cores) if self._configured is None else self._configured
+
+    @cached_property
+    def _configured(self) -> SiteConfig | None:
+        """The configuration that is given, which agrees with the options that are."""
+        from qconf.config import load
+
         if self.config_path is None:
-            return derive_config(records, self.cores)
+            return None
         config = load(self.config_path)
-        size = config.machine.cores
-        if self.cores not in (None, size):
-            message = f"the configuration says {size}"
-            raise InputError(message, file=self.config_path, field="--cores", value=self.cores, fix="leave it out")
+        for name in ("cores", "cores_per_node"):
+            given, size = getattr(self, name), getattr(config.machine, name)
+            if name in config.machine.model_fields_set and given not in (None, size):
+                message, option = f"the configuration says {size}", f"--{name.replace('_', '-')}"
+                raise InputError(message, file=self.config_path, field=option, value=given, fix="leave it out")
         return config
+
+    @property
+    def _cores_per_node(self) -> int | None:
+        """By the option, or the configuration if it says so."""
+        machine = None if self._configured is None else self._configured.machine
+        if self.cores_per_node is not None or machine is None or "cores_per_node" not in machine.model_fields_set:
+            return self.cores_per_node
+        return machine.cores_per_node
 
     def cut(self, history: History) -> History:
         """Keep the period; the whole history where none is named."""
@@ -307,8 +333,11 @@ def _second(name: str, text: str, history: History) -> int:
 
 
 def history_option(text: str) -> Callable[[F], F]:
-    """Return ``--history`` with this help."""
-    return click.option("--history", multiple=True, type=PATH, help=f"{text}; repeatable.")
+    """Return ``--history`` with this help, and the same as arguments."""
+    return with_options(
+        click.argument("files", nargs=-1, type=PATH, metavar="[FILE]..."),
+        click.option("--history", multiple=True, type=PATH, help=f"{text}; repeatable."),
+    )
 
 
 def output_option(text: str, *, required: bool = False, **kind: Any) -> Callable[[F], F]:  # noqa: ANN401 - of click.Path
@@ -339,7 +368,16 @@ _SOURCE: dict[str, Callable[[Any], Any]] = {
         metavar="ZONE",
         help="Zone of local times, dates and months.",
     ),
+    "date_format": click.option(
+        "--date-format",
+        metavar="FORMAT",
+        help="Of times in CSV: strptime, or epoch.",
+    ),
+    "cores_per_node": click.option("--cores-per-node", type=CORES, metavar="N", help="Of a CSV that counts nodes."),
+    "strict": click.option("--strict", is_flag=True, help="Stop at the first record that cannot be read."),
 }
+#: Those that say how a log is to be read.
+READING = ("timezone", "date_format", "cores_per_node", "strict")
 
 
 def source_options(*options: str | Callable[[Any], Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -349,6 +387,8 @@ def source_options(*options: str | Callable[[Any], Any]) -> Callable[[Callable[.
         @wraps(function)
         def command(**given: Any) -> Any:  # noqa: ANN401 - whatever the command takes and returns
             found = {name: given.pop(name) for name in _SOURCE if name in given}
+            if files := given.pop("files", ()):
+                found["history"] = (*found["history"], *files)
             return function(source=Source(**found), **given)
 
         chosen: list[Callable[[Any], Any]] = [_SOURCE[each] if isinstance(each, str) else each for each in options]

@@ -42,9 +42,8 @@ CHANGE = 10  #: exit status of ``--exit-code``
 EXAMPLES = """\b
 Examples:
   qconf tune                                           # the sample
-  qconf tune --history month.csv --config site.yaml
-  qconf tune --history year.swf.gz --config site.yaml --month 2026-10
-  qconf tune --history month.csv --config site.yaml --quiet --exit-code
+  qconf tune month.csv --config site.yaml
+  qconf tune year.swf.gz --config site.yaml --month 2026-10 -q --exit-code
 """
 
 

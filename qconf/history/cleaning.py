@@ -12,7 +12,7 @@ from parsim.workload import MAX_DURATION, MAX_SPAN
 from qconf.config import SiteConfig, route, too_wide
 from qconf.errors import InputError
 from qconf.history.history import COLUMNS, History
-from qconf.history.names import hashed, legal_names, renamed
+from qconf.history.names import alike, hashed, legal_names, renamed
 from qconf.history.records import Records, drop_table
 
 #: Limits of a queue that a job can be too wide for, and why it is left out then.
@@ -101,6 +101,8 @@ class _Cleaning:
         self.count(moved & nameless, "routed: named no queue")
         self.count(moved & ~nameless & (named < 0), UNKNOWN_QUEUE)
         self.count(moved & (named >= 0), "routed: outside the limits of the queue it named")
+        for text, names in alike({*distinct.tolist(), *self.config.names}).items():
+            self.count(self.alive & self.table["queue"].isin(names).to_numpy(), text)
         nowhere = self.alive & (self.queue < 0)
         self.drop(nowhere, "fits no queue", "cores", self.cores)
         self.detail[nowhere] += [f", walltime {seconds}" for seconds in self.walltime[nowhere].tolist()]

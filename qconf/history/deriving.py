@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
 import numpy as np
 import pandas as pd
 
 from parsim.workload import MAX_DURATION
-from qconf.config import MachineConfig, QueueConfig, SiteConfig
+from qconf.config import MachineConfig, QueueConfig, SiteConfig, route
 from qconf.errors import InputError
-from qconf.history.names import legal_names, renamed
+from qconf.history.names import alike, legal_names, renamed
+from qconf.history.ranges import Sizes, arranged
 from qconf.history.records import Records
 
 NAMELESS = "all"  #: queue of the jobs that name none
@@ -17,9 +21,9 @@ NAMELESS = "all"  #: queue of the jobs that name none
 def derive_config(records: Records, cores: int | None = None) -> SiteConfig:
     """Return the plainest configuration that takes every job: one shared machine, fcfs-easy, no limits.
 
-    A queue's ranges are those of its jobs; with a job that gave no walltime it has no known maximum. Without `cores`
-    the machine has the size in the log's header. Raises `InputError` where the size of the machine is unknown or no job
-    is usable on it.
+    A queue's ranges are those of its jobs, narrowed and put in order as `arranged` does; with a job that gave no
+    walltime it has no known maximum. Without `cores` the machine has the size in the log's header. Raises `InputError`
+    where the size of the machine is unknown or no job is usable on it.
     """
     size = cores or records.machine_cores
     if size is None:
@@ -48,7 +52,11 @@ def derive_config(records: Records, cores: int | None = None) -> SiteConfig:
         for name, jobs in usable.groupby("queue", sort=False)
     ]
     queues.sort(key=lambda queue: (queue.cores[1], queue.walltime[1], queue.name))
-    return SiteConfig.build(machine=MachineConfig(name="derived", cores=size), queues=tuple(queues))
+    known = {legal.get(name, nameless): name for name in usable["queue"].unique().tolist()}
+    queues = arranged(queues, Sizes.of(usable, [known[queue.name] for queue in queues]))
+    node = min(records.cores_per_node or 1, size)
+    machine = MachineConfig(name="derived", cores=size, cores_per_node=node, whole_nodes=node > 1 and not size % node)
+    return SiteConfig.build(machine=machine, queues=tuple(queues))
 
 
 def remarks(records: Records, config: SiteConfig) -> list[str]:
@@ -56,12 +64,31 @@ def remarks(records: Records, config: SiteConfig) -> list[str]:
     table, size = records.table, config.machine.cores
     legal = legal_names(records.queue_names)
     found = [renamed(name, new) for name, new in legal.items() if name != new and new in config.names]
+    found += alike(legal)
     wide = table[~np.any(list(_lacks(table).values()), axis=0) & (table["cores"] > size)]
     if len(wide):
         counts = wide["queue"].value_counts(sort=False)
         queues = ", ".join(f"{count} of {legal.get(str(name), 'no queue')}" for name, count in counts.items())
         found.append(f"jobs wider than the machine of {size} cores are left out: {queues}")
-    return found
+    usable = table[~np.any(list(_lacks(table).values()), axis=0) & (table["cores"] <= size)]
+    return [*found, *_routed_elsewhere(usable, legal, config)]
+
+
+def _routed_elsewhere(jobs: pd.DataFrame, legal: Mapping[str, str], config: SiteConfig) -> Iterator[str]:
+    """Count, queue by queue, the jobs that a route by size sends to another one, and those outside its ranges."""
+    admitted = [queue.admits(jobs["cores"].to_numpy(), jobs["walltime"].to_numpy()) for queue in config.queues]
+    sent = route(np.full(len(jobs), -1, dtype=np.int64), admitted)
+    nameless = next((name for name in config.names if name not in legal.values()), NAMELESS)
+    names = [legal.get(name, nameless) for name in jobs["queue"].tolist()]
+    went = pd.Index(config.names).get_indexer(pd.Index(names))
+    for i, name in enumerate(config.names):
+        mine = went == i
+        others = Counter(config.names[other] for other in sent[mine & (sent != i)].tolist())
+        if others:
+            where = ", ".join(f"{count} to {other}" for other, count in others.most_common())
+            yield f"{name}: by their size alone {others.total()} of its {mine.sum()} jobs go elsewhere, {where}"
+        if outside := int((mine & ~admitted[i]).sum()):
+            yield f"{name}: {outside} of its {mine.sum()} jobs are outside its ranges, to take fewer of others"
 
 
 def _lacks(table: pd.DataFrame) -> dict[str, pd.Series[bool]]:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from hashlib import blake2b
+
+from qconf.text import grouped
 
 LONGEST_NAME = 15  #: characters that PBS takes
 LEGAL = re.compile(rf"[A-Za-z][A-Za-z0-9_-]{{0,{LONGEST_NAME - 1}}}")
@@ -37,6 +39,17 @@ def legal_names(names: Sequence[str]) -> dict[str, str]:
 def renamed(name: str, legal: str) -> str:
     """Report that a queue is known by another name than that in the log."""
     return f"queue name made legal: {name!r} is {legal}"
+
+
+def alike(names: Iterable[str]) -> dict[str, list[str]]:
+    """Return names that differ in case only, by a report of them: a batch system takes them for different queues.
+
+    >>> alike(["Small", "large", "small"])
+    {'queue names that differ in case only, taken as different: Small, small': ['Small', 'small']}
+    """
+    groups = grouped((name.casefold(), name) for name in sorted(names)).values()
+    text = "queue names that differ in case only, taken as different: "
+    return {text + ", ".join(group): group for group in groups if len(group) > 1}
 
 
 def hashed(name: str, turn: int = 0) -> str:

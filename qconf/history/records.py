@@ -74,6 +74,7 @@ class Records(Log):
     #: walltime (seconds), cores, file (index into `sources`), line. str, "" unknown: job_id, queue, user, state, group.
     table: pd.DataFrame
     machine_cores: int | None = None  #: size of the machine if the log has it
+    cores_per_node: int | None = None  #: of a log that counts nodes
     format: str = "csv"  #: swf, csv, pbs or sacct
     merged: Mapping[str, int] = field(default_factory=dict)  #: lines that only added to the row of another, by kind
 

@@ -64,11 +64,12 @@ def parse_column(texts: pd.Series, read: Callable[[str], int]) -> tuple[NDArray[
     strange = ~np.isfinite(values)
     if strange.any():
         rest = texts[strange].str.strip()
-        values[strange] = rest.map({text: _try(read, text) for text in rest.unique().tolist()})
+        values[strange] = rest.map({text: attempt(read, text) for text in rest.unique().tolist()})
     return values, np.isnan(values)
 
 
-def _try(read: Callable[[str], int], text: str) -> float:
+def attempt(read: Callable[[str], int], text: str) -> float:
+    """Return what `read` makes of a text, `UNKNOWN` of an empty one and NaN where it raises `ValueError`."""
     if not text:
         return UNKNOWN
     try:

@@ -141,7 +141,7 @@ def test_tables_of_a_job_set_with_sweep_and_grid(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "Missing option '--history'"),
+        ([], "Missing a log: FILE, or --history FILE"),
         (["--job-set", "set1", "--cores", "5"], "instead of a history"),
         (["--job-set", "set1", "--history", "log.csv"], "instead of a history"),
         (["--job-set", "set3"], "Invalid value"),

@@ -10,6 +10,7 @@ from __future__ import annotations
 import csv
 import io
 import re
+from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
@@ -25,14 +26,16 @@ from qconf.history.records import LIMITS, MAX_EPOCH, UNKNOWN, Drop, Records, job
 
 FIELDS = 18
 #: Positions, from 0, of the fields that a history needs; the last one only shows that the line is whole.
-USED = JOB, SUBMIT, WAIT, RUNTIME, ALLOCATED, REQUESTED, TIME, STATUS, USER, GROUP, QUEUE, LAST = (
-    *(0, 1, 2, 3, 4, 7, 8, 10, 11, 12, 14, 17),
+USED = JOB, SUBMIT, WAIT, RUNTIME, ALLOCATED, REQUESTED, TIME, STATUS, USER, GROUP, QUEUE, PARTITION, LAST = (
+    *(0, 1, 2, 3, 4, 7, 8, 10, 11, 12, 14, 15, 17),
 )
 #: Fields that have a limit, and the column that has the same.
 LIMITED = {
     SUBMIT: "submit", RUNTIME: "runtime", TIME: "walltime", ALLOCATED: "cores", REQUESTED: "cores", WAIT: "start",
 }  # fmt: skip
 STATES = {0: "failed", 1: "completed", 2: "partial", 3: "partial", 4: "partial", 5: "cancelled"}
+#: Share of the jobs from which on a partition counts, where partitions may stand for queues.
+SHARE = 0.01
 PARTIAL = (2, 3, 4)  #: executions of a job that was swapped out; its status 0 or 1 line sums them up
 
 
@@ -43,33 +46,58 @@ class Header(NamedTuple):
     epoch: int
     timezone: str
     queues: dict[int, str]
+    partitions: dict[int, str]
 
 
 def read_swf(sources: Sequence[Source], timezone: str = "UTC") -> Records:  # noqa: ARG001 - the header has its own
     """Read SWF files, in order; times count from the earliest start among their headers.
 
-    Raises `InputError` where no line of any file is a job record.
+    Where no queues are named, but partitions are (logs of Slurm), those are the queues. Raises `InputError` where no
+    line of any file is a job record.
     """
     tables: list[pd.DataFrame] = []
     drops: list[Drop] = []
     headers: list[Header] = []
+    fields: list[dict[int, NDArray[np.int64]]] = []
     for source in sources:
         data = source.read()
         headers.append(read_header(data))
-        tables.append(_read_one(data, headers[-1], str(source.path), drops))
+        jobs, numbers = _read_one(data, str(source.path), drops)
+        fields.append(jobs)
+        tables.append(_to_table(jobs, numbers, headers[-1]))
+    changed = {}
+    if _in_partitions(headers, fields):
+        for table, header, jobs in zip(tables, headers, fields, strict=True):
+            table["queue"] = _named(jobs[PARTITION], header.partitions)
+        changed = {"queue: the partition (field 16), as field 15 names none": sum(map(len, tables))}
     epoch = min(header.epoch for header in headers)
     table = stack([shifted(each, header.epoch - epoch) for each, header in zip(tables, headers, strict=True)])
     if table.empty:
         message = f"no line is a job of the Standard Workload Format ({len(drops)} lines read)"
         raise sources[0].error(message, "a job has 18 numbers on a line")
     cores = max((header.cores for header in headers if header.cores is not None), default=None)
-    return records_of("swf", sources, table, drops, machine_cores=cores, epoch=epoch, timezone=headers[0].timezone)
+    about = {"machine_cores": cores, "epoch": epoch, "timezone": headers[0].timezone, "changed": changed}
+    return records_of("swf", sources, table, drops, **about)
+
+
+def _in_partitions(headers: Sequence[Header], fields: Sequence[dict[int, NDArray[np.int64]]]) -> bool:
+    """Whether field 15 names one queue at most, and more than one partition that a header names has its share."""
+    queues = np.unique(np.concatenate([jobs[QUEUE] for jobs in fields]))
+    if np.count_nonzero(queues >= 0) > 1:
+        return False
+    shares: Counter[str] = Counter()
+    for header, jobs in zip(headers, fields, strict=True):
+        codes, counts = np.unique(jobs[PARTITION], return_counts=True)
+        for code, count in zip(codes.tolist(), counts.tolist(), strict=True):
+            shares[header.partitions.get(code, "")] += count
+    least = SHARE * shares.total()
+    return sum(count >= least for name, count in shares.items() if name) > 1
 
 
 def read_header(data: bytes) -> Header:
-    """Read MaxProcs (else MaxNodes), UnixStartTime, the time zone and the names of the queues."""
+    """Read MaxProcs (else MaxNodes), UnixStartTime, the time zone and the names of queues and partitions."""
     fields: dict[str, str] = {}
-    queues: dict[int, str] = {}
+    names: dict[str, dict[int, str]] = {"Queue": {}, "Partition": {}}
     for raw in data[: 1 << 20].split(b"\n"):
         line = raw.decode("utf-8", "replace").strip()
         if line and not line.startswith(";"):
@@ -78,13 +106,12 @@ def read_header(data: bytes) -> Header:
         if not match:
             continue
         key, value = match.group(1), match.group(2).strip()
-        queue = re.match(r"(\d{1,9})\s+(\S+)", value)
-        if key == "Queue" and queue:
-            queues.setdefault(int(queue.group(1)), queue.group(2))
+        if key in names and (named := re.match(r"(\d{1,9})\s+(\S+)", value)):
+            names[key].setdefault(int(named.group(1)), named.group(2))
         fields.setdefault(key, value)
     cores = _whole(fields.get("MaxProcs"), MAX_CORES) or _whole(fields.get("MaxNodes"), MAX_CORES)
     epoch = _whole(fields.get("UnixStartTime"), MAX_EPOCH) or 0
-    return Header(cores or None, epoch, _zone(fields.get("TimeZoneString")), queues)
+    return Header(cores or None, epoch, _zone(fields.get("TimeZoneString")), *names.values())
 
 
 def _whole(text: str | None, most: int) -> int | None:
@@ -99,13 +126,14 @@ def _zone(name: str | None) -> str:
         return "UTC"
 
 
-def _read_one(data: bytes, header: Header, path: str, drops: list[Drop]) -> pd.DataFrame:
+def _read_one(data: bytes, path: str, drops: list[Drop]) -> tuple[dict[int, NDArray[np.int64]], NDArray[np.int64]]:
+    """Return the fields of the jobs by their positions, and their lines."""
     numbers, regular = _find_lines(data)
     columns = _read_fast(data) if regular else None
     if columns is None or len(columns) != len(numbers):  # a line is too short, too long or no numbers
         columns, numbers = _read_slowly(data, path, drops)
     jobs = _jobs(dict(zip(USED, columns.T, strict=True)), numbers, path, drops)
-    return _to_table(dict(zip(USED, columns[jobs].T, strict=True)), numbers[jobs], header)
+    return dict(zip(USED, columns[jobs].T, strict=True)), numbers[jobs]
 
 
 def _read_fast(data: bytes) -> NDArray[np.int64] | None:

@@ -117,7 +117,10 @@ def test_inspect_of_a_month(run, tmp_path):
 @pytest.mark.parametrize(
     ("content", "message"),
     [(b"", "is empty"), (b"hello\n", "not recognised"),
-     (CSV.replace("1800", "-7").encode(), "line 2: runtime = '-7'"),
+     (CSV.replace("1800", "-7").replace("3600,3600", "x,y").encode(),
+      "line 2: runtime = '-7': is negative; 2 of 3 rows"),
+     (CSV.replace("2016-02-01", "02/01/2016").replace("2016-02-0", "02/0").replace(",0,", "/2016,0,")
+      .replace("03,36", "03/2016,36").encode(), "--date-format '%d/%m/%Y' or --date-format '%m/%d/%Y'"),
      (gzip.compress(CSV.encode())[:-9], "cut off")],
 )  # fmt: skip
 def test_bad_input_is_one_line_and_exit_code_1_and_nothing_is_written(run, tmp_path, command, content, message):
@@ -154,6 +157,66 @@ def test_import_compresses_by_the_name_and_gives_the_same_bytes_again(run, tmp_p
     run("import", "h.swf", "-o", "a.csv.gz")
     assert (tmp_path / "a.csv.gz").read_bytes() == first
     assert gzip.decompress(first).startswith(b"job_id,submit")
+
+
+def test_bad_rows_are_counted_and_listed_and_strict_stops(run, tmp_path):
+    (tmp_path / "h.csv").write_text(CSV.replace("1800", "half an hour"))
+    code, out, _ = run("import", "h.csv", "-o", "out.csv")
+    assert code == 0
+    assert "out.csv: 2 jobs of 3 records" in out
+    assert "1 dropped: runtime not a duration" in out
+    listed = list(csv.reader((tmp_path / "dropped.csv").read_text().splitlines()))
+    assert listed[1] == ["a", "h.csv", "2", "runtime not a duration", "'half an hour'"]
+    assert "1  runtime not a duration" in run("inspect", "h.csv", "--cores", 64)[1]
+    code, out, err = run("inspect", "h.csv", "--cores", 64, "--strict")
+    assert (code, out) == (1, "")
+    assert "h.csv, line 2: runtime = 'half an hour': not a duration" in err
+
+
+def test_nodes_take_their_cores_from_the_option_or_the_configuration(run, tmp_path):
+    (tmp_path / "h.csv").write_text(CSV.replace("cores", "nodes"))
+    site = "machine: {cores: 480, cores_per_node: 24}\nqueues: [{name: small}, {name: large}]\n"
+    (tmp_path / "site.yaml").write_text(site)
+    (tmp_path / "bare.yaml").write_text(site.replace(", cores_per_node: 24", ""))
+    for how in (("--cores-per-node", 24), ("--config", "site.yaml"), ("--config", "bare.yaml", "--cores-per-node", 24)):
+        assert json.loads(run("inspect", "h.csv", "--json", *how)[1])["cpu_hours"] == 240
+    assert "how many cores a node has is unknown" in run("inspect", "h.csv", "--config", "bare.yaml")[2]
+    err = run("inspect", "h.csv", "--config", "site.yaml", "--cores-per-node", 8)[2]
+    assert "site.yaml: --cores-per-node = 8: the configuration says 24" in err
+
+
+def test_a_log_is_an_argument_or_an_option(run, tmp_path):
+    (tmp_path / "h.csv").write_text(CSV)
+    ways = [("h.csv",), ("--history", "h.csv")]
+    for command in (("inspect", "--json"), ("simulate", "--json"), ("init",)):
+        first, second = (run(*command, *way, "--cores", 64) for way in ways)
+        assert first[0] == 0
+        assert first == second
+    code, _, err = run("inspect")
+    assert code == 2
+    assert "Missing a log: FILE, or --history FILE." in err
+
+
+@pytest.mark.parametrize("command", ["tune", "backtest", "policies"])
+def test_other_commands_take_the_log_as_an_argument_too(run, command):
+    assert "nowhere.csv: there is no such file" in run(command, "nowhere.csv")[2]
+
+
+def test_compare_takes_both_logs_as_arguments(run, tmp_path):
+    (tmp_path / "h.csv").write_text(CSV)
+    assert "gone.csv: there is no such file" in run("compare", "h.csv", "gone.csv", "--cores", 64)[2]
+    assert "Missing option '--next'" in run("compare", "h.csv")[2]
+
+
+def test_a_period_without_jobs_and_one_that_ends_before_it_starts(run, tmp_path):
+    (tmp_path / "h.csv").write_text(CSV)
+    given = ("inspect", "h.csv", "--cores", 64)
+    code, out, err = run(*given, "--month", "2017-01")
+    assert (code, out, err.count("\n")) == (1, "", 1)
+    assert "no job was submitted between 2017-01-01" in err
+    code, out, err = run(*given, "--from", "2016-02-02", "--to", "2016-02-01")
+    assert (code, out, err.count("\n")) == (1, "", 1)
+    assert "the end does not come after the start" in err
 
 
 def test_import_does_not_write_over_its_own_list(run, tmp_path):

@@ -65,7 +65,7 @@ def test_the_document_does_not_depend_on_the_workers(log: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "Missing option '--history'"),
+        ([], "Missing a log: FILE, or --history FILE"),
         (["--shrink", "0"], "no number above 0"),
         (["--shrink", "much"], "no number above 0"),
         (["--job-set", "set1"], "--job-set is retired: `python -m studies.dynp --job-set`"),

@@ -1,5 +1,8 @@
 """The history CSV: what it takes, and one message with file, line, column and value for what it does not."""
 
+import re
+from pathlib import Path
+
 import pytest
 
 from qconf.errors import InputError
@@ -100,25 +103,69 @@ BAD = [
     ("a,1000,60,100,4.5,q,u,,,", "line 3: cores = '4.5': is not a whole number"),
     ("a,1000,60,100,four,q,u,,,", "line 3: cores = 'four': not a number"),
     ("a,1000,60,100,9999999999,q,u,,,", "line 3: cores = '9999999999': is absurd"),
-    (",1000,60,100,4,q,u,,,", "line 3: job_id: no job_id"),
-    ("a,1000,60,100", "line 3: 4 cells where the header has 10"),
-    ("a,1000,60,100,4,q,u,,,,,", "line 3: 12 cells where the header has 10"),
+    (",1000,60,100,4,q,u,,,", "line 3: job_id = '': is missing"),
+    ("a,1000,60,100", "line 3: cells: 4 cells where the header has 10"),
+    ("a,1000,60,100,4,q,u,,,,,", "line 3: cells: 12 cells where the header has 10"),
+    ("a,1000,60,100,4,q,u,1065,1005,", "line 3: end = '1005': is before the start, '1065'"),
 ]
 
 
 @pytest.mark.parametrize(("row", "message"), BAD)
 def test_a_bad_value_is_named_with_its_line_and_the_fix(write, row, message):
     with pytest.raises(InputError) as caught:
-        read(write(table(GOOD, row, GOOD)))
+        read(write(table(GOOD, row, GOOD)), strict=True)
     assert f"history.csv, {message}" in str(caught.value)
     assert str(caught.value).endswith(".")
     assert caught.value.fix
 
 
+@pytest.mark.parametrize(("row", "message"), BAD)
+def test_a_bad_row_is_dropped_with_its_line_and_reason(write, row, message):
+    records = read(write(table(GOOD, row, GOOD)))
+    assert records.table["line"].tolist() == [2, 4]
+    assert (records.read, len(records.dropped)) == (3, 1)
+    drop = records.dropped.iloc[0]
+    assert (drop["job_id"], drop["line"]) == (row.split(",")[0], 3)
+    assert Path(drop["file"]).name == "history.csv"
+    value = re.search(r"(\w+) = ('[^']*')", message)
+    if "cells" in message:
+        assert drop["reason"] == "not as many cells as the header"
+    elif message.startswith("line 3: end"):
+        assert (drop["reason"], drop["detail"]) == ("ends before it starts", "start '1065', end '1005'")
+    else:
+        assert drop["reason"].startswith(value[1])
+        assert drop["detail"] == value[2]
+
+
+def test_of_a_row_the_first_mistake_counts_and_strict_stops_at_the_first_line(write):
+    path = write(table(GOOD, "a,1000,60,100,4,q,u,9,8,", GOOD, "b,x,y,-5,z,q,u,,,", GOOD, GOOD))
+    assert read(path).reasons == {"ends before it starts": 1, "submit not a time": 1}
+    with pytest.raises(InputError, match=r"line 3: end = '8'.*Correct or remove the line"):
+        read(path, strict=True)
+
+
+def test_mostly_bad_rows_are_one_error(write):
+    bad = [row for row, _ in BAD]
+    path = write(table(*bad, *[GOOD] * (len(bad) - 1)))
+    with pytest.raises(InputError) as caught:
+        read(path)
+    assert (
+        f"line 2: runtime = 'sixty': not a duration; {len(bad)} of {2 * len(bad) - 1} rows cannot be read: 3 "
+        in str(caught.value)
+    )
+    assert len(read(write(table(*bad, *[GOOD] * len(bad)))).dropped) == len(bad)
+
+
+def test_a_row_of_the_wrong_width_that_goes_on_is_an_open_quote(write):
+    with pytest.raises(InputError, match=r"line 3: a quote is left open: the row goes on to line 5. Close the quote"):
+        read(write(table(GOOD, 'a,1000,60,100,4,"q,u,,,', GOOD, 'b,1000,60,100,4,q",u,,,', GOOD)))
+
+
 def test_lines_are_counted_through_blanks_and_quoted_line_breaks(write):
     rows = ('"a\nb",1,60,100,4,q,u,,,', "", "c,2,60,100,4,q,u,,,", "d,x,60,100,4,q,u,,,")
     with pytest.raises(InputError, match="line 6: submit = 'x'"):
-        read(write(table(*rows)))
+        read(write(table(*rows)), strict=True)
+    assert read(write(table(*rows))).dropped["line"].tolist() == [6]
     assert read(write(table(*rows[:3]))).table["line"].tolist() == [2, 5]
 
 
@@ -199,3 +246,37 @@ def test_fractions_are_counted_as_changes(write):
         "runtime: fraction of a second rounded up": 1,
     }
     assert clean(records, derive_config(records, 8)).changed == records.changed
+
+
+def jobs(*rows, header="job_id,submit,start,end,walltime,nodes,queue"):
+    return table(*rows, header=header)
+
+
+def test_run_times_from_start_and_end_where_there_is_no_column_of_them(write):
+    header = "job_id,submit,start,end,walltime,cores,queue"
+    records = read(write(jobs("a,10,20,80,100,4,q", "b,10,20,,100,4,q", "c,10,,80,100,4,q", header=header)))
+    assert records.table["runtime"].tolist() == [60, -1, -1]
+    assert records.changed == {"run time: from start to end": 1}
+    given = read(write(table("a,10,50,100,4,q,u,20,80,")))
+    assert (given.table["runtime"].tolist(), given.changed) == ([50], {})
+
+
+def test_nodes_are_multiplied_by_the_cores_of_one(write):
+    path = write(jobs("a,10,20,80,100,3,q", "b,10,20,80,100,,q", "c,10,20,80,100,0,q"))
+    records = read(path, cores_per_node=24)
+    assert records.table["cores"].tolist() == [72, -1, -1]
+    assert records.changed["cores: nodes times cores per node"] == 1
+    assert records.cores_per_node == 24
+    with pytest.raises(InputError, match=r"line 1: the column nodes .* Give --cores-per-node"):
+        read(path)
+    header = "job_id,submit,start,end,walltime,NNodes,queue,cores_per_node"
+    own = read(write(jobs("a,10,20,80,100,3,q,8", "b,10,20,80,100,3,q,", header=header)), cores_per_node=24)
+    assert own.table["cores"].tolist() == [24, 72]
+    assert own.cores_per_node is None
+    both = read(write(jobs("a,10,20,80,100,3,q,7", header=header.replace("cores_per_node", "cores"))))
+    assert both.table["cores"].tolist() == [7]
+
+
+def test_more_nodes_than_a_machine_can_have_are_a_bad_row(write):
+    rows = ["a,10,20,80,100,2000000000,q", "b,10,20,80,100,1,q"]
+    assert read(write(jobs(*rows)), cores_per_node=24).reasons == {"nodes is absurd, more than 2147483647 cores": 1}

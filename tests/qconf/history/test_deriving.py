@@ -78,3 +78,20 @@ def test_two_logs_give_long_names_the_same_short_ones():
 def test_queues_of_a_trace_go_by_the_names_in_its_header(shared):
     records = read(shared("traces/SDSC-SP2-1998-4.2-cln.swf.gz"))
     assert set(derive_config(records).names) == {"express", "high", "normal", "low", "standby"}
+
+
+def test_names_that_differ_in_case_only_are_said(write):
+    records = read(write(CSV + "1,0,60,100,4,Small\n2,0,60,100,4,small\n3,0,60,100,4,large\n"))
+    text = "queue names that differ in case only, taken as different: Small, small"
+    config = derive_config(records, 8)
+    assert clean(records, config).changed == {text: 2}
+    assert text in remarks(records, config)
+    one = config.with_queues([queue for queue in config.queues if queue.name != "Small"])
+    assert clean(records, one).changed[text] == 2
+
+
+@pytest.mark.parametrize(("cores", "whole"), [(48, True), (50, False)])
+def test_a_log_that_counts_nodes_gives_the_machine_its_nodes(write, cores, whole):
+    path = write("job_id,submit,runtime,walltime,nodes,queue\n1,0,60,100,2,q\n")
+    machine = derive_config(read(path, cores_per_node=24), cores).machine
+    assert (machine.cores_per_node, machine.whole_nodes) == (24, whole)

@@ -17,7 +17,9 @@ HEADER = """; Version: 2.2
 """
 
 
-def line(job=1, submit=0, wait=5, runtime=60, allocated=4, requested=4, walltime=100, status=1, user=7, queue=3):
+def line(
+    job=1, submit=0, wait=5, runtime=60, allocated=4, requested=4, walltime=100, status=1, user=7, queue=3, part=-1
+):
     fields = [
         job,
         submit,
@@ -34,7 +36,7 @@ def line(job=1, submit=0, wait=5, runtime=60, allocated=4, requested=4, walltime
         1,
         -1,
         queue,
-        -1,
+        part,
         -1,
         -1,
     ]
@@ -151,3 +153,44 @@ def test_damaged_gzip(write):
     with pytest.raises(InputError, match="the gzip stream is"):
         read(path)
     assert gzip.decompress(write(HEADER, "x.gz").read_bytes()) == HEADER.encode()
+
+
+PARTITIONS = "; Partition: 1 batch\n; Partition: 2 gpu\n; Partition: 3 tiny\n"
+
+
+def partitions(*parts, queues=(-1,)):
+    return "".join(line(job=i, queue=queues[i % len(queues)], part=part) for i, part in enumerate(parts))
+
+
+@pytest.mark.parametrize("queues", [(-1,), (3,), (3, -1)])
+def test_partitions_are_the_queues_where_none_are_named(write, queues):
+    parts = [1] * 80 + [2] * 18 + [3] + [-1]
+    records = read(write(HEADER + PARTITIONS + partitions(*parts, queues=queues)))
+    assert records.table["queue"].tolist() == ["batch"] * 80 + ["gpu"] * 18 + ["tiny", ""]
+    assert records.changed == {"queue: the partition (field 16), as field 15 names none": 100}
+
+
+@pytest.mark.parametrize(
+    ("header", "parts", "queues"),
+    [(PARTITIONS, [1] * 100 + [2], (3,)),  # less than one in a hundred
+     (PARTITIONS, [1, 2] * 9, (3, 4)),
+     ("", [1, 2] * 9, (3,)),
+     ("; Partition: 1 batch\n", [1, 2] * 9, (3,))],
+)  # fmt: skip
+def test_partitions_are_no_queues_otherwise(write, header, parts, queues):
+    records = read(write(HEADER + header + partitions(*parts, queues=queues)))
+    assert set(records.queue_names) == {"normal", "4"} - ({"4"} if len(queues) == 1 else set())
+    assert records.changed == {}
+
+
+def test_partitions_of_several_files_are_counted_together(write):
+    logs = [write(HEADER + PARTITIONS + partitions(part, part), f"{part}.swf") for part in (1, 2)]
+    assert read(logs).table["queue"].tolist() == ["batch"] * 2 + ["gpu"] * 2
+    assert read(logs[0]).queue_names == []
+
+
+def test_strict_stops_at_a_line_that_is_no_job(write):
+    path = write(HEADER + line() + "rubbish\n" + line(job=2, runtime=2**40))
+    assert read(path).reasons == {"not a job record": 1, "absurd value": 1}
+    with pytest.raises(InputError, match="line 8: not a job record: 1 fields instead of 18"):
+        read(path, strict=True)
