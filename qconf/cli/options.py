@@ -239,6 +239,11 @@ class Source:
     strict: bool = False
 
     @property
+    def reading(self) -> dict[str, object]:
+        """The options that decide how a log is read."""
+        return {name: getattr(self, name) for name in READING}
+
+    @property
     def inputs(self) -> list[Path]:
         """The files that are read."""
         return [*self.history, *([self.config_path] if self.config_path else [])]

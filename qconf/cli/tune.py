@@ -160,7 +160,9 @@ def command(
     check(wanted, settings, base)
     spans = [each.span for each in (*earlier, jobs)]
     checkpoint = Checkpoint(
-        directory, fingerprint(jobs.sources, base, settings, spans=spans, may_change=may_change), resume=resume
+        directory,
+        fingerprint(jobs.sources, base, settings, spans=spans, may_change=may_change, **source.reading),
+        resume=resume,
     )
     with progress("tuning") as step:
         recommendation = recommend(

@@ -126,7 +126,7 @@ class WalkForward:
         names, settings = self._names(), strategy_settings(config, self.settings)
         check_target(self.directory, self.source.inputs, names_of(self.name))
         check(names or (), settings, base)
-        key = fingerprint(history.sources, base, settings, **about)
+        key = fingerprint(history.sources, base, settings, **about, **self.source.reading)
         checkpoint = Checkpoint(self.directory, key, resume=self.resume)
         with progress(self.name, quiet=self.quiet) as step:
             options = {"strategies": names, "settings": settings, "warmup_days": self.warmup_days}
