@@ -14,8 +14,9 @@ from qconf.errors import ExportError
 from qconf.export.pbs.differences import envelope, notes, unroutable
 from qconf.export.pbs.lint import OLD_LIMITS
 from qconf.export.pbs.order import formula
+from qconf.export.pbs.preemption import Preemption, preemption
 from qconf.export.pbs.server import Attributes, Server, destinations, is_true, is_type, seconds
-from qconf.export.priorities import Priorities, scale
+from qconf.export.priorities import Priorities
 from qconf.export.rendering import checked_queue
 
 if TYPE_CHECKING:
@@ -39,10 +40,15 @@ class Desired:
     server: Server
     route: str
     pool_queues: dict[str, str]
-    priorities: Priorities
+    preemption: Preemption
     closed: list[str] = field(default_factory=list)
     new: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+
+    @property
+    def priorities(self) -> Priorities:
+        """Whole priorities by queue."""
+        return self.preemption.priorities
 
 
 def desired(config: SiteConfig, before: Server, options: PbsExporter) -> Desired:
@@ -55,7 +61,8 @@ def desired(config: SiteConfig, before: Server, options: PbsExporter) -> Desired
         if pool_queue in names:
             raise ExportError(f"queue {pool_queue} has the name of {name}'s queue for the pool: rename one of them")
     route = _route_name(config, before, options.route)
-    result = Desired(deepcopy(before), checked_queue(route), pool_queues, scale(config.queues))
+    preempting = preemption(config, before, options.scheduler)
+    result = Desired(deepcopy(before), checked_queue(route), pool_queues, preempting, notes=[*preempting.notes])
     if config.mode != "shared" and binding == "qlist":
         wanted = {"type": "string_array", "flag": "h"}
         if before.resources.get("Qlist", wanted) != wanted:
@@ -72,7 +79,7 @@ def desired(config: SiteConfig, before: Server, options: PbsExporter) -> Desired
     _close(result, before, [*names, *pool_queues.values()], options.remove)
     _put_route(result, before, config)
     _put_server(result, before, config)
-    result.notes += notes(config, binding)
+    result.notes += notes(config, binding, result.priorities)
     return result
 
 

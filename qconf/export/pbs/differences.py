@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 from parsim.system import ORDERS
 from qconf.config import QueueConfig, SiteConfig, format_clock, format_duration, lost_job
 from qconf.export.pbs.order import formula
-from qconf.export.priorities import scale
+from qconf.export.priorities import Priorities
 
 if TYPE_CHECKING:
     from qconf.export.pbs import Binding
 
 
-def notes(config: SiteConfig, binding: Binding) -> tuple[str, ...]:
+def notes(config: SiteConfig, binding: Binding, priorities: Priorities) -> tuple[str, ...]:
     """Name the differences that follow from the configuration alone."""
-    return (*formula(config, scale(config.queues))[1], *_differences(config, binding))
+    return (*formula(config, priorities)[1], *_differences(config, binding))
 
 
 def _differences(config: SiteConfig, binding: Binding) -> Iterator[str]:

@@ -86,7 +86,9 @@ def export(config: SiteConfig, options: PbsExporter) -> Export:
     for name, start in (("queues.qmgr", before), ("nodes.qmgr", goal.server), ("rollback.qmgr", goal.server)):
         if findings := Linter(start, trusted=before).script(files.get(name, "")):
             raise ExportError(f"{name} would be refused by PBS: " + "; ".join(str(finding) for finding in findings[:5]))
-    files["sched_config.changes"] = render("pbs", "sched_config.changes", backfill=config.backfill, qlist=by_nodes)
+    files["sched_config.changes"] = render(
+        "pbs", "sched_config.changes", backfill=config.backfill, qlist=by_nodes, suspend=not goal.preemption.off
+    )
     script = script_of(config)
     if script is not None:
         files |= script.files(config=config, pool_queues=goal.pool_queues)

@@ -17,11 +17,15 @@ Attributes = dict[str, str]
 
 @dataclass
 class Server:
-    """Server, queues and resources in the order of creation; attributes by ``resources_max.ncpus``."""
+    """Server, queues and resources in the order of creation; attributes by ``resources_max.ncpus``.
+
+    `scheduler` has those of the default scheduler, where ``print sched`` was added to ``print server``.
+    """
 
     attributes: Attributes = field(default_factory=dict)
     queues: dict[str, Attributes] = field(default_factory=dict)
     resources: dict[str, Attributes] = field(default_factory=dict)
+    scheduler: Attributes = field(default_factory=dict)
 
     @classmethod
     def read(cls, path: str | Path) -> Server:
@@ -43,9 +47,11 @@ class Server:
         return server
 
     def apply(self, statement: qmgr.Statement) -> None:
-        """Do what a statement asks for; nodes and schedulers are not held here."""
+        """Do what a statement asks for; nodes, hooks and further schedulers are not held here."""
         if statement.kind == "server":
             self._change(self.attributes, statement)
+        elif statement.kind == "sched" and statement.names in ((), ("default",)):
+            self._change(self.scheduler, statement)
         elif statement.kind in ("queue", "resource"):
             held = self.queues if statement.kind == "queue" else self.resources
             for name in statement.names:
