@@ -43,24 +43,27 @@ class Server:
         if not statements:
             raise InputError("holds no statement", file=source, fix=fix)
         for statement in statements:
-            server.apply(statement)
+            server.apply(statement, printed=True)
         return server
 
-    def apply(self, statement: qmgr.Statement) -> None:
-        """Do what a statement asks for; nodes, hooks and further schedulers are not held here."""
+    def apply(self, statement: qmgr.Statement, *, printed: bool = False) -> None:
+        """Do what a statement asks for; nodes, hooks and further schedulers are not held here.
+
+        `printed`, it is one of ``print server``, which has a statement with ``=`` for each scope of a limit.
+        """
         if statement.kind == "server":
-            self._change(self.attributes, statement)
+            self._change(self.attributes, statement, printed=printed)
         elif statement.kind == "sched" and statement.names in ((), ("default",)):
-            self._change(self.scheduler, statement)
+            self._change(self.scheduler, statement, printed=printed)
         elif statement.kind in ("queue", "resource"):
             held = self.queues if statement.kind == "queue" else self.resources
             for name in statement.names:
                 if statement.command == "delete":
                     held.pop(name, None)
                 else:
-                    self._change(held.setdefault(name, {}), statement)
+                    self._change(held.setdefault(name, {}), statement, printed=printed)
 
-    def _change(self, attributes: Attributes, statement: qmgr.Statement) -> None:
+    def _change(self, attributes: Attributes, statement: qmgr.Statement, *, printed: bool) -> None:
         for setting in statement.settings:
             key, held = setting.key, attributes.get(setting.key, "")
             if statement.command == "unset":
@@ -68,7 +71,7 @@ class Server:
             elif setting.operator == "-=":
                 attributes[key] = ",".join(item for item in held.split(",") if item != setting.value)
             else:
-                added = setting.operator == "+=" and held
+                added = held and (setting.operator == "+=" or (printed and setting.value.startswith("[")))
                 attributes[key] = f"{held},{setting.value}" if added else setting.value
 
     def of_type(self, kind: str) -> list[str]:

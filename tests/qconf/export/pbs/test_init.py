@@ -210,3 +210,19 @@ def test_nothing_to_begin_with(text):
 def test_sizes_that_contradict_each_other():
     with pytest.raises(InputError, match="the nodes have 16 cores"):
         derive(Server.parse(FRESH), cores=8, nodes=[Node("a", 8), Node("b", 8)])
+
+
+def test_every_scope_of_a_limit_is_read():
+    server = Server.parse(
+        """\
+create queue a
+set queue a queue_type = Execution
+set queue a resources_max.ncpus = 8
+set queue a max_run = [o:PBS_ALL=12]
+set queue a max_run = [u:PBS_GENERIC=5]
+set queue a enabled = True
+set queue a started = True
+"""
+    )
+    queue = derive(server, cores=8).config.queue("a")
+    assert (queue.max_run, queue.max_user_run) == (12, 5)
