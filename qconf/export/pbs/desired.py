@@ -240,6 +240,11 @@ def _put_server(result: Desired, before: Server, config: SiteConfig) -> None:
         result.server.attributes.pop("job_sort_formula", None)
     else:
         wanted |= {"job_sort_formula": text, "eligible_time_enable": "True"}
+        if "eligible_time" in text and before.attributes and not is_true(before.attributes.get("eligible_time_enable")):
+            result.notes.append(
+                "eligible_time is switched on by this change and counts from then on: jobs that wait already start at "
+                "0, however long they have waited."
+            )
     given = before.attributes.get("resources_default.walltime")
     if given is not None:
         result.notes += [f"Without a walltime: {text}." for text in unroutable(config, seconds(given))]

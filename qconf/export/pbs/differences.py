@@ -49,10 +49,10 @@ def _differences(config: SiteConfig, binding: Binding) -> Iterator[str]:
     if config.reservation_delay:
         yield (
             f"A job gets a reservation once it has waited {format_duration(config.reservation_delay)}: PBS has no such "
-            "setting. Every minute the script qconf-reserve sets `topjob_ineligible` of the jobs in these queues "
-            "instead, whatever it was before. A new job may have a reservation for up to a minute, until the script "
-            "first sees it, and one that has waited long enough may be without for up to a minute more. Where the "
-            "script is stopped without its undo, jobs that have True never get a reservation."
+            "setting. The hook qconf_reserve sets `topjob_ineligible` of new jobs in these queues instead, and every "
+            "minute the script qconf-reserve takes it from those that have waited long enough, whatever it was before: "
+            "such a job may be without a reservation for up to a minute more. Where the script is stopped without its "
+            "undo, jobs that have True never get a reservation."
         )
     if config.machine.whole_nodes:
         yield (
