@@ -74,7 +74,8 @@ class PbsExporter(Exporter):
         """Derive a configuration from a saved ``print server``, its partitions from ``pbsnodes -av`` output."""
         from qconf.export.pbs.init import derive
 
-        return derive(_read_server(path), nodes=self.nodes, cores=cores, name=name or "pbs")
+        server = _read_server(path)
+        return derive(server, nodes=self.nodes, scheduler=self.scheduler, cores=cores, name=name or "pbs")
 
 
 exporter = PbsExporter

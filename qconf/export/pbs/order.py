@@ -55,9 +55,12 @@ def _formula(config: SiteConfig, priorities: Priorities) -> tuple[str | None, li
     if config.mode != "shared" and reserved:
         others = {values[queue.name] for queue in config.queues if not queue.reservation}
         if named and all(values[queue.name] not in others for queue in reserved):
-            levels = sorted({values[queue.name] for queue in reserved})
-            for level in levels:
-                text = f"{_RESERVED} if queue_priority == {level} else {_grouped(text)}"
+            for level in sorted({values[queue.name] for queue in reserved}):
+                held = [queue.starvation for queue in reserved if values[queue.name] == level]
+                periods = [period for period in held if period is not None]
+                # who starves has waited longest anyhow: the term holds the period and changes no order
+                starving = f" + (eligible_time >= {min(periods)})" if periods else ""
+                text = f"{_RESERVED}{starving} if queue_priority == {level} else {_grouped(text)}"
         else:
             notes.append(
                 "A queue with reservations does not go before the others: "
@@ -138,11 +141,13 @@ def recognise(config: SiteConfig, text: str | None) -> SiteConfig | None:
     periods = " ".join(re.findall(r"eligible_time >= \(([^()]*) else 1e15\)", text))
     by_value = {int(value): int(length) for length, value in re.findall(r"([0-9]+) if \S+ == -?([0-9]+)", periods)}
     single = re.search(r"2e15 \+ eligible_time if eligible_time >= ([0-9]+) else", text)
+    levels = re.findall(r"4e15 \+ \(eligible_time >= ([0-9]+)\) if queue_priority == ([0-9]+)\b", text)
+    reserved = {int(value): int(length) for length, value in levels}
     queues = []
     for queue in config.queues:
         period = int(single[1]) if single else by_value.get(values[queue.name])
         if config.mode != "shared" and queue.reservation:
-            period = queue.starvation
+            period = reserved.get(values[queue.name])
         update = {"starvation": period, "priority": priorities.exact[values[queue.name]]}
         queues.append(queue.model_copy(update=update))
     pool = config.pool
