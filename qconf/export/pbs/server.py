@@ -96,8 +96,12 @@ def is_true(value: str | None) -> bool:
 
 
 def seconds(value: str) -> int:
-    """Read a duration as PBS does: seconds, minutes:seconds or hours:minutes:seconds. Raises ValueError."""
-    return reduce(lambda total, part: total * 60 + int(part), value.split(":"), 0)
+    """Read a duration as PBS does: seconds, minutes:seconds or hours:minutes:seconds. Raises ValueError.
+
+    Part of a second counts as one.
+    """
+    whole, _, fraction = value.partition(".")
+    return reduce(lambda total, part: total * 60 + int(part), whole.split(":"), 0) + bool(fraction.strip("0"))
 
 
 def destinations(attributes: Mapping[str, str]) -> list[str]:
