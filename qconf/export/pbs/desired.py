@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from parsim.workload import MAX_CORES, MAX_DURATION
-from qconf.config import POOL_SUFFIX, QueueConfig, SiteConfig, format_clock, format_duration
+from qconf.config import POOL_SUFFIX, QueueConfig, SiteConfig, access_changes, format_clock, format_duration
 from qconf.errors import ExportError
 from qconf.export.pbs.differences import envelope, notes, unroutable
 from qconf.export.pbs.lint import OLD_LIMITS
 from qconf.export.pbs.order import formula
 from qconf.export.pbs.preemption import Preemption, preemption
-from qconf.export.pbs.server import Attributes, Server, destinations, is_true, is_type, seconds
+from qconf.export.pbs.server import ACCESS, Attributes, Server, access, destinations, is_true, is_type, seconds
 from qconf.export.priorities import Priorities
 from qconf.export.rendering import checked_queue
 
@@ -76,6 +76,7 @@ def desired(config: SiteConfig, before: Server, options: PbsExporter) -> Desired
             pooled["Priority"] = str(-int(pooled["Priority"]))
             pooled |= {"default_chunk.Qlist": pool_queues[queue.name], "from_route_only": "True"}
             _put(result, before, pool_queues[queue.name], pooled)
+    _check_access(config, before, route)
     _close(result, before, [*names, *pool_queues.values()], options.remove)
     _put_route(result, before, config)
     _put_server(result, before, config)
@@ -132,7 +133,19 @@ def _execution(config: SiteConfig, queue: QueueConfig, priorities: Priorities, b
             attributes[key] = ",".join(f"[{scope}={limit}]" for scope, limit in scopes.items() if limit)
     if parted:
         attributes["backfill_depth"] = "1"
-    return attributes | _OPEN
+    return attributes | _lists(queue) | _OPEN
+
+
+def _lists(queue: QueueConfig) -> Attributes:
+    """Write who may use a queue."""
+    listed = {} if queue.access is None else dict(queue.access)
+    return {
+        key: value
+        for kind, (names, switch) in ACCESS.items()
+        if listed.get(kind) is not None
+        for key, value in ((names, ",".join(listed[kind])), (switch, "True"))
+        if value
+    }
 
 
 def _ranges(queues: Sequence[QueueConfig]) -> Attributes:
@@ -164,6 +177,9 @@ def _put(result: Desired, before: Server, name: str, attributes: Attributes) -> 
     }
     for key, value in attributes.items():
         merged[key] = ",".join([value, *own[key]]) if key in own else _same(old.get(key), value)
+    for names, switch in ACCESS.values():
+        if switch in attributes and names not in attributes:
+            merged.pop(names, None)  # nobody is on the list
     for key, parts in own.items():
         if parts:
             merged.setdefault(key, ",".join(parts))
@@ -187,6 +203,46 @@ def _same(old: str | None, new: str) -> str:
         return new
     durations = _DURATION.fullmatch(old) and _DURATION.fullmatch(new)
     return old if old.lower() == new.lower() or (durations and seconds(old) == seconds(new)) else new
+
+
+def _check_access(config: SiteConfig, before: Server, route: str) -> None:
+    """Raise ExportError where a job could go to queues that other users may use than those it can go to now."""
+    reached = destinations(before.queues.get(route, {})) or before.of_type("execution")
+    present = [name for name in reached if is_type(before.queues.get(name, {}), "execution")]
+    if all(access(before.queues[name]) is None for name in present):
+        return
+    now = [queue for name in present if (queue := _present(name, before.queues[name]))]
+    kept = {queue.name: queue.access for queue in now}
+    later = [
+        queue if queue.access or queue.name not in kept else queue.model_copy(update={"access": kept[queue.name]})
+        for queue in config.queues
+    ]
+    if changed := access_changes(now, later):
+        raise ExportError(
+            f"who may use the queues of {', '.join(changed)}'s jobs would change (acl_users, acl_groups, acl_hosts): "
+            "write `access` of each queue in the configuration, as qconf init does, or change the lists on the server "
+            "first"
+        )
+
+
+def _present(name: str, attributes: Attributes) -> QueueConfig | None:
+    """Return a queue of the server as far as it lets jobs in; None where it lets none in."""
+
+    def number(key: str, otherwise: int) -> int:
+        return seconds(attributes.get(key, str(otherwise)))
+
+    try:
+        return QueueConfig(
+            name=name,
+            cores=(max(1, number("resources_min.ncpus", 1)), number("resources_max.ncpus", MAX_CORES)),
+            walltime=(
+                max(0, number("resources_min.walltime", 1) - 1),
+                min(number("resources_max.walltime", MAX_DURATION), MAX_DURATION),
+            ),
+            access=access(attributes),
+        )
+    except ValueError:
+        return None
 
 
 def _close(result: Desired, before: Server, names: Sequence[str], remove: Sequence[str]) -> None:

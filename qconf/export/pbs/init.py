@@ -8,20 +8,29 @@ from functools import cached_property
 from typing import Any
 
 from parsim.workload import MAX_CORES, MAX_DURATION
-from qconf.config import POOL_SUFFIX, ConfigError, MachineConfig, PoolConfig, QueueConfig, SiteConfig, format_clock
+from qconf.config import (
+    POOL_SUFFIX,
+    AccessConfig,
+    ConfigError,
+    MachineConfig,
+    PoolConfig,
+    QueueConfig,
+    SiteConfig,
+    format_clock,
+)
 from qconf.errors import InputError
 from qconf.export.base import Derived
 from qconf.export.nodes import Node
 from qconf.export.pbs.differences import unroutable
 from qconf.export.pbs.order import recognise
 from qconf.export.pbs.scheduler import Scheduler
-from qconf.export.pbs.server import Attributes, Server, destinations, is_true, seconds
+from qconf.export.pbs.server import Attributes, Server, access, destinations, is_true, seconds
 
 _ENTITY = re.compile(r"\[([a-z]:[A-Za-z0-9_.-]+)=([0-9]+)\]")
 _UNDERSTOOD = re.compile(
     r"queue_type|enabled|started|from_route_only|Priority|backfill_depth|max_run|max_run_res\.ncpus|max_running|max_user_run"
     r"|max_user_res\.ncpus|resources_(?:min|max)\.(?:ncpus|walltime)|default_chunk\.(?:Qlist|ncpus)|resources_default\..*"
-    r"|hasnodes|total_jobs|state_count|acl_(?:users|groups|hosts)|kill_delay|max_array_size"
+    r"|hasnodes|total_jobs|state_count|acl_(?:users|groups|hosts)|acl_(?:user|group|host)_enable|kill_delay|max_array_size"
 )
 #: Limits of a queue by attribute and scope, and those of the older kind, which yield to them.
 _LIMITS = {
@@ -118,7 +127,7 @@ class _Reader:
             )
             del limits["max_run_cores"]
         for key, value in attributes.items():
-            if not _UNDERSTOOD.fullmatch(key) and (not key.startswith("acl_") or is_true(value)):
+            if not _UNDERSTOOD.fullmatch(key):
                 self.warnings.append(f"{name}: {key} = {value} has no place in a configuration")
         text = attributes.get("Priority", "0")
         priority = int(text) if re.fullmatch(_PRIORITY, text) else self.lowest
@@ -127,8 +136,17 @@ class _Reader:
             cores=(least, most),
             walltime=(above, upto),
             priority=float(priority + max(0, 1 - self.lowest)),
+            access=self.access(name, attributes),
             **limits,
         )
+
+    def access(self, name: str, attributes: Attributes) -> AccessConfig | None:
+        """Return who may use a queue; None, with a warning, where its lists are not understood."""
+        try:
+            return access(attributes)
+        except ValueError:
+            self.warnings.append(f"{name}: its lists of who may use it are not understood: write `access` yourself")
+            return None
 
     def value(self, name: str, attributes: Attributes, key: str, pattern: str) -> str | None:
         """Return an attribute's value; None where there is none or, with a warning, where it is not understood."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import reduce
 from pathlib import Path
 
-from qconf.config import POOL_SUFFIX
+from qconf.config import POOL_SUFFIX, AccessConfig
 from qconf.errors import InputError
 from qconf.export.nodes import read_text
 from qconf.export.pbs import qmgr
@@ -108,3 +108,21 @@ def destinations(attributes: Mapping[str, str]) -> list[str]:
     """Name the destinations of a Route queue, in order, without a server's name after ``@``."""
     listed = attributes.get("route_destinations", "").split(",")
     return [name.strip().partition("@")[0] for name in listed if name.strip()]
+
+
+#: Who may use a queue: list and switch of each kind in PBS, by the kind's name in a configuration.
+ACCESS = {
+    "users": ("acl_users", "acl_user_enable"),
+    "groups": ("acl_groups", "acl_group_enable"),
+    "hosts": ("acl_hosts", "acl_host_enable"),
+}
+
+
+def access(attributes: Mapping[str, str]) -> AccessConfig | None:
+    """Return who may use a queue; None where no list of the queue is switched on."""
+    found = {
+        kind: tuple(name.strip() for name in attributes.get(names, "").split(",") if name.strip())
+        for kind, (names, switch) in ACCESS.items()
+        if is_true(attributes.get(switch))
+    }
+    return AccessConfig(**found) if found else None

@@ -8,7 +8,8 @@ comment, `;` separates, quotes have no escape.
 import re
 
 QUEUE_ORDER = [
-    "queue_type", "Priority", "acl_user_enable", "acl_users", "from_route_only", "max_running",
+    "queue_type", "Priority", "acl_user_enable", "acl_users",
+    "acl_group_enable", "acl_groups", "from_route_only", "max_running",
     "max_user_run", "resources_max", "resources_min", "resources_default", "default_chunk", "max_queued",
     "max_run", "max_run_res", "max_run_soft",
     "route_destinations", "route_lifetime", "backfill_depth", "enabled", "started",
@@ -21,7 +22,7 @@ SERVER_ORDER = [
     "job_sort_formula", "eligible_time_enable", "max_concurrent_provision", "backfill_depth",
     "clear_topjob_estimates_enable", "max_job_sequence_id",
 ]  # fmt: skip
-LISTS = {"route_destinations", "acl_users"}
+LISTS = {"route_destinations", "acl_users", "acl_groups"}
 LIMITS = {"max_run", "max_queued", "max_run_soft"}  # printed with a statement for each scope
 
 
