@@ -101,7 +101,7 @@ def follow(plan: Plan, server: PrivateServer, current: Server | None = None) -> 
     for name, text in plan.files.items():
         server.write(name, text)
     before = {name: server.run(command).stdout for name, command in _SAVED.items()}
-    _run(plan.steps, server, result)
+    run_blocks(plan.steps, server, result)
     scripts = [name for name in ("queues.qmgr", "nodes.qmgr") if name in plan.files]
     result.statements = len(plan.statements(*scripts, "rollback.qmgr"))
     intended = Server.parse(before["print server"])
@@ -112,7 +112,7 @@ def follow(plan: Plan, server: PrivateServer, current: Server | None = None) -> 
     result.problems += submit_examples(plan, server, result)
     if not plan.undo:
         return result
-    _run(plan.undo, server, result)
+    run_blocks(plan.undo, server, result)
     after = {name: server.run(command).stdout for name, command in _SAVED.items()}
     changed = [name for name in _SAVED if before[name] != after[name]]
     result.problems += [f"not what it was after the undo: {name}" for name in changed]
@@ -120,7 +120,8 @@ def follow(plan: Plan, server: PrivateServer, current: Server | None = None) -> 
     return result
 
 
-def _run(blocks: list[tuple[str, str]], server: PrivateServer, result: Rehearsal) -> None:
+def run_blocks(blocks: list[tuple[str, str]], server: PrivateServer, result: Rehearsal) -> None:
+    """Run blocks of a plan, each in a shell of its own; what fails is noted in `result`."""
     for title, block in blocks:
         done = server.run(block, timeout=600)
         result.blocks += 1
@@ -148,7 +149,7 @@ def submit_examples(plan: Plan, server: PrivateServer, result: Rehearsal) -> lis
         command = f"qsub -q {plan.route} -l ncpus={cores} -l walltime={walltime} -- /bin/true"
         job = server.run(command, user="alice").stdout.strip()
         landed = _queue_of(job, server, plan.route)
-        server.run(f"qdel -W force {job}")
+        server.run(f"qdel -x -W force {job}")  # from the history too: a job there keeps its resources
         result.examples += landed == queue
         if landed != queue:
             wrong.append(f"{cores} cores for {walltime} land in {landed}, not in {queue}")
