@@ -79,8 +79,7 @@ def loading(fresh, tmp_path):
 
     @contextlib.contextmanager
     def load(text, *, printed="", **options):
-        if printed:
-            assert resemble(fresh, Server.parse(printed)) == []
+        assert resemble(fresh, Server.parse(fresh.run("qmgr -c 'print server'").stdout + printed)) == []
         before = fresh.run("qmgr -c 'print server'").stdout
         nodes = [Node(name, cores) for name, cores in NODES.items()]
         config = parse(text) if isinstance(text, str) else text

@@ -94,8 +94,7 @@ KINDS = {
 @pytest.mark.parametrize("kind", KINDS)
 def test_it_is_loaded_compared_and_rolled_back(kind, fresh, tmp_path, record_property):
     text, printed, options = KINDS[kind]
-    if printed:
-        assert resemble(fresh, Server.parse(printed)) == []
+    assert resemble(fresh, Server.parse(fresh.run("qmgr -c 'print server'").stdout + printed)) == []
     current = Server.parse(fresh.run("qmgr -c 'print server'").stdout)
     nodes = [Node(name, cores) for name, cores in NODES.items()]
     export = exporter("pbs")(current=current, nodes=nodes, **options).export(parse(text))

@@ -17,7 +17,7 @@ def job(queue, cores, walltime, waited, state="Q"):
     }
 
 
-#: Of the jobs in the file: ids by state and queue, as qselect prints them; and of some ids what qstat knows.
+#: Of the jobs in the file: ids by state and queue, as qselect prints them; and what qstat knows of a queue's or of one.
 QSELECT = """
 import json, sys
 _, _, states, _, queue = sys.argv
@@ -29,8 +29,10 @@ QSTAT = """
 import json, sys, time
 jobs = json.load(open("FOLDER/jobs.json"))
 time.sleep(jobs.pop("seconds", 0))
+of = sys.argv[4]
+here = lambda name, job: name == of or (not of[0].isdigit() and (isinstance(job, str) or job["queue"] == of))
 text = lambda job: job if isinstance(job, str) else json.dumps(job)
-texts = [json.dumps(name) + ":" + text(jobs[name]) for name in sys.argv[4:] if name in jobs]
+texts = [json.dumps(name) + ":" + text(job) for name, job in jobs.items() if here(name, job)]
 sys.stdout.buffer.write(("{\\"Jobs\\": {" + ",".join(texts) + "}}").encode("latin-1"))
 """
 

@@ -82,9 +82,9 @@ def test_promotion_fails_where_pbs_does(tmp_path):
     script = pbs_files(parse(HYBRID))["qconf-promote"]
     done, moved = run_script(tmp_path, script, listing, tool="qmove", body='[ "$2" = 1.h ]')
     assert (done.returncode, len(moved)) == (1, 2)
-    done, moved = run_script(tmp_path, script, listing, tool="qselect", body="echo no server >&2; exit 1")
+    done, moved = run_script(tmp_path, script, listing, tool="qstat", body="echo no server >&2; exit 1")
     assert done.returncode == 1
-    assert done.stderr == "qselect: no server\n"
+    assert done.stderr == "qstat: no server\n"
 
 
 def test_promotion_does_not_wait_for_ever(tmp_path):
