@@ -314,7 +314,7 @@ class _Division:
             return [name for name in everywhere if name not in owners or len(owners) > 1]
         unpooled = [name for name in self.bound if self.pooled and name not in self.pooled]
         formula = self.server.attributes.get("job_sort_formula", "")
-        first = set(re.findall(r"4e15(?: \+ \(eligible_time >= [0-9]+\))? if queue_priority == ([0-9]+)\b", formula))
+        first = set(re.findall(r"1e38(?: \+ \(eligible_time >= [0-9]+\))? if queue_priority == ([0-9]+)\b", formula))
         return unpooled or [name for name in self.bound if self.server.queues[name].get("Priority") in first]
 
     def sizes_by_nodes(self, own: Sequence[QueueConfig]) -> dict[str, int]:

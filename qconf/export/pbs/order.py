@@ -18,16 +18,18 @@ _ALONE = {
     "lxf": "(eligible_time + walltime) / max(walltime, 1)",
     "wfp3": "(eligible_time / max(walltime, 1)) ** 3 * ncpus",
 }
-# The same behind the queue's priority; logarithms let no ratio reach the next priority.
+# The same behind the queue's priority; logarithms let no job reach the next priority. PBS keeps the value of a formula
+# as a float of 24 binary digits: keys of one priority that differ by less than 0.1 % can be equal to it.
 _BEHIND_PRIORITY = {
     "fcfs": "queue_priority",
-    "sjf": "queue_priority * 1e10 - walltime",
-    "ljf": "queue_priority * 1e10 + walltime",
-    "lxf": "queue_priority * 100 + log((eligible_time + walltime) / max(walltime, 1))",
-    "wfp3": "queue_priority * 1000 + log(1 + (eligible_time / max(walltime, 1)) ** 3 * ncpus)",
+    "sjf": "queue_priority * 32 - log(max(walltime, 1))",
+    "ljf": "queue_priority * 32 + log(max(walltime, 1))",
+    "lxf": "queue_priority * 32 + log((eligible_time + walltime) / max(walltime, 1))",
+    "wfp3": "queue_priority * 32 + log(1 + eligible_time / max(walltime, 1) * ncpus ** (1 / 3))",
 }
-_STARVING = "2e15 + eligible_time"
-_RESERVED = "4e15"
+# Each keeps its digits: nothing is added to what is much larger.
+_STARVING = "1e28 * (1 + eligible_time)"
+_RESERVED = "1e38"
 _PRIORITY = re.compile(r"\bqueue_priority\b")
 
 
@@ -140,8 +142,8 @@ def recognise(config: SiteConfig, text: str | None) -> SiteConfig | None:
     pool_part, found, order = text.partition(" if queue_priority < 0 else ")
     periods = " ".join(re.findall(r"eligible_time >= \(([^()]*) else 1e15\)", text))
     by_value = {int(value): int(length) for length, value in re.findall(r"([0-9]+) if \S+ == -?([0-9]+)", periods)}
-    single = re.search(r"2e15 \+ eligible_time if eligible_time >= ([0-9]+) else", text)
-    levels = re.findall(r"4e15 \+ \(eligible_time >= ([0-9]+)\) if queue_priority == ([0-9]+)\b", text)
+    single = re.search(r"1e28 \* \(1 \+ eligible_time\) if eligible_time >= ([0-9]+) else", text)
+    levels = re.findall(r"1e38 \+ \(eligible_time >= ([0-9]+)\) if queue_priority == ([0-9]+)\b", text)
     reserved = {int(value): int(length) for length, value in levels}
     queues = []
     for queue in config.queues:
@@ -151,7 +153,7 @@ def recognise(config: SiteConfig, text: str | None) -> SiteConfig | None:
         update = {"starvation": period, "priority": priorities.exact[values[queue.name]]}
         queues.append(queue.model_copy(update=update))
     pool = config.pool
-    if pool is not None and found and "2e15" in pool_part:
+    if pool is not None and found and "1e28" in pool_part:
         pool = pool.model_copy(update={"starving_first": True})
     order = (order if config.mode == "hybrid" and found else text).replace(own, "queue_priority")
     for candidate_order in (*_ALONE, order, order[1:-1]):

@@ -60,7 +60,7 @@ def test_the_pool_sees_the_very_ratios():
         value(text, queue_priority=-found.values[name], eligible_time=600, walltime=60, ncpus=1)
         for name in ("small", "medium")
     ]
-    assert factors == [10, 58.32]
+    assert factors == pytest.approx([10, 58.32], rel=1e-6)
     assert not any("priorit" in note for note in notes)
 
 
