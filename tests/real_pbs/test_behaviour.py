@@ -103,7 +103,7 @@ def test_a_restricted_queue_stays_restricted(loading):
         assert "Unauthorized Request" in pbs.submit(user="carol", walltime=10000, queue="long")
 
 
-@pytest.mark.parametrize("order", ["fcfs", "sjf", "ljf", "lxf", "queue_priority * ncpus / walltime ** 2"])
+@pytest.mark.parametrize("order", ["fcfs", "sjf", "ljf", "queue_priority * ncpus / walltime ** 2"])
 def test_jobs_start_in_the_simulators_order(loading, order):
     text = f"""\
 machine: {{name: tiny, cores: 96, cores_per_node: 8}}

@@ -2,6 +2,7 @@
 
 A queuejob hook: a new job has topjob_ineligible from its submission on, until qconf-reserve takes it away.
 """
+
 import pbs
 
 QUEUES = {
