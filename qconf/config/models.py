@@ -72,7 +72,7 @@ class MachineConfig(Model):
 
 
 class AccessConfig(Model):
-    """Who may use a queue: lists as the batch system writes them, of all those given; None lets everyone in."""
+    """Who may use a queue: lists as the batch system writes them, of all those given; None lets all in."""
 
     users: Entries | None = None
     groups: Entries | None = None

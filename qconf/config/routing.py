@@ -56,13 +56,13 @@ def access_changes(queues: Sequence[QueueConfig], others: Sequence[QueueConfig])
     for job in _corners(queues, others):
         takers = [queue for queue in queues if queue.admits(*job)]
         later = [queue for queue in others if queue.admits(*job)]
-        if takers and later and _doors(takers) != _doors(later):
+        if takers and later and _accesses(takers) != _accesses(later):
             changed |= dict.fromkeys(queue.name for queue in takers)
     return list(changed)
 
 
-def _doors(takers: Sequence[QueueConfig]) -> list[AccessConfig | None]:
-    """Return who may use the queues that a job may go to, in their order, up to the first that is open to everyone."""
+def _accesses(takers: Sequence[QueueConfig]) -> list[AccessConfig | None]:
+    """Return who may use the queues that a job may go to, in their order, up to the first that is open to all users."""
     found = list(dict.fromkeys(queue.access for queue in takers))
     return found[: found.index(None) + 1] if None in found else found
 

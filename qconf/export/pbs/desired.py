@@ -179,7 +179,7 @@ def _put(result: Desired, before: Server, name: str, attributes: Attributes) -> 
         merged[key] = ",".join([value, *own[key]]) if key in own else _same(old.get(key), value)
     for names, switch in ACCESS.values():
         if switch in attributes and names not in attributes:
-            merged.pop(names, None)  # nobody is on the list
+            merged.pop(names, None)  # the list is empty
     for key, parts in own.items():
         if parts:
             merged.setdefault(key, ",".join(parts))
