@@ -30,7 +30,8 @@ import json, sys, time
 jobs = json.load(open("FOLDER/jobs.json"))
 time.sleep(jobs.pop("seconds", 0))
 of = sys.argv[4]
-here = lambda name, job: name == of or (not of[0].isdigit() and (isinstance(job, str) or job["queue"] == of))
+queue = lambda job: "small" if isinstance(job, str) else job["queue"]
+here = lambda name, job: of in (name, queue(job))
 text = lambda job: job if isinstance(job, str) else json.dumps(job)
 texts = [json.dumps(name) + ":" + text(job) for name, job in jobs.items() if here(name, job)]
 sys.stdout.buffer.write(("{\\"Jobs\\": {" + ",".join(texts) + "}}").encode("latin-1"))
