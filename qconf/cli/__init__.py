@@ -18,7 +18,10 @@ from qconf.cli.progress import interrupt_message
 from qconf.errors import QconfError
 
 #: Each is the module of that name, in the order of a first visit.
-COMMANDS = ("tune", "compare", "backtest", "simulate", "policies", "inspect", "import", "init", "export", "synth")
+COMMANDS = (
+    *("tune", "compare", "backtest", "simulate", "policies", "inspect", "import", "init", "export", "rehearse"),
+    "synth",
+)
 
 
 class Commands(click.Group):

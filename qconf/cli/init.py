@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from qconf.cli.export import chosen
 from qconf.cli.options import PATH, READING, F, Source, history_option, output_option, source_options, with_options
 from qconf.errors import InputError
 from qconf.export import Derived, exporter, targets
@@ -25,6 +26,7 @@ def _from(target: str) -> Callable[[F], F]:
     metavar="FILE",
     help="pbsnodes -av output, for the sizes of machine and partitions where the batch system's own lacks them.",
 )
+@click.option("--scheduler", metavar="FILE", help="The scheduler's sched_config, for what a PBS server does not hold.")
 @click.option("--name", metavar="NAME", help="Name of the machine.")
 @click.option("--force", is_flag=True, help="Replace a configuration that is there.")
 @output_option("File to write.  [default: standard output]")
@@ -32,6 +34,7 @@ def command(
     *,
     source: Source,
     nodes: str | None,
+    scheduler: str | None,
     name: str | None,
     force: bool,
     output: Path | None,
@@ -45,8 +48,9 @@ def command(
     if len(servers) > 1 or not (servers or source.history):
         options = ", ".join(f"--from-{target}" for target in targets())
         raise click.UsageError(f"give one of {options} and --history")
-    if nodes and not servers:
-        raise click.UsageError("--nodes needs what the batch system holds")
+    listed = {name: words for name, words in (("nodes", nodes), ("scheduler", scheduler)) if words is not None}
+    if listed and not servers:
+        raise click.UsageError(f"--{next(iter(listed))} needs what the batch system holds")
     if output is not None and output.exists() and not force:
         raise InputError("is there already", file=output, fix="name another file, or add --force")
 
@@ -55,9 +59,8 @@ def command(
 
     if servers:
         ((target, path),) = servers.items()
-        listed = {} if nodes is None else {"nodes": nodes}
         cores = source.records().machine_cores if source.cores is None and source.history else source.cores
-        found, origin = exporter(target).of(**listed).read(path, cores=cores, name=name), path.name
+        found, origin = chosen(target, listed).read(path, cores=cores, name=name), path.name
     else:
         found, origin = _of_history(source, name), ", ".join(path.name for path in source.history)
     title = f"A first configuration, made by qconf init from {origin}. Edit it."

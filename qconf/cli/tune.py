@@ -78,7 +78,7 @@ Examples:
     metavar="PERCENT",
     help="Least gain that is worth a change.",
 )
-@target_options("current", "nodes")
+@target_options("current", "scheduler", "nodes")
 @click.option("-o", "--out", type=PATH, help="Run directory.  [default: reports/<history>]")
 @click.option("--resume", is_flag=True, help="Go on from what an interrupted run had finished.")
 @click.option("--json", "as_json", is_flag=True, help="Print run.json on stdout, all else on stderr.")

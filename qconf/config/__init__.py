@@ -1,11 +1,11 @@
 """The configuration of a site: read, checked as a whole, changed safely, written."""
 
 from qconf.config.durations import format_clock, format_duration, parse_duration
-from qconf.config.models import POOL_SUFFIX, SCALARS, MachineConfig, PoolConfig, QueueConfig, Target
+from qconf.config.models import POOL_SUFFIX, SCALARS, AccessConfig, MachineConfig, PoolConfig, QueueConfig, Target
 from qconf.config.policy import POLICY
 from qconf.config.problems import ConfigError, Problem
 from qconf.config.reading import load, parse
-from qconf.config.routing import CORE_LIMITS, lost_job, route, too_wide
+from qconf.config.routing import CORE_LIMITS, access_changes, lost_job, route, too_wide
 from qconf.config.site import SiteConfig
 from qconf.config.writing import dump
 
@@ -14,6 +14,7 @@ __all__ = [
     "POLICY",
     "POOL_SUFFIX",
     "SCALARS",
+    "AccessConfig",
     "ConfigError",
     "MachineConfig",
     "PoolConfig",
@@ -21,6 +22,7 @@ __all__ = [
     "QueueConfig",
     "SiteConfig",
     "Target",
+    "access_changes",
     "dump",
     "format_clock",
     "format_duration",

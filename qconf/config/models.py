@@ -40,6 +40,9 @@ Cores = Annotated[int, Field(ge=1, le=MAX_CORES)]
 Share = Annotated[int, Field(ge=0, le=MAX_CORES)]
 Duration = Annotated[int, BeforeValidator(parse_duration)]
 Limit = Annotated[int, Field(ge=1, le=MAX_CORES)] | None
+Entries = Annotated[
+    tuple[Annotated[str, Field(pattern=r"^[A-Za-z0-9_.@*+-]{1,128}$")], ...], BeforeValidator(_as_tuple)
+]
 
 
 class Settings(dict[str, Any]):
@@ -68,6 +71,14 @@ class MachineConfig(Model):
     whole_nodes: bool = False
 
 
+class AccessConfig(Model):
+    """Who may use a queue: lists as the batch system writes them, of all those given; None lets all in."""
+
+    users: Entries | None = None
+    groups: Entries | None = None
+    hosts: Entries | None = None
+
+
 class QueueConfig(Model):
     """A queue: which jobs it admits (cores inclusive; walltime above the first, up to the second), which it starts."""
 
@@ -82,6 +93,7 @@ class QueueConfig(Model):
     max_run_cores: Limit = None
     max_user_run: Limit = None
     max_user_cores: Limit = None
+    access: AccessConfig | None = None
 
     _check_name = field_validator("name")(_name)
 

@@ -41,6 +41,8 @@ _ALLOWED = {
     "entry": "either or move",
     "policy": POLICY_FORMS,
     "strategies": "settings by name, each a number, a word or a list of numbers, like {samples: 200, pool_entry: move}",
+    "access": "like {users: [ann, bob], groups: [staff]}, or leave it out for all users",
+    **dict.fromkeys(("groups", "hosts"), "a list of names, as the batch system writes them"),
     "fixed": "a list of paths like queues.large or queues.*.max_user_run",
     "targets": "a list like [{queue: small, p95_wait: 4h}, {group: physics, users: [alice, bob], weight: 2}]",
     "queue": "the name of a queue",

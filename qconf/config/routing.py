@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
 
-from qconf.config.models import QueueConfig
+from qconf.config.models import AccessConfig, QueueConfig
 
 Column = NDArray[np.int64]
 Mask = NDArray[np.bool_]
@@ -42,10 +42,34 @@ def too_wide(queue: QueueConfig, limit: str, cores: Column, has_user: Mask) -> M
 
 def lost_job(queues: Sequence[QueueConfig], others: Sequence[QueueConfig]) -> tuple[int, int] | None:
     """Return cores and walltime of a job that one of `queues` admits and none of `others`; None if there is none."""
-    both = (*queues, *others)
-    cores = sorted({edge for queue in both for edge in (queue.cores[0], queue.cores[1] + 1)})
-    walltimes = sorted({edge + 1 for queue in both for edge in queue.walltime})
-    for job in product(cores, walltimes):
+    for job in _corners(queues, others):
         if any(queue.admits(*job) for queue in queues) and not any(queue.admits(*job) for queue in others):
             return job
     return None
+
+
+def access_changes(queues: Sequence[QueueConfig], others: Sequence[QueueConfig]) -> list[str]:
+    """Name the queues whose jobs `others` would open to more users, or to fewer, than `queues` do."""
+    if all(queue.access is None for queue in (*queues, *others)):
+        return []
+    changed: dict[str, None] = {}
+    for job in _corners(queues, others):
+        takers = [queue for queue in queues if queue.admits(*job)]
+        later = [queue for queue in others if queue.admits(*job)]
+        if takers and later and _accesses(takers) != _accesses(later):
+            changed |= dict.fromkeys(queue.name for queue in takers)
+    return list(changed)
+
+
+def _accesses(takers: Sequence[QueueConfig]) -> list[AccessConfig | None]:
+    """Return who may use the queues that a job may go to, in their order, up to the first that is open to all users."""
+    found = list(dict.fromkeys(queue.access for queue in takers))
+    return found[: found.index(None) + 1] if None in found else found
+
+
+def _corners(*both: Sequence[QueueConfig]) -> Iterator[tuple[int, int]]:
+    """Yield a job of every kind that these queues tell apart: cores and walltime."""
+    every = [queue for queues in both for queue in queues]
+    cores = sorted({edge for queue in every for edge in (queue.cores[0], queue.cores[1] + 1)})
+    walltimes = sorted({edge + 1 for queue in every for edge in queue.walltime})
+    return product(cores, walltimes)

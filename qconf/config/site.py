@@ -72,7 +72,7 @@ class SiteConfig(SiteFields):
             pool = Pool(**self.pool.model_dump(exclude={"reference"}) | {"threshold": self.threshold})
         return System(
             cores=self.machine.cores,
-            queues=[Queue(**dict(queue)) for queue in self.queues],
+            queues=[Queue(**{name: value for name, value in queue if name != "access"}) for queue in self.queues],
             pool=pool,
             **{name: getattr(self, name) for name in SCALARS},
         )

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from parsim.workload import MAX_CORES, MAX_DURATION
 from qconf.config.durations import format_duration
-from qconf.config.models import SCALARS
+from qconf.config.models import SCALARS, AccessConfig
 from qconf.config.policy import policy_text
 from qconf.config.site import SiteConfig
 
@@ -58,6 +58,9 @@ def _value(name: str, value: object) -> str:
         unlimited = MAX_DURATION if name == "walltime" else MAX_CORES
         low, high = value
         return f"[{_value(name, low)}, {'null' if high == unlimited else _value(name, high)}]"
+    if isinstance(value, AccessConfig):
+        shown = [f"{kind}: [{', '.join(map(_scalar, names))}]" for kind, names in value if names is not None]
+        return "{" + ", ".join(shown) + "}"
     if name in ("walltime", "starvation", "reserve_after", "p95_wait") and isinstance(value, int):
         return format_duration(value)
     return _scalar(value)

@@ -19,11 +19,15 @@ _RANGES = re.compile(r"([^\[\]]*)\[([0-9]{1,9}(?:-[0-9]{1,9})?(?:,[0-9]{1,9}(?:-
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A node as ``pbsnodes`` shows it; cores and Qlist are None where only names were given."""
+    """A node as ``pbsnodes`` shows it; cores and Qlist are None where only names were given.
+
+    `exclusive`, its own setting gives it to one job at a time, whatever the job asks for or unless it asks otherwise.
+    """
 
     name: str
     cores: int | None = None
     qlist: str | None = None
+    exclusive: bool = False
 
 
 def read_nodes(given: str) -> list[Node]:
@@ -87,6 +91,7 @@ def _pbsnodes(text: str) -> Iterator[Node]:
             checked_host(name.strip()),
             int(cores) if re.fullmatch(r"[0-9]{1,9}", cores) else None,
             values.get("resources_available.Qlist", ""),
+            bool(re.fullmatch(r"(default|force)_excl(host)?", values.get("sharing", ""))),
         )
 
 

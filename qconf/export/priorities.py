@@ -18,22 +18,34 @@ class Priorities:
 
     values: dict[str, int]
     unit: Fraction | None
+    exact: dict[int, float]  #: the priority of the configuration that each whole one stands for
 
 
-def scale(queues: Sequence[QueueConfig]) -> Priorities:
-    """Bring priorities into 1..1023: their order always kept, their ratios where whole numbers can."""
+def scale(queues: Sequence[QueueConfig], highest: int = HIGHEST) -> Priorities:
+    """Bring priorities into 1..`highest`: their order always kept, their ratios where whole numbers can.
+
+    There have to be at most `highest` different ones.
+    """
     exact = {queue.name: Fraction(repr(queue.priority)) for queue in queues}
-    if all(value.denominator == 1 and value <= HIGHEST for value in exact.values()):
-        return Priorities({name: int(value) for name, value in exact.items()}, Fraction(1))
-    scales = math.lcm(*(value.denominator for value in exact.values()))
-    unit = Fraction(math.gcd(*(int(value * scales) for value in exact.values())), scales)
-    if max(exact.values()) / unit <= HIGHEST:
-        return Priorities({name: int(value / unit) for name, value in exact.items()}, unit)
-    distinct = sorted(set(exact.values()))
+    values, unit = _scaled(sorted(set(exact.values())), highest)
+    return Priorities(
+        {name: values[value] for name, value in exact.items()},
+        unit,
+        {values[exact[queue.name]]: queue.priority for queue in queues},
+    )
+
+
+def _scaled(distinct: Sequence[Fraction], highest: int) -> tuple[dict[Fraction, int], Fraction | None]:
+    if all(value.denominator == 1 and value <= highest for value in distinct):
+        return {value: int(value) for value in distinct}, Fraction(1)
+    scales = math.lcm(*(value.denominator for value in distinct))
+    unit = Fraction(math.gcd(*(int(value * scales) for value in distinct)), scales)
+    if distinct[-1] / unit <= highest:
+        return {value: int(value / unit) for value in distinct}, unit
     scaled: dict[Fraction, int] = {}
     below = 0
     for rank, value in enumerate(distinct):
-        most = HIGHEST - (len(distinct) - 1 - rank)  # the larger ones need a value each
-        below = min(max(below + 1, round(value * HIGHEST / distinct[-1])), most)
+        most = highest - (len(distinct) - 1 - rank)  # the larger ones need a value each
+        below = min(max(below + 1, round(value * highest / distinct[-1])), most)
         scaled[value] = below
-    return Priorities({name: scaled[value] for name, value in exact.items()}, None)
+    return scaled, None

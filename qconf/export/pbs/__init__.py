@@ -10,6 +10,7 @@ from qconf.export.base import Derived, Export, Exporter, option
 
 if TYPE_CHECKING:
     from qconf.config import SiteConfig
+    from qconf.export.pbs.scheduler import Scheduler
     from qconf.export.pbs.server import Server
 
 Binding = Literal["qlist", "limits"]
@@ -19,6 +20,12 @@ def _read_server(path: str | Path) -> Server:
     from qconf.export.pbs.server import Server
 
     return Server.read(path)
+
+
+def _read_scheduler(path: str | Path) -> Scheduler:
+    from qconf.export.pbs.scheduler import Scheduler
+
+    return Scheduler.read(path)
 
 
 @dataclass(frozen=True)
@@ -31,6 +38,9 @@ class PbsExporter(Exporter):
 
     current: Server | None = option(  # noqa: RUF009 - a field
         f"What the server holds: {source}; only the difference is written.", read=_read_server, metavar="FILE"
+    )
+    scheduler: Scheduler | None = option(  # noqa: RUF009 - a field
+        "The scheduler's settings: $PBS_HOME/sched_priv/sched_config.", read=_read_scheduler, metavar="FILE"
     )
     binding: Binding = option(  # noqa: RUF009 - a field
         "Partitions by a resource of the nodes, or by limits of running cores, which reserve nothing.",
@@ -55,14 +65,17 @@ class PbsExporter(Exporter):
     def notes(self, config: SiteConfig) -> tuple[str, ...]:
         """Name what PBS does otherwise than the simulator."""
         from qconf.export.pbs.differences import notes
+        from qconf.export.pbs.preemption import preemption
 
-        return notes(config, self.binding)
+        found = preemption(config, self.current, self.scheduler)
+        return (*found.notes, *notes(config, self.binding, found.priorities))
 
     def read(self, path: str | Path, *, cores: int | None = None, name: str | None = None) -> Derived:
         """Derive a configuration from a saved ``print server``, its partitions from ``pbsnodes -av`` output."""
         from qconf.export.pbs.init import derive
 
-        return derive(_read_server(path), nodes=self.nodes, cores=cores, name=name or "pbs")
+        server = _read_server(path)
+        return derive(server, nodes=self.nodes, scheduler=self.scheduler, cores=cores, name=name or "pbs")
 
 
 exporter = PbsExporter

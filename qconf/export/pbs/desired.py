@@ -9,13 +9,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from parsim.workload import MAX_CORES, MAX_DURATION
-from qconf.config import POOL_SUFFIX, QueueConfig, SiteConfig, format_clock, format_duration
+from qconf.config import POOL_SUFFIX, QueueConfig, SiteConfig, access_changes, format_clock, format_duration
 from qconf.errors import ExportError
 from qconf.export.pbs.differences import envelope, notes, unroutable
 from qconf.export.pbs.lint import OLD_LIMITS
 from qconf.export.pbs.order import formula
-from qconf.export.pbs.server import Attributes, Server, destinations, is_true, is_type, seconds
-from qconf.export.priorities import Priorities, scale
+from qconf.export.pbs.preemption import Preemption, preemption
+from qconf.export.pbs.server import ACCESS, Attributes, Server, access, destinations, is_true, is_type, seconds
+from qconf.export.priorities import Priorities
 from qconf.export.rendering import checked_queue
 
 if TYPE_CHECKING:
@@ -39,10 +40,15 @@ class Desired:
     server: Server
     route: str
     pool_queues: dict[str, str]
-    priorities: Priorities
+    preemption: Preemption
     closed: list[str] = field(default_factory=list)
     new: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+
+    @property
+    def priorities(self) -> Priorities:
+        """Whole priorities by queue."""
+        return self.preemption.priorities
 
 
 def desired(config: SiteConfig, before: Server, options: PbsExporter) -> Desired:
@@ -55,7 +61,8 @@ def desired(config: SiteConfig, before: Server, options: PbsExporter) -> Desired
         if pool_queue in names:
             raise ExportError(f"queue {pool_queue} has the name of {name}'s queue for the pool: rename one of them")
     route = _route_name(config, before, options.route)
-    result = Desired(deepcopy(before), checked_queue(route), pool_queues, scale(config.queues))
+    preempting = preemption(config, before, options.scheduler)
+    result = Desired(deepcopy(before), checked_queue(route), pool_queues, preempting, notes=[*preempting.notes])
     if config.mode != "shared" and binding == "qlist":
         wanted = {"type": "string_array", "flag": "h"}
         if before.resources.get("Qlist", wanted) != wanted:
@@ -69,10 +76,11 @@ def desired(config: SiteConfig, before: Server, options: PbsExporter) -> Desired
             pooled["Priority"] = str(-int(pooled["Priority"]))
             pooled |= {"default_chunk.Qlist": pool_queues[queue.name], "from_route_only": "True"}
             _put(result, before, pool_queues[queue.name], pooled)
+    _check_access(config, before, route)
     _close(result, before, [*names, *pool_queues.values()], options.remove)
     _put_route(result, before, config)
     _put_server(result, before, config)
-    result.notes += notes(config, binding)
+    result.notes += notes(config, binding, result.priorities)
     return result
 
 
@@ -125,7 +133,19 @@ def _execution(config: SiteConfig, queue: QueueConfig, priorities: Priorities, b
             attributes[key] = ",".join(f"[{scope}={limit}]" for scope, limit in scopes.items() if limit)
     if parted:
         attributes["backfill_depth"] = "1"
-    return attributes | _OPEN
+    return attributes | _lists(queue) | _OPEN
+
+
+def _lists(queue: QueueConfig) -> Attributes:
+    """Write who may use a queue."""
+    listed = {} if queue.access is None else dict(queue.access)
+    return {
+        key: value
+        for kind, (names, switch) in ACCESS.items()
+        if listed.get(kind) is not None
+        for key, value in ((names, ",".join(listed[kind])), (switch, "True"))
+        if value
+    }
 
 
 def _ranges(queues: Sequence[QueueConfig]) -> Attributes:
@@ -157,6 +177,9 @@ def _put(result: Desired, before: Server, name: str, attributes: Attributes) -> 
     }
     for key, value in attributes.items():
         merged[key] = ",".join([value, *own[key]]) if key in own else _same(old.get(key), value)
+    for names, switch in ACCESS.values():
+        if switch in attributes and names not in attributes:
+            merged.pop(names, None)  # the list is empty
     for key, parts in own.items():
         if parts:
             merged.setdefault(key, ",".join(parts))
@@ -180,6 +203,46 @@ def _same(old: str | None, new: str) -> str:
         return new
     durations = _DURATION.fullmatch(old) and _DURATION.fullmatch(new)
     return old if old.lower() == new.lower() or (durations and seconds(old) == seconds(new)) else new
+
+
+def _check_access(config: SiteConfig, before: Server, route: str) -> None:
+    """Raise ExportError where a job could go to queues that other users may use than those it can go to now."""
+    reached = destinations(before.queues.get(route, {})) or before.of_type("execution")
+    present = [name for name in reached if is_type(before.queues.get(name, {}), "execution")]
+    if all(access(before.queues[name]) is None for name in present):
+        return
+    now = [queue for name in present if (queue := _present(name, before.queues[name]))]
+    kept = {queue.name: queue.access for queue in now}
+    later = [
+        queue if queue.access or queue.name not in kept else queue.model_copy(update={"access": kept[queue.name]})
+        for queue in config.queues
+    ]
+    if changed := access_changes(now, later):
+        raise ExportError(
+            f"who may use the queues of {', '.join(changed)}'s jobs would change (acl_users, acl_groups, acl_hosts): "
+            "write `access` of each queue in the configuration, as qconf init does, or change the lists on the server "
+            "first"
+        )
+
+
+def _present(name: str, attributes: Attributes) -> QueueConfig | None:
+    """Return a queue of the server as far as it lets jobs in; None where it lets none in."""
+
+    def number(key: str, otherwise: int) -> int:
+        return seconds(attributes.get(key, str(otherwise)))
+
+    try:
+        return QueueConfig(
+            name=name,
+            cores=(max(1, number("resources_min.ncpus", 1)), number("resources_max.ncpus", MAX_CORES)),
+            walltime=(
+                max(0, number("resources_min.walltime", 1) - 1),
+                min(number("resources_max.walltime", MAX_DURATION), MAX_DURATION),
+            ),
+            access=access(attributes),
+        )
+    except ValueError:
+        return None
 
 
 def _close(result: Desired, before: Server, names: Sequence[str], remove: Sequence[str]) -> None:
@@ -233,6 +296,11 @@ def _put_server(result: Desired, before: Server, config: SiteConfig) -> None:
         result.server.attributes.pop("job_sort_formula", None)
     else:
         wanted |= {"job_sort_formula": text, "eligible_time_enable": "True"}
+        if "eligible_time" in text and before.attributes and not is_true(before.attributes.get("eligible_time_enable")):
+            result.notes.append(
+                "eligible_time is switched on by this change and counts from then on: jobs that wait already start at "
+                "0, however long they have waited."
+            )
     given = before.attributes.get("resources_default.walltime")
     if given is not None:
         result.notes += [f"Without a walltime: {text}." for text in unroutable(config, seconds(given))]

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 from parsim.system import ORDERS
 from qconf.config import QueueConfig, SiteConfig, format_clock, format_duration, lost_job
 from qconf.export.pbs.order import formula
-from qconf.export.priorities import scale
+from qconf.export.priorities import Priorities
 
 if TYPE_CHECKING:
     from qconf.export.pbs import Binding
 
 
-def notes(config: SiteConfig, binding: Binding) -> tuple[str, ...]:
+def notes(config: SiteConfig, binding: Binding, priorities: Priorities) -> tuple[str, ...]:
     """Name the differences that follow from the configuration alone."""
-    return (*formula(config, scale(config.queues))[1], *_differences(config, binding))
+    return (*formula(config, priorities)[1], *_differences(config, binding))
 
 
 def _differences(config: SiteConfig, binding: Binding) -> Iterator[str]:
@@ -49,10 +49,10 @@ def _differences(config: SiteConfig, binding: Binding) -> Iterator[str]:
     if config.reservation_delay:
         yield (
             f"A job gets a reservation once it has waited {format_duration(config.reservation_delay)}: PBS has no such "
-            "setting. Every minute the script qconf-reserve sets `topjob_ineligible` of the jobs in these queues "
-            "instead, whatever it was before. A new job may have a reservation for up to a minute, until the script "
-            "first sees it, and one that has waited long enough may be without for up to a minute more. Where the "
-            "script is stopped without its undo, jobs that have True never get a reservation."
+            "setting. The hook qconf_reserve sets `topjob_ineligible` of new jobs in these queues instead, and every "
+            "minute the script qconf-reserve takes it from those that have waited long enough, whatever it was before: "
+            "such a job may be without a reservation for up to a minute more. Where the script is stopped without its "
+            "undo, jobs that have True never get a reservation."
         )
     if config.machine.whole_nodes:
         yield (

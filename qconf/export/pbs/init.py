@@ -8,19 +8,29 @@ from functools import cached_property
 from typing import Any
 
 from parsim.workload import MAX_CORES, MAX_DURATION
-from qconf.config import POOL_SUFFIX, ConfigError, MachineConfig, PoolConfig, QueueConfig, SiteConfig, format_clock
+from qconf.config import (
+    POOL_SUFFIX,
+    AccessConfig,
+    ConfigError,
+    MachineConfig,
+    PoolConfig,
+    QueueConfig,
+    SiteConfig,
+    format_clock,
+)
 from qconf.errors import InputError
 from qconf.export.base import Derived
 from qconf.export.nodes import Node
 from qconf.export.pbs.differences import unroutable
 from qconf.export.pbs.order import recognise
-from qconf.export.pbs.server import Attributes, Server, destinations, is_true, seconds
+from qconf.export.pbs.scheduler import Scheduler
+from qconf.export.pbs.server import Attributes, Server, access, destinations, is_true, seconds
 
 _ENTITY = re.compile(r"\[([a-z]:[A-Za-z0-9_.-]+)=([0-9]+)\]")
 _UNDERSTOOD = re.compile(
     r"queue_type|enabled|started|from_route_only|Priority|backfill_depth|max_run|max_run_res\.ncpus|max_running|max_user_run"
     r"|max_user_res\.ncpus|resources_(?:min|max)\.(?:ncpus|walltime)|default_chunk\.(?:Qlist|ncpus)|resources_default\..*"
-    r"|hasnodes|total_jobs|state_count|acl_(?:users|groups|hosts)|kill_delay|max_array_size"
+    r"|hasnodes|total_jobs|state_count|acl_(?:users|groups|hosts)|acl_(?:user|group|host)_enable|kill_delay|max_array_size"
 )
 #: Limits of a queue by attribute and scope, and those of the older kind, which yield to them.
 _LIMITS = {
@@ -32,12 +42,17 @@ _PRIORITY = r"-?[0-9]{1,5}"
 
 
 def derive(
-    server: Server, *, cores: int | None = None, nodes: Sequence[Node] | None = None, name: str = "pbs"
+    server: Server,
+    *,
+    cores: int | None = None,
+    nodes: Sequence[Node] | None = None,
+    scheduler: Scheduler | None = None,
+    name: str = "pbs",
 ) -> Derived:
     """Derive a configuration, as `Exporter.read` does.
 
     ``print server`` has neither the machine's size nor its nodes: `cores` or `nodes` from ``pbsnodes -av`` give the
-    size, nodes that carry a Qlist the partitions and the pool.
+    size, nodes that carry a Qlist the partitions and the pool. `scheduler` has what the server does not hold.
     """
     reader = _Reader(server)
     names = reader.names()
@@ -53,6 +68,7 @@ def derive(
     try:
         config = SiteConfig.build(machine=machine, backfill=backfill, **division.shape(machine, queues))
         config = _ordered(config, server.attributes.get("job_sort_formula"), reader.warnings)
+        config = _helped(config, scheduler or Scheduler(), reader.warnings)
     except ConfigError as error:
         raise InputError(f"cannot be made a configuration: {error}", field="print server") from error
     contradictions = list(reader.contradictions(config))
@@ -111,7 +127,7 @@ class _Reader:
             )
             del limits["max_run_cores"]
         for key, value in attributes.items():
-            if not _UNDERSTOOD.fullmatch(key) and (not key.startswith("acl_") or is_true(value)):
+            if not _UNDERSTOOD.fullmatch(key):
                 self.warnings.append(f"{name}: {key} = {value} has no place in a configuration")
         text = attributes.get("Priority", "0")
         priority = int(text) if re.fullmatch(_PRIORITY, text) else self.lowest
@@ -120,8 +136,17 @@ class _Reader:
             cores=(least, most),
             walltime=(above, upto),
             priority=float(priority + max(0, 1 - self.lowest)),
+            access=self.access(name, attributes),
             **limits,
         )
+
+    def access(self, name: str, attributes: Attributes) -> AccessConfig | None:
+        """Return who may use a queue; None, with a warning, where its lists are not understood."""
+        try:
+            return access(attributes)
+        except ValueError:
+            self.warnings.append(f"{name}: its lists of who may use it are not understood: write `access` yourself")
+            return None
 
     def value(self, name: str, attributes: Attributes, key: str, pattern: str) -> str | None:
         """Return an attribute's value; None where there is none or, with a warning, where it is not understood."""
@@ -225,7 +250,8 @@ class _Division:
                 raise InputError(f"the nodes have {total} cores", field="--cores", value=cores, fix="leave it out")
             if len(sizes) > 1:
                 self.warnings.append("machine.cores_per_node: the nodes are of different sizes, 1 was taken")
-            return MachineConfig(name=name, cores=total, cores_per_node=(sizes.pop() or 1) if len(sizes) == 1 else 1)
+            per_node = (sizes.pop() or 1) if len(sizes) == 1 else 1
+            return MachineConfig(name=name, cores=total, cores_per_node=per_node, whole_nodes=self.whole())
         if cores is None:
             limits = [q.max_run_cores or 0 for q in self.queues]
             widest = [q.cores[1] if q.cores[1] < MAX_CORES else q.cores[0] for q in self.queues]
@@ -240,7 +266,17 @@ class _Division:
                 "size. Edit it, or give --cores or --nodes with `pbsnodes -av` output"
             )
         per_node = cores // len(nodes) if nodes and cores % len(nodes) == 0 else 1
-        return MachineConfig(name=name, cores=cores, cores_per_node=per_node)
+        return MachineConfig(name=name, cores=cores, cores_per_node=per_node, whole_nodes=self.whole())
+
+    def whole(self) -> bool:
+        """Whether every node is given to one job at a time."""
+        exclusive = sum(node.exclusive for node in self.nodes)
+        if 0 < exclusive < len(self.nodes):
+            self.warnings.append(
+                f"machine.whole_nodes: {exclusive} of {len(self.nodes)} nodes are given whole (sharing = default_excl "
+                "or force_excl), and a configuration has one answer for all: false was taken"
+            )
+        return 0 < exclusive == len(self.nodes)
 
     def shape(self, machine: MachineConfig, queues: Sequence[QueueConfig]) -> dict[str, Any]:
         """Work out mode, partitions and pool."""
@@ -278,7 +314,7 @@ class _Division:
             return [name for name in everywhere if name not in owners or len(owners) > 1]
         unpooled = [name for name in self.bound if self.pooled and name not in self.pooled]
         formula = self.server.attributes.get("job_sort_formula", "")
-        first = set(re.findall(r"4e15 if queue_priority == ([0-9]+)\b", formula))
+        first = set(re.findall(r"1e38(?: \+ \(eligible_time >= [0-9]+\))? if queue_priority == ([0-9]+)\b", formula))
         return unpooled or [name for name in self.bound if self.server.queues[name].get("Priority") in first]
 
     def sizes_by_nodes(self, own: Sequence[QueueConfig]) -> dict[str, int]:
@@ -329,3 +365,25 @@ def _ordered(config: SiteConfig, text: str | None, warnings: list[str]) -> SiteC
         reason = "; ".join(problem.message for problem in error.problems)
         warnings.append(f"job_sort_formula was left out, fcfs taken instead: {reason}")
         return config
+
+
+def _helped(config: SiteConfig, scheduler: Scheduler, warnings: list[str]) -> SiteConfig:
+    """Take the starvation period of a scheduler that helps starving jobs, as PBS before 22.05 does by default."""
+    if not scheduler.on("help_starving_jobs"):
+        return config
+    text = scheduler.value("max_starve") or "24:00:00"
+    if not re.fullmatch(r"[0-9]{1,9}(:[0-9]{1,2}){0,2}", text):
+        warnings.append(f"sched_config: max_starve = {text} is not understood; help_starving_jobs was left out")
+        return config
+    period = min(seconds(text), MAX_DURATION)
+    queues = [
+        queue.model_copy(
+            update={"starvation": min(period, MAX_DURATION if queue.starvation is None else queue.starvation)}
+        )
+        for queue in config.queues
+    ]
+    warnings.append(
+        f"starvation: {format_clock(period)} for every queue, from sched_config (help_starving_jobs, max_starve); PBS "
+        "counts a job's eligible_time there"
+    )
+    return config.replace(queues=tuple(queues))

@@ -1,7 +1,7 @@
 """A linter of qmgr scripts: refuses what the server would refuse, before an administrator loads it.
 
-Stricter than the server where the server is silent about what cannot be meant: a minimum above its maximum,
-``24:00`` for 24 minutes, limits of the old style, anything that is not ASCII.
+Stricter than the server where the server is silent about what cannot be meant: a minimum above its maximum, limits of
+the old style, anything that is not ASCII. What it does not know is not checked, and never called wrong.
 """
 
 from __future__ import annotations
@@ -60,14 +60,17 @@ def _formula(value: str) -> str | None:
     return None
 
 
-_COUNT, _POSITIVE = _whole(0, 2**31 - 1), _whole(1, 2**31 - 1)
+_COUNT = _whole(0, 2**31 - 1)
 _TRUTH = _matches("(?i)true|false|t|f|1|0|y|n", "True or False")
-_DURATION = _matches(
-    r"[0-9]{1,10}|[0-9]{2,7}:[0-5]?[0-9]:[0-5]?[0-9]|[0-9]{1,7}:[0-9]{2}:[0-9]{2}",
-    "HH:MM:SS or seconds (24:00 would be 24 minutes)",
-)
+_DURATION = _matches(r"(?:(?:[0-9]{1,7}:)?[0-9]{1,4}:)?[0-9]{1,10}(?:\.[0-9]+)?", "HH:MM:SS, MM:SS or seconds")
 _NAMES = _matches(r"[A-Za-z0-9_.@*+-]+(?:, ?[A-Za-z0-9_.@*+-]+)*", "a list of names")
 _WORDS = _matches(r"[A-Za-z0-9_.-]+(?:, ?[A-Za-z0-9_.-]+)*", "a list of words")
+_TEXT = _matches(r"[^\"']*", "a text without quotes")
+_PARTITIONS: Check = lambda value: (  # noqa: E731 - a check as the others
+    "pbs-default is the default scheduler's own partition"
+    if "pbs-default" in re.split(r", ?", value)
+    else _WORDS(value)
+)
 _SIZE = _matches(r"[0-9]{1,15}(?:[kmgtp]?[bw])?", "a size like 64gb")
 
 #: What a name may be, by the kind of object.
@@ -85,6 +88,15 @@ _RESOURCES: dict[str, Check] = {
     **dict.fromkeys(("mem", "vmem", "pmem", "pvmem", "file"), _SIZE),
     **dict.fromkeys(("arch", "host", "vnode"), _matches(r"[A-Za-z0-9_.-]+", "a word")),
     "place": _matches(r"[A-Za-z0-9_:=]+", "a placement"),
+}
+#: Resources that need no definition.
+_BUILT_IN = {
+    *_RESOURCES,
+    *("accelerator", "accelerator_group", "accelerator_memory", "accelerator_model", "aoe", "cpupercent", "energy"),
+    *("eoe", "exec_vnode", "hbmem", "hpm", "naccelerators", "nchunk", "nice", "nodemask", "partition"),
+    *("pcap_accelerator", "pcap_node", "pe_mask", "pgov", "preempt_targets", "pstate", "resc", "site", "soft_walltime"),
+    *("software", "ssinodes", "start_time", "vntype"),
+    *("mpparch", "mppdepth", "mpphost", "mpplabels", "mppmem", "mppnodes", "mppnppn", "mppt", "mppwidth", "ompthreads"),
 }
 #: Attributes that exist once for every resource, by the kind of object.
 _BY_RESOURCE = {
@@ -110,9 +122,9 @@ _ATTRIBUTES: dict[str, dict[str, Check]] = {
         "queue_type": _matches(r"(?i)e(xecution)?|r(oute)?", "Execution or Route"),
         "priority": _whole(-1024, 1023),
         "route_destinations": _NAMES,
-        "partition": _WORDS,
-        **dict.fromkeys(("backfill_depth", "kill_delay", "max_array_size"), _COUNT),
-        **dict.fromkeys(("route_retry_time", "route_lifetime"), _POSITIVE),
+        "partition": _PARTITIONS,
+        **dict.fromkeys(("backfill_depth", "kill_delay", "max_array_size", "checkpoint_min"), _COUNT),
+        **dict.fromkeys(("route_retry_time", "route_lifetime"), _COUNT),
         **dict.fromkeys(("enabled", "started", "from_route_only", "route_held_jobs", "route_waiting_jobs"), _TRUTH),
         **dict.fromkeys(("acl_user_enable", "acl_group_enable", "acl_host_enable"), _TRUTH),
         **dict.fromkeys(("acl_users", "acl_groups", "acl_hosts"), _NAMES),
@@ -120,16 +132,25 @@ _ATTRIBUTES: dict[str, dict[str, Check]] = {
     "server": _LIMITS
     | {
         "default_queue": _OBJECTS["queue"],
+        "comment": _TEXT,
         "job_sort_formula": _formula,
         **dict.fromkeys(("scheduling", "eligible_time_enable", "query_other_jobs", "flatuid", "resv_enable"), _TRUTH),
         **dict.fromkeys(("backfill_depth", "scheduler_iteration", "log_events", "max_array_size"), _COUNT),
     },
-    "node": {"queue": _OBJECTS["queue"], "partition": _WORDS, "mom": _OBJECTS["node"]},
+    "node": {"queue": _OBJECTS["queue"], "partition": _PARTITIONS, "comment": _TEXT, "mom": _OBJECTS["node"]},
     "resource": {
         "type": _matches("string_array|string|long|float|boolean|size", "a type of resource"),
         "flag": _matches("[hnqfrim]+", "flags of a resource"),
     },
-    "sched": {"log_events": _COUNT, "job_sort_formula_threshold": _matches(r"[0-9]+(\.[0-9]+)?", "a number")},
+    "sched": {
+        **dict.fromkeys(("log_events", "scheduler_iteration", "server_dyn_res_alarm"), _COUNT),
+        **dict.fromkeys(("scheduling", "throughput_mode", "only_explicit_psets", "do_not_span_psets"), _TRUTH),
+        "job_sort_formula": _formula,
+        "job_sort_formula_threshold": _matches(r"[0-9]+(\.[0-9]+)?", "a number"),
+        "preempt_queue_prio": _whole(-(2**31), 2**31 - 1),
+        "sched_cycle_length": _DURATION,
+        "comment": _TEXT,
+    },
 }
 #: PBS's older kind of limits, which cannot be mixed with max_run.
 OLD_LIMITS = (
@@ -146,7 +167,7 @@ class Linter:
     """Reads statements one after the other and keeps track of what they make of the `server`.
 
     Without a server names are assumed to exist, and only what the statements set is held against them. Values that
-    `trusted` has held once are taken back, whether they are known here or not.
+    `trusted` has held once are taken back, whether they are known here or not. `unchecked` names what is not.
     """
 
     def __init__(self, server: Server | None = None, trusted: Server | None = None) -> None:
@@ -154,6 +175,7 @@ class Linter:
         self.trusted = trusted or Server()
         self.server = Server() if server is None else deepcopy(server)
         self.created: set[tuple[str, str]] = set()
+        self.unchecked: list[str] = []
 
     def script(self, text: str) -> list[Finding]:
         """Return what is wrong with a whole script, in its order."""
@@ -206,9 +228,15 @@ class Linter:
         for setting in statement.settings:
             if self._trusted(statement, setting) or (unset and setting.attribute.lower() in OLD_LIMITS):
                 continue
-            check = self._check(kind, setting)
-            if check is None or (setting.key.lower() == "mom" and statement.command != "create"):
-                yield f"{kind} has no attribute {setting.key}, or none that these scripts may use"
+            attribute, resource = setting.attribute.lower(), setting.resource
+            if attribute in OLD_LIMITS and kind in ("queue", "server"):
+                yield f"{setting.key}: limits of the older kind are not mixed with max_run"
+            elif attribute == "mom" and statement.command != "create":
+                yield "mom: a node has it from its creation on"
+            elif attribute in _BY_RESOURCE.get(kind, ()) and resource is not None and not self._defined(resource):
+                yield f"{setting.key}: the server has no resource {resource}"
+            elif (check := self._check(kind, setting)) is None:
+                self.unchecked.append(f"{kind} {setting.key}")
             elif not unset and (message := check(setting.value)):
                 yield f"{setting.key}: {message}"
         default = {setting.key: setting.value for setting in statement.settings}.get("default_queue")
@@ -216,14 +244,17 @@ class Linter:
             yield f"default_queue {default} does not exist"
 
     def _check(self, kind: str, setting: qmgr.Setting) -> Check | None:
-        """Find the check of a value; None where no such attribute may be set."""
+        """Find the check of a value; None where there is none."""
         attribute, resource = setting.attribute.lower(), setting.resource
         if resource is None or attribute not in _BY_RESOURCE.get(kind, ()):
             return _ATTRIBUTES[kind].get(attribute if resource is None else f"{attribute}.{resource}")
         if resource in _RESOURCES:
             return _RESOURCES[resource]
-        # Qlist is the one resource that an export creates; a script for a known server creates it first.
-        return _WORDS if resource in self.server.resources or resource == "Qlist" else None
+        return _WORDS if "string" in self.server.resources.get(resource, {}).get("type", "") else None
+
+    def _defined(self, resource: str) -> bool:
+        """Whether the server may have a resource: its own, one that every PBS has, any where the server is unknown."""
+        return not self.known or resource in self.server.resources or resource in _BUILT_IN
 
     def _trusted(self, statement: qmgr.Statement, setting: qmgr.Setting) -> bool:
         """Whether the trusted server had this very value."""

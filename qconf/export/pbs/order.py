@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
+from fractions import Fraction
 
+from parsim.formula import MOST_CHARACTERS
 from qconf.config import ConfigError, SiteConfig
-from qconf.export.priorities import Priorities, scale
+from qconf.export.priorities import Priorities
 
 # Orders within one list, largest value first; 0 leaves PBS's own order, by submission.
 _ALONE = {
@@ -15,17 +18,19 @@ _ALONE = {
     "lxf": "(eligible_time + walltime) / max(walltime, 1)",
     "wfp3": "(eligible_time / max(walltime, 1)) ** 3 * ncpus",
 }
-# The same behind the queue's priority; logarithms let no ratio reach the next priority.
+# The same behind the queue's priority; logarithms let no job reach the next priority. PBS keeps the value of a formula
+# as a float of 24 binary digits: keys of one priority that differ by less than 0.1 % can be equal to it.
 _BEHIND_PRIORITY = {
     "fcfs": "queue_priority",
-    "sjf": "queue_priority * 1e10 - walltime",
-    "ljf": "queue_priority * 1e10 + walltime",
-    "lxf": "queue_priority * 100 + log((eligible_time + walltime) / max(walltime, 1))",
-    "wfp3": "queue_priority * 1000 + log(1 + (eligible_time / max(walltime, 1)) ** 3 * ncpus)",
+    "sjf": "queue_priority * 32 - log(max(walltime, 1))",
+    "ljf": "queue_priority * 32 + log(max(walltime, 1))",
+    "lxf": "queue_priority * 32 + log((eligible_time + walltime) / max(walltime, 1))",
+    "wfp3": "queue_priority * 32 + log(1 + eligible_time / max(walltime, 1) * ncpus ** (1 / 3))",
 }
-_STARVING = "2e15 + eligible_time"
-_RESERVED = "4e15"
-_RATIOS = "The priorities do not fit PBS's -1024..1023 in their ratios:"
+# Each keeps its digits: nothing is added to what is much larger.
+_STARVING = "1e28 * (1 + eligible_time)"
+_RESERVED = "1e38"
+_PRIORITY = re.compile(r"\bqueue_priority\b")
 
 
 def formula(config: SiteConfig, priorities: Priorities) -> tuple[str | None, list[str]]:
@@ -33,20 +38,31 @@ def formula(config: SiteConfig, priorities: Priorities) -> tuple[str | None, lis
 
     Queues of the pool have the negative of their queue's Priority, by which the formula knows a job's list.
     """
+    text, notes = _formula(config, priorities)
+    if text is None or len(text) <= MOST_CHARACTERS or priorities.unit is not None:
+        return text, notes
+    text, notes = _formula(config, replace(priorities, unit=Fraction(1)))
+    return text, [*notes, "So many priorities do not fit a formula in their ratios: it sees whole numbers near them."]
+
+
+def _formula(config: SiteConfig, priorities: Priorities) -> tuple[str | None, list[str]]:
     notes: list[str] = []
     values = priorities.values
     named = config.order in _ALONE
     table = _BEHIND_PRIORITY if config.mode == "shared" and len(set(values.values())) > 1 else _ALONE
-    text = table[config.order] if named else _own_units(config.order, priorities, notes)
+    text = table[config.order] if named else _own_units(" ".join(config.order.split()), priorities)
     if named:
         text = _with_starvation(text, config, values, notes)
     reserved = [queue for queue in config.queues if queue.reservation]
     if config.mode != "shared" and reserved:
         others = {values[queue.name] for queue in config.queues if not queue.reservation}
         if named and all(values[queue.name] not in others for queue in reserved):
-            levels = sorted({values[queue.name] for queue in reserved})
-            for level in levels:
-                text = f"{_RESERVED} if queue_priority == {level} else {_grouped(text)}"
+            for level in sorted({values[queue.name] for queue in reserved}):
+                held = [queue.starvation for queue in reserved if values[queue.name] == level]
+                periods = [period for period in held if period is not None]
+                # who starves has waited longest anyhow: the term holds the period and changes no order
+                starving = f" + (eligible_time >= {min(periods)})" if periods else ""
+                text = f"{_RESERVED}{starving} if queue_priority == {level} else {_grouped(text)}"
         else:
             notes.append(
                 "A queue with reservations does not go before the others: "
@@ -54,8 +70,8 @@ def formula(config: SiteConfig, priorities: Priorities) -> tuple[str | None, lis
             )
     if config.pool is not None and config.pool_cores:
         factor = "-queue_priority * eligible_time / max(walltime, 1)"
-        if priorities.unit is None and len(set(values.values())) > 1:
-            notes.append(f"{_RATIOS} the pool's priority factors see whole numbers near them.")
+        if priorities.unit is None:
+            factor = factor.replace("-queue_priority", _exactly(priorities, -1))
         if config.pool.starving_first:
             factor = _with_starvation(factor, config, {name: -value for name, value in values.items()}, notes)
         text = f"{_grouped(factor)} if queue_priority < 0 else {_grouped(text)}"
@@ -67,17 +83,29 @@ def _grouped(text: str) -> str:
     return text if re.fullmatch(r"-?\w+", text) else f"({text})"
 
 
-def _own_units(text: str, priorities: Priorities, notes: list[str]) -> str:
-    """Write a formula of the configuration for its own priorities, not the scaled ones."""
-    text = " ".join(text.split())
-    if priorities.unit == 1 or "queue_priority" not in text:
+def _own_units(text: str, priorities: Priorities) -> str:
+    """Write a formula of the configuration for its own priorities, not the scaled ones.
+
+    What is written in the place of queue_priority has the very value of the configuration, so that comparisons hold.
+    """
+    if (unit := priorities.unit) is None:
+        own = _exactly(priorities)
+    elif unit == 1:
         return text
-    if priorities.unit is None:
-        notes.append(f"{_RATIOS} the formula sees whole numbers near them.")
-        return text
-    unit = priorities.unit
-    factor = f"{unit.numerator} / {unit.denominator}" if unit.denominator > 1 else f"{unit.numerator}"
-    return re.sub(r"\bqueue_priority\b", f"(queue_priority * {factor})", text)
+    else:
+        own = f"(queue_priority * {unit.numerator}{f' / {unit.denominator}' if unit.denominator > 1 else ''})"
+    return _PRIORITY.sub(own, text)
+
+
+def _exactly(priorities: Priorities, sign: int = 1) -> str:
+    """Write the configuration's priority by the exported one, of the pool's queues with `sign` -1."""
+    *others, (_, last) = sorted(priorities.exact.items())
+    chain = "".join(f"{_number(own)} if queue_priority == {sign * value} else " for value, own in others)
+    return f"({chain}{_number(last)})"
+
+
+def _number(value: float) -> str:
+    return repr(value).removesuffix(".0")
 
 
 def _with_starvation(text: str, config: SiteConfig, values: dict[str, int], notes: list[str]) -> str:
@@ -106,28 +134,50 @@ def _with_starvation(text: str, config: SiteConfig, values: dict[str, int], note
 
 
 def recognise(config: SiteConfig, text: str | None) -> SiteConfig | None:
-    """Return `config` with the order and starvation periods with which `formula` writes `text`; None without any."""
+    """Return `config` with the order, priorities and starvation periods with which `formula` writes `text`, or None."""
     if text is None:
         return config
-    values = scale(config.queues).values
-    pool_part, found, own = text.partition(" if queue_priority < 0 else ")
-    starving = r"(?<![0-9e])([0-9]+) if queue_priority == -?([0-9]+)\b"
-    by_value = {int(value): int(length) for length, value in re.findall(starving, text)}
-    single = re.search(r"2e15 \+ eligible_time if eligible_time >= ([0-9]+) else", text)
+    values = {queue.name: int(queue.priority) for queue in config.queues}
+    own, priorities = _own_priorities(text, values)
+    pool_part, found, order = text.partition(" if queue_priority < 0 else ")
+    periods = " ".join(re.findall(r"eligible_time >= \(([^()]*) else 1e15\)", text))
+    by_value = {int(value): int(length) for length, value in re.findall(r"([0-9]+) if \S+ == -?([0-9]+)", periods)}
+    single = re.search(r"1e28 \* \(1 \+ eligible_time\) if eligible_time >= ([0-9]+) else", text)
+    levels = re.findall(r"1e38 \+ \(eligible_time >= ([0-9]+)\) if queue_priority == ([0-9]+)\b", text)
+    reserved = {int(value): int(length) for length, value in levels}
     queues = []
     for queue in config.queues:
         period = int(single[1]) if single else by_value.get(values[queue.name])
         if config.mode != "shared" and queue.reservation:
-            period = queue.starvation
-        queues.append(queue.model_copy(update={"starvation": period}))
+            period = reserved.get(values[queue.name])
+        update = {"starvation": period, "priority": priorities.exact[values[queue.name]]}
+        queues.append(queue.model_copy(update=update))
     pool = config.pool
-    if pool is not None and found and "2e15" in pool_part:
+    if pool is not None and found and "1e28" in pool_part:
         pool = pool.model_copy(update={"starving_first": True})
-    for order in (*_ALONE, *((own, own[1:-1]) if config.mode == "hybrid" and found else ())):
+    order = (order if config.mode == "hybrid" and found else text).replace(own, "queue_priority")
+    for candidate_order in (*_ALONE, order, order[1:-1]):
         try:
-            candidate = config.replace(queues=tuple(queues), order=order, pool=pool)
+            candidate = config.replace(queues=tuple(queues), order=candidate_order, pool=pool)
         except ConfigError:
             continue
-        if formula(candidate, scale(candidate.queues))[0] == text:
+        if formula(candidate, priorities)[0] == text:
             return candidate
     return None
+
+
+def _own_priorities(text: str, values: dict[str, int]) -> tuple[str, Priorities]:
+    """Find what stands for queue_priority in an exported formula, and the priorities that it stands for."""
+    numbers = {*values.values()}
+    if found := re.search(r"\(queue_priority \* ([0-9]+)(?: / ([0-9]+))?\)", text):
+        unit = Fraction(int(found[1]), int(found[2] or 1))
+        return found[0], Priorities(values, unit, {value: float(value * unit) for value in numbers})
+    number = r"[0-9.]+(?:e[+-]?[0-9]+)?"
+    for found in re.finditer(rf"\((?:{number} if queue_priority == -?[0-9]+ else )+({number})\)", text):
+        exact = {
+            abs(int(value)): float(own) for own, value in re.findall(rf"({number}) if \S+ == (-?[0-9]+)", found[0])
+        }
+        if len(left := numbers - {*exact}) == 1 and {*exact} < numbers and found[1] != "1e15":  # that is of starvation
+            priorities = Priorities(values, None, exact | {left.pop(): float(found[1])})
+            return _exactly(priorities), priorities
+    return "queue_priority", Priorities(values, Fraction(1), {value: float(value) for value in numbers})

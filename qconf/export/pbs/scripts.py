@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -29,10 +30,13 @@ class Script:
     title: str
     of: str
     restore: list[str]  #: commands that take back what it did, when it is stopped
+    hook: str = ""  #: name of the hook that does the same at submission
 
     def files(self, **values: object) -> dict[str, str]:
-        """Write the script and what runs it."""
+        """Write the script, what runs it, and its hook."""
         written = {self.name: render("pbs", f"{self.name.removeprefix('qconf-')}.py", **values)}
+        if self.hook:
+            written[f"{self.hook}.py"] = render("pbs", f"{self.hook.removeprefix('qconf_')}_hook.py", **values)
         for unit in ("service", "timer", "cron"):
             written[f"{self.name}.{unit}"] = render("pbs", f"minutely.{unit}", name=self.name, does=self.does)
         return written
@@ -51,7 +55,11 @@ _RESERVE = Script(
     title="Install the script that lets jobs wait before they get a reservation",
     of="of the reservations",
     # of running jobs too: they may be rerun
-    restore=["qselect -s BHQRSW | xargs -r -n 1 qalter -W topjob_ineligible=False"],
+    restore=[
+        "qmgr -a -c 'delete hook qconf_reserve'",
+        "qselect -s BHQRSW | xargs -r -n 1 qalter -W topjob_ineligible=False",
+    ],
+    hook="qconf_reserve",
 )
 
 
@@ -86,11 +94,21 @@ def export(config: SiteConfig, options: PbsExporter) -> Export:
     for name, start in (("queues.qmgr", before), ("nodes.qmgr", goal.server), ("rollback.qmgr", goal.server)):
         if findings := Linter(start, trusted=before).script(files.get(name, "")):
             raise ExportError(f"{name} would be refused by PBS: " + "; ".join(str(finding) for finding in findings[:5]))
-    files["sched_config.changes"] = render("pbs", "sched_config.changes", backfill=config.backfill, qlist=by_nodes)
+    files["sched_config.changes"] = render(
+        "pbs",
+        "sched_config.changes",
+        backfill=config.backfill,
+        qlist=by_nodes,
+        suspend=not goal.preemption.off,
+        starving=options.scheduler.on("help_starving_jobs") if options.scheduler else None,
+    )
     script = script_of(config)
     if script is not None:
-        files |= script.files(config=config, pool_queues=goal.pool_queues)
-    files["PLAN.md"] = _plan(config, goal, before, current=known, by_nodes=by_nodes, counts=counts, script=script)
+        files |= script.files(config=config, goal=goal)
+    settings = re.findall(r"^(?!resources)(\w+):", files["sched_config.changes"], re.MULTILINE)
+    files["PLAN.md"] = _plan(
+        config, goal, before, current=known, by_nodes=by_nodes, counts=counts, script=script, settings=settings
+    )
     loaded = tuple(name for name in ("queues.qmgr", "nodes.qmgr", "sched_config.changes") if name in files)
     return Export(files, tuple(goal.notes), loaded, "rollback.qmgr" if known else "")
 
@@ -128,6 +146,7 @@ def _plan(config: SiteConfig, goal: Desired, before: Server, **values: object) -
     return render(
         "pbs",
         "plan.md",
+        checks=lambda names: [f"qselect -q {name}" for name in names],
         machine=comment_name(config),
         config=config,
         goal=goal,

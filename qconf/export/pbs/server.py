@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import reduce
 from pathlib import Path
 
-from qconf.config import POOL_SUFFIX
+from qconf.config import POOL_SUFFIX, AccessConfig
 from qconf.errors import InputError
 from qconf.export.nodes import read_text
 from qconf.export.pbs import qmgr
@@ -17,11 +17,15 @@ Attributes = dict[str, str]
 
 @dataclass
 class Server:
-    """Server, queues and resources in the order of creation; attributes by ``resources_max.ncpus``."""
+    """Server, queues and resources in the order of creation; attributes by ``resources_max.ncpus``.
+
+    `scheduler` has those of the default scheduler, where ``print sched`` was added to ``print server``.
+    """
 
     attributes: Attributes = field(default_factory=dict)
     queues: dict[str, Attributes] = field(default_factory=dict)
     resources: dict[str, Attributes] = field(default_factory=dict)
+    scheduler: Attributes = field(default_factory=dict)
 
     @classmethod
     def read(cls, path: str | Path) -> Server:
@@ -39,22 +43,27 @@ class Server:
         if not statements:
             raise InputError("holds no statement", file=source, fix=fix)
         for statement in statements:
-            server.apply(statement)
+            server.apply(statement, printed=True)
         return server
 
-    def apply(self, statement: qmgr.Statement) -> None:
-        """Do what a statement asks for; nodes and schedulers are not held here."""
+    def apply(self, statement: qmgr.Statement, *, printed: bool = False) -> None:
+        """Do what a statement asks for; nodes, hooks and further schedulers are not held here.
+
+        `printed`, it is one of ``print server``, which has a statement with ``=`` for each scope of a limit.
+        """
         if statement.kind == "server":
-            self._change(self.attributes, statement)
+            self._change(self.attributes, statement, printed=printed)
+        elif statement.kind == "sched" and statement.names in ((), ("default",)):
+            self._change(self.scheduler, statement, printed=printed)
         elif statement.kind in ("queue", "resource"):
             held = self.queues if statement.kind == "queue" else self.resources
             for name in statement.names:
                 if statement.command == "delete":
                     held.pop(name, None)
                 else:
-                    self._change(held.setdefault(name, {}), statement)
+                    self._change(held.setdefault(name, {}), statement, printed=printed)
 
-    def _change(self, attributes: Attributes, statement: qmgr.Statement) -> None:
+    def _change(self, attributes: Attributes, statement: qmgr.Statement, *, printed: bool) -> None:
         for setting in statement.settings:
             key, held = setting.key, attributes.get(setting.key, "")
             if statement.command == "unset":
@@ -62,7 +71,7 @@ class Server:
             elif setting.operator == "-=":
                 attributes[key] = ",".join(item for item in held.split(",") if item != setting.value)
             else:
-                added = setting.operator == "+=" and held
+                added = held and (setting.operator == "+=" or (printed and setting.value.startswith("[")))
                 attributes[key] = f"{held},{setting.value}" if added else setting.value
 
     def of_type(self, kind: str) -> list[str]:
@@ -87,11 +96,33 @@ def is_true(value: str | None) -> bool:
 
 
 def seconds(value: str) -> int:
-    """Read a duration as PBS does: seconds, minutes:seconds or hours:minutes:seconds. Raises ValueError."""
-    return reduce(lambda total, part: total * 60 + int(part), value.split(":"), 0)
+    """Read a duration as PBS does: seconds, minutes:seconds or hours:minutes:seconds. Raises ValueError.
+
+    Part of a second counts as one.
+    """
+    whole, _, fraction = value.partition(".")
+    return reduce(lambda total, part: total * 60 + int(part), whole.split(":"), 0) + bool(fraction.strip("0"))
 
 
 def destinations(attributes: Mapping[str, str]) -> list[str]:
     """Name the destinations of a Route queue, in order, without a server's name after ``@``."""
     listed = attributes.get("route_destinations", "").split(",")
     return [name.strip().partition("@")[0] for name in listed if name.strip()]
+
+
+#: Who may use a queue: list and switch of each kind in PBS, by the kind's name in a configuration.
+ACCESS = {
+    "users": ("acl_users", "acl_user_enable"),
+    "groups": ("acl_groups", "acl_group_enable"),
+    "hosts": ("acl_hosts", "acl_host_enable"),
+}
+
+
+def access(attributes: Mapping[str, str]) -> AccessConfig | None:
+    """Return who may use a queue; None where no list of the queue is switched on."""
+    found = {
+        kind: tuple(name.strip() for name in attributes.get(names, "").split(",") if name.strip())
+        for kind, (names, switch) in ACCESS.items()
+        if is_true(attributes.get(switch))
+    }
+    return AccessConfig(**found) if found else None

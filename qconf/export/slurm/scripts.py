@@ -66,6 +66,11 @@ def _refuse(config: SiteConfig, nodes: Sequence[Node] | None) -> None:
             f"order {config.order!r}: Slurm's priority is a weighted sum and has no form for it; export with order: "
             "fcfs, or to another batch system"
         )
+    if restricted := [queue.name for queue in config.queues if queue.access is not None]:
+        raise ExportError(
+            f"access of {', '.join(restricted)}: Slurm has other lists than PBS (AllowGroups, AllowAccounts), which "
+            "are not written; leave `access` out and put them into slurm.conf yourself"
+        )
     if config.mode != "shared" and nodes is None:
         raise ExportError("partitions are made of nodes: name them with --nodes")
 

@@ -2,7 +2,8 @@
 
 References
 ----------
-OpenPBS Administrator's Guide, "Accounting". Times are the epoch fields of a record, not its local stamp.
+OpenPBS Administrator's Guide, "Accounting". Times are the epoch fields of a record; the local stamps of two records
+tell only how long a job ran that was deleted and has no record of its end.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import lru_cache
 
 from qconf.config import POOL_SUFFIX, parse_duration
@@ -18,9 +20,9 @@ from qconf.history.readers.sources import Source, records_of
 from qconf.history.records import UNKNOWN, Drop, Records, Row, table_of
 from qconf.history.times import zone
 
-RECORD = re.compile(r"\d\d/\d\d/\d{4} \d\d:\d\d:\d\d;([A-Za-z]{1,2});([^;\s]*);")
+RECORD = re.compile(r"(\d\d/\d\d/\d{4} \d\d:\d\d:\d\d);([A-Za-z]{1,2});([^;\s]*);")
 _RUN = (" user=", " group=", " queue=", " ctime=", " start=", " Resource_List.ncpus=")
-_END = (*_RUN, " Resource_List.walltime=", " end=", " Exit_status=")
+_END = (*_RUN, " Resource_List.walltime=", " end=", " Exit_status=", " resources_used.walltime=")
 KEYS = {
     "Q": (" ctime=",),
     "S": (*_RUN, " Resource_List.place=", " Resource_List.walltime=", " resource_assigned.ncpus="),
@@ -33,6 +35,8 @@ ORDER = re.compile(r"(\d{1,18})(?:\[(\d{1,18})\])?")
 READ_DURATION = lru_cache(maxsize=65536)(parse_duration)
 GONE = {"D": "deleted before start", "A": "aborted before start", "M": "moved to another server"}
 TIMEOUT = -29  #: Exit_status of a job that its walltime limit killed
+SUSPENDED = 300  #: seconds: more between a run and its used walltime is no staging of files, where nothing else says
+LEFT_OUT = "time suspended: not run time"
 
 
 def _fields(kind: str, text: str) -> dict[str, str]:
@@ -58,13 +62,15 @@ class _Job(Row):
 
     ended: str = ""  #: type of the record that ended the run
     exit: int | None = None
+    used: int = UNKNOWN  #: walltime that the run used
+    stamp: str = ""  #: local time of the record of the start, by which that of a deletion is read
 
-    def add(self, kind: str, fields: dict[str, str], file: int, line: int) -> None:
+    def add(self, kind: str, fields: dict[str, str], stamp: str, file: int, line: int) -> None:
         """Take in an S, R or E record; raise ValueError if it cannot be read, before anything is changed."""
         start, end = _whole(fields, "start"), _whole(fields, "end")
         if start == UNKNOWN:  # it never ran: an E record that a deletion left
             return
-        walltime, cores = _walltime(fields), _cores(fields)
+        walltime, cores = _duration(fields, "Resource_List.walltime"), _cores(fields)
         status = fields.get("Exit_status") or ""
         code = int(status) if re.fullmatch(r"-?\d{1,9}", status) else None
         if kind != "S" and end == UNKNOWN:
@@ -72,10 +78,13 @@ class _Job(Row):
         if start < self.start:
             return
         if start > self.start:
-            self.end, self.ended, self.exit = UNKNOWN, "", None
-            self.start, self.cores = start, UNKNOWN
-        if kind != "S" and self.ended != "E":
+            self.end, self.ended, self.exit, self.used = UNKNOWN, "", None, UNKNOWN
+            self.start, self.cores, self.stamp = start, UNKNOWN, ""
+        if kind == "S":
+            self.stamp = stamp
+        elif self.ended != "E":
             self.end, self.ended, self.exit = end, kind, code
+            self.used = _duration(fields, "resources_used.walltime")
         self.cores = max(self.cores, cores)
         if kind == "S" and self.ended:  # files out of order: the later record has the rest
             return
@@ -85,7 +94,22 @@ class _Job(Row):
         self.queue = (fields.get("queue") or self.queue).removesuffix(POOL_SUFFIX)
         self.file, self.line = file, line
 
+    def remove(self, stamp: str) -> None:
+        """End a run that has a record of the job's deletion and none of its own end: its node was down."""
+        if not self.ended and (ran := _between(self.stamp, stamp)) >= 0:
+            self.end, self.ended = self.start + ran, "D"
+
+    def finish(self, *, suspended: bool) -> bool:
+        """Take the run time; return whether time in which the job was suspended has been left out."""
+        self.runtime = self.end - self.start if self.ended else UNKNOWN
+        idle = self.runtime - self.used if self.ended == "E" and self.used > 0 else 0
+        left_out = idle > (0 if suspended else SUSPENDED)
+        self.runtime -= idle if left_out else 0
+        return left_out
+
     def outcome(self, *, deleted: bool) -> str:
+        if self.ended == "D":
+            return "cancelled"
         if self.ended != "E":
             return "running"
         if self.exit == 0:
@@ -117,7 +141,9 @@ class _Log:
 
     def __init__(self) -> None:
         self.jobs: dict[tuple[str, int], _Job] = {}
-        self.gone: dict[str, tuple[str, int, int]] = {}  #: type, file and line of the record that a job never ran
+        #: type, stamp, file and line of the record that a job was deleted, aborted or moved
+        self.gone: dict[str, tuple[str, str, int, int]] = {}
+        self.suspended: set[str] = set()
         self.drops: list[Drop] = []
         self.merged: Counter[str] = Counter()
 
@@ -129,25 +155,26 @@ class _Log:
             reason = "torn last line" if torn else "not an accounting record"
             self.drops.append(Drop("", path, line, reason, text.strip()[:60]))
             return
-        kind, name = match.groups()
+        stamp, kind, name = match.groups()
         rest = text[match.end() :].rstrip()
         if kind in GONE:
             if name in self.gone:
                 self.merged["further records of a job"] += 1
             else:
-                self.gone[name] = (kind, file, line)
+                self.gone[name] = (kind, stamp, file, line)
         elif kind not in {"Q", "S", "R", "E"}:
+            self.suspended.update({name} if kind == "z" else ())
             self.merged["records about something else than a job's run"] += 1
         else:
             if torn:  # the last value may be cut
                 rest = rest[: rest.rfind(" ") + 1]
             try:
-                self._add_run(kind, name, rest, file, line)
+                self._add_run(kind, name, rest, stamp, file, line)
             except ValueError as error:
                 reason = "torn last line" if torn else "not an accounting record"
                 self.drops.append(Drop(name, path, line, reason, str(error)))
 
-    def _add_run(self, kind: str, name: str, rest: str, file: int, line: int) -> None:
+    def _add_run(self, kind: str, name: str, rest: str, stamp: str, file: int, line: int) -> None:
         fields = _fields(kind, rest)
         ctime = _whole(fields, "ctime")
         if ctime == UNKNOWN or not name:
@@ -155,7 +182,7 @@ class _Log:
         key = name, ctime
         job = self.jobs.get(key) or _Job(name, ctime, file=file, line=line)
         if kind != "Q":
-            job.add(kind, fields, file, line)
+            job.add(kind, fields, stamp, file, line)
         if key in self.jobs:
             self.merged["further records of a job"] += 1
         self.jobs[key] = job
@@ -178,16 +205,20 @@ def read_pbs(sources: Sequence[Source], timezone: str = "UTC") -> Records:
     if not log.jobs:
         fix = "give the server's accounting logs, server_priv/accounting/YYYYMMDD"
         raise sources[0].error("no record of a job's run (types S and E)", fix)
-    rows = _rows(log, [str(source.path) for source in sources])
-    return records_of("pbs", sources, table_of(rows), log.drops, timezone=timezone, merged=log.merged)
+    changed: Counter[str] = Counter()
+    rows = _rows(log, [str(source.path) for source in sources], changed)
+    table = table_of(rows)
+    return records_of("pbs", sources, table, log.drops, timezone=timezone, merged=log.merged, changed=changed)
 
 
-def _rows(log: _Log, paths: Sequence[str]) -> list[_Job]:
+def _rows(log: _Log, paths: Sequence[str], changed: Counter[str]) -> list[_Job]:
     """Return the jobs that are rows of a history, in their order of submission; the others are dropped."""
     rows: list[_Job] = []
     for job in log.jobs.values():
-        gone = log.gone.get(job.job_id, ("",))[0]
-        job.runtime = job.end - job.start if job.ended else UNKNOWN
+        gone, stamp = log.gone.get(job.job_id, ("", ""))[:2]
+        if gone in ("D", "A"):
+            job.remove(stamp)
+        changed.update([LEFT_OUT] if job.finish(suspended=job.job_id in log.suspended) else ())
         problem = job.problem(gone)
         if problem is None:
             job.state = job.outcome(deleted=bool(gone))
@@ -195,7 +226,7 @@ def _rows(log: _Log, paths: Sequence[str]) -> list[_Job]:
         else:
             log.drops.append(Drop(job.job_id, paths[job.file], job.line, *problem))
     known = {name for name, _ in log.jobs}
-    for name, (kind, file, line) in log.gone.items():
+    for name, (kind, _, file, line) in log.gone.items():
         if name in known:
             log.merged["further records of a job"] += 1
         else:
@@ -214,12 +245,21 @@ def _whole(fields: dict[str, str], name: str, digits: int = 15, what: str = "tim
     return int(text)
 
 
-def _walltime(fields: dict[str, str]) -> int:
-    text = fields.get("Resource_List.walltime")
+def _duration(fields: dict[str, str], name: str) -> int:
+    text = fields.get(name)
     try:
         return (READ_DURATION(text) if text else 0) or UNKNOWN
     except ValueError as error:
-        raise ValueError(f"Resource_List.walltime={(text or '')[:40]} is no duration") from error
+        raise ValueError(f"{name}={(text or '')[:40]} is no duration") from error
+
+
+def _between(first: str, last: str) -> int:
+    """Return the seconds between the stamps of two records, local times both; -1 where one is none."""
+    try:
+        began, ended = (datetime.strptime(each, "%m/%d/%Y %H:%M:%S") for each in (first, last))  # noqa: DTZ007
+    except ValueError:
+        return -1
+    return int((ended - began).total_seconds())
 
 
 def _cores(fields: dict[str, str]) -> int:

@@ -200,6 +200,8 @@ def mergeable(layout: Layout) -> Iterator[tuple[int, int]]:
         a, b = layout.config.queues[i], layout.config.queues[j]
         if a.reservation or b.reservation or (layout.origin[i] and layout.origin[i] == layout.origin[j]):
             continue
+        if a.access != b.access:
+            continue  # one of both would let others in
         near = max(a.cores[0], b.cores[0]) <= min(a.cores[1], b.cores[1]) + 1
         if near and max(a.walltime[0], b.walltime[0]) <= min(a.walltime[1], b.walltime[1]):
             yield i, j

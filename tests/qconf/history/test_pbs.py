@@ -212,3 +212,29 @@ def test_a_job_that_cannot_be_is_dropped_with_its_reason(write):
 def test_a_log_of_nothing_but_licences_is_refused(write):
     with pytest.raises(InputError, match="no record of a job's run"):
         read(write("11/01/2026 00:00:01;L;license;floating license hour:3\n"))
+
+
+@pytest.mark.parametrize("kind", ["D", "A"])
+def test_a_run_without_an_end_that_was_deleted_has_ended(write, kind):
+    log = record("Q") + record("S", stamp="11/01/2026 02:10:00", start=1100)
+    log += record(kind, stamp="11/01/2026 03:10:07", user=None)
+    job = only(read(write(log)))
+    assert (job["start"], job["end"], job["runtime"], job["state"]) == (1100, 4707, 3607, "cancelled")
+
+
+def test_a_run_without_an_end_that_started_after_its_deletion_still_runs(write):
+    log = record("S", stamp="11/01/2026 02:10:00", start=1100) + record("D", stamp="11/01/2026 01:10:07", user=None)
+    assert only(read(write(log)))["state"] == "running"
+
+
+@pytest.mark.parametrize(
+    ("used", "suspended", "runtime"),
+    [("00:10:00", True, 600), ("00:59:57", True, 3597), ("00:59:57", False, 3600), ("00:10:00", False, 600)],
+)
+def test_time_suspended_is_no_run_time(write, used, suspended, runtime):
+    log = record("S", start=1100) + (record("z") + record("r") if suspended else "")
+    log += record("E", start=1100, end=4700, Exit_status=0, resources_used__walltime=used)
+    records = read(write(log))
+    job = only(records)
+    assert (job["start"], job["end"], job["runtime"]) == (1100, 4700, runtime)
+    assert dict(records.changed) == ({"time suspended: not run time": 1} if runtime < 3600 else {})

@@ -8,20 +8,22 @@ comment, `;` separates, quotes have no escape.
 import re
 
 QUEUE_ORDER = [
-    "queue_type", "Priority", "acl_user_enable", "acl_users", "from_route_only", "max_running",
-    "max_user_run", "resources_max", "resources_min", "resources_default", "default_chunk", "max_run",
-    "max_run_res",
+    "queue_type", "Priority", "acl_user_enable", "acl_users",
+    "acl_group_enable", "acl_groups", "from_route_only", "max_running",
+    "max_user_run", "resources_max", "resources_min", "resources_default", "default_chunk", "max_queued",
+    "max_run", "max_run_res", "max_run_soft",
     "route_destinations", "route_lifetime", "backfill_depth", "enabled", "started",
 ]  # fmt: skip
 SERVER_ORDER = [
-    "scheduling", "default_queue", "log_events", "mailer", "mail_from", "query_other_jobs", "max_running",
+    "scheduling", "default_queue", "log_events", "mailer", "mail_from", "query_other_jobs", "max_running", "max_run",
     "resources_default", "default_chunk", "scheduler_iteration", "flatuid", "resv_enable",
     "node_fail_requeue", "max_array_size", "resend_term_delay", "pbs_license_min", "pbs_license_max",
     "pbs_license_linger_time",
     "job_sort_formula", "eligible_time_enable", "max_concurrent_provision", "backfill_depth",
     "clear_topjob_estimates_enable", "max_job_sequence_id",
 ]  # fmt: skip
-LISTS = {"route_destinations", "acl_users"}
+LISTS = {"route_destinations", "acl_users", "acl_groups"}
+LIMITS = {"max_run", "max_queued", "max_run_soft"}  # printed with a statement for each scope
 
 
 class RefusedError(Exception):
@@ -60,7 +62,9 @@ def commands(text):
 class PbsServer:
     def __init__(self, printed=""):
         self.server, self.queues, self.resources, self.nodes = {}, {}, {}, {}
+        self.printing = True
         self.load(printed)
+        self.printing = False
 
     def load(self, text):
         """Take a script as `qmgr -a` does: stop, with RefusedError, at the first error."""
@@ -128,6 +132,8 @@ class PbsServer:
             if key in LISTS:
                 items = [item.strip() for item in value.split(",")]
                 attributes[key] = (attributes.get(key, []) if operator == "+=" else []) + items
+            elif key in LIMITS and self.printing and key in attributes:
+                attributes[key] += f",{value}"
             else:
                 attributes[key] = value
 
@@ -171,6 +177,9 @@ class PbsServer:
             if isinstance(value, list):
                 for i, item in enumerate(value):
                     yield f"set {subject} {key} {'=' if i == 0 else '+='} {item}"
+                continue
+            if key in LIMITS:
+                yield from (f"set {subject} {key} = {scope}" for scope in value.split(","))
                 continue
             if re.search(r"[\s,]", value):
                 value = f'"{value}"'

@@ -17,16 +17,40 @@ def job(queue, cores, walltime, waited, state="Q"):
     }
 
 
+#: Of the jobs in the file: ids by state and queue, as qselect prints them; and what qstat knows of a queue's or of one.
+QSELECT = """
+import json, sys
+_, _, states, _, queue = sys.argv
+jobs = json.load(open("FOLDER/jobs.json"))
+here = lambda job: isinstance(job, str) or (job["queue"] == queue and job["job_state"] in states)
+print(*[name for name, job in jobs.items() if name != "seconds" and here(job)], sep="\\n")
+"""
+QSTAT = """
+import json, sys, time
+jobs = json.load(open("FOLDER/jobs.json"))
+time.sleep(jobs.pop("seconds", 0))
+of = sys.argv[4]
+queue = lambda job: "small" if isinstance(job, str) else job["queue"]
+here = lambda name, job: of in (name, queue(job))
+text = lambda job: job if isinstance(job, str) else json.dumps(job)
+texts = [json.dumps(name) + ":" + text(job) for name, job in jobs.items() if here(name, job)]
+sys.stdout.buffer.write(("{\\"Jobs\\": {" + ",".join(texts) + "}}").encode("latin-1"))
+"""
+
+
 def run_script(tmp_path, text, listing, *arguments, tool, body=""):
-    """Return how the script ended, and the arguments of each call of `tool`, whose last commands are `body`."""
+    """Return how the script ended, and the arguments of each call of `tool`, whose last commands are `body`.
+
+    A job of the listing that is a text stands in what qstat prints as it is.
+    """
     script = tmp_path / "script"
     script.write_text(text)
-    (tmp_path / "jobs.json").write_text(json.dumps({"Jobs": listing}) if isinstance(listing, dict) else listing)
-    for name, lines in (
-        ("qstat", f'cat "{tmp_path}/jobs.json"'),
-        (tool, f'echo "$@" >> "{tmp_path}/calls"\n{body}'),
-    ):
-        (tmp_path / name).write_text(f"#!/bin/sh\n{lines}\n")
+    (tmp_path / "jobs.json").write_text(json.dumps(listing))
+    shell = f'#!/bin/sh\necho "$@" >> "{tmp_path}/calls"\n{body}\n'
+    python = {"qselect": QSELECT, "qstat": QSTAT}
+    programs = {name: f"#!{sys.executable}{lines.replace('FOLDER', str(tmp_path))}" for name, lines in python.items()}
+    for name, program in {**programs, tool: shell}.items():
+        (tmp_path / name).write_text(program)
         (tmp_path / name).chmod(0o755)
     environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "LC_ALL": "C"}
     done = subprocess.run(

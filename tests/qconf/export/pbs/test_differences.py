@@ -38,10 +38,6 @@ PARTED = {"mode": "partitioned", "small": ", partition: 40", "big": ", partition
         ({"big": ", max_run_cores: 100", "whole": "true"}, "For limits of running cores (big) PBS counts the cores"),
         ({"pool": "reserve_after: 90m"}, "A job gets a reservation once it has waited 1h30m"),
         ({"order": "'1 / ncpus'", "whole": "true"}, "For ncpus in the order PBS counts the cores"),
-        (
-            {"mode": "hybrid", "big": ", reservation: true", "small": ", partition: 40", "pool": "pool: {cores: 60}"},
-            "the pool's priority factors see whole numbers near them",
-        ),
     ],
 )
 def test_a_difference_is_noted(about, what):

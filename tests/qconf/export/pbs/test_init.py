@@ -4,8 +4,10 @@ from hypothesis import assume, given, settings
 from parsim.workload import MAX_CORES, MAX_DURATION
 from qconf.config import dump, load, parse
 from qconf.errors import InputError
+from qconf.export import exporter
 from qconf.export.nodes import Node, read_nodes
 from qconf.export.pbs.init import derive
+from qconf.export.pbs.scheduler import Scheduler
 from qconf.export.pbs.server import Server
 from tests.qconf.export.pbs.model import PbsServer, commands
 from tests.qconf.export.sites import (
@@ -125,6 +127,62 @@ def test_cray_comes_back_but_for_what_pbs_does_not_hold():
     assert again.order == "fcfs"
 
 
+@pytest.mark.parametrize("order", ["fcfs", "lxf"])
+def test_the_starvation_of_a_queue_with_reservations_survives(order):
+    text = HYBRID.replace("reservation: true", "reservation: true, starvation: 12h").replace("fcfs", order)
+    server = PbsServer(pbs_files(parse(text), nodes=(nodes := read_nodes("n[1-12]")))["queues.qmgr"])
+    server.load(pbs_files(parse(text), nodes=nodes)["nodes.qmgr"])
+    known = [Node(n.name, 8, server.nodes[n.name]["resources_available.Qlist"]) for n in nodes]
+    for found in (
+        derive(Server.parse(server.printed()), nodes=known),
+        derive(Server.parse(server.printed()), cores=96),
+    ):
+        assert [queue.starvation for queue in found.config.queues] == [86400, None, 43200]
+        assert found.config.order == order
+
+
+PBSNODES = """\
+{0}
+     Mom = {0}
+     resources_available.ncpus = 8
+     sharing = {1}
+"""
+
+
+@pytest.mark.parametrize(
+    ("sharing", "whole"),
+    [
+        (["default_excl", "force_excl"], True),
+        (["default_exclhost", "default_exclhost"], True),
+        (["default_shared", "default_shared"], False),
+        (["default_excl", "ignore_excl"], False),
+    ],
+)
+def test_nodes_that_are_given_whole(tmp_path, sharing, whole):
+    (tmp_path / "nodes").write_text("\n".join(PBSNODES.format(f"n{i}", each) for i, each in enumerate(sharing)))
+    found = derive(Server.parse(FRESH), nodes=read_nodes(str(tmp_path / "nodes")))
+    assert found.config.machine.whole_nodes is whole
+    assert any("1 of 2 nodes are given whole" in each for each in found.warnings) == ("ignore_excl" in sharing)
+
+
+@pytest.mark.parametrize(
+    ("lines", "starvation"),
+    [
+        ("help_starving_jobs:\ttrue\tALL\nmax_starve: 36:00:00\n", 129600),
+        ("help_starving_jobs: true ALL\n", 86400),
+        ("help_starving_jobs: false ALL\nmax_starve: 24:00:00\n", None),
+        ("max_starve: 24:00:00\n", None),
+    ],
+)
+def test_starving_jobs_that_the_scheduler_helps(tmp_path, lines, starvation):
+    (tmp_path / "sched_config").write_text(lines)
+    scheduler = Scheduler.read(tmp_path / "sched_config")
+    found = derive(Server.parse(FRESH), cores=8, scheduler=scheduler)
+    assert [queue.starvation for queue in found.config.queues] == [starvation]
+    changes = exporter("pbs")(scheduler=scheduler).export(found.config).files["sched_config.changes"]
+    assert ("\nhelp_starving_jobs: false" in changes) == ("true" in lines)
+
+
 ODD = """\
 create queue a
 set queue a queue_type = Execution
@@ -210,3 +268,19 @@ def test_nothing_to_begin_with(text):
 def test_sizes_that_contradict_each_other():
     with pytest.raises(InputError, match="the nodes have 16 cores"):
         derive(Server.parse(FRESH), cores=8, nodes=[Node("a", 8), Node("b", 8)])
+
+
+def test_every_scope_of_a_limit_is_read():
+    server = Server.parse(
+        """\
+create queue a
+set queue a queue_type = Execution
+set queue a resources_max.ncpus = 8
+set queue a max_run = [o:PBS_ALL=12]
+set queue a max_run = [u:PBS_GENERIC=5]
+set queue a enabled = True
+set queue a started = True
+"""
+    )
+    queue = derive(server, cores=8).config.queue("a")
+    assert (queue.max_run, queue.max_user_run) == (12, 5)

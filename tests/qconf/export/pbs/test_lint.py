@@ -21,6 +21,15 @@ ONLY_ON_THE_SERVER = {
     "set queue route Priority=5": "15018",
     "unset queue route resources_default.walltime": "15018",
     "unset queue route Priority": "15018",
+    "set queue route route_lifetime=0": "15018",
+    # attributes and resources that are none, or that no script sets
+    "create queue q8 bogus=1": "15002",
+    "create queue q9 resources_max.bogus=1": "15035",
+    "set queue t hasnodes=True": "15003",
+    "set queue t require_cred=foo": "15014",
+    "set queue t foo.bar=3": "15002",
+    "set server job_sort_formula_threshold=60": "15002",
+    "set server strict_ordering=True": "Syntax",
 }
 # What the server takes and cannot be meant.
 STRICTER = {
@@ -68,20 +77,22 @@ def test_verdicts_are_all_followed_where_the_server_is_known():
             continue
         if "route_held_jobs" in statement and rc == 0:  # the server was given one in between
             assert linter.statement("create queue route queue_type=Route") == []
+        linter.unchecked.clear()
         wrong = linter.statement(statement)
         if rc:
-            assert wrong or statement in ("create node nosuchhost", "set node nid0001 queue=nosuch"), (
-                statement,
-                message,
-            )
+            assert (
+                wrong or linter.unchecked or statement in ("create node nosuchhost", "set node nid0001 queue=nosuch")
+            ), (statement, message)
 
 
 @pytest.mark.parametrize(
     "statement",
     [
-        "set queue t resources_max.walltime = 24:00",
+        "set queue t resources_max.walltime = 1:00:00:00",
         "set queue t max_running = 10",
-        "set queue t route_lifetime = 0",
+        "set queue t route_lifetime = -1",
+        "set queue t partition = pbs-default",
+        "set node n1 partition = a,pbs-default",
         "set queue t max_run = [o:PBS_ALL=3],[o:PBS_ALL=4]",
         'set queue t max_run = "[o:PBS_ALL=3],[o:PBS_ALL=4]"',
         'set server job_sort_formula = "__import__(1)"',
@@ -100,6 +111,44 @@ def test_verdicts_are_all_followed_where_the_server_is_known():
 )
 def test_what_the_server_would_refuse_or_cannot_be_meant(statement):
     assert Linter().script(statement)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "set queue r route_lifetime = 0",
+        "set queue a resources_max.walltime = 1:30",
+        "set queue a resources_min.walltime = 01:00:00.5",
+        "set queue a checkpoint_min = 5",
+        'set server comment = "drained on Monday"',
+        "set node n1 comment = 'new disk'",
+        "set sched preempt_queue_prio = 200",
+        'set sched default preempt_prio = "express_queue, normal_jobs"',
+        "set sched throughput_mode = False",
+        "set sched opt_backfill_fuzzy = high",
+        "set sched preempt_order = SCR",
+    ],
+)
+def test_what_the_server_takes(statement):
+    printed = "create queue r queue_type=Route; create queue a queue_type=Execution"
+    assert Linter(Server.parse(printed)).statement(statement) == []
+
+
+def test_a_resource_has_to_be_defined():
+    statement = "set queue a default_chunk.Qlist = a"
+    printed = "create queue a queue_type=Execution"
+    assert Linter(Server.parse(printed)).statement(statement) == [
+        "default_chunk.Qlist: the server has no resource Qlist"
+    ]
+    assert Linter(Server.parse(f"create resource Qlist type=string_array,flag=h; {printed}")).statement(statement) == []
+    assert Linter().statement(statement) == []
+
+
+def test_what_is_not_known_is_not_checked():
+    linter = Linter()
+    assert linter.statement("set queue a not_of_this_version = 3, Priority = 5") == []
+    assert linter.unchecked == ["queue not_of_this_version"]
+    assert linter.server.queues["a"]["Priority"] == "5"
 
 
 def test_a_script_is_read_as_a_whole():

@@ -1,6 +1,7 @@
 import math
 from fractions import Fraction
 
+import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -28,7 +29,8 @@ def site(priorities, starvations=None, *, order="fcfs", mode="shared", **pool):
 
 def value(text, *, queue_priority, eligible_time, walltime, ncpus):
     names = {"max": max, "log": math.log, "queue_priority": queue_priority, "eligible_time": eligible_time}
-    return 0 if text is None else eval(text, {"__builtins__": {}}, {**names, "walltime": walltime, "ncpus": ncpus})
+    held = 0 if text is None else eval(text, {"__builtins__": {}}, {**names, "walltime": walltime, "ncpus": ncpus})
+    return float(np.float32(held))  # PBS keeps it as a float
 
 
 ORDER_KEYS = {
@@ -39,6 +41,8 @@ ORDER_KEYS = {
     "wfp3": lambda wait, w, c: Fraction(wait, w) ** 3 * c,
 }
 
+TIES = {"fcfs": 0, "sjf": 2e-3, "ljf": 2e-3, "lxf": 2e-3, "wfp3": 6e-3}
+
 jobs = st.lists(
     st.tuples(st.integers(0, 2), st.integers(0, 10**6), st.integers(1, 10**6), st.integers(1, 20000)),
     min_size=2,
@@ -48,7 +52,7 @@ jobs = st.lists(
 
 @settings(max_examples=150, deadline=None)
 @given(
-    st.lists(st.integers(1, 1023).map(float), min_size=3, max_size=3, unique=True) | st.just([7.0, 7.0, 7.0]),
+    st.lists(st.integers(1, 149).map(float), min_size=3, max_size=3, unique=True) | st.just([7.0, 7.0, 7.0]),
     st.lists(st.none() | st.integers(1, 10**6), min_size=3, max_size=3),
     st.sampled_from(sorted(ORDER_KEYS)),
     jobs,
@@ -74,14 +78,12 @@ def test_formula_sorts_like_the_simulator_on_a_shared_machine(priorities, starva
     for a in jobs:
         for b in jobs:
             if theirs(a) > theirs(b):
-                # logarithms of ratios that differ by less than 1e-9 may tie
                 assert mine(a) >= mine(b)
-                near = (
-                    theirs(a)[:2] == theirs(b)[:2]
-                    and order in ("lxf", "wfp3")
-                    and abs(theirs(a)[2] - theirs(b)[2]) <= 1e-9 * abs(theirs(a)[2])
-                )
-                assert near or mine(a) > mine(b)
+                # a float has 24 binary digits: of what starves 1e-7 is equal, of one priority 0.1 % (of a cube 0.3 %)
+                one, other = theirs(a), theirs(b)
+                starving = one[0] == other[0] == 1 and one[1] - other[1] <= 1e-7 * one[1]
+                near = one[:2] == other[:2] and abs(one[2] - other[2]) <= TIES[order] * max(abs(one[2]), TIES[order])
+                assert starving or near or mine(a) > mine(b)
 
 
 def test_the_servers_own_order_is_no_formula():
@@ -130,5 +132,5 @@ def test_own_formula_sees_its_own_priorities():
 def test_starvation_periods_of_queues_with_one_priority():
     config = site([3.0, 3.0], [3600, 7200])
     text, notes = formula(config, scale(config.queues))
-    assert text == "2e15 + eligible_time if eligible_time >= 3600 else 0"
+    assert text == "1e28 * (1 + eligible_time) if eligible_time >= 3600 else 0"
     assert "cannot tell apart" in notes[0]

@@ -1,6 +1,8 @@
 """The script behind reserve_after, run as it is exported; and when it is exported."""
 
 import re
+import sys
+from types import SimpleNamespace
 
 import pytest
 
@@ -22,7 +24,7 @@ queues:
   - {name: small, cores: [1, 16], walltime: [0, 24h]}
   - {name: large, cores: [17, 96], walltime: [0, 48h]}
 """
-FILES = {"qconf-reserve", "qconf-reserve.service", "qconf-reserve.timer", "qconf-reserve.cron"}
+FILES = {"qconf_reserve.py", "qconf-reserve", "qconf-reserve.service", "qconf-reserve.timer", "qconf-reserve.cron"}
 UNDO = "qselect -s BHQRSW | xargs -r -n 1 qalter -W topjob_ineligible=False"
 
 
@@ -54,9 +56,9 @@ def test_what_is_set_goes_by_the_wait(tmp_path):
     }
     done, calls = run(tmp_path, listing)
     assert done.returncode == 0, done.stderr
-    assert calls == [
-        "-W topjob_ineligible=False 4.host",
+    assert calls == [  # queue by queue
         "-W topjob_ineligible=False 8.host",
+        "-W topjob_ineligible=False 4.host",
         "-W topjob_ineligible=True 1.host",
         "-W topjob_ineligible=True 2.host",
     ]
@@ -98,19 +100,37 @@ def test_a_call_that_fails_does_not_stop_the_others(tmp_path):
 def test_what_is_not_understood_is_refused(tmp_path):
     done, calls = run(tmp_path, {"1.host": waiting(0)}, "--dryrun")
     assert (done.returncode, calls) == (2, [])
-    done, calls = run(tmp_path, '{"Jobs": {"1.host": {"Job_Name": 007}}}')
-    assert (done.returncode, calls) == (1, [])
-    assert done.stderr.startswith("qstat -f -F json: not JSON, nothing is set")
-    done, calls = run(tmp_path, {"1.host": waiting(0) | {"ctime": "yesterday"}, "2.host": waiting(0)})
-    assert (done.returncode, calls) == (1, ["-W topjob_ineligible=True 2.host"])
+
+
+@pytest.mark.parametrize("odd", [waiting(0) | {"ctime": "yesterday"}, '{"Job_Name": 007}'])
+def test_a_job_that_is_not_understood_is_named_and_left(tmp_path, odd):
+    done, calls = run(tmp_path, {"1.host": odd, "2.host": waiting(0)})
+    assert (done.returncode, calls) == (0, ["-W topjob_ineligible=True 2.host"])
+    assert done.stderr.startswith("1.host: not understood, left as it is")
+
+
+@pytest.mark.parametrize(
+    ("queue", "ineligible"), [(None, True), ("route", True), ("small", True), ("large", True), ("other", None)]
+)
+def test_the_hook_sets_it_at_submission(monkeypatch, queue, ineligible):
+    accepted = []
+    submitted = SimpleNamespace(queue=queue and SimpleNamespace(name=queue), topjob_ineligible=None)
+    event = SimpleNamespace(job=submitted, accept=lambda: accepted.append(1))
+    monkeypatch.setitem(sys.modules, "pbs", SimpleNamespace(event=lambda: event))
+    exec(pbs_files(parse(DELAYED))["qconf_reserve.py"], {})
+    assert (submitted.topjob_ineligible, accepted) == (ineligible, [1])
 
 
 @pytest.mark.parametrize("known", [None, FRESH])
 def test_the_plan_installs_it_and_takes_it_back(known):
     plan = pbs_files(parse(DELAYED), current=known)["PLAN.md"]
-    assert "A new job may have a reservation for up to a minute" in plan
+    assert "sets `topjob_ineligible` of new jobs" in plan
     step = plan[plan.index("Install the script that lets jobs wait") : plan.index("Start again")]
     assert "systemctl enable --now qconf-reserve.timer" in step
+    hook = plan[plan.index("Install the hook") : plan.index("Start again")]
+    assert "import hook qconf_reserve application/x-python default qconf_reserve.py" in hook
+    assert "delete hook qconf_reserve" in hook[hook.index("Undo: ") :]
+    assert "delete hook qconf_reserve" in plan[plan.index("## Undo") :]
     for undone in (step[step.index("Undo: ") :], plan[plan.index("## Undo") :]):
         assert undone.index("systemctl disable --now qconf-reserve.timer") < undone.index(UNDO)
     assert "qconf-promote" not in plan
@@ -141,7 +161,7 @@ def test_a_later_export_without_it_takes_its_files_away(tmp_path):
 
 def test_the_units_name_the_script_alone():
     files = pbs_files(parse(DELAYED))
-    for name in sorted(FILES - {"qconf-reserve"}):
+    for name in sorted(FILES - {"qconf-reserve", "qconf_reserve.py"}):
         assert set(re.findall(r"qconf-[a-z]+", files[name])) == {"qconf-reserve"}
 
 

@@ -163,6 +163,36 @@ set server default_queue = a
         pbs_files(config, current=printed + "set server max_running = 3\n")
 
 
+SCOPES = """\
+create queue a
+set queue a queue_type = Execution
+set queue a max_queued = [o:PBS_ALL=500]
+set queue a max_queued = [u:PBS_GENERIC=50]
+set queue a max_run = [o:PBS_ALL=12]
+set queue a max_run = [u:PBS_GENERIC=5]
+set queue a max_run_soft = [o:PBS_ALL=10]
+set queue a max_run_soft = [u:PBS_GENERIC=4]
+set queue a enabled = True
+set queue a started = True
+set server default_queue = a
+set server max_run = [o:PBS_ALL=90]
+set server max_run = [u:alice=9]
+"""
+
+
+def test_every_scope_of_a_limit_comes_back():
+    before = PbsServer(SCOPES)
+    assert [line for line in before.printed().split("\n") if line in SCOPES.split("\n")] == SCOPES.split("\n")
+    config = SiteConfig(machine=MachineConfig(cores=8), queues=[QueueConfig(name="a", max_run=4, cores=(1, 8))])
+    files = pbs_files(config, current=SCOPES)
+    server = PbsServer(SCOPES)
+    server.load(files["queues.qmgr"])
+    assert server.queues["a"]["max_run"] == "[o:PBS_ALL=4]"
+    assert server.queues["a"]["max_queued"] == "[o:PBS_ALL=500],[u:PBS_GENERIC=50]"
+    server.load(files["rollback.qmgr"])
+    assert server.printed() == before.printed()
+
+
 def test_limits_of_others_are_kept():
     printed = """\
 create queue a

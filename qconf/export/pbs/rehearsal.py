@@ -1,0 +1,188 @@
+"""A rehearsal: an export is loaded into a private OpenPBS by its own plan, compared, tried, and rolled back."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from qconf.errors import InputError
+from qconf.export.nodes import Node, read_text
+from qconf.export.pbs import qmgr
+from qconf.export.pbs.private_server import PrivateServer
+from qconf.export.pbs.server import Server
+from qconf.export.pbs.statements import transition
+
+_EXAMPLE = re.compile(r"^\| ([\w-]+) \|.*`-l ncpus=(\d+) -l walltime=([\d:]+)` \|$", re.MULTILINE)
+_SAVED = {
+    "print server": "qmgr -c 'print server'",
+    "print node": "qmgr -c 'print node @default'",
+    "sched_config": "cat /srv/pbs/sched_priv/sched_config",
+    "hooks": "qmgr -c 'list hook' | grep ^Hook",
+}
+
+
+@dataclass
+class Rehearsal:
+    """What was done, and what went otherwise than the plan says."""
+
+    version: str
+    statements: int = 0  #: of qmgr, loaded and taken back
+    refused: list[str] = field(default_factory=list)  #: statements of the present server that this one does not take
+    examples: int = 0  #: jobs of the plan's table that landed in their queue
+    blocks: int = 0  #: blocks of the plan, each run in a shell of its own
+    rolled_back: bool = False
+    problems: list[str] = field(default_factory=list)
+
+
+class Plan:
+    """An export's folder: its files, and the blocks of its PLAN.md in their order."""
+
+    def __init__(self, folder: Path) -> None:
+        self.files = {path.name: read_text(path) for path in sorted(folder.iterdir()) if path.is_file()}
+        if not {"PLAN.md", "queues.qmgr"} <= set(self.files):
+            raise InputError("holds no PLAN.md and queues.qmgr of a PBS export", file=folder, fix="name its directory")
+        self.text = self.files["PLAN.md"]
+        steps, _, undo = self.text.partition("\n## Undo\n")
+        later = steps.find(". Later: delete")
+        self.steps = list(_blocks(steps[: later if later > 0 else len(steps)]))
+        self.undo = list(_blocks(undo)) if "rollback.qmgr" in self.files else []
+
+    @property
+    def route(self) -> str:
+        """The Route queue."""
+        found = re.search(r"sent to it from (\S+) \|", self.text)
+        return found[1] if found else "route"
+
+    @property
+    def examples(self) -> list[tuple[str, int, str]]:
+        """A job of each queue, as the plan has it: queue, cores, walltime."""
+        return [(queue, int(cores), walltime) for queue, cores, walltime in _EXAMPLE.findall(self.text)]
+
+    def statements(self, *names: str) -> list[qmgr.Statement]:
+        """Return the statements of some of its scripts."""
+        return [each for name in names for each in qmgr.parse(self.files.get(name, ""))]
+
+    def nodes(self) -> dict[str, int]:
+        """Name the nodes that the export needs, of one core each."""
+        names = [name for each in self.statements("nodes.qmgr") if each.kind == "node" for name in each.names]
+        return dict.fromkeys(names or ["n1", "n2", "n3", "n4"], 1)
+
+
+def _blocks(text: str) -> Iterator[tuple[str, str]]:
+    """Yield title and text of each block of commands."""
+    title = ""
+    for heading, block in re.findall(r"^## ([^\n]*)$|^```sh\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
+        title = heading or title
+        if block:
+            yield title or "Undo", block
+
+
+def rehearse(folder: Path, *, current: Path | None = None, nodes: list[Node] | None = None) -> Rehearsal:
+    """Load the export in `folder` into a private server, try it, and roll it back.
+
+    `current` is the ``print server`` that it was made for, `nodes` the nodes; without them a new server with as many
+    nodes as the export names. Raises InputError where there is no OpenPBS to try it on.
+    """
+    plan = Plan(folder)
+    sizes = {node.name: node.cores or 1 for node in nodes} if nodes else plan.nodes()
+    with PrivateServer(sizes) as server:
+        return follow(plan, server, Server.read(current) if current else None)
+
+
+def follow(plan: Plan, server: PrivateServer, current: Server | None = None) -> Rehearsal:
+    """Follow a plan on a server that was just started, after bringing it to what `current` holds."""
+    version = re.search(r"pbs_version = (\S+)", server.run("qstat -Bf").stdout)
+    result = Rehearsal(version[1] if version else "unknown")
+    if current is not None:
+        result.refused += resemble(server, current)
+    for name, text in plan.files.items():
+        server.write(name, text)
+    before = {name: server.run(command).stdout for name, command in _SAVED.items()}
+    run_blocks(plan.steps, server, result)
+    scripts = [name for name in ("queues.qmgr", "nodes.qmgr") if name in plan.files]
+    result.statements = len(plan.statements(*scripts, "rollback.qmgr"))
+    intended = Server.parse(before["print server"])
+    for statement in plan.statements("queues.qmgr"):
+        intended.apply(statement)
+    held = Server.parse(server.run("qmgr -c 'print server'").stdout)
+    result.problems += [f"the server does not hold what was intended: {each}" for each in _differences(intended, held)]
+    result.problems += submit_examples(plan, server, result)
+    if not plan.undo:
+        return result
+    run_blocks(plan.undo, server, result)
+    after = {name: server.run(command).stdout for name, command in _SAVED.items()}
+    changed = [name for name in _SAVED if before[name] != after[name]]
+    result.problems += [f"not what it was after the undo: {name}" for name in changed]
+    result.rolled_back = not changed
+    return result
+
+
+def run_blocks(blocks: list[tuple[str, str]], server: PrivateServer, result: Rehearsal) -> None:
+    """Run blocks of a plan, each in a shell of its own; what fails is noted in `result`."""
+    for title, block in blocks:
+        done = server.run(block, timeout=600)
+        result.blocks += 1
+        if re.search(r"^exit [1-9]|qmgr: Error|command not found|No such file", done.stdout, re.MULTILINE):
+            result.problems.append(f"{title}: {done.stdout.strip()[-300:]}")
+
+
+def resemble(server: PrivateServer, wanted: Server) -> list[str]:
+    """Bring a new server to what `wanted` holds; return the statements that it refuses, such as names of hosts."""
+    present = Server.parse(server.run("qmgr -c 'print server'").stdout)
+    refused = []
+    for lines in transition(present, wanted).values():
+        for line in lines:
+            server.write("statement.qmgr", line + "\n")
+            if server.run("qmgr -a < statement.qmgr").returncode:
+                refused.append(line)
+    return refused
+
+
+def submit_examples(plan: Plan, server: PrivateServer, result: Rehearsal) -> list[str]:
+    """Submit the plan's examples as an ordinary user; return those that do not land where it says."""
+    wrong = []
+    server.run("qmgr -c 'set server scheduling = False'")
+    for queue, cores, walltime in plan.examples:
+        command = f"qsub -q {plan.route} -l ncpus={cores} -l walltime={walltime} -- /bin/true"
+        job = server.run(command, user="alice").stdout.strip()
+        landed = _queue_of(job, server, plan.route)
+        server.run(f"qdel -x -W force {job}")  # from the history too: a job there keeps its resources
+        result.examples += landed == queue
+        if landed != queue:
+            wrong.append(f"{cores} cores for {walltime} land in {landed}, not in {queue}")
+    server.run("qmgr -c 'set server scheduling = True'")
+    return wrong
+
+
+def _queue_of(job: str, server: PrivateServer, route: str) -> str:
+    """Return the queue to which a job was routed; what qsub said where it was turned away."""
+    if not re.fullmatch(r"[0-9]+\.\S+", job):
+        return job or "no queue"
+    for _ in range(20):
+        found = re.search(r"^\s+queue = (\S+)", server.run(f"qstat -f {job}").stdout, re.MULTILINE)
+        if found is None:
+            return "no queue: it was deleted"
+        if found[1] != route:
+            return found[1]
+        time.sleep(0.2)
+    return route
+
+
+def _differences(wanted: Server, held: Server) -> Iterator[str]:
+    pairs = [("server", wanted.attributes, held.attributes)]
+    for kind, intended, found in (
+        ("queue", wanted.queues, held.queues),
+        ("resource", wanted.resources, held.resources),
+    ):
+        pairs += [(f"{kind} {name}", intended.get(name, {}), found.get(name, {})) for name in intended | found]
+    for subject, one, other in pairs:
+        for key in sorted({*one, *other}):
+            if _same(one.get(key)) != _same(other.get(key)):
+                yield f"{subject} {key} = {other.get(key)} instead of {one.get(key)}"
+
+
+def _same(value: str | None) -> list[str]:
+    return sorted(part.strip() for part in (value or "").split(","))

@@ -1,0 +1,48 @@
+"""What PBS's scheduler is set to: the lines of sched_config, and what ``print sched`` prints of its attributes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from qconf.errors import InputError
+from qconf.export.nodes import read_text
+
+_SETTING = re.compile(r"([A-Za-z_]\w*)\s*:\s*(\"[^\"]*\"|[^\s\"#]+)(?:\s+(\w+))?")
+_PRIME = {"prime": ("prime",), "non_prime": ("non_prime",), "all": ("prime", "non_prime")}
+
+
+@dataclass(frozen=True)
+class Scheduler:
+    """The settings of sched_config; a setting may differ in prime time and out of it."""
+
+    settings: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  #: value by setting, prime or non_prime
+
+    @classmethod
+    def read(cls, path: str | Path) -> Scheduler:
+        """Read ``$PBS_HOME/sched_priv/sched_config``. Raises InputError."""
+        settings: dict[str, dict[str, str]] = {}
+        for number, line in enumerate(read_text(path).splitlines(), start=1):
+            text = line.strip()
+            if not text or text.startswith("#"):
+                continue
+            found = _SETTING.match(text)
+            if found is None:
+                fix = "give the scheduler's sched_priv/sched_config"
+                raise InputError("is no line like 'by_queue: True ALL'", file=path, line=number, value=text, fix=fix)
+            name, value, when = found.groups()
+            times = _PRIME.get((when or "all").lower(), _PRIME["all"])
+            settings.setdefault(name, {}).update(dict.fromkeys(times, value.strip('"')))
+        return cls(settings)
+
+    def value(self, name: str) -> str | None:
+        """Return a setting that is the same at all times, and of one that is not the value out of prime time."""
+        held = self.settings.get(name, {})
+        return held.get("non_prime", held.get("prime"))
+
+    def on(self, name: str, *, default: bool = False) -> bool:
+        """Whether a setting is true at any time."""
+        held = self.settings.get(name, {}).values()
+        return any(value.lower() in ("true", "yes", "t", "1") for value in held) if held else default

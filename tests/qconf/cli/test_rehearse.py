@@ -1,0 +1,35 @@
+"""`qconf rehearse`, as far as no OpenPBS is needed; tests/real_pbs has the rest."""
+
+import pytest
+
+from qconf.cli import main
+from qconf.config import parse
+from qconf.export.directory import write_export
+from qconf.export.pbs.rehearsal import Plan
+from tests.qconf.export.sites import FRESH, HYBRID, NODES, pbs_files
+
+
+def test_without_an_installation_it_says_so(tmp_path, monkeypatch, capsys):
+    monkeypatch.delenv("PBS_EXEC", raising=False)
+    write_export(tmp_path, pbs_files(parse(HYBRID)))
+    with pytest.raises(SystemExit, match="1"):
+        main(["rehearse", str(tmp_path)])
+    assert "PBS_EXEC names no installation of OpenPBS" in capsys.readouterr().err
+
+
+def test_a_directory_that_is_no_export_is_refused(tmp_path, capsys):
+    for given, why in ((tmp_path, "holds no PLAN.md"), (tmp_path / "no", "no such directory")):
+        with pytest.raises(SystemExit, match="1"):
+            main(["rehearse", str(given)])
+        assert why in capsys.readouterr().err
+
+
+def test_the_plan_is_read_block_by_block(tmp_path):
+    for name, text in pbs_files(parse(HYBRID), current=FRESH, nodes=NODES).items():
+        (tmp_path / name).write_text(text)
+    plan = Plan(tmp_path)
+    assert plan.route == "route"
+    assert plan.examples == [("small", 1, "24:00:00"), ("medium", 17, "24:00:00"), ("large", 41, "48:00:00")]
+    assert plan.steps[0][0] == "1. Save what there is"
+    assert [block.split()[0] for _, block in plan.undo][-2:] == ["qmgr", "qmgr"]
+    assert list(plan.nodes()) == [node.name for node in NODES]

@@ -1,0 +1,110 @@
+"""Every kind of export: loaded by its plan, compared with what was intended, tried, and rolled back."""
+
+import pytest
+
+from qconf.config import parse
+from qconf.export import exporter
+from qconf.export.nodes import Node
+from qconf.export.pbs.rehearsal import Plan, follow, resemble
+from qconf.export.pbs.server import Server
+from tests.qconf.export.pbs.test_reservation_delay import DELAYED
+from tests.qconf.export.sites import HYBRID
+from tests.real_pbs.conftest import NODES
+
+SHARED = """\
+machine: {name: tiny, cores: 96, cores_per_node: 8}
+order: ORDER
+queues:
+  - {name: small, cores: [1, 16], walltime: [0, 2h], priority: 40, starvation: 24h, max_run: 6}
+  - {name: long, cores: [1, 16], walltime: [2h, 24h], priority: 80, max_user_run: 2, max_run_cores: 48}
+  - {name: large, cores: [17, 96], walltime: [0, 48h], priority: 100, starvation: 12h, max_user_cores: 96}
+"""
+PARTED = """\
+machine: {name: tiny, cores: 96, cores_per_node: 8}
+mode: partitioned
+order: lxf
+queues:
+  - {name: small, cores: [1, 16], walltime: [0, 24h], priority: 40, partition: 32}
+  - {name: medium, cores: [17, 64], walltime: [0, 24h], priority: 80, partition: 64, max_run: 4}
+"""
+FAMILY = (
+    "(1 + (eligible_time / (54000 * (max(walltime, 1) / 36000) ** 0.8)) ** 2.5 * (ncpus / 12.5) ** 1.2) / "
+    "(max(walltime, 1) * ncpus ** 0.7) * queue_priority"
+)
+SITE = """\
+create queue small
+set queue small queue_type = Execution
+set queue small Priority = 50
+set queue small max_queued = "[o:PBS_ALL=500],[u:PBS_GENERIC=50]"
+set queue small max_run = "[o:PBS_ALL=12],[u:PBS_GENERIC=5],[u:bob=2]"
+set queue small max_run_res.ncpus = "[o:PBS_ALL=64],[u:PBS_GENERIC=48]"
+set queue small max_run_soft = "[o:PBS_ALL=10],[u:PBS_GENERIC=4]"
+set queue small acl_hosts = pbshost
+set queue small resources_max.ncpus = 16
+set queue small resources_max.walltime = 24:00:00
+set queue small enabled = True
+set queue small started = True
+create queue old
+set queue old queue_type = Execution
+set queue old resources_min.ncpus = 17
+set queue old resources_max.ncpus = 96
+set queue old enabled = True
+set queue old started = True
+create queue route
+set queue route queue_type = Route
+set queue route route_destinations = small
+set queue route route_destinations += old
+set queue route enabled = True
+set queue route started = True
+set server default_queue = route
+set server eligible_time_enable = True
+set server max_run = "[o:PBS_ALL=500],[u:PBS_GENERIC=90]"
+"""
+ACCESS = (
+    SITE
+    + """\
+set queue small acl_user_enable = True
+set queue small acl_users = alice
+set queue small acl_users += bob
+"""
+)
+KINDS = {
+    **{order: (SHARED.replace("ORDER", order), "", {}) for order in ("fcfs", "sjf", "ljf", "lxf", "wfp3")},
+    "family": (SHARED.replace("ORDER", FAMILY), "", {}),
+    "ratios": (SHARED.replace("ORDER", FAMILY).replace("80", "233.28").replace("100", "512.7"), "", {}),
+    "plain": (SHARED.replace("ORDER", "fcfs") + "backfill: false\n", "", {}),
+    "reserve": (DELAYED, "", {}),
+    "partitioned": (PARTED, "", {}),
+    "limits": (PARTED, "", {"binding": "limits"}),
+    "hybrid": (HYBRID, "", {}),
+    "combined": (HYBRID.replace("entry: move", "entry: move, placement: combined, starving_first: true"), "", {}),
+    "site": (SHARED.replace("ORDER", "lxf"), SITE, {}),
+    "site-hybrid": (HYBRID, SITE, {}),
+    "above": (SHARED.replace("ORDER", "lxf"), SITE.replace("Priority = 50", "Priority = 500"), {}),
+    "access": (
+        SHARED.replace("ORDER", "fcfs")
+        .replace("max_run: 6", "access: {users: [alice, bob]}")
+        .replace("max_user_run: 2", "access: {users: [alice, bob]}"),
+        ACCESS,
+        {},
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_it_is_loaded_compared_and_rolled_back(kind, fresh, tmp_path, record_property):
+    text, printed, options = KINDS[kind]
+    assert resemble(fresh, Server.parse(fresh.run("qmgr -c 'print server'").stdout + printed)) == []
+    current = Server.parse(fresh.run("qmgr -c 'print server'").stdout)
+    nodes = [Node(name, cores) for name, cores in NODES.items()]
+    export = exporter("pbs")(current=current, nodes=nodes, **options).export(parse(text))
+    for name, content in export.files.items():
+        (tmp_path / name).write_text(content)
+    plan = Plan(tmp_path)
+    result = follow(plan, fresh)
+    record_property("statements", result.statements)
+    record_property("examples", result.examples)
+    print(f"{kind}: {result.statements} statements, {result.blocks} blocks, {result.examples} examples")
+    assert result.problems == []
+    assert result.rolled_back
+    assert result.examples == len(plan.examples) > 0
