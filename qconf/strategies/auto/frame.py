@@ -11,7 +11,7 @@ from qconf.config.durations import format_duration
 from qconf.evaluation.period import Period
 
 NEVER = "1e15"  # seconds of waiting that no job reaches
-STARVING = "2e15 + eligible_time"  # larger than any other value: a starving job is first, by its waiting time
+STARVING = "1e28 * (1 + eligible_time)"  # above all others, in single precision too: the oldest starving job first
 
 
 def policy_of(period: Period) -> tuple[str, ...]:

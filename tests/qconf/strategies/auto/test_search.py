@@ -450,7 +450,8 @@ def test_an_order_keeps_limits_and_has_priorities_and_starvation_periods_inside(
     base = with_policy()
     found = propose("auto", busy(base)).config
     periods = "14400 if queue_priority == 20 else 1e15 if queue_priority == 40 else 3600"
-    assert found.order.startswith(f"2e15 + eligible_time if eligible_time >= ({periods}) else (queue_priority * (")
+    starving = f"1e28 * (1 + eligible_time) if eligible_time >= ({periods})"
+    assert found.order.startswith(f"{starving} else (queue_priority * (")
     assert found == base.replace(order=found.order)
 
 
@@ -472,7 +473,7 @@ def test_periods_that_a_formula_cannot_distinguish_are_noted():
     here = training(site(*queues, mode="shared"), jobs=300)
     orders = propose("auto", here).decisions[0]
     assert orders["notes"] == ["queue short starves after 1h in a formula, not 2h: another queue has its priority"]
-    assert orders["best"].startswith("2e15 + eligible_time if eligible_time >= 3600 else (")
+    assert orders["best"].startswith("1e28 * (1 + eligible_time) if eligible_time >= 3600 else (")
 
 
 def test_every_part_of_the_policy_is_dropped_by_itself_and_all_together():
