@@ -1,0 +1,245 @@
+"""Month after month: what a recommendation promises, and what the next month of the same log makes of it.
+
+``qconf tune --month M`` without a configuration, for every month of a log; then the next month is simulated under the
+assumed current configuration and under the recommended one. The longest wait is compared with the larger of the current
+one's and an hour.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from itertools import pairwise
+from pathlib import Path
+
+import click
+import numpy as np
+
+from parsim.metrics import bounded_slowdown
+from qconf.config import SiteConfig
+from qconf.evaluation.period import Period
+from qconf.evaluation.score import GRACE
+from qconf.history import History, clean, derive_config, read
+from qconf.history.periods import FEWEST
+from qconf.parallel import parallel_map
+from qconf.recommend import recommend
+from qconf.text import markdown_table, write_whole
+from studies.output import DOCS, REPORTS, ROOT, fingerprint, hash_of, load, paragraph, run, save
+
+LOGS = ("KTH-SP2", "SDSC-SP2", "HPC2N")
+STRATEGIES = ("auto", "auto-fitted", "auto-guarded")
+LONGER = 1.5  # times the present longest wait: the guard rail of `qconf tune`
+
+
+@dataclass(frozen=True)
+class Month:
+    """A month's verdict, and the next month under it.
+
+    Attributes
+    ----------
+    label : str
+        Of the month that is tuned on, as 1997-03.
+    winner : str
+        The recommended strategy, ``current`` for KEEP.
+    order : str
+        Of the recommended configuration.
+    promised : tuple of float
+        Median gain over the resamples, and the bounds of its 90 % interval; NaN for KEEP, as all that follow.
+    gain : float
+        Share by which the mean wait of the next month falls; so `slowdown`, its mean bounded slowdown.
+    longest : float
+        Longest wait of the next month, in that under the current configuration or hours, whichever is larger.
+    waited : float
+        Longest wait of the next month under the current configuration, hours.
+    """
+
+    label: str
+    winner: str
+    order: str = ""
+    promised: tuple[float, float, float] = (np.nan, np.nan, np.nan)
+    gain: float = np.nan
+    slowdown: float = np.nan
+    longest: float = np.nan
+    waited: float = np.nan
+
+    @property
+    def changed(self) -> bool:
+        """Whether the verdict is CHANGE."""
+        return self.winner != "current"
+
+    @property
+    def inside(self) -> bool:
+        """Whether the gain lies in the interval."""
+        return self.promised[1] <= self.gain <= self.promised[2]
+
+    @property
+    def below(self) -> bool:
+        """Whether the gain lies below the interval."""
+        return self.gain < self.promised[1]
+
+
+def months_of(history: History) -> list[tuple[History, History, tuple[History, ...]]]:
+    """Return each month with the next one and the months before it; without those that have few jobs."""
+    windows = [window for window in history.periods("month") if history.count(window.start, window.end) >= FEWEST]
+    months = [history.between(window.start, window.end) for window in windows]
+    adjacent = [first.end == second.start for first, second in pairwise(windows)]
+    return [(months[i], months[i + 1], tuple(months[:i])) for i, follows in enumerate(adjacent) if follows]
+
+
+def month_of(history: History, following: History, earlier: Sequence[History], base: SiteConfig) -> Month:
+    """Tune on a month, and simulate the next one."""
+    label = history.date(history.span[0])[:7]
+    found = recommend(history, base, earlier=earlier, strategies=STRATEGIES)
+    promised = next(row.bootstrap for row in found.rows if row.name == found.winner)
+    if found.verdict == "KEEP" or promised is None:
+        return Month(label, "current")
+    period = Period.of(following, base)
+    now = period.simulate(base)
+    then = period.simulate(found.config)
+    slowdowns = [bounded_slowdown(each).mean() for each in (then, now)]
+    return Month(
+        label,
+        found.winner,
+        found.config.order,
+        (promised.expected, promised.low, promised.high),
+        gain=float(1 - then.wait.mean() / max(now.wait.mean(), 1.0)),
+        slowdown=float(1 - slowdowns[0] / slowdowns[1]),
+        longest=float(then.wait.max() / max(now.wait.max(), GRACE)),
+        waited=float(now.wait.max() / 3600),
+    )
+
+
+def study(name: str, log: Path, work: Path, workers: int, progress: Callable[[str], None]) -> list[Month]:
+    """Go through the months of a log; finished logs are stored in the folder `work` while the code is the same."""
+    stored, key = work / f"next-month-{name}.json", fingerprint([hash_of(ROOT / "parsim", ROOT / "qconf"), name])
+    kept = load(stored, key)
+    if kept is None:
+        records = read([log])
+        base = derive_config(records)
+        tasks = [(*each, base) for each in months_of(clean(records, base))]
+        progress(f"{name}: {len(tasks)} months")
+        # Later months have more months before them: the longest first.
+        found = parallel_map(workers, month_of, tasks[::-1], processes=True)[::-1]
+        save(stored, key, {"months": [asdict(month) for month in found]})
+        return found
+    return [
+        Month(**{name: np.nan if value is None else value for name, value in each.items()}) for each in kept["months"]
+    ]
+
+
+def total(months: Sequence[Month]) -> list[str]:
+    """Write a row of the summary."""
+    changes = [month for month in months if month.changed]
+    if not changes:
+        return [str(len(months)), "0", *[""] * 9]
+    longest = np.array([month.longest for month in changes])
+    return [
+        str(len(months)),
+        str(len(changes)),
+        f"{np.mean([month.promised[0] for month in changes]):.3f}",
+        f"{np.mean([month.gain for month in changes]):.3f}",
+        f"{np.mean([month.slowdown for month in changes]):.3f}",
+        str(sum(month.gain < 0 for month in changes)),
+        str(sum(month.inside for month in changes)),
+        str(sum(month.below for month in changes)),
+        f"{np.exp(np.log(longest).mean()):.2f}",
+        f"{longest.max():.2f}",
+        f"{(longest > LONGER).sum()}",
+    ]
+
+
+TOTALS = (
+    "log",
+    "months",
+    "changes",
+    "promised",
+    "gain",
+    "of slowdown",
+    "losses",
+    "inside",
+    "below",
+    "longest wait",
+    "at most",
+    f"above {LONGER:g}",
+)
+CHANGES = ("month", "winner", "promised", "90 % interval", "gain", "of slowdown", "longest wait", "was h")
+
+
+def row_of(month: Month) -> list[str]:
+    """Write the row of a change."""
+    expected, low, high = month.promised
+    side = "" if month.inside else " (below)" if month.below else " (above)"
+    return [
+        month.label,
+        month.winner,
+        f"{expected:.2f}",
+        f"{low:.2f} to {high:.2f}",
+        f"{month.gain:.2f}{side}",
+        f"{month.slowdown:.2f}",
+        f"{month.longest:.2f}{' !' if month.longest > LONGER else ''}",
+        f"{month.waited:.1f}",
+    ]
+
+
+def page(found: dict[str, list[Month]], name: str) -> str:
+    """Write the page in Markdown."""
+    everything = [month for months in found.values() for month in months]
+    rows = [[log, *total(months)] for log, months in found.items()]
+    if len(found) > 1:
+        rows.append(["all", *total(everything)])
+    parts = [TEXT.format(command=name, about=paragraph(ABOUT), totals=markdown_table(TOTALS, rows))]
+    for log, months in found.items():
+        table = markdown_table(CHANGES, [row_of(month) for month in months if month.changed], left=2)
+        parts.append(f"## {log}\n\n{table}\n")
+    return "\n".join(parts)
+
+
+ABOUT = f"""\
+Every month of a log is tuned on as `qconf tune --month` does, without a configuration: current is one shared machine,
+first come, first served, and the months before are known. Then the next month is simulated from an empty machine under
+the current configuration and under the recommended one. Promised is the median gain over the resamples, gain that of
+the next month's mean wait; inside and below count gains by the 90 % interval. The longest wait is that of the next
+month in the larger of the current one's and an hour: its geometric mean, its most, and how often it is above
+{LONGER:g}.
+"""
+TEXT = """# The next month: what a recommendation promises and what becomes of it
+
+Written by
+
+    {command}
+
+{about}
+{totals}
+"""
+
+
+@click.command("studies.next_month")
+@click.option("--logs", default=",".join(LOGS), show_default=True, help="Beginnings of file names, with commas.")
+@click.option("--out", type=click.Path(path_type=Path), default=DOCS, help="Folder of next_month.md.")
+@click.option(
+    "--traces",
+    type=click.Path(path_type=Path),
+    default=ROOT.parent / "shared" / "traces",
+    help="Folder of the public logs.  [default: ../shared/traces]",
+)
+@click.option(
+    "--work",
+    type=click.Path(path_type=Path),
+    default=REPORTS / "study",
+    help="Where finished logs are stored.  [default: reports/study]",
+)
+@click.option("--workers", default=2, show_default=True, type=click.IntRange(1), help="No effect on the results.")
+def command(*, logs: str, out: Path, traces: Path, work: Path, workers: int) -> None:
+    """Tune on every month of public logs, and simulate the next; some minutes on two cores."""
+    work.mkdir(parents=True, exist_ok=True)
+    found = {}
+    for name in logs.split(","):
+        for path in sorted(traces.glob(f"{name}*.swf*"))[:1]:
+            found[name] = study(name, path, work, workers, lambda text: click.echo(text, err=True))
+    wanted = "" if logs == ",".join(LOGS) else f" --logs {logs}"
+    write_whole(out / "next_month.md", page(found, f"python -m studies.next_month{wanted}"))
+    click.echo(f"written: {out / 'next_month.md'}")
+
+
+if __name__ == "__main__":
+    run(command)
