@@ -1,4 +1,4 @@
-"""Month after month: what a recommendation promises, and what the next month of the same log makes of it.
+"""Followed after month: what a recommendation promises, and what the next month of the same log makes of it.
 
 ``qconf tune --month M`` without a configuration, for every month of a log; then the next month is simulated under the
 assumed current configuration and under the recommended one. The longest wait is compared with the larger of the current
@@ -7,10 +7,11 @@ one's and an hour.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import click
 import numpy as np
@@ -27,13 +28,13 @@ from qconf.text import markdown_table, write_whole
 from studies.output import DOCS, REPORTS, ROOT, fingerprint, hash_of, load, paragraph, run, save
 
 LOGS = ("KTH-SP2", "SDSC-SP2", "HPC2N")
-STRATEGIES = ("auto", "auto-fitted", "auto-guarded")
+STRATEGIES = ("auto",)  # and the baselines
 LONGER = 1.5  # times the present longest wait: the guard rail of `qconf tune`
 
 
 @dataclass(frozen=True)
-class Month:
-    """A month's verdict, and the next month under it.
+class Followed:
+    """A month's verdict, followed into the next month.
 
     Attributes
     ----------
@@ -86,18 +87,18 @@ def months_of(history: History) -> list[tuple[History, History, tuple[History, .
     return [(months[i], months[i + 1], tuple(months[:i])) for i, follows in enumerate(adjacent) if follows]
 
 
-def month_of(history: History, following: History, earlier: Sequence[History], base: SiteConfig) -> Month:
+def month_of(history: History, following: History, earlier: Sequence[History], base: SiteConfig) -> Followed:
     """Tune on a month, and simulate the next one."""
     label = history.date(history.span[0])[:7]
     found = recommend(history, base, earlier=earlier, strategies=STRATEGIES)
     promised = next(row.bootstrap for row in found.rows if row.name == found.winner)
     if found.verdict == "KEEP" or promised is None:
-        return Month(label, "current")
+        return Followed(label, "current")
     period = Period.of(following, base)
     now = period.simulate(base)
     then = period.simulate(found.config)
     slowdowns = [bounded_slowdown(each).mean() for each in (then, now)]
-    return Month(
+    return Followed(
         label,
         found.winner,
         found.config.order,
@@ -109,25 +110,29 @@ def month_of(history: History, following: History, earlier: Sequence[History], b
     )
 
 
-def study(name: str, log: Path, work: Path, workers: int, progress: Callable[[str], None]) -> list[Month]:
+def study(name: str, log: Path, work: Path, workers: int, progress: Callable[[str], None]) -> list[Followed]:
     """Go through the months of a log; finished logs are stored in the folder `work` while the code is the same."""
     stored, key = work / f"next-month-{name}.json", fingerprint([hash_of(ROOT / "parsim", ROOT / "qconf"), name])
     kept = load(stored, key)
-    if kept is None:
-        records = read([log])
-        base = derive_config(records)
-        tasks = [(*each, base) for each in months_of(clean(records, base))]
-        progress(f"{name}: {len(tasks)} months")
-        # Later months have more months before them: the longest first.
-        found = parallel_map(workers, month_of, tasks[::-1], processes=True)[::-1]
-        save(stored, key, {"months": [asdict(month) for month in found]})
-        return found
-    return [
-        Month(**{name: np.nan if value is None else value for name, value in each.items()}) for each in kept["months"]
-    ]
+    if kept is not None:
+        return [restored(each) for each in kept["months"]]
+    records = read([log])
+    base = derive_config(records)
+    tasks = [(*each, base) for each in months_of(clean(records, base))]
+    progress(f"{name}: {len(tasks)} months")
+    # Later months have more months before them: the longest first.
+    found = parallel_map(workers, month_of, tasks[::-1], processes=True)[::-1]
+    save(stored, key, {"months": [asdict(month) for month in found]})
+    return found
 
 
-def total(months: Sequence[Month]) -> list[str]:
+def restored(stored: Mapping[str, Any]) -> Followed:
+    """Return a month that was stored; JSON has no NaN."""
+    fields: dict[str, Any] = {name: np.nan if value is None else value for name, value in stored.items()}
+    return Followed(**fields)
+
+
+def total(months: Sequence[Followed]) -> list[str]:
     """Write a row of the summary."""
     changes = [month for month in months if month.changed]
     if not changes:
@@ -165,7 +170,7 @@ TOTALS = (
 CHANGES = ("month", "winner", "promised", "90 % interval", "gain", "of slowdown", "longest wait", "was h")
 
 
-def row_of(month: Month) -> list[str]:
+def row_of(month: Followed) -> list[str]:
     """Write the row of a change."""
     expected, low, high = month.promised
     side = "" if month.inside else " (below)" if month.below else " (above)"
@@ -181,7 +186,7 @@ def row_of(month: Month) -> list[str]:
     ]
 
 
-def page(found: dict[str, list[Month]], name: str) -> str:
+def page(found: dict[str, list[Followed]], name: str) -> str:
     """Write the page in Markdown."""
     everything = [month for months in found.values() for month in months]
     rows = [[log, *total(months)] for log, months in found.items()]

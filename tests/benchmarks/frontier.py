@@ -3,7 +3,7 @@
 ``python -m tests.benchmarks.frontier [trace...]``. Every order of `auto`'s family, and its general order with and
 without a reservation delay of a day, are simulated on all test months as in the walk-forward (three days of warm-up).
 The ratios are of means over the months, to ``fcfs-easy``. Means of single orders scatter by a few per cent, so those of
-the quadratic surface through all of them are shown too.
+the quadratic surface through all of them are shown too. Ageing is by the geometric mean of a log's longest waits.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from qconf.config import load
 from qconf.history import clean, read
 from qconf.history.periods import FEWEST
 from qconf.parallel import parallel_map
-from qconf.strategies.auto.orders import Order, family, general, smooth
+from qconf.strategies.auto.orders import Order, candidates, family, smooth
 from tests.beside import TRACES
 
 ROOT = Path(__file__).resolve().parents[2]
 LOGS = ("SDSC-SP2", "KTH-SP2", "HPC2N")
-PLAIN = Order(age=1.0, length=1.3, width=0.0, ageing=None)
+PLAIN = Order(age=1.0, length=1.3, width=0.0, ageing=0.6)
 FIXED = ("fcfs-easy", "general order", "general order, reservation delay")
 SHUFFLES = 100
 DELAY = 86400  # reservation delay, seconds
@@ -41,6 +41,11 @@ def numbers(jobs: Workload, system: System, start: int) -> list[float]:
     return [float(wait.mean()), float(slowdown.mean()), float(wait.max())]
 
 
+def one_list(jobs: Workload) -> Workload:
+    """Return the jobs without their queues."""
+    return Workload(jobs.submit, jobs.cores, jobs.runtime, jobs.walltime)
+
+
 def table(name: str, workers: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Simulate `FIXED`, then the family, on training and test months; shapes (months, fixed + orders, 3)."""
     base = load(ROOT / "configs" / f"{name.lower()}.yaml")
@@ -49,17 +54,19 @@ def table(name: str, workers: int) -> tuple[NDArray[np.float64], NDArray[np.floa
     periods = history.periods("month")
     spans = {label: (start, end) for label, start, end in periods}
     cores = base.machine.cores
-    systems = [System.single(cores, order) for order in ("fcfs", general(cores), *(o.formula() for o in family()))]
+    folds, _ = plan_folds(history, periods, FEWEST, WARMUP_DAYS)
+    trained = [one_list(history.between(*spans[fold.training]).workload(base)) for fold in folds]
+    waits = [simulate(jobs, System.single(cores)).wait.max() for jobs in trained]
+    longest = round(float(np.exp(np.log(np.maximum(waits, 3600)).mean())))
+    systems = [System.single(cores, order) for order in ("fcfs", *candidates(cores, longest))]
     systems.insert(2, replace(systems[1], reserve_after=DELAY))
     tasks = []
-    folds, _ = plan_folds(history, periods, FEWEST, WARMUP_DAYS)
     for fold in folds:
         for start, end, counted in (
             (*spans[fold.training], 0),
             (fold.start - WARMUP_DAYS * 86400, fold.end, fold.start),
         ):
-            jobs = history.between(start, end).workload(base)
-            jobs = Workload(jobs.submit, jobs.cores, jobs.runtime, jobs.walltime)
+            jobs = one_list(history.between(start, end).workload(base))
             tasks += [(jobs, system, counted) for system in systems]
     found = np.array(parallel_map(workers, numbers, tasks)).reshape(len(folds), 2, len(systems), 3)
     return found[:, 0], found[:, 1]
@@ -95,14 +102,14 @@ def main(names: tuple[str, ...], workers: int = 2) -> None:
         single, surface = (values.mean(axis=0) / reference for values in (plain, smoother))
         bounded = np.where(surface[:, 2] <= LONGEST, surface[:, 0], np.inf)
         shown = {
-            "walltime ** 1.3, nothing else": orders.index(PLAIN),
+            "walltime ** 1.3, the longest ageing": orders.index(PLAIN),
             "least wait": int(surface[:, 0].argmin()),
             f"least wait, longest <= {LONGEST:g}": int(bounded.argmin()),
         }
         print(f"{name}, {len(test)} months: wait / slowdown / longest, of the surface and of the order alone")
         for what, i in shown.items():
             ratios = "   ".join(" / ".join(f"{value:.3f}" for value in each[i]) for each in (surface, single))
-            print(f"  {what:32} {ratios}   {orders[i].formula()}")
+            print(f"  {what:32} {ratios}   {orders[i]}")
         for what, found in zip(FIXED, test[:, :first].mean(axis=0) / reference, strict=True):
             print(f"  {what:32} {' / '.join(f'{value:.3f}' for value in found)}")
         every = [persistence(training[:, first:, k], test[:, first:, k]) for k in range(3)]

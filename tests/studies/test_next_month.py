@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 from qconf.history import clean, derive_config, read
 from studies import next_month
-from studies.next_month import Month, command, month_of, months_of, page
+from studies.next_month import Followed, command, month_of, months_of, page
 
 DAY = 86400
 FEBRUARY = 1_485_907_200  # 2017-02-01
@@ -64,8 +64,8 @@ def test_a_change_is_simulated_on_the_next_month(cleaned, monkeypatch):
     assert found.gain == pytest.approx(1 - sum(then) / sum(present), abs=1e-3)
     assert found.longest == pytest.approx(max(then) / max(present), abs=1e-3)
     assert found.waited == pytest.approx(max(present) / 3600, abs=0.01)
-    assert found.below
-    assert not found.inside
+    assert found.inside
+    assert not found.below
 
 
 def test_nothing_is_simulated_where_nothing_changes(cleaned, monkeypatch):
@@ -79,10 +79,10 @@ def test_nothing_is_simulated_where_nothing_changes(cleaned, monkeypatch):
 def test_the_page_counts_losses_intervals_and_longest_waits():
     promised = (0.3, 0.2, 0.4)
     months = [
-        Month("2017-01", "auto", "lxf", promised, 0.25, 0.5, 1.0, 10.0),
-        Month("2017-02", "auto", "lxf", promised, -0.1, 0.5, 2.0, 10.0),
-        Month("2017-03", "auto", "lxf", promised, 0.45, 0.5, 0.5, 10.0),
-        Month("2017-04", "current"),
+        Followed("2017-01", "auto", "lxf", promised, 0.25, 0.5, 1.0, 10.0),
+        Followed("2017-02", "auto", "lxf", promised, -0.1, 0.5, 2.0, 10.0),
+        Followed("2017-03", "auto", "lxf", promised, 0.45, 0.5, 0.5, 10.0),
+        Followed("2017-04", "current"),
     ]
     text = page({"one": months, "other": months[3:]}, "command")
     assert "| one | 4 | 3 | 0.300 | 0.200 | 0.500 | 1 | 1 | 1 | 1.00 | 2.00 | 1 |" in text

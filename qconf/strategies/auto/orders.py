@@ -6,12 +6,17 @@ that have just come, short and narrow ones go first. A job that has waited for T
 wide job sooner. That T grows with the walltime comes from Argonne's utility function (WFP3, ``(wait / walltime) ** 3 *
 cores``).
 
-The family is ``(eligible_time + a * walltime) / walltime ** b * ncpus ** -g * (1 + (eligible_time / c) ** 2)``: the
-expansion factor with a preference for short and for narrow jobs, and an ageing term, so that no job waits much longer
-than c. Few parameters stay good from one period to the next, so the family is small. Its scores are smoothed by a
-quadratic surface over the parameters, since neighbours differ by chance. Parameters far from the middle pay a distance
-penalty, and the whole family a prior penalty against the general order; the more jobs there are, the smaller is the
-latter. Where many periods are known, all of them decide together if they forecast better than the last one alone.
+The family is ``(eligible_time + a * walltime) / walltime ** b * ncpus ** -g``: the expansion factor with a preference
+for short and for narrow jobs.
+
+Each is multiplied by an ageing factor ``1 + (eligible_time / c) ** 3``, so that no job waits much longer than the
+longest does first come, first served: c is a share of that wait. One month's longest wait says little about the next
+one's, so it is the mean over the last ones.
+
+Few parameters stay good from one period to the next, so the family is small. Its scores are smoothed by a quadratic
+surface over the parameters, since neighbours differ by chance. Parameters far from the middle pay a distance penalty,
+and the whole family a prior penalty against the general order; the more jobs there are, the smaller is the latter.
+Where many periods are known, all of them decide together if they forecast better than the last one alone.
 
 References
 ----------
@@ -33,7 +38,9 @@ from sklearn.preprocessing import PolynomialFeatures
 AGES = (0.3, 1.0, 3.0)  # a: walltimes that a job counts as having waited when it comes
 LENGTHS = (1.0, 1.3, 1.6, 2.0, 2.4)  # b: how much shorter jobs are preferred; 1 is the expansion factor
 WIDTHS = (0.0, 0.15, 0.3, 0.5)  # g: how much narrower jobs are preferred
-AGEING = (None, 96, 48, 36)  # c: hours after which waiting itself makes a job more urgent
+AGEING = (0.6, 0.5, 0.4, 0.3)  # c: shares of the usual longest wait after which waiting itself doubles the urgency
+GENERAL_AGEING = 0.5  # the same of the general order
+RECENT = 3  # periods, the last ones, whose longest waits together are the usual one
 DISTANCE_PENALTY = 0.04  # in log score, for each squared standard deviation away from `MIDDLE`
 PRIOR_PENALTY = 0.5  # log score by which one of the family must be better than the general order ...
 JOBS = 2500  # ... on this many jobs; on twice as many, half of it
@@ -47,29 +54,42 @@ class Order:
     age: float = 1.0
     length: float = 2.0
     width: float = 0.15
-    ageing: int | None = 48
+    ageing: float = 0.5
 
-    def formula(self) -> str:
-        """Return it as a formula in the names of PBS's job_sort_formula."""
+    def formula(self, longest: int) -> str:
+        """Return it as a formula in the names of PBS's job_sort_formula; `longest` is the usual longest wait."""
         age = "walltime" if self.age == 1 else f"{self.age:g} * walltime"
         text = f"(eligible_time + {age}) / max(walltime, 1) ** {self.length:g}"
         if self.width:
             text += f" * ncpus ** -{self.width:g}"
-        if self.ageing is not None:
-            text += f" * (1 + (eligible_time / {self.ageing * 3600}) ** 2)"
-        return text
+        return text + _ageing(self.ageing * longest)
 
 
 MIDDLE = Order()
 
 
-def general(cores: int) -> str:
+def usual_longest(waits: Sequence[float]) -> int:
+    """Return the geometric mean of the longest waits of the last periods, an hour at least; seconds.
+
+    It is rounded to whole hours near half powers of two, so that parts of a history mostly share their orders.
+    """
+    hours = np.maximum(np.asarray(waits[-RECENT:]) / 3600, 1.0)
+    return 3600 * round(2 ** (round(2 * float(np.log2(hours).mean())) / 2))
+
+
+def _ageing(seconds: float) -> str:
+    return f" * (1 + (eligible_time / {seconds:.0f}) ** 3)"
+
+
+def general(cores: int, longest: int) -> str:
     """Return the order for a machine of `cores` that was chosen on several logs together, for no site in particular.
 
-    A job of ten hours on an eighth of the machine counts twice when it has waited fifteen hours.
+    A job of ten hours on an eighth of the machine counts twice when it has waited fifteen hours. `longest` is the usual
+    longest wait, seconds.
     """
     waited = "eligible_time / (54000 * (max(walltime, 1) / 36000) ** 0.8)"
-    return f"(1 + ({waited}) ** 2.5 * (ncpus / {cores / 8:g}) ** 1.2) / (max(walltime, 1) * ncpus ** 0.7)"
+    order = f"(1 + ({waited}) ** 2.5 * (ncpus / {cores / 8:g}) ** 1.2) / (max(walltime, 1) * ncpus ** 0.7)"
+    return order + _ageing(GENERAL_AGEING * longest)
 
 
 def family() -> list[Order]:
@@ -79,7 +99,7 @@ def family() -> list[Order]:
 
 def _features(orders: Sequence[Order]) -> NDArray[np.float64]:
     """Parameters, each with mean 0 and deviation 1, shape (members, 4)."""
-    raw = np.array([[np.log(o.age), o.length, o.width, 0.0 if o.ageing is None else o.ageing**-2] for o in orders])
+    raw = np.array([[np.log(o.age), o.length, o.width, np.log(o.ageing)] for o in orders])
     scaled: NDArray[np.float64] = (raw - raw.mean(axis=0)) / raw.std(axis=0)
     return scaled
 
@@ -98,9 +118,9 @@ def prior_distance(orders: Sequence[Order]) -> NDArray[np.float64]:
     return away
 
 
-def candidates(cores: int) -> list[str]:
+def candidates(cores: int, longest: int) -> list[str]:
     """Return all orders that are tried: the general one, then the family."""
-    return [general(cores), *(order.formula() for order in family())]
+    return [general(cores, longest), *(order.formula(longest) for order in family())]
 
 
 def smoothed(values: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -29,15 +29,15 @@ from qconf.evaluation.score import GRACE, log_ratios, weights
 from qconf.evaluation.targets import wanted_waits
 from qconf.strategies.auto.candidates import divided, limited, split
 from qconf.strategies.auto.frame import Frame, policy_of, shortened
-from qconf.strategies.auto.measures import Measure, logarithms, of_base, of_configs, of_orders, of_system
+from qconf.strategies.auto.measures import Measure, logarithms, of_base, of_configs, of_first_come, of_orders, of_system
 from qconf.strategies.auto.orders import (
     JOBS,
     PRIOR_PENALTY,
     candidates,
     forecast_skill,
-    general,
     prior_penalties,
     smoothed,
+    usual_longest,
 )
 from qconf.strategies.base import Options, Proposal, Step, step
 
@@ -192,6 +192,9 @@ class _Search:
         free = frozenset(part for part in self.policy if part in self.base.policy)
         self.frame = Frame(free, shared=self.base.mode == "shared")
         self.periods = [*training.earlier, training.period]
+        self.candidates = candidates(
+            self.base.machine.cores, usual_longest([of_first_come(each).longest.max() for each in self.periods])
+        )
         self.tried = slice(1 if fit else 0, None)  # of the candidates: the first is the general order
         self.before = of_base(training.period)
         self.present = logarithms(training.period, self.before)
@@ -248,13 +251,13 @@ class _Search:
     def shared(self, chosen: _Candidate) -> Iterator[tuple[str, SiteConfig]]:
         """Yield the machine without its partitions, under the best order."""
         if self.base.mode != "shared":
-            order = chosen.order or general(self.base.machine.cores)
+            order = chosen.order or self.candidates[0]
             yield "one shared machine", replace(self.frame, shared=True).config(self.training.period, order)
 
     def orders(self, found: dict[str, _Candidate]) -> _Candidate:
         """Return the best order of the waiting list; with guarding, with factors that keep the tails short."""
-        orders = candidates(self.base.machine.cores)[self.tried]
-        plain = self.ordered(general(self.base.machine.cores), self.frame)
+        orders = self.candidates[self.tried]
+        plain = self.ordered(self.candidates[0], self.frame)
         if stuck := ["order"] if self.base.is_fixed("order") else self.violations(plain):
             self.log.append(Orders(note=f"none can be tried: {', '.join(stuck)} is fixed"))
             return self.current
@@ -333,7 +336,7 @@ class _Search:
 
     def measured(self, period: Period, plain: SiteConfig) -> list[Measure]:
         """Simulate all orders on a period, where `plain` has one of them."""
-        orders = tuple(self.frame.formula(self.base, order) for order in candidates(plain.machine.cores))
+        orders = tuple(self.frame.formula(self.base, order) for order in self.candidates)
         return of_orders(period, plain.system(), orders, self.workers)
 
     def guarded(self, orders: Sequence[str], best: _Candidate) -> _Candidate:

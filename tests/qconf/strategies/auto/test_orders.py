@@ -17,15 +17,18 @@ from qconf.strategies.auto.orders import (
     prior_penalties,
     smooth,
     smoothed,
+    usual_longest,
 )
 from tests.naive import formula_value
+
+HOUR, DAY = 3600, 86400
 
 
 def test_candidates_differ_and_the_general_order_is_the_first():
     orders = family()
     assert len(orders) == 240
-    assert len(set(candidates(1000))) == 241
-    assert candidates(1000) == [general(1000), *(order.formula() for order in orders)]
+    assert len(set(candidates(1000, DAY))) == 241
+    assert candidates(1000, DAY) == [general(1000, DAY), *(order.formula(DAY) for order in orders)]
     assert prior_distance(orders)[orders.index(MIDDLE)] == 0
     assert (np.delete(prior_distance(orders), orders.index(MIDDLE)) > 0).all()
 
@@ -51,7 +54,7 @@ def test_in_the_general_order_a_job_of_ten_hours_on_an_eighth_of_the_machine_cou
         "(1 + (eligible_time / (54000 * (max(walltime, 1) / 36000) ** 0.8)) ** 2.5 * (ncpus / 12.5) ** 1.2)"
         " / (max(walltime, 1) * ncpus ** 0.7)"
     )
-    assert general(100) == text
+    assert general(100, DAY) == f"{text} * (1 + (eligible_time / 43200) ** 3)"
 
     def value(eligible_time, walltime, ncpus):
         return formula_value(text, eligible_time=eligible_time, walltime=walltime, ncpus=ncpus)
@@ -63,13 +66,39 @@ def test_in_the_general_order_a_job_of_ten_hours_on_an_eighth_of_the_machine_cou
     assert value(0, 3600, 20) == pytest.approx(value(0, 3600, 10) / 2**0.7)
 
 
-PLAIN = "(eligible_time + walltime) / max(walltime, 1) ** 1.3"
-AGEING = "(eligible_time + 3 * walltime) / max(walltime, 1) ** 2 * ncpus ** -0.5 * (1 + (eligible_time / 129600) ** 2)"
+def test_a_job_ages_by_a_share_of_the_usual_longest_wait():
+    plain, aged = (
+        order.removesuffix(")").split(" * (1 + (eligible_time / ") for order in (general(8, DAY), general(8, 2 * DAY))
+    )
+    assert plain[0] == aged[0]
+    assert (plain[1], aged[1]) == ("43200) ** 3", "86400) ** 3")
+    waited = {"walltime": 36000, "ncpus": 1}
+    text = Order(1, 2, 0, 0.5).formula(DAY)
+    young = (43200 + 36000) / 36000**2
+    assert formula_value(text, eligible_time=43200, **waited) == pytest.approx(2 * young)
 
 
-@pytest.mark.parametrize(("order", "text"), [(Order(1, 1.3, 0, None), PLAIN), (Order(3, 2, 0.5, 36), AGEING)])
+@pytest.mark.parametrize(
+    ("hours", "usual"),
+    [
+        ([12], 11),  # 2 ** 3.5
+        ([60], 64),
+        ([0, 0.2], 1),  # an hour at least
+        ([500, 8, 16, 32], 16),  # of the last three
+        ([16, 16, 18], 16),  # a little more is the same
+    ],
+)
+def test_the_usual_longest_wait_is_the_geometric_mean_of_the_last_periods_rounded(hours, usual):
+    assert usual_longest([3600.0 * hour for hour in hours]) == 3600 * usual
+
+
+PLAIN = "(eligible_time + walltime) / max(walltime, 1) ** 1.3 * (1 + (eligible_time / 86400) ** 3)"
+STRONG = "(eligible_time + 3 * walltime) / max(walltime, 1) ** 2 * ncpus ** -0.5 * (1 + (eligible_time / 30240) ** 3)"
+
+
+@pytest.mark.parametrize(("order", "text"), [(Order(1, 1.3, 0, 1), PLAIN), (Order(3, 2, 0.5, 0.35), STRONG)])
 def test_formulas_have_readable_numbers(order, text):
-    assert order.formula() == text
+    assert order.formula(DAY) == text
 
 
 def test_parameters_prefer_short_narrow_and_long_waiting_jobs():
@@ -78,13 +107,13 @@ def test_parameters_prefer_short_narrow_and_long_waiting_jobs():
     jobs = Workload(submit, cores, walltime, walltime)
 
     def turns(order):
-        return np.argsort(simulate(jobs, System.single(8, order=order.formula())).start, kind="stable").tolist()
+        return np.argsort(simulate(jobs, System.single(8, order=order.formula(DAY))).start, kind="stable").tolist()
 
-    assert turns(Order(1, 2, 0, None)) == [0, 2, 1, 3]
-    assert turns(Order(1, 2, 0.5, None)) == [0, 2, 3, 1]
+    assert turns(Order(1, 2, 0)) == [0, 2, 1, 3]
+    assert turns(Order(1, 2, 0.5)) == [0, 2, 3, 1]
     late = Workload([0, 10, 400_000], [8, 8, 8], [400_100, 50_000, 500], [400_100, 50_000, 500])
-    for order, first in ((Order(1, 2, 0, None), 2), (Order(1, 2, 0, 1), 1)):
-        start = simulate(late, System.single(8, order=order.formula())).start
+    for longest, first in ((100 * DAY, 2), (HOUR, 1)):
+        start = simulate(late, System.single(8, order=Order(1, 2, 0).formula(longest))).start
         assert start[first] < start[3 - first]
 
 
