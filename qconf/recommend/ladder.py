@@ -72,7 +72,7 @@ def worthwhile(result: BootstrapResult | None, least_gain: float) -> bool:
 def best_of(rows: Sequence[Row]) -> Row | None:
     """Return the best row: the certain ones first, then what meets more targets, then by expected gain.
 
-    Of equals the first baseline is taken.
+    Of equals the first baseline is taken whose longest waits are no longer.
     """
     known = [(row, row.bootstrap) for row in rows if row.bootstrap is not None]
     if not known:
@@ -84,6 +84,7 @@ def best_of(rows: Sequence[Row]) -> Row | None:
         if other.name in baselines()
         and (found.certain, other.unmet) == (most.certain, row.unmet)
         and found.expected >= most.expected - EQUAL
+        and found.after.longest <= most.after.longest
     )
     return next(equals, row)
 

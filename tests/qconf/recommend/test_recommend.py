@@ -74,9 +74,10 @@ def test_change_where_something_is_clearly_better():
     assert row.gain > 0
     assert row.bootstrap.low > 0
     assert found.config == row.config
-    eligible = {r.name: r.bootstrap.expected for r in found.rows if r.bootstrap is not None and not r.ineligible}
-    equals = [name for name, expected in eligible.items() if expected > max(eligible.values()) - 0.01]
-    assert found.winner == equals[0]
+    eligible = {r.name: r.bootstrap for r in found.rows if r.bootstrap is not None and not r.ineligible}
+    best = max(eligible.values(), key=lambda each: each.expected)
+    equals = [name for name, each in eligible.items() if each.expected > best.expected - 0.01]
+    assert found.winner == next(name for name in equals if eligible[name].after.longest <= best.after.longest)
     assert found.winner in found.reason
 
 
