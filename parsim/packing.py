@@ -160,15 +160,26 @@ def rank(jobs: Table, queue: Column, queues: Sequence[Queue], order: str, bits: 
     if ranked is not numbers:
         places = np.empty_like(ranked)
         places[ranked] = numbers
-    periods = [NEVER if queue.starvation is None else queue.starvation for queue in queues]
-    if min(periods) == NEVER or (ranked is numbers and len(set(periods)) == 1):  # the starving go first already
+    periods = {queue.starvation for queue in queues}
+    if periods == {None} or (ranked is numbers and len(periods) == 1):  # the starving go first already
         return places, ranked, np.empty(0, dtype=np.int64)
+    if 0 in periods:
+        on_arrival = np.array([queue.starvation == 0 for queue in queues])[queue]
+        places = np.where(on_arrival, numbers - np.int32(n), places)
+    return places, ranked, wake_ups(jobs, queue, queues, bits)
+
+
+def wake_ups(jobs: Table, queue: Column, queues: Sequence[Queue], bits: int) -> Column:
+    """Keys of the instants after their submission at which jobs begin to starve, ascending."""
     latest = 1 << (62 - bits)  # so long no job waits
-    period = np.minimum(np.array(periods, dtype=np.int64), latest)[queue]
+    periods = [latest if its.starvation is None else min(its.starvation, latest) for its in queues]
+    if min(periods) == latest:
+        return np.empty(0, dtype=np.int64)
+    period = np.array(periods, dtype=np.int64)[queue]
     instant = jobs["submit"] + period
-    wake_ups = ((instant << bits) | numbers)[(period > 0) & (instant < latest)]
-    wake_ups.sort()
-    return np.where(period == 0, numbers - np.int32(n), places), ranked, wake_ups
+    keys = ((instant << bits) | np.arange(len(jobs)))[(period > 0) & (instant < latest)]
+    keys.sort()
+    return keys
 
 
 def pack(prepared: Prepared, system: System) -> kernel.State:
@@ -268,7 +279,7 @@ def _pack_settings(prepared: Prepared, system: System) -> np.void:
         reservation_delay=system.reservation_delay,
         starvation=any(queue.starvation is not None for queue in system.queues),
         limits=system.has_limits,
-        user_limits=any(queue.max_user_run or queue.max_user_cores for queue in system.queues),
+        user_limits=_has_user_limits(system),
         track_held=system.has_limits and formula is not None and formula.uses_eligible_time,
         combined=pool is not None and pool.placement == "combined",
         move=pool is not None and pool.entry == "move",
@@ -299,6 +310,24 @@ def pack_classes(workload: Workload, system: System) -> tuple[Column, Table]:
     classes["first"][1:] = np.bincount(job_class, minlength=classes.size).cumsum()[:-1]
     classes["last"] = classes["first"]
     return job_class, classes
+
+
+def pack_limits(prepared: Prepared, system: System) -> tuple[Table, NDArray[np.uint32]]:
+    """Lay out what running limits allow each queue, and each user in it; and the two rows that each job counts in."""
+    queues, queue = system.queues, prepared.workload.queue
+    users, user = prepared.users if _has_user_limits(system) else (0, np.int64(-1))
+    left = np.full((users + 2, len(queues)), NEVER, dtype=kernel.ALLOWANCE)  # the second row is that of no user
+    for part, names in ((left[:1], LIMITS[:2]), (left[2:], LIMITS[2:])):
+        for field, name in zip(("jobs", "cores"), names, strict=True):
+            part[field] = [NEVER if getattr(its, name) is None else getattr(its, name) for its in queues]
+    rows = np.empty((queue.size, 2), dtype=np.uint32)
+    rows[:, 0] = queue
+    rows[:, 1] = queue + len(queues) * (2 + user)
+    return left.reshape(-1), rows
+
+
+def _has_user_limits(system: System) -> bool:
+    return any(queue.max_user_run or queue.max_user_cores for queue in system.queues)
 
 
 def pack_formula(workload: Workload, system: System) -> kernel.Formula:

@@ -12,7 +12,7 @@ from parsim.kernels.easy import easy
 from parsim.kernels.general import general
 from parsim.kernels.multiqueue import multiqueue
 from parsim.kernels.time_dependent import time_dependent
-from parsim.packing import Prepared, pack, pack_classes, pack_formula, prepare, rank
+from parsim.packing import Prepared, pack, pack_classes, pack_formula, pack_limits, prepare, rank, wake_ups
 from parsim.schedule import SPANNING, Schedule
 from parsim.system import Queue, System
 from parsim.workload import Column, Workload
@@ -139,17 +139,18 @@ def _run_easy(
 
 
 def _is_time_dependent(_: Prepared, system: System) -> bool:
-    """Whether there is one list, ordered by a formula, in which nothing else happens."""
-    starvation = any(queue.starvation is not None for queue in system.queues)
-    return system.formula is not None and system.mode == "shared" and not system.has_limits and not starvation
+    """Whether there is one list, ordered by a formula; and if limits hold jobs, visits go to its end (rule 3)."""
+    return system.formula is not None and system.mode == "shared" and (system.backfill or not system.has_limits)
 
 
 def _run_time_dependent(prepared: Prepared, system: System) -> Outcome:
-    start = np.empty(len(prepared.workload), dtype=np.int64)
+    jobs, queue, bits = prepared.jobs, prepared.workload.queue, prepared.bits
+    start = np.empty(jobs.size, dtype=np.int64)
     formula = pack_formula(prepared.workload, system)
-    time_dependent(
-        prepared.jobs, system.cores, system.backfill, system.reservation_delay, prepared.bits, formula, start
-    )
+    limits = (system.has_limits, *pack_limits(prepared, system))
+    keys = wake_ups(jobs, queue, system.queues, bits)
+    delay = system.reservation_delay
+    time_dependent(jobs, system.cores, system.backfill, delay, bits, formula, *limits, keys, start)
     return _on_one_partition(start)
 
 

@@ -86,7 +86,9 @@ def event_loop(jobs, machine, backfill, bits, rank, ranked, wake_ups, ends, runn
         now, wake = next_wake_up(wake_ups, wake, start, bits, now)
 
         before = size
-        free, size = end_jobs(jobs, ends, running, size, free, now, bits, start)
+        while size > 0 and (ends[0] >> bits) == now:
+            free += jobs[end_job(jobs, ends, running, size, bits, start)].cores
+            size -= 1
         rescan = size < before  # else a job that waited before could not start and still cannot
         while wake < np.uint64(wake_ups.size) and (wake_ups[wake] >> bits) == now:
             j = job_in(wake_ups[wake], bits)
@@ -191,15 +193,12 @@ def begin_starving(waiting, first, was, rank):
 
 
 @step
-def end_jobs(jobs, ends, running, size, free, now, bits, start):
-    """End the jobs whose real end is now; return how many cores are free and how many jobs run."""
-    while size > 0 and (ends[0] >> bits) == now:
-        j = job_in(ends[0], bits)
-        pop_key(ends, size)
-        remove_running(running, 0, size, ((start[j] + jobs[j].walltime) << bits) | np.int64(j))
-        free += jobs[j].cores
-        size -= 1
-    return free, size
+def end_job(jobs, ends, running, size, bits, start):
+    """End the job, of `size` running ones, whose real end comes first; return its number."""
+    j = job_in(ends[0], bits)
+    pop_key(ends, size)
+    remove_running(running, 0, size, ((start[j] + jobs[j].walltime) << bits) | np.int64(j))
+    return j
 
 
 @step

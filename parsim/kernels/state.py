@@ -53,6 +53,7 @@ HELD = _record(
     ]
 )
 USE = _record([("jobs", np.int64), ("cores", np.int64)])  #: that run, or are head jobs of the present pass
+ALLOWANCE = _record([("jobs", np.int64), ("cores", np.int64)])  #: that running limits leave; `NEVER` without one
 QUEUE = _record(
     [
         ("starvation", np.int64),  #: seconds of waiting until a job starves, or `NEVER`

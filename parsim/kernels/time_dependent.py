@@ -1,7 +1,8 @@
 """EASY and FCFS on one list that is alone on its cores and whose order is a time-dependent priority, a formula.
 
-This is the event loop of searches over formulas. It is twice as fast as `parsim.kernels.general`: nothing starves, is
-held or may start elsewhere, so the list is a few columns in the order of submission.
+This is the event loop of searches over formulas. It is several times as fast as `parsim.kernels.general`: nothing may
+start elsewhere, so the list is a few columns in the order of submission. Numbers ("rule 4") refer to
+docs/reference/simulator.md.
 
 References
 ----------
@@ -18,12 +19,13 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from parsim.kernels.easy import begin_job, end_jobs, shadow_time
+from parsim.kernels.easy import ONE, begin_job, end_job, next_wake_up, shadow_time
 from parsim.kernels.order import CHUNK, interpret
-from parsim.kernels.running import sift
 from parsim.kernels.state import LONGEST, NEVER, Running, step
 
-STARTED = -np.inf  # in place of the value of an entry whose job has started; all others are finite
+STARTED = np.int32(0)  # in place of the cores of an entry whose job has started
+PASSED = -np.inf  # in place of the value of an entry that has started, is the head or is held; all others are finite
+NOT_HELD = np.inf
 
 
 class Valued(NamedTuple):
@@ -33,58 +35,114 @@ class Valued(NamedTuple):
     cores: NDArray[np.int32]
     walltime: NDArray[np.int32]
     value: NDArray[np.float64]
+    origin: NDArray[np.float64]  # submit, plus the seconds for which its limits held the job before
+    held: NDArray[np.float64]  # instant from which its limits hold it, or `NOT_HELD`
+
+
+class Limits(NamedTuple):
+    """What running limits leave to the jobs that count in them: those of a queue, or of a user in a queue."""
+
+    any: bool
+    left: NDArray[np.void]  # ALLOWANCE
+    rows: NDArray[np.uint32]  # (n, 2): those of each job
+
+
+class Chunk(NamedTuple):
+    """Up to `CHUNK` jobs that a formula is evaluated for."""
+
+    job: NDArray[np.int32]
+    entry: NDArray[np.int32]
 
 
 @njit(cache=True, nogil=True)
-def time_dependent(jobs, machine, backfill, reservation_delay, bits, formula, start):
+def time_dependent(jobs, machine, backfill, reservation_delay, bits, formula, limited, left, rows, wake_ups, start):
     """Schedule `jobs` on `machine` cores.
 
     Parameters
     ----------
     jobs, machine, backfill
-        As `parsim.kernels.easy.easy` takes them.
+        As `parsim.kernels.easy.easy` takes them; with limits always EASY.
     reservation_delay : int
         Seconds that a job has waited before it may be the head job.
     bits
         As `parsim.kernels.easy.easy` takes it.
     formula : Formula
         The largest value goes first.
-    start
-        As `parsim.kernels.easy.easy` takes it.
+    limited : bool
+        Whether there are running limits.
+    left : ndarray(ALLOWANCE), shape (a,)
+        What they allow.
+    rows : ndarray(uint32), shape (n, 2)
+        The rows of `left` that each job counts in.
+    wake_ups, start
+        As `parsim.kernels.easy.easy` takes them.
     """
     n = jobs.size
     most = min(n, machine)
     ends = np.empty(most + 1, np.int64)
     running = Running(np.empty(most + 1, np.int64), np.empty(most + 1, np.int32))
-    waiting = Valued(np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n))
-    candidates = np.empty(n, np.int32)
-    event_loop(jobs, machine, backfill, reservation_delay, bits, formula, ends, running, waiting, candidates, start)
+    waiting = Valued(
+        np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n), np.empty(n), np.empty(n)
+    )
+    chunk = Chunk(np.empty(CHUNK, np.int32), np.empty(CHUNK, np.int32))
+    limits = Limits(limited, left, rows)
+    start[:] = -1
+    event_loop(
+        jobs,
+        machine,
+        backfill,
+        reservation_delay,
+        bits,
+        formula,
+        limits,
+        wake_ups,
+        ends,
+        running,
+        waiting,
+        chunk,
+        start,
+    )
 
 
 @step
-def event_loop(jobs, machine, backfill, reservation_delay, bits, formula, ends, running, waiting, candidates, start):
+def event_loop(
+    jobs, machine, backfill, reservation_delay, bits, formula, limits, wake_ups, ends, running, waiting, chunk, start
+):
     """Simulate; fills `start`. `ends` is a heap of real ends."""
     n = jobs.size
     free = np.int64(machine)
     size = 0  # running jobs
     last = np.int64(0)  # waiting jobs
     arriving = 0
+    wake = np.uint64(0)
 
     while arriving < n or size > 0:
         now = np.int64(jobs[arriving].submit) if arriving < n else NEVER
         if size > 0:
             now = min(now, ends[0] >> bits)
-        free, size = end_jobs(jobs, ends, running, size, free, now, bits, start)
+        now, wake = next_wake_up(wake_ups, wake, start, bits, now)
+        while wake < np.uint64(wake_ups.size) and (wake_ups[wake] >> bits) == now:
+            wake += ONE
+        while size > 0 and (ends[0] >> bits) == now:
+            j = end_job(jobs, ends, running, size, bits, start)
+            free += jobs[j].cores
+            size -= 1
+            change_left(limits, jobs, j, 1)
         while arriving < n and jobs[arriving].submit == now:
             waiting.job[last] = arriving
             waiting.cores[last] = jobs[arriving].cores
             waiting.walltime[last] = jobs[arriving].walltime
+            waiting.origin[last] = now
+            waiting.held[last] = NOT_HELD
             last += 1
             arriving += 1
-        if last == 0 or narrowest(waiting, last) > free:
+        if last == 0:
+            continue
+        least, any_holds = hold(waiting, last, limits, now) if limits.any else (narrowest(waiting, last), False)
+        if least > free and not any_holds:
             continue
 
-        evaluate(jobs, waiting, last, formula, now)
+        evaluate(waiting, last, formula, chunk, now)
         kept = last  # first entry whose job started
         eligible = count_eligible(jobs, waiting, last, now, reservation_delay)
         head = first_entry(waiting, eligible, last, free)
@@ -92,27 +150,26 @@ def event_loop(jobs, machine, backfill, reservation_delay, bits, formula, ends, 
             begin_job(jobs, waiting.job[head], now, bits, ends, running, size, start)
             free -= waiting.cores[head]
             size += 1
-            waiting.value[head] = STARTED
+            count_entry(jobs, waiting, last, limits, head, now)
+            waiting.cores[head] = STARTED
             kept = min(kept, head)
             head = first_entry(waiting, eligible, last, free)
-        if head >= 0 and backfill and free > 0:
+        if head >= 0 and backfill:
+            count_entry(jobs, waiting, last, limits, head, now)
             shadow, extra = shadow_time(running, size, free, np.int64(waiting.cores[head]), now, bits)
             slack = min(shadow - now, LONGEST)
-            m = collect(waiting, last, free, slack, extra, candidates)
-            while m > 0 and free > 0:
-                i = candidates[0]
-                m -= 1
-                candidates[0] = candidates[m]
-                sift(candidates, 0, m, goes_before, waiting.value)
-                c = np.int64(waiting.cores[i])
-                if c <= free and (waiting.walltime[i] <= slack or c <= extra):
-                    begin_job(jobs, waiting.job[i], now, bits, ends, running, size, start)
-                    free -= c
-                    size += 1
-                    if waiting.walltime[i] > slack:
-                        extra -= c
-                    waiting.value[i] = STARTED
-                    kept = min(kept, np.int64(i))
+            i = first_beside(waiting, last, free, slack, extra)
+            while i >= 0:
+                begin_job(jobs, waiting.job[i], now, bits, ends, running, size, start)
+                free -= waiting.cores[i]
+                size += 1
+                if waiting.walltime[i] > slack:
+                    extra -= waiting.cores[i]
+                count_entry(jobs, waiting, last, limits, i, now)
+                waiting.cores[i] = STARTED
+                kept = min(kept, i)
+                i = first_beside(waiting, last, free, slack, extra)
+            change_left(limits, jobs, waiting.job[head], 1)
         last = drop_started(waiting, kept, last)
 
 
@@ -126,17 +183,86 @@ def narrowest(waiting, last):
 
 
 @step
-def evaluate(jobs, waiting, last, formula, now):
-    """Set the values of the waiting jobs at this instant; 0 where undefined (rule 8 of docs/reference/simulator.md)."""
-    for begin in range(0, last, CHUNK):
-        count = min(CHUNK, last - begin)
-        members = waiting.job[begin : begin + count]
-        for i in range(count):
-            formula.eligible[i] = np.float64(now - jobs[members[i]].submit)
-        interpret(formula.code, formula.constants, formula.columns, members, formula.eligible, formula.stack, count)
-        for i in range(count):
-            v = formula.stack[0, i]
-            waiting.value[begin + i] = 0.0 if math.isnan(v) else v
+def hold(waiting, last, limits, now):
+    """Hold the jobs that their limits leave no room now, and let go the others (rules 4 and 5).
+
+    Returns
+    -------
+    least, any_holds : int, bool
+        Least cores of a job not held; whether any of these may hold another if it is the head job.
+    """
+    least = LONGEST
+    any_holds = False
+    for i in range(last):
+        c = np.int64(waiting.cores[i])
+        more, cores = what_is_left(limits, waiting.job[i])
+        if more < 1 or cores < c:
+            waiting.held[i] = min(waiting.held[i], np.float64(now))
+            continue
+        if waiting.held[i] < NOT_HELD:
+            waiting.origin[i] += now - waiting.held[i]
+            waiting.held[i] = NOT_HELD
+        least = min(least, c)
+        any_holds |= (more < 2) | (cores < 2 * c)
+    return least, any_holds
+
+
+@step
+def what_is_left(limits, j):
+    """How many more jobs and cores the limits of job j allow."""
+    own, users = limits.left[limits.rows[j, 0]], limits.left[limits.rows[j, 1]]
+    return min(own.jobs, users.jobs), min(own.cores, users.cores)
+
+
+@step
+def change_left(limits, jobs, j, sign):
+    """Give back to the limits of job j what it counts, or take it."""
+    for row in limits.rows[j]:
+        left = limits.left[row]
+        left.jobs += sign
+        left.cores += sign * jobs[j].cores
+
+
+@step
+def count_entry(jobs, waiting, last, limits, i, now):
+    """From here on, as entry i has started or is the head, its limits count it, and may hold jobs behind it."""
+    j, value = waiting.job[i], waiting.value[i]
+    waiting.value[i] = PASSED
+    change_left(limits, jobs, j, -1)
+    more, cores = what_is_left(limits, j)
+    if more > 0 and cores > LONGEST:
+        return
+    for k in range(last):
+        v = waiting.value[k]
+        if v > PASSED and (v < value or (v == value and k > i)):
+            more, cores = what_is_left(limits, waiting.job[k])
+            if more < 1 or cores < waiting.cores[k]:
+                waiting.held[k] = now
+                waiting.value[k] = PASSED
+
+
+@step
+def evaluate(waiting, last, formula, chunk, now):
+    """Set the values of the waiting jobs that are not held at this instant; 0 where undefined (rule 8)."""
+    if last == 1:
+        waiting.value[0] = 0.0  # whatever it is, the job goes first
+        return
+    eligible, stack = formula.eligible, formula.stack
+    count = 0
+    for i in range(last):
+        if waiting.held[i] == NOT_HELD:
+            chunk.job[count] = waiting.job[i]
+            chunk.entry[count] = i
+            eligible[count] = now - waiting.origin[i]
+            count += 1
+        else:
+            waiting.value[i] = PASSED
+        if count == CHUNK or i + 1 == last:
+            interpret(formula.code, formula.constants, formula.columns, chunk.job, eligible, stack, count)
+            for k in range(count):
+                v = stack[0, k]
+                waiting.value[chunk.entry[k]] = 0.0 if math.isnan(v) else v
+            count = 0
 
 
 @step
@@ -154,7 +280,7 @@ def count_eligible(jobs, waiting, last, now, reservation_delay):
 def first_entry(waiting, eligible, last, free):
     """Return the entry with the largest value, of equal ones the first, that fits or may be the head job; or -1."""
     best = np.int64(-1)
-    largest = STARTED
+    largest = PASSED
     for i in range(eligible):
         if waiting.value[i] > largest:
             best = i
@@ -167,32 +293,27 @@ def first_entry(waiting, eligible, last, free):
 
 
 @step
-def collect(waiting, last, free, slack, extra, candidates):
-    """Make a heap of the entries that may start beside the head job; return how many. These only become fewer."""
-    m = 0
+def first_beside(waiting, last, free, slack, extra):
+    """Return the entry with the largest value, of equal ones the first, that may start beside the head job; or -1."""
+    best = np.int64(-1)
+    largest = PASSED
     for i in range(last):
-        c = np.int64(waiting.cores[i])
-        if c <= free and (waiting.walltime[i] <= slack or c <= extra) and waiting.value[i] != STARTED:
-            candidates[m] = i
-            m += 1
-    for k in range((m >> 1) - 1, -1, -1):
-        sift(candidates, k, m, goes_before, waiting.value)
-    return m
-
-
-@step
-def goes_before(value, i, k):
-    """Whether entry i goes before entry k."""
-    return value[i] > value[k] or (value[i] == value[k] and i < k)
+        c = waiting.cores[i]
+        if c <= free and waiting.value[i] > largest and (waiting.walltime[i] <= slack or c <= extra):
+            best = i
+            largest = waiting.value[i]
+    return best
 
 
 @step
 def drop_started(waiting, kept, last):
     """Close the gaps that started jobs left, the first at entry `kept`; return the end of the list."""
     for k in range(kept, last):
-        if waiting.value[k] != STARTED:
+        if waiting.cores[k] != STARTED:
             waiting.job[kept] = waiting.job[k]
             waiting.cores[kept] = waiting.cores[k]
             waiting.walltime[kept] = waiting.walltime[k]
+            waiting.origin[kept] = waiting.origin[k]
+            waiting.held[kept] = waiting.held[k]
             kept += 1
     return kept

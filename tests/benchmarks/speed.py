@@ -89,7 +89,11 @@ def disciplines(cores: int) -> dict[str, System]:
         "shared, running limits": System(cores, [replace(queue, max_run=20) for queue in queues]),
         "shared, lxf": System(cores, alike, order="lxf"),
         "shared, formula": System(cores, queues, order="(eligible_time + walltime) / walltime ** 1.3"),
-        "formula, nothing starves": System(cores, alike, order="(eligible_time + walltime) / walltime ** 1.3"),
+        "shared, formula, running limits": System(
+            cores,
+            [replace(queue, max_run=20) for queue in queues],
+            order="(eligible_time + walltime) / walltime ** 1.3",
+        ),
         "hybrid, pool, reservations": System(
             cores, hybrid, mode="hybrid", pool=Pool(cores - sum(sizes), threshold=1.5, entry="move")
         ),

@@ -161,17 +161,24 @@ LIVELY = (
 
 @pytest.mark.parametrize("formula", LIVELY)
 @pytest.mark.parametrize("backfill", [True, False])
-def test_a_limit_that_is_never_reached_changes_nothing_in_long_lists(formula: str, backfill: bool) -> None:
-    """With one, the general kernel simulates, else the one of time-dependent priorities; hundreds of jobs wait."""
+def test_formulas_in_long_lists_as_in_the_general_event_loop(formula: str, backfill: bool) -> None:
+    """It simulates a partition of all the cores; hundreds of jobs wait, with limits that hold none, some and most."""
     rng = np.random.default_rng(3)
     submit = np.sort(rng.integers(0, 100, 600))
     cores, walltime = rng.choice([1, 1, 1, 2, 5, 30], 600), rng.integers(1, 200, 600)
-    jobs = Workload(submit, cores, rng.integers(1, walltime + 1), walltime)
-    free = System(cores=30, queues=[Queue()], order=formula, backfill=backfill)
-    limited = dataclasses.replace(free, queues=[Queue(max_run=600)])
-    found = simulate(jobs, free)
-    assert found.start.tolist() == simulate(jobs, limited).start.tolist()
-    assert not check_schedule(jobs, free, found)
+    user = rng.integers(-1, 9, 600)
+    jobs = Workload(submit, cores, rng.integers(1, walltime + 1), walltime, user=user)
+    free = Queue(name="all", partition=30)
+    rare = dataclasses.replace(free, starvation=150, max_run=600, max_user_cores=30)
+    often = dataclasses.replace(rare, max_run=12, max_user_run=3)
+    starts = []
+    for queue in (free, rare, often):
+        shared = System(cores=30, queues=[queue], order=formula, backfill=backfill)
+        found = simulate(jobs, shared)
+        assert (found.start == simulate(jobs, dataclasses.replace(shared, mode="partitioned")).start).all()
+        starts.append(found.start.tolist())
+    assert starts[1] != starts[2]
+    assert not check_schedule(jobs, shared, found)
 
 
 @pytest.mark.parametrize(("backfill", "starts"), [(False, [0, 0, 0, 5, 105]), (True, [0, 0, 0, 5, 105])])
