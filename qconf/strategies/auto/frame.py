@@ -82,6 +82,10 @@ class Frame:
             text = f"{STARVING} if eligible_time >= {limit} else ({text})"
         return text
 
+    def bounds_waits(self, base: SiteConfig) -> bool:
+        """Return whether the formula bounds the waits of all jobs, since every queue has a starvation period."""
+        return "starvation" not in self.dropped and all(queue.starvation is not None for queue in base.queues)
+
     def _prioritised(self, base: SiteConfig) -> bool:
         """Whether the queues' own priorities are factors of the formula."""
         distinct = base.uses_priority and len({queue.priority for queue in base.queues}) > 1

@@ -62,9 +62,10 @@ def of_system(period: Period, system: System) -> Measure:
 
 @cached
 def of_orders(period: Period, system: System, orders: tuple[str, ...], workers: int) -> list[Measure]:
-    """Simulate a system under each of these orders."""
-    tasks = [(period, period.workload, replace(system, order=order)) for order in orders]
-    return parallel_map(workers, measure, tasks)
+    """Simulate a system under each of these orders; equal ones once."""
+    tasks = {order: (period, period.workload, replace(system, order=order)) for order in orders}
+    found = dict(zip(tasks, parallel_map(workers, measure, list(tasks.values())), strict=True))
+    return [found[order] for order in orders]
 
 
 @cached

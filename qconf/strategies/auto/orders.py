@@ -11,7 +11,8 @@ for short and for narrow jobs.
 
 Each is multiplied by an ageing factor ``1 + (eligible_time / c) ** 3``, so that no job waits much longer than the
 longest does first come, first served: c is a share of that wait. One month's longest wait says little about the next
-one's, so it is the mean over the last ones.
+one's, so it is the mean over the last ones. Where all queues have starvation periods, which a formula keeps, these are
+the bound, and there is no second one: the factor is left out.
 
 Few parameters stay good from one period to the next, so the family is small. Its scores are smoothed by a quadratic
 surface over the parameters, since neighbours differ by chance. Parameters far from the middle pay a distance penalty,
@@ -56,13 +57,16 @@ class Order:
     width: float = 0.15
     ageing: float = 0.5
 
-    def formula(self, longest: int) -> str:
-        """Return it as a formula in the names of PBS's job_sort_formula; `longest` is the usual longest wait."""
+    def formula(self, longest: int | None = None) -> str:
+        """Return it as a formula in the names of PBS's job_sort_formula.
+
+        `longest` is the usual longest wait, seconds; without one the order does not age.
+        """
         age = "walltime" if self.age == 1 else f"{self.age:g} * walltime"
         text = f"(eligible_time + {age}) / max(walltime, 1) ** {self.length:g}"
         if self.width:
             text += f" * ncpus ** -{self.width:g}"
-        return text + _ageing(self.ageing * longest)
+        return text + _ageing(self.ageing, longest)
 
 
 MIDDLE = Order()
@@ -77,19 +81,19 @@ def usual_longest(waits: Sequence[float]) -> int:
     return 3600 * round(2 ** (round(2 * float(np.log2(hours).mean())) / 2))
 
 
-def _ageing(seconds: float) -> str:
-    return f" * (1 + (eligible_time / {seconds:.0f}) ** 3)"
+def _ageing(share: float, longest: int | None) -> str:
+    return "" if longest is None else f" * (1 + (eligible_time / {share * longest:.0f}) ** 3)"
 
 
-def general(cores: int, longest: int) -> str:
+def general(cores: int, longest: int | None = None) -> str:
     """Return the order for a machine of `cores` that was chosen on several logs together, for no site in particular.
 
     A job of ten hours on an eighth of the machine counts twice when it has waited fifteen hours. `longest` is the usual
-    longest wait, seconds.
+    longest wait, seconds; without one the order does not age beyond that.
     """
     waited = "eligible_time / (54000 * (max(walltime, 1) / 36000) ** 0.8)"
     order = f"(1 + ({waited}) ** 2.5 * (ncpus / {cores / 8:g}) ** 1.2) / (max(walltime, 1) * ncpus ** 0.7)"
-    return order + _ageing(GENERAL_AGEING * longest)
+    return order + _ageing(GENERAL_AGEING, longest)
 
 
 def family() -> list[Order]:
@@ -118,8 +122,8 @@ def prior_distance(orders: Sequence[Order]) -> NDArray[np.float64]:
     return away
 
 
-def candidates(cores: int, longest: int) -> list[str]:
-    """Return all orders that are tried: the general one, then the family."""
+def candidates(cores: int, longest: int | None = None) -> list[str]:
+    """Return all orders that are tried: the general one, then the family; without `longest` some are the same."""
     return [general(cores, longest), *(order.formula(longest) for order in family())]
 
 

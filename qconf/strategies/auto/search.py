@@ -192,9 +192,14 @@ class _Search:
         free = frozenset(part for part in self.policy if part in self.base.policy)
         self.frame = Frame(free, shared=self.base.mode == "shared")
         self.periods = [*training.earlier, training.period]
-        self.candidates = candidates(
-            self.base.machine.cores, usual_longest([of_first_come(each).longest.max() for each in self.periods])
+        cores, longest = (
+            self.base.machine.cores,
+            usual_longest([of_first_come(each).longest.max() for each in self.periods]),
         )
+        ageing = candidates(cores, longest)
+        self.candidates = candidates(cores) if self.frame.bounds_waits(self.base) else ageing
+        #: The same order without starvation periods, where it needs a bound of its own.
+        self.unbounded = dict(reversed(list(zip(self.candidates, ageing, strict=True))))
         self.tried = slice(1 if fit else 0, None)  # of the candidates: the first is the general order
         self.before = of_base(training.period)
         self.present = logarithms(training.period, self.before)
@@ -239,6 +244,8 @@ class _Search:
         for part, dropped in [(each, {each}) for each in parts] + ([(ALL, set(parts))] if len(parts) > 1 else []):
             frame = replace(chosen.frame if chosen.order else self.frame, dropped=self.frame.dropped | dropped)
             order = chosen.order or (self.base.order if part not in ("priorities", ALL) else "")
+            if not frame.bounds_waits(self.base):
+                order = self.unbounded.get(order, order)
             if order:
                 yield part, [(WITHOUT[part], frame.config(self.training.period, order))]
         if self.frame.dropped and chosen.order:
@@ -268,9 +275,10 @@ class _Search:
         present = np.mean([logarithms(each, of_base(each)) for each in self.periods[-used:]], axis=0)
         rated = self.rated(np.mean(surfaces[-used:], axis=0), present)
         scores = rated + self.penalties(self.periods[-used:]) / used
-        ranking = np.argsort(scores, kind="stable")[: self.constants.tried]
+        ranking = np.argsort(scores, kind="stable")
         at_once = [each[self.tried][ranking[0]] for each in measured]
-        order = orders[ranking[0]]
+        ranked = list(dict.fromkeys(orders[i] for i in ranking))[: self.constants.tried]
+        order = ranked[0]
         config = self.ordered(order, self.frame)
         ratios = at_once[-1].means[0] / np.maximum(self.before.means[0], 1.0)
         self.log.append(
@@ -288,7 +296,6 @@ class _Search:
         )
         best = self.scored("the order alone", config, at_once[-1], order, self.frame)
         best = replace(best, smoothed=float(rated[ranking[0]]))
-        ranked = [orders[i] for i in ranking]
         found[ORDER] = self.guarded(ranked, best)
         if (later := self.delayed(best, at_once)) is None:
             return found[ORDER]
