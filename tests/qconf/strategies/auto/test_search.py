@@ -517,3 +517,15 @@ def test_a_reservation_delay_is_proposed_later_where_few_months_are_known():
     assert found.config.reserve_after == DAY
     assert found.not_yet == "a reservation delay is recommended from 3 known months on, and 1 is known"
     assert propose("auto", here).config.reserve_after == 0
+
+
+def test_orders_age_only_where_no_starvation_period_bounds_the_waits():
+    queues = ({**SHORT, "partition": 0, "starvation": "2h"}, {**LONG, "partition": 0, "starvation": "4h"})
+    here = training(site(*queues, mode="shared"), jobs=700)
+    found = variants("auto", here)
+    general_order = general(64)
+    assert found["general order"].config.order.endswith(f"else ({general_order})")
+    assert found["general starvation"].config.order == general(64, usual(here))
+    some = here.base.with_queues([here.base.queues[0].model_copy(update={"starvation": None}), here.base.queues[1]])
+    partly = variants("auto", TrainingSet(Period(here.workload, some)))["general order"].config.order
+    assert partly.endswith(f"else ({general(64, usual(here))})")
