@@ -146,6 +146,7 @@ def command(
     from qconf.recommend.checkpoint import Checkpoint, fingerprint
     from qconf.recommend.fidelity import fidelity
     from qconf.report.exported import Exported
+    from qconf.report.layout import console, print_lines
     from qconf.report.run_directory import check_target, names_of, write_run
     from qconf.report.terminal import print_recommendation, print_verdict
     from qconf.report.wording import fidelity_text
@@ -206,6 +207,8 @@ def command(
             say(fidelity_text(near))
         click.echo("")
         print_recommendation(recommendation, near=near)
+        if recommendation.verdict == "CHANGE" and exported.export.notes:
+            print_lines(console(), f"What {exporter.name} does otherwise than was simulated:", exported.export.notes)
         texts = [f"Edited since the last run, backups: {', '.join(run.backups)}"] if run.backups else []
         if exported.not_exportable:
             texts.append(f"Not exportable to {exporter.name}: {exported.not_exportable}")
