@@ -96,9 +96,11 @@ class StrategyCommand(click.Command):
         self.flags: list[str] = []
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Add the flags if a word is the name of no other option."""
+        """Add the flags if a word is the name of no other option; those of an earlier call go."""
+        self.params = [parameter for parameter in self.params if parameter.name not in self.flags]
+        self.flags = []
         known = {name for parameter in self.get_params(ctx) for name in (*parameter.opts, *parameter.secondary_opts)}
-        if not self.flags and any(word.startswith("--") and word.partition("=")[0] not in known for word in args):
+        if any(word.startswith("--") and word.partition("=")[0] not in known for word in args):
             from qconf.strategies import option_fields
 
             flags = {name: strategy_flag(each) for name, each in option_fields().items()}

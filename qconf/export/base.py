@@ -68,7 +68,7 @@ class Exporter(ABC):
 
     #: The nodes that the queues may use.
     nodes: Sequence[Node] | None = option(
-        "Names, pbsnodes -av output, or a pattern like nid[00001-01468].", read=_read_nodes, metavar="FILE|PATTERN"
+        "A pattern nid[001-146], or pbsnodes -av.", read=_read_nodes, metavar="FILE|PATTERN"
     )
 
     @classmethod

@@ -40,7 +40,7 @@ class PbsExporter(Exporter):
         f"What the server holds: {source}; only the difference is written.", read=_read_server, metavar="FILE"
     )
     scheduler: Scheduler | None = option(  # noqa: RUF009 - a field
-        "The scheduler's settings: $PBS_HOME/sched_priv/sched_config.", read=_read_scheduler, metavar="FILE"
+        "The scheduler's settings: its sched_config.", read=_read_scheduler, metavar="FILE"
     )
     binding: Binding = option(  # noqa: RUF009 - a field
         "Partitions by a resource of the nodes, or by limits of running cores, which reserve nothing.",
