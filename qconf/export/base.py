@@ -68,7 +68,7 @@ class Exporter(ABC):
 
     #: The nodes that the queues may use.
     nodes: Sequence[Node] | None = option(
-        "A pattern nid[001-146], or pbsnodes -av.", read=_read_nodes, metavar="FILE|PATTERN"
+        "Names: nid[001-146], or a file.", read=_read_nodes, metavar="FILE|PATTERN"
     )
 
     @classmethod
