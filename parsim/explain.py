@@ -17,6 +17,7 @@ from parsim.verify.columns import check_capacity, check_times
 from parsim.verify.lists import ListReplay
 from parsim.verify.multiqueue import ClassReplay
 from parsim.verify.rules import RESERVED, Jobs
+from parsim.verify.top_job import TopJobReplay
 from parsim.verify.violation import Violation
 from parsim.workload import Workload
 
@@ -82,7 +83,8 @@ def explain(
         raise ValueError(f"job: {job} is not one of {len(workload)} jobs")
     _refuse(check_times(workload, system, schedule) or check_capacity(schedule, system.partition_cores))
     rows = np.arange(len(workload))
-    if system.formula is None or not system.has_limits:  # else the time that limits held the others counts, too
+    # Else the time that limits held the others counts, too, or the nodes that jobs before had.
+    if not system.reserves_nodes and (system.formula is None or not system.has_limits):
         present = (schedule.end > workload.submit[job]) & (workload.submit <= schedule.start[job])
         rows = np.flatnonzero(present)
     present_row = {int(row): i for i, row in enumerate(rows)}
@@ -96,7 +98,11 @@ def explain(
         shares={present_row[row]: shares for row, shares in schedule.shares.items() if row in present_row},
     )
     job_names = [str(row) if names is None else names[row] for row in rows.tolist()]
-    explained = _ExplainedClassReplay if system.mode == "multiqueue" else _ExplainedListReplay
+    explained: type[_ExplainedClassReplay | _ExplainedListReplay] = _ExplainedListReplay
+    if system.mode == "multiqueue":
+        explained = _ExplainedClassReplay
+    elif system.plans_limits or system.reserves_nodes:
+        explained = _ExplainedTopJobReplay
     replay = explained(workload.take(rows), system, of_rows, job_names, present_row[job])
     # The jobs that matter are all there only from its submission to its start.
     begin, end = workload.submit[job], schedule.start[job]
@@ -158,7 +164,8 @@ class _ExplainedListReplay(_Explained, ListReplay):
     def _why_it_waits(self) -> str:
         job, home = self.explained, self.at_home[self.explained]
         if self.held:
-            return f"held by {self.held}"
+            is_head_job = home != RESERVED and self.partitions[home].head_job == job
+            return f"held by {self.held}" + ", with cores reserved for it" * is_head_job
         if home == RESERVED:
             first = next((other for other in self.reserved if other in self.head_jobs), -1)
             if first == job:
@@ -203,6 +210,10 @@ class _ExplainedListReplay(_Explained, ListReplay):
             return text + ", by advance reservation"
         head_jobs = [partition.head_job for partition in placed_on if partition.head_job not in (-1, job)]
         return text + self.turn(head_jobs[:1])
+
+
+class _ExplainedTopJobReplay(_ExplainedListReplay, TopJobReplay):
+    """A replay of a shared machine that plans limits or nodes, and that follows one job."""
 
 
 class _ExplainedClassReplay(_Explained, ClassReplay):

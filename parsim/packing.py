@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from parsim.kernels import order as orders
 from parsim.kernels import state as kernel
 from parsim.kernels.homes import find_eligible, find_homes
+from parsim.kernels.top_job import NO_SHARE, SHARE, Nodes
 from parsim.system import LIMITS, ORDERS, Queue, System
 from parsim.workload import MAX_DURATION, Column, Workload
 
@@ -300,6 +301,20 @@ def _pack_queues(prepared: Prepared, system: System) -> Table:
     table["end"][: count.size] = count.cumsum()
     table["next_starving"][1:] = table["end"][:-1]
     return table
+
+
+def pack_nodes(prepared: Prepared, system: System) -> Nodes:
+    """Lay out the nodes of a machine and the cores of each that jobs take; empty where nodes are not told apart."""
+    if not system.reserves_nodes:
+        none = np.empty(0, dtype=np.int32)
+        return Nodes(none, none, none, np.empty(0, dtype=SHARE), np.zeros(1, dtype=np.int64))
+    size = min(system.cores_per_node, system.cores)
+    cores = np.full(-(-system.cores // size), size, dtype=np.int32)
+    cores[-1] = system.cores - size * (cores.size - 1)
+    n = len(prepared.workload)
+    shares = np.empty(min(system.cores, n * cores.size), dtype=SHARE)
+    shares["next"] = np.arange(1, shares.size + 1)
+    return Nodes(cores, np.empty_like(cores), np.full(n, NO_SHARE), shares, np.zeros(1, dtype=np.int64))
 
 
 def pack_classes(workload: Workload, system: System) -> tuple[Column, Table]:

@@ -12,7 +12,18 @@ from parsim.kernels.easy import easy
 from parsim.kernels.general import general
 from parsim.kernels.multiqueue import multiqueue
 from parsim.kernels.time_dependent import time_dependent
-from parsim.packing import Prepared, pack, pack_classes, pack_formula, pack_limits, prepare, rank, wake_ups
+from parsim.kernels.top_job import top_job
+from parsim.packing import (
+    Prepared,
+    pack,
+    pack_classes,
+    pack_formula,
+    pack_limits,
+    pack_nodes,
+    prepare,
+    rank,
+    wake_ups,
+)
 from parsim.schedule import SPANNING, Schedule
 from parsim.system import Queue, System
 from parsim.workload import Column, Workload
@@ -165,6 +176,12 @@ def _on_one_partition(start: Column) -> Outcome:
     return Outcome(start, np.zeros(start.size, dtype=np.int32), {})
 
 
+def _run_top_job(prepared: Prepared, system: System) -> Outcome:
+    state = pack(prepared, system)
+    top_job(state, system.plans_limits, pack_nodes(prepared, system))
+    return _on_one_partition(state.start)
+
+
 def _run_general(prepared: Prepared, system: System) -> Outcome:
     state = pack(prepared, system)
     general(state)
@@ -182,6 +199,7 @@ def _run_general(prepared: Prepared, system: System) -> Outcome:
 #: The first that applies simulates a system; the general event loop takes every one but ``multiqueue``.
 DISCIPLINES = (
     Discipline("multiple queues", lambda _, system: system.mode == "multiqueue", _run_multiqueue),
+    Discipline("top job", lambda _, system: system.plans_limits or system.reserves_nodes, _run_top_job),
     Discipline("constant order", _is_constant_order, _run_constant_order),
     Discipline("time-dependent priority", _is_time_dependent, _run_time_dependent),
     Discipline("general", lambda *_: True, _run_general),

@@ -15,12 +15,16 @@ from parsim.workload import MAX_CORES, MAX_DURATION
 Mode = Literal["shared", "partitioned", "hybrid", "multiqueue"]
 Placement = Literal["pool", "combined"]
 Entry = Literal["either", "move"]
+HeldJobs = Literal["pass", "reserve"]
+Reserve = Literal["cores", "nodes"]
 
 #: Orders of a waiting list that have a name; any other text is a formula.
 ORDERS = ("fcfs", "sjf", "ljf", "lxf", "wfp3")
 
 #: What may be limited for a queue: running jobs and cores, of all its jobs and of each user's.
 LIMITS = ("max_run", "max_run_cores", "max_user_run", "max_user_cores")
+
+MOST_NODE_CORES = 2**24  #: of a machine whose nodes are told apart
 
 UNLIMITED = MAX_CORES  #: no job count and no core count reaches it
 
@@ -150,6 +154,14 @@ class System:
     reserve_after : int
         Seconds that a job must have waited before it may be the head job of a shared machine's list under EASY; until
         then it blocks no other. In other modes, and without `backfill`, it has no effect.
+    held_jobs : {"pass", "reserve"}
+        A job that its limits hold is passed over, or may be the head job of a shared machine's list, which limits are
+        planned for as cores are. In other modes it has no effect.
+    reserve : {"cores", "nodes"}
+        What a shared machine's head job holds: a number of cores, or cores of particular nodes. In other modes it has
+        no effect.
+    cores_per_node : int
+        Cores of a node, where nodes are reserved; the last node has what is left.
     class_limits : sequence of int
         Seconds at which the classes of ``multiqueue`` meet, ascending; a class goes from above one up to the next.
 
@@ -166,6 +178,9 @@ class System:
     pool: Pool | None = None
     backfill: bool = True
     reserve_after: int = 0
+    held_jobs: HeldJobs = "pass"
+    reserve: Reserve = "cores"
+    cores_per_node: int = 1
     class_limits: Sequence[int] = (100, 1000, 10_000)
 
     def __post_init__(self) -> None:
@@ -194,6 +209,7 @@ class System:
         if self.mode not in ("shared", "partitioned", "hybrid", "multiqueue"):
             yield "mode", f"{self.mode!r} is none of shared, partitioned, hybrid, multiqueue"
         yield from _from_zero("reserve_after", self.reserve_after)
+        yield from self._reserve_problems()
         wrong = [limit for limit in self.class_limits if not _is_whole(limit)]
         if wrong:
             yield "class_limits", f"{tuple(self.class_limits)} has {NOT_WHOLE}"
@@ -219,6 +235,16 @@ class System:
                     "queues",
                     f"partitions of {partitions} and a pool of {self.pool_cores} cores do not add up to {self.cores}",
                 )
+
+    def _reserve_problems(self) -> Iterator[tuple[str, str]]:
+        if self.held_jobs not in ("pass", "reserve"):
+            yield "held_jobs", f"{self.held_jobs!r} is neither pass nor reserve"
+        if self.reserve not in ("cores", "nodes"):
+            yield "reserve", f"{self.reserve!r} is neither cores nor nodes"
+        elif self.reserves_nodes and _is_whole(self.cores) and self.cores > MOST_NODE_CORES:
+            yield "reserve", f"nodes are told apart up to {MOST_NODE_CORES} cores, not {self.cores}"
+        if not (_is_whole(self.cores_per_node) and self.cores_per_node >= 1):
+            yield "cores_per_node", f"{self.cores_per_node!r} is not a whole number from 1 up"
 
     def _pool_problems(self) -> Iterator[tuple[str, str]]:
         if self.pool is None:
@@ -246,6 +272,16 @@ class System:
     def reservation_delay(self) -> int:
         """Seconds from which a waiting job may be a head job: `reserve_after` where it counts, else 0."""
         return self.reserve_after if self.mode == "shared" and self.backfill else 0
+
+    @property
+    def reserves_nodes(self) -> bool:
+        """Whether the head job holds particular nodes: `reserve` where it counts."""
+        return self.reserve == "nodes" and self.mode == "shared"
+
+    @property
+    def plans_limits(self) -> bool:
+        """Whether a job that its limits hold may be the head job: `held_jobs` where it counts."""
+        return self.held_jobs == "reserve" and self.mode == "shared" and self.has_limits
 
     @property
     def has_limits(self) -> bool:

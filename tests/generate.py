@@ -116,6 +116,8 @@ def system(
     entry: str | None = None,
     starving_first: bool | None = None,
     reserve_after: int = 0,
+    held_jobs: str = "pass",
+    reserve: str = "cores",
 ) -> System:
     """Return a machine of 1 to 16 cores; what is None is random.
 
@@ -154,6 +156,9 @@ def system(
         pool=pool,
         backfill=backfill,
         reserve_after=reserve_after,
+        held_jobs=held_jobs,
+        reserve=reserve,
+        cores_per_node=1 if reserve == "cores" else rng.choice((1, 1, 2, 3, 4)),
     )
 
 
@@ -215,6 +220,18 @@ def _late(rng: Random) -> int:
     return rng.choice((1, 2, 3, 5, 10, 20, 100))
 
 
+def _soon(rng: Random) -> int:
+    return rng.choice((0, 0, _late(rng)))
+
+
+def _held_jobs(rng: Random) -> str:
+    return rng.choice(("pass", "reserve", "reserve"))
+
+
+def _reserve(rng: Random) -> str:
+    return rng.choice(("cores", "nodes"))
+
+
 def _order(rng: Random) -> str:
     return rng.choice(ORDERS)
 
@@ -255,6 +272,12 @@ def disciplines() -> dict[str, Callable[[Random], Case]]:
         "reserve-after-limits": _random("shared", reserve_after=_late, limits=True, order=_any_order),
         "reserve-after-formula-limits": _random("shared", reserve_after=_late, order=_formula, limits=True),
         "reserve-after-all": _random("shared", reserve_after=_late, **everything),
+        "held-reserve": _random("shared", held_jobs="reserve", limits=True),
+        "held-reserve-formula": _random("shared", held_jobs="reserve", limits=True, order=_formula),
+        "nodes": _random("shared", reserve="nodes"),
+        "nodes-limits": _random("shared", reserve="nodes", limits=True, order=_any_order),
+        "nodes-held-reserve": _random("shared", reserve="nodes", held_jobs="reserve", limits=True, reserve_after=_soon),
+        "nodes-all": _random("shared", held_jobs=_held_jobs, reserve=_reserve, reserve_after=_soon, **everything),
         "reservations": _random("partitioned", reservation=True),
         "reservations-starvation": _random("partitioned", reservation=True, starvation=True),
         "reservations-all": _random("partitioned", reservation=True, **everything),

@@ -44,6 +44,14 @@ class Block(NamedTuple):
     cores: int
 
 
+class TopJob(NamedTuple):
+    """The head job of a shared machine that plans limits or nodes."""
+
+    job: int
+    shadow: int
+    cores_of: list[int]  # what it holds of each node
+
+
 class Running(NamedTuple):
     job: int
     start: int
@@ -178,6 +186,12 @@ class _Simulation:
         self.shared = system.mode == "shared"
         self.pool = len(self.capacity) - 1  # partition number of the pool, meaningless on a shared machine
         self.pool_cores = system.pool_cores
+        self.plans_limits = self.shared and system.held_jobs == "reserve"
+        self.by_nodes = self.shared and system.reserve == "nodes"
+        size = system.cores_per_node
+        self.nodes = (
+            [min(size, system.cores - first) for first in range(0, system.cores, size)] if self.by_nodes else []
+        )
         self.combined = self.pool_cores > 0 and system.pool.placement == "combined"
         self.move = self.pool_cores > 0 and system.pool.entry == "move"
 
@@ -190,11 +204,13 @@ class _Simulation:
         self.last_pass: int | None = None
         self.start = [0] * self.n
         self.cores_on: list[dict[int, int]] = [{} for _ in range(self.n)]
+        self.nodes_of: dict[int, list[int]] = {}  # running job -> its cores of each node
 
         # What one pass finds, forgotten before the next.
         self.head_jobs: set[int] = set()
         self.head_job_of: dict[int, tuple[int, Block]] = {}  # partition -> (its head job, that job's block)
         self.reservation: list[Block] = []
+        self.top_job: TopJob | None = None
 
     # --- job by job
 
@@ -240,9 +256,22 @@ class _Simulation:
         return instant is not None and self.now >= instant
 
     def held(self, j: int) -> bool:
-        """Rule 4."""
+        """Rules 4 and 22."""
+        running = [r.job for r in self.running]
+        if not self.plans_limits:
+            return self.above_limits(j, running + [h for h in self.head_jobs if h != j])
+        if self.above_limits(j, running):
+            return True
+        if not self.runs_past(j):
+            return False
+        return self.above_limits(j, [*self.running_after(self.top_job.shadow), self.top_job.job])
+
+    def running_after(self, instant: int) -> list[int]:
+        return [r.job for r in self.running if r.start + self.walltime[r.job] > instant]
+
+    def above_limits(self, j: int, others: list[int]) -> bool:
+        """Whether j beside these others would be above a limit that concerns j."""
         queue = self.queue(j)
-        others = [r.job for r in self.running] + [h for h in self.head_jobs if h != j]
         same_queue = [k for k in others if self.queue_index[k] == self.queue_index[j]]
         if queue.max_run is not None and len(same_queue) + 1 > queue.max_run:
             return True
@@ -318,7 +347,11 @@ class _Simulation:
         self.last_pass = self.now
         self.held_in_last_pass = set()
         self.head_jobs, self.head_job_of, self.reservation = set(), {}, []
+        self.top_job = None
 
+        if self.plans_limits or self.by_nodes:
+            self.visit_planning(sorted(self.waiting, key=self.list_key))
+            return
         if self.shared:
             self.visit(0, sorted(self.waiting, key=self.list_key))
             return
@@ -367,6 +400,49 @@ class _Simulation:
                 self.head_job_of[partition] = (j, Block(partition, instant, instant + w, c))
                 if not self.system.backfill:
                     break
+
+    def visit_planning(self, jobs: list[int]) -> None:
+        """Rules 20 to 24: go once over the list of a shared machine that plans limits or nodes."""
+        for j in jobs:
+            held = self.held(j)
+            if held:
+                self.held_in_last_pass.add(j)
+            may_take = self.idle_nodes(self.now)
+            if self.runs_past(j):  # rule 24
+                later = zip(self.idle_nodes(self.top_job.shadow), self.top_job.cores_of, strict=True)
+                may_take = [min(now, then - its) for now, (then, its) in zip(may_take, later, strict=True)]
+            if not held and sum(may_take) >= self.cores[j]:
+                self.nodes_of[j] = self.take(may_take, self.cores[j])
+                self.begin(j, {0: self.cores[j]})
+            elif self.top_job is None and (self.plans_limits or not held) and self.may_be_head_job(j):
+                instants = [r.start + self.walltime[r.job] for r in self.running]
+                shadow = min(t for t in instants if self.may_start_at(t, j))
+                self.top_job = TopJob(j, shadow, self.take(self.idle_nodes(shadow), self.cores[j]))
+                self.head_jobs.add(j)
+                if not self.system.backfill:
+                    break
+
+    def may_start_at(self, instant: int, j: int) -> bool:
+        """Rule 21."""
+        held = self.plans_limits and self.above_limits(j, self.running_after(instant))
+        return not held and sum(self.idle_nodes(instant)) >= self.cores[j]
+
+    def runs_past(self, j: int) -> bool:
+        return self.top_job is not None and self.now + self.walltime[j] > self.top_job.shadow
+
+    def idle_nodes(self, instant: int) -> list[int]:
+        """Return the cores of each node that are idle then by the expected ends; without nodes, of the machine."""
+        if not self.by_nodes:
+            return [self.capacity[0] - sum(self.cores[k] for k in self.running_after(instant))]
+        taken = [self.nodes_of[k] for k in self.running_after(instant)]
+        return [size - sum(cores[node] for cores in taken) for node, size in enumerate(self.nodes)]
+
+    def take(self, most: list[int], cores: int) -> list[int]:
+        """Rule 23: from the first node on, of each as many as may be taken."""
+        taken = []
+        for here in most:
+            taken.append(min(here, cores - sum(taken)))
+        return taken
 
     def may_be_head_job(self, j: int) -> bool:
         """Whether j has waited for the reservation delay of a shared machine."""

@@ -170,6 +170,68 @@ def test_a_head_job_counts_against_the_limits_of_its_queue() -> None:
     assert starts(limited(max_run=1), *rows) == [0, 10, 15]
 
 
+# --- a shared machine: the top job
+
+
+def planned(**limits: int) -> System:
+    return replace(limited(**limits), held_jobs="reserve")
+
+
+def test_a_held_job_may_have_the_only_reservation() -> None:
+    # As in the test of a held job that blocks no other. Now the second job is the head job, and 10 its shadow time.
+    system = System(4, (Queue("a", max_run=1), Queue("b")), held_jobs="reserve")
+    ahead = ((0, 2, 10, 10), (1, 4, 5, 5))
+    assert starts(system, *ahead, (2, 2, 20, 20, 1)) == [0, 10, 15]
+    assert starts(system, *ahead, (2, 2, 8, 8, 1)) == [0, 10, 2]
+    assert starts(replace(system, backfill=False), *ahead, (2, 2, 8, 8, 1)) == [0, 10, 15]
+    assert starts(replace(system, reserve_after=5), *ahead, (2, 2, 20, 20, 1)) == [0, 22, 2]
+
+
+def test_wider_jobs_behind_a_held_head_job_have_no_reservation() -> None:
+    # One core is reserved for the held job, none for the wide third one: the last job passes it for long.
+    rows = ((0, 2, 10, 10), (1, 1, 5, 5), (2, 3, 5, 5, 1), (3, 2, 30, 30, 1))
+    system = System(4, (Queue("a", max_run=1), Queue("b")))
+    assert starts(system, *rows) == [0, 10, 10, 15]
+    assert starts(replace(system, held_jobs="reserve"), *rows) == [0, 10, 33, 3]
+
+
+def test_limits_are_planned_for_the_head_job_from_its_shadow_time_on() -> None:
+    # The second job waits for cores until 10. A queue mate may run until then, and no longer.
+    rows = ((0, 8, 10, 10, 1), (1, 5, 5, 5))
+    assert starts(limited(max_run=1), *rows, (2, 1, 8, 8)) == [0, 10, 15]
+    assert starts(planned(max_run=1), *rows, (2, 1, 8, 8)) == [0, 10, 2]
+    assert starts(planned(max_run=1), *rows, (2, 1, 9, 9)) == [0, 10, 15]
+    assert starts(planned(max_run_cores=5), *rows, (2, 1, 9, 9)) == [0, 10, 15]
+    assert starts(planned(max_run_cores=6), *rows, (2, 1, 9, 9)) == [0, 10, 2]
+    users = ((0, 8, 10, 10, 1), (1, 5, 5, 5, 0, 7))
+    assert starts(planned(max_user_run=1), *users, (2, 1, 9, 9, 0, 7), (2, 1, 9, 9, 0, 8)) == [0, 10, 15, 2]
+
+
+def test_the_shadow_time_is_when_limits_and_cores_allow() -> None:
+    # Cores are there at 5, and the limit lets the third job start at 20: the last one may run until then.
+    rows = ((0, 3, 20, 20), (0, 7, 5, 5, 1), (1, 7, 5, 5))
+    assert starts(planned(max_run=1), *rows, (2, 7, 15, 15, 1)) == [0, 0, 20, 5]
+    assert starts(planned(max_run=1), *rows, (2, 7, 16, 16, 1)) == [0, 0, 20, 25]
+
+
+def test_nodes_of_the_head_job_are_kept_for_it() -> None:
+    # From 2 on one core of the first node is idle, which the third job, two cores at 10, holds. One more is to spare
+    # at 10, on another node.
+    rows = ((0, 1, 2, 2), (0, 3, 10, 10), (3, 2, 5, 5))
+    for size in (1, 2):
+        system = System(4, reserve="nodes", cores_per_node=size)
+        assert starts(system, *rows, (4, 1, 50, 50)) == [0, 0, 10, 10]
+        assert starts(system, *rows, (4, 1, 6, 6)) == [0, 0, 10, 4]
+    for system in (System(4), System(4, cores_per_node=2), System(4, reserve="nodes", cores_per_node=4)):
+        assert starts(system, *rows, (4, 1, 50, 50)) == [0, 0, 10, 4]
+
+
+def test_the_last_node_has_what_is_left() -> None:
+    # Nodes of 3 and 1 core: at 10 the head job holds 2 of the first, where a core is left beside it.
+    rows = ((0, 1, 2, 2), (0, 3, 10, 10), (3, 2, 5, 5), (4, 1, 50, 50))
+    assert starts(System(4, reserve="nodes", cores_per_node=3), *rows) == [0, 0, 10, 4]
+
+
 # --- formulas
 
 

@@ -11,6 +11,7 @@ from parsim.verify.columns import check_capacity, check_limits, check_times
 from parsim.verify.lists import ListReplay
 from parsim.verify.multiqueue import ClassReplay
 from parsim.verify.rules import Jobs
+from parsim.verify.top_job import TopJobReplay
 from parsim.verify.violation import RULES, VerificationError, Violation
 from parsim.workload import Workload
 
@@ -55,7 +56,8 @@ def check_schedule(workload: Workload, system: System, schedule: Schedule) -> li
     if found:
         return found
     jobs = Jobs(workload, system, schedule)
-    return list(jobs.misplaced()) or ListReplay(jobs, system).run()
+    replay = TopJobReplay if system.plans_limits or system.reserves_nodes else ListReplay
+    return list(jobs.misplaced()) or replay(jobs, system).run()
 
 
 def assert_schedule(workload: Workload, system: System, schedule: Schedule) -> None:

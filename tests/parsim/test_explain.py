@@ -59,6 +59,24 @@ def test_a_limit_held_it() -> None:
     ]
 
 
+def test_a_limit_held_the_head_job() -> None:
+    workload = Workload([0, 1, 2, 2], [1, 1, 2, 2], [10, 10, 20, 8], [10, 10, 20, 8], [0, 0, 1, 1])
+    system = System(2, [Queue(name="short", max_run=1), Queue(name="long")], held_jobs="reserve")
+    assert reasons(workload, system, 1) == [
+        "1 to 10: held by max_run = 1 of queue short, with cores reserved for it",
+        "10: starts on machine, in turn",
+    ]
+    assert reasons(workload, system, 2)[0] == "2 to 10: behind job 1, the head job of machine"
+
+
+def test_its_nodes_are_those_of_the_head_job() -> None:
+    workload = Workload([0, 0, 3, 4], [1, 3, 2, 1], [2, 10, 5, 50], [2, 10, 5, 50])
+    assert reasons(workload, System(4, reserve="nodes"), 3) == [
+        "4 to 10: behind job 2, the head job of machine",
+        "10: starts on machine, in turn",
+    ]
+
+
 def test_it_entered_the_pool() -> None:
     workload = Workload([0, 0, 0], [2, 2, 2], [20, 30, 20], [20, 30, 20])
     system = System(4, [Queue(name="a", partition=2, priority=2)], "hybrid", pool=Pool(2, threshold=1))

@@ -140,6 +140,22 @@ def test_pool_of_nothing_is_the_partitioned_machine() -> None:
         assert (simulate(workload, hybrid).start == simulate(workload, system).start).all()
 
 
+@pytest.mark.parametrize("discipline", ["shared-all", "reserve-after-all"])
+def test_a_node_as_large_as_the_machine_is_no_node(discipline: str) -> None:
+    for seed in range(100):
+        workload, system = DISCIPLINES[discipline](Random(seed))
+        nodes = dataclasses.replace(system, reserve="nodes", cores_per_node=system.cores)
+        assert (simulate(workload, nodes).start == simulate(workload, system).start).all()
+
+
+@pytest.mark.parametrize("discipline", ["shared", "reservations-all", "hybrid-all"])
+def test_a_top_job_of_a_divided_machine_or_without_limits_is_none(discipline: str) -> None:
+    for seed in range(30):
+        workload, system = DISCIPLINES[discipline](Random(seed))
+        other = dataclasses.replace(system, held_jobs="reserve", reserve="cores" if discipline == "shared" else "nodes")
+        assert (simulate(workload, other).start == simulate(workload, system).start).all()
+
+
 def test_pool_of_everything_is_the_shared_machine_by_priority_factor() -> None:
     for seed in range(300):
         workload, system = DISCIPLINES["shared"](Random(seed))
@@ -278,6 +294,10 @@ def test_the_clock_may_begin_as_far_from_0_as_is_allowed(first: int) -> None:
         ({"cores": 4, "queues": [Queue(partition=6)], "mode": "hybrid", "pool": Pool(-2)}, "pool.cores"),
         ({"cores": 4, "queues": [Queue(partition=2)], "mode": "hybrid", "pool": Pool(2, placement="x")}, "placement"),
         ({"cores": 4, "queues": [Queue(partition=2)], "mode": "hybrid", "pool": Pool(2, entry="x")}, "pool.entry"),
+        ({"cores": 4, "held_jobs": "x"}, "held_jobs: 'x' is neither pass nor reserve"),
+        ({"cores": 4, "reserve": "x"}, "reserve: 'x' is neither cores nor nodes"),
+        ({"cores": 2**24 + 1, "reserve": "nodes"}, "reserve: nodes are told apart up to 16777216 cores"),
+        ({"cores": 4, "cores_per_node": 0}, "cores_per_node: 0 is not a whole number from 1 up"),
     ],
 )
 def test_a_system_that_cannot_be_is_refused(arguments: dict[str, object], message: str) -> None:

@@ -217,6 +217,23 @@ def test_reservation_delayed():
     assert violations(workload, SPLIT, [0, 10, 15, 15], placements)[0] == ("waiting", 2, 2)
 
 
+def test_a_held_head_job_delayed():
+    system = System(4, [Queue("a", max_run=1), Queue("b")], held_jobs="reserve")
+    workload = jobs((0, 2, 10, 10, 0), (1, 1, 5, 5, 0), (2, 2, 20, 20, 1), (3, 2, 5, 5, 1))
+    assert violations(workload, system, [0, 10, 2, 15]) == []
+    assert violations(workload, system, [0, 10, 11, 3])[0] == ("waiting", 2, 2)
+    wide = jobs((0, 2, 10, 10, 0), (1, 3, 5, 5, 0), (2, 2, 20, 20, 1))
+    assert violations(wide, system, [0, 10, 15]) == []
+    assert violations(wide, system, [0, 22, 2]) == [("head job", 2, 2)]
+
+
+def test_nodes_of_the_head_job_taken():
+    workload = jobs((0, 1, 2, 2), (0, 3, 10, 10), (3, 2, 5, 5), (4, 1, 50, 50))
+    assert violations(workload, System(4, reserve="nodes"), [0, 0, 10, 10]) == []
+    assert violations(workload, System(4, reserve="nodes"), [0, 0, 10, 4]) == [("head job", 3, 4)]
+    assert violations(workload, System(4), [0, 0, 10, 4]) == []
+
+
 def test_backfill_leaves_enough_for_head_job_and_reservation_together():
     queues = [Queue("a", partition=4), Queue("b", partition=6), Queue("wide", reservation=True)]
     system = System(10, queues, "partitioned")
