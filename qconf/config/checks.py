@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from parsim.formula import parse as parse_formula
-from parsim.system import ORDERS
+from parsim.system import MOST_NODE_CORES, ORDERS
 from parsim.workload import MAX_CORES
 from qconf.config.fixed import fixable_paths, matches
 from qconf.config.models import QueueConfig, SiteFields
@@ -46,6 +46,11 @@ def _machine(config: SiteFields) -> Iterator[Finding]:
         yield Finding("machine.cores_per_node", message, ("machine.cores",))
     else:
         yield from _whole_nodes("machine.cores", machine.cores, config.grid, GRID[:1])
+    if config.reserve == "nodes" and machine.cores > MOST_NODE_CORES:
+        message = (
+            f"nodes are told apart on machines of up to {MOST_NODE_CORES} cores; `cores` reserves a number of them"
+        )
+        yield Finding("reserve", message, ("machine.cores",))
 
 
 def _whole_nodes(path: str, size: int, grid: int, needs: tuple[str, ...] = GRID) -> Iterator[Finding]:
@@ -196,5 +201,8 @@ def warnings(config: SiteFields) -> Iterator[Finding]:
     if config.reserve_after and not config.reservation_delay:
         why = f"mode {config.mode}" if config.mode != "shared" else "backfill: false"
         yield Finding("reserve_after", f"plays no part with {why}")
+    for name, default in (("held_jobs", "pass"), ("reserve", "cores")):
+        if config.mode != "shared" and getattr(config, name) != default:
+            yield Finding(name, f"plays no part with mode {config.mode}: it is simulated as {default}")
     if config.mode == "hybrid" and config.order != "fcfs":
         yield Finding("order", "orders the partitions only: the pool goes by priority factor")

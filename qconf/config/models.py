@@ -183,6 +183,8 @@ class SiteFields(Model):
     order: Annotated[str, Field(min_length=1, max_length=2000)] = "fcfs"
     backfill: bool = True
     reserve_after: Duration = 0
+    held_jobs: Literal["pass", "reserve"] = "pass"
+    reserve: Literal["cores", "nodes"] = "cores"
     queues: Annotated[tuple[QueueConfig, ...], BeforeValidator(_as_tuple), Field(min_length=1)]
     pool: PoolConfig | None = None
     policy: Annotated[tuple[str, ...], BeforeValidator(parse_policy)] = ()  #: parts that a search may change

@@ -74,6 +74,7 @@ class SiteConfig(SiteFields):
             cores=self.machine.cores,
             queues=[Queue(**{name: value for name, value in queue if name != "access"}) for queue in self.queues],
             pool=pool,
+            cores_per_node=self.machine.cores_per_node,
             **{name: getattr(self, name) for name in SCALARS},
         )
 

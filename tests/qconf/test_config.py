@@ -278,11 +278,25 @@ def test_names_that_yaml_would_turn_into_something_else():
         (edit("[17, 40]", "[17, 48]"), "queues[1].partition"),
         (edit("[17, 40]", "[1, 16]").replace("2h30m", "24h"), "queues[1]"),
         (edit("order: fcfs", "order: lxf"), "order"),
+        (edit("order: fcfs", "held_jobs: reserve"), "held_jobs"),
+        (edit("order: fcfs", "reserve: nodes"), "reserve"),
     ],
 )
 def test_warnings(text, path):
     (warning,) = parse(text).warnings()
     assert warning.startswith(f"{path}: ")
+
+
+def test_what_is_planned_for_the_top_job_is_simulated():
+    text = "machine: {cores: 8, cores_per_node: 4}\nheld_jobs: reserve\nreserve: nodes\nqueues: [{name: a, max_run: 1}]"
+    config = parse(text)
+    system = config.system()
+    assert (system.plans_limits, system.reserves_nodes, system.cores_per_node) == (True, True, 4)
+    assert config.warnings() == []
+    with pytest.raises(ConfigError, match="reserve = cpus: not allowed here: cores or nodes"):
+        parse(text.replace("nodes\n", "cpus\n"))
+    with pytest.raises(ConfigError, match="reserve = nodes: nodes are told apart on machines of up to 16777216 cores"):
+        parse(text.replace("cores: 8", "cores: 16777217"))
 
 
 def test_hidden_by_two_queues_together():
@@ -476,6 +490,8 @@ def site_configs(draw):
         order=draw(st.sampled_from(["fcfs", "sjf", "lxf", "queue_priority * (1 + eligible_time / max(walltime, 1))"])),
         backfill=draw(st.booleans()),
         reserve_after=draw(st.sampled_from([0, 0, 1, 86400, 100_000])),
+        held_jobs=draw(st.sampled_from(["pass", "reserve"])),
+        reserve=draw(st.sampled_from(["cores", "nodes"])),
         queues=queues,
         pool=pool if mode == "hybrid" else None,
         fixed=draw(st.sampled_from([(), ("queues.*.max_run", "pool"), ("order",)])),

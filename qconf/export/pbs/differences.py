@@ -54,6 +54,7 @@ def _differences(config: SiteConfig, binding: Binding) -> Iterator[str]:
             "such a job may be without a reservation for up to a minute more. Where the script is stopped without its "
             "undo, jobs that have True never get a reservation."
         )
+    yield from _top_job(config)
     if config.machine.whole_nodes:
         yield (
             "The simulator gives whole nodes. PBS does where the nodes have `sharing = default_excl` or `force_excl`, "
@@ -66,6 +67,21 @@ def _differences(config: SiteConfig, binding: Binding) -> Iterator[str]:
         yield (
             f"Jobs of {gap[0]} cores and a walltime of {format_duration(gap[1])} pass the Route queue's own limits "
             "but fit no queue: PBS deletes them with a message to their owner."
+        )
+
+
+def _top_job(config: SiteConfig) -> Iterator[str]:
+    """Name what PBS does for its top job and the simulation of this configuration does not."""
+    reserve = "" if config.mode == "shared" else ", of a shared machine"
+    if any(queue.limited for queue in config.queues) and (config.held_jobs == "pass" or reserve):
+        yield (
+            "A job that a running limit holds can be PBS's top job, and then no other has a reservation. The "
+            f"simulator lets others pass it; `held_jobs: reserve` simulates PBS's way{reserve}."
+        )
+    if config.backfill and (config.reserve == "cores" or reserve):
+        yield (
+            "PBS reserves particular nodes for the top job, the simulator a number of cores: PBS backfills "
+            f"less. `reserve: nodes` simulates PBS's way{reserve}."
         )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
+from parsim.system import MOST_NODE_CORES
 from parsim.workload import MAX_CORES, MAX_DURATION
 from qconf.config import (
     POOL_SUFFIX,
@@ -67,6 +68,7 @@ def derive(
     backfill = server.attributes.get("backfill_depth") != "0"
     try:
         config = SiteConfig.build(machine=machine, backfill=backfill, **division.shape(machine, queues))
+        config = _with_top_job(config, nodes or (), scheduler or Scheduler())
         config = _ordered(config, server.attributes.get("job_sort_formula"), reader.warnings)
         config = _helped(config, scheduler or Scheduler(), reader.warnings)
     except ConfigError as error:
@@ -365,6 +367,18 @@ def _ordered(config: SiteConfig, text: str | None, warnings: list[str]) -> SiteC
         reason = "; ".join(problem.message for problem in error.problems)
         warnings.append(f"job_sort_formula was left out, fcfs taken instead: {reason}")
         return config
+
+
+def _with_top_job(config: SiteConfig, nodes: Sequence[Node], scheduler: Scheduler) -> SiteConfig:
+    """Take over what PBS does for its top job, where the simulator can: hold its nodes, and be one that is held."""
+    if config.mode != "shared" or not scheduler.on("strict_ordering", default=True):
+        return config  # PBS reserves nothing then
+    limited = any(queue.limited for queue in config.queues)
+    alike = len(nodes) * config.machine.cores_per_node == config.machine.cores <= MOST_NODE_CORES
+    return config.replace(
+        held_jobs="reserve" if limited else "pass",
+        reserve="nodes" if alike and config.backfill else "cores",
+    )
 
 
 def _helped(config: SiteConfig, scheduler: Scheduler, warnings: list[str]) -> SiteConfig:

@@ -34,5 +34,7 @@ def differences(config: SiteConfig) -> Iterator[str]:
         )
     if config.reservation_delay > LONGEST_AGE:
         yield f"bf_min_age_reserve is at most {format_duration(LONGEST_AGE)}, which is exported instead."
+    if config.mode == "shared" and config.held_jobs == "reserve" and any(queue.limited for queue in config.queues):
+        yield "held_jobs `reserve`: Slurm reserves nothing for a job that a limit holds; it is passed over."
     if config.mode == "shared" and any(queue.partition for queue in config.queues):
         yield "Partition sizes are not exported: the mode is shared."

@@ -183,6 +183,33 @@ def test_starving_jobs_that_the_scheduler_helps(tmp_path, lines, starvation):
     assert ("\nhelp_starving_jobs: false" in changes) == ("true" in lines)
 
 
+@pytest.mark.parametrize(
+    ("limit", "nodes", "lines", "expected"),
+    [
+        ("max_run = [o:PBS_ALL=2]", 2, "", ("reserve", "nodes")),
+        ("max_run = [o:PBS_ALL=2]", 2, "strict_ordering: True ALL", ("reserve", "nodes")),
+        ("max_run = [o:PBS_ALL=2]", 2, "strict_ordering: false ALL", ("pass", "cores")),
+        ("max_run = [o:PBS_ALL=2]", 0, "", ("reserve", "cores")),
+        ("Priority = 2", 2, "", ("pass", "nodes")),
+    ],
+)
+def test_what_pbs_does_for_its_top_job(tmp_path, limit, nodes, lines, expected):
+    (tmp_path / "sched_config").write_text(lines)
+    config = derive(
+        Server.parse(f"{FRESH}\nset queue workq {limit}\n"),
+        cores=16,
+        nodes=[Node(f"n{i}", 8) for i in range(nodes)],
+        scheduler=Scheduler.read(tmp_path / "sched_config"),
+    ).config
+    assert (config.held_jobs, config.reserve) == expected
+    assert (config.machine.cores_per_node, config.mode) == (8 if nodes else 1, "shared")
+
+
+def test_no_nodes_are_reserved_where_their_sizes_differ():
+    config = derive(Server.parse(FRESH), nodes=[Node("n1", 8), Node("n2", 16)]).config
+    assert (config.machine.cores, config.reserve) == (24, "cores")
+
+
 ODD = """\
 create queue a
 set queue a queue_type = Execution
