@@ -67,9 +67,7 @@ class Exporter(ABC):
     source: ClassVar[str]  #: what `read` takes, and ``--current`` where there is that option: a noun without article
 
     #: The nodes that the queues may use.
-    nodes: Sequence[Node] | None = option(
-        "Names: nid[001-146], or a file.", read=_read_nodes, metavar="FILE|PATTERN"
-    )
+    nodes: Sequence[Node] | None = option("Names: nid[001-146], or a file.", read=_read_nodes, metavar="FILE|PATTERN")
 
     @classmethod
     def of(cls, **given: object) -> Self:

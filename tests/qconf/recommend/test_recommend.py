@@ -176,6 +176,14 @@ def test_keep_where_every_better_configuration_violates_fixed():
     assert ineligible["pp"] == ineligible["dp-nlp"] == "every partition is marked as fixed: there is none to size"
 
 
+def test_a_divided_machine_is_not_compared_with_one_that_holds_nodes_for_its_top_job():
+    why = "a divided machine is simulated without what the batch system does for its top job"
+    for changes, said in (({}, False), ({"held_jobs": "reserve"}, True), ({"reserve": "nodes"}, True)):
+        found = recommended(two(mode="shared").replace(**changes), ("pp",), jobs=200)
+        assert (why in next(row.ineligible for row in found.rows if row.name == "pp")) == said
+        assert not any(why in row.ineligible for row in found.rows if row.name in ("lxf-easy", "shared"))
+
+
 def test_keep_where_everything_is_fixed_says_so():
     fixed = ("mode", "order", "backfill", "reserve_after", "pool", "queues.*")
     found = recommended(STARVED.replace(fixed=fixed), ("auto", "pp"), jobs=600)
