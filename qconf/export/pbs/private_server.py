@@ -46,6 +46,7 @@ PBS_START_SERVER=1
 PBS_START_SCHED=1
 PBS_START_COMM=1
 PBS_START_MOM=1
+PBS_LOG_HIGHRES_TIMESTAMP=1
 END
 mkdir -p /srv/etc/systemd/system /srv/etc/cron.d
 mount --bind /srv/etc /etc
