@@ -54,6 +54,7 @@ printf '#!/bin/sh\\necho "$@" >> /srv/systemctl\\n' > /srv/sbin/systemctl
 chmod 755 /srv/sbin/systemctl
 mount --bind /srv/sbin /usr/local/sbin
 mount -t tmpfs -o mode=755 tmpfs /run
+mount -t tmpfs -o mode=1777 tmpfs /var/tmp
 install -d -m 1777 /run/lock /run/postgresql
 version=$(PREFIX/libexec/pbs_habitat --version | cut -d= -f2)
 PREFIX/libexec/pbs_postinstall server $version PREFIX /srv/pbs '' sameconf > /srv/postinstall.log 2>&1
