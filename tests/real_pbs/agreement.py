@@ -20,7 +20,7 @@ from scipy.stats import kendalltau
 
 import parsim
 from parsim import System, Workload
-from qconf.export.nodes import Node
+from qconf.export.nodes import POOL, Node
 from qconf.export.pbs.nodes import assign
 from tests.naive import Block, Running, _Simulation
 from tests.real_pbs.disciplines import DISCIPLINES, Site
@@ -138,7 +138,8 @@ def compare(site: Site, recording: Recording) -> Agreement:
     owners = (
         assign(site.config, [Node(name, cores) for name, cores in site.nodes.items()]) if not system.is_whole else {}
     )
-    parts = {node: system.partition_names.index(owners[node]) if owners else 0 for node in site.nodes}
+    numbers = {queue.name: number for number, queue in enumerate(site.config.queues)} | {POOL: len(names)}
+    parts = {node: numbers[owners[node]] if owners else 0 for node in site.nodes}
     one_pass = OnePass(workload, system, recording, parts)
     passes = [
         Pass(cycle, {one_pass.row[name] for name in cycle.started}, one_pass.starts(cycle))
