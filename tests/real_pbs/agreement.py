@@ -186,7 +186,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         site = Site.of(discipline)
         path = options.keep and options.keep / f"{discipline}-{options.jobs}-{options.seed}.pickle"
         if path and path.exists():
-            recording = pickle.loads(path.read_bytes())  # noqa: S301 - its own
+            recording = pickle.loads(path.read_bytes())
         else:
             recording = record(site, jobs=options.jobs, seed=options.seed, between=options.between)
             if path:
