@@ -82,7 +82,7 @@ def record(site: Site, *, jobs: int, seed: int, between: float) -> Recording:
         every_second = threading.Thread(target=_every_second, args=(server, scripts, done))
         every_second.start()
         try:
-            asked = _submit(site, server, plan.route, jobs, np.random.default_rng(seed), between)
+            wanted = _submit(site, server, plan.route, jobs, np.random.default_rng(seed), between)
             until = time.monotonic() + 240
             while server.run("qselect -s EQRT").stdout.strip() and time.monotonic() < until:
                 time.sleep(1)
@@ -92,7 +92,7 @@ def record(site: Site, *, jobs: int, seed: int, between: float) -> Recording:
         version = re.search(r"pbs_version = (\S+)", server.run("qstat -Bf").stdout)
         paths = {"scheduler": "sched_logs", "server": "server_logs", "accounting": "server_priv/accounting"}
         logs = {name: server.run(f"cat /srv/pbs/{path}/*").stdout for name, path in paths.items()}
-    return read(version[1] if version else "unknown", asked, logs)
+    return read(version[1] if version else "unknown", wanted, logs)
 
 
 def _load(site: Site, server: PrivateServer, folder: Path) -> Plan:
@@ -136,13 +136,13 @@ def _submit(
             "sleep $((left / 1000)).$(printf %03d $((left % 1000))); }",
         ]
         for j in own:
-            asks = f"-q {route} -l select={site.select(int(width[j]))} -l walltime={walltime[j]}"
-            lines += [f"at {1000 * (begin + at[j]):.0f}", f"echo $(qsub {asks} -- /bin/sleep {seconds[j]}) {j}"]
+            requests = f"-q {route} -l select={site.select(int(width[j]))} -l walltime={walltime[j]}"
+            lines += [f"at {1000 * (begin + at[j]):.0f}", f"echo $(qsub {requests} -- /bin/sleep {seconds[j]}) {j}"]
         server.write(f"{user}.sh", "\n".join(lines) + "\n")
         running.append(threading.Thread(target=_as_user, args=(server, user, said := [])))
         running[-1].start()
         running[-1].said = said  # type: ignore[attr-defined]
-    asked = {}
+    wanted = {}
     for thread in running:
         thread.join()
         said = thread.said[0]  # type: ignore[attr-defined]
@@ -151,7 +151,7 @@ def _submit(
             if not found:
                 raise RuntimeError(f"qsub says: {line}")
             j = int(found[2])
-            asked[found[1]] = (int(users[j]), int(width[j]), int(walltime[j]))
+            wanted[found[1]] = (int(users[j]), int(width[j]), int(walltime[j]))
     return asked
 
 
@@ -170,13 +170,13 @@ def _lines(log: str) -> Iterator[tuple[float, str, str]]:
             yield moment.timestamp(), found[2], found[3]
 
 
-def read(version: str, asked: dict[str, tuple[int, int, int]], logs: dict[str, str]) -> Recording:
-    """Read the logs of a run, whose clock is UTC; `asked` is user, cores and walltime of each job."""
-    jobs = {name: Job(name, *of) for name, of in asked.items()}
-    asks: list[float] = []
+def read(version: str, wanted: dict[str, tuple[int, int, int]], logs: dict[str, str]) -> Recording:
+    """Read the logs of a run, whose clock is UTC; `wanted` is user, cores and walltime of each job."""
+    jobs = {name: Job(name, *of) for name, of in wanted.items()}
+    requests: list[float] = []
     for moment, subject, text in _lines(logs["server"]):
         if "Type 51 request received from Scheduler" in text:
-            asks.append(moment)
+            requests.append(moment)
         if (job := jobs.get(subject)) is None:
             continue
         if found := re.match(r"enqueuing into (\S+), state", text):
@@ -198,12 +198,12 @@ def read(version: str, asked: dict[str, tuple[int, int, int]], logs: dict[str, s
             for node, cores in re.findall(r"(\w+):ncpus=(\d+)", chunks):
                 jobs[name].nodes[node] = jobs[name].nodes.get(node, 0) + int(cores)
     ordered = dict(sorted(jobs.items(), key=lambda item: int(item[0].partition(".")[0])))
-    return Recording(version, ordered, _cycles(logs["scheduler"], asks, jobs), logs)
+    return Recording(version, ordered, _cycles(logs["scheduler"], requests, jobs), logs)
 
 
-def _cycles(log: str, asks: list[float], jobs: dict[str, Job]) -> list[Cycle]:
+def _cycles(log: str, requests: list[float], jobs: dict[str, Job]) -> list[Cycle]:
     cycles: list[Cycle] = []
-    moments = np.array(asks)
+    moments = np.array(requests)
     for moment, subject, text in _lines(log):
         if text == "Starting Scheduling Cycle":
             after = moments[np.searchsorted(moments, moment) :][:1]
