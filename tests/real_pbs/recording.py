@@ -152,7 +152,7 @@ def _submit(
                 raise RuntimeError(f"qsub says: {line}")
             j = int(found[2])
             wanted[found[1]] = (int(users[j]), int(width[j]), int(walltime[j]))
-    return asked
+    return wanted
 
 
 def _as_user(server: PrivateServer, user: str, said: list[str]) -> None:
