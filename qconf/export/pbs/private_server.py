@@ -46,6 +46,7 @@ PBS_START_SERVER=1
 PBS_START_SCHED=1
 PBS_START_COMM=1
 PBS_START_MOM=1
+PBS_LOG_HIGHRES_TIMESTAMP=1
 END
 mkdir -p /srv/etc/systemd/system /srv/etc/cron.d
 mount --bind /srv/etc /etc
@@ -53,6 +54,7 @@ printf '#!/bin/sh\\necho "$@" >> /srv/systemctl\\n' > /srv/sbin/systemctl
 chmod 755 /srv/sbin/systemctl
 mount --bind /srv/sbin /usr/local/sbin
 mount -t tmpfs -o mode=755 tmpfs /run
+mount -t tmpfs -o mode=1777 tmpfs /var/tmp
 install -d -m 1777 /run/lock /run/postgresql
 version=$(PREFIX/libexec/pbs_habitat --version | cut -d= -f2)
 PREFIX/libexec/pbs_postinstall server $version PREFIX /srv/pbs '' sameconf > /srv/postinstall.log 2>&1

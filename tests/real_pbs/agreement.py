@@ -1,0 +1,202 @@
+"""How far the simulator agrees with a real server, pass by pass.
+
+    PBS_EXEC=/opt/pbs python -m tests.real_pbs.agreement --discipline fcfs --jobs 200
+
+Two jobs that end in one second make whole schedules differ. So each scheduling cycle of the real server is compared
+on its own: from the state that it saw, one pass of the simulator starts jobs, and so did the cycle.
+"""
+
+from __future__ import annotations
+
+import argparse
+import pickle
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from scipy.stats import kendalltau
+
+import parsim
+from parsim import System, Workload
+from qconf.export.nodes import POOL, Node
+from qconf.export.pbs.nodes import assign
+from tests.naive import Block, Running, _Simulation
+from tests.real_pbs.disciplines import DISCIPLINES, Site
+from tests.real_pbs.recording import Cycle, Recording, home, record
+
+
+@dataclass
+class Pass:
+    """A scheduling cycle, the jobs that it started and those that the simulator's pass starts; rows of jobs."""
+
+    cycle: Cycle
+    real: set[int]
+    simulated: set[int]
+
+
+@dataclass
+class Agreement:
+    """What is equal in a real schedule and the simulator's."""
+
+    jobs: int
+    passes: list[Pass]
+    kendall: float
+    wait: tuple[float, float]  #: mean, real and simulated
+    close: float  #: share of jobs that start within 2 s
+
+    @property
+    def seconds(self) -> dict[int, bool]:
+        """Seconds in which either starts a job, and whether both start the same."""
+        same: dict[int, bool] = defaultdict(lambda: True)
+        for each in self.passes:
+            if each.real or each.simulated:
+                same[int(each.cycle.began)] &= each.real == each.simulated
+        return dict(same)
+
+    def row(self, discipline: str) -> str:
+        """Write it as a row of a table."""
+        seconds = self.seconds.values()
+        share = 100 * sum(seconds) / max(1, len(seconds))
+        return (
+            f"| {discipline} | {self.jobs} | {sum(seconds)} of {len(seconds)} | {share:.1f} % | {self.kendall:.2f} "
+            f"| {self.wait[0]:.1f} | {self.wait[1]:.1f} | {100 * self.close:.0f} % |"
+        )
+
+
+HEADING = """\
+| discipline | jobs | seconds that agree | share | Kendall | mean wait, real | simulated | within 2 s |
+|---|---|---|---|---|---|---|---|"""
+
+
+class OnePass(_Simulation):
+    """Single passes of the slow simulator, each from a real server's state.
+
+    What a script of the export does is part of the state: a job is eligible for the pool when it was moved, and for
+    a reservation when it was altered. The time that limits hold a job is counted from pass to pass.
+    """
+
+    def __init__(self, workload: Workload, system: System, recording: Recording, parts: dict[str, int]) -> None:
+        super().__init__(workload, system)
+        self.jobs, self.parts = list(recording.jobs.values()), parts
+        self.row = {job.name: j for j, job in enumerate(self.jobs)}
+        self.exiting: set[int] = set()
+        self.saw = 0.0
+
+    def starts(self, cycle: Cycle) -> set[int]:
+        """Return the rows of the jobs that a pass starts from what a cycle saw."""
+        self.now, self.saw = int(cycle.saw), cycle.saw
+        present = [j for j, job in enumerate(self.jobs) if job.submitted <= cycle.saw < job.gone]
+        running = [j for j in present if self.jobs[j].run <= cycle.saw]
+        self.waiting = {*present} - {*running}
+        self.exiting = {j for j in running if self.jobs[j].obit <= cycle.saw}
+        self.running = [Running(j, self.jobs[j].start, self.cores_taken(j)) for j in running]
+        self.moved = {j for j in self.waiting if self.jobs[j].queue(cycle.saw) != self.queue(j).name}
+        before = set(self.waiting)
+        self.one_pass()
+        return before - self.waiting
+
+    def cores_taken(self, j: int) -> dict[int, int]:
+        """Return the cores of each partition that a running job takes."""
+        taken: dict[int, int] = defaultdict(int)
+        for node, cores in self.jobs[j].nodes.items():
+            taken[self.parts[node]] += max(cores, self.cores[j] // len(self.jobs[j].nodes))
+        return dict(taken)
+
+    def expected(self, partition: int) -> list[Block]:
+        """Let a job whose end the server has heard of end within the second, as PBS does."""
+        blocks = []
+        for r in self.running:
+            if partition in r.cores_on:
+                end = self.now + 1 if r.job in self.exiting else max(r.start + self.walltime[r.job], self.now + 1)
+                blocks.append(Block(partition, min(r.start, self.now), end, r.cores_on[partition]))
+        return blocks
+
+    def eligible(self, j: int) -> bool:
+        return self.home(j) == self.pool
+
+    def may_be_head_job(self, j: int) -> bool:
+        return not self.system.reservation_delay or self.jobs[j].altered <= self.saw
+
+
+def compare(site: Site, recording: Recording) -> Agreement:
+    """Compare a real schedule with the simulator, pass by pass and as a whole."""
+    jobs = list(recording.jobs.values())
+    names = [queue.name for queue in site.config.queues]
+    submit = np.array([int(job.submitted) for job in jobs])
+    started = np.array([job.start for job in jobs])
+    workload = Workload(
+        submit=submit,
+        cores=[site.taken(job.cores) for job in jobs],
+        runtime=[max(1, int(job.gone) - job.start) for job in jobs],
+        walltime=[job.walltime for job in jobs],
+        queue=[names.index(home(job.queue())) for job in jobs],
+        user=[job.user for job in jobs],
+    )
+    system = site.config.system()
+    owners = (
+        assign(site.config, [Node(name, cores) for name, cores in site.nodes.items()]) if not system.is_whole else {}
+    )
+    numbers = {queue.name: number for number, queue in enumerate(site.config.queues)} | {POOL: len(names)}
+    parts = {node: numbers[owners[node]] if owners else 0 for node in site.nodes}
+    one_pass = OnePass(workload, system, recording, parts)
+    passes = [
+        Pass(cycle, {one_pass.row[name] for name in cycle.started}, one_pass.starts(cycle))
+        for cycle in recording.cycles
+        if cycle.saw >= min(job.submitted for job in jobs)
+    ]
+    simulated = parsim.simulate(workload, system).start
+    return Agreement(
+        jobs=len(jobs),
+        passes=passes,
+        kendall=float(kendalltau(started, simulated).statistic),
+        wait=(float(np.mean(started - submit)), float(np.mean(simulated - submit))),
+        close=float(np.mean(np.abs(started - simulated) <= 2)),
+    )
+
+
+def differences(recording: Recording, agreement: Agreement) -> list[str]:
+    """Describe each pass that differs."""
+    jobs = list(recording.jobs.values())
+
+    def listed(rows: set[int]) -> str:
+        return ", ".join(f"{jobs[j].name.partition('.')[0]}({jobs[j].cores})" for j in sorted(rows)) or "none"
+
+    return [
+        f"{each.cycle.began % 100000:.3f}: real {listed(each.real)}; simulated {listed(each.simulated)}; "
+        f"top {', '.join(each.cycle.top)}"
+        for each in agreement.passes
+        if each.real != each.simulated
+    ]
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure, and print the row of each discipline."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--discipline", action="append", choices=DISCIPLINES, help="all, unless one is named")
+    parser.add_argument("--jobs", type=int, default=200)
+    parser.add_argument("--between", type=float, default=1.2, help="mean seconds between submissions")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--keep", type=Path, help="folder in which recordings are kept, and found again")
+    parser.add_argument("--differences", action="store_true", help="print each pass that differs")
+    options = parser.parse_args(arguments)
+    print(HEADING, flush=True)
+    for discipline in options.discipline or DISCIPLINES:
+        site = Site.of(discipline)
+        path = options.keep and options.keep / f"{discipline}-{options.jobs}-{options.seed}.pickle"
+        if path and path.exists():
+            recording = pickle.loads(path.read_bytes())
+        else:
+            recording = record(site, jobs=options.jobs, seed=options.seed, between=options.between)
+            if path:
+                path.parent.mkdir(exist_ok=True, parents=True)
+                path.write_bytes(pickle.dumps(recording))
+        agreement = compare(site, recording)
+        print(agreement.row(discipline), flush=True)
+        if options.differences:
+            print("\n".join(differences(recording, agreement)))
+
+
+if __name__ == "__main__":
+    main()

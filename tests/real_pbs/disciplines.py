@@ -1,0 +1,107 @@
+"""The disciplines of which agreement with a real server is measured, on 16 nodes, with jobs of seconds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from qconf.config import SiteConfig, parse
+
+NODES = 16
+_SHARED = """\
+machine: {name: tiny, cores: 16, cores_per_node: 1}
+order: ORDER
+queues:
+  - {name: short, cores: [1, 4], walltime: [0, 20s], priority: 40}
+  - {name: long, cores: [1, 4], walltime: [20s, 60s], priority: 80}
+  - {name: large, cores: [5, 16], walltime: [0, 60s], priority: 100}
+"""
+_EQUAL = _SHARED.replace("priority: 80", "priority: 40").replace("priority: 100", "priority: 40")
+_GENERAL = "queue_priority * ncpus ** 0.5 * (1 + eligible_time / 10) / max(walltime, 1)"
+_FAMILY = (
+    "(1 + (eligible_time / (30 * (max(walltime, 1) / 20) ** 0.8)) ** 2.5 * (ncpus / 4) ** 1.2) / "
+    "(max(walltime, 1) * ncpus ** 0.7) * queue_priority"
+)
+_HYBRID = """\
+machine: {name: tiny, cores: 16, cores_per_node: 1}
+mode: hybrid
+order: fcfs
+queues:
+  - {name: small, cores: [1, 3], walltime: [0, 60s], priority: 40, partition: 4}
+  - {name: large, cores: [4, 6], walltime: [0, 60s], priority: 80, partition: 6}
+pool: {cores: 6, entry: move, threshold: 20}
+"""
+_ADVANCE = """\
+machine: {name: tiny, cores: 16, cores_per_node: 1}
+mode: partitioned
+order: fcfs
+queues:
+  - {name: small, cores: [1, 4], walltime: [0, 60s], priority: 40, partition: 6}
+  - {name: medium, cores: [5, 10], walltime: [0, 60s], priority: 80, partition: 10}
+  - {name: large, cores: [11, 16], walltime: [0, 60s], priority: 100, reservation: true}
+"""
+
+
+def _limited(text: str) -> str:
+    text = text.replace("priority: 40}", "priority: 40, max_run: 4, max_user_run: 2}")
+    text = text.replace("priority: 80}", "priority: 80, max_run_cores: 8}")
+    return text.replace("priority: 100}", "priority: 100, max_user_cores: 16}")
+
+
+def _starving(text: str) -> str:
+    return text.replace("priority: 40}", "priority: 40, starvation: 30s}").replace(
+        "priority: 80}", "priority: 80, starvation: 45s}"
+    )
+
+
+DISCIPLINES = {
+    "fcfs": _EQUAL.replace("ORDER", "fcfs"),
+    "lxf": _EQUAL.replace("ORDER", "lxf"),
+    "general": _SHARED.replace("ORDER", f'"{_GENERAL}"'),
+    "family": _SHARED.replace("ORDER", f'"{_FAMILY}"'),
+    "reserve_after": _EQUAL.replace("ORDER", "lxf") + "reserve_after: 10s\n",
+    "limits": _limited(_SHARED.replace("ORDER", "fcfs")),
+    "starvation": _starving(_SHARED.replace("ORDER", "fcfs")),
+    "hybrid": _HYBRID,
+    "combined": _HYBRID.replace("entry: move", "entry: move, placement: combined"),
+    "whole_nodes": (
+        _EQUAL.replace("ORDER", "fcfs")
+        .replace("cores: 16, cores_per_node: 1", "cores: 64, cores_per_node: 4, whole_nodes: true")
+        .replace("[1, 4]", "[1, 16]")
+        .replace("[5, 16]", "[17, 64]")
+    ),
+    "advance": _ADVANCE,
+}
+
+
+@dataclass(frozen=True)
+class Site:
+    """A discipline on its machine."""
+
+    discipline: str
+    config: SiteConfig
+
+    @classmethod
+    def of(cls, discipline: str) -> Site:
+        """Return the site that measures a discipline."""
+        return cls(discipline, parse(DISCIPLINES[discipline]))
+
+    @property
+    def cores_per_node(self) -> int:
+        """Cores of each node."""
+        return self.config.machine.cores_per_node
+
+    @property
+    def nodes(self) -> dict[str, int]:
+        """Cores of the nodes, by name."""
+        return {f"n{number:02}": self.cores_per_node for number in range(1, NODES + 1)}
+
+    def select(self, cores: int) -> str:
+        """Return the chunks in which a job asks for its cores."""
+        whole, rest = divmod(cores, self.cores_per_node)
+        chunks = ([f"{whole}:ncpus={self.cores_per_node}"] if whole else []) + ([f"1:ncpus={rest}"] if rest else [])
+        return "+".join(chunks)
+
+    def taken(self, cores: int) -> int:
+        """Return the cores that a job takes of the machine."""
+        grid = self.config.grid
+        return -(-cores // grid) * grid

@@ -1,0 +1,220 @@
+"""A real schedule: jobs submitted as ordinary users to a private server with an export, and what its logs say of it."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+
+from qconf.config import POOL_SUFFIX
+from qconf.export import exporter
+from qconf.export.nodes import Node
+from qconf.export.pbs.private_server import USERS, PrivateServer
+from qconf.export.pbs.rehearsal import Plan, Rehearsal, run_blocks
+from qconf.export.pbs.server import Server
+from tests.real_pbs.disciplines import Site
+
+_LINE = re.compile(r"^(\d\d/\d\d/\d{4} \d\d:\d\d:\d\d\.\d+);\w+;[^;]*;\w+;([^;]*);(.*)$")
+_SCHEDULER = ("Starting Scheduling Cycle", "Job run", "Leaving Scheduling Cycle", "Job is a top job")
+
+
+@dataclass
+class Job:
+    """A job of the real schedule; seconds since 1970, with their fractions where the logs have them."""
+
+    name: str
+    user: int
+    cores: int  #: that it asked for
+    walltime: int
+    enqueued: list[tuple[float, str]] = field(default_factory=list)  #: when it entered an Execution queue
+    run: float = np.inf  #: when the server sent it off
+    obit: float = np.inf  #: when the server heard of its end
+    gone: float = np.inf  #: when its cores were free
+    altered: float = np.inf  #: when it got the right to a reservation
+    start: int = 0
+    nodes: dict[str, int] = field(default_factory=dict)  #: cores on each
+
+    @property
+    def submitted(self) -> float:
+        """When it first could start."""
+        return self.enqueued[0][0]
+
+    def queue(self, moment: float = np.inf) -> str:
+        """Return the queue in which it is at a moment."""
+        return [name for at, name in self.enqueued if at <= moment][-1]
+
+
+@dataclass
+class Cycle:
+    """A scheduling cycle: when it saw the server's state, and the jobs that it started, in their order."""
+
+    began: float
+    saw: float
+    started: list[str] = field(default_factory=list)
+    top: list[str] = field(default_factory=list)  #: jobs for which it reserved
+
+
+@dataclass
+class Recording:
+    """The jobs and the cycles of a whole run."""
+
+    version: str
+    jobs: dict[str, Job]
+    cycles: list[Cycle]
+    logs: dict[str, str]
+
+
+def record(site: Site, *, jobs: int, seed: int, between: float) -> Recording:
+    """Load the export of a site into a new server, submit `jobs` jobs in seconds, and return what became of them."""
+    sharing = "default_excl" if site.config.machine.whole_nodes else "default_shared"
+    with PrivateServer(site.nodes, sharing=sharing) as server, TemporaryDirectory() as folder:
+        plan = _load(site, server, Path(folder))
+        scripts = [name for name in ("qconf-promote", "qconf-reserve") if name in plan.files]
+        done = threading.Event()
+        every_second = threading.Thread(target=_every_second, args=(server, scripts, done))
+        every_second.start()
+        try:
+            wanted = _submit(site, server, plan.route, jobs, np.random.default_rng(seed), between)
+            until = time.monotonic() + 240
+            while server.run("qselect -s EQRT").stdout.strip() and time.monotonic() < until:
+                time.sleep(1)
+        finally:
+            done.set()
+            every_second.join()
+        version = re.search(r"pbs_version = (\S+)", server.run("qstat -Bf").stdout)
+        paths = {"scheduler": "sched_logs", "server": "server_logs", "accounting": "server_priv/accounting"}
+        logs = {name: server.run(f"cat /srv/pbs/{path}/*").stdout for name, path in paths.items()}
+    return read(version[1] if version else "unknown", wanted, logs)
+
+
+def _load(site: Site, server: PrivateServer, folder: Path) -> Plan:
+    nodes = [Node(name, cores) for name, cores in site.nodes.items()]
+    current = Server.parse(server.run("qmgr -c 'print server'").stdout)
+    for name, content in exporter("pbs")(current=current, nodes=nodes).export(site.config).files.items():
+        (folder / name).write_text(content)
+        server.write(name, content)
+    plan, result = Plan(folder), Rehearsal("")
+    run_blocks(plan.steps, server, result)
+    # Cycles in full detail; ends that seconds separate are not grouped; all that the plan leaves to the site.
+    server.run("qmgr -c 'set sched log_events = 1023'; qmgr -c 'set sched opt_backfill_fuzzy = 1'")
+    server.run("qmgr -c 'set server log_events = 511'; qmgr -c 'set server scheduling = True'")
+    if result.problems:
+        raise RuntimeError(f"{site.discipline}: {result.problems}")
+    return plan
+
+
+def _every_second(server: PrivateServer, scripts: list[str], done: threading.Event) -> None:
+    """Run what runs every minute on a site every second: jobs are of seconds here."""
+    while scripts and not done.wait(1):
+        server.run("; ".join(scripts), timeout=120)
+
+
+def _submit(
+    site: Site, server: PrivateServer, route: str, jobs: int, rng: np.random.Generator, between: float
+) -> dict[str, tuple[int, int, int]]:
+    """Submit jobs at random seconds, each user from a shell of its own; return user, cores, walltime by name."""
+    widest = max(queue.cores[1] for queue in site.config.queues)
+    at = np.cumsum(rng.exponential(between, jobs))
+    width = np.where(rng.random(jobs) < 0.7, rng.integers(1, widest // 4 + 1, jobs), rng.integers(1, widest + 1, jobs))
+    seconds = rng.integers(1, 8, jobs)
+    walltime = np.minimum(60, ((seconds + 4) * rng.uniform(1, 5, jobs)).astype(int))
+    users = rng.integers(0, len(USERS), jobs)
+    begin = time.time() + 2
+    running = []
+    for number, user in enumerate(USERS):
+        own = np.flatnonzero(users == number)
+        lines = [
+            "at() { left=$(($1 - $(date +%s%3N))); [ $left -le 0 ] ||",
+            "sleep $((left / 1000)).$(printf %03d $((left % 1000))); }",
+        ]
+        for j in own:
+            requests = f"-q {route} -l select={site.select(int(width[j]))} -l walltime={walltime[j]}"
+            lines += [f"at {1000 * (begin + at[j]):.0f}", f"echo $(qsub {requests} -- /bin/sleep {seconds[j]}) {j}"]
+        server.write(f"{user}.sh", "\n".join(lines) + "\n")
+        running.append(threading.Thread(target=_as_user, args=(server, user, said := [])))
+        running[-1].start()
+        running[-1].said = said  # type: ignore[attr-defined]
+    wanted = {}
+    for thread in running:
+        thread.join()
+        said = thread.said[0]  # type: ignore[attr-defined]
+        for line in said.splitlines():
+            found = re.fullmatch(r"(\d+\.\S+) (\d+)", line)
+            if not found:
+                raise RuntimeError(f"qsub says: {line}")
+            j = int(found[2])
+            wanted[found[1]] = (int(users[j]), int(width[j]), int(walltime[j]))
+    return wanted
+
+
+def _as_user(server: PrivateServer, user: str, said: list[str]) -> None:
+    try:
+        said.append(server.run(f"sh /srv/work/{user}.sh", user=user, timeout=1800).stdout)
+    except subprocess.TimeoutExpired:
+        said.append("it takes too long")
+
+
+def _lines(log: str) -> Iterator[tuple[float, str, str]]:
+    """Yield second, subject and text of each line of a log."""
+    for line in log.splitlines():
+        if found := _LINE.match(line):
+            moment = datetime.strptime(found[1], "%m/%d/%Y %H:%M:%S.%f").replace(tzinfo=UTC)
+            yield moment.timestamp(), found[2], found[3]
+
+
+def read(version: str, wanted: dict[str, tuple[int, int, int]], logs: dict[str, str]) -> Recording:
+    """Read the logs of a run, whose clock is UTC; `wanted` is user, cores and walltime of each job."""
+    jobs = {name: Job(name, *of) for name, of in wanted.items()}
+    requests: list[float] = []
+    for moment, subject, text in _lines(logs["server"]):
+        if "Type 51 request received from Scheduler" in text:
+            requests.append(moment)
+        if (job := jobs.get(subject)) is None:
+            continue
+        if found := re.match(r"enqueuing into (\S+), state", text):
+            job.enqueued.append((moment, found[1]))
+        elif text.startswith("Job Run at request of Scheduler"):
+            job.run = moment
+        elif text.startswith("Obit received"):
+            job.obit = moment
+        elif re.match(r"dequeuing from \S+, state [EF]", text):
+            job.gone = moment
+        elif "Job Modified at request of root" in text:
+            job.altered = min(job.altered, moment)
+    for job in jobs.values():
+        job.enqueued = [(at, name) for at, name in job.enqueued if name != "route"]
+    for name, fields in re.findall(r";S;([^;]+);(.*)", logs["accounting"]):
+        if name in jobs:
+            jobs[name].start = int(re.search(r" start=(\d+)", fields)[1])  # type: ignore[index]
+            chunks = re.search(r" exec_vnode=(\S+)", fields)[1]  # type: ignore[index]
+            for node, cores in re.findall(r"(\w+):ncpus=(\d+)", chunks):
+                jobs[name].nodes[node] = jobs[name].nodes.get(node, 0) + int(cores)
+    ordered = dict(sorted(jobs.items(), key=lambda item: int(item[0].partition(".")[0])))
+    return Recording(version, ordered, _cycles(logs["scheduler"], requests, jobs), logs)
+
+
+def _cycles(log: str, requests: list[float], jobs: dict[str, Job]) -> list[Cycle]:
+    cycles: list[Cycle] = []
+    moments = np.array(requests)
+    for moment, subject, text in _lines(log):
+        if text == "Starting Scheduling Cycle":
+            after = moments[np.searchsorted(moments, moment) :][:1]
+            cycles.append(Cycle(moment, float(after[0]) if after.size else moment))
+        elif text == "Job run" and subject in jobs:
+            cycles[-1].started.append(subject)
+        elif text.startswith("Job is a top job") and subject in jobs:
+            cycles[-1].top.append(subject)
+    return cycles
+
+
+def home(queue: str) -> str:
+    """Return the queue of the configuration of which a job's present one is, itself or its queue for the pool."""
+    return queue.removesuffix(POOL_SUFFIX)
