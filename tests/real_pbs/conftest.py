@@ -18,6 +18,7 @@ NODES = {f"n{number:02}": 8 for number in range(1, 13)}
 
 
 def pytest_collection_modifyitems(items):
+    """Skip these tests, with the reason, where no installation is named or it cannot run here: CI has none."""
     why = unavailable()
     here = [item for item in items if "real_pbs" in item.nodeid]
     for item in here if why else ():

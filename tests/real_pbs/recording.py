@@ -7,6 +7,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,7 +18,7 @@ import numpy as np
 from qconf.config import POOL_SUFFIX
 from qconf.export import exporter
 from qconf.export.nodes import Node
-from qconf.export.pbs.private_server import USERS, PrivateServer
+from qconf.export.pbs.private_server import USERS, WORK, PrivateServer
 from qconf.export.pbs.rehearsal import Plan, Rehearsal, run_blocks
 from qconf.export.pbs.server import Server
 from tests.real_pbs.disciplines import Site
@@ -128,7 +129,6 @@ def _submit(
     walltime = np.minimum(60, ((seconds + 4) * rng.uniform(1, 5, jobs)).astype(int))
     users = rng.integers(0, len(USERS), jobs)
     begin = time.time() + 2
-    running = []
     for number, user in enumerate(USERS):
         own = np.flatnonzero(users == number)
         lines = [
@@ -139,14 +139,11 @@ def _submit(
             requests = f"-q {route} -l select={site.select(int(width[j]))} -l walltime={walltime[j]}"
             lines += [f"at {1000 * (begin + at[j]):.0f}", f"echo $(qsub {requests} -- /bin/sleep {seconds[j]}) {j}"]
         server.write(f"{user}.sh", "\n".join(lines) + "\n")
-        running.append(threading.Thread(target=_as_user, args=(server, user, said := [])))
-        running[-1].start()
-        running[-1].said = said  # type: ignore[attr-defined]
+    with ThreadPoolExecutor(len(USERS)) as pool:
+        outputs = list(pool.map(lambda user: _as_user(server, user), USERS))
     wanted = {}
-    for thread in running:
-        thread.join()
-        said = thread.said[0]  # type: ignore[attr-defined]
-        for line in said.splitlines():
+    for output in outputs:
+        for line in output.splitlines():
             found = re.fullmatch(r"(\d+\.\S+) (\d+)", line)
             if not found:
                 raise RuntimeError(f"qsub says: {line}")
@@ -155,11 +152,12 @@ def _submit(
     return wanted
 
 
-def _as_user(server: PrivateServer, user: str, said: list[str]) -> None:
+def _as_user(server: PrivateServer, user: str) -> str:
+    """Run a user's submissions; return what qsub printed, or that it takes too long."""
     try:
-        said.append(server.run(f"sh /srv/work/{user}.sh", user=user, timeout=1800).stdout)
+        return server.run(f"sh {WORK}/{user}.sh", user=user, timeout=1800).stdout
     except subprocess.TimeoutExpired:
-        said.append("it takes too long")
+        return "it takes too long"
 
 
 def _lines(log: str) -> Iterator[tuple[float, str, str]]:
