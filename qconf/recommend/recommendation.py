@@ -51,6 +51,11 @@ class Row:
         return f"{self.same_as} (= {self.name})" if self.same_as else self.name
 
     @property
+    def marked(self) -> str:
+        """The label in a table: * where no batch system can do what was simulated."""
+        return f"{self.label}*" if self.not_exportable else self.label
+
+    @property
     def kind(self) -> str:
         """Which kind of search found it, of a strategy that has several."""
         return kind_of(self.variant)

@@ -13,12 +13,12 @@ from markupsafe import Markup, escape
 from qconf.backtest import REFERENCES, Backtest
 from qconf.config import SiteConfig, dump, format_duration
 from qconf.errors import ExportError
-from qconf.evaluation.impact import Impact, Kind, grown
+from qconf.evaluation.impact import Kind, grown
 from qconf.evaluation.score import OBJECTIVE_TEXTS
 from qconf.history import History
 from qconf.recommend import Recommendation, Row
 from qconf.recommend.fidelity import Fidelity
-from qconf.report import backtest, wording
+from qconf.report import backtest, verdict, wording
 from qconf.report.changes import definitions, pairs
 from qconf.report.columns import COLUMNS, COMPARISON, FAIRNESS, columns
 from qconf.report.drawing import FAINT, INK, PAPER
@@ -26,7 +26,6 @@ from qconf.report.exported import Exported
 from qconf.report.figures import HIGHEST
 from qconf.report.formulas import order_in_words
 from qconf.report.frames import period_frame
-from qconf.report.impact import losers
 from qconf.strategies import baselines
 
 GROUPS = columns("mean_wait", "median_wait", "p95_wait", "max_wait", "mean_bounded_slowdown")
@@ -52,14 +51,11 @@ def render(
     fidelity: Fidelity | None = None,
     warnings: Sequence[str] = (),
     exported: Exported | None = None,
-    impact: Impact | None = None,
-    implausible: Sequence[str] = (),
 ) -> str:
     """Write the report of a recommendation, with `figures` from `qconf.report.figures`.
 
-    The history adds what was dropped and changed, and gives the time zone, else UTC. Of a CHANGE, `impact` is that of
-    its winner on the test period; `implausible` what is so of the present. No other file is referred to but
-    the export's PLAN.md.
+    The history adds what was dropped and changed, and gives the time zone, else UTC. No other file is referred to
+    but the export's PLAN.md.
     """
     return page(
         "report.html.j2",
@@ -72,11 +68,10 @@ def render(
         zone="UTC" if history is None else history.timezone,
         baselines=("current", *baselines()),
         columns=(*COMPARISON, *FAIRNESS),
-        groups=list(_groups(recommendation, impact)),
+        groups=list(_groups(recommendation)),
         group_columns=GROUPS,
-        losers=[] if impact is None else losers(impact),
-        trust=[*filter(None, [fidelity and wording.fidelity_warning(fidelity)]), *implausible],
-        needs=recommendation.row.needs if recommendation.verdict == "CHANGE" else (),
+        doubts=verdict.doubts(recommendation, fidelity)[:1],
+        beside=list(verdict.sections(recommendation, fidelity)),
         proposals=list(_proposals(recommendation, exported)),
         sites=pairs(wording.site_facts(recommendation.base), wording.site_facts(recommendation.config)),
         order=order_in_words(recommendation.config),
@@ -189,13 +184,13 @@ def _sense(row: Row) -> str:
     return "better" if row.bootstrap is not None and row.bootstrap.certain else ""
 
 
-def _groups(recommendation: Recommendation, impact: Impact | None) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+def _groups(recommendation: Recommendation) -> Iterator[tuple[str, list[dict[str, Any]]]]:
     """Yield what groups are of, and the groups: numbers of current, those of the winner, and their differences."""
     found = {row.name: row.test.queues for row in recommendation.rows if row.test is not None}
     before = found.pop("current", {})  # so that there is no after where current is kept
     yield "queue", [_group(**each) for each in pairs(before, found.get(recommendation.winner, {}))]
     for kind, title in KINDS.items():
-        groups = () if impact is None else impact.of(kind)
+        groups = () if recommendation.impact is None else recommendation.impact.of(kind)
         if groups:
             yield (
                 title,

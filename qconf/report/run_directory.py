@@ -133,16 +133,7 @@ def _tune(
 ) -> tuple[dict[str, str], dict[str, Any]]:
     """Return the files of a recommendation, and its part of the record."""
     drawn = figures(result)
-    page = render(
-        result,
-        drawn,
-        history=history,
-        fidelity=fidelity,
-        warnings=warnings,
-        exported=exported,
-        impact=result.impact,
-        implausible=result.implausible,
-    )
+    page = render(result, drawn, history=history, fidelity=fidelity, warnings=warnings, exported=exported)
     kept = result.verdict == "KEEP"
     loads = "the configuration as it stands, nothing to load." if kept else f"what {result.winner} proposes."
     files = {

@@ -26,7 +26,7 @@ def print_recommendation(
     rows = recommendation.rows
     print_verdict(recommendation, to, near)
     for title, lines in verdict.sections(recommendation, near):
-        print_lines(to, title, lines)
+        print_lines(to, f"{title}:", lines)
     to.print()
     print_table(to, _strategies(recommendation))
     if recommendation.ladder:
@@ -55,13 +55,13 @@ def _strategies(recommendation: Recommendation) -> Table:
         gain = None if row.name == "current" else row.gain
         cells += [gain_text(gain), interval_text(row.bootstrap, short=True)]
         mark = ">" if row.name == recommendation.winner else "x" if row.ineligible else ""
-        table.add_row(mark, Text(row.label), *cells, style=style)
+        table.add_row(mark, Text(row.marked), *cells, style=style)
     return table
 
 
 def _ladder(recommendation: Recommendation) -> Table:
-    """Every rung that was tried, with its gain and what it gains over the line above."""
-    table = new_table(("", "change", "by"), ("gain % (90 %)", "over the line above"), title="From small to large:")
+    """Every rung that was tried, with its gain and what it gains over the rungs below."""
+    table = new_table(("", "change", "by"), ("gain % (90 %)", "over rungs below"), title="From small to large:")
     for rung in recommendation.ladder:
         row = rung.row
         mark = (

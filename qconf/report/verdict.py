@@ -29,13 +29,13 @@ def headline(found: Recommendation, near: Fidelity | None) -> list[str]:
 def sections(found: Recommendation, near: Fidelity | None) -> Iterator[tuple[str, Sequence[str]]]:
     """Yield what stands beside a verdict, each with its title; sections without content are left out."""
     texts = (
-        ("Also in doubt:", doubts(found, near)[1:]),
-        ("The whole history:", list(_whole(found))),
-        ("What it needs to run:", list(_needs(found))),
-        ("Who waits longer:", [] if found.impact is None else losers(found.impact) or ["no queue, size or user class"]),
-        ("Fairness:", list(_fairness(found))),
-        ("What the site wants:", list(_targets(found))),
-        ("In another month:", list(_robustness(found))),
+        ("Also in doubt", doubts(found, near)[1:]),
+        ("The whole history", list(_whole(found))),
+        ("What it needs to run", list(_needs(found))),
+        ("Who waits longer", [] if found.impact is None else losers(found.impact) or ["no queue, size or user class"]),
+        ("Fairness", list(_fairness(found))),
+        ("What the site wants", list(_targets(found))),
+        ("In another month", list(_robustness(found))),
     )
     yield from ((title, lines) for title, lines in texts if lines)
 
@@ -61,7 +61,7 @@ def _needs(found: Recommendation) -> Iterator[str]:
         yield "without it: keep what you have"
     else:
         what = f"{row.label}: {row.title}" if row.title else row.label
-        yield f"without it: {what}, gain {interval_text(row.bootstrap)} %"
+        yield f"without it: {what}, gain {interval_text(row.bootstrap)} % (qconf export --strategy without-scripts)"
 
 
 def _fairness(found: Recommendation) -> Iterator[str]:

@@ -8,7 +8,7 @@ from qconf.evaluation.robustness import Scenario
 from qconf.evaluation.targets import TargetResult
 from qconf.recommend.fidelity import Fidelity
 from qconf.recommend.recommendation import Rung
-from qconf.report import verdict
+from qconf.report import terminal, verdict
 from tests.qconf.report import small
 
 HOUR = 3600
@@ -32,8 +32,8 @@ def test_a_simulation_far_from_the_record_is_in_the_headline():
 def test_an_implausible_present_is_a_doubt():
     found = replace(small.recommendation(), implausible=("queue small never drains", "queue big waits"))
     assert verdict.headline(found, NEAR)[0].endswith("in doubt: queue small never drains")
-    assert shown(NEAR, implausible=found.implausible)["Also in doubt:"] == ["queue big waits"]
-    assert shown(FAR, implausible=found.implausible)["Also in doubt:"] == list(found.implausible)
+    assert shown(NEAR, implausible=found.implausible)["Also in doubt"] == ["queue big waits"]
+    assert shown(FAR, implausible=found.implausible)["Also in doubt"] == list(found.implausible)
 
 
 @pytest.mark.parametrize(("factor", "said"), [(1.9, False), (2.1, True)])
@@ -42,19 +42,19 @@ def test_the_whole_history_is_shown_where_it_is_far_from_the_test_period(factor,
     row = found.rows[0]
     overall = row.test.overall | {"mean_wait": factor * (row.test["mean_wait"] + 60) - 60}
     rows = [replace(row, in_sample=replace(row.test, overall=overall)), *found.rows[1:]]
-    lines = shown(rows=rows).get("The whole history:", [])
+    lines = shown(rows=rows).get("The whole history", [])
     assert any(line.startswith("current: mean wait") for line in lines) == said
 
 
 def test_what_a_change_needs_is_said_with_what_it_would_be_without():
     found = small.recommendation()
     needing = [replace(row, needs=("a root cron job",)) if row.name == found.winner else row for row in found.rows]
-    lines = shown(rows=needing)["What it needs to run:"]
+    lines = shown(rows=needing)["What it needs to run"]
     assert lines == ["a root cron job", "without it: keep what you have"]
     other = replace(found.rows[1], title="the order alone")
-    lines = shown(rows=needing, without_scripts=other)["What it needs to run:"]
+    lines = shown(rows=needing, without_scripts=other)["What it needs to run"]
     assert lines[1].startswith(f"without it: {other.name}: the order alone, gain ")
-    assert "What it needs to run:" not in shown()
+    assert "What it needs to run" not in shown()
 
 
 def test_targets_are_counted_now_by_the_change_and_by_rung():
@@ -63,11 +63,11 @@ def test_targets_are_counted_now_by_the_change_and_by_rung():
     met = (replace(targets[0], p95_wait=3.0 * HOUR), targets[1])
     low, high = replace(found.row, unmet=("queue small",)), replace(found.row, unmet=())
     ladder = (Rung("order", low), Rung("policy", high))
-    lines = shown(targets=targets, targets_met=met, ladder=ladder)["What the site wants:"]
+    lines = shown(targets=targets, targets_met=met, ladder=ladder)["What the site wants"]
     assert lines == ["met: 1 of 2 now, 2 of 2 by the change", "by rung: order 1, policy 2"]
-    kept = shown(targets=targets, ladder=())["What the site wants:"]
+    kept = shown(targets=targets, ladder=())["What the site wants"]
     assert kept == ["met: 1 of 2 now", "queue small: 95 % wait 5.00 h, wanted 4.00 h"]
-    assert "What the site wants:" not in shown()
+    assert "What the site wants" not in shown()
 
 
 def test_the_gain_in_other_months_is_one_line():
@@ -75,5 +75,12 @@ def test_the_gain_in_other_months_is_one_line():
         Scenario("10 % more load", 2.0, 1.0, 0.5, 9.0, 8.0),
         Scenario("20 % longer run times", 2.0, 2.5, -0.25, 9.0, 8.0),
     )
-    lines = shown(robustness=scenarios)["In another month:"]
+    lines = shown(robustness=scenarios)["In another month"]
     assert lines == ["gain +50.0 % at 10 % more load, -25.0 % at 20 % longer run times"]
+
+
+def test_what_no_batch_system_can_do_is_starred(capsys):
+    found = small.recommendation()
+    starred = [replace(row, not_exportable="no such list") if row.name == "pp" else row for row in found.rows]
+    terminal.print_recommendation(replace(found, rows=starred))
+    assert "\nx pp* " in capsys.readouterr().out.replace("x  pp*", "x pp*")
