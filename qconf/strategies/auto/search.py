@@ -348,26 +348,23 @@ class _Search:
 
     def guarded(self, orders: Sequence[str], best: _Candidate) -> _Candidate:
         """With guarding, raise the factors of queues whose tails are too long; return `best` if that does not help."""
-        if not self.guard or not best.behind.any():
-            return best
         pinned = any(self.base.is_fixed(f"queues.{name}.priority") for name in self.base.names)
-        if pinned:
+        if not self.guard or pinned or not best.behind.any():
             return best
         raised = [np.ones(len(self.base.queues)) for _ in orders]
         kept: list[tuple[_Candidate, NDArray[np.float64]]] = []
-        while_tried = list(orders)
         for _ in range(self.constants.rounds):
             frames = [replace(best.frame, factors=tuple(w.tolist()) if (w > 1).any() else None) for w in raised]
             tried = [
                 (each, w)
-                for each, w in zip(self.framed(best.what, while_tried, frames), raised, strict=True)
+                for each, w in zip(self.framed(best.what, orders, frames), raised, strict=True)
                 if each is not None
             ]
             kept += [each for each in tried if not each[0].broken.any()]
             going = [each for each in tried if each[0].behind.any() and not each[0].behind.all()]
             raised = [self.raised(w, candidate.behind) for candidate, w in going]
-            while_tried = [candidate.order for candidate, _ in going]
-            if not while_tried:
+            orders = [candidate.order for candidate, _ in going]
+            if not orders:
                 break
         step = Guarding(
             queues=[name for name, behind in zip(self.base.names, best.behind, strict=True) if behind],
