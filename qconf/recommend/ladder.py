@@ -18,7 +18,7 @@ from qconf.strategies import baselines
 #: What a rung changes, from the smallest to the largest; nothing is on the ground.
 RUNGS = ("nothing", "order", "reservation delay", "policy", "boundaries", "partitions and pool")
 LOW = 2  #: the highest rung on which kinds of one search are compared
-EQUAL = 0.01  # of the objective; on one rung, what gains this little more than something simpler is no better
+EQUAL = 0.02  # of the objective; on one rung, what gains this little more is no better than what waits less long
 
 #: Compares a row with another, or with the current configuration, over the resamples of the test days.
 Compare = Callable[[Row, Row | None], BootstrapResult]
@@ -72,21 +72,19 @@ def worthwhile(result: BootstrapResult | None, least_gain: float) -> bool:
 def best_of(rows: Sequence[Row]) -> Row | None:
     """Return the best row: the certain ones first, then what meets more targets, then by expected gain.
 
-    Of equals the first baseline is taken whose longest waits are no longer.
+    Of equals the one with the shortest longest waits is taken, and a baseline where these are equal too.
     """
     known = [(row, row.bootstrap) for row in rows if row.bootstrap is not None]
     if not known:
         return None
     row, most = max(known, key=lambda each: (each[1].certain, -len(each[0].unmet), each[1].expected))
-    equals = (
-        other
+    equals = [
+        (found.after.longest, other.name not in baselines(), -found.expected, other)
         for other, found in known
-        if other.name in baselines()
-        and (found.certain, other.unmet) == (most.certain, row.unmet)
+        if (found.certain, len(other.unmet)) == (most.certain, len(row.unmet))
         and found.expected >= most.expected - EQUAL
-        and found.after.longest <= most.after.longest
-    )
-    return next(equals, row)
+    ]
+    return min(equals, key=lambda each: each[:3])[-1]
 
 
 def choose(rows: Sequence[Row], compare: Compare, least_gain: float) -> Row | None:

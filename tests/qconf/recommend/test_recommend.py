@@ -296,8 +296,8 @@ def test_one_split_is_enough_where_the_first_third_has_few_jobs():
 NOTHING = GuardValues({}, 0.0, 0.0)
 
 
-def resampled(expected=0.1, low=0.05, high=0.15, score_high=-0.1):
-    return BootstrapResult(expected, low, high, score_high, NOTHING, NOTHING)
+def resampled(expected=0.1, low=0.05, high=0.15, score_high=-0.1, longest=0.0):
+    return BootstrapResult(expected, low, high, score_high, NOTHING, replace(NOTHING, longest=longest))
 
 
 def candidate(name, gain=0.12, rung=1, **about):
@@ -348,8 +348,18 @@ def test_of_equals_on_one_rung_a_baseline_is_recommended():
         return chosen(*rows).winner
 
     assert winner(plain=(0.295, 0.1), tuned=(0.3, 0.1)) == "lxf-easy"
-    assert winner(plain=(0.28, 0.1), tuned=(0.3, 0.1)) == "t"
+    assert winner(plain=(0.27, 0.1), tuned=(0.3, 0.1)) == "t"
     assert winner(plain=(0.299, -0.1), tuned=(0.3, 0.1)) == "t"
+
+
+def test_of_equals_on_one_rung_the_one_with_the_shortest_longest_waits_is_recommended():
+    def winner(**longest):
+        rows = [candidate(name, expected=0.3 - 0.01 * i, longest=longest[name]) for i, name in enumerate(longest)]
+        return chosen(*rows).winner
+
+    assert winner(steep=30.0, aged=20.0) == "aged"
+    assert winner(aged=20.0, lxf=30.0) == "aged"
+    assert winner(steep=30.0, aged=25.0, mild=20.0, late=10.0) == "mild"  # what gains .03 less is no equal
 
 
 def test_the_lowest_rung_is_recommended_from_which_none_gains_beyond_chance():
