@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from qconf.cli import qconf
-from qconf.cli.options import settings_help
+from qconf.cli.settings import settings_help
 from qconf.report.columns import COLUMNS
 from qconf.strategies import Step, registry
 from qconf.text import markdown_table

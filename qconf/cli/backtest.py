@@ -6,7 +6,8 @@ from typing import Any
 
 import click
 
-from qconf.cli.options import NO_LOG, READING, Source, StrategyCommand, history_option, source_options
+from qconf.cli.settings import StrategyCommand
+from qconf.cli.source import NO_LOG, READING, Source, history_option, source_options
 from qconf.cli.walk_forward import WalkForward, walk_forward_options
 
 

@@ -8,7 +8,9 @@ from typing import Any
 
 import click
 
-from qconf.cli.options import PATH, READING, Source, StrategyCommand, source_options
+from qconf.cli.options import PATH
+from qconf.cli.settings import StrategyCommand
+from qconf.cli.source import READING, Source, source_options
 from qconf.cli.walk_forward import WalkForward, walk_forward_options
 
 

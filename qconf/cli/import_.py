@@ -6,17 +6,9 @@ from pathlib import Path
 
 import click
 
-from qconf.cli.options import (
-    DROPPED,
-    PATH,
-    READING,
-    Source,
-    check_table,
-    format_option,
-    output_option,
-    source_options,
-    write_table,
-)
+from qconf.cli.options import PATH, output_option
+from qconf.cli.source import READING, Source, format_option, source_options
+from qconf.cli.tables import DROPPED, check_table, write_table
 from qconf.errors import InputError
 
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import click
 
 from qconf.cli.export import chosen
-from qconf.cli.options import PATH, READING, F, Source, history_option, output_option, source_options, with_options
+from qconf.cli.options import PATH, F, output_option, with_options
+from qconf.cli.source import READING, Source, history_option, source_options
 from qconf.errors import InputError
 from qconf.export import Derived, exporter, targets
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from qconf.cli.options import READING, Source, format_option, source_options
+from qconf.cli.source import READING, Source, format_option, source_options
 
 if TYPE_CHECKING:
     from rich.table import Table

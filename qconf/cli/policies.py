@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from qconf.cli.options import Parsed, Source, history_options, report_cleaning, retired_option, with_options
+from qconf.cli.messages import report_cleaning
+from qconf.cli.options import Parsed, retired_option, with_options
+from qconf.cli.source import Source, history_options
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -8,17 +8,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from qconf.cli.options import (
-    DROPPED,
-    Source,
-    check_table,
-    history_options,
-    report_cleaning,
-    say,
-    strategy_settings,
-    warn,
-    write_table,
-)
+from qconf.cli.messages import report_cleaning, say, warn
+from qconf.cli.settings import strategy_settings
+from qconf.cli.source import Source, history_options
+from qconf.cli.tables import DROPPED, check_table, write_table
 from qconf.errors import InputError, QconfError
 
 if TYPE_CHECKING:

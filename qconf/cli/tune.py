@@ -10,25 +10,11 @@ from typing import Any
 import click
 
 from qconf.cli.export import chosen, files_of, target_options
-from qconf.cli.options import (
-    PATH,
-    Number,
-    Source,
-    StrategyCommand,
-    Terse,
-    exit_options,
-    history_options,
-    history_warnings,
-    parts_of_policy,
-    report_history,
-    retired_option,
-    say,
-    stem,
-    strategy_names,
-    strategy_settings,
-    warn,
-)
+from qconf.cli.messages import history_warnings, report_history, say, warn
+from qconf.cli.options import PATH, Number, Terse, exit_options, retired_option, stem
 from qconf.cli.progress import not_resumable, progress, resumable
+from qconf.cli.settings import StrategyCommand, parts_of_policy, strategy_names, strategy_settings
+from qconf.cli.source import Source, history_options
 from qconf.errors import InputError
 
 ASSUMED = (

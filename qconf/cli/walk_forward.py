@@ -11,20 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from qconf.cli.options import (
-    PATH,
-    Source,
-    history_warnings,
-    report_history,
-    retired_option,
-    say,
-    stem,
-    strategy_names,
-    strategy_settings,
-    warn,
-    with_options,
-)
+from qconf.cli.messages import history_warnings, report_history, say, warn
+from qconf.cli.options import PATH, retired_option, stem, with_options
 from qconf.cli.progress import progress, resumable
+from qconf.cli.settings import strategy_names, strategy_settings
+from qconf.cli.source import Source
 
 if TYPE_CHECKING:
     from qconf.backtest import Backtest

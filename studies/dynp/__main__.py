@@ -11,7 +11,7 @@ import click
 
 from parsim import Workload
 from qconf.cli import policies
-from qconf.cli.options import Source, history_options
+from qconf.cli.source import Source, history_options
 from studies.dynp.figures import grid_figure, response_figure, use_figure
 from studies.dynp.jobsets import JOB_SETS, generate_job_set
 from studies.dynp.sweeps import GRID_LOWER, GRID_UPPER, SWEPT, bounds_grid, sweep

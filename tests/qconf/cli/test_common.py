@@ -8,15 +8,10 @@ from click.testing import CliRunner
 
 from qconf.backtest import walk_forward
 from qconf.cli import backtest, compare, tune
-from qconf.cli.options import (
-    Number,
-    Source,
-    history_options,
-    history_warnings,
-    stem,
-    strategy_settings,
-    unknown_queues,
-)
+from qconf.cli.messages import history_warnings, unknown_queues
+from qconf.cli.options import Number, stem
+from qconf.cli.settings import strategy_settings
+from qconf.cli.source import Source, history_options
 from qconf.errors import QconfError
 from qconf.strategies import option_fields
 

@@ -1,0 +1,71 @@
+"""What commands say about a history: what was read, left out and changed, and what is odd about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from qconf.config import SiteConfig
+    from qconf.history import History
+
+
+def report_history(
+    history: History, base: SiteConfig, *, warnings: Iterable[str] = (), derived: bool, err: bool = False
+) -> None:
+    """Print what was read, what was left out and changed, and the warnings; with `err` all of it on stderr."""
+    first, last = history.span
+    say(
+        f"{len(history)} jobs from {history.date(first)[:10]} to {history.date(last)[:10]} on {base.machine.name} "
+        f"({base.machine.cores} cores, {len(base.queues)} queue{'s' * (len(base.queues) != 1)})",
+        err=err,
+    )
+    report_cleaning(history, base, derived=derived, err=err)
+    warn(warnings)
+
+
+def report_cleaning(history: History, base: SiteConfig, *, derived: bool, err: bool = False) -> None:
+    """Print what was left out and changed and why, and what is odd about a configuration that was given."""
+    of, in_ = (" of the whole log", " in the whole log") if history.outside else ("", "")
+    for what, counts in ((f"left out{of}", history.reasons), (f"changed{in_}", history.changed)):
+        counted = [f"{count} {reason}" for reason, count in counts.items() if count]
+        if counted:
+            say(f"{what}: {', '.join(counted)}", err=err)
+    warn([] if derived else base.warnings())
+
+
+def say(text: str, *, err: bool = False, indent: str = "  ") -> None:
+    """Print a paragraph as wide as the terminal, or 80 columns; the lines after the first begin with `indent`."""
+    from qconf.report.layout import filled
+
+    click.echo(filled(text, indent=indent), err=err)
+
+
+def warn(warnings: Iterable[str]) -> None:
+    """Print warnings on stderr."""
+    for warning in warnings:
+        say(f"warning: {warning}", err=True)
+
+
+def history_warnings(base: SiteConfig, *histories: History) -> list[str]:
+    """Return what is suspicious about these histories, cleaned for one configuration; the first is evaluated."""
+    from qconf.evaluation.targets import absent_members
+    from qconf.history import binding_limits
+
+    kept_out = dict.fromkeys(path for history in histories for path in binding_limits(history))
+    text = (
+        "{}: keeps jobs out of this history, and counts as fixed: what lifts it would be simulated without them. "
+        "Raise it in the configuration to have them simulated"
+    )
+    return [*unknown_queues(histories[0]), *map(text.format, kept_out), *absent_members(histories[0], base)]
+
+
+def unknown_queues(history: History) -> list[str]:
+    """Warn that no job names a queue of the configuration."""
+    from qconf.history.cleaning import UNKNOWN_QUEUE
+
+    if history.changed.get(UNKNOWN_QUEUE, 0) < len(history) + history.outside:
+        return []
+    return ["no job names a queue of this configuration, so all are routed by their size: is it the right one?"]

@@ -1,0 +1,200 @@
+"""From the options that name a log to a history and its configuration."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from qconf.cli.options import CORES, PATH, F, Terse, with_options
+from qconf.errors import InputError
+
+if TYPE_CHECKING:
+    from qconf.config import SiteConfig
+    from qconf.history import History, Records
+
+DATED = (-62135510400, 253402214400)  # from 1-01-02 to 9999-12-31: others have no date in every zone
+NO_LOG = "Missing a log: FILE, or --history FILE."
+_FORMATS = click.Choice(("auto", "swf", "pbs", "sacct", "csv"))
+
+
+@dataclass(frozen=True)
+class Source:
+    """The log, the machine and the period that the options of a command name; each method may raise QconfError."""
+
+    history: Sequence[Path] = ()
+    config_path: Path | None = None
+    cores: int | None = None
+    month: str | None = None
+    start: str | None = None
+    end: str | None = None
+    timezone: str = "UTC"
+    date_format: str | None = None
+    cores_per_node: int | None = None
+    strict: bool = False
+
+    @property
+    def reading(self) -> dict[str, object]:
+        """The options that decide how a log is read."""
+        return {name: getattr(self, name) for name in READING}
+
+    @property
+    def inputs(self) -> list[Path]:
+        """The files that are read."""
+        return [*self.history, *([self.config_path] if self.config_path else [])]
+
+    def load(self) -> tuple[History, SiteConfig]:
+        """Read the log, take or derive the configuration, clean, and cut the period out."""
+        whole, config = self.whole()
+        return self.cut(whole), config
+
+    def whole(self) -> tuple[History, SiteConfig]:
+        """Do what `load` does, but leave all jobs in."""
+        from qconf.history import clean
+
+        records = self.records()
+        config = self.config(records)
+        return clean(records, config), config
+
+    def records(self, kind: str = "auto") -> Records:
+        """Read the log."""
+        from qconf.history import read
+
+        if not self.history:
+            raise click.UsageError(NO_LOG)
+        return read(
+            self.history,
+            format=kind,
+            timezone=self.timezone,
+            date_format=self.date_format,
+            cores_per_node=self._cores_per_node,
+            strict=self.strict,
+        )
+
+    def config(self, records: Records) -> SiteConfig:
+        """Return the configuration, or derive one from the records."""
+        from qconf.history import derive_config
+
+        return derive_config(records, self.cores) if self._configured is None else self._configured
+
+    @cached_property
+    def _configured(self) -> SiteConfig | None:
+        """The configuration that is given, which agrees with the options that are."""
+        from qconf.config import load
+
+        if self.config_path is None:
+            return None
+        config = load(self.config_path)
+        for name in ("cores", "cores_per_node"):
+            given, size = getattr(self, name), getattr(config.machine, name)
+            if name in config.machine.model_fields_set and given not in (None, size):
+                message, option = f"the configuration says {size}", f"--{name.replace('_', '-')}"
+                raise InputError(message, file=self.config_path, field=option, value=given, fix="leave it out")
+        return config
+
+    @property
+    def _cores_per_node(self) -> int | None:
+        """By the option, or the configuration if it says so."""
+        machine = None if self._configured is None else self._configured.machine
+        if self.cores_per_node is not None or machine is None or "cores_per_node" not in machine.model_fields_set:
+            return self.cores_per_node
+        return machine.cores_per_node
+
+    def cut(self, history: History) -> History:
+        """Keep the period; the whole history where none is named."""
+        if self.month is not None:
+            if self.start is not None or self.end is not None:
+                raise click.UsageError("--month cannot be combined with --from or --to.")
+            return history.month(self.month)
+        if self.start is None and self.end is None:
+            return history
+        first = None if self.start is None else _second("--from", self.start, history)
+        last = None if self.end is None else _second("--to", self.end, history)
+        if first is not None and last is not None and last <= first:
+            message = f"the end does not come after the start, --from {self.start}"
+            fix = "name a later time: what was submitted before it is taken"
+            raise InputError(message, field="--to", value=self.end, fix=fix)
+        return history.between(first, last)
+
+
+def _second(name: str, text: str, history: History) -> int:
+    from qconf.history.times import instant, zone
+
+    fix = "write 2016-02-01, 2016-02-01T08:00:00 or epoch seconds"
+    try:
+        moment = int(text) if text.lstrip("-").isdigit() else instant(text, zone(history.timezone))
+    except ValueError as error:
+        raise InputError("is no time", field=name, value=text, fix=fix) from error
+    if re.fullmatch(r"(19|20)[0-9]{6}", text):
+        raise InputError("could be a date or an epoch second", field=name, value=text, fix=fix)
+    if not DATED[0] <= moment <= DATED[1]:
+        raise InputError("is no time that a log could have", field=name, value=text, fix=f"{fix}, not milliseconds")
+    return moment - history.epoch
+
+
+def history_option(text: str) -> Callable[[F], F]:
+    """Return ``--history`` with this help, and the same as arguments."""
+    return with_options(
+        click.argument("files", nargs=-1, type=PATH, metavar="[FILE]..."),
+        click.option("--history", multiple=True, type=PATH, help=f"{text}; repeatable."),
+    )
+
+
+def format_option(text: str) -> Callable[[F], F]:
+    """Return ``--format`` (kind) with this help."""
+    return click.option("--format", "kind", type=_FORMATS, default="auto", show_default=True, help=text)
+
+
+#: The options of the fields of `Source`, in their order.
+_SOURCE: dict[str, Callable[[Any], Any]] = {
+    "history": history_option("Log: CSV, SWF, PBS accounting or sacct"),
+    "config_path": click.option("--config", "config_path", type=PATH, help="Configuration of the site (YAML)."),
+    "cores": click.option(
+        "--cores", type=CORES, cls=Terse, metavar="N", help="Cores of the machine, if nothing else says it."
+    ),
+    "month": click.option("--month", metavar="YYYY-MM", help="Only the jobs submitted in this calendar month."),
+    "start": click.option("--from", "start", metavar="TIME", help="Only jobs from this date or epoch second on."),
+    "end": click.option("--to", "end", metavar="TIME", help="Only jobs before this date or epoch second."),
+    "timezone": click.option(
+        "--timezone",
+        default="UTC",
+        show_default=True,
+        metavar="ZONE",
+        help="Zone of local times, dates and months.",
+    ),
+    "date_format": click.option(
+        "--date-format",
+        metavar="FORMAT",
+        help="Of times in CSV: strptime, or epoch.",
+    ),
+    "cores_per_node": click.option("--cores-per-node", type=CORES, metavar="N", help="Of a CSV that counts nodes."),
+    "strict": click.option("--strict", is_flag=True, help="Stop at the first record that cannot be read."),
+}
+#: Those that say how a log is to be read.
+READING = ("timezone", "date_format", "cores_per_node", "strict")
+
+
+def source_options(*options: str | Callable[[Any], Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Add options, those of `Source` by their names there; the command gets them as one, `source`."""
+
+    def add(function: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(function)
+        def command(**given: Any) -> Any:  # noqa: ANN401 - whatever the command takes and returns
+            found = {name: given.pop(name) for name in _SOURCE if name in given}
+            if files := given.pop("files", ()):
+                found["history"] = (*found["history"], *files)
+            return function(source=Source(**found), **given)
+
+        chosen: list[Callable[[Any], Any]] = [_SOURCE[each] if isinstance(each, str) else each for each in options]
+        decorated: Callable[..., Any] = with_options(*chosen)(command)
+        return decorated
+
+    return add
+
+
+history_options = source_options(*_SOURCE)

@@ -1,0 +1,40 @@
+"""Tables that commands write, with the list of dropped records beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from qconf.errors import InputError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+DROPPED = "dropped.csv"
+
+
+def check_table(output: Path, inputs: Sequence[Path]) -> None:
+    """Raise InputError where a table, or the list of dropped records beside it, would destroy something."""
+    from qconf.history.records import DROPPED as COLUMNS
+    from qconf.text import refuse_overwrite
+
+    if output.name == DROPPED:
+        raise InputError("is the name of the list of dropped records", file=output, fix="choose another name")
+    beside = output.parent / DROPPED
+    refuse_overwrite(inputs, (output, beside), "choose another name")
+    if beside.is_file() and not beside.read_bytes().startswith(",".join(COLUMNS).encode()):
+        fix = "choose another folder: the dropped records are listed in a file of this name"
+        raise InputError("is there already and no list of dropped records", file=beside, fix=fix)
+
+
+def write_table(output: Path, text: str, dropped: pd.DataFrame) -> None:
+    """Write a table, gzipped if its name ends so, and the list of dropped records beside it; both or none."""
+    import gzip
+
+    from qconf.text import all_or_nothing
+
+    data = text.encode()
+    with all_or_nothing(output.parent) as scratch:
+        (scratch / output.name).write_bytes(gzip.compress(data, mtime=0) if output.suffix == ".gz" else data)
+        (scratch / DROPPED).write_bytes(dropped.to_csv(index=False, lineterminator="\n").encode())
