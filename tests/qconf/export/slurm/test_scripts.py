@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 
+import numpy as np
 import pytest
 
 from qconf.config import load, parse
@@ -203,6 +204,13 @@ def submit(tmp_path, lua, jobs):
     return [line.split() for line in done.stdout.splitlines()]
 
 
+def taker(config, cores, walltime=0):
+    """Name the first queue that takes a job of so many cores in the simulator; None where there is none."""
+    grid = config.grid
+    job = np.array([-(-cores // grid) * grid]), np.array([walltime]), grid
+    return next((queue.name for queue in config.queues if queue.admits(*job).all()), None)
+
+
 @needs_lua
 def test_lua_routes_every_boundary_as_the_simulator_does(tmp_path):
     config = load(CRAY)
@@ -212,7 +220,7 @@ def test_lua_routes_every_boundary_as_the_simulator_does(tmp_path):
     results = submit(tmp_path, slurm_files(config)["job_submit.lua"], jobs)
     assert len(results) == len(jobs)
     for job, (rc, partition, _) in zip(jobs, results, strict=True):
-        expected = next((q.name for q in config.queues if q.admits(job["num_tasks"], job["time_limit"] * 60)), None)
+        expected = taker(config, job["num_tasks"], job["time_limit"] * 60)
         assert (rc, partition) == (("0", expected) if expected else ("-1", "-")), job
 
 
@@ -241,6 +249,21 @@ def test_lua_on_what_jobs_leave_out(tmp_path):
         ("0", "other"),
     ]
     assert results[0][2] == "1440"
+
+
+WHOLE = """\
+machine: {name: w, cores: 96, cores_per_node: 8, whole_nodes: true}
+queues: [{name: narrow, cores: [8, 20]}, {name: wide, cores: [21, 96]}]
+"""
+
+
+@needs_lua
+def test_lua_rounds_up_to_whole_nodes_as_the_simulator_does(tmp_path):
+    config = parse(WHOLE)
+    jobs = [{"num_tasks": cores} for cores in range(1, 98)]
+    results = submit(tmp_path, slurm_files(config)["job_submit.lua"], jobs)
+    assert [partition for _, partition, _ in results] == [taker(config, job["num_tasks"]) or "-" for job in jobs]
+    assert [partition for _, partition, _ in results[::20]] == ["narrow", "narrow", "wide", "wide", "wide"]
 
 
 def test_the_promotion_script_moves_due_jobs_largest_factor_first(tmp_path):

@@ -19,14 +19,18 @@ local function given(value, unset)
    return value
 end
 
+local function whole(cores) -- of the nodes that hold so many
+   return NODE and math.ceil(cores / NODE) * NODE or cores
+end
+
 local function cores_of(job)
    local tasks, each = given(job.num_tasks) or 1, given(job.cpus_per_task, UNSET16) or 1
    local nodes = given(job.min_nodes) or 1
-   return math.max(tasks * each, given(job.min_cpus) or 1, NODE and nodes > 1 and nodes * NODE or nodes)
+   return whole(math.max(tasks * each, given(job.min_cpus) or 1, nodes * (NODE or 1)))
 end
 
 local function takes(queue, cores, walltime)
-   return cores >= queue.least and cores <= queue.most
+   return cores >= queue.least and cores <= whole(queue.most)
       and (walltime == nil or (walltime > queue.above and walltime <= queue.upto))
 end
 
