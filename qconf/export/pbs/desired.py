@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from parsim.workload import MAX_CORES, MAX_DURATION
 from qconf.config import POOL_SUFFIX, QueueConfig, SiteConfig, access_changes, format_clock, format_duration
 from qconf.errors import ExportError
+from qconf.export.checks import refuse_idle
 from qconf.export.pbs.differences import envelope, notes, unroutable
 from qconf.export.pbs.lint import OLD_LIMITS
 from qconf.export.pbs.order import formula
@@ -93,12 +94,7 @@ def _refuse(config: SiteConfig, binding: Binding) -> None:
             "backfill: false on a partitioned machine: PBS's strict order would let the head job of one "
             "partition hold up all the others"
         )
-    for queue in config.queues:
-        if config.mode != "shared" and not queue.reservation and queue.partition < queue.cores[0] and not pool:
-            raise ExportError(
-                f"queue {queue.name}: its partition of {queue.partition} cores is narrower than its narrowest job "
-                f"({queue.cores[0]}), and in PBS such a job would never start"
-            )
+    refuse_idle(config, "PBS")
 
 
 def _route_name(config: SiteConfig, before: Server, given: str | None) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from parsim.system import ORDERS
 from qconf.config import QueueConfig, SiteConfig, format_clock, format_duration, lost_job
+from qconf.export.checks import common_notes
 from qconf.export.pbs.order import formula
 from qconf.export.priorities import Priorities
 
@@ -44,8 +45,6 @@ def _differences(config: SiteConfig, binding: Binding) -> Iterator[str]:
                 f"Limits of {', '.join(limited)} hold in the queue and again in its pool queue: PBS does not "
                 "count both together."
             )
-    if not parted and any(queue.partition for queue in config.queues):
-        yield "Partition sizes are not exported: the mode is shared."
     if config.reservation_delay:
         yield (
             f"A job gets a reservation once it has waited {format_duration(config.reservation_delay)}: PBS has no such "
@@ -61,7 +60,7 @@ def _differences(config: SiteConfig, binding: Binding) -> Iterator[str]:
             "or jobs ask for `-l place=excl`."
         )
     yield from _counted_otherwise(config, capped=parted and binding == "limits")
-    yield from (_never_starts(config, queue) for queue in config.queues if config.widest(queue) > config.reach(queue))
+    yield from common_notes(config, "PBS")
     cores, walltime = envelope(config.queues)
     if gap := lost_job([QueueConfig(name="envelope", cores=cores, walltime=walltime)], config.queues):
         yield (
@@ -83,19 +82,6 @@ def _top_job(config: SiteConfig) -> Iterator[str]:
             "PBS reserves particular nodes for the top job, the simulator a number of cores: PBS backfills "
             f"less. `reserve: nodes` simulates PBS's way{reserve}."
         )
-
-
-def _never_starts(config: SiteConfig, queue: QueueConfig) -> str:
-    """Name the jobs that a queue lets in and that never start, and the reason."""
-    reach = config.reach(queue)
-    if reach in (queue.max_run_cores, queue.max_user_cores):
-        reason = "the queue lets them in, and its limit of running cores is below them."
-    else:
-        reason = (
-            "neither partition nor pool holds them, and the simulator's reservation over all partitions is for queues "
-            "with `reservation: true`."
-        )
-    return f"Jobs of {queue.name} wider than {reach} cores never start in PBS: {reason}"
 
 
 def _counted_otherwise(config: SiteConfig, *, capped: bool) -> Iterator[str]:

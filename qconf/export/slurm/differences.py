@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from parsim.workload import MAX_DURATION
 from qconf.config import SiteConfig, format_duration
+from qconf.export.checks import common_notes
 
 LONGEST_AGE = 30 * 86400  #: a larger bf_min_age_reserve is an error to Slurm, and counts as none
 
@@ -27,6 +28,8 @@ def differences(config: SiteConfig) -> Iterator[str]:
             yield "pool entry `either` is exported as `move`."
         if config.pool.placement == "combined":
             yield "pool placement `combined` is exported as `pool`: a job runs in one partition."
+        if limited := [queue.name for queue in config.queues if queue.limited and not queue.reservation]:
+            yield f"Limits of {', '.join(limited)} hold in their own partitions: in the pool, jobs are under no limit."
     if config.reservation_delay:
         yield (
             f"A job gets a reservation once it has waited {format_duration(config.reservation_delay)}: "
@@ -36,5 +39,11 @@ def differences(config: SiteConfig) -> Iterator[str]:
         yield f"bf_min_age_reserve is at most {format_duration(LONGEST_AGE)}, which is exported instead."
     if config.mode == "shared" and config.held_jobs == "reserve" and any(queue.limited for queue in config.queues):
         yield "held_jobs `reserve`: Slurm reserves nothing for a job that a limit holds; it is passed over."
-    if config.mode == "shared" and any(queue.partition for queue in config.queues):
-        yield "Partition sizes are not exported: the mode is shared."
+    yield from common_notes(placed(config), "Slurm")
+
+
+def placed(config: SiteConfig) -> SiteConfig:
+    """Return the configuration with its pool as Slurm has it: a job runs in one partition."""
+    if config.pool is None or config.pool.placement == "pool":
+        return config
+    return config.replace(pool=config.pool.model_copy(update={"placement": "pool"}))

@@ -8,10 +8,11 @@ from parsim.workload import MAX_CORES, MAX_DURATION
 from qconf.config import QueueConfig, SiteConfig
 from qconf.errors import ExportError
 from qconf.export.base import Export
+from qconf.export.checks import refuse_idle
 from qconf.export.nodes import Node, assign, check_machine, fold
 from qconf.export.priorities import scale
 from qconf.export.rendering import checked_queue, comment_name, render
-from qconf.export.slurm.differences import LONGEST_AGE, differences
+from qconf.export.slurm.differences import LONGEST_AGE, differences, placed
 from qconf.text import grouped
 
 POOL = "pool"  #: name of the partition that is the common pool
@@ -73,6 +74,7 @@ def _refuse(config: SiteConfig, nodes: Sequence[Node] | None) -> None:
         )
     if config.mode != "shared" and nodes is None:
         raise ExportError("partitions are made of nodes: name them with --nodes")
+    refuse_idle(placed(config), "Slurm")
 
 
 def _hosts(config: SiteConfig, nodes: Sequence[Node] | None) -> dict[str, str]:

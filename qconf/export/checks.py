@@ -1,0 +1,44 @@
+"""What every batch system has in common: jobs that it would never start, and sizes that play no part."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from qconf.config import QueueConfig, SiteConfig
+from qconf.errors import ExportError
+
+
+def refuse_idle(config: SiteConfig, system: str) -> None:
+    """Raise ExportError where a batch system would never start any job of a queue."""
+    for queue in config.queues:
+        narrowest = -(-queue.cores[0] // config.grid) * config.grid
+        if narrowest > config.reach(queue):
+            parts = f"its partition of {queue.partition} cores" + (
+                f" and the pool of {config.pool_cores} are each" if config.pool_cores else " is"
+            )
+            raise ExportError(
+                f"queue {queue.name}: {parts} narrower than its narrowest job ({narrowest}), and in {system} such a "
+                "job would never start"
+            )
+
+
+def common_notes(config: SiteConfig, system: str) -> Iterator[str]:
+    """Name the jobs that a batch system lets in and never starts, and sizes that are not exported."""
+    for queue in config.queues:
+        if config.widest(queue) > config.reach(queue):
+            yield _never_starts(config, queue, system)
+    if config.mode == "shared" and any(queue.partition for queue in config.queues):
+        yield "Partition sizes are not exported: the mode is shared."
+
+
+def _never_starts(config: SiteConfig, queue: QueueConfig, system: str) -> str:
+    """Name the jobs that a queue lets in and that never start, and the reason."""
+    reach = config.reach(queue)
+    if reach in (queue.max_run_cores, queue.max_user_cores):
+        reason = "the queue lets them in, and its limit of running cores is below them."
+    else:
+        reason = (
+            "neither partition nor pool holds them, and the simulator's reservation over all partitions is for queues "
+            "with `reservation: true`."
+        )
+    return f"Jobs of {queue.name} wider than {reach} cores never start in {system}: {reason}"
