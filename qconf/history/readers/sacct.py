@@ -14,8 +14,9 @@ from qconf.history.records import UNKNOWN, Drop, Records, Row, table_of
 from qconf.history.times import slurm_limit, zone
 
 COMMAND = (
-    "sacct -a -D --parsable2 -o "
-    "JobIDRaw,JobID,User,Account,Partition,State,Submit,Start,End,TimelimitRaw,Timelimit,AllocCPUS,ReqCPUS,NNodes"
+    "SLURM_TIME_FORMAT=%s sacct -a -D -S now-31days --parsable2 -o "
+    "JobIDRaw,JobID,User,Account,Partition,State,Submit,Eligible,Start,End,ElapsedRaw,Suspended,"
+    "TimelimitRaw,Timelimit,AllocCPUS,ReqCPUS,NNodes,AllocTRES,Reservation,AdminComment"
 )
 #: Any one of each group is needed.
 NEEDED = (
@@ -23,12 +24,23 @@ NEEDED = (
     *(("TimelimitRaw", "Timelimit"), ("AllocCPUS", "ReqCPUS", "NCPUS")),
 )
 WANTED = (
-    *("jobidraw", "jobid", "user", "account", "partition", "state", "submit", "start", "end", "elapsedraw"),
-    *("timelimitraw", "timelimit", "alloccpus", "ncpus", "reqcpus"),
+    *("jobidraw", "jobid", "user", "account", "partition", "state", "submit", "eligible", "start", "end"),
+    *("elapsedraw", "suspended", "timelimitraw", "timelimit", "alloccpus", "ncpus", "reqcpus"),
+    *("alloctres", "reservation", "admincomment"),
 )
+FREE_TEXT = ("jobname", "admincomment")  #: columns that may hold the bar between columns
 NO_TIME = {"", "unknown", "none", "n/a"}
 NO_LIMIT = {"", "unlimited", "partition_limit", "infinite", "none", "unknown", "n/a"}
 STEP = re.compile(r"[^.\s]+\.\S+")
+PROMOTED = re.compile(r"qconf-promote:(\S+)")  #: the AdminComment of a job that came into the pool from that queue
+PART = re.compile(r"([0-9]+)\+[0-9]+")  #: the JobID of a part of a heterogeneous job
+GPUS = re.compile(r"(?:^|,)gres/gpu(?::[^=,]*)?=0*[1-9]")
+ELIGIBLE = "submit: the time from which on the job was eligible to run"
+SUSPENDED = "run time: the time in which the job was suspended left out"
+RESIZED = "resized while running: of the cores it began with all the time"
+RESERVED = "ran in a reservation: simulated as if there were none"
+WITH_GPUS = "had GPUs: cores alone are simulated"
+RETURNED = "moved into the pool: back in its queue"
 WAITING = {"pending", "requeued", "requeue_hold", "requeue_fed", "resv_del_hold", "special_exit"}
 ALIVE = {"running", "suspended", "completing", "configuring", "resizing", "signaling", "stage_out", "stopped"}
 
@@ -39,6 +51,8 @@ class _Run(Row):
 
     key: str = ""
     queued: int = UNKNOWN  #: submit, or when it was put back into the queue
+    marks: frozenset[str] = frozenset()  #: what is not as in the log, or not simulated
+    resizing: bool = False  #: the run goes on in another row, with other cores
 
     def problem(self) -> tuple[str, str] | None:
         """Return why this last run of a job is no row of a history, reason and detail; None if it is one."""
@@ -52,7 +66,8 @@ class _Run(Row):
 def read_sacct(sources: Sequence[Source], timezone: str = "UTC") -> Records:
     """Read sacct output; times in it are local to `timezone`, or epoch seconds.
 
-    Of a job that was requeued, the earliest submit and the last run count. Raises `InputError` where the header lacks a
+    Of a job that was requeued, the earliest submit and the last run count; a submit is the time from which on the job
+    was eligible to run. The parts of a heterogeneous job are one. Raises `InputError` where the header lacks a
     column that is needed.
     """
     runs: dict[str, _Run] = {}
@@ -81,14 +96,42 @@ def read_sacct(sources: Sequence[Source], timezone: str = "UTC") -> Records:
             other = runs.get(run.key)
             if other is not None:
                 merged["further runs of a job, or the same row again"] += 1
-                earliest = min(run.submit, other.submit)
-                run = max(other, run, key=lambda each: (each.queued, each.start, each.end))
-                run.submit = earliest
+                run = _one_run(other, run)
             runs[run.key] = run
     found = [(run, run.problem()) for run in runs.values()]
     drops += [Drop(run.job_id, str(sources[run.file].path), run.line, *why) for run, why in found if why]
-    rows = [run for run, why in found if not why]
-    return records_of("sacct", sources, table_of(rows), drops, timezone=timezone, merged=merged)
+    rows = _whole_jobs([run for run, why in found if not why], merged)
+    changed = Counter(mark for row in rows for mark in sorted(row.marks))
+    return records_of("sacct", sources, table_of(rows), drops, timezone=timezone, merged=merged, changed=changed)
+
+
+def _one_run(*rows: _Run) -> _Run:
+    """Return the last run of a job, with the earliest submit and the cores that it began with."""
+    *before, last = sorted(rows, key=lambda each: (each.queued, each.start, each.end))
+    earliest = min(rows, key=lambda row: row.submit)
+    last.submit = earliest.submit
+    last.marks = frozenset().union(*(row.marks for row in rows)) - {ELIGIBLE} | (earliest.marks & {ELIGIBLE})
+    for row in before:
+        if row.resizing and row.start == last.start:
+            last.cores, last.marks = row.cores, last.marks | {RESIZED}
+    return last
+
+
+def _whole_jobs(rows: list[_Run], merged: Counter[str]) -> list[_Run]:
+    """Put the parts of each heterogeneous job together: they start at once, and one walltime holds for all."""
+    jobs: dict[object, _Run] = {}
+    for row in rows:
+        part = PART.fullmatch(row.job_id)
+        first = jobs.setdefault((part[1], row.user, row.start) if part else row.key, row)
+        if first is row:
+            continue
+        merged["further parts of a heterogeneous job"] += 1
+        first.cores += row.cores if UNKNOWN not in (first.cores, row.cores) else 0
+        for name in ("end", "runtime", "walltime"):
+            pair = getattr(first, name), getattr(row, name)
+            setattr(first, name, UNKNOWN if UNKNOWN in pair else max(pair))
+        first.submit, first.marks = min(first.submit, row.submit), first.marks | row.marks
+    return list(jobs.values())
 
 
 class _Columns:
@@ -113,8 +156,8 @@ class _Columns:
         extra = len(cells) - len(self.names)
         if extra == 1 and not cells[-1].strip():  # the bar that --parsable writes at the end
             cells.pop()
-        elif extra > 0 and "jobname" in self.names:  # nothing else in sacct's output is free text
-            at = self.names.index("jobname")
+        elif extra > 0 and len(free := [name for name in FREE_TEXT if name in self.names]) == 1:
+            at = self.names.index(free[0])
             cells[at : at + extra + 1] = ["|".join(cells[at : at + extra + 1])]
         elif extra:
             raise ValueError(f"{len(cells)} cells where the header has {len(self.names)}")
@@ -131,7 +174,8 @@ def _lists_steps(source: Source, names: Sequence[str]) -> bool:
 
 def _read_row(values: list[str], clock: _Clock) -> _Run | None:
     """Read a row; None if it is a step. ValueError if it is no row of such a table."""
-    raw, shown, user, account, partition, state, submit, start, end, elapsed, limit, other_limit, *cpus = values
+    (raw, shown, user, account, partition, state, submit, eligible, start, end) = values[:10]
+    elapsed, suspended, limit, other_limit, *cpus, tres, reservation, comment = values[10:]
     key, job_id = raw or shown, shown or raw
     if not key:
         raise ValueError("no job")
@@ -142,25 +186,48 @@ def _read_row(values: list[str], clock: _Clock) -> _Run | None:
         raise ValueError("no submit")
     started, ended = clock.run(start, end, elapsed, submitted)
     state = state.split(" ")[0].rstrip("+").lower()
+    resizing = state == "resizing"
     if state in ALIVE:
         state, ended = "running", UNKNOWN
     if not limit or limit.lower() == "partition_limit":
         limit = other_limit
+    runtime = idle = UNKNOWN
+    if UNKNOWN not in (started, ended):
+        idle = _suspended(suspended, elapsed, ended - started)
+        runtime = ended - started - idle
+    waits = min(clock.read(eligible), started) if started != UNKNOWN else UNKNOWN
+    promoted = PROMOTED.match(comment)
+    marks = {
+        ELIGIBLE: waits > submitted,
+        SUSPENDED: idle > 0,
+        RESERVED: bool(reservation) and started != UNKNOWN,
+        WITH_GPUS: GPUS.search(tres) is not None,
+        RETURNED: promoted is not None,
+    }
     return _Run(
         key=f"{key}|{user}",  # ids begin anew one day, and belong to other users then
         job_id=job_id,
-        submit=submitted,
+        submit=max(submitted, waits),
         queued=submitted,
         start=started,
         end=ended,
-        runtime=ended - started if UNKNOWN not in (started, ended) else UNKNOWN,
+        runtime=runtime,
         walltime=_limit(limit) or UNKNOWN,
         cores=next(filter(None, map(_cores, cpus)), UNKNOWN),
-        queue=partition.split(",")[0],
+        queue=promoted[1] if promoted else partition.split(",")[0],
         user=user,
         state=state,
         group=account,
+        marks=frozenset(mark for mark, holds in marks.items() if holds),
+        resizing=resizing,
     )
+
+
+def _suspended(suspended: str, elapsed: str, span: int) -> int:
+    """Seconds between start and end in which a job was suspended; else what its elapsed time lacks of them."""
+    if suspended.lower() not in NO_TIME:
+        return min(slurm_limit(suspended), span)
+    return max(0, span - int(elapsed)) if re.fullmatch(r"[0-9]{1,12}", elapsed) else 0
 
 
 class _Clock:

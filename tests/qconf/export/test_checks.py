@@ -35,10 +35,10 @@ def test_a_queue_whose_jobs_would_all_never_start_is_refused(target):
 @pytest.mark.parametrize("target", targets())
 def test_jobs_that_would_never_start_are_named(target):
     found = exporter(target).of(nodes="n[1-8]")
-    told = f"Jobs of wide wider than 24 cores never start in {found.name}: neither partition nor pool holds them"
-    assert told in " ".join(found.export(parse(SITE)).notes)
-    told = f"Jobs of wide wider than 32 cores never start in {found.name}: the queue lets them in"
-    assert told in " ".join(exporter(target)().export(parse(LIMITED)).notes)
+    note = f"Jobs of wide wider than 24 cores never start in {found.name}: neither partition nor pool holds them"
+    assert note in " ".join(found.export(parse(SITE)).notes)
+    note = f"Jobs of wide wider than 32 cores never start in {found.name}: the queue lets them in"
+    assert note in " ".join(exporter(target)().export(parse(LIMITED)).notes)
 
 
 def test_in_slurm_a_job_runs_in_one_partition_and_under_its_limits_there_alone():

@@ -2,11 +2,14 @@
 
 import pytest
 
+from qconf.config import load
 from qconf.errors import InputError
 from qconf.history import clean, derive_config, read
+from qconf.history.readers.sacct import COMMAND, ELIGIBLE, RESERVED, RESIZED, RETURNED, SUSPENDED, WITH_GPUS
 
 # By hand from the rows of the sample, on 2026-11-20: job, submit, start, end, cores, limit, queue, state.
 # 7 was requeued: Submit of its first row, run of its second; 18 is UNLIMITED; 13 asked for 1 and held 24.
+# 4_3 and 4_4 were eligible once two others of their array, which runs two at once, had ended.
 REAL = """
 1   15:13:24 15:13:24 15:13:29 48 300   idqueue completed
 2   15:13:24 15:13:30 15:13:30 24 300   idqueue failed
@@ -18,8 +21,8 @@ REAL = """
 13  15:13:24 15:13:57 15:13:58 24 300   idqueue completed
 4_1 15:13:24 15:13:33 15:13:35 1  300   idqueue completed
 4_2 15:13:24 15:13:33 15:13:35 1  300   idqueue completed
-4_3 15:13:24 15:13:36 15:13:38 1  300   idqueue completed
-4_4 15:13:24 15:13:36 15:13:38 1  300   idqueue completed
+4_3 15:13:36 15:13:36 15:13:38 1  300   idqueue completed
+4_4 15:13:36 15:13:36 15:13:38 1  300   idqueue completed
 17  15:13:56 15:13:56 15:16:22 24 1800  small   node_fail
 18  15:16:22 15:16:23 15:16:24 1  -1    unl     completed
 """
@@ -45,10 +48,13 @@ def test_the_real_sample_says_what_its_rows_say(shared):
     assert table["state"].tolist() == [row[7] for row in rows]
     assert records.dropped["job_id"].tolist() == ["21"]  # still pending
     assert (records.read, sum(records.merged.values())) == (15, 1)
+    assert records.changed == {ELIGIBLE: 2}
 
 
 def test_output_without_submit_is_refused_with_the_command_to_use(shared, write):
-    with pytest.raises(InputError, match=r"listing of job steps, no column Submit.*sacct -a -D --parsable2"):
+    with pytest.raises(
+        InputError, match=r"listing of job steps, no column Submit.*SLURM_TIME_FORMAT=%s sacct -a -D -S now"
+    ):
         read(shared("slurm/sacct_steps.txt"))
     with pytest.raises(InputError, match=r"line 1: no column Submit"):
         read(write("JobID|Start|End|Timelimit|AllocCPUS\n1|||01:00|4\n"))
@@ -171,3 +177,80 @@ def test_a_torn_last_line_and_a_bar_in_a_name(write):
 
 def test_requested_cores_where_none_were_assigned_yet(write):
     assert read(write(sacct(row(AllocCPUS="0", ReqCPUS="8")))).table["cores"].tolist() == [8]
+
+
+def test_the_command_lists_the_columns_that_are_read():
+    assert {"Eligible", "Suspended", "AllocTRES", "Reservation", "AdminComment"} <= {*COMMAND.split(" ")[-1].split(",")}
+
+
+def test_the_second_real_sample(shared):
+    records = read(shared("slurm/real/two.sacct"))
+    table = records.table.set_index("job_id")
+    # The heterogeneous job of a part of one core and a part of two, and the job that gave back one of two cores.
+    assert table.loc["10+0", ["cores", "runtime", "walltime"]].tolist() == [3, 5, 120]
+    assert table.loc["35", ["cores", "runtime", "walltime"]].tolist() == [2, 20, 60]
+    assert table.loc["12", "queue"] == "b"
+    assert records.merged["further parts of a heterogeneous job"] == 1
+    assert records.changed == {RESIZED: 1}
+
+
+def test_jobs_promoted_without_a_comment_go_back_by_their_size(shared):
+    records = read(shared("slurm/real/D1.sacct"))
+    assert records.table["queue"].value_counts()["pool"] == 16
+    table = clean(records, load(shared("slurm/real/D-hybrid.yaml"))).jobs
+    assert table["queue"].tolist() == ["small" if cores <= 2 else "medium" for cores in table["cores"]]
+    assert len(table) == len(records.table) == 40
+
+
+def more(extra, *rows):
+    """Return sacct output with other columns: each row its cells of `HEADER` and those of the others."""
+    return "\n".join((f"{HEADER}|{extra}", *("|".join((row(**cells), *others)) for cells, *others in rows), ""))
+
+
+def test_a_job_waits_from_when_it_is_eligible(write):
+    early = "2026-11-20T07:00:00"  # a clock that was set; no job waits from before its submission
+    late = row(JobIDRaw="6", JobID="6", State="PENDING", Start="Unknown", End="Unknown")
+    text = more("Eligible", ({}, DAY + "08:30:00"), ({"JobIDRaw": "7", "JobID": "7"}, early))
+    records = read(write(f"{text}{late}|Unknown\n"))
+    assert (records.table["start"] - records.table["submit"]).tolist() == [1800, 3600]
+    assert records.changed == {ELIGIBLE: 1}
+
+
+def test_of_a_requeued_job_the_first_run_says_from_when_it_was_eligible(write):
+    again = {"Submit": DAY + "09:30:00", "Start": DAY + "11:00:00", "End": DAY + "12:00:00"}
+    text = more("Eligible", ({"State": "REQUEUED"}, DAY + "08:00:00"), (again, DAY + "09:32:00"))
+    records = read(write(text))
+    assert (records.table["start"] - records.table["submit"]).tolist() == [3 * 3600]
+    assert records.changed == {}
+
+
+@pytest.mark.parametrize(
+    ("suspended", "elapsed", "runtime"),
+    [("00:10:00", "3000", 3000), ("00:00:00", "3600", 3600), ("", "3000", 3000), ("", "", 3600), ("1-00:00:00", "", 0)],
+)
+def test_suspended_time_is_no_run_time(write, suspended, elapsed, runtime):
+    records = read(write(more("Suspended|ElapsedRaw", ({}, suspended, elapsed))))
+    assert records.table["runtime"].tolist() == [runtime]
+    assert records.changed == ({SUSPENDED: 1} if runtime < 3600 else {})
+
+
+def test_reservations_and_gpus_are_counted(write):
+    numbers = [{"JobIDRaw": str(i), "JobID": str(i)} for i in range(5)]
+    tres = ["cpu=4,gres/gpu=2,node=1", "cpu=4,gres/gpu:a100=1", "cpu=4,gres/gpu=0", "cpu=4,gres/gpumem=1", ""]
+    names = ["", "maintenance", "", "", ""]
+    records = read(write(more("AllocTRES|Reservation", *zip(numbers, tres, names, strict=True))))
+    assert len(records.table) == 5
+    assert records.changed == {WITH_GPUS: 2, RESERVED: 1}
+
+
+def test_a_promoted_job_goes_back_to_its_queue(write):
+    moved = {"Partition": "pool"}
+    records = read(write(more("AdminComment", (moved, "qconf-promote:small72"), ({"JobIDRaw": "6"}, "a|b"))))
+    assert records.table["queue"].tolist() == ["small72", "small"]
+    assert records.changed == {RETURNED: 1}
+
+
+def test_parts_that_did_not_start_together_are_jobs_of_their_own(write):
+    parts = [row(JobIDRaw=f"{5 + i}", JobID=f"5+{i}", Start=f"{DAY}09:0{i // 2}:00") for i in range(3)]
+    records = read(write(sacct(*parts)))
+    assert records.table[["job_id", "cores"]].values.tolist() == [["5+0", 48], ["5+2", 24]]

@@ -293,7 +293,10 @@ def test_the_promotion_script_moves_due_jobs_largest_factor_first(tmp_path):
     )
     assert done.returncode == 0, done.stderr
     moved = (tmp_path / "moved").read_text().splitlines()
-    assert moved == ["update JobId=3 Partition=pool", "update JobId=2 Partition=pool", "update JobId=6 Partition=pool"]
+    assert moved == [
+        f"update JobId={job} Partition=pool AdminComment=qconf-promote:{queue}"
+        for job, queue in (("3", "medium"), ("2", "small"), ("6", "small"))
+    ]
 
 
 def test_running_limits_are_qos_lines():
