@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 from pathlib import Path
+
+from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
 
 from qconf.config import POOL_SUFFIX, SiteConfig
 from qconf.errors import ExportError, InputError
@@ -14,7 +15,8 @@ from qconf.export.rendering import checked_host
 
 POOL = ""  #: owner of the nodes of the common pool
 _MOST_NODES = 1_000_000
-_RANGES = re.compile(r"([^\[\]]*)\[([0-9]{1,9}(?:-[0-9]{1,9})?(?:,[0-9]{1,9}(?:-[0-9]{1,9})?)*)\]([^\[\]]*)")
+_RANGE = r"[0-9]{1,9}(?:-[0-9]{1,9})?"
+_RANGES = re.compile(rf"[\w.-]*(?:\[{_RANGE}(?:,{_RANGE})*\][\w.-]*)+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,20 +68,27 @@ def _names(text: str) -> Iterator[Node]:
             yield from (Node(checked_host(name)) for name in expand(word))
 
 
+def parts(text: str) -> list[str]:
+    """Split a host list at its commas, those between brackets excepted."""
+    return re.findall(r"(?:[^,\[]|\[[^\]]*\])+", text)
+
+
 def expand(text: str) -> Iterator[str]:
-    """Expand a host list like ``a[1-3,7],b``; numbers keep their zeros. Raises InputError."""
-    for part in re.findall(r"(?:[^,\[]|\[[^\]]*\])+", text):
-        match = _RANGES.fullmatch(part)
-        if match is None:
-            yield part
-            continue
-        before, ranges, after = match.groups()
-        for piece in ranges.split(","):
-            first, _, last = piece.partition("-")
-            last = last or first
-            if int(last) < int(first) or int(last) - int(first) >= _MOST_NODES:
-                raise InputError("is no range of nodes", field="--nodes", value=part)
-            yield from (f"{before}{number:0{len(first)}d}{after}" for number in range(int(first), int(last) + 1))
+    """Expand a host list like ``a[1-3,7],rack[0-1]n[0-7]``; numbers keep their zeros. Raises InputError."""
+    for part in parts(text):
+        yield from _ranges(part) if "[" in part else (part,)
+
+
+def _ranges(part: str) -> NodeSet:
+    pairs = re.findall(r"([0-9]+)-([0-9]+)", part)
+    if _RANGES.fullmatch(part) and all(int(last) - int(first) < _MOST_NODES for first, last in pairs):
+        try:
+            found = NodeSet(part, resolver=RESOLVER_NOGROUP)
+        except NodeSetException:
+            found = ()
+        if 0 < len(found) <= _MOST_NODES:
+            return found
+    raise InputError("is no range of nodes", field="--nodes", value=part)
 
 
 def _pbsnodes(text: str) -> Iterator[Node]:
@@ -143,16 +152,6 @@ def fold(names: Sequence[str]) -> str:
     """Write node names as a host list.
 
     >>> fold(["nid001", "nid002", "nid004", "login"])
-    'nid[001-002,004],login'
+    'login,nid[001-002,004]'
     """
-    groups: dict[tuple[str, int], list[int]] = {}
-    for name in names:
-        match = re.fullmatch(r"(.*?)([0-9]{1,9})", name)
-        prefix, digits = match.groups() if match else (name, "")
-        groups.setdefault((prefix, len(digits)), []).append(int(digits or 0))
-    parts = []
-    for (prefix, width), numbers in sorted(groups.items(), key=lambda group: not group[0][1]):
-        runs = [[n for _, n in run] for _, run in groupby(enumerate(sorted(numbers)), lambda pair: pair[1] - pair[0])]
-        listed = ",".join("-".join(f"{n:0{width}d}" for n in dict.fromkeys((run[0], run[-1]))) for run in runs)
-        parts.append(f"{prefix}[{listed}]" if len(numbers) > 1 else f"{prefix}{listed}" if width else prefix)
-    return ",".join(parts)
+    return str(NodeSet.fromlist(names, resolver=RESOLVER_NOGROUP))

@@ -28,6 +28,9 @@ def test_lists_of_nodes(tmp_path):
     assert [node.name for node in read_nodes("n[8-11],login[01-02]x,single")] == [
         "n8", "n9", "n10", "n11", "login01x", "login02x", "single",
     ]  # fmt: skip
+    racks = [f"rack{rack}n{node}" for rack in range(4) for node in range(8)]
+    assert [node.name for node in read_nodes("rack[0-3]n[0-7]")] == racks
+    assert fold(racks) == "rack[0-3]n[0-7]"
     (tmp_path / "names").write_text("a b\nc[1-2]  # four\n")
     assert [node.name for node in read_nodes(str(tmp_path / "names"))] == ["a", "b", "c1", "c2"]
     (tmp_path / "pbsnodes").write_text(PBSNODES)
@@ -38,7 +41,19 @@ def test_lists_of_nodes(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "given_nodes", ["nosuchfile", "a[3-1]", "a[1-99999999]", "a,a", "a;b[1-2]", "[[1-2]", "é[1-2]", ","]
+    "given_nodes",
+    [
+        "nosuchfile",
+        "a[3-1]",
+        "a[1-99999999]",
+        "a[1-9999]b[1-9999]",
+        "a[1]!b[1]",
+        "a,a",
+        "a;b[1-2]",
+        "[[1-2]",
+        "é[1-2]",
+        ",",
+    ],
 )
 def test_what_is_no_list_of_nodes(given_nodes):
     with pytest.raises((ExportError, InputError)):
@@ -48,5 +63,5 @@ def test_what_is_no_list_of_nodes(given_nodes):
 def test_host_lists():
     names = [f"nid{i:04d}" for i in (1, 2, 3, 7)] + ["login", "a9", "a10", "a11"]
     text = fold(names)
-    assert text == "nid[0001-0003,0007],a9,a[10-11],login"
+    assert text == "a[9-11],login,nid[0001-0003,0007]"
     assert sorted(node.name for node in read_nodes(text)) == sorted(names)
