@@ -77,6 +77,8 @@ class AccessConfig(Model):
     users: Entries | None = None
     groups: Entries | None = None
     hosts: Entries | None = None
+    accounts: Entries | None = None
+    qos: Entries | None = None
 
 
 class QueueConfig(Model):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from qconf.config import QueueConfig, SiteConfig
 from qconf.errors import ExportError
@@ -19,6 +19,17 @@ def refuse_idle(config: SiteConfig, system: str) -> None:
             raise ExportError(
                 f"queue {queue.name}: {parts} narrower than its narrowest job ({narrowest}), and in {system} such a "
                 "job would never start"
+            )
+
+
+def refuse_access(config: SiteConfig, system: str, kinds: Collection[str]) -> None:
+    """Raise ExportError where the access of a queue has a list of a kind that a batch system has not."""
+    for queue in config.queues:
+        given = [] if queue.access is None else [kind for kind, names in queue.access if names is not None]
+        if other := [kind for kind in given if kind not in kinds]:
+            raise ExportError(
+                f"queue {queue.name}: {system} has no list of {' or '.join(other)} for a queue, which its access has; "
+                f"it has {', '.join(kinds)}"
             )
 
 

@@ -39,6 +39,11 @@ def differences(config: SiteConfig) -> Iterator[str]:
         yield f"bf_min_age_reserve is at most {format_duration(LONGEST_AGE)}, which is exported instead."
     if config.mode == "shared" and config.held_jobs == "reserve" and any(queue.limited for queue in config.queues):
         yield "held_jobs `reserve`: Slurm reserves nothing for a job that a limit holds; it is passed over."
+    if restricted := [queue.name for queue in config.queues if queue.access is not None]:
+        yield (
+            f"job_submit.lua sends jobs by size alone, and Slurm refuses those that the access of "
+            f"{', '.join(restricted)} keeps out: such a job names another queue with -p."
+        )
     yield from common_notes(placed(config), "Slurm")
 
 

@@ -3,144 +3,209 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
 from parsim.workload import MAX_CORES, MAX_DURATION
-from qconf.config import ConfigError, MachineConfig, QueueConfig, SiteConfig
+from qconf.config import AccessConfig, ConfigError, MachineConfig, QueueConfig, SiteConfig
 from qconf.errors import InputError
 from qconf.export.base import Derived
-from qconf.export.nodes import expand, read_text
+from qconf.export.slurm.conf import Conf, Fields, routes
 from qconf.export.slurm.differences import LONGEST_AGE
+from qconf.export.slurm.scripts import ACCESS, POOL
 from qconf.history.times import slurm_limit
 
-UNLIMITED = ("UNLIMITED", "INFINITE")
+UNLIMITED = ("UNLIMITED", "INFINITE", "-1")
+
+
+#: What is read of a partition.
+READ = {
+    *("file", "line", "partitionname", "nodes", "state", "rootonly", "hidden", "default", "qos"),
+    *("minnodes", "maxnodes", "maxtime", "maxcpuspernode", "oversubscribe", "preemptmode"),
+    *("prioritytier", "priorityjobfactor", *(key.lower() for pair in ACCESS.values() for key in pair if key)),
+}
 
 
 def derive(path: str | Path, *, cores: int | None = None, name: str | None = None) -> Derived:
     """Derive a configuration, as `Exporter.read` does; the nodes' cores and the ClusterName are the defaults."""
-    reader = _Reader(path)
-    total = cores or sum(reader.nodes.values())
+    conf = Conf(path)
+    total = cores or sum(conf.nodes.values())
     if not total:
         fix = "give --cores, or the file that has the NodeName lines"
         raise InputError("names no node", file=path, field="NodeName", fix=fix)
-    size = min(reader.nodes.values(), default=1)
-    if {size} != set(reader.nodes.values()) or size < 1 or total % size:
+    size = min(conf.nodes.values(), default=1)
+    if {size} != set(conf.nodes.values()) or size < 1 or total % size:
         size = 1
-    called = name or reader.cluster
+    reader = _Reader(conf, size, total)
+    partitions = [each for fields in conf.partitions if (each := reader.partition(fields)) is not None]
+    pools = [each for each in partitions if reader.is_pool(each.name)]
+    partitions = reader.ordered([each for each in partitions if each not in pools])
+    if not partitions:
+        raise InputError("holds no partition that a job can enter", file=path, field="PartitionName")
+    shape = reader.divided(partitions, pools)
+    if reader.unread:
+        unread = "; ".join(f"{key} of {', '.join(names)}" for key, names in sorted(reader.unread.items()))
+        reader.warnings.append(f"not taken over: {unread}")
+    called = name or conf.settings.get("clustername", "slurm")
+    whole = reader.whole_nodes([*partitions, *pools])
     try:
-        machine = MachineConfig(name=called, cores=total, cores_per_node=size)
+        machine = MachineConfig(name=called, cores=total, cores_per_node=size, whole_nodes=whole)
     except ValueError as error:
         raise InputError(f"no machine of {total} cores named {called!r} can be", file=path) from error
-    queues = [
-        (queue, reader.hosts(fields))
-        for fields in reader.partitions
-        if (queue := reader.queue(fields, size, total)) is not None
-    ]
-    if not queues:
-        raise InputError("holds no partition that a job can enter", file=path, field="PartitionName")
-    shape = _divided(machine, queues, reader)
     try:
-        config = SiteConfig.build(machine=machine, reserve_after=reader.reserve_after(), **shape)
+        config = SiteConfig.build(machine=machine, **reader.discipline(), **shape)
     except ConfigError as error:
         raise InputError(f"cannot be made a configuration: {error}", file=path) from error
     if config.reserve_after and not config.reservation_delay:
         reader.warnings.append(f"bf_min_age_reserve: as reserve_after it plays no part with mode {config.mode}")
-    return Derived(config, tuple(reader.warnings))
+    return Derived(config, tuple(dict.fromkeys(reader.warnings)))
+
+
+class _Partition:
+    """A partition that jobs can enter: its queue, and what decides on mode and priorities."""
+
+    def __init__(self, queue: QueueConfig, fields: Fields, hosts: frozenset[str], cores: int) -> None:
+        self.queue, self.fields, self.hosts, self.cores = queue, fields, hosts, cores
+        self.name = queue.name
+        self.tier, self.factor = (int(fields.get(key, "1")) for key in ("prioritytier", "priorityjobfactor"))
+        self.priority = float(max(1, self.factor if self.factor > 1 else self.tier))
+        self.exclusive = fields.get("oversubscribe", "").upper() == "EXCLUSIVE"
 
 
 class _Reader:
-    """What a slurm.conf holds, and what is odd about it."""
+    """Makes queues of the partitions of a slurm.conf; `warnings` says what they do not hold."""
 
-    def __init__(self, path: str | Path) -> None:
-        self.path = path
-        self.warnings: list[str] = []
-        self.cluster, self.parameters = "slurm", ""
-        self.nodes: dict[str, int] = {}
-        self.partitions: list[dict[str, str]] = []
-        defaults: dict[str, dict[str, str]] = {"nodename": {}, "partitionname": {}}
-        for line, fields in _lines(read_text(path)):
-            first = next(iter(fields))
-            if first == "clustername":
-                self.cluster = fields[first]
-            self.parameters = fields.get("schedulerparameters", self.parameters)
-            if "schedulerparameters+" in fields:
-                self.parameters += "," + fields["schedulerparameters+"]
-            if first == "include":
-                self.warnings.append(f"line {line}: included files are not read: {fields[first]}")
-            if first not in defaults:
-                continue
-            if fields[first] == "DEFAULT":
-                defaults[first] |= {key: value for key, value in fields.items() if key != first}
-                continue
-            merged = {**defaults[first], **fields, "line": str(line)}
-            if first == "nodename":
-                self.nodes |= dict.fromkeys(self.expand(merged, first), self.node_cores(merged))
-            else:
-                self.partitions.append(merged)
+    def __init__(self, conf: Conf, size: int, total: int) -> None:
+        self.conf, self.size, self.total = conf, size, total
+        self.warnings = conf.warnings
+        self.unread: dict[str, list[str]] = {}
+        self.routes = routes(Path(conf.path).parent) if conf.exported else {}
 
-    def wrong(self, message: str, fields: dict[str, str], field: str, value: str | None = None) -> InputError:
-        """Return the error to raise about a line."""
-        return InputError(message, file=self.path, line=int(fields["line"]), field=field, value=value)
+    def is_pool(self, name: str) -> bool:
+        """Whether a partition is the common pool of an export."""
+        return self.conf.exported and name == POOL
 
-    def expand(self, fields: dict[str, str], key: str) -> list[str]:
-        """Expand a field that is a host list."""
-        text = fields.get(key, "")
-        try:
-            return list(expand(text)) if text else []
-        except InputError as error:
-            raise self.wrong("is no list of nodes", fields, "Nodes", text) from error
-
-    def node_cores(self, fields: dict[str, str]) -> int:
-        """Read the cores of the nodes of a line."""
-        try:
-            if "cpus" in fields:
-                return int(fields["cpus"])
-            sockets = int(fields.get("sockets", fields.get("socketsperboard", "1")))
-            return sockets * int(fields.get("corespersocket", "1")) * int(fields.get("threadspercore", "1"))
-        except ValueError as error:
-            raise self.wrong("is no number of cores", fields, "NodeName") from error
-
-    def hosts(self, fields: dict[str, str]) -> frozenset[str]:
-        """Return the nodes of a partition."""
-        return frozenset(self.nodes if fields.get("nodes", "").upper() == "ALL" else self.expand(fields, "nodes"))
-
-    def queue(self, fields: dict[str, str], size: int, total: int) -> QueueConfig | None:
+    def partition(self, fields: Fields) -> _Partition | None:
         """Read a partition; None, with a warning, where no job can enter it."""
-        name = fields["partitionname"]
-        if fields.get("state", "UP").upper() != "UP":
-            self.warnings.append(f"{name}: State={fields['state']}, left out")
+        name, conf = fields["partitionname"], self.conf
+        for key, entered in (("State", "UP"), ("RootOnly", "NO")):
+            if (value := fields.get(key.lower(), entered)).upper() != entered:
+                self.warnings.append(f"{name}: {key}={value}, left out")
+                return None
+        hosts = conf.hosts(fields)
+        every = hosts == frozenset(conf.nodes)
+        if not hosts and not conf.exported:
+            self.warnings.append(f"{name}: left out, it has no nodes")
             return None
         try:
-            least = int(fields.get("minnodes", "0"))
-            most, longest = (fields.get(key, "UNLIMITED").upper() for key in ("maxnodes", "maxtime"))
+            usable = self._usable(fields, hosts)
+            room = sum(usable) if conf.nodes and hosts else self.total
+            bounds = self._cores(fields, usable, self.total if every and room == sum(conf.nodes.values()) else room)
+            longest = fields.get("maxtime", "UNLIMITED").upper()
             upto = MAX_DURATION if longest in UNLIMITED else min(slurm_limit(longest), MAX_DURATION)
-            tier, factor = (int(fields.get(key, "1")) for key in ("prioritytier", "priorityjobfactor"))
-            widest = MAX_CORES if most in UNLIMITED else int(most) * size
-            narrowest = max(1, (least - 1) * size + 1)
-            if narrowest > min(widest, total) or not upto:
+            if bounds is None or not upto:
                 self.warnings.append(f"{name}: left out, no job can enter it")
                 return None
-            if "qos" in fields:
-                self.warnings.append(
-                    f"{name}: the limits of QOS {fields['qos']} are not in slurm.conf; add max_run and the like"
-                )
-            return QueueConfig(
-                name=name,
-                cores=(narrowest, widest if widest == MAX_CORES else min(widest, total)),
-                walltime=(0, upto),
-                priority=float(max(1, factor if factor > 1 else tier)),
-            )
+            fit: dict[str, Any] = {"cores": bounds, "walltime": (0, upto)} | self.routes.get(name, {})
+            access = self._access(fields)
+            queue = QueueConfig(name=name, **fit, access=AccessConfig(**access) if access else None)
+            self._remark(fields)
+            return _Partition(queue, fields, hosts, room)
         except ValueError as error:
             reason = error.errors()[0]["msg"] if isinstance(error, ValidationError) else error
-            raise self.wrong(f"is not understood: {reason}", fields, "PartitionName", name) from error
+            raise conf.wrong(f"is not understood: {reason}", fields, "PartitionName", name) from error
 
-    def reserve_after(self) -> int:
+    def _usable(self, fields: Fields, hosts: frozenset[str]) -> list[int]:
+        """Return the cores of each node that jobs of a partition may use."""
+        most = fields.get("maxcpuspernode", "UNLIMITED").upper()
+        each = [self.conf.nodes[host] for host in hosts if host in self.conf.nodes]
+        return each if most in UNLIMITED else [min(cores, int(most)) for cores in each]
+
+    def _cores(self, fields: Fields, usable: list[int], room: int) -> tuple[int, int] | None:
+        """Return the least and the most cores of a partition's jobs; None where no job fits."""
+        least, most = int(fields.get("minnodes", "0")), fields.get("maxnodes", "UNLIMITED").upper()
+        if least > len(usable) > 0:
+            return None
+        narrowest = 1 + (sum(sorted(usable)[: least - 1]) if usable else (least - 1) * self.size) * (least > 1)
+        widest = MAX_CORES if room == self.total else room
+        if most not in UNLIMITED:
+            unequal = len({*usable}) > 1 or self.size == 1
+            widest = sum(sorted(usable, reverse=True)[: int(most)]) if usable and unequal else int(most) * self.size
+            widest = min(widest, self.total)
+        return (narrowest, widest) if narrowest <= min(widest, room) else None
+
+    def _access(self, fields: Fields) -> dict[str, tuple[str, ...]]:
+        """Read who may use a partition; a name after ``-`` is kept out."""
+        found: dict[str, tuple[str, ...]] = {}
+        for kind, (allowed, denied) in ACCESS.items():
+            names = fields.get(allowed.lower(), "ALL")
+            out = fields.get(denied.lower(), "") if denied is not None else ""
+            if names.upper() != "ALL":
+                found[kind] = tuple(self.conf.expand(names, fields) if kind == "hosts" else names.split(","))
+            elif out:
+                found[kind] = tuple(f"-{each}" for each in out.split(","))
+        return found
+
+    def _remark(self, fields: Fields) -> None:
+        """Warn about what a partition has and a queue has not."""
+        name = fields["partitionname"]
+        share, preempted = fields.get("oversubscribe", "NO").upper(), fields.get("preemptmode", "OFF").upper()
+        if share.startswith(("FORCE", "YES")):
+            self.warnings.append(f"{name}: OverSubscribe={share}: jobs share cores, which is not simulated")
+        if preempted != "OFF":
+            self.warnings.append(f"{name}: PreemptMode={preempted}: jobs are preempted, which is not simulated")
+        if fields.get("hidden", "NO").upper() == "YES":
+            self.warnings.append(f"{name}: Hidden=YES: a queue like the others here")
+        if "qos" in fields:
+            qos = fields["qos"]
+            self.warnings.append(f"{name}: the limits of QOS {qos} are not in slurm.conf; add max_run and the like")
+        for key in fields.keys() - READ:
+            self.unread.setdefault(key, []).append(name)
+
+    def whole_nodes(self, partitions: Sequence[_Partition]) -> bool:
+        """Whether jobs are given whole nodes; a warning where some are, or nodes are unequal."""
+        linear = self.conf.settings.get("selecttype", "").lower() == "select/linear"
+        exclusive = [each.name for each in partitions if each.exclusive or linear]
+        if exclusive and (
+            len(exclusive) < len(partitions) or self.size == 1 < max(self.conf.nodes.values(), default=1)
+        ):
+            why = "others do not" if len(exclusive) < len(partitions) else "the nodes are unequal"
+            self.warnings.append(f"{', '.join(exclusive)}: jobs get whole nodes, and {why}: simulated by cores")
+            return False
+        return bool(exclusive) and self.size > 1
+
+    def ordered(self, partitions: Sequence[_Partition]) -> list[_Partition]:
+        """Put the partitions in the order in which a job that names none goes to the first that admits it."""
+        if self.routes:
+            order = {name: position for position, name in enumerate(self.routes)}
+            return sorted(partitions, key=lambda each: order.get(each.name, len(order)))
+        default = [each for each in partitions if each.fields.get("default", "NO").upper() == "YES"][-1:]
+        if default and default[0] is not partitions[0]:
+            self.warnings.append(f"{default[0].name}: first of the queues, since jobs that name none go to it")
+        return [*default, *(each for each in partitions if each not in default)]
+
+    def discipline(self) -> dict[str, Any]:
+        """Read backfilling and the reservation delay; warn about an order that jobs do not have here."""
+        settings = self.conf.settings
+        if settings.get("prioritytype", "").lower() == "priority/multifactor":
+            weights = sorted(
+                key for key, value in settings.items() if key.startswith("priorityweight") and value != "0"
+            )
+            self.warnings.append(
+                f"PriorityType=priority/multifactor ({', '.join(weights) or 'no weights'}): the order of the jobs of "
+                "one priority is not taken over; they are first come, first served"
+            )
+        backfill = settings.get("schedulertype", "").lower() != "sched/builtin"
+        return {"backfill": backfill, "reserve_after": self._reserve_after()}
+
+    def _reserve_after(self) -> int:
         """Read bf_min_age_reserve among the SchedulerParameters; a value that is an error to Slurm counts as none."""
-        found = re.search(r"(?:^|,)\s*bf_min_age_reserve=([^,\s]*)", self.parameters, re.IGNORECASE)
+        parameters = self.conf.settings.get("schedulerparameters", "")
+        found = re.search(r"(?:^|,)\s*bf_min_age_reserve=([^,\s]*)", parameters, re.IGNORECASE)
         if found is None:
             return 0
         if re.fullmatch(r"[0-9]{1,7}", found[1]) and int(found[1]) <= LONGEST_AGE:
@@ -148,41 +213,46 @@ class _Reader:
         self.warnings.append(f"bf_min_age_reserve={found[1]} is no number of seconds up to {LONGEST_AGE}: left out")
         return 0
 
+    def divided(self, partitions: Sequence[_Partition], pools: Sequence[_Partition]) -> dict[str, Any]:
+        """Work out mode, partitions and priorities: partitioned where the partitions share no node, else shared."""
+        nodes = self.conf.nodes
+        every = frozenset(nodes)
+        own = [each.hosts for each in (*partitions, *pools) if each.hosts not in (every, frozenset())]
+        whole = own and frozenset().union(*own) == every and sum(map(len, own)) == len(every)
+        if not whole or sum(nodes.values()) != self.total:
+            if own:
+                self.warnings.append(
+                    "the partitions share some nodes and not others, or leave some out: taken as one shared machine; "
+                    "of a queue as many cores may run as its partition has"
+                )
+            return {"mode": "shared", "queues": [self._queue(each, self.total) for each in self._tiered(partitions)]}
+        queues = []
+        for each in partitions:
+            share = sum(nodes[host] for host in each.hosts)
+            update = {"partition": 0, "reservation": True} if each.hosts == every else {"partition": share}
+            queues.append(self._queue(each, share).model_copy(update=update))
+        if not pools:
+            return {"mode": "partitioned", "queues": queues}
+        pool = {"cores": sum(nodes[host] for each in pools for host in each.hosts), "entry": "move"}
+        return {"mode": "hybrid", "queues": queues, "pool": pool}
 
-def _lines(text: str) -> Iterator[tuple[int, dict[str, str]]]:
-    """Yield (line, fields) with keys in lower case, with a + where += adds; a line ending in a backslash goes on."""
-    pending, first = "", 0
-    for number, raw in enumerate(text.splitlines(), start=1):
-        first = first if pending else number
-        joined = pending + re.sub(r"(^|\s)#.*", "", raw)
-        if joined.endswith("\\"):
-            pending = joined[:-1]
-            continue
-        pending = ""
-        if include := re.match(r"\s*include\s+(\S+)", joined, re.IGNORECASE):
-            yield first, {"include": include[1]}
-            continue
-        fields = re.findall(r'([A-Za-z]\w*)\s*(\+?)=\s*("[^"]*"|\S*)', joined)
-        if fields:
-            yield first, {key.lower() + added: value.strip('"') for key, added, value in fields}
+    def _queue(self, partition: _Partition, share: int) -> QueueConfig:
+        """Return the queue with its priority, and with a limit where less than its share may run."""
+        limit = partition.cores if partition.hosts and partition.cores < share else None
+        return partition.queue.model_copy(update={"priority": partition.priority, "max_run_cores": limit})
 
-
-def _divided(
-    machine: MachineConfig, queues: list[tuple[QueueConfig, frozenset[str]]], reader: _Reader
-) -> dict[str, Any]:
-    """Work out mode and partitions: the machine is partitioned where the partitions share no node, else shared."""
-    every = frozenset(reader.nodes)
-    own = [hosts for _, hosts in queues if hosts != every]
-    whole = own and frozenset().union(*own) == every and sum(map(len, own)) == len(every)
-    if whole and sum(reader.nodes.values()) == machine.cores:
-        shares = {hosts: sum(reader.nodes[node] for node in hosts) for hosts in own}
-        parted = [
-            queue.model_copy(update={"partition": shares.get(hosts, 0), "reservation": hosts == every})
-            for queue, hosts in queues
-        ]
-        return {"mode": "partitioned", "queues": parted}
-    if own:
-        reader.warnings.append(
-            "the partitions share some nodes and not others, or leave some out: taken as one shared machine"
-        )
-    return {"mode": "shared", "queues": [queue for queue, _ in queues]}
+    def _tiered(self, partitions: Sequence[_Partition]) -> Sequence[_Partition]:
+        """Give the partitions priorities of which the higher tier has the higher one, whatever the factors are."""
+        factors = self.conf.settings.get("priorityweightpartition", "0") != "0"
+        keys = [(each.tier, each.factor if factors else 1) for each in partitions]
+        if not factors and len({*keys}) < len({(each.tier, each.factor) for each in partitions}):
+            self.warnings.append("PriorityJobFactor: counts with a PriorityWeightPartition only, left out")
+        values = [float(max(1, factor if factors and factor > 1 else tier)) for tier, factor in keys]
+        pairs = sorted({*zip(keys, values, strict=True)})
+        if any(above <= below for (_, below), (_, above) in pairwise(pairs)):
+            self.warnings.append("PriorityTier goes before PriorityJobFactor: priorities are ranks by both")
+            ranks = {key: float(rank) for rank, key in enumerate(sorted({*keys}), start=1)}
+            values = [ranks[key] for key in keys]
+        for each, value in zip(partitions, values, strict=True):
+            each.priority = value
+        return partitions

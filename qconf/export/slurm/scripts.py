@@ -8,13 +8,20 @@ from parsim.workload import MAX_CORES, MAX_DURATION
 from qconf.config import QueueConfig, SiteConfig
 from qconf.errors import ExportError
 from qconf.export.base import Export
-from qconf.export.checks import refuse_idle
+from qconf.export.checks import refuse_access, refuse_idle
 from qconf.export.nodes import Node, assign, check_machine, fold
 from qconf.export.priorities import scale
 from qconf.export.rendering import checked_queue, comment_name, render
 from qconf.export.slurm.differences import LONGEST_AGE, differences, placed
 from qconf.text import grouped
 
+#: Who may use a partition: kind of `access`, the list of those let in, the list of those kept out.
+ACCESS = {
+    "groups": ("AllowGroups", None),
+    "accounts": ("AllowAccounts", "DenyAccounts"),
+    "qos": ("AllowQos", "DenyQos"),
+    "hosts": ("AllocNodes", None),
+}
 POOL = "pool"  #: name of the partition that is the common pool
 
 
@@ -67,11 +74,7 @@ def _refuse(config: SiteConfig, nodes: Sequence[Node] | None) -> None:
             f"order {config.order!r}: Slurm's priority is a weighted sum and has no form for it; export with order: "
             "fcfs, or to another batch system"
         )
-    if restricted := [queue.name for queue in config.queues if queue.access is not None]:
-        raise ExportError(
-            f"access of {', '.join(restricted)}: Slurm has other lists than PBS (AllowGroups, AllowAccounts), which "
-            "are not written; leave `access` out and put them into slurm.conf yourself"
-        )
+    refuse_access(config, "Slurm", [*ACCESS])
     if config.mode != "shared" and nodes is None:
         raise ExportError("partitions are made of nodes: name them with --nodes")
     refuse_idle(placed(config), "Slurm")
@@ -103,6 +106,7 @@ def _partitions(config: SiteConfig, hosts: dict[str, str]) -> Iterator[str]:
                 *_sizes(config, queue.cores),
                 *(f"PriorityTier={tier}", f"PriorityJobFactor={priorities[queue.name]}", *exclusive),
                 *([f"QOS={queue.name}"] if queue.limited else []),
+                *_access(queue),
                 "State=UP",
             ]
         )
@@ -110,6 +114,21 @@ def _partitions(config: SiteConfig, hosts: dict[str, str]) -> Iterator[str]:
         longest = max(queue.walltime[1] for queue in config.queues)
         pool = f"PartitionName={POOL} Nodes={hosts[POOL]} MaxTime={clock(longest)} PriorityTier=1 PriorityJobFactor=1"
         yield " ".join([pool, *exclusive, "State=UP"])
+
+
+def _access(queue: QueueConfig) -> Iterator[str]:
+    """Write who may use a queue; names after a ``-`` are kept out."""
+    for kind, names in queue.access or ():
+        if names is None:
+            continue
+        out = [name.removeprefix("-") for name in names if name.startswith("-")]
+        allowed, denied = ACCESS[kind]
+        if not names or (out and (len(out) < len(names) or denied is None)):
+            raise ExportError(
+                f"queue {queue.name}: access of {kind} is a list of those let in, or for accounts and qos of those "
+                f"kept out, each after a -; not {', '.join(names) or 'empty'}"
+            )
+        yield f"{denied if out else allowed}={','.join(out or names)}"
 
 
 def _sizes(config: SiteConfig, cores: tuple[int, int]) -> list[str]:

@@ -45,3 +45,19 @@ def test_in_slurm_a_job_runs_in_one_partition_and_under_its_limits_there_alone()
     notes = " ".join(exporter("slurm")().notes(parse(SITE.replace("entry: move", "placement: combined"))))
     assert "Jobs of wide wider than 24 cores never start" in notes
     assert "Limits of narrow hold in their own partitions" in notes
+
+
+@pytest.mark.parametrize(
+    ("target", "access", "reason"),
+    [
+        ("pbs", "{accounts: [chem]}", "queue a: PBS has no list of accounts for a queue"),
+        ("pbs", "{users: [ann], qos: [high]}", "queue a: PBS has no list of qos for a queue"),
+        ("slurm", "{users: [ann]}", "queue a: Slurm has no list of users for a queue"),
+        ("slurm", "{groups: [-staff]}", "access of groups is a list of those let in"),
+        ("slurm", "{accounts: [chem, -bio]}", "access of accounts is .* not chem, -bio"),
+        ("slurm", "{qos: []}", "access of qos is .* not empty"),
+    ],
+)
+def test_access_that_a_batch_system_has_no_list_for_is_refused(target, access, reason):
+    with pytest.raises(ExportError, match=reason):
+        exporter(target)().export(parse(f"{{machine: {{cores: 8}}, queues: [{{name: a, access: {access}}}]}}"))

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from parsim.workload import MAX_DURATION
-from qconf.config import dump, parse
+from parsim.workload import MAX_CORES, MAX_DURATION
+from qconf.config import AccessConfig, dump, parse
 from qconf.errors import InputError
 from qconf.export import exporter
 from qconf.export.nodes import read_nodes
@@ -22,8 +22,8 @@ def test_a_real_file():
     config = found.config
     assert (config.machine.cores, config.machine.cores_per_node, config.mode) == (35232, 24, "partitioned")
     assert [(q.name, q.partition, q.cores, q.walltime[1], q.priority) for q in config.queues] == [
+        ("small", 2400, (1, 1032), 86400, 50),  # Default=YES
         ("idqueue", 432, (1, 264), 7200, 100),
-        ("small", 2400, (1, 1032), 86400, 50),
         ("small72", 1920, (1, 1032), 259200, 40),
         ("medium", 7200, (1033, 8208), 86400, 50),
         ("large", 22800, (8209, 22800), 86400, 50),
@@ -143,3 +143,164 @@ def test_the_reservation_delay_comes_back(tmp_path):
 def test_nodes_are_refused(tmp_path):
     with pytest.raises(InputError, match="names its nodes itself"):
         exporter("slurm").of(nodes="n[1-2]").read(tmp_path / "slurm.conf")
+
+
+def queues(found, *fields):
+    return {queue.name: tuple(getattr(queue, field) for field in fields) for queue in found.config.queues}
+
+
+# Of files that a real controller takes.
+UNEQUAL = """\
+PriorityType=priority/multifactor
+NodeName=DEFAULT CPUs=64 Boards=1 SocketsPerBoard=2 CoresPerSocket=16 ThreadsPerCore=2 RealMemory=256000 State=UNKNOWN
+NodeName=cn[001-100] Feature=cascade,ib
+NodeName=cn[101-140] Feature=zen,ib CPUs=128 CoresPerSocket=64 ThreadsPerCore=1
+NodeName=gpu[01-10] CPUs=48 CoresPerSocket=12 Gres=gpu:a100:4 Feature=gpu
+NodeName=login[1-2] CPUs=16 State=FUTURE
+NodeSet=zenset Feature=zen
+NodeSet=mix Nodes=cn[001-010],gpu[01-02]
+PartitionName=DEFAULT MaxTime=2-0 DefaultTime=60 State=UP PriorityTier=10 OverSubscribe=NO
+PartitionName=zen Nodes=zenset MaxNodes=20
+PartitionName=mix Nodes=mix Hidden=YES PriorityTier=20
+PartitionName=std Nodes=cn[001-100] Default=YES AllowAccounts=proj,root MaxTime=UNLIMITED
+PartitionName=gpu Nodes=gpu[01-10] AllowQos=gpu QOS=gpuq MaxTime=infinite MaxCPUsPerNode=24
+PartitionName=scav Nodes=ALL PriorityTier=1 PreemptMode=REQUEUE OverSubscribe=FORCE:2 MaxTime=30
+PartitionName=down Nodes=ALL State=DOWN
+PartitionName=rootonly Nodes=ALL RootOnly=YES
+"""
+TIERED = """\
+NodeName=a[1-4],b[1-4] Sockets=2 CoresPerSocket=8 ThreadsPerCore=2
+NodeName=c[1-2] CPUs=32 Sockets=2 CoresPerSocket=8 ThreadsPerCore=2
+PartitionName=p1 Nodes=a[1-4] MaxTime=7-12 MinNodes=2 MaxNodes=3 AllowGroups=x OverSubscribe=EXCLUSIVE
+PartitionName=p2 Nodes=b[1-4],c[1-2] MaxTime=1440 MaxTime=720 PriorityJobFactor=1000 PriorityTier=5
+PartitionName=p3 nodes=a1,a2 maxtime=12:00:00 State=INACTIVE
+PartitionName=p4 Nodes="a[1-4]" AllocNodes=login QOS=part_p4 Alternate=p2 \\
+   MaxTime=-1 DefMemPerCPU=2000
+"""
+EXCLUSIVE = """\
+NodeName=n[1-8] Sockets=2 CoresPerSocket=8 ThreadsPerCore=2 CPUs=32
+PartitionName=x Nodes=n[1-8] OverSubscribe=EXCLUSIVE MaxNodes=4 MaxTime=1-0
+"""
+
+
+def test_sets_of_nodes_unequal_nodes_and_access(tmp_path):
+    found = from_text(tmp_path, UNEQUAL)
+    assert (found.config.machine.cores, found.config.mode) == (100 * 64 + 40 * 128 + 10 * 48, "shared")
+    none = MAX_CORES
+    assert queues(found, "cores", "max_run_cores", "priority") == {
+        "std": ((1, 6400), 6400, 10),  # Default=YES: first
+        "zen": ((1, 20 * 128), 40 * 128, 10),
+        "mix": ((1, 10 * 64 + 2 * 48), 736, 20),
+        "gpu": ((1, 240), 240, 10),  # 24 cores a node
+        "scav": ((1, none), None, 1),
+    }
+    assert list(found.config.names) == ["std", "zen", "mix", "gpu", "scav"]
+    assert found.config.queue("std").access == AccessConfig(accounts=("proj", "root"))
+    assert found.config.queue("gpu").access == AccessConfig(qos=("gpu",))
+    said = "\n".join(found.warnings)
+    for text in (
+        "2 nodes have State=FUTURE",
+        "mix: Hidden=YES",
+        "gpuq are not in",
+        "scav: OverSubscribe=FORCE:2",
+        "scav: PreemptMode=REQUEUE",
+        "down: State=DOWN, left out",
+        "rootonly: RootOnly=YES, left out",
+        "std: first of the queues",
+        "priority/multifactor",
+        "as many cores may run as its partition has",
+    ):
+        assert text in said
+
+
+def test_tiers_minutes_and_partitions_of_whole_nodes(tmp_path):
+    found = from_text(tmp_path, TIERED)
+    assert queues(found, "cores", "walltime", "priority") == {
+        "p1": ((33, 96), (0, 180 * 3600), 1),
+        "p2": ((1, 192), (0, 12 * 3600), 5),
+        "p4": ((1, 128), (0, MAX_DURATION), 1),  # MaxTime=-1
+    }
+    assert found.config.queue("p1").access == AccessConfig(groups=("x",))
+    assert found.config.queue("p4").access == AccessConfig(hosts=("login",))
+    said = "\n".join(found.warnings)
+    assert "p1: jobs get whole nodes, and others do not" in said
+    assert "not taken over: alternate of p4; defmempercpu of p4" in said
+    assert not found.config.machine.whole_nodes
+
+
+def test_exclusive_partitions_are_whole_nodes(tmp_path):
+    found = from_text(tmp_path, EXCLUSIVE)
+    assert (found.config.machine.whole_nodes, found.config.machine.cores_per_node) == (True, 32)
+    assert (queues(found, "cores"), found.warnings) == ({"x": ((1, 128),)}, ())
+
+
+def test_racks(tmp_path):
+    found = from_text(tmp_path, "NodeName=rack[0-3]n[0-7] CPUs=8\nPartitionName=a Nodes=rack[0-1]n[0-7]\n")
+    assert found.config.machine.cores == 4 * 8 * 8
+    assert queues(found, "cores", "max_run_cores") == {"a": ((1, 128), 128)}
+
+
+TIERS = "PriorityTier=1 PriorityJobFactor=500\nPartitionName=b Nodes=ALL PriorityTier=2 PriorityJobFactor=10\n"
+FACTORS = "PriorityJobFactor=500\nPartitionName=b Nodes=ALL PriorityJobFactor=10\n"
+
+
+@pytest.mark.parametrize(
+    ("partitions", "weight", "priorities", "warning"),
+    [
+        (TIERS, 1000, [1, 2], "PriorityTier goes before"),
+        (TIERS, 0, [1, 2], ""),
+        (FACTORS, 1000, [500, 10], ""),
+        (FACTORS, 0, [1, 1], "with a PriorityWeightPartition only"),
+    ],
+)
+def test_the_tier_goes_before_the_factor(partitions, weight, priorities, warning, tmp_path):
+    text = f"{NODES}PriorityWeightPartition={weight}\nPartitionName=a Nodes=ALL {partitions}"
+    found = from_text(tmp_path, text)
+    assert [queue.priority for queue in found.config.queues] == priorities
+    assert warning in " ".join(found.warnings)
+    assert bool(warning) == bool(found.warnings)
+
+
+def test_includes_are_read_relative_to_the_file_that_has_them(tmp_path):
+    (tmp_path / "more").mkdir()
+    (tmp_path / "more" / "parts").write_text("include nodes\nPartitionName=a Nodes=ALL\n")
+    (tmp_path / "more" / "nodes").write_text("NodeName=n[1-2] CPUs=4\n")
+    found = from_text(tmp_path, "include more/parts\nInclude secrets\n")
+    assert found.config.machine.cores == 8
+    assert found.warnings == (f"line 2: {tmp_path / 'secrets'} is not there, and what it holds is missing here",)
+    (tmp_path / "more" / "nodes").write_text("include parts\n")
+    with pytest.raises(InputError, match=r"nodes, line 1: .*includes itself"):
+        from_text(tmp_path, "include more/parts\n")
+    (tmp_path / "more" / "nodes").write_text("\nNodeName=n CPUs=x\n")
+    with pytest.raises(InputError, match=r"nodes, line 2"):
+        from_text(tmp_path, "include more/parts\n")
+
+
+def test_backfilling_and_nodes_that_are_nowhere(tmp_path):
+    found = from_text(
+        tmp_path, NODES + "SchedulerType=sched/builtin\nPartitionName=a Nodes=n[1-2],x\nPartitionName=b\n"
+    )
+    assert not found.config.backfill
+    assert found.config.names == ("a",)
+    assert "no NodeName line has x" in found.warnings[0]
+    assert "b: left out, it has no nodes" in found.warnings
+
+
+@pytest.mark.parametrize("text", [HYBRID, HYBRID.replace(", whole_nodes: true", "").replace("[17, 40]", "[15, 39]")])
+def test_an_exported_hybrid_machine_comes_back_after_its_plan(text, tmp_path):
+    config = parse(text)
+    for name, file in slurm_files(config, nodes=read_nodes("n[1-12]")).items():
+        (tmp_path / name).write_text(file)
+    found = from_text(tmp_path, "ClusterName=tiny\nNodeName=n[1-12] CPUs=8\ninclude partitions.conf\n")
+    lost = {"starvation": None, "max_run": None, "max_user_run": None}  # of the accounting, or without a form
+    assert found.config == config.replace(queues=tuple(queue.model_copy(update=lost) for queue in config.queues))
+    assert [warning.partition(":")[0] for warning in found.warnings] == ["small", "medium"]
+
+
+def test_access_comes_back(tmp_path):
+    text = "{machine: {cores: 8}, queues: [{name: a, access: {groups: [x, y], accounts: [-bad], hosts: [l1, l2]}}]}"
+    config = parse(text)
+    line = slurm_files(config)["partitions.conf"]
+    assert any("by size alone" in note for note in exporter("slurm")().notes(config))
+    assert "AllowGroups=x,y AllocNodes=l1,l2 DenyAccounts=bad" in line
+    assert from_text(tmp_path, "ClusterName=machine\nNodeName=n[1-8]\n" + line).config == config

@@ -1,0 +1,157 @@
+"""A slurm.conf with the files that it includes: its settings, nodes, sets of nodes and partitions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from parsim.workload import MAX_CORES, MAX_DURATION
+from qconf.errors import InputError
+from qconf.export.nodes import expand, parts, read_text
+
+MARK = "written by qconf export"
+
+_HUGE = "math.huge"
+
+#: Older words for the same.
+_NOW = {"shared": "oversubscribe", "priority": "prioritytier"}
+
+Fields = dict[str, str]
+
+
+class Conf:
+    """What a slurm.conf holds; `warnings` says what of it is not taken over."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = path
+        self.warnings: list[str] = []
+        self.exported = False  #: whether its partitions are of an export
+        self.settings: Fields = {}
+        self.nodes: dict[str, int] = {}  #: cores by name
+        self.partitions: list[Fields] = []
+        self._features: dict[str, set[str]] = {}
+        self._sets: dict[str, list[Fields]] = {}
+        self._future: set[str] = set()
+        defaults: dict[str, Fields] = {"nodename": {}, "partitionname": {}, "nodeset": {}}
+        for fields in self._read(Path(path), ()):
+            first = next(iter(fields))
+            if first not in defaults:
+                self._set(fields)
+            elif fields[first] == "DEFAULT":
+                defaults[first] |= {key: value for key, value in fields.items() if key != first}
+            else:
+                merged = {**defaults[first], **fields}
+                if first == "nodename":
+                    self._add_nodes(merged)
+                elif first == "nodeset":
+                    self._sets.setdefault(fields[first], []).append(merged)
+                else:
+                    self.partitions.append(merged)
+        if self._future:
+            self.warnings.append(f"{len(self._future)} nodes have State=FUTURE: left out")
+
+    def wrong(self, message: str, fields: Fields, field: str, value: str | None = None) -> InputError:
+        """Return the error to raise about a line."""
+        return InputError(message, file=fields["file"], line=int(fields["line"]), field=field, value=value)
+
+    def hosts(self, fields: Fields, key: str = "nodes") -> frozenset[str]:
+        """Return the nodes of a line: names, sets of nodes, ALL; those alone that there are, where any are known."""
+        found: set[str] = set()
+        text = fields.get(key, "")
+        for part in parts(text):
+            if part.upper() == "ALL":
+                found |= {*self.nodes}
+            elif part in self._sets:
+                for each in self._sets[part]:
+                    found |= self.hosts(each) if "nodes" in each else set()
+                    found |= {name for name, has in self._features.items() if each.get("feature") in has}
+            else:
+                found |= {*self.expand(part, fields)}
+        if not self.nodes:
+            return frozenset(found)
+        if strange := sorted(found - {*self.nodes} - self._future):
+            self.warnings.append(f"line {fields['line']}: no NodeName line has {', '.join(strange[:3])}: left out")
+        return frozenset(found & {*self.nodes})
+
+    def expand(self, text: str, fields: Fields) -> list[str]:
+        """Expand a host list of a line. Raises InputError."""
+        try:
+            return list(expand(text)) if text else []
+        except InputError as error:
+            raise self.wrong("is no list of nodes", fields, "Nodes", text) from error
+
+    def _set(self, fields: Fields) -> None:
+        for key, value in fields.items():
+            if key.endswith("+"):
+                self.settings[key[:-1]] = f"{self.settings.get(key[:-1], '')},{value}"
+            elif key not in ("file", "line"):
+                self.settings[key] = value
+
+    def _add_nodes(self, fields: Fields) -> None:
+        names = self.expand(fields["nodename"], fields)
+        if fields.get("state", "").upper() == "FUTURE":
+            self._future |= {*names}
+            return
+        self.nodes |= dict.fromkeys(names, self._node_cores(fields))
+        features = {*fields.get("feature", fields.get("features", "")).split(",")} - {""}
+        self._features |= dict.fromkeys(names, features)
+
+    def _node_cores(self, fields: Fields) -> int:
+        try:
+            if "cpus" in fields:
+                return int(fields["cpus"])
+            sockets = int(fields.get("sockets", fields.get("socketsperboard", "1")))
+            return sockets * int(fields.get("corespersocket", "1")) * int(fields.get("threadspercore", "1"))
+        except ValueError as error:
+            raise self.wrong("is no number of cores", fields, "NodeName") from error
+
+    def _read(self, path: Path, above: tuple[Path, ...]) -> Iterator[Fields]:
+        """Yield the lines of a file and of those that it includes, which are relative to it."""
+        text = read_text(path)
+        self.exported |= MARK in text
+        for line, fields in _lines(text):
+            if "include" not in fields:
+                yield {**fields, "file": str(path), "line": str(line)}
+                continue
+            included = path.parent / fields["include"]
+            if included in (*above, path):
+                raise InputError("includes itself", file=path, line=line, field="include", value=str(included))
+            if included.is_file():
+                yield from self._read(included, (*above, path))
+            else:
+                self.warnings.append(f"line {line}: {included} is not there, and what it holds is missing here")
+
+
+def routes(folder: Path) -> dict[str, dict[str, tuple[int, int]]]:
+    """Read the ranges of the queues in an export's job_submit.lua, in their order; empty where there is none."""
+    path = folder / "job_submit.lua"
+    text = read_text(path) if path.is_file() else ""
+    if MARK not in text.lower():
+        return {}
+    row = r'name = "([^"]+)", least = (\d+), most = (\d+|math\.huge), above = (\d+), upto = (\d+|math\.huge) \}'
+    return {
+        name: {
+            "cores": (int(least), MAX_CORES if most == _HUGE else int(most)),
+            "walltime": (int(above), MAX_DURATION if upto == _HUGE else int(upto)),
+        }
+        for name, least, most, above, upto in re.findall(row, text)
+    }
+
+
+def _lines(text: str) -> Iterator[tuple[int, Fields]]:
+    """Yield (line, fields) with keys in lower case, with a + where += adds; a line ending in a backslash goes on."""
+    pending, first = "", 0
+    for number, raw in enumerate(text.splitlines(), start=1):
+        first = first if pending else number
+        joined = pending + re.sub(r"(^|\s)#.*", "", raw)
+        if joined.endswith("\\"):
+            pending = joined[:-1]
+            continue
+        pending = ""
+        if include := re.match(r"\s*include\s+(\S+)", joined, re.IGNORECASE):
+            yield first, {"include": include[1]}
+            continue
+        fields = re.findall(r'([A-Za-z]\w*)\s*(\+?)=\s*("[^"]*"|\S*)', joined)
+        if fields:
+            yield first, {_NOW.get(key.lower(), key.lower()) + added: value.strip('"') for key, added, value in fields}
