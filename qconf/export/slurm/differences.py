@@ -14,7 +14,7 @@ LONGEST_AGE = 30 * 86400  #: a larger bf_min_age_reserve is an error to Slurm, a
 def differences(config: SiteConfig) -> Iterator[str]:
     """Name what Slurm does otherwise than the simulator."""
     if any(queue.starvation is not None for queue in config.queues):
-        yield "Starvation periods have no form in Slurm: PriorityWeightAge raises waiting jobs slowly instead."
+        yield "Starvation periods have no form in Slurm: with priority/basic no waiting raises a job."
     if any(queue.reservation for queue in config.queues) and config.mode != "shared":
         yield (
             "Advance reservations: the queue's partition spans all nodes at a higher PriorityTier, and Slurm's "

@@ -299,6 +299,12 @@ def test_the_promotion_script_moves_due_jobs_largest_factor_first(tmp_path):
     ]
 
 
+def test_nothing_is_said_to_raise_waiting_jobs_beside_a_priority_that_does_not():
+    text = "\n".join(hybrid().values())
+    assert "priority/basic" in text
+    assert "PriorityWeightAge" not in text
+
+
 def test_running_limits_are_qos_lines():
     config = parse(HYBRID.replace("max_run: 6", "max_run: 6, max_run_cores: 32, max_user_run: 2, max_user_cores: 16"))
     text = slurm_files(config, nodes=read_nodes("n[1-12]"))["qos.sacctmgr"]
