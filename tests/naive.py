@@ -266,8 +266,11 @@ class _Simulation:
             return False
         return self.above_limits(j, [*self.running_after(self.top_job.shadow), self.top_job.job])
 
+    def expected_end(self, r: Running) -> int:
+        return r.start + self.walltime[r.job]
+
     def running_after(self, instant: int) -> list[int]:
-        return [r.job for r in self.running if r.start + self.walltime[r.job] > instant]
+        return [r.job for r in self.running if self.expected_end(r) > instant]
 
     def above_limits(self, j: int, others: list[int]) -> bool:
         """Whether j beside these others would be above a limit that concerns j."""
@@ -373,7 +376,7 @@ class _Simulation:
     def expected(self, partition: int) -> list[Block]:
         """Return what the running jobs hold of a partition, until the ends that their walltimes promise."""
         on_partition = [r for r in self.running if partition in r.cores_on]
-        return [Block(partition, r.start, r.start + self.walltime[r.job], r.cores_on[partition]) for r in on_partition]
+        return [Block(partition, r.start, self.expected_end(r), r.cores_on[partition]) for r in on_partition]
 
     def promised(self, partition: int) -> list[Block]:
         """Return what the running jobs and the standing reservation hold of a partition."""
@@ -415,7 +418,7 @@ class _Simulation:
                 self.nodes_of[j] = self.take(may_take, self.cores[j])
                 self.begin(j, {0: self.cores[j]})
             elif self.top_job is None and (self.plans_limits or not held) and self.may_be_head_job(j):
-                instants = [r.start + self.walltime[r.job] for r in self.running]
+                instants = [self.expected_end(r) for r in self.running]
                 shadow = min(t for t in instants if self.may_start_at(t, j))
                 self.top_job = TopJob(j, shadow, self.take(self.idle_nodes(shadow), self.cores[j]))
                 self.head_jobs.add(j)

@@ -22,7 +22,7 @@ import parsim
 from parsim import System, Workload
 from qconf.export.nodes import POOL, Node
 from qconf.export.pbs.nodes import assign
-from tests.naive import Block, Running, _Simulation
+from tests.naive import Running, _Simulation
 from tests.real_pbs.disciplines import DISCIPLINES, Site
 from tests.real_pbs.recording import Cycle, Recording, home, record
 
@@ -92,6 +92,7 @@ class OnePass(_Simulation):
         self.waiting = {*present} - {*running}
         self.exiting = {j for j in running if self.jobs[j].obit <= cycle.saw}
         self.running = [Running(j, self.jobs[j].start, self.cores_taken(j)) for j in running]
+        self.nodes_of = {j: [self.jobs[j].nodes.get(node, 0) for node in self.parts] for j in running}
         self.moved = {j for j in self.waiting if self.jobs[j].queue(cycle.saw) != self.queue(j).name}
         before = set(self.waiting)
         self.one_pass()
@@ -104,14 +105,10 @@ class OnePass(_Simulation):
             taken[self.parts[node]] += max(cores, self.cores[j] // len(self.jobs[j].nodes))
         return dict(taken)
 
-    def expected(self, partition: int) -> list[Block]:
+    def expected_end(self, r: Running) -> int:
         """Let a job whose end the server has heard of end within the second, as PBS does."""
-        blocks = []
-        for r in self.running:
-            if partition in r.cores_on:
-                end = self.now + 1 if r.job in self.exiting else max(r.start + self.walltime[r.job], self.now + 1)
-                blocks.append(Block(partition, min(r.start, self.now), end, r.cores_on[partition]))
-        return blocks
+        end = r.start + self.walltime[r.job]
+        return self.now + 1 if r.job in self.exiting or end <= self.now else end
 
     def eligible(self, j: int) -> bool:
         return self.home(j) == self.pool

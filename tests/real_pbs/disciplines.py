@@ -9,6 +9,8 @@ from qconf.config import SiteConfig, parse
 NODES = 16
 _SHARED = """\
 machine: {name: tiny, cores: 16, cores_per_node: 1}
+held_jobs: reserve
+reserve: nodes
 order: ORDER
 queues:
   - {name: short, cores: [1, 4], walltime: [0, 20s], priority: 40}
