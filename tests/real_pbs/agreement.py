@@ -110,6 +110,10 @@ class OnePass(_Simulation):
         end = r.start + self.walltime[r.job]
         return self.now + 1 if r.job in self.exiting or end <= self.now else end
 
+    def above_limits(self, j: int, others: list[int]) -> bool:
+        """Limits do not count a job that is exiting, though its cores are not idle yet."""
+        return super().above_limits(j, [k for k in others if k not in self.exiting])
+
     def eligible(self, j: int) -> bool:
         return self.home(j) == self.pool
 
