@@ -55,6 +55,11 @@ def _starving(text: str) -> str:
     )
 
 
+def _wide(text: str) -> str:
+    text = text.replace("cores: 16, cores_per_node: 1", "cores: 64, cores_per_node: 4")
+    return text.replace("[1, 4]", "[1, 16]").replace("[5, 16]", "[17, 64]")
+
+
 DISCIPLINES = {
     "fcfs": _EQUAL.replace("ORDER", "fcfs"),
     "lxf": _EQUAL.replace("ORDER", "lxf"),
@@ -65,12 +70,8 @@ DISCIPLINES = {
     "starvation": _starving(_SHARED.replace("ORDER", "fcfs")),
     "hybrid": _HYBRID,
     "combined": _HYBRID.replace("entry: move", "entry: move, placement: combined"),
-    "whole_nodes": (
-        _EQUAL.replace("ORDER", "fcfs")
-        .replace("cores: 16, cores_per_node: 1", "cores: 64, cores_per_node: 4, whole_nodes: true")
-        .replace("[1, 4]", "[1, 16]")
-        .replace("[5, 16]", "[17, 64]")
-    ),
+    "shared_nodes": _wide(_EQUAL.replace("ORDER", "fcfs")),
+    "whole_nodes": _wide(_EQUAL.replace("ORDER", "fcfs")).replace("_node: 4", "_node: 4, whole_nodes: true"),
     "advance": _ADVANCE,
 }
 
@@ -98,7 +99,9 @@ class Site:
         return {f"n{number:02}": self.cores_per_node for number in range(1, NODES + 1)}
 
     def select(self, cores: int) -> str:
-        """Return the chunks in which a job asks for its cores."""
+        """Return the chunks in which a job asks for its cores: of one core where nodes are shared."""
+        if not self.config.machine.whole_nodes:
+            return f"{cores}:ncpus=1"
         whole, rest = divmod(cores, self.cores_per_node)
         chunks = ([f"{whole}:ncpus={self.cores_per_node}"] if whole else []) + ([f"1:ncpus={rest}"] if rest else [])
         return "+".join(chunks)
