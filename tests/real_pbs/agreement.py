@@ -19,12 +19,12 @@ import numpy as np
 from scipy.stats import kendalltau
 
 import parsim
-from parsim import System, Workload
+from parsim import Workload
 from qconf.export.nodes import POOL, Node
 from qconf.export.pbs.nodes import assign
 from tests.naive import Running, _Simulation
 from tests.real_pbs.disciplines import DISCIPLINES, Site
-from tests.real_pbs.recording import Cycle, Recording, home, record
+from tests.real_pbs.recording import Cycle, Recording, home, read, record
 
 
 @dataclass
@@ -74,11 +74,13 @@ class OnePass(_Simulation):
     """Single passes of the slow simulator, each from a real server's state.
 
     What a script of the export does is part of the state: a job is eligible for the pool when it was moved, and for
-    a reservation when it was altered. The time that limits hold a job is counted from pass to pass.
+    a reservation when it was altered. The time that limits hold a job is counted from pass to pass. PBS reads the nodes
+    before the jobs: a node that was exclusive to a job which has ended since is not free for it.
     """
 
-    def __init__(self, workload: Workload, system: System, recording: Recording, parts: dict[str, int]) -> None:
-        super().__init__(workload, system)
+    def __init__(self, workload: Workload, site: Site, recording: Recording, parts: dict[str, int]) -> None:
+        super().__init__(workload, site.config.system())
+        self.cores_per_node, self.whole_nodes = site.cores_per_node, site.config.machine.whole_nodes
         self.jobs, self.parts = list(recording.jobs.values()), parts
         self.row = {job.name: j for j, job in enumerate(self.jobs)}
         self.exiting: set[int] = set()
@@ -87,23 +89,29 @@ class OnePass(_Simulation):
     def starts(self, cycle: Cycle) -> set[int]:
         """Return the rows of the jobs that a pass starts from what a cycle saw."""
         self.now, self.saw = int(cycle.saw), cycle.saw
-        present = [j for j, job in enumerate(self.jobs) if job.submitted <= cycle.saw < job.gone]
+        gone = cycle.saw_nodes if self.whole_nodes else cycle.saw
+        present = [j for j, job in enumerate(self.jobs) if job.submitted <= cycle.saw and gone < job.gone]
         running = [j for j in present if self.jobs[j].run <= cycle.saw]
         self.waiting = {*present} - {*running}
         self.exiting = {j for j in running if self.jobs[j].obit <= cycle.saw}
+        self.nodes_of = {j: self.cores_of_nodes(j) for j in running}
         self.running = [Running(j, self.jobs[j].start, self.cores_taken(j)) for j in running]
-        self.nodes_of = {j: [self.jobs[j].nodes.get(node, 0) for node in self.parts] for j in running}
         self.moved = {j for j in self.waiting if self.jobs[j].queue(cycle.saw) != self.queue(j).name}
         before = set(self.waiting)
         self.one_pass()
         return before - self.waiting
 
+    def cores_of_nodes(self, j: int) -> list[int]:
+        """Return the cores of each node that a running job takes: all of it where nodes are given whole."""
+        taken = [self.jobs[j].nodes.get(node, 0) for node in self.parts]
+        return [self.cores_per_node if cores and self.whole_nodes else cores for cores in taken]
+
     def cores_taken(self, j: int) -> dict[int, int]:
         """Return the cores of each partition that a running job takes."""
         taken: dict[int, int] = defaultdict(int)
-        for node, cores in self.jobs[j].nodes.items():
-            taken[self.parts[node]] += max(cores, self.cores[j] // len(self.jobs[j].nodes))
-        return dict(taken)
+        for partition, cores in zip(self.parts.values(), self.nodes_of[j], strict=True):
+            taken[partition] += cores
+        return {partition: cores for partition, cores in taken.items() if cores}
 
     def expected_end(self, r: Running) -> int:
         """Let a job whose end the server has heard of end within the second, as PBS does."""
@@ -141,7 +149,7 @@ def compare(site: Site, recording: Recording) -> Agreement:
     )
     numbers = {queue.name: number for number, queue in enumerate(site.config.queues)} | {POOL: len(names)}
     parts = {node: numbers[owners[node]] if owners else 0 for node in site.nodes}
-    one_pass = OnePass(workload, system, recording, parts)
+    one_pass = OnePass(workload, site, recording, parts)
     passes = [
         Pass(cycle, {one_pass.row[name] for name in cycle.started}, one_pass.starts(cycle))
         for cycle in recording.cycles
@@ -187,12 +195,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
         site = Site.of(discipline)
         path = options.keep and options.keep / f"{discipline}-{options.jobs}-{options.seed}.pickle"
         if path and path.exists():
-            recording = pickle.loads(path.read_bytes())
+            kept = pickle.loads(path.read_bytes())
         else:
-            recording = record(site, jobs=options.jobs, seed=options.seed, between=options.between)
+            kept = record(site, jobs=options.jobs, seed=options.seed, between=options.between)
             if path:
                 path.parent.mkdir(exist_ok=True, parents=True)
-                path.write_bytes(pickle.dumps(recording))
+                path.write_bytes(pickle.dumps(kept))
+        recording = read(kept)
         agreement = compare(site, recording)
         print(agreement.row(discipline), flush=True)
         if options.differences:

@@ -6,12 +6,14 @@ import re
 import subprocess
 import threading
 import time
+from bisect import bisect_left
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import NamedTuple
 
 import numpy as np
 
@@ -55,9 +57,10 @@ class Job:
 
 @dataclass
 class Cycle:
-    """A scheduling cycle: when it saw the server's state, and the jobs that it started, in their order."""
+    """A scheduling cycle: when it saw the nodes and then the jobs, and the jobs that it started, in their order."""
 
     began: float
+    saw_nodes: float
     saw: float
     started: list[str] = field(default_factory=list)
     top: list[str] = field(default_factory=list)  #: jobs for which it reserved
@@ -73,7 +76,15 @@ class Recording:
     logs: dict[str, str]
 
 
-def record(site: Site, *, jobs: int, seed: int, between: float) -> Recording:
+class Kept(NamedTuple):
+    """What is kept of a run."""
+
+    version: str
+    wanted: dict[str, tuple[int, int, int]]  #: user, cores and walltime of each job, by name
+    logs: dict[str, str]
+
+
+def record(site: Site, *, jobs: int, seed: int, between: float) -> Kept:
     """Load the export of a site into a new server, submit `jobs` jobs in seconds, and return what became of them."""
     sharing = "default_excl" if site.config.machine.whole_nodes else "default_shared"
     with PrivateServer(site.nodes, sharing=sharing) as server, TemporaryDirectory() as folder:
@@ -93,7 +104,7 @@ def record(site: Site, *, jobs: int, seed: int, between: float) -> Recording:
         version = re.search(r"pbs_version = (\S+)", server.run("qstat -Bf").stdout)
         paths = {"scheduler": "sched_logs", "server": "server_logs", "accounting": "server_priv/accounting"}
         logs = {name: server.run(f"cat /srv/pbs/{path}/*").stdout for name, path in paths.items()}
-    return read(version[1] if version else "unknown", wanted, logs)
+    return Kept(version[1] if version else "unknown", wanted, logs)
 
 
 def _load(site: Site, server: PrivateServer, folder: Path) -> Plan:
@@ -168,13 +179,14 @@ def _lines(log: str) -> Iterator[tuple[float, str, str]]:
             yield moment.timestamp(), found[2], found[3]
 
 
-def read(version: str, wanted: dict[str, tuple[int, int, int]], logs: dict[str, str]) -> Recording:
-    """Read the logs of a run, whose clock is UTC; `wanted` is user, cores and walltime of each job."""
+def read(kept: Kept) -> Recording:
+    """Read the logs of a run, whose clock is UTC."""
+    version, wanted, logs = kept
     jobs = {name: Job(name, *of) for name, of in wanted.items()}
-    requests: list[float] = []
+    requests: dict[str, list[float]] = {"58": [], "51": []}  # for the states of the nodes, and of a queue's jobs
     for moment, subject, text in _lines(logs["server"]):
-        if "Type 51 request received from Scheduler" in text:
-            requests.append(moment)
+        if found := re.match(r"Type (51|58) request received from Scheduler", text):
+            requests[found[1]].append(moment)
         if (job := jobs.get(subject)) is None:
             continue
         if found := re.match(r"enqueuing into (\S+), state", text):
@@ -199,13 +211,12 @@ def read(version: str, wanted: dict[str, tuple[int, int, int]], logs: dict[str, 
     return Recording(version, ordered, _cycles(logs["scheduler"], requests, jobs), logs)
 
 
-def _cycles(log: str, requests: list[float], jobs: dict[str, Job]) -> list[Cycle]:
+def _cycles(log: str, requests: dict[str, list[float]], jobs: dict[str, Job]) -> list[Cycle]:
     cycles: list[Cycle] = []
-    moments = np.array(requests)
     for moment, subject, text in _lines(log):
         if text == "Starting Scheduling Cycle":
-            after = moments[np.searchsorted(moments, moment) :][:1]
-            cycles.append(Cycle(moment, float(after[0]) if after.size else moment))
+            after = [moments[bisect_left(moments, moment) :][:1] or [moment] for moments in requests.values()]
+            cycles.append(Cycle(moment, *(first for (first,) in after)))
         elif text == "Job run" and subject in jobs:
             cycles[-1].started.append(subject)
         elif text.startswith("Job is a top job") and subject in jobs:
