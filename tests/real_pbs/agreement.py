@@ -9,10 +9,12 @@ on its own: from the state that it saw, one pass of the simulator starts jobs, a
 from __future__ import annotations
 
 import argparse
+import math
 import pickle
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -78,11 +80,14 @@ class OnePass(_Simulation):
     before the jobs: a node that was exclusive to a job which has ended since is not free for it.
     """
 
-    def __init__(self, workload: Workload, site: Site, recording: Recording, parts: dict[str, int]) -> None:
+    def __init__(
+        self, workload: Workload, site: Site, recording: Recording, parts: dict[str, int], *, in_steps: bool
+    ) -> None:
         super().__init__(workload, site.config.system())
         self.cores_per_node, self.whole_nodes = site.cores_per_node, site.config.machine.whole_nodes
         self.jobs, self.parts = list(recording.jobs.values()), parts
         self.row = {job.name: j for j, job in enumerate(self.jobs)}
+        self.in_steps = in_steps
         self.exiting: set[int] = set()
         self.saw = 0.0
 
@@ -118,6 +123,18 @@ class OnePass(_Simulation):
         end = r.start + self.walltime[r.job]
         return self.now + 1 if r.job in self.exiting or end <= self.now else end
 
+    def may_start_at(self, instant: int, j: int) -> bool:
+        return (not self.in_steps or self.ends_step(instant)) and super().may_start_at(instant, j)
+
+    def ends_step(self, instant: int) -> bool:
+        """Whether an end is the last of its step: PBS looks at ends of one second and the next together, or more."""
+        ends, begin = sorted({self.expected_end(r) for r in self.running}), -1
+        for end, following in pairwise([*ends, math.inf]):
+            begin = end if end > begin + 1 else begin
+            if end == instant:
+                return following > begin + 1
+        return False
+
     def above_limits(self, j: int, others: list[int]) -> bool:
         """Limits do not count a job that is exiting, though its cores are not idle yet."""
         return super().above_limits(j, [k for k in others if k not in self.exiting])
@@ -129,7 +146,7 @@ class OnePass(_Simulation):
         return not self.system.reservation_delay or self.jobs[j].altered <= self.saw
 
 
-def compare(site: Site, recording: Recording) -> Agreement:
+def compare(site: Site, recording: Recording, *, in_steps: bool = False) -> Agreement:
     """Compare a real schedule with the simulator, pass by pass and as a whole."""
     jobs = list(recording.jobs.values())
     names = [queue.name for queue in site.config.queues]
@@ -149,7 +166,7 @@ def compare(site: Site, recording: Recording) -> Agreement:
     )
     numbers = {queue.name: number for number, queue in enumerate(site.config.queues)} | {POOL: len(names)}
     parts = {node: numbers[owners[node]] if owners else 0 for node in site.nodes}
-    one_pass = OnePass(workload, site, recording, parts)
+    one_pass = OnePass(workload, site, recording, parts, in_steps=in_steps)
     passes = [
         Pass(cycle, {one_pass.row[name] for name in cycle.started}, one_pass.starts(cycle))
         for cycle in recording.cycles
@@ -189,6 +206,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--keep", type=Path, help="folder in which recordings are kept, and found again")
     parser.add_argument("--differences", action="store_true", help="print each pass that differs")
+    parser.add_argument("--steps", action="store_true", help="plan in steps of a second as opt_backfill_fuzzy does")
     options = parser.parse_args(arguments)
     print(HEADING, flush=True)
     for discipline in options.discipline or DISCIPLINES:
@@ -202,7 +220,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 path.parent.mkdir(exist_ok=True, parents=True)
                 path.write_bytes(pickle.dumps(kept))
         recording = read(kept)
-        agreement = compare(site, recording)
+        agreement = compare(site, recording, in_steps=options.steps)
         print(agreement.row(discipline), flush=True)
         if options.differences:
             print("\n".join(differences(recording, agreement)))
