@@ -183,18 +183,25 @@ def compare(site: Site, recording: Recording, *, in_steps: bool = False) -> Agre
 
 
 def differences(recording: Recording, agreement: Agreement) -> list[str]:
-    """Describe each pass that differs."""
+    """Describe each pass that differs, and what the log says of the jobs that the simulator starts alone."""
     jobs = list(recording.jobs.values())
 
-    def listed(rows: set[int]) -> str:
-        return ", ".join(f"{jobs[j].name.partition('.')[0]}({jobs[j].cores})" for j in sorted(rows)) or "none"
+    def number(name: str) -> str:
+        return name.partition(".")[0]
 
-    return [
-        f"{each.cycle.began % 100000:.3f}: real {listed(each.real)}; simulated {listed(each.simulated)}; "
-        f"top {', '.join(each.cycle.top)}"
-        for each in agreement.passes
-        if each.real != each.simulated
-    ]
+    def listed(rows: set[int]) -> str:
+        return ", ".join(f"{number(jobs[j].name)}({jobs[j].cores})" for j in sorted(rows)) or "none"
+
+    lines = []
+    for each in agreement.passes:
+        if each.real != each.simulated:
+            said = {j: each.cycle.said.get(jobs[j].name, "nothing") for j in sorted(each.simulated - each.real)}
+            lines.append(
+                f"{each.cycle.began % 100000:.3f}: real {listed(each.real)}; simulated {listed(each.simulated)}; "
+                f"top {', '.join(map(number, each.cycle.top)) or 'none'}"
+                + "".join(f"; {number(jobs[j].name)}: {text}" for j, text in said.items())
+            )
+    return lines
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -206,11 +213,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--keep", type=Path, help="folder in which recordings are kept, and found again")
     parser.add_argument("--differences", action="store_true", help="print each pass that differs")
+    parser.add_argument("--without-keys", action="store_true", help="without held_jobs: reserve and reserve: nodes")
     parser.add_argument("--steps", action="store_true", help="plan in steps of a second as opt_backfill_fuzzy does")
     options = parser.parse_args(arguments)
     print(HEADING, flush=True)
     for discipline in options.discipline or DISCIPLINES:
-        site = Site.of(discipline)
+        site = Site.of(discipline, keys=not options.without_keys)
         path = options.keep and options.keep / f"{discipline}-{options.jobs}-{options.seed}.pickle"
         if path and path.exists():
             kept = pickle.loads(path.read_bytes())
@@ -223,7 +231,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         agreement = compare(site, recording, in_steps=options.steps)
         print(agreement.row(discipline), flush=True)
         if options.differences:
-            print("\n".join(differences(recording, agreement)))
+            print(*differences(recording, agreement), sep="\n")
 
 
 if __name__ == "__main__":

@@ -7,15 +7,17 @@ from dataclasses import dataclass
 from qconf.config import SiteConfig, parse
 
 NODES = 16
-_SHARED = """\
-machine: {name: tiny, cores: 16, cores_per_node: 1}
+_KEYS = """\
 held_jobs: reserve
 reserve: nodes
-order: ORDER
+"""
+_SHARED = f"""\
+machine: {{name: tiny, cores: 16, cores_per_node: 1}}
+{_KEYS}order: ORDER
 queues:
-  - {name: short, cores: [1, 4], walltime: [0, 20s], priority: 40}
-  - {name: long, cores: [1, 4], walltime: [20s, 60s], priority: 80}
-  - {name: large, cores: [5, 16], walltime: [0, 60s], priority: 100}
+  - {{name: short, cores: [1, 4], walltime: [0, 20s], priority: 40}}
+  - {{name: long, cores: [1, 4], walltime: [20s, 60s], priority: 80}}
+  - {{name: large, cores: [5, 16], walltime: [0, 60s], priority: 100}}
 """
 _EQUAL = _SHARED.replace("priority: 80", "priority: 40").replace("priority: 100", "priority: 40")
 _GENERAL = "queue_priority * ncpus ** 0.5 * (1 + eligible_time / 10) / max(walltime, 1)"
@@ -84,9 +86,10 @@ class Site:
     config: SiteConfig
 
     @classmethod
-    def of(cls, discipline: str) -> Site:
-        """Return the site that measures a discipline."""
-        return cls(discipline, parse(DISCIPLINES[discipline]))
+    def of(cls, discipline: str, *, keys: bool = True) -> Site:
+        """Return the site that measures a discipline, with or without the keys of the top job."""
+        text = DISCIPLINES[discipline]
+        return cls(discipline, parse(text if keys else text.replace(_KEYS, "")))
 
     @property
     def cores_per_node(self) -> int:

@@ -64,6 +64,7 @@ class Cycle:
     saw: float
     started: list[str] = field(default_factory=list)
     top: list[str] = field(default_factory=list)  #: jobs for which it reserved
+    said: dict[str, str] = field(default_factory=dict)  #: what its log says of a job last
 
 
 @dataclass
@@ -217,10 +218,12 @@ def _cycles(log: str, requests: dict[str, list[float]], jobs: dict[str, Job]) ->
         if text == "Starting Scheduling Cycle":
             after = [moments[bisect_left(moments, moment) :][:1] or [moment] for moments in requests.values()]
             cycles.append(Cycle(moment, *(first for (first,) in after)))
-        elif text == "Job run" and subject in jobs:
-            cycles[-1].started.append(subject)
-        elif text.startswith("Job is a top job") and subject in jobs:
-            cycles[-1].top.append(subject)
+        elif subject in jobs and cycles:
+            cycles[-1].said[subject] = text
+            if text == "Job run":
+                cycles[-1].started.append(subject)
+            elif text.startswith("Job is a top job"):
+                cycles[-1].top.append(subject)
     return cycles
 
 
