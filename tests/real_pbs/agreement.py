@@ -87,7 +87,7 @@ class OnePass(_Simulation):
         self.cores_per_node, self.whole_nodes = site.cores_per_node, site.config.machine.whole_nodes
         self.jobs, self.parts = list(recording.jobs.values()), parts
         self.row = {job.name: j for j, job in enumerate(self.jobs)}
-        self.in_steps = in_steps
+        self.in_steps, self.last_pass = in_steps, min(self.submit)
         self.exiting: set[int] = set()
         self.saw = 0.0
 
