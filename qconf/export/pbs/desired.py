@@ -13,7 +13,7 @@ from qconf.config import POOL_SUFFIX, QueueConfig, SiteConfig, access_changes, f
 from qconf.errors import ExportError
 from qconf.export.pbs.differences import envelope, notes, unroutable
 from qconf.export.pbs.lint import OLD_LIMITS
-from qconf.export.pbs.order import formula
+from qconf.export.pbs.order import formula, present_formula
 from qconf.export.pbs.preemption import Preemption, preemption
 from qconf.export.pbs.server import ACCESS, Attributes, Server, access, destinations, is_true, is_type, seconds
 from qconf.export.priorities import Priorities
@@ -80,7 +80,7 @@ def desired(config: SiteConfig, before: Server, options: PbsExporter) -> Desired
     _close(result, before, [*names, *pool_queues.values()], options.remove)
     _put_route(result, before, config)
     _put_server(result, before, config)
-    result.notes += notes(config, binding, result.priorities)
+    result.notes += notes(config, binding, result.priorities, before, options.scheduler)
     return result
 
 
@@ -292,6 +292,9 @@ def _put_server(result: Desired, before: Server, config: SiteConfig) -> None:
         )
     wanted = {"default_queue": result.route, "backfill_depth": "1" if config.backfill else "0"}
     text, _ = formula(config, result.priorities)
+    result.server.scheduler.pop("job_sort_formula", None)  # PBS holds one formula, and this one is the server's
+    if text is not None and text != present_formula(before):
+        result.server.scheduler.pop("job_sort_formula_threshold", None)
     if text is None:
         result.server.attributes.pop("job_sort_formula", None)
     else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from qconf.errors import InputError
@@ -19,9 +19,13 @@ _EXAMPLE = re.compile(r"^\| ([\w-]+) \|.*`-l ncpus=(\d+) -l walltime=([\d:]+)` \
 _SAVED = {
     "print server": "qmgr -c 'print server'",
     "print node": "qmgr -c 'print node @default'",
+    "print sched": "qmgr -c 'print sched' | grep -v ' state = '",
     "sched_config": "cat /srv/pbs/sched_priv/sched_config",
     "hooks": "qmgr -c 'list hook' | grep ^Hook",
 }
+#: What the server is brought to: its own, and what of its scheduler decides on exports.
+PRINTED = f"{_SAVED['print server']}; {_SAVED['print sched']}"
+_SCHEDULER = ("job_sort_formula", "job_sort_formula_threshold", "preempt_queue_prio", "preempt_prio")
 
 
 @dataclass
@@ -131,7 +135,10 @@ def run_blocks(blocks: list[tuple[str, str]], server: PrivateServer, result: Reh
 
 def resemble(server: PrivateServer, wanted: Server) -> list[str]:
     """Bring a new server to what `wanted` holds; return the statements that it refuses, such as names of hosts."""
-    present = Server.parse(server.run("qmgr -c 'print server'").stdout)
+    present = Server.parse(server.run(PRINTED).stdout)
+    own = {key: value for key, value in present.scheduler.items() if key not in _SCHEDULER or not wanted.scheduler}
+    given = {key: value for key, value in wanted.scheduler.items() if key in _SCHEDULER}
+    wanted = replace(wanted, scheduler=own | given)
     refused = []
     for lines in transition(present, wanted).values():
         for line in lines:
