@@ -92,7 +92,7 @@ KINDS = {
     "above": (SHARED.replace("ORDER", "lxf"), SITE.replace("Priority = 50", "Priority = 500"), {}),
     "whole": (PARTED.replace("cores_per_node: 8", "cores_per_node: 8, whole_nodes: true"), "", {}),
     "unbounded": (
-        SHARED.replace("ORDER", "fcfs").replace("[2h, 24h]", "[2h, null]").replace("[0, 48h]", "any"),
+        SHARED.replace("ORDER", "fcfs").replace("[2h, 24h]", "[2h, null]").replace("[0, 48h]", "[0, null]"),
         "",
         {},
     ),
