@@ -69,7 +69,7 @@ def desired(config: SiteConfig, before: Server, options: PbsExporter) -> Desired
             raise ExportError("the server has a resource Qlist already that is no string_array with flag h")
         result.server.resources.setdefault("Qlist", wanted)
     for queue in config.queues:
-        attributes = _execution(config, queue, result.priorities, binding)
+        attributes = _execution(config, queue, result.priorities, binding) | _routed_only(before, route, queue.name)
         _put(result, before, queue.name, attributes)
         if queue.name in pool_queues:
             pooled = {key: value for key, value in attributes.items() if key != "backfill_depth"}  # the server's goes
@@ -134,6 +134,15 @@ def _execution(config: SiteConfig, queue: QueueConfig, priorities: Priorities, b
     if parted:
         attributes["backfill_depth"] = "1"
     return attributes | _lists(queue) | _OPEN
+
+
+def _routed_only(before: Server, route: str, name: str) -> Attributes:
+    """Write that jobs enter a queue by routing alone, where they do so now; a new one, where all others are so."""
+    reached = destinations(before.queues.get(route, {}))
+    present = [name] if name in before.queues and not before.is_pool_queue(name) else reached
+    queues = [queue for each in present if is_type(queue := before.queues.get(each, {}), "execution")]
+    only = bool(queues) and all(is_true(queue.get("from_route_only")) for queue in queues)
+    return {"from_route_only": "True"} if only else {}
 
 
 def _lists(queue: QueueConfig) -> Attributes:
