@@ -37,7 +37,7 @@ class Rehearsal:
     refused: list[str] = field(default_factory=list)  #: statements of the present server that this one does not take
     examples: int = 0  #: jobs of the plan's table that landed in their queue
     blocks: int = 0  #: blocks of the plan, each run in a shell of its own
-    rolled_back: bool = False
+    rolled_back: bool | None = None  #: None where the export has no rollback
     problems: list[str] = field(default_factory=list)
 
 
@@ -69,6 +69,14 @@ class Plan:
         """Return the statements of some of its scripts."""
         return [each for name in names for each in qmgr.parse(self.files.get(name, ""))]
 
+    def presumed(self) -> list[str]:
+        """Name the queues that its scripts change and do not create."""
+        statements = [each for each in self.statements("queues.qmgr") if each.kind == "queue"]
+        created = {name for each in statements if each.command == "create" for name in each.names}
+        return list(
+            dict.fromkeys(name for each in statements for name in each.names if name not in {*created, "workq"})
+        )
+
     def nodes(self) -> dict[str, int]:
         """Name the nodes that the export needs, of one core each."""
         names = [name for each in self.statements("nodes.qmgr") if each.kind == "node" for name in each.names]
@@ -91,8 +99,15 @@ def rehearse(folder: Path, *, current: Path | None = None, nodes: list[Node] | N
     nodes as the export names. Raises InputError where there is no OpenPBS to try it on.
     """
     plan = Plan(folder)
+    if current is None and (held := plan.presumed()):
+        raise InputError(
+            f"changes queues that the server has already ({', '.join(held)}), and a new one lacks them",
+            file=folder,
+            fix="give --current, the file that the export was given",
+        )
     sizes = {node.name: node.cores or 1 for node in nodes} if nodes else plan.nodes()
-    with PrivateServer(sizes) as server:
+    whole = bool(nodes) and all(node.exclusive for node in nodes or ())
+    with PrivateServer(sizes, sharing="default_excl" if whole else "default_shared") as server:
         return follow(plan, server, Server.read(current) if current else None)
 
 
