@@ -27,10 +27,10 @@ def command(directory: Path, current: Path | None, nodes: str | None) -> None:
     if not directory.is_dir():
         raise InputError("no such directory", file=directory, fix="give the directory of an export")
     found = rehearse(directory, current=current, nodes=None if nodes is None else read_nodes(nodes))
+    undone = {True: "rolled back", False: "not rolled back", None: "no rollback, since it was made without --current"}
     click.echo(
         f"OpenPBS {found.version}: {found.statements} statements, {found.blocks} blocks of the plan, "
-        f"{found.examples} examples in their queue, "
-        + ("rolled back" if found.rolled_back else "not rolled back: the export has no rollback or it left something")
+        f"{found.examples} examples in their queue, " + undone[found.rolled_back]
     )
     for statement in found.refused:
         click.echo(f"of the present server, not taken here: {statement}")

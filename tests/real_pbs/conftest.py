@@ -11,7 +11,7 @@ from qconf.config import parse
 from qconf.export import exporter
 from qconf.export.nodes import Node
 from qconf.export.pbs.private_server import PrivateServer, unavailable
-from qconf.export.pbs.rehearsal import Plan, Rehearsal, resemble, run_blocks
+from qconf.export.pbs.rehearsal import PRINTED, Plan, Rehearsal, resemble, run_blocks
 from qconf.export.pbs.server import Server
 
 NODES = {f"n{number:02}": 8 for number in range(1, 13)}
@@ -49,6 +49,22 @@ class Loaded:
     def states(self, *jobs):
         return [self.attribute(job, "job_state") for job in jobs]
 
+    def nodes(self, job):
+        return set(re.findall(r"(n\d+):", self.attribute(job, "exec_vnode")))
+
+    def started(self, walltimes, pauses=()):
+        """Submit jobs of all cores, sleep the seconds of `pauses` after each, and return the order of their starts."""
+        self.server.run("qmgr -c 'set server scheduling = False'")
+        jobs = []
+        for number, walltime in enumerate(walltimes):
+            jobs.append(self.submit(cores=96, walltime=int(walltime), seconds=1))
+            time.sleep(pauses[number] if pauses else 0)
+        self.server.run("qmgr -c 'set server scheduling = True'")
+        assert self.until(lambda: self.states(*jobs) == ["F"] * len(jobs), seconds=90), self.states(*jobs)
+        record = self.server.run("cat /srv/pbs/server_priv/accounting/*").stdout
+        at = {job: int(start) for job, start in re.findall(r";S;(\S+?);.* start=(\d+)", record)}
+        return sorted(range(len(jobs)), key=lambda number: at[jobs[number]])
+
     def until(self, condition, seconds=20):
         """Wait until a condition holds and return whether it does."""
         end = time.monotonic() + seconds
@@ -67,7 +83,7 @@ def private_server():
 @pytest.fixture
 def fresh(private_server):
     """The server as it was after its start, whatever the test leaves."""
-    before = Server.parse(private_server.run("qmgr -c 'print server'").stdout)
+    before = Server.parse(private_server.run(PRINTED).stdout)
     yield private_server
     private_server.run("qmgr -c 'set server scheduling = False'; qselect -x | xargs -r qdel -x -W force; sleep 0.5")
     resemble(private_server, before)
@@ -77,11 +93,51 @@ def fresh(private_server):
 @pytest.fixture
 def loading(fresh, tmp_path):
     """Load a configuration by its plan; afterwards its undo has to leave the server as it was."""
+    return loader(fresh, tmp_path)
 
+
+@pytest.fixture
+def loading_on_whole_nodes(tmp_path):
+    """The same on a server whose nodes are given whole."""
+    with PrivateServer(NODES, sharing="default_excl") as server:
+        server.run("qmgr -c 'set server job_history_enable = True'")
+        yield loader(server, tmp_path)
+
+
+_SECOND_HOST = """
+ip address add 192.0.2.2/32 dev lo
+echo '192.0.2.2 pbshost2' >> /etc/hosts
+mkdir /srv/mom2
+cp -a /srv/pbs/{spool,undelivered,aux,checkpoint,mom_priv,pbs_environment} /srv/mom2
+mkdir -p /srv/mom2/mom_logs /srv/mom2/mom_priv/config.d
+rm -f /srv/mom2/mom_priv/mom.lock /srv/mom2/mom_priv/config.d/*
+cp vnodes2 /srv/mom2/mom_priv/config.d/vnodes
+sed 's/^PBS_HOME=.*/PBS_HOME=\\/srv\\/mom2/' /etc/pbs.conf > /srv/pbs2.conf
+echo PBS_LEAF_NAME=pbshost2 >> /srv/pbs2.conf
+export PBS_CONF_FILE=/srv/pbs2.conf PBS_HOME=/srv/mom2
+unshare --uts sh -c 'hostname pbshost2; pbs_mom -M 15102 -R 15103 -d /srv/mom2'
+unset PBS_CONF_FILE PBS_HOME
+qmgr -c 'create node pbshost2 Mom=pbshost2,Port=15102'
+"""
+
+
+@pytest.fixture
+def loading_on_two_hosts(tmp_path):
+    """The same on nodes of which each of two MoMs has half."""
+    own, others = list(NODES)[:6], list(NODES)[6:]
+    with PrivateServer({name: NODES[name] for name in own}) as server:
+        lines = [f"{name}: resources_available.ncpus = {NODES[name]}" for name in others]
+        server.write("vnodes2", "\n".join(["$configversion 2", "pbshost2: resources_available.ncpus = 0", *lines, ""]))
+        done = server.run(f"{_SECOND_HOST}qmgr -c 'set server job_history_enable = True'").stdout
+        server.wait(f"[ $(pbsnodes -av | grep -c 'state = free') -ge {len(NODES) + 2} ]", f"no second host: {done}")
+        yield loader(server, tmp_path)
+
+
+def loader(server, tmp_path):
     @contextlib.contextmanager
     def load(text, *, printed="", **options):
-        assert resemble(fresh, Server.parse(fresh.run("qmgr -c 'print server'").stdout + printed)) == []
-        before = fresh.run("qmgr -c 'print server'").stdout
+        assert resemble(server, Server.parse(server.run(PRINTED).stdout + printed)) == []
+        before = server.run(PRINTED).stdout
         nodes = [Node(name, cores) for name, cores in NODES.items()]
         config = parse(text) if isinstance(text, str) else text
         export = exporter("pbs")(current=Server.parse(before), nodes=nodes, **options).export(config)
@@ -89,15 +145,15 @@ def loading(fresh, tmp_path):
         folder.mkdir()
         for name, content in export.files.items():
             (folder / name).write_text(content)
-            fresh.write(name, content)
+            server.write(name, content)
         plan, result = Plan(folder), Rehearsal("")
-        run_blocks(plan.steps, fresh, result)
+        run_blocks(plan.steps, server, result)
         try:
-            yield Loaded(fresh, plan, result.problems)
+            yield Loaded(server, plan, result.problems)
         finally:
-            fresh.run("qmgr -c 'set server scheduling = False'; qselect -x | xargs -r qdel -x -W force; sleep 0.5")
-            run_blocks(plan.undo, fresh, result)
+            server.run("qmgr -c 'set server scheduling = False'; qselect -x | xargs -r qdel -x -W force; sleep 0.5")
+            run_blocks(plan.undo, server, result)
         assert result.problems == []
-        assert fresh.run("qmgr -c 'print server'").stdout == before
+        assert server.run(PRINTED).stdout == before
 
     return load

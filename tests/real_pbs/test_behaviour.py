@@ -8,8 +8,16 @@ import pytest
 import parsim
 from qconf.config import parse
 from tests.qconf.export.sites import HYBRID
-from tests.real_pbs.test_exports import ACCESS, FAMILY, PARTED, SHARED
+from tests.real_pbs.conftest import NODES
+from tests.real_pbs.test_exports import ACCESS, ADVANCE, FAMILY, PARTED, SHARED
 
+TWO = """\
+machine: {name: tiny, cores: 96, cores_per_node: 8}
+order: ORDER
+queues:
+  - {name: short, walltime: [0, 1h], priority: 233.28}
+  - {name: long, walltime: [1h, 24h], priority: 512.7}
+"""
 RATIOS = SHARED.replace("ORDER", FAMILY).replace("priority: 100", "priority: 583.2").replace(", max_run: 6", "")
 
 
@@ -62,6 +70,18 @@ def test_jobs_run_on_the_nodes_of_their_partition(loading):
         assert not set(medium) & set(small)
 
 
+def test_a_partition_may_have_nodes_of_several_hosts(loading_on_two_hosts):
+    with loading_on_two_hosts(PARTED) as pbs:
+        medium = pbs.submit(cores=64, seconds=5)
+        jobs = [pbs.submit(cores=16, seconds=5), pbs.submit(cores=64, seconds=5)]
+        assert pbs.until(lambda: pbs.states(*jobs) == ["R", "Q"])
+        assert pbs.nodes(medium) == set(list(NODES)[4:])
+        assert {"pbshost/", "pbshost2/"} <= set(re.findall(r"pbshost2?/", pbs.attribute(medium, "exec_host")))
+        assert pbs.nodes(jobs[0]) < set(list(NODES)[:4])
+        assert pbs.until(lambda: pbs.states(medium, *jobs) == ["F"] * 3)
+        assert [pbs.attribute(job, "Exit_status") for job in (medium, *jobs)] == ["0"] * 3
+
+
 def test_the_pool_takes_what_is_due_whatever_bytes_jobs_have(loading):
     text = HYBRID.replace("entry: move", "entry: move, threshold: 1").replace(", max_run: 6", "")
     with loading(text) as pbs:
@@ -103,24 +123,112 @@ def test_a_restricted_queue_stays_restricted(loading):
         assert "Unauthorized Request" in pbs.submit(user="carol", walltime=10000, queue="long")
 
 
+def test_whole_nodes_have_one_job_each(loading_on_whole_nodes):
+    with loading_on_whole_nodes(
+        SHARED.replace("ORDER", "fcfs").replace("{name: tiny", "{name: tiny, whole_nodes: true")
+    ) as pbs:
+        jobs = [
+            pbs.submit(cores=cores, user=user) for cores, user in ((1, "alice"), (16, "bob"), (3, "carol"), (64, "bob"))
+        ]
+        waiting = pbs.submit(cores=1)
+        assert pbs.until(lambda: pbs.states(*jobs) == ["R"] * 4)
+        pbs.server.run("qmgr -c 'set server scheduling = True'; sleep 2")
+        assert pbs.states(waiting) == ["Q"]  # 84 of the 96 cores are asked for, and no node is left
+        nodes = [pbs.nodes(job) for job in jobs]
+        assert [len(each) for each in nodes] == [1, 2, 1, 8]
+        assert len(set().union(*nodes)) == 12
+
+
+def test_a_moved_job_uses_nodes_of_the_pool_and_of_its_partition_together(loading):
+    text = HYBRID.replace("entry: move", "entry: move, threshold: 1, placement: combined").replace(", max_run: 6", "")
+    with loading(text) as pbs:
+        ends = pbs.submit(cores=8, seconds=12)
+        partition = [ends, *(pbs.submit(cores=8) for _ in range(3))]
+        pooled = [pbs.submit(cores=8) for _ in range(2)]
+        assert pbs.until(lambda: pbs.states(*partition, *pooled) == ["R"] * 4 + ["Q"] * 2)
+        pbs.server.run("sleep 3; qconf-promote")
+        assert pbs.until(lambda: pbs.states(*pooled) == ["R"] * 2)
+        assert set().union(*map(pbs.nodes, pooled)) == {"n10", "n11"}
+        assert pbs.until(lambda: pbs.states(ends) == ["F"])
+        both = pbs.submit(cores=16)  # one node of the partition is idle, and one of the pool
+        pbs.server.run("sleep 3")
+        assert pbs.states(both) == ["Q"]
+        pbs.server.run("qconf-promote")
+        assert pbs.until(lambda: pbs.states(both) == ["R"])
+        assert pbs.nodes(both) == {"n01", "n12"}
+
+
+def test_a_job_of_all_partitions_has_a_reservation_on_their_nodes(loading):
+    with loading(ADVANCE) as pbs:
+        running = [pbs.submit(cores=16, walltime=600, seconds=12), pbs.submit(cores=40, walltime=600, seconds=12)]
+        assert pbs.until(lambda: pbs.states(*running) == ["R"] * 2)
+        wide = pbs.submit(cores=96, walltime=600, seconds=5)
+        longer = pbs.submit(cores=16, walltime=7200)
+        shorter = pbs.submit(cores=16, walltime=120, seconds=1)
+        assert [pbs.attribute(job, "queue") for job in (wide, longer, shorter)] == ["large", "small", "small"]
+        assert pbs.until(lambda: pbs.states(shorter)[0] in "RF")
+        assert pbs.states(wide, longer) == ["Q", "Q"]  # though two nodes of small's partition are idle
+        assert pbs.until(lambda: pbs.states(wide) == ["R"], seconds=30)
+        assert len(pbs.nodes(wide)) == 12
+        assert pbs.states(longer) == ["Q"]
+
+
+def test_time_that_limits_of_users_hold_a_job_is_no_eligible_time(loading):
+    text = SHARED.replace("ORDER", "lxf").replace("max_run: 6", "max_user_run: 1")
+    text = text.replace("max_user_run: 2, max_run_cores: 48", "max_run: 1")
+    with loading(text) as pbs:
+        running = [pbs.submit(), pbs.submit(walltime=10000, user="bob")]
+        assert pbs.until(lambda: pbs.states(*running) == ["R"] * 2)
+        of_user, of_queue, of_cores = pbs.submit(), pbs.submit(walltime=10000), pbs.submit(cores=96, walltime=600)
+        pbs.server.run("sleep 8")
+        waited = [
+            sum(map(int, pbs.attribute(job, "eligible_time").split(":"))) for job in (of_user, of_queue, of_cores)
+        ]
+        assert waited[0] <= 2
+        assert min(waited[1:]) >= 6
+
+
+@pytest.mark.parametrize("prime", [True, False])
+def test_one_order_in_and_out_of_prime_time(loading, fresh, prime):
+    days = "".join(f"{day} {'all none' if prime else 'none all'}\n" for day in ("weekday", "saturday", "sunday"))
+    home = "/srv/pbs/sched_priv"
+    fresh.run(f"cp -p {home}/holidays {home}/holidays.before; cp -p {home}/sched_config {home}/sched_config.own")
+    fresh.write("holidays", f"YEAR 2026\n{days}", folder=home)
+    fresh.run(f"sed -i 's/^YEAR.*/YEAR '$(date +%Y)/ {home}/holidays")
+    fresh.run(f"echo 'job_sort_key: \"walltime HIGH\" ALL' >> {home}/sched_config; kill -HUP $(cat {home}/sched.lock)")
+    try:
+        with loading(TWO.replace("ORDER", "ncpus")) as pbs:
+            lines = pbs.server.run(f"grep -E '^(by_queue|job_sort_key)' {home}/sched_config").stdout
+            assert lines == "by_queue: False\tALL\n"
+            assert pbs.started([3590, 3700, 3580, 3605]) == [0, 1, 2, 3]
+        with loading(TWO.replace("ORDER", "fcfs").replace("short", "p_day").replace("long", "np_night")) as pbs:
+            jobs = pbs.submit(), pbs.submit(walltime=4000)
+            assert pbs.until(lambda: "R" in pbs.states(*jobs))
+            assert pbs.states(*jobs) == (["R", "Q"] if prime else ["Q", "R"])  # as the plan says of such names
+        assert "job_sort_key" in fresh.run(f"cat {home}/sched_config").stdout
+    finally:
+        fresh.run(f"mv {home}/holidays.before {home}/holidays; mv {home}/sched_config.own {home}/sched_config")
+        fresh.run(f"kill -HUP $(cat {home}/sched.lock)")
+
+
+def test_no_threshold_keeps_jobs_from_starting(loading):
+    printed = "set server job_sort_formula = ncpus\nset sched job_sort_formula_threshold = 1000\n"
+    with loading(TWO.replace("ORDER", "-walltime"), printed=printed) as pbs:
+        assert pbs.started([3590, 3700, 3580, 3605]) == [2, 0, 3, 1]
+
+
+def test_lxf_starts_first_whose_wait_is_long_beside_its_walltime(loading):
+    with loading(TWO.replace("ORDER", "lxf").replace("priority: 512.7", "priority: 233.28")) as pbs:
+        # by submission 0, 1, 2 and shortest first 2, 1, 0; of the last job the factor grows least before its start
+        assert pbs.started([2000, 100, 60], pauses=[0, 14, 6]) == [1, 2, 0]
+
+
 @pytest.mark.parametrize("order", ["fcfs", "sjf", "ljf", "queue_priority * ncpus / walltime ** 2"])
 def test_jobs_start_in_the_simulators_order(loading, order):
-    text = f"""\
-machine: {{name: tiny, cores: 96, cores_per_node: 8}}
-order: {order}
-queues:
-  - {{name: short, walltime: [0, 1h], priority: 233.28}}
-  - {{name: long, walltime: [1h, 24h], priority: 512.7}}
-"""
     walltime = np.random.default_rng(7).permutation(8) * 17 + 3540  # of both queues
-    config = parse(text)
+    config = parse(TWO.replace("ORDER", order))
     with loading(config) as pbs:
-        pbs.server.run("qmgr -c 'set server scheduling = False'")
-        jobs = [pbs.submit(cores=96, walltime=int(each), seconds=1) for each in walltime]
-        pbs.server.run("qmgr -c 'set server scheduling = True'")
-        assert pbs.until(lambda: pbs.states(*jobs) == ["F"] * 8, seconds=90)
-        record = pbs.server.run("cat /srv/pbs/server_priv/accounting/*").stdout
-    started = {job: int(start) for job, start in re.findall(r";S;(\S+?);.* start=(\d+)", record)}
+        started = pbs.started(walltime)
     workload = parsim.Workload(
         submit=np.arange(8) // 8,
         cores=np.full(8, 96),
@@ -129,4 +237,4 @@ queues:
         queue=(walltime > 3600).astype(np.int64),
     )
     expected = np.argsort(parsim.simulate(workload, config.system()).start)
-    assert np.argsort([started[job] for job in jobs], kind="stable").tolist() == expected.tolist()
+    assert started == expected.tolist()

@@ -5,7 +5,7 @@ import pytest
 from qconf.config import parse
 from qconf.export import exporter
 from qconf.export.nodes import Node
-from qconf.export.pbs.rehearsal import Plan, follow, resemble
+from qconf.export.pbs.rehearsal import PRINTED, Plan, follow, resemble
 from qconf.export.pbs.server import Server
 from tests.qconf.export.pbs.test_reservation_delay import DELAYED
 from tests.qconf.export.sites import HYBRID
@@ -26,6 +26,15 @@ order: lxf
 queues:
   - {name: small, cores: [1, 16], walltime: [0, 24h], priority: 40, partition: 32}
   - {name: medium, cores: [17, 64], walltime: [0, 24h], priority: 80, partition: 64, max_run: 4}
+"""
+ADVANCE = """\
+machine: {name: tiny, cores: 96, cores_per_node: 8}
+mode: partitioned
+order: fcfs
+queues:
+  - {name: small, cores: [1, 32], walltime: [0, 24h], priority: 40, partition: 32}
+  - {name: medium, cores: [33, 64], walltime: [0, 24h], priority: 80, partition: 64}
+  - {name: large, cores: [65, 96], walltime: [0, 24h], priority: 100, reservation: true}
 """
 FAMILY = (
     "(1 + (eligible_time / (54000 * (max(walltime, 1) / 36000) ** 0.8)) ** 2.5 * (ncpus / 12.5) ** 1.2) / "
@@ -81,6 +90,18 @@ KINDS = {
     "site": (SHARED.replace("ORDER", "lxf"), SITE, {}),
     "site-hybrid": (HYBRID, SITE, {}),
     "above": (SHARED.replace("ORDER", "lxf"), SITE.replace("Priority = 50", "Priority = 500"), {}),
+    "whole": (PARTED.replace("cores_per_node: 8", "cores_per_node: 8, whole_nodes: true"), "", {}),
+    "unbounded": (
+        SHARED.replace("ORDER", "fcfs").replace("[2h, 24h]", "[2h, null]").replace("[0, 48h]", "[0, null]"),
+        "",
+        {},
+    ),
+    "advance": (ADVANCE, "", {}),
+    "sorted": (
+        SHARED.replace("ORDER", "lxf"),
+        "set sched job_sort_formula_threshold = 5\nset sched job_sort_formula = ncpus\n",
+        {},
+    ),
     "access": (
         SHARED.replace("ORDER", "fcfs")
         .replace("max_run: 6", "access: {users: [alice, bob]}")
@@ -94,8 +115,8 @@ KINDS = {
 @pytest.mark.parametrize("kind", KINDS)
 def test_it_is_loaded_compared_and_rolled_back(kind, fresh, tmp_path, record_property):
     text, printed, options = KINDS[kind]
-    assert resemble(fresh, Server.parse(fresh.run("qmgr -c 'print server'").stdout + printed)) == []
-    current = Server.parse(fresh.run("qmgr -c 'print server'").stdout)
+    assert resemble(fresh, Server.parse(fresh.run(PRINTED).stdout + printed)) == []
+    current = Server.parse(fresh.run(PRINTED).stdout)
     nodes = [Node(name, cores) for name, cores in NODES.items()]
     export = exporter("pbs")(current=current, nodes=nodes, **options).export(parse(text))
     for name, content in export.files.items():

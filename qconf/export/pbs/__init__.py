@@ -68,7 +68,7 @@ class PbsExporter(Exporter):
         from qconf.export.pbs.preemption import preemption
 
         found = preemption(config, self.current, self.scheduler)
-        return (*found.notes, *notes(config, self.binding, found.priorities))
+        return (*found.notes, *notes(config, self.binding, found.priorities, self.current, self.scheduler))
 
     def read(self, path: str | Path, *, cores: int | None = None, name: str | None = None) -> Derived:
         """Derive a configuration from a saved ``print server``, its partitions from ``pbsnodes -av`` output."""

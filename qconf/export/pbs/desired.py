@@ -14,7 +14,7 @@ from qconf.errors import ExportError
 from qconf.export.checks import refuse_access, refuse_idle
 from qconf.export.pbs.differences import envelope, notes, unroutable
 from qconf.export.pbs.lint import OLD_LIMITS
-from qconf.export.pbs.order import formula
+from qconf.export.pbs.order import formula, present_formula
 from qconf.export.pbs.preemption import Preemption, preemption
 from qconf.export.pbs.server import ACCESS, Attributes, Server, access, destinations, is_true, is_type, seconds
 from qconf.export.priorities import Priorities
@@ -70,7 +70,7 @@ def desired(config: SiteConfig, before: Server, options: PbsExporter) -> Desired
             raise ExportError("the server has a resource Qlist already that is no string_array with flag h")
         result.server.resources.setdefault("Qlist", wanted)
     for queue in config.queues:
-        attributes = _execution(config, queue, result.priorities, binding)
+        attributes = _execution(config, queue, result.priorities, binding) | _routed_only(before, route, queue.name)
         _put(result, before, queue.name, attributes)
         if queue.name in pool_queues:
             pooled = {key: value for key, value in attributes.items() if key != "backfill_depth"}  # the server's goes
@@ -81,7 +81,7 @@ def desired(config: SiteConfig, before: Server, options: PbsExporter) -> Desired
     _close(result, before, [*names, *pool_queues.values()], options.remove)
     _put_route(result, before, config)
     _put_server(result, before, config)
-    result.notes += notes(config, binding, result.priorities)
+    result.notes += notes(config, binding, result.priorities, before, options.scheduler)
     return result
 
 
@@ -131,6 +131,15 @@ def _execution(config: SiteConfig, queue: QueueConfig, priorities: Priorities, b
     if parted:
         attributes["backfill_depth"] = "1"
     return attributes | _lists(queue) | _OPEN
+
+
+def _routed_only(before: Server, route: str, name: str) -> Attributes:
+    """Write that jobs enter a queue by routing alone, where they do so now; a new one, where all others are so."""
+    reached = destinations(before.queues.get(route, {}))
+    present = [name] if name in before.queues and not before.is_pool_queue(name) else reached
+    queues = [queue for each in present if is_type(queue := before.queues.get(each, {}), "execution")]
+    only = bool(queues) and all(is_true(queue.get("from_route_only")) for queue in queues)
+    return {"from_route_only": "True"} if only else {}
 
 
 def _lists(queue: QueueConfig) -> Attributes:
@@ -289,6 +298,9 @@ def _put_server(result: Desired, before: Server, config: SiteConfig) -> None:
         )
     wanted = {"default_queue": result.route, "backfill_depth": "1" if config.backfill else "0"}
     text, _ = formula(config, result.priorities)
+    result.server.scheduler.pop("job_sort_formula", None)  # PBS holds one formula, and this one is the server's
+    if text is not None and text != present_formula(before):
+        result.server.scheduler.pop("job_sort_formula_threshold", None)
     if text is None:
         result.server.attributes.pop("job_sort_formula", None)
     else:

@@ -8,16 +8,34 @@ from typing import TYPE_CHECKING
 from parsim.system import ORDERS
 from qconf.config import QueueConfig, SiteConfig, format_clock, format_duration, lost_job
 from qconf.export.checks import common_notes
-from qconf.export.pbs.order import formula
+from qconf.export.pbs.order import formula, present_formula
+from qconf.export.pbs.scheduler import Scheduler
+from qconf.export.pbs.server import Server
 from qconf.export.priorities import Priorities
 
 if TYPE_CHECKING:
     from qconf.export.pbs import Binding
 
+#: Setting of the scheduler, the beginning of a queue's name as PBS ships it, and when such a queue's jobs start.
+_PREFIXES = (
+    ("primetime_prefix", "p_", "prime time"),
+    ("nonprimetime_prefix", "np_", "non-prime time"),
+    ("dedicated_prefix", "ded", "dedicated time"),
+)
 
-def notes(config: SiteConfig, binding: Binding, priorities: Priorities) -> tuple[str, ...]:
-    """Name the differences that follow from the configuration alone."""
-    return (*formula(config, priorities)[1], *_differences(config, binding))
+
+def notes(
+    config: SiteConfig,
+    binding: Binding,
+    priorities: Priorities,
+    server: Server | None = None,
+    scheduler: Scheduler | None = None,
+) -> tuple[str, ...]:
+    """Name the differences that follow from the configuration, and from what server and scheduler have of their own."""
+    server, scheduler = server or Server(), scheduler or Scheduler()
+    text, found = formula(config, priorities)
+    own = (*sorting(text, server, scheduler), *prime_time(config, scheduler))
+    return (*found, *own, *_differences(config, binding))
 
 
 def _differences(config: SiteConfig, binding: Binding) -> Iterator[str]:
@@ -69,6 +87,35 @@ def _differences(config: SiteConfig, binding: Binding) -> Iterator[str]:
         )
 
 
+def prime_time(config: SiteConfig, scheduler: Scheduler) -> Iterator[str]:
+    """Name the queues whose jobs PBS starts at some times only, by their names, and what else prime time changes."""
+    for setting, shipped, when in _PREFIXES:
+        prefix = scheduler.value(setting) or shipped
+        if names := [name for name in config.names if name.startswith(prefix)]:
+            yield (
+                f"Jobs of {', '.join(names)} start in {when} only, since its name begins with {prefix} ({setting} of "
+                "sched_config); the simulator starts them at any time."
+            )
+    if scheduler.on("backfill_prime"):
+        yield "backfill_prime: jobs that would run across a border of prime time wait; the simulator has none."
+
+
+def sorting(text: str | None, server: Server, scheduler: Scheduler) -> Iterator[str]:
+    """Name what else sorts the waiting jobs now, or keeps them waiting, and what becomes of it; `text` the formula."""
+    threshold = server.scheduler.get("job_sort_formula_threshold")
+    if threshold is not None and text is not None:
+        kept = text == present_formula(server)
+        yield (
+            f"job_sort_formula_threshold = {threshold} is {'kept' if kept else 'taken away'}: PBS starts no job whose "
+            "formula is not above it; the simulator starts them all."
+        )
+    if keys := scheduler.value("job_sort_key"):
+        yield (
+            f"job_sort_key ({keys}) is taken away: PBS would sort by it what the formula leaves equal, and everything "
+            "where there is none."
+        )
+
+
 def _top_job(config: SiteConfig) -> Iterator[str]:
     """Name what PBS does for its top job and the simulation of this configuration does not."""
     reserve = "" if config.mode == "shared" else ", of a shared machine"
@@ -89,15 +136,20 @@ def _counted_otherwise(config: SiteConfig, *, capped: bool) -> Iterator[str]:
 
     `capped`, every partition is a limit of running cores.
     """
-    limited = capped or any(queue.limited for queue in config.queues)
+    of_users = any(queue.max_user_run or queue.max_user_cores for queue in config.queues)
     named = config.order in ORDERS
     counts = [f"the order {config.order}"] if config.order in ("lxf", "wfp3") else []
     counts += ["starvation"] if named and any(queue.starvation is not None for queue in config.queues) else []
     counts += ["the pool's priority factor"] if config.pool_cores else []
-    if limited and counts:
+    if of_users and counts:
         yield (
             f"For {' and '.join(counts)} the simulator counts all of a job's waiting; PBS's eligible_time leaves out "
-            "the time that limits hold it."
+            "the time that limits of its user hold it."
+        )
+    if "eligible_time" in config.order and any(queue.max_run or queue.max_run_cores for queue in config.queues):
+        yield (
+            "For eligible_time in the order the simulator leaves out the time that any limit holds a job; PBS, that of "
+            "a limit of its user, and counts that of a limit of the whole queue."
         )
     of_cores = [q.name for q in config.queues if q.max_run_cores or q.max_user_cores or (capped and q.partition)]
     counts = [f"limits of running cores ({', '.join(of_cores)})"] if of_cores else []

@@ -22,8 +22,8 @@ from qconf.config import (
 from qconf.errors import InputError
 from qconf.export.base import Derived
 from qconf.export.nodes import Node
-from qconf.export.pbs.differences import unroutable
-from qconf.export.pbs.order import recognise
+from qconf.export.pbs.differences import prime_time, unroutable
+from qconf.export.pbs.order import read_order
 from qconf.export.pbs.scheduler import Scheduler
 from qconf.export.pbs.server import Attributes, Server, access, destinations, is_true, seconds
 
@@ -69,11 +69,11 @@ def derive(
     try:
         config = SiteConfig.build(machine=machine, backfill=backfill, **division.shape(machine, queues))
         config = _with_top_job(config, nodes or (), scheduler or Scheduler())
-        config = _ordered(config, server.attributes.get("job_sort_formula"), reader.warnings)
+        config = read_order(config, server, scheduler or Scheduler(), reader.warnings)
         config = _helped(config, scheduler or Scheduler(), reader.warnings)
     except ConfigError as error:
         raise InputError(f"cannot be made a configuration: {error}", field="print server") from error
-    contradictions = list(reader.contradictions(config))
+    contradictions = [*reader.contradictions(config), *prime_time(config, scheduler or Scheduler())]
     return Derived(config, tuple(dict.fromkeys([*reader.warnings, *contradictions, *config.warnings()])))
 
 
@@ -354,19 +354,6 @@ def _within(queue: QueueConfig, cores: int, warnings: list[str]) -> QueueConfig:
         return queue
     warnings.append(f"{queue.name}: resources_max.ncpus {queue.cores[1]} is above the machine's {cores}; cut")
     return queue.model_copy(update={"cores": (queue.cores[0], cores)})
-
-
-def _ordered(config: SiteConfig, text: str | None, warnings: list[str]) -> SiteConfig:
-    """Find the order, and the starvation periods that an exported formula holds."""
-    known = recognise(config, text)
-    if known is not None:
-        return known
-    try:
-        return config.replace(order=text)
-    except ConfigError as error:
-        reason = "; ".join(problem.message for problem in error.problems)
-        warnings.append(f"job_sort_formula was left out, fcfs taken instead: {reason}")
-        return config
 
 
 def _with_top_job(config: SiteConfig, nodes: Sequence[Node], scheduler: Scheduler) -> SiteConfig:

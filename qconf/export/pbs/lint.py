@@ -146,7 +146,7 @@ _ATTRIBUTES: dict[str, dict[str, Check]] = {
         **dict.fromkeys(("log_events", "scheduler_iteration", "server_dyn_res_alarm"), _COUNT),
         **dict.fromkeys(("scheduling", "throughput_mode", "only_explicit_psets", "do_not_span_psets"), _TRUTH),
         "job_sort_formula": _formula,
-        "job_sort_formula_threshold": _matches(r"[0-9]+(\.[0-9]+)?", "a number"),
+        "job_sort_formula_threshold": _matches(r"[+-]?[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]+)?", "a number"),
         "preempt_queue_prio": _whole(-(2**31), 2**31 - 1),
         "sched_cycle_length": _DURATION,
         "comment": _TEXT,

@@ -8,6 +8,8 @@ from fractions import Fraction
 
 from parsim.formula import MOST_CHARACTERS
 from qconf.config import ConfigError, SiteConfig
+from qconf.export.pbs.scheduler import TRUE, Scheduler
+from qconf.export.pbs.server import Server
 from qconf.export.priorities import Priorities
 
 # Orders within one list, largest value first; 0 leaves PBS's own order, by submission.
@@ -31,6 +33,13 @@ _BEHIND_PRIORITY = {
 _STARVING = "1e28 * (1 + eligible_time)"
 _RESERVED = "1e38"
 _PRIORITY = re.compile(r"\bqueue_priority\b")
+# A job_sort_key, within a queue or over all of them; and behind the queues' priorities where they go by these.
+_SORT_KEYS = {
+    "walltime low": ("-walltime", "sjf"),
+    "walltime high": ("walltime", "ljf"),
+    "ncpus low": ("-ncpus", "queue_priority * 32 - log(ncpus)"),
+    "ncpus high": ("ncpus", "queue_priority * 32 + log(ncpus)"),
+}
 
 
 def formula(config: SiteConfig, priorities: Priorities) -> tuple[str | None, list[str]]:
@@ -131,6 +140,64 @@ def _with_starvation(text: str, config: SiteConfig, values: dict[str, int], note
     by_value = sorted(starving.items())
     limit = " else ".join(f"{period} if queue_priority == {value}" for value, period in by_value)
     return f"{_STARVING} if eligible_time >= ({limit} else 1e15) else {_grouped(text)}"
+
+
+def present_formula(server: Server) -> str | None:
+    """Return the formula that sorts now: the server's, or where it has none the scheduler's own."""
+    return server.attributes.get("job_sort_formula") or server.scheduler.get("job_sort_formula")
+
+
+def read_order(config: SiteConfig, server: Server, scheduler: Scheduler, warnings: list[str]) -> SiteConfig:
+    """Return `config` with the order that PBS sorts by now; what has no place in a configuration is a warning."""
+    text = present_formula(server)
+    warnings += [
+        f"sched_config: {name} is one thing in prime time and another out of it; that out of it was taken"
+        for name in ("by_queue", "job_sort_key", "strict_ordering", "round_robin", "fair_share")
+        if scheduler.differs(name)
+    ]
+    warnings += [
+        f"sched_config: {name} sorts jobs too, and has no place in a configuration"
+        for name in ("round_robin", "fair_share")
+        if scheduler.on(name)
+    ]
+    several = len({queue.priority for queue in config.queues}) > 1
+    by_queue = (scheduler.value("by_queue") or "true").lower() in TRUE
+    if text is None:
+        return _by_sort_key(config, scheduler, warnings, behind_priority=several and by_queue)
+    threshold = server.scheduler.get("job_sort_formula_threshold")
+    if threshold is not None:
+        warnings.append(
+            f"job_sort_formula_threshold = {threshold}: jobs whose formula is not above it do not start, and a "
+            "configuration has no place for it"
+        )
+    if several and scheduler.settings.get("by_queue") and by_queue:
+        warnings.append(
+            "by_queue: True: PBS takes one queue after the other, by Priority, and sorts by job_sort_formula within "
+            "each; the configuration's formula is over all queues together"
+        )
+    if (known := recognise(config, text)) is not None:
+        return known
+    try:
+        return config.replace(order=text)
+    except ConfigError as error:
+        reason = "; ".join(problem.message for problem in error.problems)
+        warnings.append(f"job_sort_formula was left out, fcfs taken instead: {reason}")
+        return config
+
+
+def _by_sort_key(config: SiteConfig, scheduler: Scheduler, warnings: list[str], *, behind_priority: bool) -> SiteConfig:
+    """Return `config` with the order of a server without a formula, `behind_priority` of the queues or by itself."""
+    first, _, others = (scheduler.value("job_sort_key") or "").partition(", ")
+    key = _SORT_KEYS.get(" ".join(first.lower().split()))
+    if (first and key is None) or others:
+        left = others if key else scheduler.value("job_sort_key")
+        warnings.append(f"sched_config: job_sort_key {left} has no place in a configuration; it was left out")
+    if config.mode != "shared":
+        return config if key is None else config.replace(order=key[0])
+    several = len({queue.priority for queue in config.queues}) > 1
+    if key is None:
+        return config if behind_priority or not several else config.replace(order="0")  # by submission alone
+    return config.replace(order=key[1] if behind_priority or (not several and key[1] in _ALONE) else key[0])
 
 
 def recognise(config: SiteConfig, text: str | None) -> SiteConfig | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from qconf.errors import InputError
@@ -19,9 +19,13 @@ _EXAMPLE = re.compile(r"^\| ([\w-]+) \|.*`-l ncpus=(\d+) -l walltime=([\d:]+)` \
 _SAVED = {
     "print server": "qmgr -c 'print server'",
     "print node": "qmgr -c 'print node @default'",
+    "print sched": "qmgr -c 'print sched' | grep -v ' state = '",
     "sched_config": "cat /srv/pbs/sched_priv/sched_config",
     "hooks": "qmgr -c 'list hook' | grep ^Hook",
 }
+#: What the server is brought to: its own, and what of its scheduler decides on exports.
+PRINTED = f"{_SAVED['print server']}; {_SAVED['print sched']}"
+_SCHEDULER = ("job_sort_formula", "job_sort_formula_threshold", "preempt_queue_prio", "preempt_prio")
 
 
 @dataclass
@@ -33,7 +37,7 @@ class Rehearsal:
     refused: list[str] = field(default_factory=list)  #: statements of the present server that this one does not take
     examples: int = 0  #: jobs of the plan's table that landed in their queue
     blocks: int = 0  #: blocks of the plan, each run in a shell of its own
-    rolled_back: bool = False
+    rolled_back: bool | None = None  #: None where the export has no rollback
     problems: list[str] = field(default_factory=list)
 
 
@@ -65,6 +69,14 @@ class Plan:
         """Return the statements of some of its scripts."""
         return [each for name in names for each in qmgr.parse(self.files.get(name, ""))]
 
+    def presumed(self) -> list[str]:
+        """Name the queues that its scripts change and do not create."""
+        statements = [each for each in self.statements("queues.qmgr") if each.kind == "queue"]
+        created = {name for each in statements if each.command == "create" for name in each.names}
+        return list(
+            dict.fromkeys(name for each in statements for name in each.names if name not in {*created, "workq"})
+        )
+
     def nodes(self) -> dict[str, int]:
         """Name the nodes that the export needs, of one core each."""
         names = [name for each in self.statements("nodes.qmgr") if each.kind == "node" for name in each.names]
@@ -87,8 +99,15 @@ def rehearse(folder: Path, *, current: Path | None = None, nodes: list[Node] | N
     nodes as the export names. Raises InputError where there is no OpenPBS to try it on.
     """
     plan = Plan(folder)
+    if current is None and (held := plan.presumed()):
+        raise InputError(
+            f"changes queues that the server has already ({', '.join(held)}), and a new one lacks them",
+            file=folder,
+            fix="give --current, the file that the export was given",
+        )
     sizes = {node.name: node.cores or 1 for node in nodes} if nodes else plan.nodes()
-    with PrivateServer(sizes) as server:
+    whole = bool(nodes) and all(node.exclusive for node in nodes or ())
+    with PrivateServer(sizes, sharing="default_excl" if whole else "default_shared") as server:
         return follow(plan, server, Server.read(current) if current else None)
 
 
@@ -131,7 +150,10 @@ def run_blocks(blocks: list[tuple[str, str]], server: PrivateServer, result: Reh
 
 def resemble(server: PrivateServer, wanted: Server) -> list[str]:
     """Bring a new server to what `wanted` holds; return the statements that it refuses, such as names of hosts."""
-    present = Server.parse(server.run("qmgr -c 'print server'").stdout)
+    present = Server.parse(server.run(PRINTED).stdout)
+    own = {key: value for key, value in present.scheduler.items() if key not in _SCHEDULER or not wanted.scheduler}
+    given = {key: value for key, value in wanted.scheduler.items() if key in _SCHEDULER}
+    wanted = replace(wanted, scheduler=own | given)
     refused = []
     for lines in transition(present, wanted).values():
         for line in lines:

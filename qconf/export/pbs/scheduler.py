@@ -11,6 +11,7 @@ from qconf.errors import InputError
 from qconf.export.nodes import read_text
 
 _SETTING = re.compile(r"([A-Za-z_]\w*)\s*:\s*(\"[^\"]*\"|[^\s\"#]+)(?:\s+(\w+))?")
+TRUE = ("true", "yes", "t", "1")
 _PRIME = {"prime": ("prime",), "non_prime": ("non_prime",), "all": ("prime", "non_prime")}
 
 
@@ -34,7 +35,9 @@ class Scheduler:
                 raise InputError("is no line like 'by_queue: True ALL'", file=path, line=number, value=text, fix=fix)
             name, value, when = found.groups()
             times = _PRIME.get((when or "all").lower(), _PRIME["all"])
-            settings.setdefault(name, {}).update(dict.fromkeys(times, value.strip('"')))
+            held, value = settings.setdefault(name, {}), value.strip('"')
+            for time in times:  # each line of a sort key adds one
+                held[time] = f"{held[time]}, {value}" if name.endswith("_sort_key") and time in held else value
         return cls(settings)
 
     def value(self, name: str) -> str | None:
@@ -42,7 +45,11 @@ class Scheduler:
         held = self.settings.get(name, {})
         return held.get("non_prime", held.get("prime"))
 
+    def differs(self, name: str) -> bool:
+        """Whether a setting is one thing in prime time and another out of it."""
+        return len(set(self.settings.get(name, {}).values())) > 1
+
     def on(self, name: str, *, default: bool = False) -> bool:
         """Whether a setting is true at any time."""
         held = self.settings.get(name, {}).values()
-        return any(value.lower() in ("true", "yes", "t", "1") for value in held) if held else default
+        return any(value.lower() in TRUE for value in held) if held else default

@@ -105,7 +105,7 @@ def export(config: SiteConfig, options: PbsExporter) -> Export:
     script = script_of(config)
     if script is not None:
         files |= script.files(config=config, goal=goal)
-    settings = re.findall(r"^(?!resources)(\w+):", files["sched_config.changes"], re.MULTILINE)
+    settings = ["job_sort_key", *re.findall(r"^(?!resources)(\w+):", files["sched_config.changes"], re.MULTILINE)]
     files["PLAN.md"] = _plan(
         config, goal, before, current=known, by_nodes=by_nodes, counts=counts, script=script, settings=settings
     )
@@ -151,6 +151,7 @@ def _plan(config: SiteConfig, goal: Desired, before: Server, **values: object) -
         config=config,
         goal=goal,
         examples={name: _example(config, name) for name in config.names},
+        sched=before.scheduler != goal.server.scheduler,
         back_to=before.attributes.get("default_queue", "workq"),
         **_switches(goal.route, before),
         **_switches(goal.route, before, undone=True),

@@ -40,6 +40,7 @@ def transition(before: Server, after: Server) -> dict[str, list[str]]:
             changed += [line for line in _change(f"queue {name}", before.queues[name], new) if line not in limits]
         else:
             created += _create(name, new)
+    scheduler = list(_change("sched", before.scheduler, after.scheduler))
     sections = {
         "resources": [
             f"create resource {name} " + ", ".join(f"{key}={quoted(value)}" for key, value in new.items())
@@ -48,7 +49,9 @@ def transition(before: Server, after: Server) -> dict[str, list[str]]:
         "limits of the other style": limits,
         "new queues": created,
         "changed queues": changed,
+        "the scheduler's own formula": [line for line in scheduler if line.startswith("unset")],
         "server": list(_change("server", before.attributes, after.attributes)),
+        "scheduler": [line for line in scheduler if line.startswith("set")],
         "queues to delete": [f"delete queue {name}" for name in before.queues if name not in after.queues],
         "resources to delete": [f"delete resource {name}" for name in before.resources if name not in after.resources],
     }

@@ -33,3 +33,16 @@ def test_the_plan_is_read_block_by_block(tmp_path):
     assert plan.steps[0][0] == "1. Save what there is"
     assert [block.split()[0] for _, block in plan.undo][-2:] == ["qmgr", "qmgr"]
     assert list(plan.nodes()) == [node.name for node in NODES]
+
+
+def test_an_export_for_another_server_needs_that_servers_state(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("PBS_EXEC", str(tmp_path))
+    with_small = f"{FRESH}create queue small\nset queue small queue_type = Execution\n"
+    write_export(tmp_path, pbs_files(parse(HYBRID), current=with_small, nodes=NODES))
+    with pytest.raises(SystemExit, match="1"):
+        main(["rehearse", str(tmp_path)])
+    said = capsys.readouterr().err
+    assert "changes queues that the server has already (small), and a new one lacks them" in said
+    assert "Give --current" in said
+    write_export(tmp_path, pbs_files(parse(HYBRID), current=FRESH, nodes=NODES))
+    assert Plan(tmp_path).presumed() == []

@@ -118,6 +118,20 @@ def test_queues_of_different_users_are_not_merged():
     assert list(mergeable(Layout.of(same))) == [(0, 1)]
 
 
+@pytest.mark.parametrize(
+    ("lines", "new"),
+    [
+        ("set queue wide from_route_only = True\nset queue narrow from_route_only = True\n", "True"),
+        ("set queue wide from_route_only = True\n", None),
+    ],
+)
+def test_queues_that_jobs_enter_by_routing_alone_stay_so(lines, new):
+    server = PbsServer(PRINTED + lines)
+    server.load(pbs_files(split(site()), current=PRINTED + lines)["queues.qmgr"])
+    assert server.queues["wide"]["from_route_only"] == "True"
+    assert server.queues["wide-2"].get("from_route_only") == new
+
+
 def test_a_list_that_is_not_switched_on_restricts_nothing():
     assert access({"acl_users": "alice"}) is None
     assert access({"acl_user_enable": "True"}) == AccessConfig(users=())

@@ -9,6 +9,7 @@ from qconf.config import MachineConfig, PoolConfig, QueueConfig, SiteConfig, loa
 from qconf.export import ExportError
 from qconf.export.nodes import Node
 from tests.qconf.export.pbs.model import PbsServer, commands
+from tests.qconf.export.pbs.test_reservation_delay import DELAYED
 from tests.qconf.export.sites import (
     CRAY,
     FRESH,
@@ -109,6 +110,29 @@ def in_plan(text):
 def follow(server, files, text):
     for statement, script in in_plan(text):
         server.load(statement or files[script])
+
+
+@pytest.mark.parametrize("text", [HYBRID, DELAYED])
+def test_every_block_of_the_plan_can_be_run_in_a_new_shell(text):
+    """With no variable that another has set; and the last check looks at the scheduler's file too."""
+    plan = pbs_files(parse(text), current=FRESH)["PLAN.md"]
+    commands = [*re.findall(r"```sh\n(.*?)```", plan, re.DOTALL), *re.findall(r"(?<!`)`([^`\n]+)`(?!`)", plan)]
+    used = [command for command in commands if "$PBS_HOME" in command]
+    assert len(used) >= 5
+    assert all(". /etc/pbs.conf" in command[: command.index("$PBS_HOME")] for command in used)
+    check = plan[plan.index("Check: these print nothing") :]
+    assert "cmp sched_config.before $PBS_HOME/sched_priv/sched_config" in check
+
+
+def test_the_plan_says_that_eligible_time_begins_at_0_and_finds_queues_that_cannot_be_deleted_first():
+    lxf = parse(HYBRID.replace("fcfs", "lxf"))
+    said = "jobs that wait already start at 0"
+    files = pbs_files(lxf, current=FRESH)
+    assert said in files["PLAN.md"]
+    assert said not in pbs_files(lxf, current=FRESH.replace("enable = False", "enable = True"))["PLAN.md"]
+    undo = files["PLAN.md"][files["PLAN.md"].index("## Undo") :]
+    assert undo.index("\nqselect -q small\n") < undo.index("qmgr -a < rollback.qmgr")
+    assert "15027" in undo
 
 
 @needs_printed
