@@ -151,7 +151,7 @@ def command(
         fingerprint(jobs.sources, base, settings, spans=spans, may_change=may_change, **source.reading),
         resume=resume,
     )
-    with progress("tuning") as step:
+    with progress("tuning", quiet=quiet) as step:
         recommendation = recommend(
             jobs,
             base,

@@ -64,6 +64,17 @@ def fixed_violations(base: SiteConfig, other: SiteConfig, binding: Collection[st
     return list(dict.fromkeys([*access, *(path for path in found if path in binding or base.is_fixed(path))]))
 
 
+def fixed_text(changed: Collection[str], names: Collection[str]) -> str:
+    """Say in one clause which fixed paths are changed; a field of all queues, by their `names`, as ``queues.*``."""
+    found = []
+    for path in changed:
+        field = path.rpartition(".")[2]
+        every = [f"queues.{name}.{field}" for name in names]
+        found.append(f"queues.*.{field}" if len(every) > 1 and {path} < set(every) <= set(changed) else path)
+    paths = list(dict.fromkeys(found))
+    return f"changes {', '.join(paths)}, which {'is' if len(paths) == 1 else 'are'} fixed"
+
+
 #: Fields of a queue that have an effect under some configurations only.
 SOMETIMES = ("partition", "priority")
 

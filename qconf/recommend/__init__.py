@@ -83,7 +83,7 @@ def recommend(
     if not last.enough:
         reason = (
             "The history is too short to train on one part and evaluate on another: "
-            f"{len(last.training)} and {len(last.test.jobs)} jobs, {last.test.days} whole days in the test period. At "
+            f"{len(last.training)} and {len(last.test.jobs)} jobs, whole days in the test period: {last.test.days}. At "
             f"least {FEWEST_JOBS} jobs are needed in each, and {FEWEST_DAYS} days. Keep what you have."
         )
         whole = Outcome(period, period.simulate(base)).summary if len(period) else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 from qconf.evaluation.bootstrap import RESAMPLES, BootstrapResult
@@ -63,7 +64,9 @@ def _with_reason(recommendation: Recommendation, text: str) -> Recommendation:
 def _all_fixed(recommendation: Recommendation) -> bool:
     """Whether every other configuration that was tried changes something that is fixed."""
     others = [row for row in recommendation.rows if row.config not in (None, recommendation.base)]
-    return bool(recommendation.base.fixed) and all("which is fixed" in row.ineligible for row in others)
+    return bool(recommendation.base.fixed) and all(
+        re.search(r", which (is|are) fixed", row.ineligible) for row in others
+    )
 
 
 def _named(row: Row) -> str:

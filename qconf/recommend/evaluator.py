@@ -11,7 +11,7 @@ from typing import Any
 from parsim.metrics import Summary
 from qconf.config import SiteConfig
 from qconf.evaluation.bootstrap import Bootstrap, BootstrapResult, NoDaysError
-from qconf.evaluation.feasibility import fixed_violations, never_start
+from qconf.evaluation.feasibility import fixed_text, fixed_violations, never_start
 from qconf.evaluation.guard_rails import GuardRails, GuardValues
 from qconf.evaluation.holdout import Holdout, Split
 from qconf.evaluation.outcome import Outcome
@@ -166,7 +166,7 @@ class Evaluator:
             return [proposal.not_exportable]
         base, config = self.training.base, proposal.config
         changed = fixed_violations(base, config, self.training.period.binding)
-        found = [f"changes {path}, which is fixed" for path in changed] + never_start(base, config)
+        found = [*([fixed_text(changed, base.names)] if changed else []), *never_start(base, config)]
         found += [proposal.not_yet] if proposal.not_yet else []
         if config.mode != base.mode == "shared" and (base.held_jobs, base.reserve) != ("pass", "cores"):
             found.append("a divided machine is simulated without what the batch system does for its top job")

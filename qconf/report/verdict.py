@@ -72,20 +72,30 @@ def _fairness(found: Recommendation) -> Iterator[str]:
 
 
 def _targets(found: Recommendation) -> Iterator[str]:
-    """Say which targets are met now, and by what is recommended, and which are missed by how much."""
+    """Say of each target whether it is met now and by what is recommended, and by which rungs of the ladder."""
     if not found.targets:
         return
-    after = found.targets_met or found.targets
-    counts = [f"{sum(each.met for each in results)} of {len(results)}" for results in (found.targets, after)]
-    yield f"met: {counts[0]} now" + (f", {counts[1]} by the change" if found.targets_met else "")
-    yield from (_missed(each) for each in after if not each.met)
-    met = {line.name: len(after) - len(line.row.unmet) for line in reversed(found.ladder)}
-    if met:
-        yield "by rung: " + ", ".join(f"{name} {count}" for name, count in reversed(met.items()))
+    measured = [each for each in found.targets if each.jobs]
+    counts = [f"{sum(each.met for each in measured)} of {len(measured)} now"]
+    if found.targets_met:
+        counts.append(f"{sum(each.met for each in found.targets_met if each.jobs)} by the change")
+    yield f"met: {', '.join(counts)}"
+    after = {each.what: each for each in found.targets_met}
+    for now in found.targets:
+        wanted = f"{now.what}, 95 % wait of at most {hours(now.wanted)} h"
+        if not now.jobs:
+            yield f"{wanted}: no job in the test period"
+            continue
+        texts = [f"{_kept(now)} now"]
+        if now.what in after:
+            texts.append(f"{_kept(after[now.what])} by the change")
+        lines = [line for line in found.ladder if line.row.eligible and now.what not in line.row.unmet]
+        rungs = ", ".join(dict.fromkeys(line.name for line in lines)) or "no rung that is eligible"
+        yield f"{wanted}: {', '.join(texts)}" + (f"; met by {rungs}" if found.ladder else "")
 
 
-def _missed(each: TargetResult) -> str:
-    return f"{each.what}: 95 % wait {hours(each.p95_wait)} h, wanted {hours(each.wanted)} h"
+def _kept(each: TargetResult) -> str:
+    return f"{'met' if each.met else 'missed'} ({hours(each.p95_wait)} h)"
 
 
 def _robustness(found: Recommendation) -> Iterator[str]:

@@ -6,6 +6,8 @@ import gzip
 import hashlib
 import html
 import json
+import time
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
@@ -14,7 +16,9 @@ import yaml
 from click.testing import CliRunner, Result
 
 from qconf.cli import qconf
+from qconf.cli.progress import progress
 from qconf.errors import InputError, QconfError
+from qconf.recommend import Recommendation
 from qconf.report.wording import value_text
 from tests.qconf.report import example
 
@@ -191,7 +195,13 @@ def test_quiet_is_the_verdict_and_where_it_is_written(
     import qconf.recommend
 
     found = example.recommendation("CHANGE")
-    monkeypatch.setattr(qconf.recommend, "recommend", lambda *_, **__: found)
+
+    def slow(*_: object, **__: object) -> Recommendation:
+        time.sleep(0.05)
+        return found
+
+    monkeypatch.setattr(qconf.recommend, "recommend", slow)
+    monkeypatch.setattr("qconf.cli.tune.progress", partial(progress, interval=0.01))
     site = tmp_path / "site.yaml"
     site.write_text((ROOT / "configs/cray-xc40.yaml").read_text().replace("order: fcfs", 'order: "0 * ncpus"'))
     given = ["--history", small, "--config", site, "--out", tmp_path / "out", "--quiet"]
@@ -202,6 +212,8 @@ def test_quiet_is_the_verdict_and_where_it_is_written(
     assert "Written to" in result.stdout
     assert len(lines) < 10
     assert "is the same for every job of this history: first come, first served" in " ".join(result.stderr.split())
+    assert "elapsed" not in result.stderr
+    assert "tuning: 0:00 elapsed" in invoke(*given[:-1]).stderr
     assert invoke(*given).exit_code == 0
 
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from qconf.evaluation.feasibility import fixed_violations, never_start
+from qconf.evaluation.feasibility import fixed_text, fixed_violations, never_start
 from qconf.evaluation.guard_rails import GuardRails, GuardValues
 from qconf.evaluation.holdout import Holdout
 from qconf.strategies import Proposal, propose
@@ -97,6 +97,11 @@ def test_violations_of_fixed_are_found():
     long_only = base.queues[1].model_copy(update={"priority": 3.0})
     assert fixed_violations(base, base) == []
     assert fixed_violations(base, base.with_partitions([20, 44])) == ["queues.long.partition"]
+    assert fixed_text(["mode"], base.names) == "changes mode, which is fixed"
+    assert (
+        fixed_text(["order", "queues.short.cores", *(f"queues.{name}.priority" for name in base.names)], base.names)
+        == "changes order, queues.short.cores, queues.*.priority, which are fixed"
+    )
     assert fixed_violations(base, base.replace(order="lxf")) == ["order"]
     assert fixed_violations(base, base.replace(queues=(base.queues[0], long_only))) == ["queues.long.priority"]
 

@@ -172,7 +172,7 @@ def test_keep_where_every_better_configuration_violates_fixed():
     found = recommended(base, jobs=600)
     assert found.verdict == "KEEP"
     ineligible = {row.name: row.ineligible for row in found.rows}
-    assert "changes mode, which is fixed" in ineligible["fcfs-easy"]
+    assert "changes mode, queues.*.partition, which are fixed" in ineligible["fcfs-easy"]
     assert ineligible["pp"] == ineligible["dp-nlp"] == "every partition is marked as fixed: there is none to size"
 
 

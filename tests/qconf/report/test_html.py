@@ -202,6 +202,15 @@ def test_definitions_before_and_after():
     assert (priority["before"], priority["after"]) == ("10", "3")
 
 
+def test_a_doubt_is_in_the_headline():
+    found = small.recommendation()
+    far = Fidelity(100, 36 * 3600, 3600, 6 * 3600, 3600, 0.12)
+    for near, headline in ((None, "CHANGE"), (far, "CHANGE, in doubt")):
+        text = render(found, {}, fidelity=near)
+        assert f'<span class="verdict">{headline}</span>' in text
+        assert f"<title>{headline}: queues of " in text
+
+
 @pytest.mark.skipif(shutil.which("chromium") is None, reason="no chromium here")
 @pytest.mark.parametrize("verdict", ["CHANGE", "KEEP"])
 def test_a_browser_shows_it(tmp_path, verdict):

@@ -1,5 +1,6 @@
 """What stands beside a verdict: doubts, the whole history, needs, losers, targets and other months."""
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -57,17 +58,39 @@ def test_what_a_change_needs_is_said_with_what_it_would_be_without():
     assert "What it needs to run" not in shown()
 
 
-def test_targets_are_counted_now_by_the_change_and_by_rung():
+def test_each_target_is_met_or_missed_now_by_the_change_and_by_rung():
     found = small.recommendation()
     targets = (TargetResult("queue small", 4 * HOUR, 5.0 * HOUR, 9), TargetResult("group a", HOUR, 0.0, 3))
     met = (replace(targets[0], p95_wait=3.0 * HOUR), targets[1])
     low, high = replace(found.row, unmet=("queue small",)), replace(found.row, unmet=())
     ladder = (Rung("order", low), Rung("policy", high))
     lines = shown(targets=targets, targets_met=met, ladder=ladder)["What the site wants"]
-    assert lines == ["met: 1 of 2 now, 2 of 2 by the change", "by rung: order 1, policy 2"]
+    small_, group = (
+        "queue small, 95 % wait of at most 4.00 h: missed (5.00 h) now",
+        "group a, 95 % wait of at most 1.00 h",
+    )
+    assert lines == [
+        "met: 1 of 2 now, 2 by the change",
+        f"{small_}, met (3.00 h) by the change; met by policy",
+        f"{group}: met (0.00 h) now, met (0.00 h) by the change; met by order, policy",
+    ]
+    ladder = (
+        Rung("order", replace(low, unmet=("queue small", "group a"))),
+        Rung("policy", replace(high, ineligible="x")),
+    )
+    assert shown(targets=targets, targets_met=met, ladder=ladder)["What the site wants"][2].endswith(
+        "; met by no rung that is eligible"
+    )
     kept = shown(targets=targets, ladder=())["What the site wants"]
-    assert kept == ["met: 1 of 2 now", "queue small: 95 % wait 5.00 h, wanted 4.00 h"]
+    assert kept == ["met: 1 of 2 now", small_, f"{group}: met (0.00 h) now"]
     assert "What the site wants" not in shown()
+
+
+def test_a_target_without_jobs_is_neither_met_nor_missed():
+    targets = (TargetResult("queue small", 4 * HOUR, 5.0 * HOUR, 9), TargetResult("group a", HOUR, math.nan, 0))
+    lines = shown(targets=targets, targets_met=targets, ladder=())["What the site wants"]
+    assert lines[0] == "met: 0 of 1 now, 0 by the change"
+    assert lines[2] == "group a, 95 % wait of at most 1.00 h: no job in the test period"
 
 
 def test_the_gain_in_other_months_is_one_line():
