@@ -28,14 +28,14 @@ def export(config: SiteConfig, nodes: Sequence[Node] | None) -> Export:
     files = {
         "partitions.conf": render("slurm", "partitions.conf", machine=comment_name(config), lines=lines),
         "job_submit.lua": render("slurm", "job_submit.lua", queues=queues, pool=POOL if pool else None, node=node),
-        "qconf-conf": render(
+        "new-conf": render(
             "slurm",
-            "conf.py",
+            "new-conf",
             settings={"SchedulerType": _scheduler(config), "PriorityType": "priority/basic"},
             added={"JobSubmitPlugins": ["lua"], **({"AccountingStorageEnforce": ["limits"]} if limited else {})},
             parameters=backfilling(config),
         ),
-        "qconf-move": render("slurm", "move.py", config=config, queues=queues, pool=POOL if pool else None),
+        "move-jobs": render("slurm", "move-jobs", config=config, queues=queues, pool=POOL if pool else None),
     }
     if limited:
         files["qos.sacctmgr"] = "".join(f"add qos {queue.name}\n{_qos(queue)}\n" for queue in limited)
