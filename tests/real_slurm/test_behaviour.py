@@ -1,7 +1,7 @@
 """What loaded exports do: order, limits, doors and promotion are as said."""
 
 from qconf.export.slurm.rehearsal import tasks
-from tests.real_slurm.test_exports import FCFS, HYBRID, LIMITED, SHARED
+from tests.real_slurm.test_exports import HYBRID, LIMITED, SHARED
 
 
 def test_jobs_that_waited_before_come_before_those_submitted_afterwards(fresh, loading):
@@ -9,11 +9,14 @@ def test_jobs_that_waited_before_come_before_those_submitted_afterwards(fresh, l
     fresh.run("sbatch --partition=former --ntasks=16 --time=5 --begin=now+1day --wrap true", user="alice")
     fresh.run("sbatch --partition=former --ntasks=16 --time=5 --dependency=afterok:999999 --wrap true", user="alice")
     (first,) = [job for job, held in tasks(fresh).items() if held["JobState"] == "PENDING" and "T" in held["StartTime"]]
-    with loading(FCFS) as slurm:
+    with loading(SHARED) as slurm:
         later = slurm.submit("--begin=now+1day --time=1")
         earliest, latest = (int(number) for number in slurm.of("Priority", first, later))
         assert slurm.of("Partition", first) == ["work"]
         assert earliest > latest > 4_000_000_000
+        jobs = [slurm.submit(f"--begin=now+1day --time={time}") for time in ("1:30", "2", "2:01")]  # in whole minutes
+        assert slurm.of("Partition", *jobs) == ["short", "short", "work"]
+        assert slurm.of("TimeLimit", *jobs) == ["00:02:00", "00:02:00", "00:03:00"]
 
 
 def test_limits_bind(loading):
@@ -40,13 +43,6 @@ def test_doors_are_shut(loading):
         fine = "NumTasks=4 NumCPUs=4 Partition=medium TimeLimit=4"
         assert slurm.server.run(f"scontrol update JobId={job} {fine}", user="alice").returncode == 0
         assert slurm.of("Partition", job) == ["medium"]
-
-
-def test_a_limit_of_seconds_is_whole_minutes(loading):
-    with loading(SHARED) as slurm:
-        jobs = [slurm.submit(f"--begin=now+1day --time={time}") for time in ("1:30", "2", "2:01")]
-        assert slurm.of("Partition", *jobs) == ["short", "short", "work"]
-        assert slurm.of("TimeLimit", *jobs) == ["00:02:00", "00:02:00", "00:03:00"]
 
 
 def test_promotion_moves_what_is_due_and_leaves_what_is_held(loading):

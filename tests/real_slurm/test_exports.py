@@ -53,7 +53,9 @@ KINDS = {
 }
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=[pytest.mark.slow] if kind == "plain" else []) for kind in KINDS]
+)
 def test_it_is_loaded_and_undone_and_no_job_is_lost(kind, fresh, exported, record_property):
     plan = exported(KINDS[kind])
     result = follow(plan, fresh, kept="work")
@@ -66,6 +68,7 @@ def test_it_is_loaded_and_undone_and_no_job_is_lost(kind, fresh, exported, recor
     assert result.moved > 3
 
 
+@pytest.mark.slow
 def test_a_second_export_takes_the_place_of_the_first_and_comes_off_again(loading, exported):
     with loading(HYBRID) as slurm:
         server, result = slurm.server, Rehearsal("")

@@ -398,14 +398,14 @@ def new_conf(folder, files, text):
 def test_slurm_conf_gets_the_new_partitions_beside_the_old_and_then_alone(tmp_path):
     files = hybrid()
     beside, after, back = new_conf(tmp_path, files, SITE_CONF)
+    rest = "bf_continue,bf_job_part_count_reserve=1,bf_max_time=60,bf_resolution=60"
     begin = ["ClusterName=c # PriorityType=none", "include nodes.conf", " SlurmctldPort=6817"]
     ours = [
         "PriorityType=priority/basic",
         "SchedulerType=sched/backfill",
         "AccountingStorageEnforce=safe,limits",
         "JobSubmitPlugins=throttle,lua",
-        "SchedulerParameters=defer,bf_interval=5,bf_window=99999,bf_max_job_test=10000,"
-        + "bf_continue,bf_job_part_count_reserve=1,bf_max_time=60,bf_resolution=60",
+        f"SchedulerParameters=defer,bf_interval=5,bf_window=99999,bf_max_job_test=10000,{rest}",
         "include partitions.conf",
     ]
     assert after == [*begin, *ours, "# the end"]
