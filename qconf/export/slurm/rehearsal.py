@@ -30,7 +30,8 @@ _SAVED = {
     "QOS": "sacctmgr --noheader --parsable2 show qos format=Name,GrpJobs,GrpTRES,MaxJobsPU,MaxTRESPU 2> /dev/null",
     "/etc/slurm": "cd /etc/slurm && sha256sum *",
 }
-_RUN = 6  #: seconds that the jobs run that are there before
+_RUN = "rm -f /srv/end; chmod 755 /srv"  #: jobs that `_UNTIL` then run until a plan waits for their end
+_UNTIL = "--wrap 'until [ -e /srv/end ]; do sleep 0.2; done'"
 _FINE = {"PENDING", "RUNNING", "COMPLETING", "COMPLETED"}
 
 
@@ -41,7 +42,7 @@ class Rehearsal:
     version: str
     blocks: int = 0  #: blocks of the plan, each run in a shell of its own
     examples: int = 0  #: jobs that landed in the queue that the configuration has for them
-    jobs: int = 0  #: that ran or waited when the plan began
+    jobs: int = 0  #: that ran or waited when the plan or its undo began
     moved: int = 0  #: of those, in another partition when it was loaded
     rolled_back: bool = False
     refused: tuple[str, ...] = ()
@@ -120,7 +121,6 @@ def follow(plan: Plan, server: PrivateSlurm, kept: str | None = None) -> Rehears
         server.write(name, text)
     before = saved(server)
     jobs = submitted(plan, server, kept or plan.queues[0][0])
-    result.jobs = len(jobs)
     run_blocks(plan.steps, server, result)
     moved = tasks(server)
     result.moved = sum(moved[job]["Partition"] != jobs[job] for job in jobs if job in moved)
@@ -128,6 +128,8 @@ def follow(plan: Plan, server: PrivateSlurm, kept: str | None = None) -> Rehears
     if sorted(names) != sorted(plan.partitions):
         result.problems.append(f"partitions {', '.join(names)} instead of {', '.join(plan.partitions)}")
     result.problems += _examples(plan, server, result)
+    jobs |= started(plan, server)
+    result.jobs = len(jobs)
     run_blocks(plan.undo, server, result)
     after = saved(server)
     changed = [name for name in _SAVED if before[name] != after[name]]
@@ -146,17 +148,18 @@ def submitted(plan: Plan, server: PrivateSlurm, kept: str) -> dict[str, str]:
     """Fill the machine and have jobs wait, one of each queue, some of an array, one held; return their partitions."""
     sbatch = "sbatch --quiet --output=/dev/null"
     nodes = server.awake
-    lines = [f"{sbatch} --partition=former --ntasks=1 --time=2 --array=1-4%2 --wrap 'sleep {_RUN}'"]
+    lines = [f"{sbatch} --partition=former --ntasks=1 --time=2 --array=1-4%2 {_UNTIL}"]
     for number, name in enumerate(nodes):
         where = kept if number % 2 else "former"
         free = server.nodes[name] - (2 if number == 0 else 0)
         size = f"--nodelist={name} --ntasks={free} --time=2"
-        lines += [f"{sbatch} --partition={where} {size} --wrap 'sleep {_RUN}'"] if free > 0 else []
+        lines += [f"{sbatch} --partition={where} {size} {_UNTIL}"] if free > 0 else []
     for queue, cores, minutes in plan.queues:
         where = "former,KEPT".replace("KEPT", kept) if queue == kept else "former"
         lines.append(f"{sbatch} --partition={where} --ntasks={cores} --time={minutes} --wrap 'sleep 1'")
     queue, cores, minutes = plan.queues[0]
     lines.append(f"{sbatch} --partition=former --hold --ntasks={cores} --time={minutes} --wrap true")
+    server.run(_RUN)
     server.run(lines[0], user="bob")
     server.wait("squeue --noheader --states=RUNNING | grep -q .", "no job starts")
     server.run("\n".join(lines[1:]), user="alice")
@@ -166,6 +169,16 @@ def submitted(plan: Plan, server: PrivateSlurm, kept: str) -> dict[str, str]:
         for job, values in tasks(server).items()
         if values["JobState"] in {"PENDING", "RUNNING"}
     }
+
+
+def started(plan: Plan, server: PrivateSlurm) -> dict[str, str]:
+    """Submit a job to each queue that runs until it is waited for, as far as there is room; return their partitions."""
+    server.run(_RUN)
+    before = tasks(server)
+    for _, cores, minutes in plan.queues:
+        server.run(f"sbatch --quiet --output=/dev/null --ntasks={cores} --time={minutes} {_UNTIL}", user="carol")
+    server.wait("squeue --noheader --states=RUNNING --user=carol | grep -q .", "no job starts")
+    return {job: values["Partition"] for job, values in tasks(server).items() if job not in before}
 
 
 def tasks(server: PrivateSlurm) -> dict[str, dict[str, str]]:
@@ -203,6 +216,8 @@ def lost(server: PrivateSlurm, jobs: list[str]) -> list[str]:
 def run_blocks(steps: list[tuple[str, str]], server: PrivateSlurm, result: Rehearsal) -> None:
     """Run blocks of a plan, each in a shell of its own that takes no file's mode for granted; note what fails."""
     for title, block in steps:
+        if "until jobs=" in block:  # some run on until the plan waits for them
+            server.run("(sleep 1; touch /srv/end) > /dev/null 2>&1 &")
         quick = re.sub(r"sleep \d", "sleep 0.2", block)  # between two looks
         done = server.run(f"umask 077\n{quick}", timeout=600)
         result.blocks += 1
