@@ -119,7 +119,7 @@ def follow(plan: Plan, server: PrivateSlurm, kept: str | None = None) -> Rehears
     result = Rehearsal(server.run("slurmctld -V").stdout.split()[-1])
     for name, text in plan.files.items():
         server.write(name, text)
-    before = saved(server)
+    before, killed = saved(server), _killed(server)
     jobs = submitted(plan, server, kept or plan.queues[0][0])
     run_blocks(plan.steps, server, result)
     moved = tasks(server)
@@ -135,6 +135,7 @@ def follow(plan: Plan, server: PrivateSlurm, kept: str | None = None) -> Rehears
     changed = [name for name in _SAVED if before[name] != after[name]]
     result.problems += [f"not what it was after the undo: {name}" for name in changed]
     result.problems += lost(server, list(jobs))
+    result.problems += [f"killed by Slurm: {line}" for line in _killed(server)[len(killed) :]]
     result.rolled_back = not changed
     return result
 
@@ -205,12 +206,17 @@ def lost(server: PrivateSlurm, jobs: list[str]) -> list[str]:
     """Name the jobs that are gone, or in a state that only a loss leads to; all are then taken away."""
     held = tasks(server)
     found = [f"job {job} is lost" for job in jobs if job not in held]
-    for job, values in held.items():
-        if values["JobState"] not in {*_FINE, "CANCELLED"}:
-            found.append(f"job {job} ended as {values['JobState']} ({values['Partition']})")
+    for job in (job for job in jobs if job in held):
+        if (state := held[job]["JobState"]) not in _FINE:
+            found.append(f"job {job} ended as {state} ({held[job]['Partition']})")
     server.run("squeue --all --noheader --format=%A | sort -u | xargs -r scancel")
     server.wait("! squeue --all --noheader | grep .", "jobs do not end")
     return found
+
+
+def _killed(server: PrivateSlurm) -> list[str]:
+    """Return what the controller says of jobs that end since their partition is gone."""
+    return server.run("grep -o 'Invalid partition (.*) for JobId=.*' /srv/log/slurmctld").stdout.splitlines()
 
 
 def run_blocks(steps: list[tuple[str, str]], server: PrivateSlurm, result: Rehearsal) -> None:
