@@ -14,6 +14,7 @@ from qconf.export.pbs import qmgr
 from qconf.export.pbs.private_server import PrivateServer
 from qconf.export.pbs.server import Server
 from qconf.export.pbs.statements import transition
+from qconf.export.plan import blocks
 
 _EXAMPLE = re.compile(r"^\| ([\w-]+) \|.*`-l ncpus=(\d+) -l walltime=([\d:]+)` \|$", re.MULTILINE)
 _SAVED = {
@@ -40,6 +41,19 @@ class Rehearsal:
     rolled_back: bool | None = None  #: None where the export has no rollback
     problems: list[str] = field(default_factory=list)
 
+    @property
+    def summary(self) -> str:
+        """One line for a person."""
+        undone = {
+            True: "rolled back",
+            False: "not rolled back",
+            None: "no rollback, since it was made without --current",
+        }
+        return (
+            f"OpenPBS {self.version}: {self.statements} statements, {self.blocks} blocks of the plan, "
+            f"{self.examples} examples in their queue, {undone[self.rolled_back]}"
+        )
+
 
 class Plan:
     """An export's folder: its files, and the blocks of its PLAN.md in their order."""
@@ -51,8 +65,8 @@ class Plan:
         self.text = self.files["PLAN.md"]
         steps, _, undo = self.text.partition("\n## Undo\n")
         later = steps.find(". Later: delete")
-        self.steps = list(_blocks(steps[: later if later > 0 else len(steps)]))
-        self.undo = list(_blocks(undo)) if "rollback.qmgr" in self.files else []
+        self.steps = list(blocks(steps[: later if later > 0 else len(steps)]))
+        self.undo = list(blocks(undo)) if "rollback.qmgr" in self.files else []
 
     @property
     def route(self) -> str:
@@ -81,15 +95,6 @@ class Plan:
         """Name the nodes that the export needs, of one core each."""
         names = [name for each in self.statements("nodes.qmgr") if each.kind == "node" for name in each.names]
         return dict.fromkeys(names or ["n1", "n2", "n3", "n4"], 1)
-
-
-def _blocks(text: str) -> Iterator[tuple[str, str]]:
-    """Yield title and text of each block of commands."""
-    title = ""
-    for heading, block in re.findall(r"^## ([^\n]*)$|^```sh\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
-        title = heading or title
-        if block:
-            yield title or "Undo", block
 
 
 def rehearse(folder: Path, *, current: Path | None = None, nodes: list[Node] | None = None) -> Rehearsal:
@@ -139,9 +144,9 @@ def follow(plan: Plan, server: PrivateServer, current: Server | None = None) -> 
     return result
 
 
-def run_blocks(blocks: list[tuple[str, str]], server: PrivateServer, result: Rehearsal) -> None:
+def run_blocks(steps: list[tuple[str, str]], server: PrivateServer, result: Rehearsal) -> None:
     """Run blocks of a plan, each in a shell of its own; what fails is noted in `result`."""
-    for title, block in blocks:
+    for title, block in steps:
         done = server.run(block, timeout=600)
         result.blocks += 1
         if re.search(r"^exit [1-9]|qmgr: Error|command not found|No such file", done.stdout, re.MULTILINE):

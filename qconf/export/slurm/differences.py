@@ -9,6 +9,7 @@ from qconf.config import SiteConfig, format_duration
 from qconf.export.checks import common_notes
 
 LONGEST_AGE = 30 * 86400  #: a larger bf_min_age_reserve is an error to Slurm, and counts as none
+LONGEST_WINDOW = 30 * 1440  #: of bf_window, in minutes
 
 
 def differences(config: SiteConfig) -> Iterator[str]:
@@ -20,8 +21,22 @@ def differences(config: SiteConfig) -> Iterator[str]:
             "Advance reservations: the queue's partition spans all nodes at a higher PriorityTier, and Slurm's "
             "backfill reserves time for its first jobs; the shares of the partitions have no form in Slurm."
         )
-    if any(bound % 60 for queue in config.queues for bound in queue.walltime if bound < MAX_DURATION):
-        yield "Slurm counts walltime in minutes: limits that are no whole minutes are enforced by job_submit.lua only."
+    for queue in config.queues:
+        for bound in queue.walltime:
+            if bound % 60 and bound < MAX_DURATION:
+                minutes = -(-bound // 60)
+                yield (
+                    f"Slurm counts walltime in whole minutes: {format_duration(bound)} of {queue.name} is {minutes} "
+                    f"{'minute' if minutes == 1 else 'minutes'}, to the routing and to the partition."
+                )
+    if config.backfill:
+        longest = max(queue.walltime[1] for queue in config.queues)
+        if longest > LONGEST_WINDOW * 60:
+            yield "bf_window is at most 30 days, which is exported: later ends are not seen when Slurm backfills."
+        yield (
+            "Slurm backfills every bf_interval seconds and in steps of bf_resolution seconds, the simulator whenever a "
+            "job arrives or ends; bf_max_job_test has to be at least the number of jobs that wait at one time."
+        )
     if config.pool is not None and config.pool_cores:
         yield "The pool goes by Slurm's own order, by submission, not by priority factor: only the entry does."
         if config.pool.entry == "either":

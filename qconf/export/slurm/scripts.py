@@ -12,7 +12,7 @@ from qconf.export.checks import refuse_access, refuse_idle
 from qconf.export.nodes import Node, assign, check_machine, fold
 from qconf.export.priorities import scale
 from qconf.export.rendering import checked_queue, comment_name, render
-from qconf.export.slurm.differences import LONGEST_AGE, differences, placed
+from qconf.export.slurm.differences import LONGEST_AGE, LONGEST_WINDOW, differences, placed
 from qconf.text import grouped
 
 #: Who may use a partition: kind of `access`, the list of those let in, the list of those kept out.
@@ -32,11 +32,18 @@ def export(config: SiteConfig, nodes: Sequence[Node] | None) -> Export:
     limited = [queue for queue in config.queues if queue.limited]
     lines = list(_partitions(config, _hosts(config, nodes)))
     node = machine.cores_per_node if machine.whole_nodes else None
+    queues = [(queue, whole_minutes(queue)) for queue in config.queues]
     files = {
         "partitions.conf": render("slurm", "partitions.conf", machine=comment_name(config), lines=lines),
-        "job_submit.lua": render(
-            "slurm", "job_submit.lua", queues=config.queues, pool=POOL if pool else None, node=node
+        "job_submit.lua": render("slurm", "job_submit.lua", queues=queues, pool=POOL if pool else None, node=node),
+        "new-conf": render(
+            "slurm",
+            "new-conf",
+            settings={"SchedulerType": _scheduler(config), "PriorityType": "priority/basic"},
+            added={"JobSubmitPlugins": ["lua"], **({"AccountingStorageEnforce": ["limits"]} if limited else {})},
+            parameters=backfilling(config),
         ),
+        "move-jobs": render("slurm", "move-jobs", config=config, queues=queues, pool=POOL if pool else None),
     }
     if limited:
         files["qos.sacctmgr"] = "".join(f"add qos {queue.name}\n{_qos(queue)}\n" for queue in limited)
@@ -48,13 +55,50 @@ def export(config: SiteConfig, nodes: Sequence[Node] | None) -> Export:
         "plan.md",
         machine=comment_name(config),
         mode=config.mode,
-        scheduler="sched/backfill" if config.backfill else "sched/builtin",
         limited=[queue.name for queue in limited],
         pool=bool(pool),
-        age=min(config.reservation_delay, LONGEST_AGE),
+        job=_example(config),
+        parameters=backfilling(config),
         lines=notes,
     )
     return Export(files, notes, loaded=("partitions.conf",))
+
+
+def _scheduler(config: SiteConfig) -> str:
+    return "sched/backfill" if config.backfill else "sched/builtin"
+
+
+def backfilling(config: SiteConfig) -> dict[str, str]:
+    """Return the words of SchedulerParameters with which Slurm backfills as the simulator does, as far as it can.
+
+    One reservation in each partition, and every waiting job is tried, with little delay.
+    """
+    if not config.backfill:
+        return {}
+    longest = max(queue.walltime[1] for queue in config.queues)
+    words = {
+        "bf_continue": "",
+        "bf_interval": "10",
+        "bf_job_part_count_reserve": "1",
+        "bf_max_job_test": "10000",
+        "bf_max_time": "60",
+        "bf_resolution": "60",
+        "bf_window": str(min(max(-(-longest // 60), 1440), LONGEST_WINDOW)),
+    }
+    age = min(config.reservation_delay, LONGEST_AGE)
+    return words | ({"bf_min_age_reserve": str(age)} if age else {})
+
+
+def whole_minutes(queue: QueueConfig) -> tuple[int, int]:
+    """Return the walltime of a queue in seconds, each bound rounded up to a minute, as Slurm does with every limit."""
+    above, upto = (bound if bound >= MAX_DURATION else -(-bound // 60) * 60 for bound in queue.walltime)
+    return above, upto
+
+
+def _example(config: SiteConfig) -> str:
+    """Write what sbatch takes for a small job of the first queue."""
+    queue = config.queues[0]
+    return f"--ntasks={queue.cores[0]} --time={whole_minutes(queue)[0] // 60 + 1}"
 
 
 def scripts_of(config: SiteConfig) -> tuple[str, ...]:
@@ -102,7 +146,11 @@ def _partitions(config: SiteConfig, hosts: dict[str, str]) -> Iterator[str]:
         tier = priorities[queue.name] if config.mode == "shared" or queue.reservation else 1
         yield " ".join(
             [
-                *(f"PartitionName={queue.name}", f"Nodes={hosts[queue.name]}", f"MaxTime={clock(queue.walltime[1])}"),
+                *(
+                    f"PartitionName={queue.name}",
+                    f"Nodes={hosts[queue.name]}",
+                    f"MaxTime={clock(whole_minutes(queue)[1])}",
+                ),
                 *_sizes(config, queue.cores),
                 *(f"PriorityTier={tier}", f"PriorityJobFactor={priorities[queue.name]}", *exclusive),
                 *([f"QOS={queue.name}"] if queue.limited else []),
@@ -111,7 +159,7 @@ def _partitions(config: SiteConfig, hosts: dict[str, str]) -> Iterator[str]:
             ]
         )
     if config.pool_cores:
-        longest = max(queue.walltime[1] for queue in config.queues)
+        longest = max(whole_minutes(queue)[1] for queue in config.queues)
         pool = f"PartitionName={POOL} Nodes={hosts[POOL]} MaxTime={clock(longest)} PriorityTier=1 PriorityJobFactor=1"
         yield " ".join([pool, *exclusive, "State=UP"])
 

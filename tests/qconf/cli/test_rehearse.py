@@ -1,4 +1,4 @@
-"""`qconf rehearse`, as far as no OpenPBS is needed; tests/real_pbs has the rest."""
+"""`qconf rehearse`, as far as no batch system is needed; tests/real_pbs and tests/real_slurm have the rest."""
 
 import pytest
 
@@ -6,7 +6,8 @@ from qconf.cli import main
 from qconf.config import parse
 from qconf.export.directory import write_export
 from qconf.export.pbs.rehearsal import Plan
-from tests.qconf.export.sites import FRESH, HYBRID, NODES, pbs_files
+from qconf.export.slurm.rehearsal import Plan as SlurmPlan
+from tests.qconf.export.sites import FRESH, HYBRID, NODES, pbs_files, slurm_files
 
 
 def test_without_an_installation_it_says_so(tmp_path, monkeypatch, capsys):
@@ -15,6 +16,33 @@ def test_without_an_installation_it_says_so(tmp_path, monkeypatch, capsys):
     with pytest.raises(SystemExit, match="1"):
         main(["rehearse", str(tmp_path)])
     assert "PBS_EXEC names no installation of OpenPBS" in capsys.readouterr().err
+
+
+def test_without_slurm_it_says_so(tmp_path, monkeypatch, capsys):
+    write_export(tmp_path, slurm_files(parse(HYBRID), nodes=NODES))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(SystemExit, match="1"):
+        main(["rehearse", str(tmp_path)])
+    assert "slurmctld, slurmd, sbatch, scontrol, squeue, slurmdbd" in capsys.readouterr().err
+
+
+def test_what_a_server_holds_is_for_openpbs_alone(tmp_path, capsys):
+    write_export(tmp_path, slurm_files(parse(HYBRID), nodes=NODES))
+    with pytest.raises(SystemExit, match="1"):
+        main(["rehearse", str(tmp_path), "--current", "print_server.txt"])
+    assert "is for OpenPBS" in capsys.readouterr().err
+
+
+def test_a_plan_for_slurm_is_read_with_its_queues_and_nodes(tmp_path):
+    for name, text in slurm_files(parse(HYBRID), nodes=NODES).items():
+        (tmp_path / name).write_text(text)
+    plan = SlurmPlan(tmp_path)
+    assert plan.queues == [("small", 1, 1), ("medium", 17, 1), ("large", 41, 1)]
+    assert list(plan.partitions) == ["small", "medium", "large", "pool"]
+    assert plan.limited
+    assert plan.nodes() == {node.name: 8 for node in NODES}
+    assert [title for title, _ in plan.undo] == ["Undo"] * 5
+    assert plan.steps[-1][0] == "8. Install the script that moves jobs into the pool"
 
 
 def test_a_directory_that_is_no_export_is_refused(tmp_path, capsys):

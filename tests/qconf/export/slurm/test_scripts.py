@@ -152,20 +152,16 @@ def test_the_real_controller_takes_the_reservation_delay(tmp_path):
     assert "Invalid" not in (tmp_path / "log").read_text()
 
 
-def test_the_reservation_delay_is_a_line_of_slurm_conf():
+def test_the_reservation_delay_is_a_word_of_slurm_conf():
     files = slurm_files(parse(DELAYED))
-    plan = files["PLAN.md"]
-    assert re.findall(r"^Scheduler.*", plan[plan.index("```\nScheduler") :], re.MULTILINE)[:2] == [
-        "SchedulerType=sched/backfill",
-        LINE,
-    ]
-    assert "do not replace it: add `,bf_min_age_reserve=7200`" in plan
-    assert "counts from when it is eligible to run, the simulator from its submission" in plan
+    assert "bf_min_age_reserve=7200" in files["PLAN.md"]
+    assert '"bf_min_age_reserve": "7200"' in files["new-conf"]
+    assert "counts from when it is eligible to run, the simulator from its submission" in files["PLAN.md"]
 
 
 def test_a_reservation_delay_longer_than_slurm_takes_is_cut_and_noted():
     plan = slurm_files(parse(DELAYED.replace("2h", "31d")))["PLAN.md"]
-    assert "SchedulerParameters=bf_min_age_reserve=2592000\n" in plan
+    assert "bf_min_age_reserve=2592000" in plan
     assert "bf_min_age_reserve is at most 30d" in plan
 
 
@@ -178,7 +174,7 @@ def test_a_reservation_delay_longer_than_slurm_takes_is_cut_and_noted():
     ],
 )
 def test_no_reservation_delay_where_it_plays_no_part(text):
-    assert "SchedulerParameters" not in hybrid(text)["PLAN.md"]
+    assert "bf_min_age_reserve" not in hybrid(text)["PLAN.md"]
     assert hybrid(text) == slurm_files(parse(text).replace(reserve_after=0), nodes=NODES)
 
 
@@ -266,37 +262,291 @@ def test_lua_rounds_up_to_whole_nodes_as_the_simulator_does(tmp_path):
     assert [partition for _, partition, _ in results[::20]] == ["narrow", "narrow", "wide", "wide", "wide"]
 
 
+def run_script(folder, name, listings, *arguments, scontrol="", **environment):
+    """Run a script beside a squeue that prints the listings, the last one again and again; return what was changed."""
+    for number, listing in enumerate(listings):
+        (folder / f"listing{number}").write_text("".join(f"{line}\n" for line in listing))
+    squeue = f"""\
+env | grep -E '^(SQUEUE|SLURM)_' >> "$HERE/environment"
+number=$(cat "$HERE/calls" 2> /dev/null || echo 0)
+echo $((number < {len(listings) - 1} ? number + 1 : number)) > "$HERE/calls"
+cat "$HERE/listing$number"
+"""
+    for program, body in (("squeue", squeue), ("scontrol", f'echo "$@" >> "$HERE/changed"\n{scontrol}\n')):
+        (folder / program).write_text(f"#!/bin/sh\n{body}")
+        (folder / program).chmod(0o755)
+    variables = {**os.environ, "PATH": f"{folder}:{os.environ['PATH']}", "HERE": str(folder), **environment}
+    command = [sys.executable, name, *arguments]
+    done = subprocess.run(command, cwd=folder, env=variables, capture_output=True, text=True, check=False)
+    changed = folder / "changed"
+    return done, changed.read_text().splitlines() if changed.exists() else []
+
+
+def waiting(number, queue, cores, limit, waited, reason="Resources", priority=4294901000):
+    return f"{number}|{queue}|{cores}|1|{limit}|{int(time.time() - waited)}|{priority}|{reason}"
+
+
 def test_the_promotion_script_moves_due_jobs_largest_factor_first(tmp_path):
     (tmp_path / "qconf-promote").write_text(hybrid()["qconf-promote"])
-
-    def line(number, queue, cores, limit, waited):
-        return f"{number}|{queue}|{cores}|{limit}|" + time.strftime(
-            "%Y-%m-%dT%H:%M:%S", time.localtime(time.time() - waited)
-        )
-
     listing = [
-        line("1", "small", 8, "1:00:00", 3500),
-        line("2_[3-9%2]", "small", 8, "1:00:00", 3700),
-        line("3", "medium", 24, "60:00", 3700),
-        line("4", "medium", 25, "1:00:00", 99999),
-        line("5", "large", 48, "1:00:00", 99999),
-        line("6", "small", 8, "1-00:00:00", 87000),
-        line("7; reboot", "small", 8, "1:00:00", 99999),
+        waiting("1", "small", 8, "1:00:00", 3500),
+        waiting("2_[3-9,12%2]", "small", 8, "1:00:00", 3700),
+        waiting("3", "medium", 24, "60:00", 3700),
+        waiting("4", "medium", 25, "1:00:00", 99999),
+        waiting("5", "large", 48, "1:00:00", 99999),
+        waiting("6", "small", 8, "1-00:00:00", 87000),
+        waiting("8+1", "small", 8, "1-00:00:00", 86900),
+        waiting("9_4", "small", 8, "UNLIMITED", 86800),
     ]
-    (tmp_path / "listing").write_text("\n".join(listing) + "\n")
-    for name, body in (("squeue", 'cat "$HERE/listing"'), ("scontrol", 'echo "$@" >> "$HERE/moved"')):
-        (tmp_path / name).write_text(f"#!/bin/sh\n{body}\n")
-        (tmp_path / name).chmod(0o755)
-    environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "HERE": str(tmp_path)}
-    done = subprocess.run(
-        [sys.executable, tmp_path / "qconf-promote"], env=environment, capture_output=True, text=True, check=False
-    )
+    done, changed = run_script(tmp_path, "qconf-promote", [listing])
     assert done.returncode == 0, done.stderr
-    moved = (tmp_path / "moved").read_text().splitlines()
-    assert moved == [
-        f"update JobId={job} Partition=pool AdminComment=qconf-promote:{queue}"
-        for job, queue in (("3", "medium"), ("2", "small"), ("6", "small"))
+    moved = {"3": "medium", "2_[3-9,12]": "small", "6": "small", "8+1": "small", "9_4": "small"}
+    assert changed == [f"update JobId={job} Partition=pool AdminComment=qconf-promote:{q}" for job, q in moved.items()]
+
+
+def test_the_promotion_script_leaves_jobs_that_may_not_start(tmp_path):
+    (tmp_path / "qconf-promote").write_text(hybrid()["qconf-promote"])
+    reasons = ("JobHeldUser", "JobHeldAdmin", "Dependency", "BeginTime", "Priority")
+    listing = [waiting(str(n), "small", 8, "1:00:00", 99999, reason) for n, reason in enumerate(reasons)]
+    done, changed = run_script(tmp_path, "qconf-promote", [listing])
+    assert (done.returncode, changed) == (0, ["update JobId=4 Partition=pool AdminComment=qconf-promote:small"])
+
+
+def test_the_promotion_script_fails_for_jobs_only_that_wait_on(tmp_path):
+    """An array of which a task has begun meanwhile is no failure, one that Slurm does not move is."""
+    (tmp_path / "qconf-promote").write_text(hybrid()["qconf-promote"])
+    before, refusal = waiting("2_[3-4]", "small", 8, "1:00:00", 99999), "echo slurm says no >&2; exit 1"
+    done, _ = run_script(tmp_path, "qconf-promote", [[before], []], scontrol=refusal)
+    assert (done.returncode, done.stderr) == (0, "")
+    (tmp_path / "calls").unlink()
+    after = waiting("2_[4]", "small", 8, "1:00:00", 99999)
+    done, _ = run_script(tmp_path, "qconf-promote", [[before], [after]], scontrol=refusal)
+    assert (done.returncode, done.stderr) == (1, "2_[3-4]: slurm says no\n")
+
+
+def test_the_promotion_script_depends_on_no_variable_of_slurm(tmp_path):
+    (tmp_path / "qconf-promote").write_text(hybrid()["qconf-promote"])
+    given = {"SLURM_TIME_FORMAT": "relative", "SQUEUE_PARTITION": "other", "SQUEUE_FORMAT": "%i"}
+    done, changed = run_script(tmp_path, "qconf-promote", [[waiting("1", "small", 8, "1:00:00", 3700)]], **given)
+    assert (done.returncode, len(changed)) == (0, 1)
+    assert sorted((tmp_path / "environment").read_text().split()) == ["SLURM_BITSTR_LEN=0", "SLURM_TIME_FORMAT=%s"]
+
+
+def test_what_a_script_does_not_understand_it_names_and_leaves(tmp_path):
+    (tmp_path / "qconf-promote").write_text(hybrid()["qconf-promote"])
+    listing = [waiting("7; reboot", "small", 8, "1:00:00", 99999), waiting("1", "small", 8, "NOT_SET", 99999)]
+    done, changed = run_script(tmp_path, "qconf-promote", [listing])
+    assert (done.returncode, changed, done.stderr.count("not understood")) == (1, [], 2)
+
+
+BEFORE = """\
+PartitionName=other State=UP Default=NO TotalCPUs=96 MaxNodes=UNLIMITED MaxTime=1-00:00:00 MinNodes=0
+PartitionName=work State=UP Default=YES TotalCPUs=96 MaxNodes=4 MaxTime=UNLIMITED MinNodes=1
+PartitionName=shut State=DOWN Default=NO TotalCPUs=96 MaxNodes=4 MaxTime=UNLIMITED MinNodes=1
+"""
+
+
+def test_waiting_jobs_are_moved_into_the_queue_that_takes_them_and_back(tmp_path):
+    files = hybrid()
+    (tmp_path / "move-jobs").write_text(files["move-jobs"])
+    (tmp_path / "partitions.before").write_text(BEFORE)
+    listing = [
+        waiting("5", "work", 20, "1:00:00", 50, priority=12),
+        waiting("1_[1-3%2]", "work,other", 8, "1:00:00", 90, priority=11),
+        waiting("2", "work", 48, "1:00:00", 80, "JobHeldUser", priority=0),
+        waiting("3", "small", 8, "1:00:00", 70, priority=13),
+        waiting("4", "pool", 8, "1:00:00", 60, priority=13),
     ]
+    done, changed = run_script(tmp_path, "move-jobs", [listing])
+    assert done.returncode == 0, done.stderr
+    assert changed == [
+        "update JobId=5 Partition=medium",
+        "update JobId=1_[1-3] Partition=small",
+        "update JobId=2 Partition=large",
+        *(f"release {job}" for job in ("1_[1-3]", "3", "4", "5")),
+    ]
+    for name in ("changed", "calls"):
+        (tmp_path / name).unlink()
+    listing = [
+        waiting("5", "medium", 20, "1:00:00", 50),
+        waiting("1_[2-3%2]", "small", 8, "1:00:00", 90),
+        waiting("2", "large", 48, "1:00:00", 80, "JobHeldUser", priority=0),
+        waiting("6", "pool", 8, "1:00:00", 60),
+        waiting("7", "other", 8, "1:00:00", 60),
+    ]
+    done, changed = run_script(tmp_path, "move-jobs", [listing], "--back")
+    assert done.returncode == 0, done.stderr
+    places = (("5", "work"), ("1_[2-3]", "work,other"), ("2", "work"), ("6", "work"))
+    assert changed == [f"update JobId={job} Partition={place}" for job, place in places]
+
+
+def test_waiting_jobs_that_no_queue_takes_are_named(tmp_path):
+    (tmp_path / "move-jobs").write_text(hybrid()["move-jobs"])
+    listing = [waiting("5", "work", 20, "9-00:00:00", 50), waiting("6", "work", 20, "1:00:00", 50)]
+    done, changed = run_script(tmp_path, "move-jobs", [listing])
+    assert (done.returncode, changed) == (1, ["update JobId=6 Partition=medium"])
+    assert "5: no queue takes 20 cores for that long; it stays in work" in done.stderr
+
+
+SITE_CONF = """\
+ClusterName=c # PriorityType=none
+include nodes.conf
+SCHEDULERTYPE=sched/builtin SlurmctldPort=6817
+SchedulerParameters=defer,bf_interval=5,bf_window=99999,bf_max_job_test=10
+SchedulerParameters=bf_min_age_reserve=60
+JobSubmitPlugins=throttle
+AccountingStorageEnforce=safe
+PartitionName=DEFAULT State=DOWN \\
+  MaxTime=30
+include more/parts.conf
+PartitionName=work Nodes=ALL Default=YES State=UP # the main one
+# the end
+"""
+
+
+def new_conf(folder, files, text):
+    for name in ("new-conf", "partitions.conf"):
+        (folder / name).write_text(files[name])
+    (folder / "slurm.conf.before").write_text(text)
+    (folder / "site" / "more").mkdir(parents=True)
+    (folder / "site" / "nodes.conf").write_text("NodeName=n[1-12] CPUs=8\n")
+    (folder / "site" / "more" / "parts.conf").write_text("PartitionName=small Nodes=ALL\nPartitionName=old Nodes=n1\n")
+    command = [sys.executable, "new-conf", "slurm.conf.before", "site"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert (folder / "slurm.conf.before").read_text() == text
+    return [(folder / f"slurm.conf.{name}").read_text().splitlines() for name in ("beside", "after", "back")]
+
+
+def test_slurm_conf_gets_the_new_partitions_beside_the_old_and_then_alone(tmp_path):
+    files = hybrid()
+    beside, after, back = new_conf(tmp_path, files, SITE_CONF)
+    rest = "bf_continue,bf_job_part_count_reserve=1,bf_max_time=60,bf_resolution=60"
+    begin = ["ClusterName=c # PriorityType=none", "include nodes.conf", " SlurmctldPort=6817"]
+    ours = [
+        "PriorityType=priority/basic",
+        "SchedulerType=sched/backfill",
+        "AccountingStorageEnforce=safe,limits",
+        "JobSubmitPlugins=throttle,lua",
+        f"SchedulerParameters=defer,bf_interval=5,bf_window=99999,bf_max_job_test=10000,{rest}",
+        "include partitions.conf",
+    ]
+    assert after == [*begin, *ours, "# the end"]
+    old = ["PartitionName=old Nodes=n1 State=DRAIN", "PartitionName=work Nodes=ALL Default=YES State=DRAIN"]
+    assert beside == [*begin, *ours, "PartitionName=DEFAULT State=DOWN    MaxTime=30", *old, "# the end"]
+    closed = [line for line in back if line.endswith("State=DRAIN")]
+    assert [re.match(r"PartitionName=(\w+) ", line)[1] for line in closed] == ["medium", "large", "pool"]
+    assert back.index(closed[-1]) < back.index("PartitionName=DEFAULT State=DOWN    MaxTime=30")
+    rest = [line for line in back if line not in closed]
+    assert (
+        "\n".join(rest)
+        == SITE_CONF.replace("\\\n", " ")
+        .replace("include more/parts.conf", "PartitionName=small Nodes=ALL\nPartitionName=old Nodes=n1")
+        .rstrip()
+    )
+    assert (tmp_path / "partitions.gone").read_text().split() == ["old", "work"]
+    assert (tmp_path / "partitions.new").read_text().split() == ["medium", "large", "pool"]
+
+
+def test_slurm_conf_after_an_earlier_export_loses_its_partitions(tmp_path):
+    (tmp_path / "site").mkdir()
+    earlier = slurm_files(parse(HYBRID.replace("name: small", "name: tiny")), nodes=NODES)["partitions.conf"]
+    (tmp_path / "site" / "partitions.conf").write_text(earlier)
+    files = hybrid()
+    for name in ("new-conf", "partitions.conf"):
+        (tmp_path / name).write_text(files[name])
+    (tmp_path / "slurm.conf.before").write_text("ClusterName=c\ninclude partitions.conf\n")
+    subprocess.run([sys.executable, "new-conf", "slurm.conf.before", "site"], cwd=tmp_path, check=True)
+    after = (tmp_path / "slurm.conf.after").read_text().splitlines()
+    assert after.count("include partitions.conf") == 1
+    assert not any(line.startswith("PartitionName") for line in after)
+    assert (tmp_path / "partitions.gone").read_text().split() == ["tiny"]
+
+
+def test_slurm_backfills_with_one_reservation_as_far_as_the_longest_walltime():
+    text = HYBRID.replace("[0, 48h]", "[0, 7d]")
+    plan, script = hybrid(text)["PLAN.md"], hybrid(text)["new-conf"]
+    for word in ("bf_continue", "bf_job_part_count_reserve=1", "bf_window=10080", "bf_max_job_test=10000"):
+        assert re.search(rf"[`,]{word}[`,]", plan), word
+        assert f'"{word.partition("=")[0]}": "{word.partition("=")[2]}"' in script
+    assert '"bf_window": "43200"' in hybrid(HYBRID.replace("[0, 48h]", "[0, 90d]"))["new-conf"]
+    assert (
+        "bf_"
+        not in hybrid(HYBRID.replace("order: fcfs", "order: fcfs\nbackfill: false")).get("PLAN.md").split("## 1")[1]
+    )
+
+
+def test_a_limit_of_seconds_is_the_whole_minutes_that_slurm_makes_of_it():
+    files = slurm_files(
+        parse("{machine: {cores: 8}, queues: [{name: a, walltime: [0, 90]}, {name: b, walltime: [90, 1h]}]}")
+    )
+    assert "PartitionName=a Nodes=ALL MaxTime=0-00:02:00" in files["partitions.conf"]
+    assert 'name = "a", least = 1, most = math.huge, above = 0, upto = 120' in files["job_submit.lua"]
+    assert 'name = "b", least = 1, most = math.huge, above = 120, upto = 3600' in files["job_submit.lua"]
+    assert "1m30s of a is 2 minutes, to the routing and to the partition" in files["PLAN.md"]
+
+
+@needs_lua
+@pytest.mark.parametrize(
+    ("partition", "verdict"),
+    [
+        ("small", "0"),
+        ("small,other", "0"),
+        ("small,pool", "-1"),
+        ("pool,other", "-1"),
+        ("other,medium", "-1"),
+        ("small,medium", "-1"),
+    ],
+)
+def test_lua_takes_no_list_that_holds_a_forbidden_partition(partition, verdict, tmp_path):
+    found = submit(tmp_path, hybrid()["job_submit.lua"], [{"num_tasks": 4, "partition": partition, "time_limit": 60}])
+    assert found[0][:2] == [verdict, partition]
+
+
+@needs_lua
+@pytest.mark.parametrize(
+    ("change", "record", "uid", "verdict"),
+    [
+        ({"partition": "pool"}, {}, 7001, 2002),
+        ({"partition": "pool"}, {}, 0, 0),
+        ({"partition": "pool"}, {}, 64030, 0),
+        ({"partition": "medium"}, {}, 7001, 2002),
+        ({"partition": "small,medium"}, {}, 7001, 2002),
+        ({"partition": "medium", "num_tasks": 20}, {}, 7001, 0),
+        ({"partition": "other"}, {}, 7001, 0),
+        ({"min_cpus": 20}, {}, 7001, 2002),
+        ({"time_limit": 2000}, {}, 7001, 2002),
+        ({"time_limit": 4294967295}, {}, 7001, 2002),
+        ({"time_limit": 30}, {}, 7001, 0),
+        ({"time_limit": 30}, {"job_state": 1, "partition": "other"}, 7001, 0),
+        ({"time_limit": 30}, {"partition": "pool"}, 7001, 0),
+        ({}, {"partition": "pool"}, 7001, 0),
+    ],
+)
+def test_lua_lets_users_move_their_jobs_where_they_may_submit_them(change, record, uid, verdict, tmp_path):
+    record = {
+        "user_id": 7001,
+        "partition": "small",
+        "min_cpus": 8,
+        "min_nodes": 1,
+        "time_limit": 60,
+        "job_state": 0,
+    } | record
+    text = f"""
+slurm = {{ SUCCESS = 0, ERROR = -1, log_info = function() end }}
+dofile("job_submit.lua")
+local function of(text)
+   local job = {{}}
+   for key, value in text:gmatch("(%w[%w_]*)=(%S+)") do job[key] = tonumber(value) or value end
+   return job
+end
+print(slurm_job_modify(of(arg[1]), of(arg[2]), {{}}, {uid}))
+"""
+    (tmp_path / "modify.lua").write_text(text)
+    (tmp_path / "job_submit.lua").write_text(hybrid()["job_submit.lua"])
+    words = [" ".join(f"{key}={value}" for key, value in each.items()) for each in (change, record)]
+    done = subprocess.run([LUA, "modify.lua", *words], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert int(done.stdout) == verdict
 
 
 def test_nothing_is_said_to_raise_waiting_jobs_beside_a_priority_that_does_not():

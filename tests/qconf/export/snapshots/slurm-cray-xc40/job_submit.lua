@@ -11,6 +11,7 @@ local QUEUES = { -- cores from least to most, walltime in seconds above `above` 
 local NODE = 24 -- cores of a node, where jobs are given whole nodes
 local POOL = nil -- entered by qconf-promote only
 local UNSET16, UNSET32, UNLIMITED = 65534, 4294967294, 4294967295 -- Slurm's NO_VAL16, NO_VAL and INFINITE
+local ACCESS_DENIED = 2002 -- what scontrol says of it; Slurm 22.05 gives users no other message there
 
 local function given(value, unset)
    if value == nil or value == 0 or value >= (unset or UNSET32) then
@@ -34,11 +35,43 @@ local function takes(queue, cores, walltime)
       and (walltime == nil or (walltime > queue.above and walltime <= queue.upto))
 end
 
+local function seconds_of(limit)
+   local minutes = given(limit)
+   return limit == UNLIMITED and math.huge or minutes and minutes * 60
+end
+
+local function queue_named(name)
+   for _, queue in ipairs(QUEUES) do
+      if queue.name == name then
+         return queue
+      end
+   end
+end
+
+local function refused(message, ...)
+   slurm.log_user(string.format(message, ...))
+   return slurm.ERROR
+end
+
+-- Return what to say of a list of partitions, such as `-p small,medium`, that a job may not have; nil if it may.
+local function forbidden(partitions, cores, walltime)
+   for name in string.gmatch(partitions, "[^,]+") do
+      local queue = queue_named(name)
+      if name == POOL then
+         return string.format("partition %s takes no submissions; leave -p out", name)
+      elseif queue and not takes(queue, cores, walltime) then
+         return string.format("partition %s does not take %d cores for that long; leave -p out", name, cores)
+      end
+   end
+end
+
 function slurm_job_submit(job, part_list, submit_uid)
-   local cores, minutes = cores_of(job), given(job.time_limit)
-   local walltime = minutes and minutes * 60 or nil
-   if job.time_limit == UNLIMITED then
-      walltime = math.huge
+   local cores, walltime = cores_of(job), seconds_of(job.time_limit)
+   if job.partition ~= nil then
+      local why = forbidden(job.partition, cores, walltime)
+      if why then
+         return refused("%s", why)
+      end
    end
    for _, queue in ipairs(QUEUES) do
       if (job.partition == nil or job.partition == queue.name) and takes(queue, cores, walltime) then
@@ -49,20 +82,30 @@ function slurm_job_submit(job, part_list, submit_uid)
          return slurm.SUCCESS
       end
    end
-   if job.partition ~= nil and job.partition ~= POOL then
-      for _, queue in ipairs(QUEUES) do
-         if job.partition == queue.name then
-            slurm.log_user(string.format("partition %s does not take %d cores for that long; leave -p out", queue.name, cores))
-            return slurm.ERROR
-         end
-      end
-      return slurm.SUCCESS -- none of ours
+   if job.partition ~= nil then
+      return slurm.SUCCESS -- none of ours, or several that take it
    end
-   slurm.log_user(string.format("no queue takes a job of %d cores for that long", cores))
-   return slurm.ERROR
+   return refused("no queue takes a job of %d cores for that long", cores)
 end
 
-function slurm_job_modify(job, job_record, part_list, modify_uid)
+-- Users may change their own waiting jobs into what they may submit; operators may change all as they like.
+function slurm_job_modify(job, record, part_list, modify_uid)
+   local resized = given(job.time_limit) or job.time_limit == UNLIMITED or given(job.min_cpus)
+      or given(job.num_tasks) or given(job.cpus_per_task, UNSET16) or given(job.min_nodes)
+   local pending = record.job_state == 0 and record.partition ~= POOL
+   local partition = job.partition or (resized and pending and record.partition)
+   if modify_uid == 0 or modify_uid ~= record.user_id or not partition then
+      return slurm.SUCCESS
+   end
+   local cores = cores_of({
+      num_tasks = job.num_tasks, cpus_per_task = job.cpus_per_task,
+      min_cpus = given(job.min_cpus) or record.min_cpus, min_nodes = given(job.min_nodes) or record.min_nodes,
+   })
+   local why = forbidden(partition, cores, seconds_of(job.time_limit) or seconds_of(record.time_limit))
+   if why then
+      slurm.log_info("qconf: job %s of uid %d: %s", tostring(record.job_id), modify_uid, why)
+      return ACCESS_DENIED
+   end
    return slurm.SUCCESS
 end
 

@@ -1,0 +1,147 @@
+"""Namespaces of this machine for a batch system of our own: nothing outside sees it, nothing of it is left behind.
+
+Its daemons run with their own mounts, network, host name and process ids; memory holds all that they write. The
+address is one for documentation, on the loopback device of that network alone.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Self
+
+from qconf.errors import InputError
+
+USERS = ("alice", "bob", "carol")
+WORK = "/srv/work"
+_SETUP = """
+set -e
+hostname HOST
+ip link set lo up
+ip address add 192.0.2.1/32 dev lo
+mount -t tmpfs -o mode=755 tmpfs /srv
+mkdir -p /srv/home /srv/sbin /srv/work
+cp -a /etc /srv/etc
+printf '127.0.0.1 localhost\\n192.0.2.1 HOST\\n' > /srv/etc/hosts
+echo HOST > /srv/etc/hostname
+number=7001
+for user in USERS; do
+  echo "$user:x:$number:$number::/srv/home/$user:/bin/bash" >> /srv/etc/passwd
+  echo "$user:*:19000:0:99999:7:::" >> /srv/etc/shadow
+  echo "$user:x:$number:" >> /srv/etc/group
+  install -d -o $number -g $number /srv/home/$user
+  number=$((number + 1))
+done
+mkdir -p /srv/etc/systemd/system /srv/etc/cron.d
+mount --bind /srv/etc /etc
+mount --bind /srv/sbin /usr/local/sbin
+mount -t tmpfs -o mode=755 tmpfs /run
+mount -t tmpfs -o mode=1777 tmpfs /var/tmp
+mkdir -m 1777 /run/lock
+OWN
+echo ready
+trap : CHLD  # the first process reaps what the daemons leave
+while :; do sleep 5; done
+"""
+
+
+def unavailable() -> str | None:
+    """Return why no namespaces can be made here; None if they can."""
+    if os.geteuid() != 0:
+        return "namespaces of its own need root"
+    missing = [name for name in ("unshare", "nsenter", "ip", "su") if shutil.which(name) is None]
+    if missing:
+        return f"{', '.join(missing)}: no such program here"
+    tried = subprocess.run(
+        ["unshare", "--mount", "--net", "--pid", "--fork", "mount", "-t", "tmpfs", "tmpfs", "/srv"],  # noqa: S607
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return f"namespaces are not allowed here: {tried.stderr.strip()}" if tried.returncode else None
+
+
+class PrivateMachine:
+    """Namespaces in which a batch system runs, from the lines of a shell that set it up; one host, three users.
+
+    Use it in a ``with`` statement. Raises InputError where they cannot be made.
+    """
+
+    host: str  #: its name
+    path: str = ""  #: folders of programs, before the usual ones
+
+    def __init__(self, setup: str, environment: Mapping[str, str] | None = None) -> None:
+        values = {"OWN": setup, "HOST": self.host, "USERS": " ".join(USERS)}
+        self.setup = _SETUP
+        for name, value in values.items():
+            self.setup = self.setup.replace(name, value)
+        self.path = f"{self.path}/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin"
+        self.environment = {"PATH": self.path, "LC_ALL": "C", "HOME": "/root", **(environment or {})}
+        self.outer: subprocess.Popen[str] | None = None
+        self.first = 0  #: process id of the first process in the namespaces
+
+    def __enter__(self) -> Self:
+        kinds = ("--mount", "--net", "--uts", "--ipc", "--pid", "--fork", "--kill-child", "--mount-proc")
+        self.outer = subprocess.Popen(  # noqa: S603 - its own words
+            [shutil.which("unshare") or "unshare", *kinds, "--propagation", "private", "bash", "-c", self.setup],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        said = "" if self.outer.stdout is None else self.outer.stdout.readline()
+        if said.strip() != "ready":
+            self.__exit__()
+            raise InputError(f"no namespaces for {self.host}: {said.strip()}")
+        children = Path(f"/proc/{self.outer.pid}/task/{self.outer.pid}/children").read_text(encoding="ascii")
+        self.first = int(children.split()[0])
+        try:
+            self.start()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.outer is not None:
+            self.outer.kill()  # takes every process of the namespaces with it
+            self.outer.wait()
+
+    def start(self) -> None:
+        """Start the daemons, and wait until they answer. Raises InputError."""
+
+    def run(
+        self, command: str, *, user: str | None = None, folder: str = WORK, timeout: float = 60
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a command in a shell of its own, as root or as one of `USERS` in its home; both outputs are one."""
+        if user is not None:
+            command = f"su {user} -c {shlex.quote(f'cd; PATH={self.path}; {command}')}"
+        inside = ["nsenter", "--target", str(self.first), "--mount", "--net", "--uts", "--ipc", "--pid"]
+        return subprocess.run(  # noqa: S603 - what the export's own plan says
+            [*inside, "bash", "-c", f"cd {folder}\n{command}"],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env=self.environment,
+            errors="replace",
+            text=True,
+            timeout=timeout,
+            check=False,
+        )
+
+    def write(self, name: str, text: str, *, folder: str = WORK) -> None:
+        """Write a file there."""
+        Path(f"/proc/{self.first}/root{folder}", name).write_text(text, encoding="utf-8")
+
+    def wait(self, command: str, otherwise: str, *, seconds: float = 60) -> str:
+        """Wait until a command succeeds and return what it printed. Raises InputError."""
+        end = time.monotonic() + seconds
+        while (done := self.run(command)).returncode:
+            if time.monotonic() > end:
+                raise InputError(f"{otherwise}: {done.stdout.strip()[-500:]}")
+            time.sleep(0.3)
+        return done.stdout

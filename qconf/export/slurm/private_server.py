@@ -1,0 +1,126 @@
+"""A Slurm of this machine, started in namespaces of its own: controller, nodes, and accounting where it is needed."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+
+from qconf.errors import InputError
+from qconf.export import private
+from qconf.export.nodes import fold
+from qconf.export.private import PrivateMachine
+
+DAEMONS = 16  #: at most so many nodes have a daemon of their own; jobs can start on these only
+_PROGRAMS = ("slurmctld", "slurmd", "sbatch", "scontrol", "squeue")
+_ACCOUNTING = ("slurmdbd", "sacctmgr", "mariadbd", "mariadb-install-db")
+_CONF = """\
+ClusterName=rehearsal
+SlurmctldHost=slurmhost
+AuthType=auth/none
+CredType=cred/none
+SlurmUser=root
+SlurmdUser=root
+StateSaveLocation=/srv/slurm
+SlurmdSpoolDir=/srv/spool/%n
+SlurmctldPidFile=/run/slurmctld.pid
+SlurmdPidFile=/run/slurmd-%n.pid
+SlurmctldLogFile=/srv/log/slurmctld
+SlurmdLogFile=/srv/log/slurmd-%n
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+SwitchType=switch/none
+MpiDefault=none
+ReturnToService=2
+SlurmdTimeout=0
+MinJobAge=86400
+SlurmdParameters=config_overrides
+SelectType=select/cons_tres
+SelectTypeParameters=CR_CPU
+"""
+_DATABASE = """\
+AuthType=auth/none
+DbdHost=slurmhost
+SlurmUser=root
+StorageType=accounting_storage/mysql
+StorageHost=localhost
+StorageUser=root
+StorageLoc=slurm_acct
+LogFile=/srv/log/slurmdbd
+PidFile=/run/slurmdbd.pid
+"""
+_SYSTEMCTL = """\
+#!/bin/sh
+echo "$@" >> /srv/systemctl
+[ "$*" = "restart slurmctld" ] || exit 1
+read -r pid < /run/slurmctld.pid && kill "$pid" && while kill -0 "$pid" 2> /dev/null; do sleep 0.05; done
+exec slurmctld
+"""
+_SETUP = """
+rm -rf /srv/etc/slurm
+mkdir -p /srv/etc/slurm /srv/slurm /srv/spool /srv/log /srv/mysql /run/mysqld
+"""
+_MARIADB = """
+mariadb-install-db --no-defaults --user=root --datadir=/srv/mysql --skip-test-db > /srv/log/mariadb 2>&1
+mariadbd --no-defaults --user=root --datadir=/srv/mysql --socket=/run/mysqld/mysqld.sock --skip-networking \
+  --innodb-flush-log-at-trx-commit=0 --innodb-buffer-pool-size=64M >> /srv/log/mariadb 2>&1 &
+until mariadb-admin --socket=/run/mysqld/mysqld.sock ping > /dev/null 2>&1; do sleep 0.1; done
+slurmdbd
+until sacctmgr --noheader show cluster > /dev/null 2>&1; do sleep 0.1; done
+sacctmgr --immediate add cluster rehearsal > /dev/null
+sacctmgr --immediate add account all > /dev/null
+sacctmgr --immediate add user root,alice,bob,carol account=all > /dev/null
+"""
+
+
+def unavailable(*, accounting: bool = True) -> str | None:
+    """Return why no private Slurm can be started here; None if one can."""
+    wanted = (*_PROGRAMS, *(_ACCOUNTING if accounting else ()))
+    missing = [name for name in wanted if shutil.which(name) is None]
+    if missing:
+        return f"{', '.join(missing)}: no such program here (Debian's slurm-wlm, slurmdbd and mariadb-server)"
+    return private.unavailable()
+
+
+class PrivateSlurm(PrivateMachine):
+    """A running Slurm with emulated nodes: cores by their names, and the partitions and settings of `lines`.
+
+    Use it in a ``with`` statement. Raises InputError where it cannot be started.
+    """
+
+    host = "slurmhost"
+
+    def __init__(self, nodes: Mapping[str, int], lines: str, *, accounting: bool = True) -> None:
+        if why := unavailable(accounting=accounting):
+            raise InputError(why, fix="install what is missing, and run this as root")
+        self.nodes, self.lines, self.accounting = nodes, lines, accounting
+        super().__init__(_SETUP)
+
+    @property
+    def awake(self) -> list[str]:
+        """The nodes that have a daemon."""
+        return list(self.nodes)[:DAEMONS]
+
+    def conf(self, lines: str) -> str:
+        """Write a slurm.conf with these partitions and settings."""
+        storage = "slurmdbd" if self.accounting else "none"
+        text = f"{_CONF}AccountingStorageType=accounting_storage/{storage}\n"
+        ports = {name: 7000 + number for number, name in enumerate(self.nodes)}
+        for cores in dict.fromkeys(self.nodes.values()):
+            for name in (name for name, held in self.nodes.items() if held == cores):
+                text += f"NodeName={name} NodeHostname=slurmhost NodeAddr=192.0.2.1 Port={ports[name]} CPUs={cores}\n"
+        return text + lines
+
+    def start(self) -> None:
+        """Start accounting, controller and nodes. Raises InputError."""
+        self.write("systemctl", _SYSTEMCTL, folder="/srv/sbin")
+        self.write("slurm.conf", self.conf(self.lines), folder="/etc/slurm")
+        self.write("slurmdbd.conf", _DATABASE, folder="/etc/slurm")
+        started = self.run(
+            f"chmod 755 /srv/sbin/systemctl; chmod 600 /etc/slurm/slurmdbd.conf\nset -e"
+            f"{_MARIADB if self.accounting else ''}\nslurmctld 2>&1",
+            timeout=120,
+        )
+        self.wait("scontrol ping | grep -q UP", f"the controller does not come up: {started.stdout[-2000:]}")
+        self.run("".join(f"slurmd -N {name}\n" for name in self.awake))
+        up = f"[ $(sinfo --noheader --Node --states=idle --nodes={fold(self.awake)} | wc -l) -ge {len(self.awake)} ]"
+        self.wait(up, "the nodes do not come up")

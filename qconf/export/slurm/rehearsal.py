@@ -1,0 +1,245 @@
+"""A rehearsal: an export is loaded into a private Slurm by its own plan, with jobs in it, tried, and undone."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from qconf.errors import InputError
+from qconf.export.nodes import Node, read_nodes, read_text
+from qconf.export.plan import blocks
+from qconf.export.slurm.private_server import PrivateSlurm
+
+#: What is there before: two partitions, the second of the name of a queue, and another order.
+SITE = """\
+SchedulerType=sched/backfill
+PriorityType=priority/multifactor
+PriorityWeightAge=1000
+SchedulerParameters=batch_sched_delay=0,sched_interval=1,bf_interval=1,bf_resolution=1
+PartitionName=former Nodes=ALL Default=YES State=UP
+PartitionName=KEPT Nodes=ALL MaxTime=7-0 State=UP
+"""
+_QUEUE = re.compile(r'\{ name = "([\w-]+)", least = (\d+), most = \S+ above = (\d+)')
+_SAVED = {
+    "partitions": "scontrol --oneliner show partition",
+    "configuration": "scontrol show config | grep -E '^(Sched|Priority|JobSubmit|AccountingStorageEnf)'",
+    "QOS": "sacctmgr --noheader --parsable2 show qos format=Name,GrpJobs,GrpTRES,MaxJobsPU,MaxTRESPU 2> /dev/null",
+    "/etc/slurm": "cd /etc/slurm && sha256sum *",
+}
+_RUN = "rm -f /srv/end; chmod 755 /srv"  #: jobs that `_UNTIL` then run until a plan waits for their end
+_UNTIL = "--wrap 'until [ -e /srv/end ]; do sleep 0.2; done'"
+_FINE = {"PENDING", "RUNNING", "COMPLETING", "COMPLETED"}
+
+
+@dataclass
+class Rehearsal:
+    """What was done, and what went otherwise than the plan says."""
+
+    version: str
+    blocks: int = 0  #: blocks of the plan, each run in a shell of its own
+    examples: int = 0  #: jobs that landed in the queue that the configuration has for them
+    jobs: int = 0  #: that ran or waited when the plan or its undo began
+    moved: int = 0  #: of those, in another partition when it was loaded
+    rolled_back: bool = False
+    refused: tuple[str, ...] = ()
+    problems: list[str] = field(default_factory=list)
+
+    @property
+    def summary(self) -> str:
+        """One line for a person."""
+        return (
+            f"Slurm {self.version}: {self.blocks} blocks of the plan, {self.examples} examples in their queue, "
+            f"{self.jobs} jobs ran or waited, {self.moved} of them were moved, "
+            + ("rolled back" if self.rolled_back else "not rolled back")
+        )
+
+
+class Plan:
+    """An export's folder: its files, and the blocks of its PLAN.md in their order."""
+
+    def __init__(self, folder: Path) -> None:
+        self.files = {path.name: read_text(path) for path in sorted(folder.iterdir()) if path.is_file()}
+        if not {"PLAN.md", "partitions.conf", "job_submit.lua"} <= set(self.files):
+            raise InputError("holds no PLAN.md and partitions.conf of a Slurm export", file=folder, fix="name it")
+        steps, _, undo = self.files["PLAN.md"].partition("\n## Undo\n")
+        self.steps, self.undo = list(blocks(steps)), list(blocks(undo))
+
+    @property
+    def queues(self) -> list[tuple[str, int, int]]:
+        """The queues in the order of routing: name, fewest cores, minutes of a short job that it takes."""
+        found = _QUEUE.findall(self.files["job_submit.lua"])
+        return [(name, int(least), int(above) // 60 + 1) for name, least, above in found]
+
+    @property
+    def partitions(self) -> dict[str, str]:
+        """The hosts of each partition, as partitions.conf names them."""
+        return dict(re.findall(r"^PartitionName=(\S+) Nodes=(\S+)", self.files["partitions.conf"], re.MULTILINE))
+
+    @property
+    def limited(self) -> bool:
+        """Whether there are limits, for which accounting is needed."""
+        return "qos.sacctmgr" in self.files
+
+    def nodes(self, given: list[Node] | None = None) -> dict[str, int]:
+        """Name the nodes with their cores, those first that are to have a daemon: some of each partition."""
+        every = [node.name for node in given or ()]
+        hosts = {name: _names(hosts, every) for name, hosts in self.partitions.items()}
+        names = [name for each in itertools.zip_longest(*hosts.values()) for name in each if name]
+        known = {node.name: node.cores for node in given or () if node.cores}
+        whole = re.search(r"local NODE = (\d+)", self.files["job_submit.lua"])
+        least = max(math.ceil(cores / max(1, len(hosts[queue]))) for queue, cores, _ in self.queues)
+        cores = int(whole[1]) if whole else max(2, least)
+        return {name: known.get(name, cores) for name in dict.fromkeys(names)}
+
+
+def _names(hosts: str, every: list[str]) -> list[str]:
+    if hosts == "ALL":
+        return every or [f"n{number}" for number in range(1, 5)]
+    return [] if hosts == '""' else [node.name for node in read_nodes(hosts)]
+
+
+def rehearse(folder: Path, *, current: Path | None = None, nodes: list[Node] | None = None) -> Rehearsal:
+    """Load the export in `folder` into a private Slurm in which jobs run and wait, try it, and undo it.
+
+    Raises InputError where there is no Slurm to try it on.
+    """
+    if current is not None:
+        raise InputError("is for OpenPBS", field="--current", value=current, fix="leave it out")
+    plan = Plan(folder)
+    with PrivateSlurm(plan.nodes(nodes), SITE.replace("KEPT", plan.queues[0][0]), accounting=plan.limited) as server:
+        return follow(plan, server)
+
+
+def follow(plan: Plan, server: PrivateSlurm, kept: str | None = None) -> Rehearsal:
+    """Follow a plan on a server that was just started with `SITE`, or that another undo brought back to it."""
+    result = Rehearsal(server.run("slurmctld -V").stdout.split()[-1])
+    for name, text in plan.files.items():
+        server.write(name, text)
+    before, killed = saved(server), _killed(server)
+    jobs = submitted(plan, server, kept or plan.queues[0][0])
+    run_blocks(plan.steps, server, result)
+    moved = tasks(server)
+    result.moved = sum(moved[job]["Partition"] != jobs[job] for job in jobs if job in moved)
+    names = re.findall(r"^PartitionName=(\S+)", server.run(_SAVED["partitions"]).stdout, re.MULTILINE)
+    if sorted(names) != sorted(plan.partitions):
+        result.problems.append(f"partitions {', '.join(names)} instead of {', '.join(plan.partitions)}")
+    result.problems += _examples(plan, server, result)
+    jobs |= started(plan, server)
+    result.jobs = len(jobs)
+    run_blocks(plan.undo, server, result)
+    after = saved(server)
+    changed = [name for name in _SAVED if before[name] != after[name]]
+    result.problems += [f"not what it was after the undo: {name}" for name in changed]
+    result.problems += lost(server, list(jobs))
+    result.problems += [f"killed by Slurm: {line}" for line in _killed(server)[len(killed) :]]
+    result.rolled_back = not changed
+    return result
+
+
+def saved(server: PrivateSlurm) -> dict[str, str]:
+    """Return what an undo has to bring back."""
+    return {name: server.run(command).stdout for name, command in _SAVED.items()}
+
+
+def submitted(plan: Plan, server: PrivateSlurm, kept: str) -> dict[str, str]:
+    """Fill the machine and have jobs wait, one of each queue, some of an array, one held; return their partitions."""
+    sbatch = "sbatch --quiet --output=/dev/null"
+    nodes = server.awake
+    lines = [f"{sbatch} --partition=former --ntasks=1 --time=2 --array=1-4%2 {_UNTIL}"]
+    for number, name in enumerate(nodes):
+        where = kept if number % 2 else "former"
+        free = server.nodes[name] - (2 if number == 0 else 0)
+        size = f"--nodelist={name} --ntasks={free} --time=2"
+        lines += [f"{sbatch} --partition={where} {size} {_UNTIL}"] if free > 0 else []
+    for queue, cores, minutes in plan.queues:
+        where = "former,KEPT".replace("KEPT", kept) if queue == kept else "former"
+        lines.append(f"{sbatch} --partition={where} --ntasks={cores} --time={minutes} --wrap 'sleep 1'")
+    queue, cores, minutes = plan.queues[0]
+    lines.append(f"{sbatch} --partition=former --hold --ntasks={cores} --time={minutes} --wrap true")
+    server.run(_RUN)
+    server.run(lines[0], user="bob")
+    server.wait("squeue --noheader --states=RUNNING | grep -q .", "no job starts")
+    server.run("\n".join(lines[1:]), user="alice")
+    server.run("sleep 1")
+    return {
+        job: values["Partition"]
+        for job, values in tasks(server).items()
+        if values["JobState"] in {"PENDING", "RUNNING"}
+    }
+
+
+def started(plan: Plan, server: PrivateSlurm) -> dict[str, str]:
+    """Submit a job to each queue that runs until it is waited for, as far as there is room; return their partitions."""
+    server.run(_RUN)
+    before = tasks(server)
+    for _, cores, minutes in plan.queues:
+        server.run(f"sbatch --quiet --output=/dev/null --ntasks={cores} --time={minutes} {_UNTIL}", user="carol")
+    server.wait("squeue --noheader --states=RUNNING --user=carol | grep -q .", "no job starts")
+    return {job: values["Partition"] for job, values in tasks(server).items() if job not in before}
+
+
+def tasks(server: PrivateSlurm) -> dict[str, dict[str, str]]:
+    """Return what Slurm holds of each job, or of each task of an array."""
+    found = {}
+    for line in server.run("SLURM_BITSTR_LEN=0 scontrol --oneliner show job").stdout.splitlines():
+        values = dict(word.split("=", 1) for word in line.split() if "=" in word)
+        if "JobId" not in values:
+            continue
+        for task in _tasks(values.get("ArrayTaskId", "")):
+            found[f"{values['ArrayJobId']}_{task}"] = values
+        if "ArrayTaskId" not in values:
+            found[values["JobId"]] = values
+    return found
+
+
+def _tasks(text: str) -> Iterator[int]:
+    for each in filter(None, text.partition("%")[0].split(",")):
+        first, _, last = each.partition("-")
+        yield from range(int(first), int(last or first) + 1)
+
+
+def lost(server: PrivateSlurm, jobs: list[str]) -> list[str]:
+    """Name the jobs that are gone, or in a state that only a loss leads to; all are then taken away."""
+    held = tasks(server)
+    found = [f"job {job} is lost" for job in jobs if job not in held]
+    for job in (job for job in jobs if job in held):
+        if (state := held[job]["JobState"]) not in _FINE:
+            found.append(f"job {job} ended as {state} ({held[job]['Partition']})")
+    server.run("squeue --all --noheader --format=%A | sort -u | xargs -r scancel")
+    server.wait("! squeue --all --noheader | grep .", "jobs do not end")
+    return found
+
+
+def _killed(server: PrivateSlurm) -> list[str]:
+    """Return what the controller says of jobs that end since their partition is gone."""
+    return server.run("grep -o 'Invalid partition (.*) for JobId=.*' /srv/log/slurmctld").stdout.splitlines()
+
+
+def run_blocks(steps: list[tuple[str, str]], server: PrivateSlurm, result: Rehearsal) -> None:
+    """Run blocks of a plan, each in a shell of its own that takes no file's mode for granted; note what fails."""
+    for title, block in steps:
+        if "until jobs=" in block:  # some run on until the plan waits for them
+            server.run("(sleep 1; touch /srv/end) > /dev/null 2>&1 &")
+        quick = re.sub(r"sleep \d", "sleep 0.2", block)  # between two looks
+        done = server.run(f"umask 077\n{quick}", timeout=600)
+        result.blocks += 1
+        if done.returncode:
+            result.problems.append(f"{title}: exit {done.returncode}: {done.stdout.strip()[-500:]}")
+
+
+def _examples(plan: Plan, server: PrivateSlurm, result: Rehearsal) -> list[str]:
+    """Submit a job for each queue as an ordinary user; return those that land elsewhere."""
+    wrong = []
+    for queue, cores, minutes in plan.queues:
+        wanted = f"--ntasks={cores} --time={minutes}"
+        command = f"sbatch --parsable --begin=now+1day {wanted} --output=/dev/null --wrap true"
+        job = server.run(command, user="alice").stdout.strip()
+        landed = server.run(f"squeue --noheader --jobs={job} --format=%P; scancel {job}").stdout.strip()
+        result.examples += landed == queue
+        if landed != queue:
+            wrong.append(f"{cores} cores for {minutes} minutes land in {landed} ({job}), not in {queue}")
+    return wrong

@@ -1,0 +1,61 @@
+"""What loaded exports do: order, limits, doors and promotion are as said."""
+
+from qconf.export.slurm.rehearsal import tasks
+from tests.real_slurm.test_exports import HYBRID, LIMITED, SHARED
+
+
+def test_jobs_that_waited_before_come_before_those_submitted_afterwards(fresh, loading):
+    """Slurm keeps the priorities of multifactor, small numbers, when priority/basic is loaded."""
+    fresh.run("sbatch --partition=former --ntasks=16 --time=5 --begin=now+1day --wrap true", user="alice")
+    fresh.run("sbatch --partition=former --ntasks=16 --time=5 --dependency=afterok:999999 --wrap true", user="alice")
+    (first,) = [job for job, held in tasks(fresh).items() if held["JobState"] == "PENDING" and "T" in held["StartTime"]]
+    with loading(SHARED) as slurm:
+        later = slurm.submit("--begin=now+1day --time=1")
+        earliest, latest = (int(number) for number in slurm.of("Priority", first, later))
+        assert slurm.of("Partition", first) == ["work"]
+        assert earliest > latest > 4_000_000_000
+        jobs = [slurm.submit(f"--begin=now+1day --time={time}") for time in ("1:30", "2", "2:01")]  # in whole minutes
+        assert slurm.of("Partition", *jobs) == ["short", "short", "work"]
+        assert slurm.of("TimeLimit", *jobs) == ["00:02:00", "00:02:00", "00:03:00"]
+
+
+def test_limits_bind(loading):
+    with loading(LIMITED) as slurm:
+        jobs = [slurm.submit(user=user) for user in ("alice", "alice", "alice", "bob", "bob", "carol")]
+        slurm.until("[ $(squeue --noheader --states=RUNNING | wc -l) = 3 ]")
+        assert slurm.states(*jobs) == ["RUNNING", "RUNNING", "PENDING", "RUNNING", "PENDING", "PENDING"]
+        wide = [slurm.submit("--ntasks=6 --time=1", user=user) for user in ("alice", "alice", "bob")]
+        slurm.until("[ $(squeue --noheader --states=RUNNING --partition=wide | wc -l) = 1 ]")
+        slurm.until("[ $(squeue --noheader --states=PENDING --format=%r | grep -c '^QOS') = 5 ]")
+        assert slurm.states(*wide) == ["RUNNING", "PENDING", "PENDING"]
+
+
+def test_doors_are_shut(loading):
+    with loading(HYBRID) as slurm:
+        for where in ("pool", "work,pool", "pool,medium", "work,medium"):
+            assert "leave -p out" in slurm.submit(f"--ntasks=2 --time=1 --partition={where}"), where
+        job = slurm.submit("--ntasks=2 --time=1 --begin=now+1day")
+        for change in ("Partition=pool", "Partition=medium", "Partition=work,pool", "NumCPUs=5", "TimeLimit=4"):
+            said = slurm.server.run(f"scontrol update JobId={job} {change}; echo exit $?", user="alice").stdout
+            assert "exit 1" in said, change
+            assert "permission denied" in said, change
+        assert slurm.of("Partition", job) == ["work"]
+        fine = "NumTasks=4 NumCPUs=4 Partition=medium TimeLimit=4"
+        assert slurm.server.run(f"scontrol update JobId={job} {fine}", user="alice").returncode == 0
+        assert slurm.of("Partition", job) == ["medium"]
+
+
+def test_promotion_moves_what_is_due_and_leaves_what_is_held(loading):
+    with loading(HYBRID) as slurm:
+        running = [slurm.submit("--ntasks=2 --time=1", seconds=40) for _ in range(2)]
+        slurm.until("[ $(squeue --noheader --states=RUNNING | wc -l) = 2 ]")
+        slurm.server.run("sbatch --quiet --array=1-3 --ntasks=2 --time=1 --wrap 'sleep 30'", user="bob")
+        held = slurm.submit("--hold --ntasks=2 --time=1")
+        array = next(job for job in tasks(slurm.server) if job.endswith("_1")).partition("_")[0]
+        tau = "sed -i 's/^THRESHOLD = .*/THRESHOLD = Fraction(0)/' /usr/local/sbin/qconf-promote"
+        slurm.server.run(f"{tau}; scancel {running[0]}")
+        slurm.until(f"squeue --noheader --states=RUNNING --jobs={array} | grep -q .")
+        done = slurm.server.run("SLURM_TIME_FORMAT=relative /usr/local/sbin/qconf-promote; echo exit $?")
+        assert done.stdout.splitlines()[-1] == "exit 0", done.stdout
+        assert slurm.of("Partition", f"{array}_1", f"{array}_2", f"{array}_3", held) == ["work", "pool", "pool", "work"]
+        slurm.until(f"[ $(squeue --noheader --states=RUNNING --jobs={array} | wc -l) = 3 ]")

@@ -1,0 +1,106 @@
+"""Every kind of export: loaded by its plan while jobs run and wait, tried, and undone; no job is lost."""
+
+import pytest
+
+from qconf.export.slurm.rehearsal import Rehearsal, follow, run_blocks, saved
+
+MACHINE = "machine: {name: tiny, cores: 16, cores_per_node: 2}\norder: fcfs\n"
+FCFS = MACHINE + "queues:\n  - {name: work, cores: [1, 16], walltime: [0, 5m]}\n"
+SHARED = (
+    MACHINE
+    + """\
+reserve_after: 1m
+queues:
+  - {name: short, cores: [1, 16], walltime: [0, 90], priority: 20}
+  - {name: work, cores: [1, 16], walltime: [90, 5m], priority: 10}
+"""
+)
+LIMITED = (
+    MACHINE
+    + """\
+queues:
+  - {name: work, cores: [1, 4], walltime: [0, 5m], max_run: 3, max_user_run: 2}
+  - {name: wide, cores: [5, 16], walltime: [0, 5m], max_run_cores: 8, max_user_cores: 6}
+"""
+)
+PARTED = (
+    MACHINE
+    + """\
+mode: partitioned
+queues:
+  - {name: narrow, cores: [1, 4], walltime: [0, 5m], partition: 6}
+  - {name: work, cores: [5, 10], walltime: [0, 5m], partition: 10}
+"""
+)
+HYBRID = (
+    MACHINE
+    + """\
+mode: hybrid
+queues:
+  - {name: work, cores: [1, 2], walltime: [0, 2m], priority: 10, partition: 4}
+  - {name: medium, cores: [3, 6], walltime: [0, 5m], priority: 20, partition: 6}
+pool: {cores: 6, threshold: 3, placement: pool, entry: move}
+"""
+)
+KINDS = {
+    "fcfs": FCFS,
+    "priorities": SHARED,
+    "plain": FCFS + "backfill: false\n",
+    "limits": LIMITED,
+    "partitioned": PARTED,
+    "hybrid": HYBRID,
+    "whole nodes": PARTED.replace("cores_per_node: 2", "cores_per_node: 2, whole_nodes: true"),
+}
+
+
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=[pytest.mark.slow] if kind == "plain" else []) for kind in KINDS]
+)
+def test_it_is_loaded_and_undone_and_no_job_is_lost(kind, fresh, exported, record_property):
+    plan = exported(KINDS[kind])
+    result = follow(plan, fresh, kept="work")
+    record_property("jobs", result.jobs)
+    print(f"{kind}: {result.summary}")
+    assert result.problems == []
+    assert result.rolled_back
+    assert result.examples == len(plan.queues)
+    assert result.jobs > 12
+    assert result.moved > 3
+
+
+@pytest.mark.slow
+def test_a_second_export_takes_the_place_of_the_first_and_comes_off_again(loading, exported):
+    with loading(HYBRID) as slurm:
+        server, result = slurm.server, Rehearsal("")
+        between = saved(server)
+        assert "Name=pool" in between["partitions"]
+        plan = exported(SHARED, "second")
+        server.run("mkdir second")
+        for name, text in plan.files.items():
+            server.write(name, text, folder="/srv/work/second")
+        run_blocks([(title, f"cd second\n{block}") for title, block in plan.steps], server, result)
+        assert "Name=pool" not in server.run("scontrol show partition").stdout
+        run_blocks([(title, f"cd second\n{block}") for title, block in plan.undo], server, result)
+        assert result.problems == []
+        assert saved(server) == between
+
+
+def test_a_user_without_an_association_is_named_before_limits_are_enforced(fresh, exported):
+    plan, result = exported(LIMITED), Rehearsal("")
+    fresh.run("sacctmgr --immediate delete user carol")
+    fresh.run("sbatch --begin=now+1day --time=1 --wrap true", user="carol")
+    try:
+        run_blocks(plan.steps[:2], fresh, result)
+    finally:
+        fresh.run("sacctmgr --immediate add user carol account=all")
+    assert result.problems == ["2. Look for users without an association: exit 1: carol"]
+
+
+def test_a_qos_that_does_not_exist_stops_the_plan_before_slurm_conf_names_it(fresh, exported):
+    plan, result = exported(LIMITED), Rehearsal("")
+    for name, content in plan.files.items():
+        fresh.write(name, content)
+    fresh.write("qos.sacctmgr", "add qos work\n")
+    run_blocks(plan.steps[:1] + plan.steps[2:3], fresh, result)
+    fresh.run("sacctmgr --immediate delete qos work")
+    assert [problem.split(":")[0] for problem in result.problems] == ["3. Create the QOS that hold the running limits"]
