@@ -122,8 +122,10 @@ def strategy_flag(each: Field[Any], *, hidden: bool = True) -> click.Option:
     )
 
 
-def strategy_settings(config_path: Path | None, given: Mapping[str, Any]) -> dict[str, Any]:
+def strategy_settings(config_path: Path | None, given: Mapping[str, Any], **defaults: object) -> dict[str, Any]:
     """Return every setting: the given one, else that of the configuration's ``strategies:``, else its default.
+
+    `defaults` take the place of those of the strategies.
 
     Raises `ConfigError` for a setting of the file that no strategy has, or a value that it cannot have.
     """
@@ -149,7 +151,7 @@ def strategy_settings(config_path: Path | None, given: Mapping[str, Any]) -> dic
 
     if config_path is not None:
         load(config_path, check)
-    return settings({"workers": WORKERS} | found | dict(given))
+    return settings({"workers": WORKERS} | defaults | found | dict(given))
 
 
 def strategy_names(text: str | None) -> tuple[str, ...] | None:

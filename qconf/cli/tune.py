@@ -140,7 +140,10 @@ def command(
 
     warn(found := order_warnings(base, jobs.workload(base)))
     warnings += found
-    named, settings = strategy_names(strategies), strategy_settings(source.config_path, settings)
+    named, settings = (
+        strategy_names(strategies),
+        strategy_settings(source.config_path, settings, orders=exporter.orders),
+    )
     inputs = ({} if source.config_path is None else {"configuration": source.config_path}) | files_of(target, given)
     check_target(directory, [*source.history, *inputs.values()], names_of("tune", exporter))
     wanted = default_strategies() if named is None else named

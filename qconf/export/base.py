@@ -64,6 +64,7 @@ class Exporter(ABC):
 
     target: ClassVar[str]  #: name of its folder, of the option ``--target`` and of the directory of its files
     name: ClassVar[str]  #: in texts
+    orders: ClassVar[str] = "formula"  #: the family of orders that `auto` searches for it
     source: ClassVar[str]  #: what `read` takes, and ``--current`` where there is that option: a noun without article
 
     #: The nodes that the queues may use.

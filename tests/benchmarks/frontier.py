@@ -21,7 +21,7 @@ from qconf.config import load
 from qconf.history import clean, read
 from qconf.history.periods import FEWEST
 from qconf.parallel import parallel_map
-from qconf.strategies.auto.orders import Order, candidates, family, smooth
+from qconf.strategies.auto.orders import FORMULAS, Order
 from tests.beside import TRACES
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -58,7 +58,7 @@ def table(name: str, workers: int) -> tuple[NDArray[np.float64], NDArray[np.floa
     trained = [one_list(history.between(*spans[fold.training]).workload(base)) for fold in folds]
     waits = [simulate(jobs, System.single(cores)).wait.max() for jobs in trained]
     longest = round(float(np.exp(np.log(np.maximum(waits, 3600)).mean())))
-    systems = [System.single(cores, order) for order in ("fcfs", *candidates(cores, longest))]
+    systems = [System.single(cores, order) for order in ("fcfs", *FORMULAS.candidates(cores, longest))]
     systems.insert(2, replace(systems[1], reserve_after=DELAY))
     tasks = []
     for fold in folds:
@@ -75,14 +75,14 @@ def table(name: str, workers: int) -> tuple[NDArray[np.float64], NDArray[np.floa
 def smoothed(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the surface through the logarithms of every month's orders, with the same mean."""
     logs = np.log(values + 1)
-    surfaces = np.array([smooth(family(), month) for month in logs])
+    surfaces = np.array([FORMULAS.smooth(month) for month in logs])
     level = np.exp(logs - surfaces).mean(axis=1, keepdims=True)
     return np.asarray(np.exp(surfaces) * level - 1)
 
 
 def persistence(training: NDArray[np.float64], test: NDArray[np.float64]) -> tuple[float, float]:
     """Correlate a month's deviation from the log's mean with that of the next month, and of random months."""
-    before, after = (np.array([smooth(family(), np.log(month + 1)) for month in each]) for each in (training, test))
+    before, after = (np.array([FORMULAS.smooth(np.log(month + 1)) for month in each]) for each in (training, test))
     before, after = (each - each.mean(axis=1, keepdims=True) for each in (before, after))
     before, after = (each - each.mean(axis=0) for each in (before, after))
     rng = np.random.default_rng(0)
@@ -93,7 +93,7 @@ def persistence(training: NDArray[np.float64], test: NDArray[np.float64]) -> tup
 
 def main(names: tuple[str, ...], workers: int = 2) -> None:
     """Print a table per log."""
-    orders = family()
+    orders = FORMULAS.members
     for name in names:
         training, test = table(name, workers)
         reference = test[:, 0].mean(axis=0)

@@ -19,6 +19,7 @@ class SlurmExporter(Exporter):
 
     target = "slurm"
     name = "Slurm"
+    orders = "multifactor"
     source = "slurm.conf, or a file of its partitions and nodes"
 
     def export(self, config: SiteConfig) -> Export:

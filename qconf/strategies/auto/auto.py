@@ -12,8 +12,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from qconf.evaluation.period import TrainingSet
+from qconf.strategies.auto.families import AutoOptions
 from qconf.strategies.auto.search import climb
-from qconf.strategies.base import Options, Proposal, Strategy
+from qconf.strategies.base import Proposal, Strategy
 
 #: Whether a kind leaves the general order out, and whether it guards queues.
 KINDS = {"general": (False, False), "fitted": (True, False), "guarded": (True, True)}
@@ -23,16 +24,17 @@ class Auto(Strategy):
     """The order of the waiting list that is best beyond its training set, or the unchanged base."""
 
     cost = 20.0
+    Options = AutoOptions
 
     def __init__(self, name: str, position: int, *kinds: str, tune_default: bool = True) -> None:
         self.name, self.position, self.kinds = name, position, kinds
         self.tune_default = tune_default  # type: ignore[misc]
 
-    def propose(self, training: TrainingSet, options: Options) -> Proposal:
+    def propose(self, training: TrainingSet, options: AutoOptions) -> Proposal:
         """Search as `qconf.strategies.auto.search` does, by the first kind."""
         return self._climb(training, options, self.kinds[0])[""]
 
-    def variants(self, training: TrainingSet, options: Options) -> Mapping[str, Proposal]:
+    def variants(self, training: TrainingSet, options: AutoOptions) -> Mapping[str, Proposal]:
         """Return the best of every kind, by what it changes: ``fitted order``; the base where nothing may change."""
         found = {
             f"{kind} {what}": proposal
@@ -42,7 +44,7 @@ class Auto(Strategy):
         }
         return found or {"": self.propose(training, options)}
 
-    def _climb(self, training: TrainingSet, options: Options, kind: str) -> Mapping[str, Proposal]:
+    def _climb(self, training: TrainingSet, options: AutoOptions, kind: str) -> Mapping[str, Proposal]:
         fit, guard = KINDS[kind]
         return climb(training, options, fit=fit, guard=guard)
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from parsim.system import ORDERS
 from qconf.config import POLICY, SiteConfig
 from qconf.config.durations import format_duration
+from qconf.config.multifactor import Multifactor
 from qconf.evaluation.period import Period
 
 NEVER = "1e15"  # seconds of waiting that no job reaches
@@ -48,6 +49,8 @@ class Frame:
     factors: tuple[float, ...] | None = None  #: by which jobs of each queue go before others, beyond its priority
     delay: int = 0  #: reservation delay, seconds
     shared: bool = True  #: whether the machine is shared, whatever the base's mode
+    #: Whether orders are sums, as Slurm's priority is: queues of higher priority go first, nothing starves.
+    sums: bool = False
 
     def config(self, period: Period, order: str) -> SiteConfig:
         """Return the base queues ordered by a formula; everything fixed stays unchanged."""
@@ -72,6 +75,9 @@ class Frame:
         """Put what is kept of the policy into a formula; an order that has a name keeps it by itself."""
         if order in ORDERS:
             return order
+        if self.sums:
+            found = Multifactor.of(order)
+            return order if found is None else replace(found, tiers=self._prioritised(base)).formula
         text = order
         factor = None if self.factors is None else _of_priority(base, self.factors)
         if factor is not None:
@@ -84,23 +90,29 @@ class Frame:
 
     def bounds_waits(self, base: SiteConfig) -> bool:
         """Return whether the formula bounds the waits of all jobs, since every queue has a starvation period."""
-        return "starvation" not in self.dropped and all(queue.starvation is not None for queue in base.queues)
+        starving = all(queue.starvation is not None for queue in base.queues)
+        return starving and not self.sums and "starvation" not in self.dropped
+
+    def unsaid(self, base: SiteConfig) -> list[str]:
+        """Say which of the queues' starvation periods the formula cannot keep."""
+        if "starvation" in self.dropped:
+            return []
+        if self.sums:
+            starving = [queue.name for queue in base.queues if queue.starvation is not None]
+            return [f"the starvation periods of {', '.join(starving)} have no form in a sum"] if starving else []
+        shortest = _by_priority(base)
+        return [
+            f"queue {queue.name} starves after {format_duration(period)} in a formula, not "
+            f"{'never' if (own := queue.starvation) is None else format_duration(own)}: "
+            "another queue has its priority"
+            for queue in base.queues
+            if (period := shortest[queue.priority]) is not None and period != queue.starvation
+        ]
 
     def _prioritised(self, base: SiteConfig) -> bool:
         """Whether the queues' own priorities are factors of the formula."""
         distinct = base.uses_priority and len({queue.priority for queue in base.queues}) > 1
         return _pinned(base) or (distinct and "priorities" not in self.dropped)
-
-
-def shortened(base: SiteConfig) -> list[str]:
-    """Say which starvation periods a formula cannot tell apart."""
-    shortest = _by_priority(base)
-    return [
-        f"queue {queue.name} starves after {format_duration(period)} in a formula, not "
-        f"{'never' if queue.starvation is None else format_duration(queue.starvation)}: another queue has its priority"
-        for queue in base.queues
-        if (period := shortest[queue.priority]) is not None and period != queue.starvation
-    ]
 
 
 def _by_priority(base: SiteConfig) -> dict[float, int | None]:

@@ -26,9 +26,11 @@ Tang, Lan, Desai and Buettner, "Fault-aware, utility-based job scheduling on Blu
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise, product
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,7 +44,7 @@ WIDTHS = (0.0, 0.15, 0.3, 0.5)  # g: how much narrower jobs are preferred
 AGEING = (0.6, 0.5, 0.4, 0.3)  # c: shares of the usual longest wait after which waiting itself doubles the urgency
 GENERAL_AGEING = 0.5  # the same of the general order
 RECENT = 3  # periods, the last ones, whose longest waits together are the usual one
-DISTANCE_PENALTY = 0.04  # in log score, for each squared standard deviation away from `MIDDLE`
+DISTANCE_PENALTY = 0.04  # in log score, for each squared standard deviation away from the middle
 PRIOR_PENALTY = 0.5  # log score by which one of the family must be better than the general order ...
 JOBS = 2500  # ... on this many jobs; on twice as many, half of it
 RIDGE = 1e-3
@@ -68,8 +70,10 @@ class Order:
             text += f" * ncpus ** -{self.width:g}"
         return text + _ageing(self.ageing, longest)
 
-
-MIDDLE = Order()
+    @property
+    def parameters(self) -> tuple[float, ...]:
+        """Logarithms of what is a factor."""
+        return float(np.log(self.age)), self.length, self.width, float(np.log(self.ageing))
 
 
 def usual_longest(waits: Sequence[float]) -> int:
@@ -96,45 +100,59 @@ def general(cores: int, longest: int | None = None) -> str:
     return order + _ageing(GENERAL_AGEING, longest)
 
 
-def family() -> list[Order]:
-    """Return all members."""
-    return [Order(a, b, g, c) for a, b, g, c in product(AGES, LENGTHS, WIDTHS, AGEING)]
+class Member(Protocol):
+    """An order of a family."""
+
+    def formula(self, longest: int | None = None) -> str:
+        """Return it as a formula; `longest` is the usual longest wait, seconds."""
+
+    @property
+    def parameters(self) -> tuple[float, ...]:
+        """What tells it from the others, in units in which steps are alike."""
 
 
-def _features(orders: Sequence[Order]) -> NDArray[np.float64]:
-    """Parameters, each with mean 0 and deviation 1, shape (members, 4)."""
-    raw = np.array([[np.log(o.age), o.length, o.width, np.log(o.ageing)] for o in orders])
-    scaled: NDArray[np.float64] = (raw - raw.mean(axis=0)) / raw.std(axis=0)
-    return scaled
+@dataclass(frozen=True, eq=False)
+class Family:
+    """A few orders that differ in parameters, and the general order before them, which they must beat."""
+
+    general: Callable[[int, int | None], str]  #: of the cores of a machine, and the usual longest wait, seconds
+    members: tuple[Member, ...]
+    middle: Member  #: one of them, from which the distance penalty counts
+
+    def candidates(self, cores: int, longest: int | None = None) -> list[str]:
+        """Return all orders that are tried: the general one, then the members; without `longest` some are the same."""
+        return [self.general(cores, longest), *(member.formula(longest) for member in self.members)]
+
+    @cached_property
+    def features(self) -> NDArray[np.float64]:
+        """Parameters, each with mean 0 and deviation 1, shape (members, k)."""
+        raw = np.array([member.parameters for member in self.members])
+        scaled: NDArray[np.float64] = (raw - raw.mean(axis=0)) / raw.std(axis=0)
+        return scaled
+
+    @cached_property
+    def distance(self) -> NDArray[np.float64]:
+        """Squared distance from the middle in standard deviations, shape (members,)."""
+        away: NDArray[np.float64] = ((self.features - self.features[self.members.index(self.middle)]) ** 2).sum(axis=1)
+        return away
+
+    def smooth(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Fit a quadratic surface over the parameters to the members' noisy values; shapes (members, n) in and out."""
+        surface = make_pipeline(PolynomialFeatures(2), Ridge(RIDGE, fit_intercept=False))
+        fitted: NDArray[np.float64] = surface.fit(self.features, values).predict(self.features)
+        return fitted
+
+    def smoothed(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Smooth the candidates' values except the general order's; shapes (candidates, n) in and out."""
+        return np.vstack([values[:1], self.smooth(values[1:])])
+
+    def penalties(self, jobs: float, prior_penalty: float = PRIOR_PENALTY) -> NDArray[np.float64]:
+        """Return the candidates' penalties for periods of this many jobs, in log score, shape (candidates,)."""
+        return np.array([0.0, *(prior_penalty * JOBS / jobs + DISTANCE_PENALTY * self.distance)])
 
 
-def smooth(orders: Sequence[Order], values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Fit a quadratic surface over the parameters to noisy values; shapes (members, k) in and out."""
-    surface = make_pipeline(PolynomialFeatures(2), Ridge(RIDGE, fit_intercept=False))
-    fitted: NDArray[np.float64] = surface.fit(_features(orders), values).predict(_features(orders))
-    return fitted
-
-
-def prior_distance(orders: Sequence[Order]) -> NDArray[np.float64]:
-    """Squared distance from `MIDDLE` in standard deviations, shape (members,)."""
-    x = _features(orders)
-    away: NDArray[np.float64] = ((x - x[list(orders).index(MIDDLE)]) ** 2).sum(axis=1)
-    return away
-
-
-def candidates(cores: int, longest: int | None = None) -> list[str]:
-    """Return all orders that are tried: the general one, then the family; without `longest` some are the same."""
-    return [general(cores, longest), *(order.formula(longest) for order in family())]
-
-
-def smoothed(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Smooth the candidates' values except the general order's; shapes (candidates, k) in and out."""
-    return np.vstack([values[:1], smooth(family(), values[1:])])
-
-
-def prior_penalties(jobs: float, prior_penalty: float = PRIOR_PENALTY) -> NDArray[np.float64]:
-    """Return the candidates' penalties for periods of this many jobs, in log score, shape (candidates,)."""
-    return np.array([0.0, *(prior_penalty * JOBS / jobs + DISTANCE_PENALTY * prior_distance(family()))])
+#: What PBS's ``job_sort_formula`` can express.
+FORMULAS = Family(general, tuple(Order(*each) for each in product(AGES, LENGTHS, WIDTHS, AGEING)), Order())
 
 
 def forecast_skill(scores: Sequence[NDArray[np.float64]], costs: NDArray[np.float64]) -> float:

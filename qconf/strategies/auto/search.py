@@ -28,18 +28,11 @@ from qconf.evaluation.period import NotApplicableError, Period, TrainingSet, cac
 from qconf.evaluation.score import GRACE, log_ratios, weights
 from qconf.evaluation.targets import wanted_waits
 from qconf.strategies.auto.candidates import divided, limited, split
-from qconf.strategies.auto.frame import Frame, policy_of, shortened
+from qconf.strategies.auto.families import FAMILIES, AutoOptions
+from qconf.strategies.auto.frame import Frame, policy_of
 from qconf.strategies.auto.measures import Measure, logarithms, of_base, of_configs, of_first_come, of_orders, of_system
-from qconf.strategies.auto.orders import (
-    JOBS,
-    PRIOR_PENALTY,
-    candidates,
-    forecast_skill,
-    prior_penalties,
-    smoothed,
-    usual_longest,
-)
-from qconf.strategies.base import Options, Proposal, Step, step
+from qconf.strategies.auto.orders import JOBS, PRIOR_PENALTY, forecast_skill, usual_longest
+from qconf.strategies.base import Proposal, Step, step
 
 
 @dataclass(frozen=True)
@@ -148,7 +141,7 @@ WITHOUT = {
 
 def search(
     training: TrainingSet,
-    options: Options,
+    options: AutoOptions,
     *,
     guard: bool = False,
     fit: bool = False,
@@ -165,7 +158,7 @@ def search(
 @cached
 def climb(
     training: TrainingSet,
-    options: Options,
+    options: AutoOptions,
     *,
     guard: bool = False,
     fit: bool = False,
@@ -181,7 +174,13 @@ class _Search:
     """The search on one training set."""
 
     def __init__(
-        self, training: TrainingSet, options: Options, *, guard: bool = False, fit: bool = False, constants: Constants
+        self,
+        training: TrainingSet,
+        options: AutoOptions,
+        *,
+        guard: bool = False,
+        fit: bool = False,
+        constants: Constants,
     ) -> None:
         self.training, self.base, self.workers, self.guard = training, training.base, options.workers, guard
         self.weights = weights(options.objective)
@@ -190,14 +189,15 @@ class _Search:
         self.log: list[Step] = []
         self.policy = policy_of(training.period)
         free = frozenset(part for part in self.policy if part in self.base.policy)
-        self.frame = Frame(free, shared=self.base.mode == "shared")
+        self.family, sums = FAMILIES[options.orders], options.orders == "multifactor"
+        self.frame = Frame(free, shared=self.base.mode == "shared", sums=sums)
         self.periods = [*training.earlier, training.period]
         cores, longest = (
             self.base.machine.cores,
             usual_longest([of_first_come(each).longest.max() for each in self.periods]),
         )
-        ageing = candidates(cores, longest)
-        self.candidates = candidates(cores) if self.frame.bounds_waits(self.base) else ageing
+        ageing = self.family.candidates(cores, longest)
+        self.candidates = self.family.candidates(cores) if self.frame.bounds_waits(self.base) else ageing
         #: The same order without starvation periods, where it needs a bound of its own.
         self.unbounded = dict(reversed(list(zip(self.candidates, ageing, strict=True))))
         self.tried = slice(1 if fit else 0, None)  # of the candidates: the first is the general order
@@ -269,7 +269,7 @@ class _Search:
             self.log.append(Orders(note=f"none can be tried: {', '.join(stuck)} is fixed"))
             return self.current
         measured = [self.measured(each, plain) for each in self.periods]
-        surfaces = [_surface(*each)[self.tried] for each in zip(self.periods, measured, strict=True)]
+        surfaces = [self.surface(*each)[self.tried] for each in zip(self.periods, measured, strict=True)]
         skill = forecast_skill([surface[:, :3] @ self.weights for surface in surfaces], self.penalties(self.periods))
         used = len(self.periods) if skill > self.constants.least_skill else 1
         present = np.mean([logarithms(each, of_base(each)) for each in self.periods[-used:]], axis=0)
@@ -291,7 +291,7 @@ class _Search:
                 general_score=None if self.tried.start else round(float(scores[0]), 4),
                 wait_ratio=round(float(ratios[0]), 4),
                 slowdown_ratio=round(float(ratios[1]), 4),
-                notes=() if "starvation" in self.frame.dropped else tuple(shortened(self.base)),
+                notes=tuple(self.frame.unsaid(self.base)),
             )
         )
         best = self.scored("the order alone", config, at_once[-1], order, self.frame)
@@ -311,7 +311,7 @@ class _Search:
     def penalties(self, periods: list[Period]) -> NDArray[np.float64]:
         """Return the prior penalties of the orders in each of these periods, in log score, shape (orders,)."""
         jobs = float(np.mean([len(each) for each in periods]))
-        penalties = prior_penalties(jobs, self.constants.prior_penalty)[self.tried]
+        penalties = self.family.penalties(jobs, self.constants.prior_penalty)[self.tried]
         return np.asarray(penalties - penalties.min())
 
     def delayed(self, best: _Candidate, at_once: list[Measure]) -> tuple[_Candidate, bool] | None:
@@ -341,6 +341,10 @@ class _Search:
         """List the violations of `fixed` of a configuration."""
         return fixed_violations(self.base, config, self.training.period.binding)
 
+    def surface(self, period: Period, measured: list[Measure]) -> NDArray[np.float64]:
+        """Return the smoothed `logarithms` of all orders in a period; shape (orders, 4 or 5)."""
+        return self.family.smoothed(np.array([logarithms(period, each) for each in measured]))
+
     def measured(self, period: Period, plain: SiteConfig) -> list[Measure]:
         """Simulate all orders on a period, where `plain` has one of them."""
         orders = tuple(self.frame.formula(self.base, order) for order in self.candidates)
@@ -349,7 +353,7 @@ class _Search:
     def guarded(self, orders: Sequence[str], best: _Candidate) -> _Candidate:
         """With guarding, raise the factors of queues whose tails are too long; return `best` if that does not help."""
         pinned = any(self.base.is_fixed(f"queues.{name}.priority") for name in self.base.names)
-        if not self.guard or pinned or not best.behind.any():
+        if not self.guard or self.frame.sums or pinned or not best.behind.any():
             return best
         raised = [np.ones(len(self.base.queues)) for _ in orders]
         kept: list[tuple[_Candidate, NDArray[np.float64]]] = []
@@ -460,8 +464,3 @@ class _Search:
     def note(self, candidate: _Candidate, text: str) -> None:
         """Log a comparison."""
         self.log.append(Compare(with_=candidate.what, score=round(candidate.score, 4), note=text or None))
-
-
-def _surface(period: Period, measured: list[Measure]) -> NDArray[np.float64]:
-    """Return the smoothed `logarithms` of all orders in a period; shape (orders, 4 or 5)."""
-    return smoothed(np.array([logarithms(period, each) for each in measured]))

@@ -7,7 +7,7 @@ import pytest
 from qconf.config import load
 from qconf.history.sample import SAMPLE_CONFIG
 from qconf.report.formulas import HOUR, Job, Reading, in_words, order_in_words
-from qconf.strategies.auto.orders import family, general
+from qconf.strategies.auto.orders import FORMULAS, general
 
 QUEUES = {"small": 40.0, "large": 100.0}
 
@@ -89,7 +89,7 @@ def test_what_orders_nothing_has_no_words(formula: str) -> None:
     assert words(formula) == ""
 
 
-@pytest.mark.parametrize("formula", [general(35232), *(order.formula() for order in family()[::17])])
+@pytest.mark.parametrize("formula", [general(35232), *(order.formula() for order in FORMULAS.members[::17])])
 def test_a_job_overtakes_at_the_wait_that_is_said(formula: str) -> None:
     found = reading(formula)
     long, short = Job(12 * HOUR, 24, 40.0), Job(HOUR, 24, 40.0)

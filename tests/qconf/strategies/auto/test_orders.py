@@ -6,17 +6,11 @@ import pytest
 from parsim import System, Workload, simulate
 from qconf.strategies.auto.orders import (
     DISTANCE_PENALTY,
-    MIDDLE,
+    FORMULAS,
     PRIOR_PENALTY,
     Order,
-    candidates,
-    family,
     forecast_skill,
     general,
-    prior_distance,
-    prior_penalties,
-    smooth,
-    smoothed,
     usual_longest,
 )
 from tests.naive import formula_value
@@ -25,28 +19,28 @@ HOUR, DAY = 3600, 86400
 
 
 def test_candidates_differ_and_the_general_order_is_the_first():
-    orders = family()
+    orders = FORMULAS.members
     assert len(orders) == 240
-    assert len(set(candidates(1000, DAY))) == 241
-    assert candidates(1000, DAY) == [general(1000, DAY), *(order.formula(DAY) for order in orders)]
-    assert prior_distance(orders)[orders.index(MIDDLE)] == 0
-    assert (np.delete(prior_distance(orders), orders.index(MIDDLE)) > 0).all()
+    assert len(set(FORMULAS.candidates(1000, DAY))) == 241
+    assert FORMULAS.candidates(1000, DAY) == [general(1000, DAY), *(order.formula(DAY) for order in orders)]
+    assert FORMULAS.distance[orders.index(FORMULAS.middle)] == 0
+    assert (np.delete(FORMULAS.distance, orders.index(FORMULAS.middle)) > 0).all()
 
 
 def test_only_the_general_order_has_no_penalty_and_the_prior_penalty_falls_with_the_jobs():
-    middle = 1 + family().index(MIDDLE)
-    few, many = prior_penalties(2500), prior_penalties(5000)
+    middle = 1 + FORMULAS.members.index(FORMULAS.middle)
+    few, many = FORMULAS.penalties(2500), FORMULAS.penalties(5000)
     assert (few.argmin(), few[0], many[0]) == (0, 0.0, 0.0)
     assert (few[middle], many[middle]) == (pytest.approx(PRIOR_PENALTY), pytest.approx(PRIOR_PENALTY / 2))
-    np.testing.assert_allclose(few[1:] - PRIOR_PENALTY, DISTANCE_PENALTY * prior_distance(family()))
-    np.testing.assert_allclose(many[1:] - PRIOR_PENALTY / 2, DISTANCE_PENALTY * prior_distance(family()))
+    np.testing.assert_allclose(few[1:] - PRIOR_PENALTY, DISTANCE_PENALTY * FORMULAS.distance)
+    np.testing.assert_allclose(many[1:] - PRIOR_PENALTY / 2, DISTANCE_PENALTY * FORMULAS.distance)
 
 
 def test_the_family_is_smoothed_and_the_general_order_left_as_it_is():
     values = np.random.default_rng(0).normal(size=(241, 2))
-    found = smoothed(values)
+    found = FORMULAS.smoothed(values)
     assert found[0].tolist() == values[0].tolist()
-    np.testing.assert_array_equal(found[1:], smooth(family(), values[1:]))
+    np.testing.assert_array_equal(found[1:], FORMULAS.smooth(values[1:]))
 
 
 def test_in_the_general_order_a_job_of_ten_hours_on_an_eighth_of_the_machine_counts_twice_after_fifteen():
@@ -118,11 +112,11 @@ def test_parameters_prefer_short_narrow_and_long_waiting_jobs():
 
 
 def test_smoothing_keeps_a_surface_and_removes_noise():
-    orders = family()
+    orders = FORMULAS.members
     truth = np.array([[order.length**2 - order.width, np.log(order.age) * order.length] for order in orders])
-    np.testing.assert_allclose(smooth(orders, truth), truth, atol=1e-3)
+    np.testing.assert_allclose(FORMULAS.smooth(truth), truth, atol=1e-3)
     noise = np.random.default_rng(0).normal(0, 0.1, truth.shape)
-    assert np.abs(smooth(orders, truth + noise) - truth).std() < 0.5 * np.abs(noise).std()
+    assert np.abs(FORMULAS.smooth(truth + noise) - truth).std() < 0.5 * np.abs(noise).std()
 
 
 def test_forecast_skill_is_the_score_by_which_all_periods_forecast_better_than_the_last_alone():

@@ -13,10 +13,11 @@ from qconf.evaluation.period import NotApplicableError, Period, TrainingSet
 from qconf.evaluation.score import log_ratios, weights
 from qconf.export.pbs.order import formula
 from qconf.export.priorities import scale
-from qconf.strategies import Options, propose, variants
+from qconf.strategies import propose, variants
 from qconf.strategies.auto.candidates import limited
+from qconf.strategies.auto.families import AutoOptions
 from qconf.strategies.auto.frame import Frame
-from qconf.strategies.auto.orders import JOBS, candidates, general, prior_penalties, smoothed, usual_longest
+from qconf.strategies.auto.orders import FORMULAS, JOBS, general, usual_longest
 from qconf.strategies.auto.search import Constants, _Candidate, _Search, search
 from qconf.strategies.partitioning.split_merge import uncovered
 from tests.qconf.small import DAY, LONG, SHORT, WIDE, site, three, training, two
@@ -95,8 +96,8 @@ def test_with_guarding_a_queue_gets_priority_until_its_target_is_met(hours, seed
 
 def test_a_target_that_is_missed_costs_its_logarithm():
     here = busy(first_come(targets=(Target(queue="wide", p95_wait=3600), Target(queue="short", p95_wait=30 * DAY))))
-    running = _Search(here, Options(), constants=Constants())
-    plain = _Search(replace(here, period=replace(here.period, base=first_come())), Options(), constants=Constants())
+    running = _Search(here, AutoOptions(), constants=Constants())
+    plain = _Search(replace(here, period=replace(here.period, base=first_come())), AutoOptions(), constants=Constants())
     sjf = [each.simulate([("sjf", each.base.replace(order="sjf"))])[0] for each in (running, plain)]
     (_, _, then), (_, _, now) = (tails(here, each.config)[0] for each in (running.current, sjf[0]))
     assert sjf[0].score - sjf[1].score == pytest.approx(np.log((now + 60) / (then + 60)))
@@ -122,7 +123,7 @@ def after(periods):
 
 def new_search(here, constants=None):
     """A guarded search before it runs."""
-    return _Search(here, Options(), guard=True, constants=constants or Constants())
+    return _Search(here, AutoOptions(), guard=True, constants=constants or Constants())
 
 
 def usual(*periods):
@@ -133,7 +134,7 @@ def usual(*periods):
 
 def by_hand(periods, used, steep=0.0, tolerated=1.0, prior_penalty=0.0):
     """The best order in the last `used` periods, computed from their schedules; the base is fcfs-easy."""
-    orders = candidates(64, usual(*periods))
+    orders = FORMULAS.candidates(64, usual(*periods))
     surfaces = []
     for each in periods[-used:]:
         w = each.workload
@@ -141,10 +142,10 @@ def by_hand(periods, used, steep=0.0, tolerated=1.0, prior_penalty=0.0):
         found = [simulate(jobs, System.single(64, order=order)) for order in orders]
         found.append(each.period.simulate(each.base))
         rows = [[s.wait.mean(), metrics.bounded_slowdown(s).mean(), s.wait.max()] for s in found]
-        surfaces.append(smoothed(log_ratios(np.array(rows[:-1]), np.array(rows[-1]))))
+        surfaces.append(FORMULAS.smoothed(log_ratios(np.array(rows[:-1]), np.array(rows[-1]))))
     surface = np.mean(surfaces, axis=0)
     jobs = np.mean([len(each) for each in periods])
-    scores = surface @ weights("mean-wait") + prior_penalties(jobs, prior_penalty) / used
+    scores = surface @ weights("mean-wait") + FORMULAS.penalties(jobs, prior_penalty) / used
     scores += steep * np.maximum(surface[:, 2] - np.log(tolerated), 0)
     return orders[int(np.argmin(scores))]
 
@@ -154,7 +155,7 @@ def test_all_periods_decide_where_they_forecast_better_than_the_last_alone(least
     base = first_come()
     periods = [training(base, jobs=250, seed=seed, span=2 * DAY, only=[0, 0, 1, 2]) for seed in (2, 3, 4)]
     here = after(periods)
-    found = search(here, Options(), constants=replace(FREE, least_skill=least)).decisions[0]
+    found = search(here, AutoOptions(), constants=replace(FREE, least_skill=least)).decisions[0]
     assert (found["months"], found["best"]) == (used, by_hand(periods, used))
     assert by_hand(periods, 1) != by_hand(periods, 3)
     assert "months" not in propose("auto", periods[-1]).decisions[0]
@@ -163,10 +164,10 @@ def test_all_periods_decide_where_they_forecast_better_than_the_last_alone(least
 def test_longest_waits_far_beyond_those_of_fcfs_easy_cost_more():
     here = training(first_come(), jobs=250, seed=3, span=2 * DAY, only=[0, 0, 1, 2])
     constants = replace(FREE, steep=2.0, tolerated=0.9)
-    found = search(here, Options(), constants=constants).decisions[0]["best"]
+    found = search(here, AutoOptions(), constants=constants).decisions[0]["best"]
     assert found == by_hand([here], 1, 2.0, 0.9) != by_hand([here], 1)
     other = TrainingSet(Period(here.workload, first_come(order="ljf")))
-    assert search(other, Options(), constants=constants).decisions[0]["best"] == found
+    assert search(other, AutoOptions(), constants=constants).decisions[0]["best"] == found
 
 
 def test_on_few_jobs_the_general_order_is_the_best():
@@ -181,7 +182,7 @@ def test_fitted_leaves_the_general_order_out_and_has_no_prior_penalty():
     assert found["tried"] == 240
     assert "general_score" not in found
     assert found["best"] == by_hand([here], 1, prior_penalty=-1.0)  # never the general order
-    free = search(here, Options(), constants=Constants(prior_penalty=-1.0))
+    free = search(here, AutoOptions(), constants=Constants(prior_penalty=-1.0))
     assert free.decisions[0]["best"] == found["best"]
 
 
@@ -203,7 +204,7 @@ def test_all_periods_together_decide_about_a_reservation_delay():
     score = sum(then[:3]) + max(then[3], 0) - sum(first[:3]) - max(first[3], 0)
     edge = -score * len(periods) * 250 / JOBS
     for least, found in ((edge - 1e-6, late), (edge + 1e-6, at_once)):
-        proposal = search(here, Options(), constants=Constants(delay=7200, delay_margin=least))
+        proposal = search(here, AutoOptions(), constants=Constants(delay=7200, delay_margin=least))
         step = next(d for d in proposal.decisions if d["step"] == "reservations")
         assert (step["months"], step["after"], step["score"]) == (3, "2h", round(score, 4))
         assert step["note"] == ("better than at once" if found is late else "at once, as before")
@@ -211,7 +212,7 @@ def test_all_periods_together_decide_about_a_reservation_delay():
         assert not proposal.verify(here.period, proposal.simulate(here.period))
     kept = replace(here, period=Period(here.workload, base.replace(fixed=("reserve_after",))))
     for few, notes in ((kept, []), (after(periods[1:]), ["not chosen from fewer than 3 months"])):
-        proposal = search(few, Options(), constants=ALWAYS)
+        proposal = search(few, AutoOptions(), constants=ALWAYS)
         assert proposal.config.reserve_after == 0
         assert [d["note"] for d in proposal.decisions if d["step"] == "reservations"] == notes
 
@@ -243,7 +244,7 @@ def test_with_guarding_a_reservation_delay_is_chosen_only_if_the_tails_of_every_
     periods = [busy(first_come(), each) for each in (seed, seed + 1, seed + 2)]
     here = after(periods)
     before, longest = tails(here, here.base)
-    proposal = search(here, Options(), fit=True, guard=True, constants=ALWAYS)
+    proposal = search(here, AutoOptions(), fit=True, guard=True, constants=ALWAYS)
     assert "reservations" in {d["step"] for d in proposal.decisions}
     late, most = tails(here, proposal.config)
     assert (late <= np.maximum(1.4 * before, before + 3600)).all()
@@ -369,7 +370,7 @@ def test_the_best_priorities_that_guard_are_chosen_with_a_surplus_if_that_costs_
     results = iter([[made["dear"], made["cheap"]], [made["firm"]]])
     monkeypatch.setattr(running, "simulate", lambda _: next(results))
     broken = candidate(-1.0, broken=(True, False, False))
-    assert running.guarded(candidates(64, DAY)[:2], broken).what == expected
+    assert running.guarded(FORMULAS.candidates(64, DAY)[:2], broken).what == expected
 
 
 def test_candidates_with_jobs_that_could_never_run_are_not_tried():
