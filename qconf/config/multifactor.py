@@ -42,6 +42,15 @@ class Multifactor:
     tiers: bool = False
 
     @property
+    def most(self) -> int:
+        """Points of the jobs of the shortest class."""
+        return max((points for _, points in self.classes), default=0)
+
+    def behind(self, walltime: int) -> int:
+        """Return the points that a job of this walltime, seconds, has less than those of the shortest class."""
+        return self.most - next((points for longest, points in self.classes if walltime <= longest), 0)
+
+    @property
     def formula(self) -> str:
         """The order as a formula."""
         tier = f"{TIER} * queue_priority + " if self.tiers else ""
@@ -71,7 +80,7 @@ class Multifactor:
             and points == sorted(set(points), reverse=True)
             and all(each > 0 and each % 60 == 0 for each in walltimes)
             and min(points, default=1) > 0
-            and self.max_age + max(points, default=0) <= MOST
+            and self.max_age + self.most < MOST
         )
 
 

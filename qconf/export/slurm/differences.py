@@ -15,7 +15,7 @@ LONGEST_WINDOW = 30 * 1440  #: of bf_window, in minutes
 def differences(config: SiteConfig) -> Iterator[str]:
     """Name what Slurm does otherwise than the simulator."""
     if any(queue.starvation is not None for queue in config.queues):
-        yield "Starvation periods have no form in Slurm: with priority/basic no waiting raises a job."
+        yield "Starvation periods have no form in Slurm: no job goes before all others because it has waited."
     if any(queue.reservation for queue in config.queues) and config.mode != "shared":
         yield (
             "Advance reservations: the queue's partition spans all nodes at a higher PriorityTier, and Slurm's "

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from parsim.workload import MAX_CORES, MAX_DURATION
 from qconf.config import QueueConfig, SiteConfig
+from qconf.config.multifactor import Multifactor
 from qconf.errors import ExportError
 from qconf.export.base import Export
 from qconf.export.checks import refuse_access, refuse_idle
@@ -32,18 +33,22 @@ def export(config: SiteConfig, nodes: Sequence[Node] | None) -> Export:
     limited = [queue for queue in config.queues if queue.limited]
     lines = list(_partitions(config, _hosts(config, nodes)))
     node = machine.cores_per_node if machine.whole_nodes else None
+    order = Multifactor.of(config.order)
+    nice = {} if order is None else {"classes": order.classes, "most": order.most}
     queues = [(queue, whole_minutes(queue)) for queue in config.queues]
     files = {
         "partitions.conf": render("slurm", "partitions.conf", machine=comment_name(config), lines=lines),
-        "job_submit.lua": render("slurm", "job_submit.lua", queues=queues, pool=POOL if pool else None, node=node),
+        "job_submit.lua": render(
+            "slurm", "job_submit.lua", queues=queues, pool=POOL if pool else None, node=node, **nice
+        ),
         "new-conf": render(
             "slurm",
             "new-conf",
-            settings={"SchedulerType": _scheduler(config), "PriorityType": "priority/basic"},
+            settings={"SchedulerType": _scheduler(config), **_priority(order)},
             added={"JobSubmitPlugins": ["lua"], **({"AccountingStorageEnforce": ["limits"]} if limited else {})},
             parameters=backfilling(config),
         ),
-        "move-jobs": render("slurm", "move-jobs", config=config, queues=queues, pool=POOL if pool else None),
+        "move-jobs": render("slurm", "move-jobs", config=config, queues=queues, pool=POOL if pool else None, **nice),
     }
     if limited:
         files["qos.sacctmgr"] = "".join(f"add qos {queue.name}\n{_qos(queue)}\n" for queue in limited)
@@ -58,10 +63,27 @@ def export(config: SiteConfig, nodes: Sequence[Node] | None) -> Export:
         limited=[queue.name for queue in limited],
         pool=bool(pool),
         job=_example(config),
+        priority=None if order is None else order.most - order.behind(_example_walltime(config)),
         parameters=backfilling(config),
         lines=notes,
     )
     return Export(files, notes, loaded=("partitions.conf",))
+
+
+def _priority(order: Multifactor | None) -> dict[str, str]:
+    """Write the words of slurm.conf that order the waiting jobs, those of one queue or all."""
+    if order is None:
+        return {"PriorityType": "priority/basic"}
+    return {
+        "PriorityType": "priority/multifactor",
+        "PriorityCalcPeriod": "1",
+        "PriorityFavorSmall": "NO",
+        "PriorityMaxAge": clock(order.max_age),
+        "PriorityWeightAge": str(order.max_age),
+        "PriorityWeightJobSize": "0",
+        # The same for every job, so that what job_submit.lua takes away leaves something.
+        "PriorityWeightPartition": str(order.most + 1),
+    }
 
 
 def _scheduler(config: SiteConfig) -> str:
@@ -98,7 +120,11 @@ def whole_minutes(queue: QueueConfig) -> tuple[int, int]:
 def _example(config: SiteConfig) -> str:
     """Write what sbatch takes for a small job of the first queue."""
     queue = config.queues[0]
-    return f"--ntasks={queue.cores[0]} --time={whole_minutes(queue)[0] // 60 + 1}"
+    return f"--ntasks={queue.cores[0]} --time={_example_walltime(config) // 60}"
+
+
+def _example_walltime(config: SiteConfig) -> int:
+    return whole_minutes(config.queues[0])[0] + 60
 
 
 def scripts_of(config: SiteConfig) -> tuple[str, ...]:
@@ -113,10 +139,10 @@ def _refuse(config: SiteConfig, nodes: Sequence[Node] | None) -> None:
             raise ExportError(f"queue name {name!r} means something else to Slurm, or to the pool: rename it")
     if len({name.lower() for name in config.names}) < len(config.names):
         raise ExportError("queue names that differ in case only are one QOS to Slurm: rename one of them")
-    if config.order != "fcfs":
+    if config.order != "fcfs" and Multifactor.of(config.order) is None:
         raise ExportError(
             f"order {config.order!r}: Slurm's priority is a weighted sum and has no form for it; export with order: "
-            "fcfs, or to another batch system"
+            "fcfs or a sum like min(eligible_time, 2592000) + (86400 if walltime <= 3600 else 0), or to another system"
         )
     refuse_access(config, "Slurm", [*ACCESS])
     if config.mode != "shared" and nodes is None:
@@ -140,7 +166,9 @@ def _hosts(config: SiteConfig, nodes: Sequence[Node] | None) -> dict[str, str]:
 
 def _partitions(config: SiteConfig, hosts: dict[str, str]) -> Iterator[str]:
     """Write the lines of the partitions, and of the pool after them."""
-    priorities = scale(config.queues).values
+    order = Multifactor.of(config.order)
+    priorities = scale(config.queues).values if order is None or order.tiers else dict.fromkeys(config.names, 1)
+    factors = priorities if order is None else dict.fromkeys(config.names, 1)
     exclusive = ["OverSubscribe=EXCLUSIVE"] if config.machine.whole_nodes else []
     for queue in config.queues:
         tier = priorities[queue.name] if config.mode == "shared" or queue.reservation else 1
@@ -152,7 +180,7 @@ def _partitions(config: SiteConfig, hosts: dict[str, str]) -> Iterator[str]:
                     f"MaxTime={clock(whole_minutes(queue)[1])}",
                 ),
                 *_sizes(config, queue.cores),
-                *(f"PriorityTier={tier}", f"PriorityJobFactor={priorities[queue.name]}", *exclusive),
+                *(f"PriorityTier={tier}", f"PriorityJobFactor={factors[queue.name]}", *exclusive),
                 *([f"QOS={queue.name}"] if queue.limited else []),
                 *_access(queue),
                 "State=UP",

@@ -1,0 +1,51 @@
+"""The family of orders for Slurm: sums that its exporter can write, searched where they are asked for."""
+
+import numpy as np
+import pytest
+
+from qconf.config.multifactor import Multifactor
+from qconf.strategies import propose
+from qconf.strategies.auto.families import CLASSES, FAMILIES, SHARES, Classes
+from qconf.strategies.auto.frame import Frame
+from tests.qconf.strategies.auto.test_search import DAY, busy, first_come
+
+SUMS = FAMILIES["multifactor"]
+
+
+def test_a_halving_of_the_walltime_is_worth_a_share_of_the_usual_longest_wait():
+    order = Multifactor.of(Classes(0.2).formula(10 * DAY))
+    assert [longest for longest, _ in order.classes] == [900 * 2**i for i in range(CLASSES)]
+    assert [points for _, points in order.classes] == [2 * DAY * (CLASSES - i) for i in range(CLASSES)]
+    assert Classes(0.2).formula() == Classes(0.2).formula(DAY)
+
+
+def test_the_members_differ_by_their_share_and_the_middle_one_is_the_general_order():
+    found = SUMS.candidates(1000, DAY)
+    assert len(set(found)) == len(SHARES) == len(found) - 1
+    assert found[0] == SUMS.middle.formula(DAY)
+    assert SUMS.distance[SUMS.members.index(SUMS.middle)] == 0
+    curved = np.hstack([SUMS.features, SUMS.features**2])
+    np.testing.assert_allclose(SUMS.smooth(curved), curved, atol=0.01)
+
+
+@pytest.mark.parametrize("kind", ["auto", "auto-guarded"])
+def test_auto_proposes_a_sum_where_it_is_asked_to(kind):
+    here = busy(first_come())
+    plain = propose(kind, here, {"orders": "multifactor"})
+    assert Multifactor.of(plain.config.order) is not None
+    assert Multifactor.of(propose(kind, here).config.order) is None
+
+
+def test_queues_of_higher_priority_go_first_and_starvation_is_said_to_end():
+    base = first_come()
+    base = base.with_queues(
+        [queue.model_copy(update={"priority": 1.0 + i, "starvation": DAY}) for i, queue in enumerate(base.queues)]
+    )
+    order = Classes().formula(DAY)
+    kept = Multifactor.of(Frame(sums=True).formula(base, order))
+    assert kept.tiers == base.uses_priority
+    assert not Multifactor.of(Frame(frozenset({"priorities"}), sums=True).formula(base, order)).tiers
+    (said,) = Frame(sums=True).unsaid(base)
+    assert said.startswith("the starvation periods of ")
+    assert Frame(frozenset({"starvation"}), sums=True).unsaid(base) == []
+    assert not Frame(sums=True).bounds_waits(base)

@@ -1,0 +1,55 @@
+"""Orders that are sums, as Slurm's priority is: written as formulas, and read back."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from qconf.config.multifactor import MAX_AGE, Multifactor
+from tests.naive import formula_value
+
+STEPS = st.lists(st.integers(1, 10_000), unique=True, max_size=6)
+
+
+@given(STEPS, STEPS, st.integers(1, 10**8), st.booleans())
+def test_what_is_written_is_read_back(minutes, points, max_age, tiers):
+    pairs = zip(sorted(minutes), sorted(points, reverse=True), strict=False)
+    order = Multifactor(tuple((60 * each, worth) for each, worth in pairs), max_age, tiers)
+    assert Multifactor.of(order.formula) == order
+    assert Multifactor.of(f" {order.formula.replace(' + (', '+  ( ')}") == order  # blanks make no difference
+
+
+@pytest.mark.parametrize(
+    "order",
+    [
+        "fcfs",
+        "lxf",
+        "eligible_time / walltime",
+        "min(eligible_time, 3600) * 2",
+        "min(eligible_time, 3600) + ncpus",
+        "min(eligible_time, 3600) + queue_priority",  # no tier: a point is a second
+        "min(eligible_time, 3600) + (5 if walltime <= 90 else 0)",  # no whole minutes
+        "min(eligible_time, 3600) + (5 if walltime <= 60 else 7 if walltime <= 120 else 0)",  # longer jobs first
+        "min(eligible_time, 3600) + (5 if walltime <= 120 else 3 if walltime <= 60 else 0)",
+        "min(eligible_time, 4294967295) + (5 if walltime <= 60 else 0)",  # more than 32 bits
+        "min(eligible_time, 0)",
+        "min(eligible_time, 3600) + (",
+    ],
+)
+def test_what_slurm_cannot_express_is_none(order):
+    assert Multifactor.of(order) is None
+
+
+def test_points_are_seconds_of_waiting():
+    order = Multifactor(((900, 7200), (3600, 3000)), tiers=True)
+    assert order.most == 7200
+    assert [order.behind(walltime) for walltime in (1, 900, 901, 3600, 9999)] == [0, 0, 4200, 4200, 7200]
+
+    def value(walltime, waited, priority=1):
+        return formula_value(order.formula, walltime=walltime, eligible_time=waited, queue_priority=priority)
+
+    assert value(9999, 7200) == value(900, 0)
+    assert value(9999, 2 * MAX_AGE) == value(9999, MAX_AGE)
+    assert value(9999, 0, priority=2) > value(1, MAX_AGE)
+    found = np.array([value(each, 0) for each in (1, 1000, 4000)])
+    assert (np.diff(found) == [-4200, -3000]).all()
