@@ -206,9 +206,8 @@ def lost(server: PrivateSlurm, jobs: list[str]) -> list[str]:
     """Name the jobs that are gone, or in a state that only a loss leads to; all are then taken away."""
     held = tasks(server)
     found = [f"job {job} is lost" for job in jobs if job not in held]
-    for job in (job for job in jobs if job in held):
-        if (state := held[job]["JobState"]) not in _FINE:
-            found.append(f"job {job} ended as {state} ({held[job]['Partition']})")
+    ended = {job: held[job] for job in jobs if job in held and held[job]["JobState"] not in _FINE}
+    found += [f"job {job} ended as {each['JobState']} ({each['Partition']})" for job, each in ended.items()]
     server.run("squeue --all --noheader --format=%A | sort -u | xargs -r scancel")
     server.wait("! squeue --all --noheader | grep .", "jobs do not end")
     return found
