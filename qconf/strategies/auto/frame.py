@@ -93,7 +93,7 @@ class Frame:
         starving = all(queue.starvation is not None for queue in base.queues)
         return starving and not self.sums and "starvation" not in self.dropped
 
-    def unsaid(self, base: SiteConfig) -> list[str]:
+    def differences(self, base: SiteConfig) -> list[str]:
         """Say which of the queues' starvation periods the formula cannot keep."""
         if "starvation" in self.dropped:
             return []

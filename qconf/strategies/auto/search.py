@@ -291,10 +291,10 @@ class _Search:
                 general_score=None if self.tried.start else round(float(scores[0]), 4),
                 wait_ratio=round(float(ratios[0]), 4),
                 slowdown_ratio=round(float(ratios[1]), 4),
-                notes=tuple(self.frame.unsaid(self.base)),
+                notes=tuple(self.frame.differences(self.base)),
             )
         )
-        best = self.scored("the order alone", config, at_once[-1], order, self.frame)
+        best = self.scored(self.named("the order alone"), config, at_once[-1], order, self.frame)
         best = replace(best, smoothed=float(rated[ranking[0]]))
         found[ORDER] = self.guarded(ranked, best)
         if (later := self.delayed(best, at_once)) is None:
@@ -303,6 +303,14 @@ class _Search:
         found[DELAY] = self.guarded(ranked, candidate)
         longer = self.guard and (found[DELAY].broken & ~found[ORDER].broken).any()
         return found[DELAY] if kept and not longer else found[ORDER]
+
+    def named(self, what: str) -> str:
+        """Add what the site says may change, and the order drops."""
+        dropped = [part for part in self.policy if part in self.frame.dropped]
+        if not dropped:
+            return what
+        without = WITHOUT[ALL] if len(dropped) == len(self.policy) > 1 else " and ".join(WITHOUT[p] for p in dropped)
+        return f"{what.removesuffix(' alone')}, {without}"
 
     def ordered(self, order: str, frame: Frame) -> SiteConfig:
         """Return the base ordered by a formula."""
@@ -328,7 +336,9 @@ class _Search:
         rows = np.array([[logarithms(period, each) for each in pair] for period, *pair in pairs])
         score = float(np.diff(self.rated(rows.mean(axis=0), np.zeros(rows.shape[-1])))[0])
         after = format_duration(self.constants.delay)
-        found = self.scored(f"the order, and reservations after {after}", config, measured[-1], best.order, frame)
+        found = self.scored(
+            self.named(f"the order, and reservations after {after}"), config, measured[-1], best.order, frame
+        )
         kept = score + self.constants.delay_margin * JOBS / sum(map(len, self.periods)) < 0
         if len(self.periods) < self.constants.periods:
             kept, note = False, f"not chosen from fewer than {self.constants.periods} months"

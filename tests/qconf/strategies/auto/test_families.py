@@ -1,4 +1,4 @@
-"""The family of orders for Slurm: sums that its exporter can write, searched where they are asked for."""
+"""The family of orders for Slurm: sums that its exporter can write, searched where they are wanted."""
 
 import numpy as np
 import pytest
@@ -29,7 +29,7 @@ def test_the_members_differ_by_their_share_and_the_middle_one_is_the_general_ord
 
 
 @pytest.mark.parametrize("kind", ["auto", "auto-guarded"])
-def test_auto_proposes_a_sum_where_it_is_asked_to(kind):
+def test_auto_proposes_a_sum_where_that_is_wanted(kind):
     here = busy(first_come())
     plain = propose(kind, here, {"orders": "multifactor"})
     assert Multifactor.of(plain.config.order) is not None
@@ -45,7 +45,7 @@ def test_queues_of_higher_priority_go_first_and_starvation_is_said_to_end():
     kept = Multifactor.of(Frame(sums=True).formula(base, order))
     assert kept.tiers == base.uses_priority
     assert not Multifactor.of(Frame(frozenset({"priorities"}), sums=True).formula(base, order)).tiers
-    (said,) = Frame(sums=True).unsaid(base)
+    (said,) = Frame(sums=True).differences(base)
     assert said.startswith("the starvation periods of ")
-    assert Frame(frozenset({"starvation"}), sums=True).unsaid(base) == []
+    assert Frame(frozenset({"starvation"}), sums=True).differences(base) == []
     assert not Frame(sums=True).bounds_waits(base)

@@ -530,3 +530,18 @@ def test_orders_age_only_where_no_starvation_period_bounds_the_waits():
     some = here.base.with_queues([here.base.queues[0].model_copy(update={"starvation": None}), here.base.queues[1]])
     partly = variants("auto", TrainingSet(Period(here.workload, some)))["general order"].config.order
     assert partly.endswith(f"else ({general(64, usual(here))})")
+
+
+@pytest.mark.parametrize(
+    ("may_change", "title"),
+    [
+        ((), "the order alone"),
+        (("limits",), "the order, without running limits"),
+        (("limits", "starvation"), "the order, without running limits and without starvation periods"),
+    ],
+)
+def test_a_title_says_what_of_the_policy_is_dropped(may_change, title):
+    base = first_come()
+    base = base.with_queues([q.model_copy(update={"max_run": 2, "starvation": DAY}) for q in base.queues])
+    found = variants("auto", busy(base.replace(policy=may_change)))["general order"]
+    assert found.title == title
