@@ -30,7 +30,7 @@ def test_limits_bind(loading):
         assert slurm.states(*wide) == ["RUNNING", "PENDING", "PENDING"]
 
 
-def test_forbidden_partitions_are_refused(loading):
+def test_users_cannot_go_around_the_routing(loading):
     with loading(HYBRID) as slurm:
         for where in ("pool", "work,pool", "pool,medium", "work,medium"):
             assert "leave -p out" in slurm.submit(f"--ntasks=2 --time=1 --partition={where}"), where
