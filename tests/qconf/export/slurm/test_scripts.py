@@ -592,3 +592,11 @@ def test_a_pool_of_queues_with_reservations_alone():
     text = "{machine: {cores: 8}, mode: hybrid, queues: [{name: a, reservation: true}], pool: {cores: 8, entry: move}}"
     lines = slurm_files(parse(text), nodes=NODES[:8])["partitions.conf"].splitlines()
     assert [line.split()[1] for line in lines if line.startswith("PartitionName")] == ["Nodes=nid[001-008]"] * 2
+
+
+def test_a_script_asks_again_where_slurm_says_so(tmp_path):
+    (tmp_path / "qconf-promote").write_text(hybrid()["qconf-promote"])
+    busy = '[ -e "$HERE/once" ] || { touch "$HERE/once"; echo "being set, try again in a bit" >&2; exit 1; }'
+    job = waiting("2", "small", 8, "1:00:00", 99999)
+    done, changed = run_script(tmp_path, "qconf-promote", [[job]], scontrol=busy)
+    assert (done.returncode, done.stderr, len(changed)) == (0, "", 2)
