@@ -594,7 +594,7 @@ def test_a_pool_of_queues_with_reservations_alone():
     assert [line.split()[1] for line in lines if line.startswith("PartitionName")] == ["Nodes=nid[001-008]"] * 2
 
 
-def test_a_script_asks_again_where_slurm_says_so(tmp_path):
+def test_a_script_tries_again_where_slurm_says_so(tmp_path):
     (tmp_path / "qconf-promote").write_text(hybrid()["qconf-promote"])
     busy = '[ -e "$HERE/once" ] || { touch "$HERE/once"; echo "being set, try again in a bit" >&2; exit 1; }'
     job = waiting("2", "small", 8, "1:00:00", 99999)
