@@ -16,7 +16,7 @@ NODES = {f"n{number}": 2 for number in range(1, 9)}
 
 def pytest_collection_modifyitems(items):
     """Skip these tests, with the reason, where Slurm is not installed or cannot run; all of them are slow."""
-    here = [item for item in items if "real_slurm" in item.nodeid]
+    here = [item for item in items if item.nodeid.startswith("tests/real_slurm/")]
     why = unavailable() if here else None
     for item in here:
         item.add_marker(pytest.mark.slow)
