@@ -50,6 +50,7 @@ _CALLS = {  # instruction, least and most arguments
     "abs": (op.ABSOLUTE, 1, 1),
     "log": (op.LOGARITHM, 1, 1),
     "sqrt": (op.ROOT, 1, 1),
+    "floor": (op.FLOOR, 1, 1),
 }
 
 Code = list[tuple[int, int]]
@@ -259,7 +260,7 @@ def _depth(code: Code) -> int:
             depth += 1
         elif operation == op.SELECT:
             depth -= 2
-        elif operation not in (op.NEGATE, op.ABSOLUTE, op.LOGARITHM, op.ROOT):
+        elif operation not in (op.NEGATE, op.ABSOLUTE, op.LOGARITHM, op.ROOT, op.FLOOR):
             depth -= 1
         most = max(most, depth)
     return most

@@ -28,6 +28,7 @@ THRESHOLDS = (0, 0.05, 0.1, 0.1, 0.3, 0.5, 1, 1.1, 20, 40)
 FORMULAS = (
     "queue_priority * eligible_time / walltime",
     "queue_priority * (1 + eligible_time / max(walltime, 1))",
+    "floor(min(eligible_time, 9) / 3 + ncpus / 4)",
     "queue_priority * ncpus + (1e9 if eligible_time > 8 else 0)",
     "eligible_time",
     "-walltime",
@@ -72,7 +73,7 @@ def formula(rng: Random, depth: int = 3) -> str:
     if kind == "negative":
         return f"(-{formula(rng, depth - 1)})"
     if kind == "call":
-        name, count = rng.choice((("abs", 1), ("sqrt", 1), ("min", 2), ("max", 2), ("min", 3)))
+        name, count = rng.choice((("abs", 1), ("floor", 1), ("sqrt", 1), ("min", 2), ("max", 2), ("min", 3)))
         return f"{name}({', '.join(formula(rng, depth - 1) for _ in range(count))})"
     yes, left, right, no = (formula(rng, depth - 1) for _ in range(4))
     return f"({yes} if {left} {rng.choice(('<', '<=', '>', '>=', '==', '!='))} {right} else {no})"

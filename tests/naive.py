@@ -109,6 +109,7 @@ FUNCTIONS = {
     "pow": power,
     "log": math.log,
     "sqrt": math.sqrt,
+    "floor": lambda value: float(math.floor(value)),
 }
 
 

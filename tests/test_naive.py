@@ -252,6 +252,7 @@ def test_eligible_time_stands_still_while_a_limit_holds_the_job() -> None:
         ("ncpus + (1e9 if eligible_time > 29 else 0)", 1e9 + 4),
         ("1 if ncpus <= 3 else 2 if ncpus != 4 else 7", 7.0),
         ("job_priority", 0.0),
+        ("floor(ncpus / 3) - floor(-0.5)", 2.0),
         ("5 + 1 / (ncpus - 4)", 0.0),
         ("5 + log(0)", 0.0),
         ("5 + log(-1)", 0.0),

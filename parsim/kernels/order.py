@@ -15,7 +15,8 @@ NEAR = 1e-14  # relative difference from which values that are not exact decide
 
 # Instructions of a formula: postfix, on a stack.
 (ELIGIBLE_TIME, COLUMN, CONSTANT, ADD, SUBTRACT, MULTIPLY, DIVIDE, POWER, NEGATE,
- LESS, LESS_EQUAL, EQUAL, NOT_EQUAL, SELECT, MINIMUM, MAXIMUM, ABSOLUTE, LOGARITHM, ROOT) = range(19)  # fmt: skip
+ LESS, LESS_EQUAL, EQUAL, NOT_EQUAL, SELECT, MINIMUM, MAXIMUM,
+ ABSOLUTE, LOGARITHM, ROOT, FLOOR) = range(20)  # fmt: skip
 
 CHUNK = 64  # jobs that one instruction is applied to before the next
 
@@ -71,6 +72,8 @@ def interpret(code, constants, columns, jobs, eligible, stack, count):
                     a[i] = abs(a[i])
                 elif op == LOGARITHM:
                     a[i] = math.log(a[i]) if a[i] > 0.0 else np.nan
+                elif op == FLOOR:
+                    a[i] = np.floor(a[i])
                 else:
                     a[i] = math.sqrt(a[i]) if a[i] >= 0.0 else np.nan
             continue

@@ -43,6 +43,7 @@ _FUNCTIONS: dict[str, tuple[Callable[..., float], int, int | None]] = {
     "pow": (_power, 2, 2),
     "log": (math.log, 1, 1),
     "sqrt": (math.sqrt, 1, 1),
+    "floor": (lambda x: float(math.floor(x)), 1, 1),
 }
 
 
@@ -54,7 +55,7 @@ def compile_formula(text: str) -> Node:
     """Turn a formula into a function of `NAMES`.
 
     Numbers, ``+ - * / **``, comparisons of two (1 if true, else 0), ``a if b else c``, and the functions
-    ``min max abs pow log sqrt``. An operation without a finite value makes the whole formula 0.
+    ``min max abs pow log sqrt floor``. An operation without a finite value makes the whole formula 0.
 
     Raises
     ------

@@ -54,6 +54,8 @@ def test_values_of_many_jobs_are_those_of_each():
         ("min(ncpus, walltime, eligible_time)", 8),
         ("pow(2, 3) - -ncpus", 16),
         ("sqrt(abs(-16)) + log(1)", 4),
+        ("floor(eligible_time / 4) + floor(-0.5)", 6),
+        ("floor(1 / 0)", 0),
         ("job_priority", 0),
         ("(eligible_time == 30) + (ncpus != 8)", 1),
         ("1 / 0", 0),

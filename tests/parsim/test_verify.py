@@ -321,6 +321,7 @@ def test_raises_with_the_findings():
         ("ncpus ** 2 + pow(ncpus, 2) - -sqrt(walltime + 4)", 40),
         ("min(ncpus, 3, 9) + max(1, job_priority) + abs(-2)", 6),
         ("1e9 if eligible_time > 29 else 0", 1e9),
+        ("floor(walltime / 8) + floor(-0.5)", 6),
         ("7 if ncpus < 4 else 1 / 0", 0),
         ("7 if ncpus <= 4 else 1 / 0", 7),
         ("(ncpus == 4) + (ncpus != 4)", 1),
