@@ -58,7 +58,8 @@ METRICS = {
         Metric("p95_wait", "s", "95th percentile of the waits"),
         Metric("p99_wait", "s", "99th percentile of the waits"),
         Metric("max_wait", "s", "longest wait"),
-        Metric("mean_bounded_slowdown", "", "mean bounded slowdown"),
+        Metric("mean_bounded_slowdown", "", "mean of 1 + wait over run time, run times below 10 s taken as 10 s"),
+        Metric("bsld", "", "mean bounded slowdown as most papers have it: response over run time or 10 s, at least 1"),
         Metric("makespan", "s", "first submission to last end"),
         Metric("utilization", "", "share of the cores in use, from the first submission to the last end"),
         Metric("utilization_window", "", "share of the cores in use, from the first to the last submission"),
@@ -112,7 +113,7 @@ def summary(
         Of that workload on that system.
     system : System
     threshold : int
-        Seconds, of the bounded slowdown.
+        Seconds, of both bounded slowdowns.
     counted : ndarray(bool), shape (n,), optional
         Jobs that enter the averages; the others, a warm-up for instance, only occupy the machine. Default:
         all.
@@ -140,6 +141,7 @@ def summary(
             of_users = _user_means(workload.user[rows], bounded[rows])
             values |= _averages(schedule, rows) | {
                 "mean_bounded_slowdown": float(bounded[rows].mean()),
+                "bsld": float(bsld(schedule, threshold=threshold)[rows].mean()),
                 "jain_users": jain(of_users),
                 "spread_users": decile_ratio(of_users),
             }
@@ -219,7 +221,32 @@ def p95(waits: Column) -> float:
 def bounded_slowdown(schedule: Schedule, *, threshold: int = THRESHOLD) -> Floats:
     """Slowdown of each job with runtimes below `threshold` taken as `threshold`.
 
-    ``(wait + max(runtime, threshold)) / max(runtime, threshold)``, which is never below 1.
+    ``(wait + max(runtime, threshold)) / max(runtime, threshold)``, which is never below 1. It is above `bsld` for jobs
+    shorter than the threshold that wait, and equal to it for all others.
+
+    Parameters
+    ----------
+    schedule : Schedule
+    threshold : int
+        Seconds.
+
+    Returns
+    -------
+    ndarray(float64), shape (n,)
+
+    References
+    ----------
+    Kondameedi and Vadhiyar, CCGrid 2017, section IV.
+    """
+    runtime = np.maximum(schedule.end - schedule.start, threshold)
+    out: Floats = (schedule.wait + runtime) / runtime
+    return out
+
+
+def bsld(schedule: Schedule, *, threshold: int = THRESHOLD) -> Floats:
+    """Bounded slowdown of each job as most papers have it: the response over the runtime or `threshold`, at least 1.
+
+    ``max(1, (wait + runtime) / max(runtime, threshold))``.
 
     Parameters
     ----------
@@ -236,7 +263,7 @@ def bounded_slowdown(schedule: Schedule, *, threshold: int = THRESHOLD) -> Float
     Feitelson and Rudolph, JSSPP 1998, LNCS 1459, section 4.
     """
     runtime = np.maximum(schedule.end - schedule.start, threshold)
-    out: Floats = (schedule.wait + runtime) / runtime
+    out: Floats = np.maximum((schedule.end - schedule.submit) / runtime, 1.0)
     return out
 
 

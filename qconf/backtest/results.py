@@ -16,7 +16,7 @@ from qconf.evaluation.score import reduction
 REFERENCES = ("fcfs-easy", "shared", "static")
 #: Metrics whose mean over the periods is compared.
 COMPARED = ("mean_wait", "mean_bounded_slowdown", "max_wait")
-AVERAGED = (*COMPARED, "p95_wait", "utilization_window", "utilization", "jain_users", "spread_users")
+AVERAGED = (*COMPARED, "p95_wait", "utilization_window", "utilization", "bsld", "jain_users", "spread_users")
 
 
 @dataclass(frozen=True)

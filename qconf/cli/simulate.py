@@ -30,7 +30,7 @@ SHOWN = 20  #: violations that are printed
 #: Metrics that are printed.
 METRICS = (
     *("jobs", "mean_wait", "median_wait", "p95_wait", "max_wait"),
-    *("mean_bounded_slowdown", "utilization_window", "loss_of_capacity"),
+    *("mean_bounded_slowdown", "bsld", "utilization_window", "loss_of_capacity"),
 )
 
 

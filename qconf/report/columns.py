@@ -68,6 +68,7 @@ COLUMNS: Mapping[str, Column] = {
         ("p99_wait", "p99", "p99 wait", "h"),
         ("max_wait", "max", "max wait", "h"),
         ("mean_bounded_slowdown", "slowdown", "bounded slowdown", ""),
+        ("bsld", "BSLD", "bounded slowdown of most papers", ""),
         ("makespan", "makespan", "makespan", "h"),
         ("utilization", "full", "utilization to the last end", "%"),
         ("utilization_window", "util", "utilization", "%"),
@@ -86,5 +87,5 @@ def columns(*keys: str) -> tuple[Column, ...]:
 
 #: What strategies are compared by, at the terminal.
 COMPARISON = columns("mean_wait", "p95_wait", "max_wait", "mean_bounded_slowdown", "utilization_window")
-#: What a page has beside the use of the machine.
-FAIRNESS = columns("jain_users", "spread_users")
+#: What a page has beside that: the slowdown of published figures, and how fairly users are served.
+BESIDE = columns("bsld", "jain_users", "spread_users")

@@ -20,7 +20,7 @@ from qconf.recommend import Recommendation, Row
 from qconf.recommend.fidelity import Fidelity
 from qconf.report import backtest, verdict, wording
 from qconf.report.changes import definitions, pairs
-from qconf.report.columns import COLUMNS, COMPARISON, FAIRNESS, columns
+from qconf.report.columns import BESIDE, COLUMNS, COMPARISON, columns
 from qconf.report.drawing import FAINT, INK, PAPER
 from qconf.report.exported import Exported
 from qconf.report.figures import HIGHEST
@@ -67,7 +67,7 @@ def render(
         fidelity=None if fidelity is None else wording.fidelity_text(fidelity),
         zone="UTC" if history is None else history.timezone,
         baselines=("current", *baselines()),
-        columns=(*COMPARISON, *FAIRNESS),
+        columns=(*COMPARISON, *BESIDE),
         groups=list(_groups(recommendation)),
         group_columns=GROUPS,
         doubts=verdict.doubts(recommendation, fidelity)[:1],
@@ -95,7 +95,7 @@ def render_backtest(found: Backtest, history: History, figures: Mapping[str, str
         BACKTEST_CAPTIONS,
         found=found,
         view=backtest,
-        fairness=FAIRNESS,
+        beside=BESIDE,
         comparison=backtest.is_comparison(found),
         history=history,
         waits=period_frame(found, column.key).map(column.write),

@@ -44,6 +44,7 @@ def test_numbers_computed_by_hand(case):
             "p99_wait": 20,
             "max_wait": 20,
             "mean_bounded_slowdown": (1 + 1 + 3 + 3) / 4,  # D counts as 10 s
+            "bsld": (1 + 1 + 3 + 2.5) / 4,  # D responds after 25 s
             "makespan": 45,
             "utilization": 115 / 180,
             "utilization_window": 60 / 80,
@@ -87,6 +88,7 @@ def test_single_functions_agree_with_the_summary(case):
     workload, system, schedule = case
     got = metrics.summary(workload, schedule, system, threshold=25)
     assert metrics.bounded_slowdown(schedule, threshold=25).mean() == got["mean_bounded_slowdown"]
+    assert metrics.bsld(schedule, threshold=25).mean() == got["bsld"]
     assert metrics.p95(schedule.wait) == got["p95_wait"]
     assert metrics.utilization(schedule, system.cores) == got["utilization"]
     assert metrics.loss_of_capacity(schedule, system.cores) == got["loss_of_capacity"]
@@ -97,6 +99,13 @@ def test_every_metric_has_a_unit_and_a_description():
         assert metric.name == name
         assert metric.unit in {"", "s", "jobs", "jobs/s"}
         assert metric.description
+
+
+def test_both_bounded_slowdowns_differ_for_short_jobs_that_wait_alone():
+    workload = Workload(submit=[0, 0, 0, 0], cores=[1, 1, 1, 1], runtime=[5, 5, 5, 12], walltime=[5, 5, 5, 12])
+    found = schedule(workload, System.single(1), [0, 5, 10, 15])
+    assert metrics.bounded_slowdown(found).tolist() == [1, 1.5, 2, 27 / 12]
+    assert metrics.bsld(found).tolist() == [1, 1, 1.5, 27 / 12]  # a job of 5 s may wait as long for nothing
 
 
 def test_one_job_has_an_empty_submission_window():
