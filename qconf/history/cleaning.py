@@ -13,7 +13,7 @@ from qconf.config import SiteConfig, route, too_wide
 from qconf.errors import InputError
 from qconf.history.history import COLUMNS, History
 from qconf.history.names import alike, hashed, legal_names, renamed
-from qconf.history.records import Records, drop_table
+from qconf.history.records import UNKNOWN, Records, drop_table
 
 #: Limits of a queue that a job can be too wide for, and why it is left out then.
 TOO_WIDE = {
@@ -68,7 +68,11 @@ class _Cleaning:
         rows = rows & self.alive
         self.alive &= ~rows
         self.reason[rows] = reason
-        self.detail[rows] = [f"{field} {value}" for value in values[rows].tolist()]
+        self.detail[rows] = [f"{field} {self.text(value)}" for value in values[rows].tolist()]
+
+    def text(self, value: int) -> str:
+        """Write a value as the log has it: nothing for an unknown one, but for SWF, where that is -1."""
+        return "empty" if value == UNKNOWN and self.records.format != "swf" else str(value)
 
     def count(self, rows: Mask, what: str) -> None:
         if rows.any():
@@ -105,7 +109,7 @@ class _Cleaning:
             self.count(self.alive & self.table["queue"].isin(names).to_numpy(), text)
         nowhere = self.alive & (self.queue < 0)
         self.drop(nowhere, "fits no queue", "cores", self.cores)
-        self.detail[nowhere] += [f", walltime {seconds}" for seconds in self.walltime[nowhere].tolist()]
+        self.detail[nowhere] += [f", walltime {self.text(seconds)}" for seconds in self.walltime[nowhere].tolist()]
 
     def fill_walltimes(self) -> None:
         missing = self.alive & (self.walltime <= 0)

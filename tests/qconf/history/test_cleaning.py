@@ -56,6 +56,18 @@ def test_what_is_dropped(job, reason):
     assert history.read == 2
 
 
+@pytest.mark.parametrize(("kind", "written"), [("csv", "empty"), ("swf", "-1")])
+def test_an_unknown_value_is_written_as_the_log_has_it(kind, written):
+    gone = [{"submit": -1}, {"cores": -1}, {"runtime": -1}, {"runtime": 0}, {"cores": 99, "walltime": -1}]
+    narrow = site(queues=[{"name": "small", "cores": [1, 10], "walltime": [0, 3600]}])
+    found = clean(replace(records({}, *gone), format=kind), narrow).dropped["detail"].tolist()
+    assert found == [
+        *(f"{field} {written}" for field in ("submit", "cores", "runtime")),
+        "runtime 0",
+        f"cores 99, walltime {written}",
+    ]
+
+
 def test_a_job_outside_every_range_fits_no_queue():
     narrow = site(queues=[{"name": "small", "cores": [1, 10], "walltime": [0, 3600]}])
     assert one({"cores": 11}, narrow)[0].dropped["detail"].tolist() == ["cores 11, walltime 100"]
