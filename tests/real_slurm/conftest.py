@@ -8,6 +8,7 @@ import pytest
 from qconf.config import parse
 from qconf.export import exporter
 from qconf.export.nodes import Node
+from qconf.export.private import WORK
 from qconf.export.slurm.private_server import PrivateSlurm, unavailable
 from qconf.export.slurm.rehearsal import SITE, Plan, Rehearsal, lost, run_blocks, saved, tasks
 
@@ -19,7 +20,7 @@ def pytest_collection_modifyitems(items):
     here = [item for item in items if item.nodeid.startswith("tests/real_slurm/")]
     why = unavailable() if here else None
     for item in here:
-        item.add_marker(pytest.mark.slow)
+        item.add_marker(pytest.mark.slow)  # accounting can hang after several restarts within seconds
         if why:
             item.add_marker(pytest.mark.skip(reason=why))
 
@@ -48,7 +49,7 @@ def exported(tmp_path):
 @pytest.fixture
 def fresh(slurm):
     """The server without files of another export."""
-    slurm.run("rm -rf /srv/work/*")
+    slurm.run(f"rm -rf {WORK}/*")
     yield slurm
     slurm.run("squeue --all --noheader --format=%A | sort -u | xargs -r scancel; sleep 1")
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from qconf.export.private import WORK
 from qconf.export.slurm.rehearsal import Rehearsal, follow, run_blocks, saved
 
 MACHINE = "machine: {name: tiny, cores: 16, cores_per_node: 2}\norder: fcfs\n"
@@ -77,7 +78,7 @@ def test_a_second_export_takes_the_place_of_the_first_and_comes_off_again(loadin
         plan = exported(SHARED, "second")
         server.run("mkdir second")
         for name, text in plan.files.items():
-            server.write(name, text, folder="/srv/work/second")
+            server.write(name, text, folder=f"{WORK}/second")
         run_blocks([(title, f"cd second\n{block}") for title, block in plan.steps], server, result)
         assert "Name=pool" not in server.run("scontrol show partition").stdout
         run_blocks([(title, f"cd second\n{block}") for title, block in plan.undo], server, result)
