@@ -20,8 +20,10 @@ from numpy.typing import NDArray
 
 from parsim.kernels import order as orders
 from parsim.kernels import state as kernel
+from parsim.kernels.alike import find_alike
 from parsim.kernels.homes import find_eligible, find_homes
 from parsim.kernels.top_job import NO_SHARE, SHARE, Nodes
+from parsim.rising import never_falls
 from parsim.system import LIMITS, ORDERS, Queue, System
 from parsim.workload import MAX_DURATION, Column, Workload
 
@@ -83,6 +85,32 @@ class Prepared:
         jobs["runtime"] = self.runtime
         jobs["walltime"] = w.walltime
         return jobs
+
+    @cached_property
+    def longest_wait(self) -> int:
+        """Seconds; no job waits longer, whatever the system."""
+        submit = self.workload.submit
+        return int(submit[-1] - submit[0]) + int(self.runtime.sum()) + MAX_DURATION
+
+    @cached_property
+    def single(self) -> NDArray[np.int32]:
+        """A number for each job, as if none were like another."""
+        return np.arange(len(self.workload), dtype=np.int32)
+
+    @cached_property
+    def alike(self) -> NDArray[np.int32]:
+        """A number for the jobs of each size, walltime, queue and user."""
+        return self._alike(self.workload.queue + self.queues * (self.users[1] + 1))
+
+    @cached_property
+    def alike_but_for_users(self) -> NDArray[np.int32]:
+        """A number for the jobs of each size, walltime and queue."""
+        return self._alike(self.workload.queue.copy())
+
+    def _alike(self, other: Column) -> NDArray[np.int32]:
+        of = np.empty(len(self.workload), dtype=np.int32)
+        find_alike(self.jobs, other, of)
+        return of
 
     def restore(self, values: NDArray[Any]) -> NDArray[Any]:
         """Bring values of the jobs, ascending by submit, back into the order of the workload given."""
@@ -341,6 +369,19 @@ def pack_limits(prepared: Prepared, system: System) -> tuple[Table, NDArray[np.u
     return left.reshape(-1), rows
 
 
+def pack_alike(prepared: Prepared, system: System, columns: NDArray[np.float64]) -> NDArray[np.int32]:
+    """Give jobs alike under a formula, which reads these columns, one number; each its own where one may pass another.
+
+    Jobs pass each other where the value of the formula may fall with time, or where their limits hold one longer.
+    """
+    formula = system.formula
+    if formula is not None and system.has_limits and formula.uses_eligible_time:
+        return prepared.single
+    if formula is not None and not never_falls(formula, columns, prepared.longest_wait):
+        return prepared.single
+    return prepared.alike if system.has_limits and _has_user_limits(system) else prepared.alike_but_for_users
+
+
 def _has_user_limits(system: System) -> bool:
     return any(queue.max_user_run or queue.max_user_cores for queue in system.queues)
 
@@ -356,6 +397,27 @@ def pack_formula(workload: Workload, system: System) -> kernel.Formula:
     base = np.stack([priority, workload.walltime, workload.cores, np.zeros(len(workload))])
     stack = np.empty((formula.depth, orders.CHUNK))
     return kernel.Formula(formula.code, formula.constants, formula.columns(base), eligible, stack)
+
+
+def is_formula(prepared: Prepared, system: System) -> bool:
+    """Whether a formula gives the order of one list: its own, or that of ``lxf`` where nothing goes before the ratio.
+
+    Quotients differ as floats wherever they differ if numerators and denominators have no more than 50 bits together.
+    """
+    if system.order != "lxf" or system.has_limits:
+        return system.formula is not None
+    if len({queue.priority for queue in system.queues}) > 1 or any(its.starvation is not None for its in system.queues):
+        return False
+    return prepared.longest_wait * int(prepared.workload.walltime.max()) < 1 << 50
+
+
+def pack_order(prepared: Prepared, system: System) -> kernel.Formula:
+    """Lay out the formula that gives the order of one list, `is_formula`."""
+    if system.formula is not None:
+        return pack_formula(prepared.workload, system)
+    code = np.array([(orders.ELIGIBLE_TIME, 0), (orders.COLUMN, 0), (orders.DIVIDE, 0)], dtype=np.int64)
+    walltime = prepared.workload.walltime.astype(np.float64)[np.newaxis]
+    return kernel.Formula(code, np.empty(0), walltime, np.empty(orders.CHUNK), np.empty((2, orders.CHUNK)))
 
 
 @lru_cache(maxsize=1024)

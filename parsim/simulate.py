@@ -15,11 +15,13 @@ from parsim.kernels.time_dependent import time_dependent
 from parsim.kernels.top_job import top_job
 from parsim.packing import (
     Prepared,
+    is_formula,
     pack,
+    pack_alike,
     pack_classes,
-    pack_formula,
     pack_limits,
     pack_nodes,
+    pack_order,
     prepare,
     rank,
     wake_ups,
@@ -149,19 +151,20 @@ def _run_easy(
     return start
 
 
-def _is_time_dependent(_: Prepared, system: System) -> bool:
+def _is_time_dependent(prepared: Prepared, system: System) -> bool:
     """Whether there is one list, ordered by a formula; and if limits hold jobs, visits go to its end (rule 3)."""
-    return system.formula is not None and system.mode == "shared" and (system.backfill or not system.has_limits)
+    return system.mode == "shared" and (system.backfill or not system.has_limits) and is_formula(prepared, system)
 
 
 def _run_time_dependent(prepared: Prepared, system: System) -> Outcome:
     jobs, queue, bits = prepared.jobs, prepared.workload.queue, prepared.bits
     start = np.empty(jobs.size, dtype=np.int64)
-    formula = pack_formula(prepared.workload, system)
+    formula = pack_order(prepared, system)
+    of = pack_alike(prepared, system, formula.columns)
     limits = (system.has_limits, *pack_limits(prepared, system))
     keys = wake_ups(jobs, queue, system.queues, bits)
     delay = system.reservation_delay
-    time_dependent(jobs, system.cores, system.backfill, delay, bits, formula, *limits, keys, start)
+    time_dependent(jobs, of, system.cores, system.backfill, delay, bits, formula, *limits, keys, start)
     return _on_one_partition(start)
 
 

@@ -213,6 +213,19 @@ def _random(mode: str, **settings: object) -> Callable[[Random], Case]:
     return generator
 
 
+def _alike(mode: str, **settings: object) -> Callable[[Random], Case]:
+    """Return a generator of cases in which every job is like one of at most four, but for its submit and run time."""
+    generator = _random(mode, **settings)
+
+    def of_few(rng: Random) -> Case:
+        jobs, machine = generator(rng)
+        row = np.array([rng.randrange(min(4, len(jobs))) for _ in range(len(jobs))])
+        of_row = {name: getattr(jobs, name)[row] for name in ("cores", "walltime", "queue", "user")}
+        return replace(jobs, **of_row), machine
+
+    return of_few
+
+
 def _coin(rng: Random) -> bool:
     return rng.random() < 0.5
 
@@ -279,6 +292,9 @@ def disciplines() -> dict[str, Callable[[Random], Case]]:
         "nodes-limits": _random("shared", reserve="nodes", limits=True, order=_any_order),
         "nodes-held-reserve": _random("shared", reserve="nodes", held_jobs="reserve", limits=True, reserve_after=_soon),
         "nodes-all": _random("shared", held_jobs=_held_jobs, reserve=_reserve, reserve_after=_soon, **everything),
+        "alike": _alike("shared", reserve_after=_soon, **everything),
+        "alike-formula": _alike("shared", order=_formula, limits=_coin, reserve_after=_soon),
+        "alike-hybrid": _alike("hybrid", reservation=_coin, limits=_coin, starvation=_coin),
         "reservations": _random("partitioned", reservation=True),
         "reservations-starvation": _random("partitioned", reservation=True, starvation=True),
         "reservations-all": _random("partitioned", reservation=True, **everything),

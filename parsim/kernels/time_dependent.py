@@ -19,6 +19,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from parsim.kernels.alike import NO_JOB, Lines, join, leave
 from parsim.kernels.easy import ONE, begin_job, end_job, next_wake_up, shadow_time
 from parsim.kernels.order import CHUNK, interpret
 from parsim.kernels.state import LONGEST, NEVER, Running, step
@@ -29,7 +30,7 @@ NOT_HELD = np.inf
 
 
 class Valued(NamedTuple):
-    """The waiting list, in the order of submission."""
+    """The waiting list: of jobs alike the first."""
 
     job: NDArray[np.int32]
     cores: NDArray[np.int32]
@@ -55,12 +56,16 @@ class Chunk(NamedTuple):
 
 
 @njit(cache=True, nogil=True)
-def time_dependent(jobs, machine, backfill, reservation_delay, bits, formula, limited, left, rows, wake_ups, start):
+def time_dependent(jobs, of, machine, backfill, reservation_delay, bits, formula, limited, left, rows, wake_ups, start):
     """Schedule `jobs` on `machine` cores.
 
     Parameters
     ----------
-    jobs, machine, backfill
+    jobs
+        As `parsim.kernels.easy.easy` takes them.
+    of : ndarray(int32), shape (n,)
+        Which jobs are alike, `parsim.kernels.alike.Lines`. With limits the formula's eligible time sets them apart.
+    machine, backfill
         As `parsim.kernels.easy.easy` takes them; with limits always EASY.
     reservation_delay : int
         Seconds that a job has waited before it may be the head job.
@@ -86,9 +91,11 @@ def time_dependent(jobs, machine, backfill, reservation_delay, bits, formula, li
     )
     chunk = Chunk(np.empty(CHUNK, np.int32), np.empty(CHUNK, np.int32))
     limits = Limits(limited, left, rows)
+    lines = Lines(of, np.full(of.max() + 1, NO_JOB, np.int32), np.empty(n, np.int32))
     start[:] = -1
     event_loop(
         jobs,
+        lines,
         machine,
         backfill,
         reservation_delay,
@@ -106,13 +113,26 @@ def time_dependent(jobs, machine, backfill, reservation_delay, bits, formula, li
 
 @step
 def event_loop(
-    jobs, machine, backfill, reservation_delay, bits, formula, limits, wake_ups, ends, running, waiting, chunk, start
+    jobs,
+    lines,
+    machine,
+    backfill,
+    reservation_delay,
+    bits,
+    formula,
+    limits,
+    wake_ups,
+    ends,
+    running,
+    waiting,
+    chunk,
+    start,
 ):
     """Simulate; fills `start`. `ends` is a heap of real ends."""
     n = jobs.size
     free = np.int64(machine)
     size = 0  # running jobs
-    last = np.int64(0)  # waiting jobs
+    last = np.int64(0)  # entries of the waiting list
     arriving = 0
     wake = np.uint64(0)
 
@@ -129,12 +149,13 @@ def event_loop(
             size -= 1
             change_left(limits, jobs, j, 1)
         while arriving < n and jobs[arriving].submit == now:
-            waiting.job[last] = arriving
-            waiting.cores[last] = jobs[arriving].cores
-            waiting.walltime[last] = jobs[arriving].walltime
-            waiting.origin[last] = now
-            waiting.held[last] = NOT_HELD
-            last += 1
+            if not join(lines, arriving):
+                waiting.job[last] = arriving
+                waiting.cores[last] = jobs[arriving].cores
+                waiting.walltime[last] = jobs[arriving].walltime
+                waiting.origin[last] = now
+                waiting.held[last] = NOT_HELD
+                last += 1
             arriving += 1
         if last == 0:
             continue
@@ -144,16 +165,16 @@ def event_loop(
 
         evaluate(waiting, last, formula, chunk, now)
         kept = last  # first entry whose job started
-        eligible = count_eligible(jobs, waiting, last, now, reservation_delay)
-        head = first_entry(waiting, eligible, last, free)
+        latest = now - reservation_delay if reservation_delay > 0 else NEVER
+        head = first_entry(jobs, waiting, last, free, latest)
         while head >= 0 and waiting.cores[head] <= free:
             begin_job(jobs, waiting.job[head], now, bits, ends, running, size, start)
             free -= waiting.cores[head]
             size += 1
             count_entry(jobs, waiting, last, limits, head, now)
-            waiting.cores[head] = STARTED
-            kept = min(kept, head)
-            head = first_entry(waiting, eligible, last, free)
+            if not succeed(jobs, lines, waiting, formula, chunk, limits, head, now):
+                kept = min(kept, head)
+            head = first_entry(jobs, waiting, last, free, latest)
         if head >= 0 and backfill:
             count_entry(jobs, waiting, last, limits, head, now)
             shadow, extra = shadow_time(running, size, free, np.int64(waiting.cores[head]), now, bits)
@@ -166,11 +187,34 @@ def event_loop(
                 if waiting.walltime[i] > slack:
                     extra -= waiting.cores[i]
                 count_entry(jobs, waiting, last, limits, i, now)
-                waiting.cores[i] = STARTED
-                kept = min(kept, i)
+                if not succeed(jobs, lines, waiting, formula, chunk, limits, i, now):
+                    kept = min(kept, i)
                 i = first_beside(waiting, last, free, slack, extra)
             change_left(limits, jobs, waiting.job[head], 1)
         last = drop_started(waiting, kept, last)
+
+
+@step
+def succeed(jobs, lines, waiting, formula, chunk, limits, i, now):
+    """Let the next job alike take entry i, whose job has started; return whether there is one."""
+    j = leave(lines, waiting.job[i])
+    if j == NO_JOB:
+        waiting.cores[i] = STARTED
+        return False
+    waiting.job[i] = j
+    waiting.origin[i] = jobs[j].submit
+    waiting.held[i] = NOT_HELD
+    if limits.any:
+        more, cores = what_is_left(limits, j)
+        if more < 1 or cores < waiting.cores[i]:
+            waiting.held[i] = now
+            return True
+    chunk.job[0] = j
+    formula.eligible[0] = now - waiting.origin[i]
+    interpret(formula.code, formula.constants, formula.columns, chunk.job, formula.eligible, formula.stack, 1)
+    v = formula.stack[0, 0]
+    waiting.value[i] = 0.0 if math.isnan(v) else v
+    return True
 
 
 @step
@@ -234,7 +278,7 @@ def count_entry(jobs, waiting, last, limits, i, now):
         return
     for k in range(last):
         v = waiting.value[k]
-        if v > PASSED and (v < value or (v == value and k > i)):
+        if v > PASSED and (v < value or (v == value and waiting.job[k] > j)):
             more, cores = what_is_left(limits, waiting.job[k])
             if more < 1 or cores < waiting.cores[k]:
                 waiting.held[k] = now
@@ -266,42 +310,38 @@ def evaluate(waiting, last, formula, chunk, now):
 
 
 @step
-def count_eligible(jobs, waiting, last, now, reservation_delay):
-    """Count the entries, the first ones, that have waited long enough to be the head job (rule 3)."""
-    if reservation_delay == 0:
-        return last
-    eligible = np.int64(0)
-    while eligible < last and now - jobs[waiting.job[eligible]].submit >= reservation_delay:
-        eligible += 1
-    return eligible
-
-
-@step
-def first_entry(waiting, eligible, last, free):
-    """Return the entry with the largest value, of equal ones the first, that fits or may be the head job; or -1."""
+def first_entry(jobs, waiting, last, free, latest):
+    """Return the entry that goes first of those that fit or, submitted by `latest`, may be the head job; or -1."""
     best = np.int64(-1)
     largest = PASSED
-    for i in range(eligible):
-        if waiting.value[i] > largest:
-            best = i
-            largest = waiting.value[i]
-    for i in range(eligible, last):
-        if waiting.value[i] > largest and waiting.cores[i] <= free:
-            best = i
-            largest = waiting.value[i]
+    for i in range(last):
+        v = waiting.value[i]
+        if v >= largest and goes_before(waiting, i, best, largest):
+            if latest == NEVER or waiting.cores[i] <= free or jobs[waiting.job[i]].submit <= latest:
+                best = i
+                largest = v
     return best
 
 
 @step
+def goes_before(waiting, i, best, largest):
+    """Whether entry i, of no smaller value, goes before the entry `best`, which has the largest, or is -1."""
+    v = waiting.value[i]
+    return v > largest or (v > PASSED and waiting.job[i] < waiting.job[best])
+
+
+@step
 def first_beside(waiting, last, free, slack, extra):
-    """Return the entry with the largest value, of equal ones the first, that may start beside the head job; or -1."""
+    """Return the entry that goes first of those that may start beside the head job; or -1."""
     best = np.int64(-1)
     largest = PASSED
     for i in range(last):
         c = waiting.cores[i]
-        if c <= free and waiting.value[i] > largest and (waiting.walltime[i] <= slack or c <= extra):
-            best = i
-            largest = waiting.value[i]
+        v = waiting.value[i]
+        if c <= free and v >= largest and (waiting.walltime[i] <= slack or c <= extra):
+            if goes_before(waiting, i, best, largest):
+                best = i
+                largest = v
     return best
 
 

@@ -1,0 +1,115 @@
+"""Queues deep in jobs: seconds of every discipline on bursts of thousands of identical jobs, in overload.
+
+``python -m tests.benchmarks.deep [--jobs N N N] [DISCIPLINE ...]`` prints a row per discipline: the seconds of each
+number of jobs, each four times the one before, and how many times the seconds before they are. Seconds are those that
+the thread computes.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+
+from parsim import Pool, Queue, System, Workload, simulate
+from parsim.planning import plan
+from tests.benchmarks.speed import best
+
+CORES = 1024
+WALLTIMES = (900, 1800, 3600, 7200, 14_400, 21_600, 43_200, 86_400)  #: what users ask for, seconds
+LONGEST_BURST = 4000  #: jobs
+USERS = 40
+LIMITS = (None, None, 400, 200)  #: `max_run` of each queue, by size
+
+
+def bursts(jobs: int, cores: int = CORES, load: float = 1.2, seed: int = 0) -> Workload:
+    """Return jobs that come in bursts of identical ones, two a second, at a load above what the machine does.
+
+    A burst has 1 to `LONGEST_BURST` jobs, fewer if they are wide, of one size, walltime and user; what they run of
+    the walltime differs. Four queues by size.
+    """
+    rng = np.random.default_rng(seed)
+    width = 2 ** rng.integers(0, int(np.log2(cores)) - 2, jobs)
+    size = np.exp(rng.uniform(0, np.log(LONGEST_BURST), jobs)) / width**0.5
+    burst = np.repeat(np.arange(jobs), np.maximum(1, size.astype(np.int64)))[:jobs]
+    work = rng.choice(WALLTIMES, jobs)
+    gap = rng.exponential(size=jobs) * np.bincount(burst, (width * work * 0.55)[burst], jobs) / (load * cores)
+    width, walltime = width[burst], work[burst]
+    runtime = np.maximum(1, walltime * rng.uniform(0.1, 1, jobs)).astype(np.int64)
+    second = (np.arange(jobs) - np.searchsorted(burst, burst)) // 2
+    submit = gap.cumsum().astype(np.int64)[burst] + second
+    order = np.argsort(submit, kind="stable")
+    queue = np.digitize(width, [4, 16, 64])
+    user = rng.integers(0, USERS, jobs)[burst]
+    return Workload(*(column[order] for column in (submit, width, runtime, walltime, queue, user)))
+
+
+def disciplines(cores: int = CORES) -> dict[str, Callable[[Workload], object]]:
+    """Return, by name, what simulates a workload of four queues."""
+    plain = [Queue(name=name) for name in "abcd"]
+    queues = [Queue(name=name, priority=1 + i, starvation=86_400) for i, name in enumerate("abcd")]
+    limited = [
+        replace(queue, max_run=most, max_user_cores=cores // 2) for queue, most in zip(plain, LIMITS, strict=True)
+    ]
+    divided = [replace(queue, partition=cores * share // 8) for queue, share in zip(plain, (1, 2, 2, 0), strict=True)]
+    pool = Pool(cores - sum(queue.partition for queue in divided), threshold=1.5)
+    formula = "queue_priority * (eligible_time + walltime) / walltime ** 1.3"
+    starving = (
+        f"1e28 * (1 + eligible_time) if eligible_time >= 86400 else {formula} * (1 + (eligible_time / 36000) ** 3)"
+    )
+    systems = {
+        "easy": System(cores, plain),
+        "fcfs": System(cores, plain, backfill=False),
+        "sjf": System(cores, plain, order="sjf"),
+        "priorities, starvation": System(cores, queues),
+        "lxf": System(cores, plain, order="lxf"),
+        "formula": System(cores, queues, order=formula),
+        "formula, starvation": System(cores, queues, order=starving),
+        "formula, limits": System(cores, limited, order=formula),
+        "limits": System(cores, limited),
+        "lxf, limits": System(cores, limited, order="lxf"),
+        "hybrid": System(cores, divided, "hybrid", pool=pool),
+        "hybrid move": System(cores, divided, "hybrid", pool=replace(pool, entry="move")),
+        "hybrid combined": System(cores, divided, "hybrid", pool=replace(pool, placement="combined")),
+        "mqb": System(cores, plain, "multiqueue"),
+    }
+    runs: dict[str, Callable[[Workload], object]] = {
+        name: partial(_simulate, system=system) for name, system in systems.items()
+    }
+    for name in ("conservative", "planned-fcfs", "planned-sjf"):
+        runs[name] = partial(_plan, cores=cores, policy=name)
+    return runs
+
+
+def _simulate(workload: Workload, system: System) -> object:
+    return simulate(workload, system)
+
+
+def _plan(workload: Workload, cores: int, policy: str) -> object:
+    return plan(workload, cores, policy)
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.deep", description=__doc__)
+    parser.add_argument("--jobs", type=int, nargs="+", default=[12_500, 50_000, 200_000])
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("disciplines", nargs="*")
+    arguments = parser.parse_args()
+    for name, run in disciplines().items():
+        if arguments.disciplines and name not in arguments.disciplines:
+            continue
+        run(bursts(1000))
+        row, before = f"{name:24}", 0.0
+        for jobs in arguments.jobs:
+            seconds = best(partial(run, bursts(jobs)), repeats=arguments.repeats)
+            row += f" {jobs:9,} {seconds:9.3f} s" + (f" {seconds / before:5.1f}x" if before else "")
+            before = seconds
+        print(row, flush=True)
+
+
+if __name__ == "__main__":
+    main()
