@@ -22,6 +22,7 @@ from parsim.kernels import order as orders
 from parsim.kernels import state as kernel
 from parsim.kernels.alike import find_alike
 from parsim.kernels.homes import find_eligible, find_homes
+from parsim.kernels.plans import PROMISE, Plans
 from parsim.kernels.top_job import NO_SHARE, SHARE, Nodes
 from parsim.rising import never_falls
 from parsim.system import LIMITS, ORDERS, Queue, System
@@ -343,6 +344,36 @@ def pack_nodes(prepared: Prepared, system: System) -> Nodes:
     shares = np.empty(min(system.cores, n * cores.size), dtype=SHARE)
     shares["next"] = np.arange(1, shares.size + 1)
     return Nodes(cores, np.empty_like(cores), np.full(n, NO_SHARE), shares, np.zeros(1, dtype=np.int64))
+
+
+def pack_plans(prepared: Prepared, system: System) -> Plans:
+    """Lay out the nodes of a divided machine, each partition one node unless nodes are told apart (rule 23)."""
+    sizes: list[int] = []
+    first_node = [0]
+    for cores in system.partition_cores:
+        size = min(system.cores_per_node, max(1, cores)) if system.reserves_nodes else cores
+        whole, rest = divmod(cores, size) if system.reserves_nodes else (1, 0)
+        sizes += [size] * whole + [rest] * (rest > 0)
+        first_node.append(len(sizes))
+    idle = np.array(sizes, dtype=np.int64)
+    n, lists = len(prepared.workload), len(first_node)
+    most = min(n, system.cores) + 1
+    shares = np.empty(min(system.cores, n * idle.size), dtype=SHARE)
+    shares["next"] = np.arange(1, shares.size + 1)
+    promises = np.zeros(lists, dtype=PROMISE)
+    promises["job"] = -1
+    return Plans(
+        first_node=np.array(first_node, dtype=np.int64),
+        idle=idle,
+        first=np.full(n, NO_SHARE),
+        shares=shares,
+        unused=np.zeros(1, dtype=np.int64),
+        running=kernel.Running(np.empty(most, np.int64), np.empty(most, np.int64)),
+        promises=promises,
+        taken=np.zeros((lists, idle.size), dtype=np.int64),
+        extra=np.zeros((lists, idle.size), dtype=np.int64),
+        later=np.empty_like(idle),
+    )
 
 
 def pack_classes(workload: Workload, system: System) -> tuple[Column, Table]:

@@ -8,9 +8,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from parsim.kernels.divided_top_job import divided_top_job
 from parsim.kernels.easy import easy
 from parsim.kernels.general import general
 from parsim.kernels.multiqueue import multiqueue
+from parsim.kernels.state import State
 from parsim.kernels.time_dependent import time_dependent
 from parsim.kernels.top_job import top_job
 from parsim.packing import (
@@ -22,6 +24,7 @@ from parsim.packing import (
     pack_limits,
     pack_nodes,
     pack_order,
+    pack_plans,
     prepare,
     rank,
     wake_ups,
@@ -185,9 +188,19 @@ def _run_top_job(prepared: Prepared, system: System) -> Outcome:
     return _on_one_partition(state.start)
 
 
+def _run_divided_top_job(prepared: Prepared, system: System) -> Outcome:
+    state = pack(prepared, system)
+    divided_top_job(state, system.plans_limits, system.reserves_nodes, pack_plans(prepared, system))
+    return _outcome(state)
+
+
 def _run_general(prepared: Prepared, system: System) -> Outcome:
     state = pack(prepared, system)
     general(state)
+    return _outcome(state)
+
+
+def _outcome(state: State) -> Outcome:
     start, placement = state.start, state.placement
     if start.min() < 0:
         never = np.flatnonzero(start < 0)
@@ -202,7 +215,8 @@ def _run_general(prepared: Prepared, system: System) -> Outcome:
 #: The first that applies simulates a system; the general event loop takes every one but ``multiqueue``.
 DISCIPLINES = (
     Discipline("multiple queues", lambda _, system: system.mode == "multiqueue", _run_multiqueue),
-    Discipline("top job", lambda _, system: system.plans_limits or system.reserves_nodes, _run_top_job),
+    Discipline("top job", lambda _, system: system.plans_top_job and system.mode == "shared", _run_top_job),
+    Discipline("top jobs of partitions", lambda _, system: system.plans_top_job, _run_divided_top_job),
     Discipline("constant order", _is_constant_order, _run_constant_order),
     Discipline("time-dependent priority", _is_time_dependent, _run_time_dependent),
     Discipline("general", lambda *_: True, _run_general),

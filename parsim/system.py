@@ -155,11 +155,10 @@ class System:
         Seconds that a job must have waited before it may be the head job of a shared machine's list under EASY; until
         then it blocks no other. In other modes, and without `backfill`, it has no effect.
     held_jobs : {"pass", "reserve"}
-        A job that its limits hold is passed over, or may be the head job of a shared machine's list, which limits are
-        planned for as cores are. In other modes it has no effect.
+        A job that its limits hold is passed over, or may be the head job of its list, which limits are planned for as
+        cores are. In ``multiqueue`` it has no effect.
     reserve : {"cores", "nodes"}
-        What a shared machine's head job holds: a number of cores, or cores of particular nodes. In other modes it has
-        no effect.
+        What a head job holds: a number of cores, or cores of particular nodes. In ``multiqueue`` it has no effect.
     cores_per_node : int
         Cores of a node, where nodes are reserved; the last node has what is left.
     class_limits : sequence of int
@@ -275,13 +274,25 @@ class System:
 
     @property
     def reserves_nodes(self) -> bool:
-        """Whether the head job holds particular nodes: `reserve` where it counts."""
-        return self.reserve == "nodes" and self.mode == "shared"
+        """Whether a head job holds particular nodes: `reserve` where it counts."""
+        return self.reserve == "nodes" and self.mode != "multiqueue"
 
     @property
     def plans_limits(self) -> bool:
-        """Whether a job that its limits hold may be the head job: `held_jobs` where it counts."""
-        return self.held_jobs == "reserve" and self.mode == "shared" and self.has_limits
+        """Whether a job that its limits hold may be a head job: `held_jobs` where it counts."""
+        return self.held_jobs == "reserve" and self.mode != "multiqueue" and self.has_limits
+
+    @property
+    def plans_top_job(self) -> bool:
+        """Whether limits or nodes are planned for head jobs."""
+        return self.plans_limits or self.reserves_nodes
+
+    @property
+    def takes_own_nodes(self) -> bool:
+        """Whether a job of the pool takes its partition's nodes first: placement `combined` where nodes count."""
+        return (
+            self.reserves_nodes and self.pool is not None and self.pool.placement == "combined" and self.pool_cores > 0
+        )
 
     @property
     def has_limits(self) -> bool:

@@ -267,6 +267,7 @@ def disciplines() -> dict[str, Callable[[Random], Case]]:
         "backfill": lambda rng: rng.random() < 0.85,
     }
     hybrid = {"reservation": True, "limits": _coin, "starvation": _coin, "order": _any_order}
+    keys = {"held_jobs": _held_jobs, "reserve": _reserve}
     return {
         "easy": _single,
         "fcfs": lambda rng: _single(rng, backfill=False),
@@ -307,6 +308,16 @@ def disciplines() -> dict[str, Callable[[Random], Case]]:
         "hybrid-starving": _random("hybrid", reservation=_coin, starvation=True, starving_first=True),
         "hybrid-formula": _random("hybrid", reservation=_coin, limits=True, order=_formula),
         "hybrid-all": _random("hybrid", reservation=True, reserve_after=_late, **everything),
+        "partitioned-nodes": _random("partitioned", reserve="nodes"),
+        "partitioned-held-reserve": _random("partitioned", held_jobs="reserve", limits=True),
+        "partitioned-top-jobs": _random("partitioned", reservation=_coin, **keys, **everything),
+        "hybrid-nodes": _random("hybrid", reserve="nodes", placement="pool", entry="move"),
+        "hybrid-held-reserve": _random("hybrid", held_jobs="reserve", reservation=_coin, limits=True),
+        "hybrid-combined-nodes": _random("hybrid", reserve="nodes", placement="combined", **hybrid),
+        "hybrid-combined-held-reserve": _random(
+            "hybrid", held_jobs="reserve", placement="combined", reservation=True, limits=True, starvation=_coin
+        ),
+        "hybrid-top-jobs": _random("hybrid", reservation=_coin, **keys, **everything),
     }
 
 

@@ -44,11 +44,12 @@ class Block(NamedTuple):
     cores: int
 
 
-class TopJob(NamedTuple):
-    """The head job of a shared machine that plans limits or nodes."""
+class Promise(NamedTuple):
+    """The plan of a head job, where limits or nodes are planned."""
 
     job: int
-    shadow: int
+    begin: int
+    end: int
     cores_of: list[int]  # what it holds of each node
 
 
@@ -187,13 +188,14 @@ class _Simulation:
         self.shared = system.mode == "shared"
         self.pool = len(self.capacity) - 1  # partition number of the pool, meaningless on a shared machine
         self.pool_cores = system.pool_cores
-        self.plans_limits = self.shared and system.held_jobs == "reserve"
-        self.by_nodes = self.shared and system.reserve == "nodes"
-        size = system.cores_per_node
-        self.nodes = (
-            [min(size, system.cores - first) for first in range(0, system.cores, size)] if self.by_nodes else []
-        )
+        self.plans_limits = system.held_jobs == "reserve"
+        self.by_nodes = system.reserve == "nodes"
+        self.nodes = list(enumerate(self.capacity))  # partition and cores of each
+        if self.by_nodes:  # rule 23
+            size = system.cores_per_node
+            self.nodes = [(p, min(size, cores - first)) for p, cores in self.nodes for first in range(0, cores, size)]
         self.combined = self.pool_cores > 0 and system.pool.placement == "combined"
+        self.nodes_combined = self.combined and self.by_nodes
         self.move = self.pool_cores > 0 and system.pool.entry == "move"
 
         self.now = 0
@@ -211,7 +213,7 @@ class _Simulation:
         self.head_jobs: set[int] = set()
         self.head_job_of: dict[int, tuple[int, Block]] = {}  # partition -> (its head job, that job's block)
         self.reservation: list[Block] = []
-        self.top_job: TopJob | None = None
+        self.promises: list[Promise] = []
 
     # --- job by job
 
@@ -257,15 +259,8 @@ class _Simulation:
         return instant is not None and self.now >= instant
 
     def held(self, j: int) -> bool:
-        """Rules 4 and 22."""
-        running = [r.job for r in self.running]
-        if not self.plans_limits:
-            return self.above_limits(j, running + [h for h in self.head_jobs if h != j])
-        if self.above_limits(j, running):
-            return True
-        if not self.runs_past(j):
-            return False
-        return self.above_limits(j, [*self.running_after(self.top_job.shadow), self.top_job.job])
+        """Rule 4."""
+        return self.above_limits(j, [r.job for r in self.running] + [h for h in self.head_jobs if h != j])
 
     def expected_end(self, r: Running) -> int:
         return r.start + self.walltime[r.job]
@@ -351,21 +346,26 @@ class _Simulation:
         self.last_pass = self.now
         self.held_in_last_pass = set()
         self.head_jobs, self.head_job_of, self.reservation = set(), {}, []
-        self.top_job = None
+        self.promises = []
 
         if self.plans_limits or self.by_nodes:
-            self.visit_planning(sorted(self.waiting, key=self.list_key))
+            self.planning_pass()
             return
         if self.shared:
             self.visit(0, sorted(self.waiting, key=self.list_key))
             return
-        if self.move:  # rule 16
-            self.moved |= {j for j in self.waiting if self.cores[j] <= self.pool_cores and self.eligible(j)}
+        self.move_eligible()
         self.visit_reserved()
         for partition in range(self.pool):
             self.visit(partition, sorted((j for j in self.waiting if self.home(j) == partition), key=self.list_key))
         if self.pool_cores:
             self.visit(self.pool, sorted((j for j in self.waiting if self.eligible(j)), key=self.pool_key))
+
+    def move_eligible(self) -> None:
+        """Rule 16, and with nodes rule 25."""
+        if self.move:
+            widest = math.inf if self.nodes_combined else self.pool_cores
+            self.moved |= {j for j in self.waiting if self.cores[j] <= widest and self.eligible(j)}
 
     def begin(self, j: int, cores_on: dict[int, int]) -> None:
         self.waiting.remove(j)
@@ -405,41 +405,141 @@ class _Simulation:
                 if not self.system.backfill:
                     break
 
-    def visit_planning(self, jobs: list[int]) -> None:
-        """Rules 20 to 24: go once over the list of a shared machine that plans limits or nodes."""
+    def planning_pass(self) -> None:
+        """Rules 20 to 27: a pass that plans limits or nodes."""
+        if self.shared:
+            self.visit_planning(0, sorted(self.waiting, key=self.list_key))
+            return
+        self.move_eligible()
+        self.visit_reserved_planning()
+        lists = list(range(self.pool))
+        if self.pool_cores:  # rule 26
+            lists.insert(0 if self.nodes_combined else self.pool, self.pool)
+        for partition in lists:
+            if partition == self.pool:
+                jobs = sorted((j for j in self.waiting if self.eligible(j)), key=self.pool_key)
+            else:
+                jobs = sorted((j for j in self.waiting if self.home(j) == partition), key=self.list_key)
+            self.visit_planning(partition, jobs)
+
+    def visit_planning(self, partition: int, jobs: list[int]) -> None:
+        """Rules 3 and 20: go once over the list of a partition."""
+        found = False
         for j in jobs:
-            held = self.held(j)
-            if held:
+            held = self.held_at(self.now, j) if self.plans_limits else self.held(j)
+            if held and self.home(j) == partition:
                 self.held_in_last_pass.add(j)
-            may_take = self.idle_nodes(self.now)
-            if self.runs_past(j):  # rule 24
-                later = zip(self.idle_nodes(self.top_job.shadow), self.top_job.cores_of, strict=True)
-                may_take = [min(now, then - its) for now, (then, its) in zip(may_take, later, strict=True)]
-            if not held and sum(may_take) >= self.cores[j]:
-                self.nodes_of[j] = self.take(may_take, self.cores[j])
-                self.begin(j, {0: self.cores[j]})
-            elif self.top_job is None and (self.plans_limits or not held) and self.may_be_head_job(j):
-                instants = [self.expected_end(r) for r in self.running]
-                shadow = min(t for t in instants if self.may_start_at(t, j))
-                self.top_job = TopJob(j, shadow, self.take(self.idle_nodes(shadow), self.cores[j]))
-                self.head_jobs.add(j)
+            cores_of = None if held else self.place_at_turn(partition, j)
+            if cores_of is not None:
+                self.begin_on_nodes(j, cores_of)
+            elif not found and (self.plans_limits or not held) and self.may_be_top_job(partition, j):
+                found = True
+                places = self.places(partition, j)
+                shadow = min(t for t in self.instants() if self.may_start_at(t, j, places))
+                self.promise(j, shadow, self.take(self.may_take(shadow, j, places), self.cores[j]))
                 if not self.system.backfill:
                     break
 
-    def may_start_at(self, instant: int, j: int) -> bool:
-        """Rule 21."""
-        held = self.plans_limits and self.above_limits(j, self.running_after(instant))
-        return not held and sum(self.idle_nodes(instant)) >= self.cores[j]
+    def visit_reserved_planning(self) -> None:
+        for g in sorted((j for j in self.waiting if self.home(j) == RESERVED), key=lambda j: (self.submit[j], j)):
+            held = self.held_at(self.now, g) if self.plans_limits else self.held(g)
+            if held:
+                self.held_in_last_pass.add(g)
+                if not self.plans_limits:
+                    continue
+            usable = self.usable(g)
+            if sum(self.capacity[partition] for partition in usable) < self.cores[g]:
+                return  # rule 14
+            shadow = min(t for t in self.instants() if self.may_start_at(t, g, usable))
+            cores_of = self.shares_at(shadow, g, usable)
+            if shadow == self.now:
+                self.begin_on_nodes(g, cores_of)
+                continue
+            self.promise(g, shadow, cores_of)
+            return
 
-    def runs_past(self, j: int) -> bool:
-        return self.top_job is not None and self.now + self.walltime[j] > self.top_job.shadow
+    def shares_at(self, instant: int, g: int, usable: list[int]) -> list[int]:
+        """Rule 13, and with nodes rule 27: the cores of each node that a reserved job takes."""
+        idle = self.may_take(instant, g, usable)
+        if self.by_nodes:
+            return self.take(idle, self.cores[g])
+        shares = [self.cores[g] * here // sum(idle) for here in idle]
+        by_idle = sorted(usable, key=lambda partition: (-idle[partition], partition))
+        for partition in by_idle[: self.cores[g] - sum(shares)]:
+            shares[partition] += 1
+        return shares
 
-    def idle_nodes(self, instant: int) -> list[int]:
-        """Return the cores of each node that are idle then by the expected ends; without nodes, of the machine."""
-        if not self.by_nodes:
-            return [self.capacity[0] - sum(self.cores[k] for k in self.running_after(instant))]
-        taken = [self.nodes_of[k] for k in self.running_after(instant)]
-        return [size - sum(cores[node] for cores in taken) for node, size in enumerate(self.nodes)]
+    def places(self, partition: int, j: int) -> list[int]:
+        """Return the partitions on which the list of one plans its head job."""
+        if partition == self.pool and self.nodes_combined and not self.shared:
+            return [self.queue_index[j], self.pool]
+        return [partition]
+
+    def may_be_top_job(self, partition: int, j: int) -> bool:
+        fits_there = self.cores[j] <= sum(self.capacity[place] for place in self.places(partition, j))
+        return fits_there and self.may_be_head_job(j)
+
+    def place_at_turn(self, partition: int, j: int) -> list[int] | None:
+        """Return the cores of each node that j takes when it starts now at its turn in a list."""
+        c = self.cores[j]
+        most = self.may_take(self.now, j, self.places(partition, j))
+        if sum(most) >= c:
+            return self.take(most, c)
+        if self.shared or partition != self.pool or not self.combined or self.nodes_combined:
+            return None
+        own = self.queue_index[j]  # rule 17; partitions are nodes here
+        beside = min(c - 1, self.may_take(self.now, j, [own])[own])
+        if beside >= 1 and c - beside <= most[self.pool]:
+            return [beside if node == own else c - beside if node == self.pool else 0 for node in range(self.pool + 1)]
+        return None
+
+    def begin_on_nodes(self, j: int, cores_of: list[int]) -> None:
+        self.promises = [promise for promise in self.promises if promise.job != j]
+        self.nodes_of[j] = cores_of
+        cores_on: dict[int, int] = {}
+        for (partition, _), cores in zip(self.nodes, cores_of, strict=True):
+            if cores:
+                cores_on[partition] = cores_on.get(partition, 0) + cores
+        self.begin(j, cores_on)
+
+    def promise(self, j: int, shadow: int, cores_of: list[int]) -> None:
+        self.head_jobs.add(j)
+        self.promises.append(Promise(j, shadow, shadow + self.walltime[j], cores_of))
+
+    def instants(self) -> set[int]:
+        """Return the instants at which a plan may begin: now and the expected ends."""
+        return {self.now} | {self.expected_end(r) for r in self.running} | {p.end for p in self.promises}
+
+    def moments(self, instant: int, j: int) -> list[int]:
+        """Return the moments of [instant, instant + walltime) after which more is taken than before."""
+        begins = [promise.begin for promise in self.promises if promise.job != j]
+        return [instant, *(begin for begin in begins if instant < begin < instant + self.walltime[j])]
+
+    def may_start_at(self, instant: int, j: int, places: list[int]) -> bool:
+        """Rules 21 and 24."""
+        held = self.plans_limits and self.held_at(instant, j)
+        return not held and sum(self.may_take(instant, j, places)) >= self.cores[j]
+
+    def held_at(self, instant: int, j: int) -> bool:
+        """Rule 22: whether j, begun at this instant, would be above a limit at any moment."""
+        for moment in self.moments(instant, j):
+            promised = {p.job for p in self.promises if p.job != j and p.begin <= moment < p.end}
+            if self.above_limits(j, [*self.running_after(moment), *promised]):
+                return True
+        return False
+
+    def may_take(self, instant: int, j: int, places: list[int]) -> list[int]:
+        """Rule 23: the cores of each node that j may take from an instant on, throughout its walltime."""
+        idle = [self.idle_nodes(moment, j) for moment in self.moments(instant, j)]
+        return [
+            min(cores) if partition in places else 0 for (partition, _), *cores in zip(self.nodes, *idle, strict=True)
+        ]
+
+    def idle_nodes(self, moment: int, j: int) -> list[int]:
+        """Return the cores of each node that are idle then, by the expected ends and the plans of other head jobs."""
+        taken = [self.nodes_of[k] for k in self.running_after(moment)]
+        taken += [p.cores_of for p in self.promises if p.job != j and p.begin <= moment < p.end]
+        return [size - sum(cores[node] for cores in taken) for node, (_, size) in enumerate(self.nodes)]
 
     def take(self, most: list[int], cores: int) -> list[int]:
         """Rule 23: from the first node on, of each as many as may be taken."""
@@ -479,9 +579,7 @@ class _Simulation:
             if self.held(g):
                 self.held_in_last_pass.add(g)
                 continue
-            blockers = [j for j in self.waiting if self.starves(j) and (self.submit[j], j) < (self.submit[g], g)]
-            closed = {self.home(j) for j in blockers}
-            usable = [partition for partition in range(len(self.capacity)) if partition not in closed]  # rule 10
+            usable = self.usable(g)
             if sum(self.capacity[partition] for partition in usable) < self.cores[g]:
                 return  # rule 14
             instant, shares = self.divide(g, usable)
@@ -492,6 +590,12 @@ class _Simulation:
             self.reservation = [Block(partition, instant, end, cores) for partition, cores in shares.items()]
             self.head_jobs.add(g)
             return
+
+    def usable(self, g: int) -> list[int]:
+        """Rule 10."""
+        blockers = [j for j in self.waiting if self.starves(j) and (self.submit[j], j) < (self.submit[g], g)]
+        closed = {self.home(j) for j in blockers}
+        return [partition for partition in range(len(self.capacity)) if partition not in closed]
 
     def divide(self, g: int, usable: list[int]) -> tuple[int, dict[int, int]]:
         """Rule 13: T of the head job of the reserved list, and its shares that are not 0."""

@@ -83,7 +83,10 @@ class Jobs(Columns):
         """Whether `job` leaves its partition's list at its eligibility instant, for good (rule 16)."""
         pool = self.system.pool
         return (
-            pool is not None and pool.entry == "move" and self.eligible[job] < NEVER and self.cores[job] <= pool.cores
+            pool is not None
+            and pool.entry == "move"
+            and self.eligible[job] < NEVER
+            and (self.cores[job] <= pool.cores or self.system.takes_own_nodes)
         )
 
     def misplaced(self) -> Iterator[Violation]:
@@ -95,7 +98,8 @@ class Jobs(Columns):
 
     def _misplaced(self, job: int, partitions: set[int]) -> tuple[str, str] | None:
         home, pool = self.home[job], self.pool
-        if home == RESERVED or (home != pool and partitions == {home} and not self._moved_by_start(job)):
+        moved = self._moved_by_start(job) and not self.system.takes_own_nodes  # rule 25
+        if home == RESERVED or (home != pool and partitions == {home} and not moved):
             return None
         names = " and ".join(self.system.partition_names[partition] for partition in sorted(partitions))
         if home == pool:

@@ -201,8 +201,5 @@ def warnings(config: SiteFields) -> Iterator[Finding]:
     if config.reserve_after and not config.reservation_delay:
         why = f"mode {config.mode}" if config.mode != "shared" else "backfill: false"
         yield Finding("reserve_after", f"plays no part with {why}")
-    for name, default in (("held_jobs", "pass"), ("reserve", "cores")):
-        if config.mode != "shared" and getattr(config, name) != default:
-            yield Finding(name, f"plays no part with mode {config.mode}: it is simulated as {default}")
     if config.mode == "hybrid" and config.order != "fcfs":
         yield Finding("order", "orders the partitions only: the pool goes by priority factor")

@@ -168,8 +168,6 @@ class Evaluator:
         changed = fixed_violations(base, config, self.training.period.binding)
         found = [*([fixed_text(changed, base.names)] if changed else []), *never_start(base, config)]
         found += [proposal.not_yet] if proposal.not_yet else []
-        if config.mode != base.mode == "shared" and (base.held_jobs, base.reserve) != ("pass", "cores"):
-            found.append("a divided machine is simulated without what the batch system does for its top job")
         return found if self.check is None else found + [f"not exportable: {why}" for why in self.check(config)]
 
     def fallback(self, row: Row, proposal: Proposal, final: Proposal) -> Row:

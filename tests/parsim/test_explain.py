@@ -193,3 +193,12 @@ def test_a_schedule_of_another_system_is_refused() -> None:
     split = System(4, [Queue("a", partition=4), Queue("b", partition=0)], "partitioned")
     with pytest.raises(ValueError, match="schedule: not one of this"):
         explain(workload, split, simulate(workload, right), 1)
+
+
+def test_a_head_job_of_a_partition_that_holds_nodes_is_named() -> None:
+    queues = [Queue(name="a", partition=2), Queue(name="b", partition=1)]
+    system = System(3, queues, mode="partitioned", reserve="nodes")
+    workload = Workload([0, 1, 2], [1, 2, 1], [10, 10, 20], [10, 10, 20], queue=[0, 0, 0])
+    schedule = simulate(workload, system)
+    assert "behind job 1, the head job of a" in explain(workload, system, schedule, 2)[0].text
+    assert "heads the list of a" in explain(workload, system, schedule, 1)[0].text

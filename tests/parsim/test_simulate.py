@@ -148,11 +148,11 @@ def test_a_node_as_large_as_the_machine_is_no_node(discipline: str) -> None:
         assert (simulate(workload, nodes).start == simulate(workload, system).start).all()
 
 
-@pytest.mark.parametrize("discipline", ["shared", "reservations-all", "hybrid-all"])
-def test_a_top_job_of_a_divided_machine_or_without_limits_is_none(discipline: str) -> None:
+@pytest.mark.parametrize("discipline", ["shared", "partitioned", "hybrid-plain"])
+def test_held_jobs_without_limits_change_nothing(discipline: str) -> None:
     for seed in range(30):
         workload, system = DISCIPLINES[discipline](Random(seed))
-        other = dataclasses.replace(system, held_jobs="reserve", reserve="cores" if discipline == "shared" else "nodes")
+        other = dataclasses.replace(system, held_jobs="reserve")
         assert (simulate(workload, other).start == simulate(workload, system).start).all()
 
 

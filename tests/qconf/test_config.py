@@ -278,8 +278,6 @@ def test_names_that_yaml_would_turn_into_something_else():
         (edit("[17, 40]", "[17, 48]"), "queues[1].partition"),
         (edit("[17, 40]", "[1, 16]").replace("2h30m", "24h"), "queues[1]"),
         (edit("order: fcfs", "order: lxf"), "order"),
-        (edit("order: fcfs", "held_jobs: reserve"), "held_jobs"),
-        (edit("order: fcfs", "reserve: nodes"), "reserve"),
     ],
 )
 def test_warnings(text, path):

@@ -123,12 +123,12 @@ class OnePass(_Simulation):
         end = r.start + self.walltime[r.job]
         return self.now + 1 if r.job in self.exiting or end <= self.now else end
 
-    def may_start_at(self, instant: int, j: int) -> bool:
-        return (not self.in_steps or self.ends_step(instant)) and super().may_start_at(instant, j)
+    def may_start_at(self, instant: int, j: int, places: list[int]) -> bool:
+        return (not self.in_steps or self.ends_step(instant)) and super().may_start_at(instant, j, places)
 
     def ends_step(self, instant: int) -> bool:
         """Whether an end is the last of its step: PBS looks at ends of one second and the next together, or more."""
-        ends, begin = sorted({self.expected_end(r) for r in self.running}), -1
+        ends, begin = sorted(self.instants() - {self.now}), -1
         for end, following in pairwise([*ends, math.inf]):
             begin = end if end > begin + 1 else begin
             if end == instant:

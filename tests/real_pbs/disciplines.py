@@ -25,23 +25,31 @@ _FAMILY = (
     "(1 + (eligible_time / (30 * (max(walltime, 1) / 20) ** 0.8)) ** 2.5 * (ncpus / 4) ** 1.2) / "
     "(max(walltime, 1) * ncpus ** 0.7) * queue_priority"
 )
-_HYBRID = """\
-machine: {name: tiny, cores: 16, cores_per_node: 1}
-mode: hybrid
+_PARTITIONED = f"""\
+machine: {{name: tiny, cores: 16, cores_per_node: 1}}
+{_KEYS}mode: partitioned
 order: fcfs
 queues:
-  - {name: small, cores: [1, 3], walltime: [0, 60s], priority: 40, partition: 4}
-  - {name: large, cores: [4, 6], walltime: [0, 60s], priority: 80, partition: 6}
-pool: {cores: 6, entry: move, threshold: 20}
+  - {{name: small, cores: [1, 4], walltime: [0, 60s], priority: 40, partition: 6}}
+  - {{name: large, cores: [5, 10], walltime: [0, 60s], priority: 80, partition: 10}}
 """
-_ADVANCE = """\
-machine: {name: tiny, cores: 16, cores_per_node: 1}
-mode: partitioned
+_HYBRID = f"""\
+machine: {{name: tiny, cores: 16, cores_per_node: 1}}
+{_KEYS}mode: hybrid
 order: fcfs
 queues:
-  - {name: small, cores: [1, 4], walltime: [0, 60s], priority: 40, partition: 6}
-  - {name: medium, cores: [5, 10], walltime: [0, 60s], priority: 80, partition: 10}
-  - {name: large, cores: [11, 16], walltime: [0, 60s], priority: 100, reservation: true}
+  - {{name: small, cores: [1, 3], walltime: [0, 60s], priority: 40, partition: 4}}
+  - {{name: large, cores: [4, 6], walltime: [0, 60s], priority: 80, partition: 6}}
+pool: {{cores: 6, entry: move, threshold: 20}}
+"""
+_ADVANCE = f"""\
+machine: {{name: tiny, cores: 16, cores_per_node: 1}}
+{_KEYS}mode: partitioned
+order: fcfs
+queues:
+  - {{name: small, cores: [1, 4], walltime: [0, 60s], priority: 40, partition: 6}}
+  - {{name: medium, cores: [5, 10], walltime: [0, 60s], priority: 80, partition: 10}}
+  - {{name: large, cores: [11, 16], walltime: [0, 60s], priority: 100, reservation: true}}
 """
 
 
@@ -70,6 +78,10 @@ DISCIPLINES = {
     "reserve_after": _EQUAL.replace("ORDER", "lxf") + "reserve_after: 10s\n",
     "limits": _limited(_SHARED.replace("ORDER", "fcfs")),
     "starvation": _starving(_SHARED.replace("ORDER", "fcfs")),
+    "partitioned": _PARTITIONED,
+    "partitioned_limits": _PARTITIONED.replace("priority: 40", "priority: 40, max_run: 3, max_user_run: 2").replace(
+        "priority: 80", "priority: 80, max_user_run: 1"
+    ),
     "hybrid": _HYBRID,
     "combined": _HYBRID.replace("entry: move", "entry: move, placement: combined"),
     "shared_nodes": _wide(_EQUAL.replace("ORDER", "fcfs")),

@@ -118,16 +118,15 @@ def sorting(text: str | None, server: Server, scheduler: Scheduler) -> Iterator[
 
 def _top_job(config: SiteConfig) -> Iterator[str]:
     """Name what PBS does for its top job and the simulation of this configuration does not."""
-    reserve = "" if config.mode == "shared" else ", of a shared machine"
-    if any(queue.limited for queue in config.queues) and (config.held_jobs == "pass" or reserve):
+    if any(queue.limited for queue in config.queues) and config.held_jobs == "pass":
         yield (
             "A job that a running limit holds can be PBS's top job, and then no other has a reservation. The "
-            f"simulator lets others pass it; `held_jobs: reserve` simulates PBS's way{reserve}."
+            "simulator lets others pass it; `held_jobs: reserve` simulates PBS's way."
         )
-    if config.backfill and (config.reserve == "cores" or reserve):
+    if config.backfill and config.reserve == "cores":
         yield (
             "PBS reserves particular nodes for the top job, the simulator a number of cores: PBS backfills "
-            f"less. `reserve: nodes` simulates PBS's way{reserve}."
+            "less. `reserve: nodes` simulates PBS's way."
         )
 
 

@@ -176,12 +176,13 @@ def test_keep_where_every_better_configuration_violates_fixed():
     assert ineligible["pp"] == ineligible["dp-nlp"] == "every partition is marked as fixed: there is none to size"
 
 
-def test_a_divided_machine_is_not_compared_with_one_that_holds_nodes_for_its_top_job():
-    why = "a divided machine is simulated without what the batch system does for its top job"
-    for changes, said in (({}, False), ({"held_jobs": "reserve"}, True), ({"reserve": "nodes"}, True)):
+def test_a_divided_machine_is_eligible_where_nodes_are_held_for_top_jobs():
+    for changes in ({}, {"held_jobs": "reserve"}, {"reserve": "nodes"}):
         found = recommended(two(mode="shared").replace(**changes), ("pp",), jobs=200)
-        assert (why in next(row.ineligible for row in found.rows if row.name == "pp")) == said
-        assert not any(why in row.ineligible for row in found.rows if row.name in ("lxf-easy", "shared"))
+        (row,) = (row for row in found.rows if row.name == "pp")
+        assert row.test is not None
+        assert "top job" not in row.ineligible
+        assert (row.config.held_jobs, row.config.reserve) == (found.base.held_jobs, found.base.reserve)
 
 
 def test_keep_where_everything_is_fixed_says_so():

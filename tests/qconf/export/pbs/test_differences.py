@@ -38,9 +38,8 @@ PARTED = {"mode": "partitioned", "small": ", partition: 40", "big": ", partition
         ({"big": ", max_run_cores: 100", "whole": "true"}, "For limits of running cores (big) PBS counts the cores"),
         ({"pool": "reserve_after: 90m"}, "A job gets a reservation once it has waited 1h30m"),
         ({"small": ", max_run: 1"}, "`held_jobs: reserve` simulates PBS's way."),
-        ({**PARTED, "small": ", partition: 40, max_run: 1", "pool": "held_jobs: reserve"}, "can be PBS's top job"),
         ({}, "PBS reserves particular nodes"),
-        ({**PARTED, "pool": "reserve: nodes"}, "`reserve: nodes` simulates PBS's way, of a shared machine."),
+        (PARTED, "`reserve: nodes` simulates PBS's way."),
         ({"order": "'1 / ncpus'", "whole": "true"}, "For ncpus in the order PBS counts the cores"),
     ],
 )
@@ -61,6 +60,7 @@ def test_a_difference_is_noted(about, what):
         ({}, "can be PBS's top job"),
         ({"small": ", max_run: 1", "pool": "held_jobs: reserve"}, "can be PBS's top job"),
         ({"pool": "reserve: nodes"}, "PBS reserves particular nodes"),
+        ({**PARTED, "pool": "reserve: nodes"}, "PBS reserves particular nodes"),
         ({"pool": "backfill: false"}, "PBS reserves particular nodes"),
         ({**PARTED, "pool": "reserve_after: 90m"}, "qconf-reserve"),
         ({**PARTED, "order": "lxf", "whole": "true"}, "counts"),

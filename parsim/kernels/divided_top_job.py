@@ -1,0 +1,249 @@
+"""EASY on a divided machine as PBS plans its top jobs: limits, and the cores of each node, are planned as cores are.
+
+Every list has a head job of its own. Numbers ("rule 20") refer to docs/reference/simulator.md.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from parsim.kernels.general import advance_starving, next_event, submit_job
+from parsim.kernels.order import LJF, before, refresh_values
+from parsim.kernels.plans import (
+    begin_planned,
+    end_planned,
+    find_instant,
+    is_held_later,
+    promise,
+    room_now,
+    stop_counting,
+    take_first,
+    take_shares,
+)
+from parsim.kernels.reservations import find_usable
+from parsim.kernels.running import pop_key, sift
+from parsim.kernels.starts import is_held
+from parsim.kernels.state import NEVER, UNKNOWN, kernel, routine, step
+from parsim.kernels.top_job import make_heap
+from parsim.kernels.waiting import STARTED, add_waiting, drop_started, kind_of, leave_list, leave_others, note_held
+
+
+@kernel
+def divided_top_job(s, plans_limits, by_nodes, plans):
+    """Simulate the jobs of a `parsim.kernels.state.State`; fills its `start`, `placement` and `shares`."""
+    settings, progress = s.settings, s.progress
+    n = s.jobs.size
+    bits = settings.bits
+    low = (np.int64(1) << bits) - 1
+    wide = settings.combined and by_nodes
+    arriving = np.int64(0)
+    now = np.int64(-1)
+    while True:
+        now = next_event(s, np.int64(s.jobs[arriving].submit) if arriving < n else NEVER, now)
+        if now == NEVER:
+            break
+        while progress.running > 0 and (s.ends[0] >> bits) == now:
+            j = s.ends[0] & low
+            pop_key(s.ends, progress.running)
+            end_planned(s, plans, j)
+        while arriving < n and s.jobs[arriving].submit == now:
+            submit_job(s, arriving, now)
+            arriving += 1
+        progress.submitted = arriving
+        if progress.waiting == 0:
+            continue
+        while progress.wake_ups > 0 and (s.wake_ups[0] >> bits) <= now:
+            j = s.wake_ups[0] & low
+            pop_key(s.wake_ups, progress.wake_ups)
+            progress.wake_ups -= 1
+            if s.start[j] < 0:
+                enter_pool(s, j, now, wide)
+        if settings.starvation and progress.next_starving <= now:
+            advance_starving(s, now)
+        one_pass(s, plans_limits, by_nodes, plans, now)
+
+
+@step
+def enter_pool(s, j, now, wide):
+    """Job j has become eligible: it enters the pool's list and, with entry `move`, leaves its partition's (rule 25)."""
+    pool = s.partitions.size - 2
+    job = s.jobs[j]
+    if s.settings.move and (wide or job.cores <= s.partitions[pool].cores):
+        leave_list(s, job.home, j)
+        job.home = pool
+        s.partitions[pool].first_starving = UNKNOWN
+    add_waiting(s, pool, j, now)
+
+
+@step
+def one_pass(s, plans_limits, by_nodes, plans, now):
+    """Visit every list in which a job waits (rules 2 and 26)."""
+    partitions, promises = s.partitions, plans.promises
+    count = partitions.size - 1
+    if partitions[count].waiting > 0:
+        visit_reserved(s, plans_limits, by_nodes, plans, now)
+    pool_first = s.settings.combined and by_nodes
+    for turn in range(count):
+        p = (turn + count - 1) % count if pool_first else turn
+        if partitions[p].waiting > 0 and partitions[p].cores > 0:
+            visit(s, plans_limits, by_nodes, plans, p, now)
+    for k in range(count + 1):
+        j = promises[k].job
+        promises[k].job = -1
+        if j >= 0:
+            stop_counting(s, j)
+
+
+@routine
+def visit(s, plans_limits, by_nodes, plans, p, now):
+    """Go once over list p and start the jobs that EASY starts (rules 3 and 20)."""
+    settings, waiting, partitions = s.settings, s.waiting, s.partitions
+    pool = partitions.size - 2
+    kind = kind_of(s, p)
+    is_sorted = kind <= LJF
+    first, last = partitions[p].first, partitions[p].first + partitions[p].waiting
+    refresh_values(s, kind, first, last, now)
+    counts_later = partitions[pool].cores > 0 and (settings.limits or settings.combined)
+    order = (s, kind, now)
+    m = np.int64(0)
+    for i in range(first, last):
+        s.candidates[m] = i
+        m += 1
+    make_heap(s.candidates, m, is_sorted, order)
+    x = np.int64(0)
+    gone = last
+    found = False
+    while x < m and (settings.track_held or (counts_later and not found) or may_fit(s, p)):
+        if is_sorted:
+            i = np.int64(s.candidates[x])
+            x += 1
+        else:
+            i = np.int64(s.candidates[0])
+            m -= 1
+            s.candidates[0] = s.candidates[m]
+            sift(s.candidates, 0, m, before, order)
+        j = np.int64(waiting.job[i])
+        held = settings.limits and (is_held(s, j) or (plans_limits and is_held_later(s, plans, j, now)))
+        if settings.track_held and s.jobs[j].home == p:
+            note_held(s, j, now, held)
+        if not held and find_place(s, by_nodes, plans, p, j, now):
+            begin_planned(s, plans, j, now)
+            leave_others(s, p, j)
+            if partitions[p].first_starving == j:
+                partitions[p].first_starving = UNKNOWN
+            waiting.job[i] = STARTED
+            gone = min(gone, i)
+        elif not found and (plans_limits or not held) and choose_parts(s, by_nodes, p, j) >= s.jobs[j].cores:
+            found = True
+            begin = find_instant(s, plans_limits, plans, j, now)
+            take_first(s, plans, p, j, begin)
+            promise(s, plans_limits, plans, p, j, begin)
+            if not settings.backfill:
+                break
+    if settings.track_held:
+        for k in range(x if is_sorted else 0, m):
+            j = np.int64(waiting.job[s.candidates[k]])
+            if s.jobs[j].home == p:
+                note_held(s, j, now, False)
+    if gone < last:
+        drop_started(s, p, gone)
+
+
+@step
+def may_fit(s, p):
+    """Whether any core is idle that a job may take at its turn in list p."""
+    pool = s.partitions.size - 2
+    if s.partitions[p].free > 0:
+        return True
+    if p == pool and s.settings.combined:
+        for q in range(pool):
+            if s.partitions[q].free > 0:
+                return True
+    return False
+
+
+@routine
+def visit_reserved(s, plans_limits, by_nodes, plans, now):
+    """Start reserved jobs, or let the first that must wait reserve its shares (rules 9 to 14, 20 and 27)."""
+    partitions, settings, waiting = s.partitions, s.settings, s.waiting
+    count = partitions.size - 1
+    last = partitions[count].first + partitions[count].waiting
+    gone = last
+    i = partitions[count].first
+    while i < last:
+        j = np.int64(waiting.job[i])
+        i += 1
+        held = settings.limits and is_held(s, j)
+        if settings.track_held:
+            note_held(s, j, now, held)
+        if held and not plans_limits:
+            continue
+        if find_usable(s, j, now) < s.jobs[j].cores:
+            break
+        begin = find_instant(s, plans_limits, plans, j, now)
+        if by_nodes:
+            take_first(s, plans, count, j, begin)
+        else:
+            take_shares(s, plans, count, j)
+        if begin > now:
+            promise(s, plans_limits, plans, count, j, begin)
+            break
+        row = s.progress.spanning
+        for p in range(count):
+            s.shares[row, p] = 0
+            for node in range(plans.first_node[p], plans.first_node[p + 1]):
+                s.shares[row, p] += plans.taken[count, node]
+        begin_planned(s, plans, j, now)
+        waiting.job[i - 1] = STARTED
+        gone = min(gone, i - 1)
+    if settings.track_held:
+        for k in range(i, last):
+            note_held(s, waiting.job[k], now, False)
+    if gone < last:
+        drop_started(s, count, gone)
+
+
+@step
+def choose_parts(s, by_nodes, p, j):
+    """Set the partitions on which list p plans its head job j, and return how many cores they have (rule 25)."""
+    pool = s.partitions.size - 2
+    cores = np.int64(0)
+    for q in range(pool + 1):
+        s.usable[q] = q == p or (by_nodes and s.settings.combined and p == pool and q == s.jobs[j].queue)
+        if s.usable[q]:
+            cores += s.partitions[q].cores
+    return cores
+
+
+@step
+def find_place(s, by_nodes, plans, p, j, now):
+    """Set in the next row of `shares` what job j takes of each partition at its turn in list p; whether it may start.
+
+    Rules 17 and 25.
+    """
+    pool = s.partitions.size - 2
+    c = np.int64(s.jobs[j].cores)
+    own = np.int64(s.jobs[j].queue)
+    free = s.partitions[p].free
+    if p == pool and s.settings.combined:
+        free += s.partitions[own].free
+    if c > free:
+        return False
+    row = s.progress.spanning
+    s.shares[row, :] = 0
+    if p < pool or not s.settings.combined:
+        s.shares[row, p] = c
+        return c <= room_now(s, plans, p, j, now)
+    here = room_now(s, plans, pool, j, now)
+    if not by_nodes and c <= here:
+        s.shares[row, pool] = c
+        return True
+    most = c if by_nodes else c - 1
+    if not by_nodes and here < 1:
+        return False
+    beside = min(most, room_now(s, plans, own, j, now))
+    if not by_nodes and beside < 1:
+        return False
+    s.shares[row, own] = beside
+    s.shares[row, pool] = c - beside
+    return c - beside <= here
