@@ -17,7 +17,9 @@ from parsim.verify.columns import check_capacity, check_times
 from parsim.verify.divided_top_job import DividedTopJobReplay
 from parsim.verify.lists import ListReplay
 from parsim.verify.multiqueue import ClassReplay
-from parsim.verify.rules import RESERVED, Jobs
+from parsim.verify.partition import Partition
+from parsim.verify.queue_head_jobs import QueueHeadJobsReplay
+from parsim.verify.rules import RESERVED, Jobs, reserves_for_queues
 from parsim.verify.top_job import TopJobReplay
 from parsim.verify.violation import Violation
 from parsim.workload import Workload
@@ -102,6 +104,8 @@ def explain(
     explained: type[_ExplainedClassReplay | _ExplainedListReplay] = _ExplainedListReplay
     if system.mode == "multiqueue":
         explained = _ExplainedClassReplay
+    elif reserves_for_queues(workload, system):
+        explained = _ExplainedQueueHeadJobsReplay
     elif system.plans_top_job:
         explained = _ExplainedTopJobReplay if system.mode == "shared" else _ExplainedDividedTopJobReplay
     replay = explained(workload.take(rows), system, of_rows, job_names, present_row[job])
@@ -140,8 +144,10 @@ class _Explained:
         """Say before which head jobs the job starts."""
         if not head_jobs:
             return ", in turn"
-        names = " and ".join(self.names[head_job] for head_job in head_jobs)
-        return f", backfilled before job{'s' * (len(head_jobs) > 1)} {names}, which it does not delay"
+        return f", backfilled before {self._listed(head_jobs)}, which it does not delay"
+
+    def _listed(self, jobs: Sequence[int]) -> str:
+        return f"job{'s' * (len(jobs) > 1)} {' and '.join(self.names[job] for job in jobs)}"
 
 
 class _ExplainedListReplay(_Explained, ListReplay):
@@ -209,8 +215,26 @@ class _ExplainedListReplay(_Explained, ListReplay):
             text += f", from the pool's list with priority factor {factor / jobs.short_walltime[job]:.6g}"
         if home == RESERVED:
             return text + ", by advance reservation"
-        head_jobs = [partition.head_job for partition in placed_on if partition.head_job not in (-1, job)]
-        return text + self.turn(head_jobs[:1])
+        return text + self.turn(self._passed(placed_on))
+
+    def _passed(self, placed_on: list[Partition]) -> list[int]:
+        """Head jobs that the explained job passes as it starts."""
+        return [partition.head_job for partition in placed_on if partition.head_job not in (-1, self.explained)][:1]
+
+
+class _ExplainedQueueHeadJobsReplay(_ExplainedListReplay, QueueHeadJobsReplay):
+    """A replay of a shared machine whose queues have a head job each, and that follows one job."""
+
+    def _why_it_waits(self) -> str:
+        if self.held or not self.plans:
+            return super()._why_it_waits()
+        if self.explained in self.plans:
+            queue = self.system.queues[self.jobs.queue[self.explained]].name
+            return f"the first of queue {queue} that waits for cores, for {_cores(self.jobs.cores[self.explained])}"
+        return f"behind {self._listed([*self.plans])}, the head jobs of their queues"
+
+    def _passed(self, _: list[Partition]) -> list[int]:
+        return [job for job in self.plans if job != self.explained]
 
 
 class _ExplainedTopJobReplay(_ExplainedListReplay, TopJobReplay):

@@ -23,6 +23,7 @@ from parsim.kernels import state as kernel
 from parsim.kernels.alike import find_alike
 from parsim.kernels.homes import find_eligible, find_homes
 from parsim.kernels.plans import PROMISE, Plans
+from parsim.kernels.profile import Profile
 from parsim.kernels.top_job import NO_SHARE, SHARE, Nodes
 from parsim.rising import never_falls
 from parsim.system import LIMITS, ORDERS, Queue, System
@@ -344,6 +345,12 @@ def pack_nodes(prepared: Prepared, system: System) -> Nodes:
     shares = np.empty(min(system.cores, n * cores.size), dtype=SHARE)
     shares["next"] = np.arange(1, shares.size + 1)
     return Nodes(cores, np.empty_like(cores), np.full(n, NO_SHARE), shares, np.zeros(1, dtype=np.int64))
+
+
+def pack_profile(prepared: Prepared, system: System) -> Profile:
+    """Make room for the idle cores over time: what runs at one time, and a head job of each queue, cut it twice."""
+    most = 2 * (min(len(prepared.workload), system.cores) + len(system.queues)) + 4
+    return Profile(np.empty(most, dtype=np.int64), np.empty(most, dtype=np.int64))
 
 
 def pack_plans(prepared: Prepared, system: System) -> Plans:

@@ -12,6 +12,7 @@ from parsim.kernels.divided_top_job import divided_top_job
 from parsim.kernels.easy import easy
 from parsim.kernels.general import general
 from parsim.kernels.multiqueue import multiqueue
+from parsim.kernels.queue_head_jobs import HeadJobs, queue_head_jobs
 from parsim.kernels.state import State
 from parsim.kernels.time_dependent import time_dependent
 from parsim.kernels.top_job import top_job
@@ -25,6 +26,7 @@ from parsim.packing import (
     pack_nodes,
     pack_order,
     pack_plans,
+    pack_profile,
     prepare,
     rank,
     wake_ups,
@@ -182,6 +184,22 @@ def _on_one_partition(start: Column) -> Outcome:
     return Outcome(start, np.zeros(start.size, dtype=np.int32), {})
 
 
+def _reserves_for_queues(prepared: Prepared, system: System) -> bool:
+    """Whether jobs are backfilled as Slurm does; where any is reserved over partitions (rule 9), they are not."""
+    if not system.reserves_for_queues or system.mode == "shared":
+        return system.reserves_for_queues
+    widest = prepared.per_queue[1]
+    return bool((widest <= np.maximum(system.partition_cores[: widest.size], system.pool_cores)).all())
+
+
+def _run_queue_head_jobs(prepared: Prepared, system: System) -> Outcome:
+    state = pack(prepared, system)
+    begin, end, keeps = np.empty((3, len(system.queues)), dtype=np.int64)
+    heads = HeadJobs(begin, end, keeps, np.int64(system.cores_per_node))
+    queue_head_jobs(state, system.mode == "shared", pack_profile(prepared, system), heads)
+    return _outcome(state)
+
+
 def _run_top_job(prepared: Prepared, system: System) -> Outcome:
     state = pack(prepared, system)
     top_job(state, system.plans_limits, pack_nodes(prepared, system))
@@ -215,6 +233,7 @@ def _outcome(state: State) -> Outcome:
 #: The first that applies simulates a system; the general event loop takes every one but ``multiqueue``.
 DISCIPLINES = (
     Discipline("multiple queues", lambda _, system: system.mode == "multiqueue", _run_multiqueue),
+    Discipline("head jobs of queues", _reserves_for_queues, _run_queue_head_jobs),
     Discipline("top job", lambda _, system: system.plans_top_job and system.mode == "shared", _run_top_job),
     Discipline("top jobs of partitions", lambda _, system: system.plans_top_job, _run_divided_top_job),
     Discipline("constant order", _is_constant_order, _run_constant_order),

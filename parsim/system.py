@@ -16,7 +16,7 @@ Mode = Literal["shared", "partitioned", "hybrid", "multiqueue"]
 Placement = Literal["pool", "combined"]
 Entry = Literal["either", "move"]
 HeldJobs = Literal["pass", "reserve"]
-Reserve = Literal["cores", "nodes"]
+Reserve = Literal["cores", "nodes", "queues"]
 
 #: Orders of a waiting list that have a name; any other text is a formula.
 ORDERS = ("fcfs", "sjf", "ljf", "lxf", "wfp3")
@@ -157,8 +157,9 @@ class System:
     held_jobs : {"pass", "reserve"}
         A job that its limits hold is passed over, or may be the head job of its list, which limits are planned for as
         cores are. In ``multiqueue`` it has no effect.
-    reserve : {"cores", "nodes"}
-        What a head job holds: a number of cores, or cores of particular nodes. In ``multiqueue`` it has no effect.
+    reserve : {"cores", "nodes", "queues"}
+        What a head job holds: a number of cores, or cores of particular nodes; or as Slurm has it, where each queue of
+        a shared machine has a head job and nodes stay idle for them. In ``multiqueue`` it has no effect.
     cores_per_node : int
         Cores of a node, where nodes are reserved; the last node has what is left.
     class_limits : sequence of int
@@ -238,8 +239,10 @@ class System:
     def _reserve_problems(self) -> Iterator[tuple[str, str]]:
         if self.held_jobs not in ("pass", "reserve"):
             yield "held_jobs", f"{self.held_jobs!r} is neither pass nor reserve"
-        if self.reserve not in ("cores", "nodes"):
-            yield "reserve", f"{self.reserve!r} is neither cores nor nodes"
+        if self.reserve not in ("cores", "nodes", "queues"):
+            yield "reserve", f"{self.reserve!r} is none of cores, nodes, queues"
+        elif self.reserve == "queues" and self.held_jobs == "reserve":
+            yield "reserve", "queues goes with held_jobs pass only"
         elif self.reserves_nodes and _is_whole(self.cores) and self.cores > MOST_NODE_CORES:
             yield "reserve", f"nodes are told apart up to {MOST_NODE_CORES} cores, not {self.cores}"
         if not (_is_whole(self.cores_per_node) and self.cores_per_node >= 1):
@@ -276,6 +279,18 @@ class System:
     def reserves_nodes(self) -> bool:
         """Whether a head job holds particular nodes: `reserve` where it counts."""
         return self.reserve == "nodes" and self.mode != "multiqueue"
+
+    @property
+    def reserves_for_queues(self) -> bool:
+        """Whether jobs are backfilled as Slurm does: `reserve` where it counts, on machines that Slurm can have."""
+        if self.reserve != "queues" or self.mode == "multiqueue" or not self.backfill:
+            return False
+        if self.mode == "shared":
+            return True
+        pool = self.pool if self.pool_cores else None
+        return not any(queue.reservation for queue in self.queues) and (
+            pool is None or (pool.entry == "move" and pool.placement == "pool")
+        )
 
     @property
     def plans_limits(self) -> bool:

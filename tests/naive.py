@@ -208,6 +208,7 @@ class _Simulation:
         self.start = [0] * self.n
         self.cores_on: list[dict[int, int]] = [{} for _ in range(self.n)]
         self.nodes_of: dict[int, list[int]] = {}  # running job -> its cores of each node
+        self.by_queues = system.reserves_for_queues and all(self.home(j) != RESERVED for j in range(self.n))
 
         # What one pass finds, forgotten before the next.
         self.head_jobs: set[int] = set()
@@ -351,6 +352,9 @@ class _Simulation:
         if self.plans_limits or self.by_nodes:
             self.planning_pass()
             return
+        if self.by_queues:
+            self.pass_by_queues()
+            return
         if self.shared:
             self.visit(0, sorted(self.waiting, key=self.list_key))
             return
@@ -404,6 +408,35 @@ class _Simulation:
                 self.head_job_of[partition] = (j, Block(partition, instant, instant + w, c))
                 if not self.system.backfill:
                     break
+
+    def pass_by_queues(self) -> None:
+        if self.shared:
+            self.visit_by_queues(0, sorted(self.waiting, key=self.list_key))
+            return
+        self.move_eligible()
+        for p in range(self.pool + 1):
+            key = self.pool_key if p == self.pool else self.list_key
+            self.visit_by_queues(p, sorted((j for j in self.waiting if self.home(j) == p), key=key))
+
+    def visit_by_queues(self, p: int, jobs: list[int]) -> None:
+        """Rule 28: each queue of a shared machine, and each other list, has a head job; limits count running jobs."""
+        plans: dict[int, Block] = {}  # queue, or list -> what its head job is to hold
+        keeps: dict[int, int] = {}  # idle cores that stay idle for it
+        for j in jobs:
+            if self.above_limits(j, [r.job for r in self.running]):
+                self.held_in_last_pass.add(j)
+                continue
+            c, w, blocks = self.cores[j], self.walltime[j], [*self.expected(p), *plans.values()]
+            moments = [plan.begin for plan in plans.values() if plan.begin < self.now + w]
+            kept = [sum(keeps[k] for k, plan in plans.items() if plan.begin <= at < plan.end) for at in moments]
+            whose = self.queue_index[j] if self.shared else p
+            idle = free_at(self.capacity[p], self.expected(p), self.now)
+            if fits(self.capacity[p], blocks, c, self.now, w) and c + max(kept, default=0) <= idle:
+                self.begin(j, {p: c})
+                keeps |= {k: 0 for k, plan in plans.items() if plan.begin >= self.now + w}
+            elif whose not in plans and c <= self.capacity[p] and self.may_be_head_job(j):
+                instant = earliest(self.capacity[p], blocks, c, self.now, w)
+                plans[whose], keeps[whose] = Block(p, instant, instant + w, c), self.system.cores_per_node
 
     def planning_pass(self) -> None:
         """Rules 20 to 27: a pass that plans limits or nodes."""

@@ -195,6 +195,35 @@ def test_wider_jobs_behind_a_held_head_job_have_no_reservation() -> None:
     assert starts(replace(system, held_jobs="reserve"), *rows) == [0, 10, 33, 3]
 
 
+def test_each_queue_may_have_a_head_job() -> None:
+    # The third job needs the machine, from 10 on; the fourth, of another queue, three cores, which are idle from 4 on.
+    rows = ((0, 2, 4, 4), (0, 1, 10, 10), (1, 4, 5, 5), (2, 3, 6, 6, 1), (2, 1, 8, 8, 1))
+    system = System(4, (Queue("a", priority=2), Queue("b")))
+    assert starts(system, *rows) == [0, 0, 10, 15, 2]
+    assert starts(replace(system, reserve="queues"), *rows) == [0, 0, 10, 4, 15]
+    assert starts(replace(system, reserve="queues", backfill=False), *rows) == [0, 0, 10, 15, 15]
+    assert starts(replace(system, reserve="queues", reserve_after=9), *rows) == [0, 0, 10, 15, 2]
+
+
+def test_a_node_stays_idle_for_a_head_job_unless_a_job_that_ends_before_takes_it() -> None:
+    # The second job waits until 10, when two cores more than it needs will be idle.
+    system = System(4, (Queue(),))
+    rows = ((0, 3, 10, 10), (1, 2, 5, 5), (2, 1, 20, 20))
+    assert starts(system, *rows) == [0, 10, 2]
+    assert starts(replace(system, reserve="queues"), *rows) == [0, 10, 10]
+    rows = ((0, 2, 10, 10), (1, 3, 5, 5), (2, 1, 4, 4), (2, 1, 20, 20))
+    assert starts(replace(system, reserve="queues"), *rows) == [0, 10, 2, 2]
+    wider = replace(system, reserve="queues", cores=8, cores_per_node=2)
+    assert starts(wider, (0, 5, 10, 10), (1, 4, 5, 5), (2, 1, 20, 20), (2, 2, 20, 20)) == [0, 10, 2, 10]
+
+
+def test_limits_do_not_count_the_head_jobs_of_queues() -> None:
+    rows = ((0, 4, 10, 10, 1), (1, 5, 5, 5), (2, 1, 8, 8))
+    system = System(5, (Queue("a", max_run=1), Queue("b")))
+    assert starts(system, *rows) == [0, 10, 15]
+    assert starts(replace(system, reserve="queues"), *rows) == [0, 10, 2]
+
+
 def test_limits_are_planned_for_the_head_job_from_its_shadow_time_on() -> None:
     # The second job waits for cores until 10. A queue mate may run until then, and no longer.
     rows = ((0, 8, 10, 10, 1), (1, 5, 5, 5))

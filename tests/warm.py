@@ -25,6 +25,7 @@ def small_kernels() -> None:
         plan(WORKLOAD, 5, policy)
     simulate(WORKLOAD, System(5, [Queue()], order="eligible_time / walltime"))
     simulate(WORKLOAD, System(5, [Queue()], mode="multiqueue"))
+    simulate(WORKLOAD, System(5, [Queue()], reserve="queues"))
     simulate(WORKLOAD, System(5, [Queue(partition=5)], mode="partitioned", reserve="nodes"))
     one_list = System(5, [Queue()])
     metrics.summary(WORKLOAD, simulate(WORKLOAD, one_list), one_list)

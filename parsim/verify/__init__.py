@@ -11,7 +11,8 @@ from parsim.verify.columns import check_capacity, check_limits, check_times
 from parsim.verify.divided_top_job import DividedTopJobReplay
 from parsim.verify.lists import ListReplay
 from parsim.verify.multiqueue import ClassReplay
-from parsim.verify.rules import Jobs
+from parsim.verify.queue_head_jobs import QueueHeadJobsReplay
+from parsim.verify.rules import Jobs, reserves_for_queues
 from parsim.verify.top_job import TopJobReplay
 from parsim.verify.violation import RULES, VerificationError, Violation
 from parsim.workload import Workload
@@ -58,7 +59,8 @@ def check_schedule(workload: Workload, system: System, schedule: Schedule) -> li
         return found
     jobs = Jobs(workload, system, schedule)
     planned = TopJobReplay if system.mode == "shared" else DividedTopJobReplay
-    replay = planned if system.plans_top_job else ListReplay
+    one_each = QueueHeadJobsReplay if reserves_for_queues(workload, system) else ListReplay
+    replay = planned if system.plans_top_job else one_each
     return list(jobs.misplaced()) or replay(jobs, system).run()
 
 

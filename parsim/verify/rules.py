@@ -14,6 +14,16 @@ from parsim.workload import Workload
 
 NEVER = 2**62  #: an instant that does not come
 RESERVED = -1  #: home of the jobs that start by advance reservation
+
+
+def reserves_for_queues(workload: Workload, system: System) -> bool:
+    """Whether rule 28 holds: `reserve: queues`, and the home of no job is `RESERVED`."""
+    if not system.reserves_for_queues or system.mode == "shared":
+        return system.reserves_for_queues
+    partitions = [max(queue.partition, system.pool_cores) for queue in system.queues]
+    return all(c <= partitions[q] for c, q in zip(workload.cores.tolist(), workload.queue.tolist(), strict=True))
+
+
 ALL = -1  #: stands for all users of a queue
 
 Placement = tuple[tuple[int, int], ...]  #: (partition, cores) of each partition that a job uses

@@ -186,7 +186,7 @@ class SiteFields(Model):
     backfill: bool = True
     reserve_after: Duration = 0
     held_jobs: Literal["pass", "reserve"] = "pass"
-    reserve: Literal["cores", "nodes"] = "cores"
+    reserve: Literal["cores", "nodes", "queues"] = "cores"
     queues: Annotated[tuple[QueueConfig, ...], BeforeValidator(_as_tuple), Field(min_length=1)]
     pool: PoolConfig | None = None
     policy: Annotated[tuple[str, ...], BeforeValidator(parse_policy)] = ()  #: parts that a search may change

@@ -69,6 +69,16 @@ def test_a_limit_held_the_head_job() -> None:
     assert reasons(workload, system, 2)[0] == "2 to 10: behind job 1, the head job of machine"
 
 
+def test_two_queues_have_a_head_job_each() -> None:
+    rows = [(0, 2, 4, 0), (0, 1, 10, 0), (1, 4, 5, 0), (2, 3, 6, 1), (2, 1, 8, 1), (2, 1, 2, 1)]
+    submit, cores, seconds, queue = zip(*rows, strict=True)
+    workload = Workload(submit, cores, seconds, seconds, queue)
+    system = System(4, [Queue(name="a", priority=2), Queue(name="b")], reserve="queues")
+    assert reasons(workload, system, 3)[0] == "2 to 4: the first of queue b that waits for cores, for 3 cores"
+    assert reasons(workload, system, 4)[0] == "2 to 4: behind jobs 2 and 3, the head jobs of their queues"
+    assert reasons(workload, system, 5)[0].endswith("backfilled before jobs 2 and 3, which it does not delay")
+
+
 def test_its_nodes_are_those_of_the_head_job() -> None:
     workload = Workload([0, 0, 3, 4], [1, 3, 2, 1], [2, 10, 5, 50], [2, 10, 5, 50])
     assert reasons(workload, System(4, reserve="nodes"), 3) == [

@@ -156,6 +156,13 @@ def test_held_jobs_without_limits_change_nothing(discipline: str) -> None:
         assert (simulate(workload, other).start == simulate(workload, system).start).all()
 
 
+def test_head_jobs_of_queues_change_nothing_without_backfilling() -> None:
+    for seed in range(30):
+        workload, system = DISCIPLINES["fcfs"](Random(seed))
+        other = dataclasses.replace(system, reserve="queues")
+        assert (simulate(workload, other).start == simulate(workload, system).start).all()
+
+
 def test_pool_of_everything_is_the_shared_machine_by_priority_factor() -> None:
     for seed in range(300):
         workload, system = DISCIPLINES["shared"](Random(seed))
@@ -294,6 +301,7 @@ def test_the_clock_may_begin_as_far_from_0_as_is_allowed(first: int) -> None:
         ({"cores": 4, "queues": [Queue(partition=6)], "mode": "hybrid", "pool": Pool(-2)}, "pool.cores"),
         ({"cores": 4, "queues": [Queue(partition=2)], "mode": "hybrid", "pool": Pool(2, placement="x")}, "placement"),
         ({"cores": 4, "queues": [Queue(partition=2)], "mode": "hybrid", "pool": Pool(2, entry="x")}, "pool.entry"),
+        ({"cores": 4, "held_jobs": "reserve", "reserve": "queues"}, "reserve: queues goes with held_jobs pass only"),
         ({"cores": 4, "held_jobs": "x"}, "held_jobs: 'x' is neither pass nor reserve"),
         ({"cores": 4, "reserve": "x"}, "reserve: 'x' is neither cores nor nodes"),
         ({"cores": 2**24 + 1, "reserve": "nodes"}, "reserve: nodes are told apart up to 16777216 cores"),

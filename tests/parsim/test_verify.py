@@ -234,6 +234,14 @@ def test_nodes_of_the_head_job_taken():
     assert violations(workload, System(4), [0, 0, 10, 4]) == []
 
 
+def test_the_head_job_of_another_queue_delayed():
+    system = System(4, [Queue("a", priority=2), Queue("b")], reserve="queues")
+    workload = jobs((0, 2, 4, 4), (0, 1, 10, 10), (1, 4, 5, 5), (2, 3, 6, 6, 1), (2, 1, 8, 8, 1))
+    assert violations(workload, system, [0, 0, 10, 4, 15]) == []
+    assert violations(workload, system, [0, 0, 10, 15, 2])[0] == ("head job", 4, 2)
+    assert violations(workload, system, [0, 0, 11, 5, 16])[0] == ("waiting", 3, 4)
+
+
 def test_backfill_leaves_enough_for_head_job_and_reservation_together():
     queues = [Queue("a", partition=4), Queue("b", partition=6), Queue("wide", reservation=True)]
     system = System(10, queues, "partitioned")

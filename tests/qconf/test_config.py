@@ -447,6 +447,11 @@ def ranges(low, high, *, gap):
 NAMES = st.text(min_size=1, max_size=8).filter(lambda t: t.isprintable() and not re.search(r"\s", t))
 
 
+#: What may be reserved for jobs that wait; limits are planned with the first two alone.
+RESERVING = [{"held_jobs": held, "reserve": what} for held in ("pass", "reserve") for what in ("cores", "nodes")]
+RESERVING.append({"reserve": "queues"})
+
+
 @st.composite
 def site_configs(draw):
     grid = draw(st.sampled_from([1, 1, 8, 24]))
@@ -488,8 +493,7 @@ def site_configs(draw):
         order=draw(st.sampled_from(["fcfs", "sjf", "lxf", "queue_priority * (1 + eligible_time / max(walltime, 1))"])),
         backfill=draw(st.booleans()),
         reserve_after=draw(st.sampled_from([0, 0, 1, 86400, 100_000])),
-        held_jobs=draw(st.sampled_from(["pass", "reserve"])),
-        reserve=draw(st.sampled_from(["cores", "nodes"])),
+        **draw(st.sampled_from(RESERVING)),
         queues=queues,
         pool=pool if mode == "hybrid" else None,
         fixed=draw(st.sampled_from([(), ("queues.*.max_run", "pool"), ("order",)])),

@@ -123,7 +123,7 @@ def _top_job(config: SiteConfig) -> Iterator[str]:
             "A job that a running limit holds can be PBS's top job, and then no other has a reservation. The "
             "simulator lets others pass it; `held_jobs: reserve` simulates PBS's way."
         )
-    if config.backfill and config.reserve == "cores":
+    if config.backfill and config.reserve != "nodes":
         yield (
             "PBS reserves particular nodes for the top job, the simulator a number of cores: PBS backfills "
             "less. `reserve: nodes` simulates PBS's way."

@@ -37,6 +37,11 @@ def differences(config: SiteConfig) -> Iterator[str]:
             "Slurm backfills every bf_interval seconds and in steps of bf_resolution seconds, the simulator whenever a "
             "job arrives or ends; bf_max_job_test has to be at least the number of jobs that wait at one time."
         )
+        if config.reserve != "queues":
+            yield (
+                "Slurm reserves for the first job of each queue of a shared machine, and keeps a node more idle for "
+                "it; `reserve: queues` simulates Slurm's way."
+            )
         if config.machine.cores_per_node > 1 and not config.machine.whole_nodes:
             yield "Where jobs share nodes, Slurm reserves whole nodes for the first job, the simulator cores."
     if config.pool is not None and config.pool_cores:

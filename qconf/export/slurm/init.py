@@ -200,7 +200,13 @@ class _Reader:
                 "one priority is not taken over; they are first come, first served"
             )
         backfill = settings.get("schedulertype", "").lower() != "sched/builtin"
-        return {"backfill": backfill, "reserve_after": self._reserve_after()}
+        parameters = {word.strip().lower() for word in settings.get("schedulerparameters", "").split(",")}
+        as_exported = backfill and {"bf_busy_nodes", "bf_job_part_count_reserve=1"} <= parameters
+        return {
+            "backfill": backfill,
+            "reserve": "queues" if as_exported else "cores",
+            "reserve_after": self._reserve_after(),
+        }
 
     def _reserve_after(self) -> int:
         """Read bf_min_age_reserve among the SchedulerParameters; a value that is an error to Slurm counts as none."""

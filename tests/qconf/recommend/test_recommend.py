@@ -177,7 +177,7 @@ def test_keep_where_every_better_configuration_violates_fixed():
 
 
 def test_a_divided_machine_is_eligible_where_nodes_are_held_for_top_jobs():
-    for changes in ({}, {"held_jobs": "reserve"}, {"reserve": "nodes"}):
+    for changes in ({}, {"held_jobs": "reserve"}, {"reserve": "nodes"}, {"reserve": "queues"}):
         found = recommended(two(mode="shared").replace(**changes), ("pp",), jobs=200)
         (row,) = (row for row in found.rows if row.name == "pp")
         assert row.test is not None

@@ -82,6 +82,12 @@ def test_the_reservation_delay_is_read(text, seconds, warning, tmp_path):
     assert bool(found.warnings) == bool(warning)
 
 
+def test_the_backfilling_of_an_export_is_read(tmp_path):
+    for words, reserve in (("bf_busy_nodes,bf_job_part_count_reserve=1", "queues"), ("bf_busy_nodes", "cores")):
+        found = from_text(tmp_path, f"{NODES}SchedulerParameters=defer,{words}\nPartitionName=a Nodes=ALL\n")
+        assert found.config.reserve == reserve
+
+
 def test_a_warning_where_the_reservation_delay_plays_no_part(tmp_path):
     parts = "PartitionName=a Nodes=n[1-10]\nPartitionName=b Nodes=n12,m3\n"
     found = from_text(tmp_path, f"{NODES}SchedulerParameters=bf_min_age_reserve=600\n{parts}")

@@ -1,0 +1,160 @@
+"""EASY as Slurm backfills: each queue of a shared machine has a head job, and a node stays idle for each head job.
+
+The plans of all head jobs of a pass count together, as cores over time. Numbers ("rule 28") refer to
+docs/reference/simulator.md.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from parsim.kernels.divided_top_job import enter_pool
+from parsim.kernels.general import advance_starving, next_event, submit_job
+from parsim.kernels.order import before, refresh_values
+from parsim.kernels.profile import change, fit
+from parsim.kernels.running import pop_key, sift
+from parsim.kernels.starts import end_job, is_held, occupy, start_job
+from parsim.kernels.state import NEVER, kernel, routine, step
+from parsim.kernels.top_job import make_heap
+from parsim.kernels.visit import any_fits, begin_visit
+from parsim.kernels.waiting import STARTED, drop_started, note_held
+
+
+class HeadJobs(NamedTuple):
+    """The plans of the head jobs in the present visit, by queue: from `begin`, `NEVER` without one, to `end`."""
+
+    begin: NDArray[np.int64]
+    end: NDArray[np.int64]
+    keeps: NDArray[np.int64]  # idle cores that stay idle for it
+    node: np.int64  # cores of a node
+
+
+@kernel
+def queue_head_jobs(s, by_queue, idle, heads):
+    """Simulate the jobs of a `parsim.kernels.state.State`; fills its `start` and `placement`.
+
+    `idle` is a `Profile`. `heads` has room for the head job of each queue, or, unless `by_queue`, for that of a list.
+    """
+    settings, progress = s.settings, s.progress
+    n = s.jobs.size
+    low = (np.int64(1) << settings.bits) - 1
+    arriving = np.int64(0)
+    now = np.int64(-1)
+    for p in range(s.partitions.size):
+        s.partitions[p].reserved_from = NEVER
+        s.partitions[p].shadow = NEVER
+    while True:
+        now = next_event(s, np.int64(s.jobs[arriving].submit) if arriving < n else NEVER, now)
+        if now == NEVER:
+            break
+        while progress.running > 0 and (s.ends[0] >> settings.bits) == now:
+            j = s.ends[0] & low
+            pop_key(s.ends, progress.running)
+            progress.running -= 1
+            end_job(s, j)
+        while arriving < n and s.jobs[arriving].submit == now:
+            submit_job(s, arriving, now)
+            arriving += 1
+        while progress.wake_ups > 0 and (s.wake_ups[0] >> settings.bits) <= now:
+            j = s.wake_ups[0] & low
+            pop_key(s.wake_ups, progress.wake_ups)
+            progress.wake_ups -= 1
+            if s.start[j] < 0:
+                enter_pool(s, j, now, False)
+        if settings.starvation and progress.waiting > 0 and progress.next_starving <= now:
+            advance_starving(s, now)
+        for p in range(s.partitions.size - 1):
+            if s.partitions[p].waiting > 0 and s.partitions[p].cores > 0:
+                visit(s, by_queue, idle, heads, p, now)
+
+
+@routine
+def visit(s, by_queue, idle, heads, p, now):
+    """Go once over list p and start the jobs that may start beside its head jobs (rules 3 and 28)."""
+    settings, waiting, partition = s.settings, s.waiting, s.partitions[p]
+    v = begin_visit(s, p)
+    if not settings.track_held and not any_fits(s, v, False):
+        return
+    refresh_values(s, v.kind, v.first, v.last, now)
+    order = (s, v.kind, now)
+    m = np.int64(0)
+    for i in range(v.first, v.last):
+        s.candidates[m] = i
+        m += 1
+    make_heap(s.candidates, m, v.sorted, order)
+    heads.begin[:] = NEVER
+    size = expected_ends(s, idle, p, now)
+    x = np.int64(0)
+    gone = v.last
+    while x < m and (settings.track_held or partition.free > 0):
+        if v.sorted:
+            i = np.int64(s.candidates[x])
+            x += 1
+        else:
+            i = np.int64(s.candidates[0])
+            m -= 1
+            s.candidates[0] = s.candidates[m]
+            sift(s.candidates, 0, m, before, order)
+        j = np.int64(waiting.job[i])
+        held = settings.limits and is_held(s, j)
+        if settings.track_held:
+            note_held(s, j, now, held)
+        if held:
+            continue
+        c, w = np.int64(waiting.cores[i]), np.int64(waiting.walltime[i])
+        k = s.jobs[j].queue if by_queue else 0
+        starts = c <= partition.free and c + kept_idle(heads, now + w) <= partition.free
+        if starts:
+            first, _ = fit(idle, size, 0, c, w, now + 1)
+            starts = first == 0
+        if starts:
+            for q in range(heads.begin.size):
+                if heads.begin[q] >= now + w:
+                    heads.keeps[q] = 0
+            size = change(idle, size, now, now + w, -c)
+            occupy(s, j, p, c, now)
+            s.placement[j] = p
+            start_job(s, j, now)
+            waiting.job[i] = STARTED
+            gone = min(gone, i)
+        elif heads.begin[k] == NEVER and c <= partition.cores and now - s.jobs[j].submit >= settings.reservation_delay:
+            first, _ = fit(idle, size, 0, c, w, NEVER)
+            begin = idle.times[first]
+            heads.begin[k], heads.end[k], heads.keeps[k] = begin, begin + w, heads.node
+            size = change(idle, size, begin, begin + w, -c)
+    if gone < v.last:
+        drop_started(s, p, gone)
+
+
+@step
+def kept_idle(heads, end):
+    """Idle cores that a job which would end then leaves for the head jobs whose begin it runs past."""
+    most = np.int64(0)
+    for i in range(heads.begin.size):
+        if heads.begin[i] < end:
+            kept = np.int64(0)
+            for k in range(heads.begin.size):
+                if heads.begin[k] <= heads.begin[i] < heads.end[k]:
+                    kept += heads.keeps[k]
+            most = max(most, kept)
+    return most
+
+
+@step
+def expected_ends(s, idle, p, now):
+    """Write when the cores of partition p are idle by the expected ends; return the size of the profile."""
+    partition, running, bits = s.partitions[p], s.running, s.settings.bits
+    idle.times[0] = now
+    idle.free[0] = partition.free
+    size = 1
+    for k in range(partition.first_running, partition.first_running + partition.running):
+        end = running.keys[k] >> bits
+        if idle.times[size - 1] < end:
+            idle.times[size] = end
+            idle.free[size] = idle.free[size - 1]
+            size += 1
+        idle.free[size - 1] += running.cores[k]
+    return size

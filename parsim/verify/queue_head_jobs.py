@@ -1,0 +1,82 @@
+"""Replay of a schedule in which jobs are backfilled as Slurm does.
+
+The numbered rules are those of ``docs/reference/simulator.md``.
+"""
+
+from __future__ import annotations
+
+from parsim.system import System
+from parsim.verify.lists import ListReplay
+from parsim.verify.partition import Partition
+from parsim.verify.rules import Jobs
+from parsim.verify.violation import Discrepancy
+
+
+class QueueHeadJobsReplay(ListReplay):
+    """A replay in which the plans of all head jobs of a list count together, and nodes stay idle for them."""
+
+    def __init__(self, jobs: Jobs, system: System) -> None:
+        super().__init__(jobs, system)
+        self.plans: dict[int, tuple[int, int, int]] = {}  #: job -> from, to, cores, in the order they were made
+        self.keeping: set[int] = set()  #: those of them for which a node stays idle
+
+    def _left(self, partition: Partition, moment: int) -> int:
+        """Cores that the expected ends and the plans leave at a moment."""
+        taken = sum(cores for begin, end, cores in self.plans.values() if begin <= moment < end)
+        return partition.available(moment) - taken
+
+    def _fits(self, partition: Partition, job: int, begin: int) -> bool:
+        end = begin + self.jobs.walltime[job]
+        moments = [begin, *(other for other, _, _ in self.plans.values() if begin < other < end)]
+        return min(self._left(partition, moment) for moment in moments) >= self.jobs.cores[job]
+
+    def _may_start(self, partition: Partition, job: int) -> bool:
+        """Rule 28: it fits, and leaves a node idle for each head job whose begin it runs past."""
+        end = self.now + self.jobs.walltime[job]
+        kept = 0
+        for begin, _, _ in self.plans.values():
+            if begin < end:
+                beside = [other for other in self.keeping if self.plans[other][0] <= begin < self.plans[other][1]]
+                kept = max(kept, self.system.cores_per_node * len(beside))
+        return partition.idle - kept >= self.jobs.cores[job] and self._fits(partition, job, self.now)
+
+    def _plan(self, partition: Partition, job: int) -> None:
+        """Plan a head job at the earliest instant at which it fits."""
+        ends = [end for end, _ in partition.running] + [end for _, end, _ in self.plans.values()]
+        begin = next(instant for instant in sorted([self.now, *ends]) if self._fits(partition, job, instant))
+        self.plans[job] = (begin, begin + self.jobs.walltime[job], self.jobs.cores[job])
+        self.keeping.add(job)
+
+    def _visit_list(self, index: int) -> None:
+        self._visit(index, self.lists[index].ordered(self.now))
+
+    def _visit_pool(self) -> None:
+        if self.pool >= 0:
+            self._visit(self.pool, self._pool_order())
+
+    def _visit(self, index: int, ordered: list[int]) -> None:
+        """Rules 3 and 28."""
+        jobs, partition = self.jobs, self.partitions[index]
+        self.plans, self.keeping = {}, set()
+        if not (partition.idle or self.tracked):
+            return  # no job can start
+        has_head_job: set[int] = set()
+        for at, job in enumerate(ordered, start=1):
+            if self._held(job):
+                self._pass_over(job, (index,))
+                if self.tracked:
+                    self.held_before.append(job)
+                continue
+            if self._may_start(partition, job):
+                self._must_start_on(job, ((index, jobs.cores[job]),), ordered[at:])
+                end = self.now + jobs.walltime[job]
+                self.keeping -= {other for other, (begin, _, _) in self.plans.items() if end <= begin}
+                continue
+            if job in self.due:
+                rule = "capacity" if jobs.cores[job] > partition.idle else "head job"
+                raise Discrepancy(rule, job, f"may not start on {partition.name} now")
+            whose = jobs.queue[job] if self.system.mode == "shared" else index
+            has_waited = self.now - jobs.submit[job] >= self.system.reservation_delay
+            if has_waited and whose not in has_head_job and jobs.cores[job] <= partition.cores:
+                has_head_job.add(whose)
+                self._plan(partition, job)
