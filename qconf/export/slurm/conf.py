@@ -14,6 +14,14 @@ MARK = "written by qconf export"
 
 _HUGE = "math.huge"
 
+#: The limits of a queue in words of sacctmgr.
+LIMITS = {
+    "max_run": "GrpJobs",
+    "max_run_cores": "GrpTRES=cpu",
+    "max_user_run": "MaxJobsPerUser",
+    "max_user_cores": "MaxTRESPerUser=cpu",
+}
+
 #: Older words for the same.
 _NOW = {"shared": "oversubscribe", "priority": "prioritytier"}
 
@@ -137,6 +145,18 @@ def routes(folder: Path) -> dict[str, dict[str, tuple[int, int]]]:
         }
         for name, least, most, above, upto in re.findall(row, text)
     }
+
+
+def limits(folder: Path) -> dict[str, dict[str, int]]:
+    """Read the limits of the queues in an export's qos.sacctmgr; empty where there is none."""
+    path = folder / "qos.sacctmgr"
+    found: dict[str, dict[str, int]] = {}
+    for name, words in re.findall(
+        r"^modify qos (\S+) set (.*)$", read_text(path) if path.is_file() else "", re.MULTILINE
+    ):
+        amounts = dict(re.findall(r"(\S+)=([0-9]{1,9})(?!\S)", words))
+        found[name] = {key: int(amounts[word]) for key, word in LIMITS.items() if word in amounts}
+    return found
 
 
 def _lines(text: str) -> Iterator[tuple[int, Fields]]:

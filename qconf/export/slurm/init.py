@@ -14,7 +14,7 @@ from parsim.workload import MAX_CORES, MAX_DURATION
 from qconf.config import AccessConfig, ConfigError, MachineConfig, QueueConfig, SiteConfig
 from qconf.errors import InputError
 from qconf.export.base import Derived
-from qconf.export.slurm.conf import Conf, Fields, routes
+from qconf.export.slurm.conf import Conf, Fields, limits, routes
 from qconf.export.slurm.differences import LONGEST_AGE
 from qconf.export.slurm.scripts import ACCESS, POOL
 from qconf.history.times import slurm_limit
@@ -84,6 +84,7 @@ class _Reader:
         self.warnings = conf.warnings
         self.unread: dict[str, list[str]] = {}
         self.routes = routes(Path(conf.path).parent) if conf.exported else {}
+        self.limits = limits(Path(conf.path).parent) if conf.exported else {}
 
     def is_pool(self, name: str) -> bool:
         """Whether a partition is the common pool of an export."""
@@ -111,6 +112,7 @@ class _Reader:
                 self.warnings.append(f"{name}: left out, no job can enter it")
                 return None
             fit: dict[str, Any] = {"cores": bounds, "walltime": (0, upto)} | self.routes.get(name, {})
+            fit |= self.limits.get(name, {})
             access = self._access(fields)
             queue = QueueConfig(name=name, **fit, access=AccessConfig(**access) if access else None)
             self._remark(fields)
@@ -160,7 +162,7 @@ class _Reader:
             self.warnings.append(f"{name}: PreemptMode={preempted}: jobs are preempted, which is not simulated")
         if fields.get("hidden", "NO").upper() == "YES":
             self.warnings.append(f"{name}: Hidden=YES: a queue like the others here")
-        if "qos" in fields:
+        if "qos" in fields and name not in self.limits:
             qos = fields["qos"]
             self.warnings.append(f"{name}: the limits of QOS {qos} are not in slurm.conf; add max_run and the like")
         for key in fields.keys() - READ:

@@ -13,6 +13,7 @@ from qconf.export.checks import refuse_access, refuse_idle
 from qconf.export.nodes import Node, assign, check_machine, fold
 from qconf.export.priorities import scale
 from qconf.export.rendering import checked_queue, comment_name, render
+from qconf.export.slurm.conf import LIMITS
 from qconf.export.slurm.differences import LONGEST_AGE, LONGEST_WINDOW, differences, placed
 from qconf.text import grouped
 
@@ -95,7 +96,7 @@ def _scheduler(config: SiteConfig) -> str:
 def backfilling(config: SiteConfig) -> dict[str, str]:
     """Return the words of SchedulerParameters with which Slurm backfills as the simulator does, as far as it can.
 
-    One reservation in each partition, on nodes that are in use where these will do, and every waiting job is tried, with
+    One reservation in each partition, on nodes that are in use where these will do; every waiting job is tried, with
     little delay. When a job can start is found in steps, which double by default: the last may be half of the time.
     """
     if not config.backfill:
@@ -223,13 +224,8 @@ def _sizes(config: SiteConfig, cores: tuple[int, int]) -> list[str]:
 
 def _qos(queue: QueueConfig) -> str:
     """Write the limits of a queue; -1 takes back what an earlier configuration set."""
-    limits = {
-        "GrpJobs": queue.max_run,
-        "GrpTRES=cpu": queue.max_run_cores,
-        "MaxJobsPerUser": queue.max_user_run,
-        "MaxTRESPerUser=cpu": queue.max_user_cores,
-    }
-    written = " ".join(f"{key}={-1 if limit is None else limit}" for key, limit in limits.items())
+    limits = {word: getattr(queue, name) for name, word in LIMITS.items()}
+    written = " ".join(f"{word}={-1 if limit is None else limit}" for word, limit in limits.items())
     return f"modify qos {queue.name} set {written}"
 
 

@@ -297,8 +297,14 @@ def test_an_exported_hybrid_machine_comes_back_after_its_plan(text, tmp_path):
     config = parse(text)
     for name, file in slurm_files(config, nodes=read_nodes("n[1-12]")).items():
         (tmp_path / name).write_text(file)
-    found = from_text(tmp_path, "ClusterName=tiny\nNodeName=n[1-12] CPUs=8\ninclude partitions.conf\n")
-    lost = {"starvation": None, "max_run": None, "max_user_run": None}  # of the accounting, or without a form
+    conf = "ClusterName=tiny\nNodeName=n[1-12] CPUs=8\ninclude partitions.conf\n"
+    found = from_text(tmp_path, conf)
+    lost = {"starvation": None}  # it has no form
+    assert found.config == config.replace(queues=tuple(queue.model_copy(update=lost) for queue in config.queues))
+    assert found.warnings == ()
+    (tmp_path / "qos.sacctmgr").unlink()  # limits are in accounting alone
+    found = from_text(tmp_path, conf)
+    lost |= {"max_run": None, "max_user_run": None}
     assert found.config == config.replace(queues=tuple(queue.model_copy(update=lost) for queue in config.queues))
     assert [warning.partition(":")[0] for warning in found.warnings] == ["small", "medium"]
 
