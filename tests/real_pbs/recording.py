@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import re
-import subprocess
 import threading
 import time
 from bisect import bisect_left
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,10 +18,11 @@ import numpy as np
 from qconf.config import POOL_SUFFIX
 from qconf.export import exporter
 from qconf.export.nodes import Node
-from qconf.export.pbs.private_server import USERS, WORK, PrivateServer
+from qconf.export.pbs.private_server import USERS, PrivateServer
 from qconf.export.pbs.rehearsal import Plan, Rehearsal, run_blocks
 from qconf.export.pbs.server import Server
 from tests.real_pbs.disciplines import Site
+from tests.submissions import submit
 
 _LINE = re.compile(r"^(\d\d/\d\d/\d{4} \d\d:\d\d:\d\d\.\d+);\w+;[^;]*;\w+;([^;]*);(.*)$")
 _SCHEDULER = ("Starting Scheduling Cycle", "Job run", "Leaving Scheduling Cycle", "Job is a top job")
@@ -140,36 +139,14 @@ def _submit(
     seconds = rng.integers(1, 8, jobs)
     walltime = np.minimum(60, ((seconds + 4) * rng.uniform(1, 5, jobs)).astype(int))
     users = rng.integers(0, len(USERS), jobs)
-    begin = time.time() + 2
-    for number, user in enumerate(USERS):
-        own = np.flatnonzero(users == number)
-        lines = [
-            "at() { left=$(($1 - $(date +%s%3N))); [ $left -le 0 ] ||",
-            "sleep $((left / 1000)).$(printf %03d $((left % 1000))); }",
-        ]
-        for j in own:
-            requests = f"-q {route} -l select={site.select(int(width[j]))} -l walltime={walltime[j]}"
-            lines += [f"at {1000 * (begin + at[j]):.0f}", f"echo $(qsub {requests} -- /bin/sleep {seconds[j]}) {j}"]
-        server.write(f"{user}.sh", "\n".join(lines) + "\n")
-    with ThreadPoolExecutor(len(USERS)) as pool:
-        outputs = list(pool.map(lambda user: _as_user(server, user), USERS))
-    wanted = {}
-    for output in outputs:
-        for line in output.splitlines():
-            found = re.fullmatch(r"(\d+\.\S+) (\d+)", line)
-            if not found:
-                raise RuntimeError(f"qsub says: {line}")
-            j = int(found[2])
-            wanted[found[1]] = (int(users[j]), int(width[j]), int(walltime[j]))
-    return wanted
-
-
-def _as_user(server: PrivateServer, user: str) -> str:
-    """Run a user's submissions; return what qsub printed, or that it takes too long."""
-    try:
-        return server.run(f"sh {WORK}/{user}.sh", user=user, timeout=1800).stdout
-    except subprocess.TimeoutExpired:
-        return "it takes too long"
+    commands = [
+        f"qsub -q {route} -l select={site.select(int(width[j]))} -l walltime={walltime[j]} -- /bin/sleep {seconds[j]}"
+        for j in range(jobs)
+    ]
+    names = submit(server, time.time() + 2 + at, users, commands)
+    if wrong := [name for name in names if not re.fullmatch(r"\d+\.\S+", name)]:
+        raise RuntimeError(f"qsub says: {wrong[0]}")
+    return {name: (int(users[j]), int(width[j]), int(walltime[j])) for j, name in enumerate(names)}
 
 
 def _lines(log: str) -> Iterator[tuple[float, str, str]]:

@@ -16,13 +16,11 @@ NODES = {f"n{number}": 2 for number in range(1, 9)}
 
 
 def pytest_collection_modifyitems(items):
-    """Skip these tests, with the reason, where Slurm is not installed or cannot run; all of them are slow."""
+    """Skip these tests, with the reason, where Slurm is not installed or cannot run."""
     here = [item for item in items if item.nodeid.startswith("tests/real_slurm/")]
     why = unavailable() if here else None
-    for item in here:
-        item.add_marker(pytest.mark.slow)  # accounting can hang after several restarts within seconds
-        if why:
-            item.add_marker(pytest.mark.skip(reason=why))
+    for item in here if why else ():
+        item.add_marker(pytest.mark.skip(reason=why))
 
 
 @pytest.fixture(scope="session")

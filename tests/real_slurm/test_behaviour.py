@@ -1,7 +1,11 @@
 """What loaded exports do: order, limits, doors and promotion are as said."""
 
+import pytest
+
 from qconf.export.slurm.rehearsal import tasks
 from tests.real_slurm.test_exports import HYBRID, LIMITED, SHARED
+
+pytestmark = pytest.mark.slow
 
 
 def test_jobs_that_waited_before_come_before_those_submitted_afterwards(fresh, loading):

@@ -1,9 +1,14 @@
 """Every kind of export: loaded by its plan while jobs run and wait, tried, and undone; no job is lost."""
 
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
 from qconf.export.private import WORK
-from qconf.export.slurm.rehearsal import Rehearsal, follow, run_blocks, saved
+from qconf.export.slurm.private_server import PrivateSlurm
+from qconf.export.slurm.rehearsal import SITE, Rehearsal, follow, run_blocks, saved, tasks
+from tests.real_slurm.conftest import NODES
 
 MACHINE = "machine: {name: tiny, cores: 16, cores_per_node: 2}\norder: fcfs\n"
 FCFS = MACHINE + "queues:\n  - {name: work, cores: [1, 16], walltime: [0, 5m]}\n"
@@ -54,19 +59,39 @@ KINDS = {
 }
 
 
-@pytest.mark.parametrize(
-    "kind", [pytest.param(kind, marks=[pytest.mark.slow] if kind == "plain" else []) for kind in KINDS]
-)
-def test_it_is_loaded_and_undone_and_no_job_is_lost(kind, fresh, exported, record_property):
+def rehearsed(kind, plan):
+    """Follow a plan on a Slurm of its own; limits need accounting, without which the others are loaded sooner."""
+    with PrivateSlurm(NODES, SITE.replace("KEPT", "work"), accounting=plan.limited) as server:
+        result = follow(plan, server, kept="work")
+        states = Counter(held["JobState"] for held in tasks(server).values())
+        print(f"{kind}: {result.summary}; {dict(states)}")
+        return result, states
+
+
+def test_every_kind_is_loaded_and_undone_and_no_job_is_lost(exported, record_property):
+    """All at once, since a rehearsal mostly waits."""
+    plans = {kind: exported(text, kind) for kind, text in KINDS.items()}
+    with ThreadPoolExecutor(len(plans)) as pool:
+        found = dict(zip(plans, pool.map(rehearsed, plans, plans.values()), strict=True))
+    assert {kind: result.problems for kind, (result, _) in found.items()} == {kind: [] for kind in KINDS}
+    for kind, (result, states) in found.items():
+        assert result.rolled_back, kind
+        assert result.examples == len(plans[kind].queues)
+        assert result.jobs > 12, kind
+        assert result.moved > 3, kind
+        assert not {"NODE_FAIL", "FAILED", "BOOT_FAIL"} & {*states}, kind
+    record_property("jobs", sum(result.jobs for result, _ in found.values()))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_it_is_loaded_and_undone_where_jobs_are_accounted_for(kind, fresh, exported):
+    """One after the other on one Slurm, so that every controller restarts soon after another one did."""
     plan = exported(KINDS[kind])
     result = follow(plan, fresh, kept="work")
-    record_property("jobs", result.jobs)
     print(f"{kind}: {result.summary}")
     assert result.problems == []
     assert result.rolled_back
-    assert result.examples == len(plan.queues)
-    assert result.jobs > 12
-    assert result.moved > 3
 
 
 @pytest.mark.slow
@@ -86,6 +111,7 @@ def test_a_second_export_takes_the_place_of_the_first_and_comes_off_again(loadin
         assert saved(server) == between
 
 
+@pytest.mark.slow
 def test_a_user_without_an_association_is_named_before_limits_are_enforced(fresh, exported):
     plan, result = exported(LIMITED), Rehearsal("")
     fresh.run("sacctmgr --immediate delete user carol")
@@ -97,6 +123,7 @@ def test_a_user_without_an_association_is_named_before_limits_are_enforced(fresh
     assert result.problems == ["2. Look for users without an association: exit 1: carol"]
 
 
+@pytest.mark.slow
 def test_a_qos_that_does_not_exist_stops_the_plan_before_slurm_conf_names_it(fresh, exported):
     plan, result = exported(LIMITED), Rehearsal("")
     for name, content in plan.files.items():

@@ -1,5 +1,7 @@
 """Orders that are sums: Slurm's own priorities are those of the formula, and jobs start by them."""
 
+import pytest
+
 from qconf.config import parse
 from qconf.config.multifactor import Multifactor
 from tests.naive import formula_value
@@ -7,6 +9,8 @@ from tests.real_slurm.test_exports import MACHINE
 
 ORDER = "min(eligible_time, 2592000) + (7200 if walltime <= 60 else 3600 if walltime <= 180 else 0)"
 SUMS = MACHINE.replace("fcfs", ORDER) + "queues:\n  - {name: work, cores: [1, 16], walltime: [0, 10m]}\n"
+
+pytestmark = pytest.mark.slow
 
 
 def test_short_jobs_start_first_and_the_users_own_nice_value_counts(loading):

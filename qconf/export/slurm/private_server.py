@@ -11,6 +11,7 @@ from qconf.export.nodes import fold
 from qconf.export.private import PrivateMachine
 
 DAEMONS = 16  #: at most so many nodes have a daemon of their own; jobs can start on these only
+LONGEST_START = 300  #: seconds, on a machine that does much else
 _PROGRAMS = ("slurmctld", "slurmd", "sbatch", "scontrol", "squeue")
 _ACCOUNTING = ("slurmdbd", "sacctmgr", "mariadbd", "mariadb-install-db")
 _CONF = """\
@@ -89,16 +90,18 @@ class PrivateSlurm(PrivateMachine):
 
     host = "slurmhost"
 
-    def __init__(self, nodes: Mapping[str, int], lines: str, *, accounting: bool = True) -> None:
+    def __init__(
+        self, nodes: Mapping[str, int], lines: str, *, accounting: bool = True, daemons: int = DAEMONS
+    ) -> None:
         if why := unavailable(accounting=accounting):
             raise InputError(why, fix="install what is missing, and run this as root")
-        self.nodes, self.lines, self.accounting = nodes, lines, accounting
+        self.nodes, self.lines, self.accounting, self.daemons = nodes, lines, accounting, daemons
         super().__init__(_SETUP)
 
     @property
     def awake(self) -> list[str]:
         """The nodes that have a daemon."""
-        return list(self.nodes)[:DAEMONS]
+        return list(self.nodes)[: self.daemons]
 
     def conf(self, lines: str) -> str:
         """Write a slurm.conf with these partitions and settings."""
@@ -118,9 +121,10 @@ class PrivateSlurm(PrivateMachine):
         started = self.run(
             f"chmod 755 /srv/sbin/systemctl; chmod 600 /etc/slurm/slurmdbd.conf\nset -e"
             f"{_MARIADB if self.accounting else ''}\nslurmctld 2>&1",
-            timeout=120,
+            timeout=LONGEST_START,
         )
-        self.wait("scontrol ping | grep -q UP", f"the controller does not come up: {started.stdout[-2000:]}")
+        otherwise = f"the controller does not come up: {started.stdout[-2000:]}"
+        self.wait("scontrol ping | grep -q UP", otherwise, seconds=LONGEST_START)
         self.run("".join(f"slurmd -N {name}\n" for name in self.awake))
         up = f"[ $(sinfo --noheader --Node --states=idle --nodes={fold(self.awake)} | wc -l) -ge {len(self.awake)} ]"
-        self.wait(up, "the nodes do not come up")
+        self.wait(up, "the nodes do not come up", seconds=LONGEST_START)

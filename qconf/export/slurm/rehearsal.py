@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
+import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,6 +34,7 @@ _SAVED = {
 _RUN = "rm -f /srv/end; chmod 755 /srv"  #: jobs that `_UNTIL` then run until a plan waits for their end
 _ENDED = "touch ~/ended-$SLURM_JOB_ID"  #: what a job does last: one that was killed has not
 _UNTIL = f"--wrap 'until [ -e /srv/end ]; do sleep 0.2; done; {_ENDED}'"
+LONGEST_BLOCK = 300  #: seconds that a block of a plan may take here, where no job runs for long
 _FINE = {"PENDING", "RUNNING", "COMPLETING", "COMPLETED"}
 
 
@@ -222,7 +224,11 @@ def run_blocks(steps: list[tuple[str, str]], server: PrivateSlurm, result: Rehea
         if "until jobs=" in block:  # some run on until the plan waits for them
             server.run("(sleep 1; touch /srv/end) > /dev/null 2>&1 &")
         quick = re.sub(r"sleep \d", "sleep 0.2", block)  # between two looks
-        done = server.run(f"umask 077\n{quick}", timeout=600)
+        try:
+            done = server.run(f"umask 077\n{quick}", timeout=LONGEST_BLOCK)
+        except subprocess.TimeoutExpired:
+            result.problems.append(f"{title}: not done after {LONGEST_BLOCK} s")
+            return
         result.blocks += 1
         if done.returncode:
             result.problems.append(f"{title}: exit {done.returncode}: {done.stdout.strip()[-500:]}")

@@ -1,0 +1,118 @@
+"""How far the simulator agrees with a real Slurm that has an export, over whole schedules.
+
+    python -m tests.real_slurm.agreement --discipline fcfs --jobs 100
+
+Submissions and ends lie on a grid (`tests.real_slurm.recording`), so what Slurm takes to start and to end a job changes
+no decision: a start counts for the multiple of the step before it, and the seconds in between are said.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import parsim
+from parsim import Workload
+from tests.real_slurm.disciplines import DISCIPLINES, Site
+from tests.real_slurm.recording import STEP, Job, read, record
+
+Column = NDArray[np.int64]
+HEADING = """\
+| discipline | jobs | backfilled | same order | mean wait, real | simulated | differs | starting takes | ending |
+|---|---|---|---|---|---|---|---|---|"""
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """A real schedule and the simulator's, in seconds since 1970."""
+
+    jobs: list[Job]
+    submit: Column
+    real: Column
+    simulated: Column
+
+    @property
+    def same_order(self) -> float:
+        """Share of the pairs of jobs that start in the same order, or together, in both."""
+        pairs = np.triu_indices(self.real.size, 1)
+        real, simulated = (np.sign(np.subtract.outer(start, start))[pairs] for start in (self.real, self.simulated))
+        return float(np.mean(real == simulated))
+
+    @property
+    def waits(self) -> tuple[float, float]:
+        """Mean waits, real and simulated."""
+        return float(np.mean(self.real - self.submit)), float(np.mean(self.simulated - self.submit))
+
+    @property
+    def overheads(self) -> tuple[float, float]:
+        """Mean seconds from when a job could start to its start, and from when its command ended to its end."""
+        ended = np.array([job.ended for job in self.jobs])
+        return float(np.mean([job.started for job in self.jobs] - self.real)), float(np.mean(ended - _before(ended)))
+
+    def row(self, discipline: str) -> str:
+        """Write it as a row of a table."""
+        (real, simulated), (starting, ending) = self.waits, self.overheads
+        return (
+            f"| {discipline} | {len(self.jobs)} | {sum(job.backfilled for job in self.jobs)} | {self.same_order:.4f} "
+            f"| {real:.2f} | {simulated:.2f} | {100 * (simulated / real - 1):+.1f} % | {starting:.2f} | {ending:.2f} |"
+        )
+
+
+def _before(moments: Sequence[float] | NDArray[np.float64]) -> Column:
+    """Return the multiple of the step before each moment."""
+    return (np.floor(np.asarray(moments) / STEP) * STEP).astype(np.int64)
+
+
+def compare(site: Site, kept: dict[str, Any]) -> Agreement:
+    """Simulate the jobs of a recording."""
+    jobs = read(kept)
+    submit, start, end = (_before([getattr(job, name) for job in jobs]) for name in ("submitted", "started", "ended"))
+    config = site.config
+    workload = Workload(
+        submit=submit,
+        cores=[-(-job.cores // config.grid) * config.grid for job in jobs],
+        runtime=end - start,
+        walltime=[job.walltime for job in jobs],
+        queue=[site.queue(job.cores, job.walltime) for job in jobs],
+        user=[job.user for job in jobs],
+    )
+    return Agreement(jobs, submit, start, parsim.simulate(workload, config.system()).start)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure, and print the row of each discipline; servers of several disciplines run beside each other."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--discipline", action="append", choices=DISCIPLINES, help="all, unless one is named")
+    parser.add_argument("--jobs", type=int, default=100)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--keep", type=Path, help="folder in which recordings are kept, and found again")
+    parser.add_argument("--beside", type=int, default=4, help="servers at a time")
+    options = parser.parse_args(arguments)
+
+    def measured(discipline: str) -> str:
+        site = Site.of(discipline)
+        path = options.keep and options.keep / f"{discipline}-{options.jobs}-{options.seed}.json"
+        if path and path.exists():
+            return compare(site, json.loads(path.read_text())).row(discipline)
+        kept = record(site, jobs=options.jobs, seed=options.seed)
+        if path:
+            path.parent.mkdir(exist_ok=True, parents=True)
+            path.write_text(json.dumps(kept))
+        return compare(site, kept).row(discipline)
+
+    print(HEADING, flush=True)
+    with ThreadPoolExecutor(options.beside) as pool:
+        for row in pool.map(measured, options.discipline or DISCIPLINES):
+            print(row, flush=True)
+
+
+if __name__ == "__main__":
+    main()

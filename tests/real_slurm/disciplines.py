@@ -1,0 +1,84 @@
+"""The disciplines of which agreement with a real Slurm is measured, on 64 nodes, with jobs of seconds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from qconf.config import SiteConfig, parse
+
+NODES = 64
+_MACHINE = "machine: {name: tiny, cores: 64, cores_per_node: 1}\nreserve: queues\norder: ORDER\n"
+_SHARED = _MACHINE + "queues:\n  - {name: work, cores: [1, 64], walltime: [0, 4h]}\n"
+_PRIORITIES = (
+    _MACHINE
+    + """\
+queues:
+  - {name: short, cores: [1, 64], walltime: [0, 1h], priority: 20}
+  - {name: long, cores: [1, 64], walltime: [1h, 4h], priority: 10}
+"""
+)
+_SUM = "min(eligible_time, 2592000) + (300 if walltime <= 3600 else 150 if walltime <= 7200 else 0)"
+_PARTITIONED = (
+    _MACHINE
+    + """\
+mode: partitioned
+queues:
+  - {name: narrow, cores: [1, 16], walltime: [0, 4h], partition: 24}
+  - {name: wide, cores: [17, 40], walltime: [0, 4h], partition: 40}
+"""
+)
+_HYBRID = (
+    _MACHINE
+    + """\
+mode: hybrid
+queues:
+  - {name: narrow, cores: [1, 12], walltime: [0, 20m], priority: 7.5, partition: 16}
+  - {name: wide, cores: [13, 24], walltime: [0, 20m], priority: 3.75, partition: 24}
+pool: {cores: 24, threshold: 1, placement: pool, entry: move}
+"""
+)
+_LIMITED = (
+    _MACHINE
+    + """\
+queues:
+  - {name: narrow, cores: [1, 16], walltime: [0, 4h], max_run: 4, max_user_run: 2}
+  - {name: wide, cores: [17, 40], walltime: [0, 4h], max_run_cores: 48, max_user_cores: 40}
+"""
+)
+_WIDE = _SHARED.replace("cores: 64, cores_per_node: 1", "cores: 256, cores_per_node: 4").replace("[1, 64]", "[1, 256]")
+DISCIPLINES = {
+    "fcfs": _SHARED,
+    "priorities": _PRIORITIES,
+    "multifactor": _SHARED.replace("ORDER", _SUM),
+    "partitioned": _PARTITIONED,
+    "hybrid": _HYBRID,
+    "limits": _LIMITED,
+    "whole_nodes": _WIDE.replace("_node: 4", "_node: 4, whole_nodes: true"),
+    "shared_nodes": _WIDE,
+}
+BETWEEN = {"partitioned": 3.6, "hybrid": 3.0, "limits": 4.0}  #: mean seconds between submissions, where not 4.5
+
+
+@dataclass(frozen=True)
+class Site:
+    """A discipline on its machine."""
+
+    discipline: str
+    config: SiteConfig
+
+    @classmethod
+    def of(cls, discipline: str) -> Site:
+        """Return the site that measures a discipline."""
+        return cls(discipline, parse(DISCIPLINES[discipline].replace("ORDER", "fcfs")))
+
+    @property
+    def nodes(self) -> dict[str, int]:
+        """Cores of the nodes, by name."""
+        return {f"n{number:02}": self.config.machine.cores_per_node for number in range(1, NODES + 1)}
+
+    def queue(self, cores: int, walltime: int) -> int:
+        """Return the number of the queue to which a job is routed."""
+        queues = enumerate(self.config.queues)
+        return next(
+            i for i, q in queues if q.cores[0] <= cores <= q.cores[1] and q.walltime[0] < walltime <= q.walltime[1]
+        )

@@ -1,0 +1,129 @@
+"""A real schedule: jobs submitted as ordinary users to a private Slurm with an export, and what its log says of it.
+
+Jobs are submitted at odd multiples of `STEP` seconds and end at even ones, so that no two events are nearer than Slurm
+takes to act on one: schedules would part at the first such pair. A start counts for the multiple before it.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qconf.export import exporter
+from qconf.export.nodes import Node
+from qconf.export.private import USERS, WORK
+from qconf.export.slurm.private_server import PrivateSlurm
+from qconf.export.slurm.rehearsal import SITE, Plan, Rehearsal, run_blocks
+from tests.real_slurm.disciplines import BETWEEN, Site
+from tests.submissions import submit
+
+STEP = 4  #: seconds
+_RUN = f"""\
+now=$(date +%s%3N)
+left=$((now / {2000 * STEP} * {2000 * STEP} + $1 * {2000 * STEP} - now))
+sleep $((left / 1000)).$(printf %03d $((left % 1000)))
+"""
+_LINE = re.compile(r"\[(\S+)\] (?:sched: |sched/backfill: _start_job: )?(.*?) JobId=(\d+)\b ?(.*)")
+
+
+@dataclass
+class Job:
+    """A job of the real schedule; moments in seconds since 1970."""
+
+    user: int
+    cores: int
+    walltime: int
+    submitted: float = np.nan
+    started: float = np.nan
+    ended: float = np.nan
+    backfilled: bool = False
+
+
+def record(site: Site, *, jobs: int, seed: int) -> dict[str, Any]:
+    """Load the export of a site into a new Slurm, submit `jobs` jobs, and return what became of them."""
+    kept = SITE.replace("KEPT", site.config.queues[0].name)
+    with PrivateSlurm(site.nodes, kept, daemons=len(site.nodes)) as server, TemporaryDirectory() as folder:
+        plan = _load(site, server, Path(folder))
+        done = threading.Event()
+        promoting = threading.Thread(target=_promote, args=(server, plan, done))
+        promoting.start()
+        try:
+            wanted = _submit(site, server, jobs, np.random.default_rng(seed))
+            server.wait("sleep 2; ! squeue --noheader | grep .", "jobs do not end", seconds=1800)
+        finally:
+            done.set()
+            promoting.join()
+        log = server.run("grep -E 'submit_batch_job:|Allocate JobId|Started JobId|_job_complete' /srv/log/slurmctld")
+        settings = server.run("scontrol show config | grep -E '^(Scheduler|Priority)(Type|Param)'")
+        version = server.run("slurmctld -V")
+    return {
+        "version": version.stdout.split()[-1],
+        "wanted": wanted,
+        "log": log.stdout,
+        "settings": settings.stdout,
+    }
+
+
+def _load(site: Site, server: PrivateSlurm, folder: Path) -> Plan:
+    nodes = [Node(name, cores) for name, cores in site.nodes.items()]
+    for name, content in exporter("slurm")(nodes=nodes).export(site.config).files.items():
+        (folder / name).write_text(content)
+        server.write(name, content)
+    plan, result = Plan(folder), Rehearsal("")
+    run_blocks(plan.steps, server, result)
+    if result.problems:
+        raise RuntimeError(f"{site.discipline}: {result.problems}")
+    return plan
+
+
+def _promote(server: PrivateSlurm, plan: Plan, done: threading.Event) -> None:
+    """Run every second what runs every minute on a site: jobs are of seconds here."""
+    while "qconf-promote" in plan.files and not done.wait(1):
+        server.run("qconf-promote")
+
+
+def _submit(site: Site, server: PrivateSlurm, jobs: int, rng: np.random.Generator) -> dict[str, tuple[int, int, int]]:
+    """Submit jobs at odd multiples of the step; return user, cores and walltime by id."""
+    widest = max(queue.cores[1] for queue in site.config.queues)
+    longest = max(queue.walltime[1] for queue in site.config.queues) // 60
+    at = np.cumsum(rng.exponential(BETWEEN.get(site.discipline, 4.5), jobs)) // (2 * STEP) * 2 * STEP
+    width = np.where(rng.random(jobs) < 0.7, rng.integers(1, widest // 4 + 1, jobs), rng.integers(1, widest + 1, jobs))
+    # Of two jobs of one walltime the second ends behind the first in Slurm, where it starts a second later.
+    minutes, steps = 1 + rng.choice(longest, jobs, replace=longest < jobs), rng.integers(1, 5, jobs)
+    users: NDArray[np.int64] = rng.integers(0, len(USERS), jobs)
+    server.write("run.sh", _RUN)
+    server.run(f"chmod 755 {WORK} && chmod 644 run.sh")
+    begin = (int(time.time()) // (2 * STEP) + 2) * 2 * STEP + STEP
+    sbatch = "sbatch --parsable --output=/dev/null"
+    commands = [
+        f"{sbatch} --ntasks={width[j]} --time={minutes[j]} --wrap 'sh {WORK}/run.sh {steps[j]}'" for j in range(jobs)
+    ]
+    names = submit(server, begin + at, users, commands)
+    wanted = {name: (int(users[j]), int(width[j]), 60 * int(minutes[j])) for j, name in enumerate(names)}
+    return dict(sorted(wanted.items(), key=lambda item: int(item[0])))
+
+
+def read(kept: dict[str, Any]) -> list[Job]:
+    """Read the log of a run, whose clock is UTC; jobs are in the order of their ids."""
+    jobs = {name: Job(*of) for name, of in kept["wanted"].items()}
+    for line in kept["log"].splitlines():
+        found = _LINE.match(line)
+        if not found or found[3] not in jobs:
+            continue
+        job, moment = jobs[found[3]], datetime.fromisoformat(found[1]).replace(tzinfo=UTC).timestamp()
+        if found[2] == "_slurm_rpc_submit_batch_job:":
+            job.submitted = moment
+        elif found[2] in ("Allocate", "Started"):
+            job.started, job.backfilled = moment, found[2] == "Started"
+        elif found[4] == "done":
+            job.ended = moment
+    return list(jobs.values())
