@@ -32,8 +32,8 @@ _HYBRID = (
     + """\
 mode: hybrid
 queues:
-  - {name: narrow, cores: [1, 12], walltime: [0, 20m], priority: 7.5, partition: 16}
-  - {name: wide, cores: [13, 24], walltime: [0, 20m], priority: 3.75, partition: 24}
+  - {name: narrow, cores: [1, 12], walltime: [0, 4h], priority: 60, partition: 16}
+  - {name: wide, cores: [13, 24], walltime: [0, 4h], priority: 30, partition: 24}
 pool: {cores: 24, threshold: 1, placement: pool, entry: move}
 """
 )
@@ -56,7 +56,8 @@ DISCIPLINES = {
     "whole_nodes": _WIDE.replace("_node: 4", "_node: 4, whole_nodes: true"),
     "shared_nodes": _WIDE,
 }
-BETWEEN = {"partitioned": 3.6, "hybrid": 3.0, "limits": 4.0}  #: mean seconds between submissions, where not 4.5
+BETWEEN = {"partitioned": 3.6, "hybrid": 3.6, "limits": 4.0}  #: mean seconds between submissions, where not 4.5
+MINUTES = {"hybrid": 8}  #: walltimes are multiples of, where not 1: jobs may enter the pool after multiples of 8 s
 
 
 @dataclass(frozen=True)

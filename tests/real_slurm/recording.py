@@ -23,7 +23,7 @@ from qconf.export.nodes import Node
 from qconf.export.private import USERS, WORK
 from qconf.export.slurm.private_server import PrivateSlurm
 from qconf.export.slurm.rehearsal import SITE, Plan, Rehearsal, run_blocks
-from tests.real_slurm.disciplines import BETWEEN, Site
+from tests.real_slurm.disciplines import BETWEEN, MINUTES, Site
 from tests.submissions import submit
 
 STEP = 4  #: seconds
@@ -94,11 +94,12 @@ def _promote(server: PrivateSlurm, plan: Plan, done: threading.Event) -> None:
 def _submit(site: Site, server: PrivateSlurm, jobs: int, rng: np.random.Generator) -> dict[str, tuple[int, int, int]]:
     """Submit jobs at odd multiples of the step; return user, cores and walltime by id."""
     widest = max(queue.cores[1] for queue in site.config.queues)
-    longest = max(queue.walltime[1] for queue in site.config.queues) // 60
+    of = MINUTES.get(site.discipline, 1)
+    longest = max(queue.walltime[1] for queue in site.config.queues) // 60 // of
     at = np.cumsum(rng.exponential(BETWEEN.get(site.discipline, 4.5), jobs)) // (2 * STEP) * 2 * STEP
     width = np.where(rng.random(jobs) < 0.7, rng.integers(1, widest // 4 + 1, jobs), rng.integers(1, widest + 1, jobs))
     # Of two jobs of one walltime the second ends behind the first in Slurm, where it starts a second later.
-    minutes, steps = 1 + rng.choice(longest, jobs, replace=longest < jobs), rng.integers(1, 5, jobs)
+    minutes, steps = of + of * rng.choice(longest, jobs, replace=longest < jobs), rng.integers(1, 5, jobs)
     users: NDArray[np.int64] = rng.integers(0, len(USERS), jobs)
     server.write("run.sh", _RUN)
     server.run(f"chmod 755 {WORK} && chmod 644 run.sh")

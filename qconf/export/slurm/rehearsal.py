@@ -24,7 +24,7 @@ SchedulerParameters=batch_sched_delay=0,sched_interval=1,bf_interval=1,bf_resolu
 PartitionName=former Nodes=ALL Default=YES State=UP
 PartitionName=KEPT Nodes=ALL MaxTime=7-0 State=UP
 """
-_QUEUE = re.compile(r'\{ name = "([\w-]+)", least = (\d+), most = \S+ above = (\d+)')
+_QUEUE = re.compile(r'\{ name = "([\w-]+)", least = (\S+), most = (\S+), above = (\S+), upto = (\S+) \}')
 _SAVED = {
     "partitions": "scontrol --oneliner show partition",
     "configuration": "scontrol show config | grep -E '^(Sched|Priority|JobSubmit|AccountingStorageEnf)'",
@@ -73,9 +73,34 @@ class Plan:
 
     @property
     def queues(self) -> list[tuple[str, int, int]]:
-        """The queues in the order of routing: name, fewest cores, minutes of a short job that it takes."""
-        found = _QUEUE.findall(self.files["job_submit.lua"])
-        return [(name, int(least), int(above) // 60 + 1) for name, least, above in found]
+        """The queues that jobs are routed to, in that order: name, cores and minutes of a small job that each takes."""
+        rows = [
+            (name, *(math.inf if bound == "math.huge" else int(bound) for bound in bounds))
+            for name, *bounds in _QUEUE.findall(self.files["job_submit.lua"])
+        ]
+
+        def takes(row: tuple[str, float, float, float, float], cores: float, minutes: float) -> bool:
+            _, least, most, above, upto = row
+            return least <= self._whole(cores) <= self._whole(most) and above < 60 * minutes <= upto
+
+        found = []
+        for number, row in enumerate(rows):
+            before = rows[:number]
+            sizes = sorted({row[1], *(self._whole(other[2]) + 1 for other in before)})
+            times = sorted({time // 60 + 1 for time in (row[3], *(other[4] for other in before))})
+            jobs = [job for job in itertools.product(sizes, times) if takes(row, *job)]
+            jobs = [job for job in jobs if not any(takes(other, *job) for other in before)]
+            found += [(row[0], int(cores), int(minutes)) for cores, minutes in jobs[:1]]
+        return found
+
+    def _whole(self, cores: float) -> float:
+        return cores if math.isinf(cores) else -(-cores // self.node) * self.node
+
+    @property
+    def node(self) -> int:
+        """Cores of a node where jobs are given whole nodes, else 1."""
+        whole = re.search(r"local NODE = (\d+)", self.files["job_submit.lua"])
+        return int(whole[1]) if whole else 1
 
     @property
     def partitions(self) -> dict[str, str]:
@@ -89,19 +114,19 @@ class Plan:
 
     def nodes(self, given: list[Node] | None = None) -> dict[str, int]:
         """Name the nodes with their cores, those first that are to have a daemon: some of each partition."""
-        every = [node.name for node in given or ()]
+        most = max(4, -(-max(cores for _, cores, _ in self.queues) // self.node) if self.node > 1 else 0)
+        every = [node.name for node in given or ()] or [f"n{number}" for number in range(1, most + 1)]
         hosts = {name: _names(hosts, every) for name, hosts in self.partitions.items()}
         names = [name for each in itertools.zip_longest(*hosts.values()) for name in each if name]
         known = {node.name: node.cores for node in given or () if node.cores}
-        whole = re.search(r"local NODE = (\d+)", self.files["job_submit.lua"])
         least = max(math.ceil(cores / max(1, len(hosts[queue]))) for queue, cores, _ in self.queues)
-        cores = int(whole[1]) if whole else max(2, least)
+        cores = self.node if self.node > 1 else max(2, least)
         return {name: known.get(name, cores) for name in dict.fromkeys(names)}
 
 
 def _names(hosts: str, every: list[str]) -> list[str]:
     if hosts == "ALL":
-        return every or [f"n{number}" for number in range(1, 5)]
+        return every
     return [] if hosts == '""' else [node.name for node in read_nodes(hosts)]
 
 

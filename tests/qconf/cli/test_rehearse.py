@@ -45,6 +45,19 @@ def test_a_plan_for_slurm_is_read_with_its_queues_and_nodes(tmp_path):
     assert plan.steps[-1][0] == "8. Install the script that moves jobs into the pool"
 
 
+def test_queues_of_one_size_have_examples_of_their_walltimes(tmp_path):
+    queues = "{name: a, cores: [1, 8], walltime: [0, 2h]}, {name: b, cores: [1, 16], walltime: [0, 1d]}, {name: c}"
+    text = f"{{machine: {{cores: 96, cores_per_node: 8, whole_nodes: true}}, queues: [{queues}]}}"
+    write_export(tmp_path, slurm_files(parse(text)))
+    plan = SlurmPlan(tmp_path)
+    assert plan.queues == [("a", 1, 1), ("b", 1, 121), ("c", 1, 1441)]
+    wide = queues.replace("{name: c}", "{name: c, cores: [81, 96]}, {name: never, cores: [1, 2], walltime: [0, 1h]}")
+    write_export(tmp_path, slurm_files(parse(text.replace(queues, wide))))
+    plan = SlurmPlan(tmp_path)
+    assert plan.queues == [("a", 1, 1), ("b", 1, 121), ("c", 81, 1)]  # no job is routed to the last
+    assert len(plan.nodes()) == 11  # as many as the widest of them needs
+
+
 def test_a_directory_that_is_no_export_is_refused(tmp_path, capsys):
     for given, why in ((tmp_path, "holds no PLAN.md"), (tmp_path / "no", "no such directory")):
         with pytest.raises(SystemExit, match="1"):
