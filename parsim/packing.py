@@ -32,7 +32,12 @@ Table = NDArray[np.void]  #: a structured array: one record of named fields per 
 
 NEVER = int(kernel.NEVER)
 MOST = 2**31 - 1
+MOST_JOBS = 2**28  #: of a simulation: so the keys of their instants have 34 bits, 544 years, for the seconds
 LATEST = 2 * MAX_DURATION  #: 136 years after its submit; a job that is eligible later is taken to be so then
+
+#: Entries of waiting lists that a kernel may look at, a job, until it gives up and those of deep queues take over. Of
+#: waiting jobs that are alike these look at the first only, but at each for longer.
+LOOKS = 1000
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,13 +62,11 @@ class Prepared:
 
     @cached_property
     def bits(self) -> int:
-        """Low bits of a key that hold a job; the high ones must hold every instant that can occur."""
-        n, submit = len(self.workload), self.workload.submit
-        bits = max(1, (n - 1).bit_length())
-        latest = int(submit[-1] - submit[0]) + int(self.runtime.sum()) + MAX_DURATION if n else 0
-        if latest >= 1 << (62 - bits):
-            raise ValueError(f"{n} jobs of {latest} seconds in all: too long for one simulation")
-        return bits
+        """Low bits of a key that hold a job; the high ones hold an instant."""
+        n = len(self.workload)
+        if n > MOST_JOBS:
+            raise ValueError(f"{n} jobs are more than the {MOST_JOBS} of one simulation: simulate a part of them")
+        return max(1, (n - 1).bit_length())
 
     @cached_property
     def jobs(self) -> Table:
@@ -91,7 +94,7 @@ class Prepared:
     def longest_wait(self) -> int:
         """Seconds; no job waits longer, whatever the system."""
         submit = self.workload.submit
-        return int(submit[-1] - submit[0]) + int(self.runtime.sum()) + MAX_DURATION
+        return min(int(submit[-1] - submit[0]) + int(self.runtime.sum()) + MAX_DURATION, 1 << (62 - self.bits))
 
     @cached_property
     def single(self) -> NDArray[np.int32]:
@@ -150,6 +153,28 @@ class Prepared:
     def by_queue(self) -> NDArray[np.int32]:
         """Jobs grouped by queue, in order within it."""
         return np.argsort(self.workload.queue, kind="stable").astype(np.int32)
+
+
+def most_looks(jobs: int) -> int:
+    """Entries of waiting lists that may be looked at in all in a simulation of so many jobs."""
+    return LOOKS * jobs
+
+
+def check_started(prepared: Prepared, start: Column) -> None:
+    """Refuse a simulation that left the instants which the keys of its kernel can hold.
+
+    Raises
+    ------
+    ValueError
+        Not all jobs have started.
+    """
+    never = int(np.count_nonzero(start < 0))
+    if never:
+        seconds = 1 << (62 - prepared.bits)
+        raise ValueError(
+            f"{never} of {start.size} jobs do not start within {seconds} seconds ({seconds / 31_557_600:.0f} years) of "
+            "the first submission, the longest that so many jobs can be simulated: simulate fewer, or check run times"
+        )
 
 
 _prepared: WeakKeyDictionary[Workload, Prepared] = WeakKeyDictionary()
@@ -435,7 +460,7 @@ def is_formula(prepared: Prepared, system: System) -> bool:
 
     Quotients differ as floats wherever they differ if numerators and denominators have no more than 50 bits together.
     """
-    if system.order != "lxf" or system.has_limits:
+    if system.order != "lxf":
         return system.formula is not None
     if len({queue.priority for queue in system.queues}) > 1 or any(its.starvation is not None for its in system.queues):
         return False
@@ -443,12 +468,30 @@ def is_formula(prepared: Prepared, system: System) -> bool:
 
 
 def pack_order(prepared: Prepared, system: System) -> kernel.Formula:
-    """Lay out the formula that gives the order of one list, `is_formula`."""
+    """Lay out the formula that gives the order of one list: `is_formula`, or constant but for those that starve."""
     if system.formula is not None:
         return pack_formula(prepared.workload, system)
-    code = np.array([(orders.ELIGIBLE_TIME, 0), (orders.COLUMN, 0), (orders.DIVIDE, 0)], dtype=np.int64)
-    walltime = prepared.workload.walltime.astype(np.float64)[np.newaxis]
-    return kernel.Formula(code, np.empty(0), walltime, np.empty(orders.CHUNK), np.empty((2, orders.CHUNK)))
+    walltime = prepared.workload.walltime.astype(np.float64)
+    if system.order == "lxf":
+        return _program([(orders.ELIGIBLE_TIME, 0), (orders.COLUMN, 0), (orders.DIVIDE, 0)], [], walltime[np.newaxis])
+    queue = prepared.workload.queue
+    greatest = sorted({its.priority for its in system.queues})
+    rank = np.array([greatest.index(its.priority) for its in system.queues], dtype=np.float64)[queue]
+    value = rank * 2.0**32 + {"fcfs": 0, "sjf": -1, "ljf": 1}[system.order] * walltime
+    if all(its.starvation is None for its in system.queues):
+        return _program([(orders.COLUMN, 0)], [], value[np.newaxis])
+    period = np.array([np.inf if its.starvation is None else its.starvation for its in system.queues])[queue]
+    code = [
+        *((orders.ELIGIBLE_TIME, 0), (orders.CONSTANT, 0), (orders.ADD, 0)),  # of the starving, by submit
+        *((orders.COLUMN, 1), (orders.ELIGIBLE_TIME, 0), (orders.LESS_EQUAL, 0)),
+        *((orders.COLUMN, 0), (orders.SELECT, 0)),
+    ]
+    return _program(code, [2.0**52], np.stack([value, period]))
+
+
+def _program(code: list[tuple[int, int]], constants: list[float], columns: NDArray[np.float64]) -> kernel.Formula:
+    stack = np.empty((3, orders.CHUNK))
+    return kernel.Formula(np.array(code, dtype=np.int64), np.array(constants), columns, np.empty(orders.CHUNK), stack)
 
 
 @lru_cache(maxsize=1024)
