@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from parsim.kernels import order as orders
 from parsim.kernels import state as kernel
-from parsim.kernels.alike import find_alike
+from parsim.kernels.alike import NO_JOB, find_alike
 from parsim.kernels.homes import find_eligible, find_homes
 from parsim.kernels.plans import PROMISE, Plans
 from parsim.kernels.top_job import NO_SHARE, SHARE, Nodes
@@ -115,6 +115,17 @@ class Prepared:
         of = np.empty(len(self.workload), dtype=np.int32)
         find_alike(self.jobs, other, of)
         return of
+
+    @cached_property
+    def lines(self) -> kernel.Alike:
+        """Lines of the jobs `alike`."""
+        line = self.alike
+        n = np.arange(line.size, dtype=np.int32)
+        members = np.argsort(line, kind="stable").astype(np.int32)
+        place = np.empty_like(members)
+        place[members] = n
+        end = np.bincount(line).cumsum().astype(np.int32)
+        return kernel.Alike(line, members, place, end, np.empty((2, end.size), dtype=np.int32))
 
     def restore(self, values: NDArray[Any]) -> NDArray[Any]:
         """Bring values of the jobs, ascending by submit, back into the order of the workload given."""
@@ -237,11 +248,11 @@ def wake_ups(jobs: Table, queue: Column, queues: Sequence[Queue], bits: int) -> 
     return keys
 
 
-def pack(prepared: Prepared, system: System) -> kernel.State:
-    """Lay out everything that the general event loop reads and writes."""
+def pack(prepared: Prepared, system: System, *, lines: bool = False) -> kernel.State:
+    """Lay out everything that the general event loop reads and writes; with `lines` for deep queues."""
     n = len(prepared.workload)
     cores = np.array(system.partition_cores, dtype=np.int64)
-    settings = _pack_settings(prepared, system)
+    settings = _pack_settings(prepared, system, lines)
     jobs = prepared.queued_jobs.view(np.uint8).copy().view(kernel.QUEUED_JOB)  # field by field is ten times as slow
     entries = np.zeros(cores.size + 1, dtype=np.int64)
     find_homes(jobs, cores, system.mode == "shared", entries)
@@ -253,6 +264,9 @@ def pack(prepared: Prepared, system: System) -> kernel.State:
     users = prepared.users[0] if settings["limits"] else 0
     held = np.zeros(n if settings["track_held"] else 0, dtype=kernel.HELD)
     held["since"] = -1
+    progress = np.zeros(1, dtype=kernel.PROGRESS)[0]
+    formula = pack_formula(prepared.workload, system)
+    progress["looks"] = most_looks(n) if not lines and _keeps_turns(prepared, system, formula.columns) else NEVER
     return kernel.State(
         jobs=jobs,
         start=np.full(n, -1, dtype=np.int64),
@@ -265,16 +279,25 @@ def pack(prepared: Prepared, system: System) -> kernel.State:
         by_queue=prepared.by_queue if settings["starvation"] else np.empty(0, np.int32),
         partitions=_pack_partitions(cores, entries, most),
         settings=settings,
-        progress=np.zeros(1, dtype=kernel.PROGRESS)[0],
-        waiting=kernel.Waiting(*np.zeros((4, listed), dtype=np.int32), *np.empty((3, listed))),
+        progress=progress,
+        waiting=kernel.Waiting(*np.zeros((4, listed), dtype=np.int32), *np.zeros((3, listed))),
         candidates=np.empty(int(entries.max()), dtype=np.int32),
         running=kernel.Running(np.empty(int(most.sum()), np.int64), np.empty(int(most.sum()), np.int64)),
         ends=np.empty(min(n, system.cores) + 1, dtype=np.int64),
         wake_ups=np.empty(may_enter + 1, dtype=np.int64),
-        formula=pack_formula(prepared.workload, system),
+        formula=formula,
         usable=np.zeros(cores.size, dtype=np.bool_),
         idle=np.zeros(cores.size, dtype=np.int64),
+        alike=_pack_lines(prepared) if lines else NO_LINES,
     )
+
+
+_NONE = np.empty(0, dtype=np.int32)
+NO_LINES = kernel.Alike(_NONE, _NONE, _NONE, _NONE, np.empty((2, 0), dtype=np.int32))
+
+
+def _pack_lines(prepared: Prepared) -> kernel.Alike:
+    return prepared.lines._replace(first=np.full_like(prepared.lines.first, NO_JOB))
 
 
 def _pack_partitions(cores: Column, entries: Column, most: Column) -> Table:
@@ -322,7 +345,7 @@ def _is_small(ratio: Fraction) -> bool:
     return ratio.numerator <= 2**31 and ratio.denominator <= 2**61
 
 
-def _pack_settings(prepared: Prepared, system: System) -> np.void:
+def _pack_settings(prepared: Prepared, system: System, lines: bool) -> np.void:
     pool = system.pool if system.mode == "hybrid" else None
     formula = system.formula
     return kernel.one(
@@ -339,6 +362,7 @@ def _pack_settings(prepared: Prepared, system: System) -> np.void:
         combined=pool is not None and pool.placement == "combined",
         move=pool is not None and pool.entry == "move",
         starving_first=pool is not None and pool.starving_first,
+        alike=lines,
     )
 
 
@@ -426,16 +450,23 @@ def pack_limits(prepared: Prepared, system: System) -> tuple[Table, NDArray[np.u
 
 
 def pack_alike(prepared: Prepared, system: System, columns: NDArray[np.float64]) -> NDArray[np.int32]:
-    """Give jobs alike under a formula, which reads these columns, one number; each its own where one may pass another.
+    """Give jobs alike under an order, a formula of these columns, one number; each its own where one may pass another.
 
     Jobs pass each other where the value of the formula may fall with time, or where their limits hold one longer.
     """
-    formula = system.formula
-    if formula is not None and system.has_limits and formula.uses_eligible_time:
-        return prepared.single
-    if formula is not None and not never_falls(formula, columns, prepared.longest_wait):
+    if not _keeps_turns(prepared, system, columns):
         return prepared.single
     return prepared.alike if system.has_limits and _has_user_limits(system) else prepared.alike_but_for_users
+
+
+def _keeps_turns(prepared: Prepared, system: System, columns: NDArray[np.float64]) -> bool:
+    """Whether of jobs that are alike the one submitted first goes first, at every instant."""
+    formula = system.formula
+    if formula is None:
+        return True
+    if system.has_limits and formula.uses_eligible_time:
+        return False
+    return never_falls(formula, columns, prepared.longest_wait)
 
 
 def _has_user_limits(system: System) -> bool:

@@ -124,9 +124,12 @@ class Discipline(NamedTuple):
     run: Callable[[Prepared, System], Outcome]
 
 
+CONSTANT = ("fcfs", "sjf", "ljf")  #: orders in which no job passes another as time goes by, unless it starves
+
+
 def _is_constant_order(prepared: Prepared, system: System) -> bool:
     """Whether every list is alone on its cores and its order is constant."""
-    if system.order not in ("fcfs", "sjf", "ljf") or system.pool_cores or system.has_limits or system.reservation_delay:
+    if system.order not in CONSTANT or system.pool_cores or system.has_limits or system.reservation_delay:
         return False
     if system.mode == "shared":
         return True
@@ -146,7 +149,7 @@ def _run_constant_order(prepared: Prepared, system: System) -> Outcome:
             alone = _run_easy(prepared, members, (its,), its.partition, system)
             if alone.min() < 0:
                 jobs = replace(prepared.workload.take(members), queue=np.zeros_like(members))
-                one_list = replace(system, mode="shared", cores=its.partition, queues=(its,))
+                one_list = System(its.partition, (its,), order=system.order, backfill=system.backfill)
                 alone = _run_time_dependent(prepare(jobs), one_list).start + prepared.jobs["submit"][members[0]]
             start[members] = alone
     return Outcome(start, queue.astype(np.int32), {})
@@ -201,24 +204,31 @@ def _on_one_partition(start: Column) -> Outcome:
 def _run_top_job(prepared: Prepared, system: System) -> Outcome:
     state = pack(prepared, system)
     top_job(state, system.plans_limits, pack_nodes(prepared, system))
-    return _on_one_partition(state.start)
+    return _outcome(prepared, state)
 
 
 def _run_divided_top_job(prepared: Prepared, system: System) -> Outcome:
     state = pack(prepared, system)
     divided_top_job(state, system.plans_limits, system.reserves_nodes, pack_plans(prepared, system))
-    return _outcome(state)
+    return _outcome(prepared, state)
 
 
 def _run_general(prepared: Prepared, system: System) -> Outcome:
     state = pack(prepared, system)
     general(state)
-    return _outcome(state)
+    if state.progress["looks"] < 0:
+        if _is_one_list(system) and system.order in CONSTANT:
+            return _run_time_dependent(prepared, system)
+        state = pack(prepared, system, lines=True)
+        general(state)
+    return _outcome(prepared, state)
 
 
-def _outcome(state: State) -> Outcome:
+def _outcome(prepared: Prepared, state: State) -> Outcome:
     start, placement = state.start, state.placement
     if start.min() < 0:
+        if state.progress["running"]:
+            check_started(prepared, start)
         never = np.flatnonzero(start < 0)
         raise RuntimeError(f"{never.size} jobs never started, the first is job {never[0]}: a defect of the simulator")
     if not state.progress["spanning"]:

@@ -7,8 +7,7 @@
 ``python -m tests.fuzz --traces``
     Whole traces, where they lie beside the project, under a sensible system of each discipline: right by the verifier.
 
-With ``--looks -1`` what has a kernel for deep queues runs in it from the first event on, with 0 from the first look at a
-waiting job on.
+With ``--looks -1`` what has a way for deep queues goes it from the first event on.
 
 Names limit the command to these disciplines: ``python -m tests.fuzz --traces multiqueue "hybrid combined"`` to those
 that begin so.
