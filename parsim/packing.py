@@ -111,6 +111,11 @@ class Prepared:
         """A number for the jobs of each size, walltime and queue."""
         return self._alike(self.workload.queue.copy())
 
+    @cached_property
+    def alike_in_size(self) -> NDArray[np.int32]:
+        """A number for the jobs of each size and walltime."""
+        return self._alike(np.zeros(len(self.workload), dtype=np.int64))
+
     def _alike(self, other: Column) -> NDArray[np.int32]:
         of = np.empty(len(self.workload), dtype=np.int32)
         find_alike(self.jobs, other, of)

@@ -192,7 +192,7 @@ def _run_time_dependent(prepared: Prepared, system: System) -> Outcome:
 def _run_multiqueue(prepared: Prepared, system: System) -> Outcome:
     start = np.empty(len(prepared.workload), dtype=np.int64)
     job_class, classes = pack_classes(prepared.workload, system)
-    multiqueue(prepared.jobs, system.cores, job_class, classes, prepared.bits, start)
+    multiqueue(prepared.jobs, prepared.alike_in_size, system.cores, job_class, classes, prepared.bits, start)
     check_started(prepared, start)
     return _on_one_partition(start)
 
