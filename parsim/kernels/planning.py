@@ -24,7 +24,7 @@ FCFS, SJF, LJF = 0, 1, 2  # rows of `ranks` and of all that is counted per polic
 FIXED, BOUNDS, TUNING = 0, 1, 2  # how the policy of a pass is found
 SIMPLE, ADVANCED, PREFERRED = 0, 1, 2  # deciders of self-tuning dynP
 WIDTHS = 32  # powers of two up to a number of cores
-BLOCK = 16  # jobs planned between two looks at which others can start now
+BLOCK = 4  # jobs planned between two looks at which others can start now
 
 SETTINGS = np.dtype(
     [
@@ -397,15 +397,18 @@ def plan_starts(planner, count, base, policy, rank, bits):
     jobs, idle, lines, closed, behind = planner.jobs, planner.idle, planner.lines, planner.closed, planner.behind
     order = planner.orders[policy]
     low = (np.int64(1) << bits) - 1
-    size = copy_profile(idle, planner.base, base)
-    now = idle.times[0]
-    limit = NEVER
-    for b in range(WIDTHS):
-        planner.earliest[b] = 0
+    now = planner.base.times[0]
     for k in range(count):
         planner.open[k] = order[k]
-    any_open = count
-    begun = following = planned = check = 0
+    limit = find_drops(planner.base, base, planner.drop)
+    any_open = keep_open(planner, count, now)
+    if any_open == 0:
+        return 0
+    size = copy_profile(idle, planner.base, base)
+    for b in range(WIDTHS):
+        planner.earliest[b] = 0
+    begun = following = planned = 0
+    check = BLOCK
     k = 0
     while True:
         if planned == check:
