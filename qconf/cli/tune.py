@@ -10,9 +10,9 @@ from typing import Any
 import click
 
 from qconf.cli.export import chosen, files_of, target_options
-from qconf.cli.messages import history_warnings, report_history, say, warn
+from qconf.cli.messages import history_warnings, report_history, say, warn, warn_changed
 from qconf.cli.options import PATH, Number, Terse, exit_options, retired_option, stem
-from qconf.cli.progress import not_resumable, progress, resumable
+from qconf.cli.progress import progress, resumable
 from qconf.cli.settings import StrategyCommand, parts_of_policy, strategy_names, strategy_settings
 from qconf.cli.source import Source, history_options
 from qconf.errors import InputError
@@ -107,7 +107,7 @@ def command(
     assumed = source.config_path is None and bool(source.history)
     if not source.history:
         source = replace(source, history=(SAMPLE,), config_path=source.config_path or SAMPLE_CONFIG)
-    directory = resumable(out or Path("reports", "-".join(filter(None, (stem(source.history[0]), source.month)))))
+    directory = out or Path("reports", "-".join(filter(None, (stem(source.history[0]), source.month))))
     log, base = source.whole()
     jobs = source.cut(log)
     earlier = [] if source.month is None else log.months_before(jobs.span[0])
@@ -128,8 +128,9 @@ def command(
     # What is heavy to import comes after what was read is printed.
     from qconf.evaluation.guard_rails import GuardRails
     from qconf.evaluation.order import order_warnings
+    from qconf.history.records import SourceInfo
     from qconf.recommend import default_strategies, recommend
-    from qconf.recommend.checkpoint import Checkpoint, fingerprint
+    from qconf.recommend.checkpoint import fingerprint
     from qconf.recommend.fidelity import fidelity
     from qconf.report.exported import Exported
     from qconf.report.layout import console, print_lines
@@ -144,17 +145,14 @@ def command(
         strategy_names(strategies),
         strategy_settings(source.config_path, settings, orders=exporter.orders),
     )
-    inputs = ({} if source.config_path is None else {"configuration": source.config_path}) | files_of(target, given)
-    check_target(directory, [*source.history, *inputs.values()], names_of("tune", exporter))
+    files = ({} if source.config_path is None else {"configuration": source.config_path}) | files_of(target, given)
+    inputs = {what: SourceInfo.of(path) for what, path in files.items()}
+    check_target(directory, [*source.history, *files.values()], names_of("tune", exporter))
     wanted = default_strategies() if named is None else named
     check(wanted, settings, base)
     spans = [each.span for each in (*earlier, jobs)]
-    checkpoint = Checkpoint(
-        directory,
-        fingerprint(jobs.sources, base, settings, spans=spans, may_change=may_change, **source.reading),
-        resume=resume,
-    )
-    with progress("tuning", quiet=quiet) as step:
+    key = fingerprint(jobs.sources, base, settings, spans=spans, may_change=may_change, **source.reading)
+    with resumable(directory, key, resume=resume) as checkpoint, progress("tuning", quiet=quiet) as step:
         recommendation = recommend(
             jobs,
             base,
@@ -183,8 +181,7 @@ def command(
             assumed_current=assumed,
             exported=exported,
         )
-    checkpoint.clear()
-    not_resumable()
+    warn_changed([*jobs.sources, *inputs.values()])
     written = f"report.html, config.yaml, comparison.csv, {target}/ (see {target}/PLAN.md)"
     if as_json:
         click.echo((directory / "run.json").read_text(encoding="utf-8"), nl=False)
