@@ -145,25 +145,22 @@ def _bar(title: str, found: Estimate) -> Iterator[None]:
         yield
 
 
-@contextmanager
-def resumable(directory: Path, fingerprint: Mapping[str, Any], *, resume: bool) -> Iterator[Checkpoint]:
-    """Yield where finished work is kept while a run directory is this process's alone.
+def resumable(directory: Path, fingerprint: Mapping[str, Any], *, resume: bool) -> Checkpoint:
+    """Return where finished work is kept, in a run directory that is the running command's alone until it ends.
 
-    It says what becomes of the work of a run before this one. At the end all is written, and nothing is kept.
+    It says what becomes of the work of a run before this one.
     """
     from qconf.cli.messages import say
     from qconf.recommend.checkpoint import Checkpoint
     from qconf.recommend.lock import exclusive
 
-    meta = click.get_current_context().meta
-    with exclusive(directory):
-        checkpoint = Checkpoint(directory, fingerprint, resume=resume)
-        if checkpoint.note:
-            say(f"note: {checkpoint.note}", err=True)
-        meta[DIRECTORY] = directory
-        yield checkpoint
-        checkpoint.clear()
-    del meta[DIRECTORY]  # an interrupt leaves nothing to go on from
+    context = click.get_current_context()
+    context.with_resource(exclusive(directory))
+    checkpoint = Checkpoint(directory, fingerprint, resume=resume)
+    if checkpoint.note:
+        say(f"note: {checkpoint.note}", err=True)
+    context.meta[DIRECTORY] = directory
+    return checkpoint
 
 
 def interrupt_message(context: click.Context) -> str:
@@ -171,7 +168,7 @@ def interrupt_message(context: click.Context) -> str:
     directory = context.meta.get(DIRECTORY)
     if directory is None:
         return "interrupted"
-    return f"interrupted: {what_is_left(context) or 'nothing was written'}"
+    return f"interrupted: {what_is_left(context) or 'nothing is left to go on from'}"
 
 
 def what_is_left(context: click.Context) -> str:

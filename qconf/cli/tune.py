@@ -152,7 +152,8 @@ def command(
     check(wanted, settings, base)
     spans = [each.span for each in (*earlier, jobs)]
     key = fingerprint(jobs.sources, base, settings, spans=spans, may_change=may_change, **source.reading)
-    with resumable(directory, key, resume=resume) as checkpoint, progress("tuning", quiet=quiet) as step:
+    checkpoint = resumable(directory, key, resume=resume)
+    with progress("tuning", quiet=quiet) as step:
         recommendation = recommend(
             jobs,
             base,
@@ -201,5 +202,6 @@ def command(
         for text in (*texts, f"Written to {directory}: {written}"):
             click.echo("")
             say(text)
+    checkpoint.clear()
     if exit_code and recommendation.verdict == "CHANGE":
         click.get_current_context().exit(CHANGE)

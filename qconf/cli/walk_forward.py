@@ -120,8 +120,8 @@ class WalkForward:
         check(names or (), settings, base)
         key = fingerprint(history.sources, base, settings, **about, **self.source.reading)
         inputs = {} if config is None else {"configuration": SourceInfo.of(config)}
-        open_run = resumable(self.directory, key, resume=self.resume)
-        with open_run as checkpoint, progress(self.name, quiet=self.quiet) as step:
+        checkpoint = resumable(self.directory, key, resume=self.resume)
+        with progress(self.name, quiet=self.quiet) as step:
             options = {"strategies": names, "settings": settings, "warmup_days": self.warmup_days}
             result = evaluate(*given, base, **options, checkpoint=checkpoint, progress=step)
             run = write_run(
@@ -136,10 +136,11 @@ class WalkForward:
         warn_changed([*history.sources, *inputs.values()])
         if self.as_json:
             click.echo((self.directory / "run.json").read_text(encoding="utf-8"), nl=False)
-            return
-        if not self.quiet:
-            click.echo("")
-            print_backtest(result)
-            click.echo("")
-        table = next(name for name in run.files if name in {"backtest.csv", "comparison.csv"})
-        say(f"Written to {self.directory}: report.html, {table}, figures/, run.json")
+        else:
+            if not self.quiet:
+                click.echo("")
+                print_backtest(result)
+                click.echo("")
+            table = next(name for name in run.files if name in {"backtest.csv", "comparison.csv"})
+            say(f"Written to {self.directory}: report.html, {table}, figures/, run.json")
+        checkpoint.clear()

@@ -7,6 +7,7 @@ import json
 import platform
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from qconf.evaluation.period import NotApplicableError, TrainingSet, UnroutableE
 from qconf.history.records import SourceInfo
 from qconf.strategies import Proposal, propose
 from qconf.strategies.base import Recorded
-from qconf.text import write_whole
+from qconf.text import SCRATCH, write_whole
 
 FOLDER = ".unfinished"
 FINGERPRINT = "fingerprint"
@@ -108,8 +109,12 @@ class Checkpoint:
             path.unlink(missing_ok=True)
 
     def clear(self) -> None:
-        """Delete all: the run is complete."""
-        shutil.rmtree(self.folder, ignore_errors=True)
+        """Delete all, and no part before the others: the run is complete."""
+        gone = self.folder.with_name(f"{SCRATCH}gone")
+        shutil.rmtree(gone, ignore_errors=True)
+        with suppress(OSError):
+            self.folder.rename(gone)
+        shutil.rmtree(gone, ignore_errors=True)
 
 
 def _differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:

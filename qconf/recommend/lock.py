@@ -37,17 +37,18 @@ def exclusive(directory: Path) -> Iterator[None]:
         handle = _locked(folder / LOCK, directory)
     except OSError as error:
         raise QconfError(f"{directory}: cannot be written: {error.strerror or error}") from error
-    for left in folder.glob(f"{SCRATCH}*"):
+    for left in (*directory.glob(f"{SCRATCH}*"), *folder.glob(f"{SCRATCH}*")):
         shutil.rmtree(left, ignore_errors=True)  # of a run that was killed
     try:
         yield
     finally:
-        if not unfinished(directory):
-            (folder / FINGERPRINT).unlink(missing_ok=True)
         with suppress(OSError):
-            (folder / LOCK).unlink(missing_ok=True)
-            for each in (folder, *made):
-                each.rmdir()  # only if nothing is in it
+            if os.path.samestat(os.fstat(handle), (folder / LOCK).stat()):  # else all was cleared, and may be another's
+                if not unfinished(directory):
+                    (folder / FINGERPRINT).unlink(missing_ok=True)
+                (folder / LOCK).unlink()
+                for each in (folder, *made):
+                    each.rmdir()  # only if nothing is in it
         os.close(handle)
 
 

@@ -121,7 +121,7 @@ def check_target(directory: str | Path, inputs: Iterable[str | Path], names: Ite
         what = "is a file, no directory" if blocked.exists() else "is a symbolic link to nothing"
         raise InputError(what, file=blocked, fix=elsewhere)
     paths = [target / name for name in sorted(names)]
-    refuse_outside(target, paths)
+    refuse_outside(target, [*paths, target / "figures" / RECORD])
     refuse_overwrite(inputs, paths, elsewhere)
     there = next((path for path in paths if path.exists()), None)
     if there is not None and not _previous(target):

@@ -36,8 +36,7 @@ IDLE = "no work: "
 FOLDER = ".unfinished"
 EDITED = b"# edited by hand\n"
 TIMED = ("timings.json",)  #: its bytes are those of no other run
-SEARCHES = ("--strategies", "pp,dp-nlp,hybrid,exact,mqb,auto-guarded", "--samples", "20", "--workers", "1")
-PLAIN = ("--strategies", "pp")
+SEARCHES = {"full": "pp,dp-nlp,hybrid,exact,mqb,auto-guarded", "quick": "pp,dp-nlp"}
 
 Contents = dict[str, bytes]
 
@@ -49,7 +48,8 @@ class Tally:
     kills: int = 0
     writing: int = 0  #: kills while files of the result moved to their places
     units: int = 0  #: pieces of work of an undisturbed run
-    begun_again: list[int] = field(default_factory=list)  #: of each kill
+    ended: int = 0  #: kills when all was written and said: the run is complete, and --resume begins another
+    begun_again: list[int] = field(default_factory=list)  #: of each other kill
     wrong: list[str] = field(default_factory=list)
 
 
@@ -154,7 +154,7 @@ def whole(found: Contents, *expected: Contents) -> list[str]:
     """Name the files that are not as one of those expected, and the ones of a checkpoint that cannot be read."""
     wrong = []
     for name, data in found.items():
-        if name.startswith(f"{FOLDER}/.qconf.") or "/.qconf." in name or name == f"{FOLDER}/lock":
+        if name.startswith(".qconf.") or "/.qconf." in name or name == f"{FOLDER}/lock":
             continue
         if name.startswith(FOLDER) or name in TIMED:
             try:
@@ -173,13 +173,13 @@ def begun(trace: Path) -> tuple[set[str], set[str]]:
     return {line for line in lines if not line.startswith(IDLE)}, idle
 
 
-def trials(given: list[str], work: Path, kills: int, rng: random.Random) -> Tally:
+def trials(given: list[str], searches: str, work: Path, kills: int, rng: random.Random) -> Tally:
     """Kill a command so many times."""
-    found, arguments = Tally(), [*given, *SEARCHES]
+    found, arguments = Tally(), [*given, "--samples", "20", "--workers", "1", "--strategies", searches]
     began = time.perf_counter()
-    for name, strategies in (("before", PLAIN), ("calm", SEARCHES)):
+    for name, strategies in (("before", "pp"), ("calm", searches)):
         began = time.perf_counter()
-        if run([*given, *strategies], work / name, work / f"{name}.txt") != 0:
+        if run([*arguments, "--strategies", strategies], work / name, work / f"{name}.txt") != 0:
             raise RuntimeError((work / f"{name}.err").read_text())
     took = time.perf_counter() - began
     accesses = int((work / "calm.count").read_text())
@@ -196,7 +196,7 @@ def trials(given: list[str], work: Path, kills: int, rng: random.Random) -> Tall
                 (folder / path).write_bytes(data)
             expected[f"{edited}~"] = EDITED
         earlier: set[str] = set()
-        code, turn = None, 0
+        code, turn, complete = None, 0, False
         while code is None:
             moment: dict[str, Any] = {}
             if turn < 1 + (number % 3 == 2):
@@ -206,9 +206,11 @@ def trials(given: list[str], work: Path, kills: int, rng: random.Random) -> Tall
             code = run([*arguments, *["--resume"] * (turn > 0)], folder, trace, **moment)
             now = contents(folder)
             units, _ = begun(trace)
-            if turn:
+            if turn and not complete:
                 found.begun_again.append(len((units - idle) & earlier))
             earlier |= units
+            complete = code is None and not (folder / FOLDER).exists() and whole(calm, now) == []
+            found.ended += complete
             if code is None:
                 found.kills += 1
                 found.writing += f"{FOLDER}/files" in now and now.get("report.html") == calm["report.html"]
@@ -230,6 +232,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--kills", type=int, default=60, help="of each command")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--quick", action="store_true", help="two searches instead of six")
     parser.add_argument("--commands", default="tune,compare,backtest")
     given = parser.parse_args()
     import_all()
@@ -239,12 +242,23 @@ def main() -> None:
         for name in given.commands.split(","):
             (work := Path(scratch) / name).mkdir()
             began = time.perf_counter()
-            found = trials(every[name], work, given.kills, random.Random(f"{given.seed} {name}"))
+            searches = SEARCHES["quick" if given.quick else "full"]
+            found = trials(every[name], searches, work, given.kills, random.Random(f"{given.seed} {name}"))
             most, times = max(found.begun_again, default=0), sum(found.begun_again)
-            counts = (found.kills, found.writing, found.units, times, most, len(found.wrong))
+            counts = (found.kills, found.writing, found.ended, found.units, times, most, len(found.wrong))
             rows.append([name, *map(str, counts), f"{time.perf_counter() - began:.0f}"])
             wrong += [f"{name}: {text}" for text in found.wrong] + [f"{name}: {most} begun again"] * (most > 1)
-    titles = ["command", "kills", "while moving", "pieces of work", "begun again", "most by a kill", "wrong", "s"]
+    titles = [
+        "command",
+        "kills",
+        "while moving",
+        "at the end",
+        "pieces of work",
+        "begun again",
+        "most by a kill",
+        "wrong",
+        "s",
+    ]
     print(markdown_table(titles, rows))
     for text in wrong:
         print(text, file=sys.stderr)
