@@ -20,7 +20,7 @@ from qconf.errors import QconfError
 
 #: Each is the module of that name, in the order of a first visit.
 COMMANDS = (
-    *("tune", "compare", "backtest", "simulate", "policies", "inspect", "import", "init", "export", "rehearse"),
+    *("tune", "runs", "compare", "backtest", "simulate", "policies", "inspect", "import", "init", "export", "rehearse"),
     "synth",
 )
 

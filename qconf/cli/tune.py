@@ -64,6 +64,12 @@ Examples:
     metavar="PERCENT",
     help="Least gain that is worth a change.",
 )
+@click.option(
+    "--last",
+    type=PATH,
+    metavar="RUN",
+    help="Directory of an earlier run: what became of its recommendation on the jobs of this log.",
+)
 @target_options("current", "scheduler", "nodes")
 @click.option("-o", "--out", type=PATH, help="Run directory.  [default: reports/<history>]")
 @click.option("--resume", is_flag=True, help="Go on from what an interrupted run had finished.")
@@ -77,6 +83,7 @@ def command(
     may_change: tuple[str, ...],
     guard: float,
     least_gain: float,
+    last: Path | None,
     target: str,
     out: Path | None,
     settings: dict[str, Any],
@@ -93,6 +100,7 @@ def command(
     """
     from time import perf_counter
 
+    from qconf.history import clean
     from qconf.history.sample import SAMPLE, SAMPLE_CONFIG
 
     if given["current"] is not None and source.config_path is None and source.history:
@@ -108,7 +116,9 @@ def command(
     if not source.history:
         source = replace(source, history=(SAMPLE,), config_path=source.config_path or SAMPLE_CONFIG)
     directory = out or Path("reports", "-".join(filter(None, (stem(source.history[0]), source.month))))
-    log, base = source.whole()
+    records = source.records()
+    base = source.config(records)
+    log = clean(records, base)
     jobs = source.cut(log)
     earlier = [] if source.month is None else log.months_before(jobs.span[0])
     loaded = perf_counter()
@@ -132,9 +142,11 @@ def command(
     from qconf.recommend import default_strategies, recommend
     from qconf.recommend.checkpoint import fingerprint
     from qconf.recommend.fidelity import fidelity
+    from qconf.recommend.last import realised
     from qconf.report.exported import Exported
     from qconf.report.layout import console, print_lines
-    from qconf.report.run_directory import check_target, names_of, write_run
+    from qconf.report.recorded import promised
+    from qconf.report.run_directory import RECORD, check_target, names_of, write_run
     from qconf.report.terminal import print_recommendation, print_verdict
     from qconf.report.wording import fidelity_text
     from qconf.strategies import check
@@ -145,7 +157,9 @@ def command(
         strategy_names(strategies),
         strategy_settings(source.config_path, settings, orders=exporter.orders),
     )
+    before = None if last is None else realised(promised(last), records, jobs.span, None if assumed else base)
     files = ({} if source.config_path is None else {"configuration": source.config_path}) | files_of(target, given)
+    files |= {} if last is None else {"last run": last / RECORD}
     inputs = {what: SourceInfo.of(path) for what, path in files.items()}
     check_target(directory, [*source.history, *files.values()], names_of("tune", exporter))
     wanted = default_strategies() if named is None else named
@@ -168,6 +182,7 @@ def command(
             checkpoint=checkpoint,
             progress=step,
         )
+        recommendation = replace(recommendation, last=before)
         near = fidelity(log, base, jobs.span)
         timings = {"read": loaded - began, "tune": perf_counter() - loaded}
         exported = Exported.of(recommendation, exporter)

@@ -189,6 +189,7 @@ def _tune(
         "curves": [asdict(curve) for curve in result.curves],
         "fidelity": None if fidelity is None else asdict(fidelity),
         "export": export,
+        "last": None if result.last is None else result.last.record(),
     }
     return files, record
 
