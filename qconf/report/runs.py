@@ -107,7 +107,9 @@ def _month(path: Path, record: dict[str, Any]) -> Month:
 
 def _only_in(last: dict[str, Any]) -> Month:
     """Return what a later run says of one that is not there."""
-    span: dict[str, Any] = {name: date(last["span"][name], "UTC").replace(" ", "T") for name in ("first_submit", "last_submit")}
+    span: dict[str, Any] = {
+        name: date(last["span"][name], "UTC").replace(" ", "T") for name in ("first_submit", "last_submit")
+    }
     named = {name: last[name] for name in ("sha256", "verdict", "winner", "title")}
     promised = last["promised"] or dict.fromkeys(("gain", *_INTERVAL))
     return Month(run="", jobs=last["span"]["jobs"], **span, **named, **promised)
