@@ -68,7 +68,7 @@ Examples:
     "--last",
     type=PATH,
     metavar="RUN",
-    help="Directory of an earlier run: what became of its recommendation on the jobs of this log.",
+    help="An earlier run: what became of its recommendation.",
 )
 @target_options("current", "scheduler", "nodes")
 @click.option("-o", "--out", type=PATH, help="Run directory.  [default: reports/<history>]")
