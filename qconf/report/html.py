@@ -16,6 +16,7 @@ from qconf.errors import ExportError
 from qconf.evaluation.impact import Kind, grown
 from qconf.evaluation.score import OBJECTIVE_TEXTS
 from qconf.history import History
+from qconf.inert import inert
 from qconf.recommend import Recommendation, Row
 from qconf.recommend.fidelity import Fidelity
 from qconf.report import backtest, verdict, wording
@@ -139,6 +140,7 @@ def _environment() -> jinja2.Environment:
         loader=jinja2.PackageLoader("qconf.report", "templates"),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
+        finalize=lambda value: inert(value, lines=True) if type(value) is str else value,
         trim_blocks=True,
         lstrip_blocks=True,
     )

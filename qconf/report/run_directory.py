@@ -18,6 +18,7 @@ from qconf.evaluation.bootstrap import BootstrapResult
 from qconf.export import Exporter
 from qconf.history import History
 from qconf.history.records import SourceInfo
+from qconf.inert import csv_text
 from qconf.recommend import Recommendation, Row
 from qconf.recommend.checkpoint import FOLDER, versions
 from qconf.recommend.fidelity import Fidelity
@@ -86,7 +87,7 @@ def write_run(
         times = [(each.strategy, each.seconds) for each in result.results]
     labels = labels_of([source.path for source in history.sources])
     dropped = history.dropped.assign(file=history.dropped["file"].map(lambda path: labels.get(path, Path(path).name)))
-    files["dropped.csv"] = dropped.to_csv(index=False, lineterminator="\n")
+    files["dropped.csv"] = csv_text(dropped)
     record |= {
         "versions": versions(),
         "objective": result.objective,
@@ -150,7 +151,7 @@ def _tune(
     loads = "the configuration as it stands, nothing to load." if kept else f"what {result.winner} proposes."
     files = {
         "report.html": page,
-        "comparison.csv": comparison_frame(result).to_csv(index=False, lineterminator="\n"),
+        "comparison.csv": csv_text(comparison_frame(result)),
         "config.yaml": dump(result.config, f"{result.verdict}: {loads}\n{result.reason}"),
         **{f"figures/{name}.svg": svg for name, svg in drawn.items()},
     }
@@ -202,7 +203,7 @@ def _backtest(found: Backtest, history: History, warnings: Sequence[str]) -> tup
         table, name = table.drop(columns="period"), "comparison.csv"
     files = {
         "report.html": render_backtest(found, history, drawn, warnings),
-        name: table.to_csv(index=False, lineterminator="\n"),
+        name: csv_text(table),
         **{f"figures/{name}.svg": svg for name, svg in drawn.items()},
     }
     record = {
