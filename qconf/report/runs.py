@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+import pandas as pd
 from rich.table import Table
 from rich.text import Text
 
 from qconf.errors import InputError
 from qconf.history.records import SourceInfo
+from qconf.inert import csv_text
 from qconf.report.layout import new_table
 from qconf.report.recorded import older, read_record
 from qconf.report.run_directory import RECORD
@@ -132,8 +132,8 @@ def table(found: Sequence[Month]) -> Table:
     """Return a row for each month."""
     out = new_table(("period", "verdict", "change", "run"), ("promised %", "realised %", "inside", "loaded"))
     for month in found:
-        change = f"{month.winner}: {month.title}" if month.title else month.winner
-        texts = (month.period, month.verdict, ABSENT if month.verdict == "KEEP" else change, month.run or ABSENT)
+        change = ABSENT if month.verdict == "KEEP" else month.title or month.winner
+        texts = (month.period, month.verdict, change, month.run or ABSENT)
         interval = ABSENT if month.expected is None else interval_text(month, short=True)  # type: ignore[arg-type]
         out.add_row(*map(Text, texts), interval, gain_text(month.realised), _yes(month.inside), _yes(month.loaded))
     return out
@@ -145,8 +145,4 @@ def _yes(value: bool | None) -> str:
 
 def as_csv(found: Sequence[Month]) -> str:
     """Write the months as CSV: gains are shares, waits seconds, what is unknown is empty."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(field.name for field in fields(Month))
-    writer.writerows(asdict(month).values() for month in found)
-    return out.getvalue()
+    return csv_text(pd.DataFrame([asdict(month) for month in found]))
