@@ -16,31 +16,11 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-<<<<<<< HEAD
 from qconf.config import format_duration
+from qconf.inert import inert
 from qconf.recommend import Row
 from qconf.report import wording
 from qconf.report.figures import Figure, figure_style
-=======
-from qconf.backtest import REFERENCES, Backtest
-from qconf.config import SiteConfig, dump, format_duration
-from qconf.errors import ExportError
-from qconf.evaluation.impact import Kind, grown
-from qconf.evaluation.score import OBJECTIVE_TEXTS
-from qconf.history import History
-from qconf.inert import inert
-from qconf.recommend import Recommendation, Row
-from qconf.recommend.fidelity import Fidelity
-from qconf.report import backtest, verdict, wording
-from qconf.report.changes import definitions, pairs
-from qconf.report.columns import BESIDE, COLUMNS, COMPARISON, columns
-from qconf.report.drawing import FAINT, INK, PAPER
-from qconf.report.exported import Exported
-from qconf.report.figures import HIGHEST
-from qconf.report.formulas import order_in_words
-from qconf.report.frames import period_frame
-from qconf.strategies import baselines
->>>>>>> c84a239aec2a36b814e7bb9aeaf6850f3a228af2
 
 Sections = Sequence[tuple[str, str]]  #: id and title of each section, in order; the id names its template
 
