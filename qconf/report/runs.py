@@ -130,10 +130,10 @@ def summary(found: Sequence[Month]) -> str:
 
 def table(found: Sequence[Month]) -> Table:
     """Return a row for each month."""
-    out = new_table(("period", "verdict", "change", "run"), ("promised %", "realised %", "inside", "loaded"))
+    out = new_table(("period", "change", "run"), ("promised %", "realised %", "inside", "loaded"))
     for month in found:
-        change = ABSENT if month.verdict == "KEEP" else month.title or month.winner
-        texts = (month.period, month.verdict, change, month.run or ABSENT)
+        change = month.verdict if month.verdict == "KEEP" else month.title or month.winner
+        texts = (month.period, change, month.run or ABSENT)
         interval = ABSENT if month.expected is None else interval_text(month, short=True)  # type: ignore[arg-type]
         out.add_row(*map(Text, texts), interval, gain_text(month.realised), _yes(month.inside), _yes(month.loaded))
     return out

@@ -211,7 +211,7 @@ def invoke(*arguments: object) -> Result:
 def test_the_command_prints_a_table_csv_or_json(tmp_path: Path) -> None:
     runs = story(tmp_path)
     lines = invoke("runs", tmp_path).stdout.splitlines()
-    assert " ".join(lines[0].split()) == "period verdict change run promised % realised % inside loaded"
+    assert " ".join(lines[0].split()) == "period change run promised % realised % inside loaded"
     assert len([line for line in lines if line.startswith("2016-01")]) == 3
     assert " yes" in lines[1]
     assert "Promises with jobs since: 1, of which 1 inside the interval" in " ".join(lines)
