@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import fmean
@@ -64,10 +64,12 @@ def past_runs(directories: Sequence[Path]) -> list[PastRun]:
     records = {path: read_record(path) for path in paths}
     found = {(past := _past_run(path, record)).sha256: past for path, record in records.items()}
     for path, record in sorted(records.items(), key=lambda each: _span(*each)):
-        if last := record.get("last"):
-            known = found.get(last["sha256"]) or _only_in(last)
-            values = {name: last[name] for name in ("realised", "inside", "loaded")} | last["mean_wait"]
-            found[last["sha256"]] = PastRun(**{**asdict(known), **values, "realised_in": str(path.parent)})
+        if record.get("last"):
+            try:
+                joined = _joined(found, record["last"], str(path.parent))
+            except (KeyError, TypeError, AttributeError) as error:
+                raise older(record, path, "another form of what became of the run before it") from error
+            found[joined.sha256] = joined
     return sorted(found.values(), key=lambda past: (past.first_submit, past.last_submit, past.run))
 
 
@@ -103,6 +105,14 @@ def _past_run(path: Path, record: dict[str, Any]) -> PastRun:
         )
     except (KeyError, TypeError, StopIteration) as error:
         raise older(record, path, "another form of what was recommended") from error
+
+
+def _joined(found: Mapping[str, PastRun], last: dict[str, Any], run: str) -> PastRun:
+    """Return a run with what a later one, `run`, found of it."""
+    known = asdict(found.get(last["sha256"]) or _only_in(last))
+    waits = {name: last["mean_wait"][name] for name in ("before", "after")}
+    values = {name: last[name] for name in ("realised", "inside", "loaded")}
+    return PastRun(**{**known, **waits, **values, "realised_in": run})
 
 
 def _only_in(last: dict[str, Any]) -> PastRun:

@@ -204,6 +204,17 @@ def test_an_edited_run_is_another_one(tmp_path: Path) -> None:
     assert all(month.realised is None for month in past_runs(runs) if month.run)
 
 
+@pytest.mark.parametrize("last", [{}, {"sha256": "0"}, [1], "x", {"sha256": "0", "span": {}, "promised": None}])
+def test_a_record_of_another_form_is_refused(tmp_path: Path, last: object) -> None:
+    path = run(tmp_path, 0) / "run.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"last": last}))
+    if last:
+        with pytest.raises(InputError, match="holds another form of what became of the run before it"):
+            past_runs([tmp_path / "run0"])
+    else:
+        assert len(past_runs([tmp_path / "run0"])) == 1
+
+
 def invoke(*arguments: object) -> Result:
     return CliRunner().invoke(qconf, [*map(str, arguments)], catch_exceptions=False)
 
