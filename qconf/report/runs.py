@@ -10,7 +10,6 @@ from typing import Any
 
 import pandas as pd
 from rich.table import Table
-from rich.text import Text
 
 from qconf.errors import InputError
 from qconf.history.records import SourceInfo
@@ -145,7 +144,7 @@ def table(found: Sequence[PastRun]) -> Table:
         change = past.verdict if past.verdict == "KEEP" else past.title or past.winner
         texts = (past.period, change, past.run or ABSENT)
         interval = ABSENT if past.expected is None else interval_text(past, short=True)  # type: ignore[arg-type]
-        out.add_row(*map(Text, texts), interval, gain_text(past.realised), _yes(past.inside), _yes(past.loaded))
+        out.add_row(*texts, interval, gain_text(past.realised), _yes(past.inside), _yes(past.loaded))
     return out
 
 
