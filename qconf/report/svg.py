@@ -12,10 +12,12 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 import numpy as np
-from markupsafe import escape
+from markupsafe import Markup
+from markupsafe import escape as _escape
 from numpy.typing import NDArray
 
 from qconf.history.times import zone
+from qconf.inert import inert
 
 HOUR, DAY = 3600, 86400
 WIDTH = 700  #: of a figure, in its own units: about CSS pixels on a wide screen
@@ -29,6 +31,11 @@ FINE = {60 * n: f"{n} min" for n in (1, 2, 5, 10, 20, 30)} | {
 
 Values = Sequence[float] | NDArray[np.float64] | NDArray[np.int64]
 Ticks = Sequence[tuple[float, str]]
+
+
+def escape(text: str) -> Markup:
+    """Write a text as mark-up, and what is invisible in it as it is on the page."""
+    return _escape(inert(text))
 
 
 @dataclass(frozen=True)

@@ -13,16 +13,16 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from markupsafe import escape
 from numpy.typing import NDArray
 
 from parsim import Schedule
 from qconf.evaluation.outcome import Outcome
 from qconf.evaluation.timeline import timeline
 from qconf.history import History
+from qconf.inert import inert
 from qconf.recommend import Evaluated
 from qconf.report.figures.base import Figure, hue_legend, queue_hues
-from qconf.report.svg import DAY, Drawing, Scale, date_ticks, plain, text_at
+from qconf.report.svg import DAY, Drawing, Scale, date_ticks, escape, plain, text_at
 
 MOST = 4000  # jobs; of more those about the longest queue are drawn
 SHOWN = 2 * DAY  # seconds that are seen at first
@@ -182,8 +182,8 @@ def _jobs(
     ids, users = names_of(jobs.submit, history)
     for row in rows.tolist():
         yield [
-            ids[row],
-            users[row],
+            inert(ids[row]),
+            inert(users[row]),
             int(jobs.queue[row]),
             int(jobs.cores[row]),
             int(jobs.submit[row]) - begin,
