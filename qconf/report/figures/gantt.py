@@ -13,7 +13,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from markupsafe import escape
 from numpy.typing import NDArray
 
 from parsim import Schedule
@@ -68,9 +67,8 @@ def gantt(shown: Sequence[tuple[str, Evaluated]], history: History | None, epoch
         "Jobs on the cores, a rectangle each, in the colours of their queues; white is idle. "
         f"{plain(len(rows))} jobs; at first the two days about the longest queue are shown."
     )
-    svg = drawing.svg(text).replace(
-        "<svg ", f'<svg data-from="{left - begin}" data-to="{right - begin}" data-end="{end - begin}" '
-        f'data-begin="{begin + epoch}" data-zone="{escape(where)}" ', 1)  # fmt: skip
+    seen = {"from": left - begin, "to": right - begin, "end": end - begin, "begin": begin + epoch, "zone": where}
+    svg = drawing.svg(text, **seen)
     data = {
         "queues": names,
         "names": [name for name, _ in outcomes],
