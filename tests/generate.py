@@ -219,9 +219,7 @@ def _alike(mode: str, **settings: object) -> Callable[[Random], Case]:
 
     def of_few(rng: Random) -> Case:
         jobs, machine = generator(rng)
-        row = np.array([rng.randrange(min(4, len(jobs))) for _ in range(len(jobs))])
-        of_row = {name: getattr(jobs, name)[row] for name in ("cores", "walltime", "queue", "user")}
-        return replace(jobs, **of_row), machine
+        return few_kinds(rng, jobs), machine
 
     return of_few
 
@@ -246,6 +244,12 @@ def _many_nodes(mode: str, **settings: object) -> Callable[[Random], Case]:
         return replace(jobs, cores=cores), replace(machine, cores=30 * machine.cores, queues=queues, pool=pool)
 
     return of_many
+
+
+def few_kinds(rng: Random, jobs: Workload) -> Workload:
+    """Let every job be like one of at most four, but for its submit and run time."""
+    row = np.array([rng.randrange(min(4, len(jobs))) for _ in range(len(jobs))])
+    return replace(jobs, **{name: getattr(jobs, name)[row] for name in ("cores", "walltime", "queue", "user")})
 
 
 def _coin(rng: Random) -> bool:

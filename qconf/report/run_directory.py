@@ -18,6 +18,7 @@ from qconf.evaluation.bootstrap import BootstrapResult
 from qconf.export import Exporter
 from qconf.history import History
 from qconf.history.records import SourceInfo
+from qconf.inert import csv_text
 from qconf.recommend import Recommendation, Row
 from qconf.recommend.checkpoint import FOLDER, versions
 from qconf.recommend.fidelity import Fidelity
@@ -89,7 +90,7 @@ def write_run(
         files, record = _backtest(result, history, warnings, about)
         times = [(each.strategy, each.seconds) for each in result.results]
     dropped = history.dropped.assign(file=history.dropped["file"].map(lambda path: labels.get(path, Path(path).name)))
-    files["dropped.csv"] = dropped.to_csv(index=False, lineterminator="\n")
+    files["dropped.csv"] = csv_text(dropped)
     record |= about | {
         "objective": result.objective,
         "seed": result.settings.get("seed"),
@@ -152,7 +153,7 @@ def _tune(
     loads = "the configuration as it stands, nothing to load." if kept else f"what {result.winner} proposes."
     files = {
         "report.html": page,
-        "comparison.csv": comparison_frame(result).to_csv(index=False, lineterminator="\n"),
+        "comparison.csv": csv_text(comparison_frame(result)),
         "config.yaml": dump(result.config, f"{result.verdict}: {loads}\n{result.reason}"),
         **{f"figures/{name}.svg": figure.file for name, figure in drawn.items()},
     }
@@ -200,13 +201,13 @@ def _backtest(
     found: Backtest, history: History, warnings: Sequence[str], about: Mapping[str, Any]
 ) -> tuple[dict[str, str], dict[str, Any]]:
     """Return the files of a backtest, and its part of the record."""
-    drawn = backtest_figures(found)
+    drawn = backtest_figures(found, history)
     table, name = backtest_frame(found), "backtest.csv"
     if is_comparison(found):
         table, name = table.drop(columns="period"), "comparison.csv"
     files = {
         "report.html": render_backtest(found, history, drawn, warnings, **about),
-        name: table.to_csv(index=False, lineterminator="\n"),
+        name: csv_text(table),
         **{f"figures/{name}.svg": figure.file for name, figure in drawn.items()},
     }
     record = {
