@@ -9,19 +9,13 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from parsim.kernels.compiled import kernel, routine, step  # noqa: F401 - the kernels take them from here
 
 NEVER = np.int64(2**62)  #: after every instant
 LONGEST = np.int64(2**31 - 1)  #: of all durations that fit an int32
 BLOCK = 32  #: entries of a waiting list examined at once; the lists are padded by as many
-
-#: The loop of a kernel allocates nothing, so it needs no reference counts: they took two thirds of its time.
-kernel = njit(cache=True, nogil=True, _nrt=False, no_cfunc_wrapper=True)
-#: The same for what only kernels call: an entry from Python would take longer to compile than itself.
-routine = njit(cache=True, nogil=True, _nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True)
-#: A routine that becomes part of the loop: these are many, small, and called for every job.
-step = njit(cache=True, nogil=True, forceinline=True, _nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True)
 
 Fields = list[tuple[str, type[np.generic]]]
 
