@@ -253,8 +253,11 @@ def wake_ups(jobs: Table, queue: Column, queues: Sequence[Queue], bits: int) -> 
     return keys
 
 
-def pack(prepared: Prepared, system: System, *, lines: bool = False) -> kernel.State:
-    """Lay out everything that the general event loop reads and writes; with `lines` for deep queues."""
+def pack(prepared: Prepared, system: System, *, gives_up: bool = False, lines: bool = False) -> kernel.State:
+    """Lay out everything that the general event loop reads and writes.
+
+    With `gives_up` it does so where queues are deep, if `lines` of jobs alike simulate them as well.
+    """
     n = len(prepared.workload)
     cores = np.array(system.partition_cores, dtype=np.int64)
     settings = _pack_settings(prepared, system, lines)
@@ -271,7 +274,7 @@ def pack(prepared: Prepared, system: System, *, lines: bool = False) -> kernel.S
     held["since"] = -1
     progress = np.zeros(1, dtype=kernel.PROGRESS)[0]
     formula = pack_formula(prepared.workload, system)
-    progress["looks"] = most_looks(n) if not lines and _keeps_turns(prepared, system, formula.columns) else NEVER
+    progress["looks"] = most_looks(n) if gives_up and _keeps_turns(prepared, system, formula.columns) else NEVER
     return kernel.State(
         jobs=jobs,
         start=np.full(n, -1, dtype=np.int64),

@@ -206,7 +206,7 @@ def _run_top_job(prepared: Prepared, system: System) -> Outcome:
 
 
 def _run_general(prepared: Prepared, system: System) -> Outcome:
-    state = pack(prepared, system)
+    state = pack(prepared, system, gives_up=True)
     general(state)
     if state.progress["looks"] < 0:
         if _is_one_list(system) and system.order in CONSTANT:
