@@ -16,7 +16,7 @@ WORKLOAD = Workload([0, 1, 2], [4, 4, 1], [50, 50, 9], [60, 60, 10], queue=[0, 0
 
 def event_loop() -> None:
     """The loop of queues with limits, partitions and pools: as long to compile as all others together."""
-    simulate(WORKLOAD, System(5, [Queue(max_run=2)], order="lxf"))
+    simulate(WORKLOAD, System(5, [Queue(max_run=2)], order="wfp3"))
 
 
 def small_kernels() -> None:
