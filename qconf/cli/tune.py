@@ -108,6 +108,7 @@ def command(
     if not source.history:
         source = replace(source, history=(SAMPLE,), config_path=source.config_path or SAMPLE_CONFIG)
     directory = resumable(out or Path("reports", "-".join(filter(None, (stem(source.history[0]), source.month)))))
+    wait = source.compile(quiet=quiet)
     log, base = source.whole()
     jobs = source.cut(log)
     earlier = [] if source.month is None else log.months_before(jobs.span[0])
@@ -155,6 +156,7 @@ def command(
         resume=resume,
     )
     with progress("tuning", quiet=quiet) as step:
+        wait()
         recommendation = recommend(
             jobs,
             base,

@@ -69,6 +69,7 @@ class WalkForward:
     def __post_init__(self) -> None:
         self.directory = resumable(self.out or Path("reports", f"{stem(self.source.history[0])}-{self.name}"))
         self.began = perf_counter()
+        self.wait = self.source.compile(quiet=self.quiet)
 
     def _names(self) -> tuple[str, ...] | None:
         """Return what ``--strategies`` names; what the site has is always among them."""
@@ -120,6 +121,7 @@ class WalkForward:
         key = fingerprint(history.sources, base, settings, **about, **self.source.reading)
         checkpoint = Checkpoint(self.directory, key, resume=self.resume)
         with progress(self.name, quiet=self.quiet) as step:
+            self.wait()
             options = {"strategies": names, "settings": settings, "warmup_days": self.warmup_days}
             result = evaluate(*given, base, **options, checkpoint=checkpoint, progress=step)
             run = write_run(
