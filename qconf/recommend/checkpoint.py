@@ -5,16 +5,15 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from qconf import __version__
 from qconf.config import SiteConfig, dump, parse
 from qconf.errors import QconfError
-from qconf.evaluation.period import TrainingSet
 from qconf.history.records import SourceInfo
-from qconf.strategies import Proposal, propose
+from qconf.strategies import Proposal
 from qconf.strategies.base import Recorded
 from qconf.text import write_whole
 
@@ -82,23 +81,6 @@ def _read(kept: Mapping[str, Any], path: Path) -> Proposal:
         runtimes=kept["runtimes"] and tuple((above, most) for above, most in kept["runtimes"]),
         **{name: kept[name] for name in _TEXTS},
     )
-
-
-def cached_proposals(checkpoint: Checkpoint | None, key: str, make: Callable[[], Proposals]) -> Proposals:
-    """Return the proposals kept under `key`; else make them, and keep them."""
-    found = None if checkpoint is None else checkpoint.get(key)
-    if found is None:
-        found = make()
-        if checkpoint is not None:
-            checkpoint.put(key, found)
-    return found
-
-
-def cached_proposal(
-    checkpoint: Checkpoint | None, key: str, name: str, training: TrainingSet, settings: Mapping[str, Any]
-) -> Proposal:
-    """Return the proposal kept under `key`; else run the strategy called `name`, and keep its proposal."""
-    return cached_proposals(checkpoint, key, lambda: {"": propose(name, training, settings)})[""]
 
 
 def fingerprint(
