@@ -144,7 +144,7 @@ def _on_workers(
             each.write()
     options: dict[str, Any] = {"return_as": "generator_unordered"} if backend.supports_return_generator else {}
     if isinstance(backend, LokyBackend):
-        options["initializer"] = _let_the_caller_interrupt
+        _start(workers)
     # Arrays that joblib maps into memory are read-only, for which kernels would be compiled anew.
     calls = [delayed(_numbered)(i, function, *each) for i, each in enumerate(arguments) if i not in found]
     try:
@@ -163,6 +163,10 @@ def _numbered(i: int, function: Callable[..., T], *arguments: object) -> tuple[i
     return i, function(*arguments)
 
 
-def _let_the_caller_interrupt() -> None:
-    """Leave an interrupt at the terminal, which all processes get, to the one that has to say something."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+def _start(workers: int) -> None:
+    """Start processes that leave an interrupt at the terminal, which all get, to the one that has to say something."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # which those that are started inherit
+    try:
+        Parallel(workers, prefer="processes", max_nbytes=None)([delayed(int)()] * workers)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -15,6 +15,7 @@ from qconf.cli.options import PATH, Number, Terse, exit_options, retired_option,
 from qconf.cli.progress import not_resumable, progress, resumable
 from qconf.cli.settings import StrategyCommand, parts_of_policy, strategy_names, strategy_settings
 from qconf.cli.source import Source, history_options
+from qconf.cli.workers import ADDRESS, backend_option, working
 from qconf.errors import InputError
 
 ASSUMED = (
@@ -66,6 +67,7 @@ Examples:
 )
 @target_options("current", "scheduler", "nodes")
 @click.option("-o", "--out", type=PATH, help="Run directory.  [default: reports/<history>]")
+@backend_option
 @click.option("--resume", is_flag=True, help="Go on from what an interrupted run had finished.")
 @click.option("--json", "as_json", is_flag=True, help="Print run.json on stdout, all else on stderr.")
 @exit_options
@@ -82,6 +84,7 @@ def command(
     settings: dict[str, Any],
     resume: bool,
     as_json: bool,
+    backend: str | None,
     quiet: bool,
     exit_code: bool,
     **given: Any,  # noqa: ANN401 - of the exporters
@@ -92,6 +95,9 @@ def command(
     must do so beyond chance.
     """
     from time import perf_counter
+
+    # A batch system's scheduler has a file; a cluster's has an address.
+    cluster = given.pop("scheduler") if ADDRESS.match(given["scheduler"] or "") else None
 
     from qconf.history.sample import SAMPLE, SAMPLE_CONFIG
 
@@ -155,7 +161,7 @@ def command(
         fingerprint(jobs.sources, base, settings, spans=spans, may_change=may_change, **source.reading),
         resume=resume,
     )
-    with progress("tuning", quiet=quiet) as step:
+    with progress("tuning", quiet=quiet) as step, working(settings, backend, cluster) as settings:
         wait()
         recommendation = recommend(
             jobs,
