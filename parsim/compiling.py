@@ -16,7 +16,6 @@ import numpy as np
 
 from parsim import Queue, System, Workload, metrics, plan, simulate
 from parsim.kernels.conservative import conservative
-from parsim.kernels.divided_top_job import divided_top_job
 from parsim.kernels.easy import easy
 from parsim.kernels.general import general
 from parsim.kernels.planning import replan
@@ -47,15 +46,10 @@ def _formulas() -> None:
     simulate(WORKLOAD, System(5, [Queue()], order="walltime"))
 
 
-def _top_job(**more: Any) -> None:  # noqa: ANN401 - fields of a system
-    simulate(WORKLOAD, System(5, [Queue(partition=5)], reserve="nodes", **more))
-
-
 #: Those that take longest first.
 GROUPS: dict[str, Group] = {
     "general": Group(general, lambda: simulate(WORKLOAD, System(5, [Queue(max_run=2)], order="lxf"))),
-    "top jobs of partitions": Group(divided_top_job, lambda: _top_job(mode="partitioned")),
-    "top job": Group(top_job, _top_job),
+    "top jobs": Group(top_job, lambda: simulate(WORKLOAD, System(5, [Queue()], reserve="nodes"))),
     "formulas": Group(time_dependent, _formulas),
     "lists": Group(easy, _lists),
     "planning": Group(replan, lambda: plan(WORKLOAD, 5, "dynp")),
@@ -66,8 +60,7 @@ GROUPS: dict[str, Group] = {
 def needed(system: System | None = None) -> list[str]:
     """Return the names of the groups with which a system, and what a search may make of it, is simulated."""
     plans = system is not None and system.plans_top_job
-    found = ["general", "top jobs of partitions", "top job"] if plans else ["general"]
-    return [*found, "formulas", "lists"]
+    return ["general", *(["top jobs"] if plans else []), "formulas", "lists"]
 
 
 def missing(names: Iterable[str] = GROUPS) -> list[str]:

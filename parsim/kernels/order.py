@@ -273,7 +273,9 @@ def first_entry(s, kind, first, last, now):
     bound = 0.0
     for i in range(first, last):
         g = group[i]
-        if g < greatest or g < 0 or (g == greatest and value[i] <= bound):
+        if g < greatest or g < 0 or (g == greatest and value[i] < bound):
+            continue
+        if g == greatest and value[i] == bound and s.waiting.job[i] > s.waiting.job[best]:
             continue
         if g > greatest or before((s, kind, now), i, best):
             best = i

@@ -105,6 +105,7 @@ SETTINGS = _record(
         ("combined", np.bool_),  #: jobs of the pool may take cores of their partition too
         ("move", np.bool_),  #: a job that enters the pool leaves its partition's list
         ("starving_first", np.bool_),  #: in the pool's list
+        ("alike", np.bool_),  #: lists have of the jobs alike the first only
     ]
 )
 PROGRESS = _record(
@@ -115,6 +116,7 @@ PROGRESS = _record(
         ("wake_ups", np.int64),  #: keys in `wake_ups`
         ("next_starving", np.int64),  #: instant at which the next job starves
         ("spanning", np.int64),  #: rows of `shares` in use
+        ("looks", np.int64),  #: entries of waiting lists that may still be looked at before the loop gives up
     ]
 )
 CLASS = _record(  #: of multiple-queue backfilling: it waits in ``waiting[first:last]``, its pivot first
@@ -156,6 +158,19 @@ class Formula(NamedTuple):
     stack: NDArray[np.float64]
 
 
+class Alike(NamedTuple):
+    """Lines of jobs that are alike, each in the order of submission; empty unless `settings.alike`.
+
+    The pool's list has the front of a line, the partition's all of it, so that the first is the same job in both.
+    """
+
+    line: NDArray[np.int32]  # (n,): of each job
+    members: NDArray[np.int32]  # (n,): the jobs, line by line
+    place: NDArray[np.int32]  # (n,): entry of each job in `members`
+    end: NDArray[np.int32]  # (lines,): last entry of each line in `members`, plus one
+    first: NDArray[np.int32]  # (2, lines): the job that waits for its line in the home list, and in the pool's
+
+
 class State(NamedTuple):
     """Everything that the general event loop reads and writes."""
 
@@ -179,3 +194,4 @@ class State(NamedTuple):
     formula: Formula
     usable: NDArray[np.bool_]  # (P,): partitions that a reservation may use
     idle: NDArray[np.int64]  # (P,): their idle cores at its instant
+    alike: Alike

@@ -21,7 +21,7 @@ from qconf.evaluation.period import NotApplicableError, Period, TrainingSet, Unr
 from qconf.history import History
 from qconf.history.periods import DAY, FEWEST, Window
 from qconf.parallel import Shared, parallel_map
-from qconf.recommend.checkpoint import Checkpoint
+from qconf.recommend.checkpoint import Checkpoint, Failure
 from qconf.strategies import Proposal, check, gathered, names, propose
 from qconf.strategies import settings as all_settings
 from qconf.strategies.ahead import Answer, answered, learn
@@ -130,7 +130,7 @@ class _Folds:
         return cls(tuple(folds), tuple(training), tuple(around), settings)
 
 
-Proposed = Proposal | str  #: or why there is none
+Proposed = Proposal | Failure  #: or why there is none
 
 
 def _evaluated(
@@ -187,21 +187,27 @@ def _fold(
 
 
 def _kept(checkpoint: Checkpoint | None, names: Sequence[str], fold: Fold) -> dict[str, Proposed]:
-    """Return the proposals that an interrupted run kept."""
-    kept = {} if checkpoint is None else {name: checkpoint.get(f"{name}-{fold.training}") for name in names}
-    return {name: each[""] for name, each in kept.items() if each is not None}
+    """Return the proposals that an interrupted run kept, and why there are none."""
+    found: dict[str, Proposed] = {}
+    for name in names if checkpoint is not None else ():
+        kept = None if checkpoint is None else checkpoint.get(f"{name}-{fold.training}")
+        if isinstance(kept, Failure):
+            found[name] = kept
+        elif isinstance(kept, Mapping):
+            found[name] = kept[""]
+    return found
 
 
 def _keep(checkpoint: Checkpoint | None, name: str, fold: Fold, proposal: Proposed) -> None:
-    if checkpoint is not None and isinstance(proposal, Proposal):
-        checkpoint.put(f"{name}-{fold.training}", {"": proposal})
+    if checkpoint is not None:
+        checkpoint.put(f"{name}-{fold.training}", {"": proposal} if isinstance(proposal, Proposal) else proposal)
 
 
 def _proposed(name: str, training: TrainingSet, settings: Mapping[str, Any]) -> Proposed:
     try:
         return propose(name, training, settings)
     except (NotApplicableError, UnroutableError) as error:
-        return str(error)
+        return error
 
 
 def plan_folds(
@@ -227,10 +233,10 @@ def plan_folds(
     return folds, skipped
 
 
-def evaluate(fold: Fold, name: str, around: Period, proposed: Proposal | str) -> FoldResult:
+def evaluate(fold: Fold, name: str, around: Period, proposed: Proposed) -> FoldResult:
     """Simulate a proposal on a test period with its warm-up; the current configuration if there is none or it fails."""
     base = around.base
-    fallback, proposal = (proposed, Proposal(base)) if isinstance(proposed, str) else ("", proposed)
+    fallback, proposal = ("", proposed) if isinstance(proposed, Proposal) else (str(proposed), Proposal(base))
     try:
         schedule = proposal.simulate(around)
     except UnroutableError as error:

@@ -7,10 +7,10 @@ have been.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,16 @@ DEVIATIONS = 1.5  # standard deviations by which the mean score must be below 0:
 Failed = NotApplicableError | UnroutableError
 #: Mean wait, mean bounded slowdown, longest wait, utilization, then the 95 % wait of each base queue.
 _Numbers = NDArray[np.float64]
+
+
+class Store(Protocol):
+    """Keeps what was measured, for a run that goes on after an interrupt."""
+
+    def get(self, name: str) -> _Numbers | None:
+        """Return what is kept under a name."""
+
+    def put(self, name: str, numbers: _Numbers) -> None:
+        """Keep it."""
 
 
 class NoDaysError(NotApplicableError):
@@ -63,12 +73,20 @@ class Bootstrap:
     Each of the `tests` has `FEWEST_DAYS` days at least. Raises `NoDaysError` where there are no jobs to resample.
     """
 
-    def __init__(self, tests: Sequence[Holdout], base: Simulated, objective: str, seed: int, workers: int) -> None:
-        self.tests, self.seed = tests, seed
+    def __init__(
+        self,
+        tests: Sequence[Holdout],
+        base: Simulated,
+        objective: str,
+        seed: int,
+        workers: int,
+        store: Store | None = None,
+    ) -> None:
+        self.tests, self.seed, self.store = tests, seed, store
         self.names = tests[0].period.base.names
         self.objective, self.workers = objective, workers
         self._shared = Shared(tuple(tests))
-        before = self._measure([[base] * len(tests)])[0]
+        (before,) = self._measure({"current": [base] * len(tests)})
         if isinstance(before, Failed):
             raise before
         self.before = before
@@ -76,12 +94,26 @@ class Bootstrap:
             raise NoDaysError("no job was submitted on the whole days of the test periods")
 
     def _measure(
-        self, strategies: Sequence[Sequence[Simulated]], advance: Callable[[float], None] = lambda _: None
+        self, strategies: Mapping[str, Sequence[Simulated]], advance: Callable[[float], None] = lambda _: None
     ) -> list[_Numbers | Failed]:
         """Return the numbers of every resample, a mean over the holdouts weighted by days; shape (resamples, 4 + Q).
 
-        Of a strategy that cannot be simulated on one of them it is the reason.
+        Of a strategy that cannot be simulated on one of them it is the reason. What is stored is not measured again.
         """
+        known = {} if self.store is None else {name: self.store.get(name) for name in strategies}
+        found: dict[str, _Numbers | Failed] = {name: each for name, each in known.items() if each is not None}
+        new = [name for name in strategies if name not in found]
+        for name, numbers in zip(new, self._simulated([strategies[name] for name in new], advance), strict=True):
+            found[name] = numbers
+            if self.store is not None and not isinstance(numbers, Failed):
+                self.store.put(name, numbers)
+        return [found[name] for name in strategies]
+
+    def _simulated(
+        self, strategies: Sequence[Sequence[Simulated]], advance: Callable[[float], None]
+    ) -> list[_Numbers | Failed]:
+        if not strategies:
+            return []
         subjects = Shared([[each[i] for each in strategies] for i in range(len(self.tests))])
         tasks = [
             (self._shared, subjects, i, self.seed, range(first, first + CHUNK))
@@ -106,20 +138,18 @@ class Bootstrap:
 
     def compare(self, subjects: Sequence[Simulated]) -> BootstrapResult:
         """Compare the proposals of one strategy, one for each holdout, with the current configuration."""
-        (found,) = self.compare_all([subjects])
+        (found,) = self.compare_all({"": subjects})
         if isinstance(found, Failed):
             raise found
         return found
 
     def compare_all(
-        self, strategies: Sequence[Sequence[Simulated]], advance: Callable[[float], None] = lambda _: None
+        self, strategies: Mapping[str, Sequence[Simulated]], advance: Callable[[float], None] = lambda _: None
     ) -> list[BootstrapResult | Failed]:
-        """Do so for several, all on each resample; of one that cannot be simulated there, return the reason.
+        """Do so for several by name, all on each resample; of one that cannot be simulated there, return the reason.
 
         `advance` is called with the share of all that is done.
         """
-        if not strategies:
-            return []
         measured = self._measure(strategies, advance)
         return [each if isinstance(each, Failed) else self.between(self.before, each) for each in measured]
 

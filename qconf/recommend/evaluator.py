@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from parsim.metrics import Summary
 from qconf.config import SiteConfig
 from qconf.evaluation.bootstrap import Bootstrap, BootstrapResult, Failed, NoDaysError
@@ -16,7 +18,7 @@ from qconf.evaluation.holdout import Holdout, Split
 from qconf.evaluation.outcome import Outcome
 from qconf.evaluation.period import NotApplicableError, TrainingSet
 from qconf.evaluation.score import reduction
-from qconf.recommend.checkpoint import Checkpoint, Proposals
+from qconf.recommend.checkpoint import Checkpoint, Numbers, Proposals
 from qconf.recommend.ladder import LOW, best_of, rung_of
 from qconf.recommend.recommendation import Row, kind_of
 from qconf.recommend.training import Measured, Parts, Trainer, bare
@@ -26,6 +28,22 @@ AHEAD = 4  #: workers from which on all are trained on the earlier parts too, be
 
 Progress = Callable[[str, float], None]
 Check = Callable[[SiteConfig], list[str]]  #: why a configuration is not exportable; empty if it is
+
+
+@dataclass(frozen=True)
+class Resamples:
+    """Keeps in a checkpoint what was measured on resamples."""
+
+    checkpoint: Checkpoint
+
+    def get(self, name: str) -> Numbers | None:
+        """Return what is kept under a name."""
+        found = self.checkpoint.get(f"{name}-resamples")
+        return found if isinstance(found, np.ndarray) else None
+
+    def put(self, name: str, numbers: Numbers) -> None:
+        """Keep it."""
+        self.checkpoint.put(f"{name}-resamples", numbers)
 
 
 @dataclass
@@ -64,7 +82,8 @@ class Evaluator:
         """Resample the test days of all splits, or say why that is impossible."""
         tests = [split.test for split in self.splits.values()]
         try:
-            return Bootstrap(tests, self.base, self.options.objective, self.options.seed, self.options.workers)
+            options, store = self.options, None if self.checkpoint is None else Resamples(self.checkpoint)
+            return Bootstrap(tests, self.base, options.objective, options.seed, options.workers, store)
         except NoDaysError as error:
             return error
 
@@ -95,8 +114,8 @@ class Evaluator:
         failed, finals, trained = {}, {}, {}
         for name in names:
             whole, last = (self.trainer.found[name, part] for part in ("whole", "last"))
-            if isinstance(whole, str) or isinstance(last, str):
-                failed[name] = whole if isinstance(whole, str) else str(last)
+            if isinstance(whole, Failed) or isinstance(last, Failed):
+                failed[name] = str(whole if isinstance(whole, Failed) else last)
             else:
                 finals[name], trained[name] = whole, last
         low = {
@@ -144,9 +163,8 @@ class Evaluator:
                 rows[place] = replace(rows[place], ineligible=found)
             else:
                 rows[place], reasons = self._on_test(rows[place], final, proposal, found)
-                if ((rows[place].gain or 0) > 0 and not reasons and rows[place].name != "current") or rows[
-                    place
-                ].variant:
+                gains = (rows[place].gain or 0) > 0 and rows[place].name != "current"
+                if (gains and not reasons) or rows[place].variant:
                     promising.append((place, final, proposal, reasons))
         return self._resampled(rows, promising, advance)
 
@@ -172,6 +190,7 @@ class Evaluator:
         early = [part for part in self.splits if part != "last"]
         self.trainer.train([(rows[place].name, part) for place, *_ in promising for part in early])
         subjects: dict[int, list[Proposal]] = {}
+        named = {place: f"{rows[place].name}-{rows[place].variant}" for place, *_ in promising}
         results: dict[int, BootstrapResult | Failed] = {}
         for place, _, proposal, _ in promising:
             try:
@@ -183,7 +202,8 @@ class Evaluator:
             if isinstance(bootstrap, NoDaysError):
                 results |= dict.fromkeys(subjects, bootstrap)
             else:
-                results |= zip(subjects, bootstrap.compare_all(list(subjects.values()), advance), strict=True)
+                by_name = {named[place]: each for place, each in subjects.items()}
+                results |= zip(subjects, bootstrap.compare_all(by_name, advance), strict=True)
         for place, final, proposal, reasons in promising:
             rows[place] = self._judged(rows[place], final, proposal, reasons, results[place])
         return rows
@@ -219,8 +239,8 @@ class Evaluator:
         for part in self.splits:
             if part != "last":
                 proposals = self.trainer.found[row.name, part]
-                if isinstance(proposals, str):
-                    raise NotApplicableError(proposals)
+                if isinstance(proposals, Failed):
+                    raise NotApplicableError(str(proposals))
                 if row.variant not in proposals:
                     raise NotApplicableError("it has no such proposal there")
                 found.append(proposals[row.variant])

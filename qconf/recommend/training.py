@@ -7,16 +7,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from parsim.metrics import Summary
 from qconf.evaluation.holdout import Holdout
 from qconf.evaluation.period import NotApplicableError, TrainingSet, UnroutableError
 from qconf.evaluation.targets import target_results
 from qconf.parallel import Shared, parallel_map
-from qconf.recommend.checkpoint import Checkpoint, Proposals
+from qconf.recommend.checkpoint import Checkpoint, Failure, Proposals
 from qconf.strategies import Proposal, gathered, registry, variants
 from qconf.strategies.ahead import Answer, answered, learn
 
-Result = Proposals | str  #: the proposals of a strategy by variant, or why it has none
+Result = Proposals | Failure  #: the proposals of a strategy by variant, or why it has none
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +61,7 @@ class Trainer:
             for name, (result, seconds) in zip(names, results, strict=True):
                 self.found[name, part] = result
                 self.seconds[name] = self.seconds.get(name, 0.0) + seconds
-                if self.checkpoint is not None and not isinstance(result, str):
+                if self.checkpoint is not None:
                     self.checkpoint.put(f"{name}-{part}", result)
             spent[0] += _cost(tasks[i])
             advance(spent[0] / total)
@@ -70,9 +72,10 @@ class Trainer:
 
     def _resumed(self, name: str, part: str) -> bool:
         kept = None if self.checkpoint is None else self.checkpoint.get(f"{name}-{part}")
-        if kept is not None:
-            self.found[name, part] = kept
-        return kept is not None
+        if kept is None or isinstance(kept, np.ndarray):
+            return False
+        self.found[name, part] = kept
+        return True
 
     def measure(self, pairs: Sequence[tuple[Proposal, Proposal]]) -> list[Measured | str]:
         """Evaluate proposals: trained on the whole history, and for the test period."""
@@ -112,7 +115,7 @@ def _propose(
             try:
                 result = variants(name, shared.value.training[part], shared.value.settings)
             except (NotApplicableError, UnroutableError) as error:
-                result = str(error)
+                result = error
             yield result, time.perf_counter() - began
 
     return list(results())

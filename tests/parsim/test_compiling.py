@@ -35,7 +35,7 @@ def test_no_function_is_compiled_for_the_numbers_that_are_written_in_its_calls()
 def test_what_reserves_nodes_or_plans_limits_needs_the_kernels_of_top_jobs():
     assert needed() == needed(System(4)) == ["general", "formulas", "lists"]
     planned = System(4, [Queue(max_run=1)], held_jobs="reserve")
-    assert set(needed(planned)) - set(needed()) == {"top job", "top jobs of partitions"}
+    assert set(needed(planned)) - set(needed()) == {"top jobs"}
     assert set(needed(planned)) <= set(GROUPS)
 
 
