@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from parsim import Queue, System, Workload, metrics, plan, simulate
+from parsim import Pool, Queue, System, Workload, metrics, plan, simulate
 from parsim.kernels.conservative import conservative
 from parsim.kernels.easy import easy
 from parsim.kernels.general import general
@@ -34,6 +34,10 @@ class Group(NamedTuple):
     call: Callable[[], object]
 
 
+def _general() -> None:
+    simulate(WORKLOAD, System(5, [Queue(partition=4)], "hybrid", pool=Pool(1, 0)))
+
+
 def _lists() -> None:
     system = System(5)
     metrics.summary(WORKLOAD, simulate(WORKLOAD, system), system)
@@ -48,7 +52,7 @@ def _formulas() -> None:
 
 #: Those that take longest first.
 GROUPS: dict[str, Group] = {
-    "general": Group(general, lambda: simulate(WORKLOAD, System(5, [Queue(max_run=2)], order="lxf"))),
+    "general": Group(general, _general),
     "top jobs": Group(top_job, lambda: simulate(WORKLOAD, System(5, [Queue()], reserve="nodes"))),
     "formulas": Group(time_dependent, _formulas),
     "lists": Group(easy, _lists),
