@@ -8,8 +8,8 @@ from datetime import datetime
 
 import numpy as np
 import pandas as pd
+import scipy
 from numpy.typing import NDArray
-from scipy.stats import spearmanr
 
 from parsim import simulate
 from qconf.config import SiteConfig
@@ -79,7 +79,7 @@ def fidelity(history: History, config: SiteConfig, span: tuple[int, int]) -> Fid
         real_median=float(np.median(real)),
         mean=float(simulated.mean()),
         median=float(np.median(simulated)),
-        correlation=float("nan") if alike else float(spearmanr(real, simulated).statistic),
+        correlation=float("nan") if alike else float(scipy.stats.spearmanr(real, simulated).statistic),
         days=tuple(_days(history, config, known, real, simulated)),
     )
 

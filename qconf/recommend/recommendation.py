@@ -12,6 +12,7 @@ from qconf.evaluation.impact import Impact
 from qconf.evaluation.outcome import Outcome
 from qconf.evaluation.robustness import Scenario
 from qconf.evaluation.targets import TargetResult
+from qconf.recommend.last import Realised
 
 
 def kind_of(variant: str) -> str:
@@ -120,6 +121,7 @@ class Recommendation:
     robustness: tuple[Scenario, ...] = ()  #: of the change
     targets: tuple[TargetResult, ...] = ()  #: what the present makes of the site's targets on the test period
     targets_met: tuple[TargetResult, ...] = ()  #: what the change makes of them
+    last: Realised | None = None  #: what became of the recommendation before this one; None where none is given
     #: The test period under the present and under the change; the second is None for KEEP, both are where nothing was
     #: evaluated. Not recorded: figures are drawn of them.
     present: Evaluated | None = field(default=None, repr=False, compare=False)

@@ -18,6 +18,7 @@ import jinja2
 from markupsafe import Markup
 
 from qconf.config import format_duration
+from qconf.inert import inert
 from qconf.recommend import Row
 from qconf.report import wording
 from qconf.report.figures import Figure, figure_style
@@ -83,6 +84,7 @@ def _environment() -> jinja2.Environment:
         loader=jinja2.PackageLoader("qconf.report", "templates"),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
+        finalize=lambda value: inert(value, lines=True) if type(value) is str else value,
         trim_blocks=True,
         lstrip_blocks=True,
     )

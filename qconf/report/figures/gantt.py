@@ -19,6 +19,7 @@ from parsim import Schedule
 from qconf.evaluation.outcome import Outcome
 from qconf.evaluation.timeline import timeline
 from qconf.history import History
+from qconf.inert import inert
 from qconf.recommend import Evaluated
 from qconf.report.figures.base import Figure, hue_legend, queue_hues
 from qconf.report.svg import DAY, Drawing, Scale, date_ticks, plain, text_at
@@ -51,7 +52,7 @@ def gantt(shown: Sequence[tuple[str, Evaluated]], history: History | None, epoch
         offset = 0
         for part, size in partitions(each):
             middle = y.at(offset + size / 2)
-            if y.at(offset) - y.at(offset + size) > 12:
+            if y.at(offset) - y.at(offset + size) > 9:
                 drawing.text(LEFT - 6, middle + 4, part[:11], "tick end")
             offset += size
         drawing.parts.append(_plot(each, rows, begin, (left, right), top, looks))
@@ -70,7 +71,7 @@ def gantt(shown: Sequence[tuple[str, Evaluated]], history: History | None, epoch
     seen = {"from": left - begin, "to": right - begin, "end": end - begin, "begin": begin + epoch, "zone": where}
     svg = drawing.svg(text, **seen)
     data = {
-        "queues": names,
+        "queues": [inert(name) for name in names],
         "names": [name for name, _ in outcomes],
         "jobs": list(_jobs(outcomes, rows, begin, history)),
     }
@@ -197,5 +198,6 @@ def names_of(submit: NDArray[np.int64], history: History | None) -> tuple[list[s
         first = int(np.searchsorted(history.jobs["submit"].to_numpy(), submit[0]))
         rows = history.jobs.iloc[first : first + submit.size]
         if np.array_equal(rows["submit"].to_numpy(), submit):
-            return rows["job_id"].astype(str).tolist(), rows["user"].astype(str).tolist()
+            ids, users = ([inert(text) for text in rows[name].astype(str)] for name in ("job_id", "user"))
+            return ids, users
     return [str(i + 1) for i in range(submit.size)], [""] * submit.size

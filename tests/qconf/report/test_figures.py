@@ -15,7 +15,7 @@ from qconf.backtest import backtest
 from qconf.config import PoolConfig
 from qconf.evaluation.outcome import Outcome
 from qconf.evaluation.timeline import timeline
-from qconf.recommend import Evaluated
+from qconf.recommend import Evaluated, default_strategies
 from qconf.recommend.fidelity import Day, Fidelity
 from qconf.recommend.recommendation import Rung
 from qconf.report.figures import backtest_figures, figures
@@ -23,6 +23,7 @@ from qconf.report.figures.gantt import partitions, pieces
 from qconf.report.formulas import reading_of
 from qconf.report.story import story
 from qconf.report.svg import DAY
+from qconf.strategies import baselines
 from tests.qconf.report import example, small
 from tests.qconf.report.drawn import NS, panels, tree
 
@@ -277,10 +278,15 @@ def test_partition_sizes_are_the_curves_of_run_json(found, drawn):
             assert [y for _, y in points] == pytest.approx(values.tolist(), rel=0.05, abs=0.5)
 
 
-def test_sizes_are_drawn_only_where_partitions_are():
+def test_sizes_are_drawn_only_where_partitions_are_proposed_or_wanted():
     found = example.recommendation()
-    rows = [row for row in found.rows if row.config is None or row.config.mode == "shared"]
-    assert "wait-by-size" not in figures(replace(found, rows=rows))
+    usual = replace(found, settings={"strategies": ["current", *baselines(), *default_strategies()]})
+    assert all(row.ineligible for row in usual.rows if row.config is not None and row.config.mode != "shared")
+    assert "wait-by-size" not in figures(usual)
+    assert "wait-by-size" in figures(replace(usual, settings={"strategies": ["current", "pp"]}))
+    assert "wait-by-size" in figures(replace(usual, base=found.rows[4].config))
+    proposed = [replace(row, ineligible="", gain=0.1, bootstrap=small.bootstrap(0.1, 0, 0.2)) for row in usual.rows]
+    assert "wait-by-size" in figures(replace(usual, rows=proposed))
 
 
 def test_the_path_of_the_partitions_is_their_story(found, drawn):
