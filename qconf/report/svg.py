@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 import numpy as np
-from markupsafe import escape
+from markupsafe import Markup
+from markupsafe import escape as _escape
 from numpy.typing import NDArray
 
 from qconf.history.times import zone
@@ -30,6 +31,11 @@ FINE = {60 * n: f"{n} min" for n in (1, 2, 5, 10, 20, 30)} | {
 
 Values = Sequence[float] | NDArray[np.float64] | NDArray[np.int64]
 Ticks = Sequence[tuple[float, str]]
+
+
+def escape(text: str) -> Markup:
+    """Write a text as mark-up, and what is invisible in it as it is on the page."""
+    return _escape(inert(text))
 
 
 @dataclass(frozen=True)
@@ -69,7 +75,7 @@ class Panel:
 
     def __str__(self) -> str:
         """Return what is drawn, as a group that says how it scales."""
-        unit = f' data-unit="{_safe(self.unit)}"' if self.unit else ""
+        unit = f' data-unit="{escape(self.unit)}"' if self.unit else ""
         return "\n".join([f'<g class="panel" data-x="{self.x}" data-y="{self.y}"{unit}>', *self.marks, "</g>"])
 
     def line(self, xs: Values, ys: Values, look: str, name: str = "") -> None:
@@ -95,7 +101,7 @@ class Panel:
 
     def _path(self, d: str, look: str, name: str) -> None:
         if d:
-            named = f' data-name="{_safe(name)}"' if name else ""
+            named = f' data-name="{escape(name)}"' if name else ""
             self.marks.append(f'<path class="{look}"{named} d="{d}"/>')
 
     def bar(self, x: tuple[float, float], y: tuple[float, float], look: str, title: str = "") -> None:
@@ -168,8 +174,8 @@ class Drawing:
             self.text(place, bottom + 16, label, "tick middle")
         self.parts.append(f'<path class="axis" d="M{_n(x.start)},{_n(bottom)}H{_n(x.end)}"/>')
         if title or y_title:
-            head = f'<tspan class="head">{_safe(title)}</tspan> ' if title else ""
-            axis = f'<tspan class="tick">{_safe(y_title)}</tspan>' if y_title else ""
+            head = f'<tspan class="head">{escape(title)}</tspan> ' if title else ""
+            axis = f'<tspan class="tick">{escape(y_title)}</tspan>' if y_title else ""
             self.parts.append(f'<text x="{_n(x.start)}" y="{_n(top - 7)}">{head}{axis}</text>')
         if x_title:
             self.text(x.end, bottom + 16 + (LINE if x_ticks else 0), x_title, "tick end")
@@ -198,16 +204,16 @@ class Drawing:
 
     def svg(self, label: str, **data: object) -> str:
         """Return the figure; `label` says what it shows, `data` is for the page's script."""
-        given = "".join(f' data-{name}="{_safe(value)}"' for name, value in data.items())
+        given = "".join(f' data-{name}="{escape(str(value))}"' for name, value in data.items())
         size = f'viewBox="0 0 {_n(self.width)} {_n(self.height)}"'
         body = "\n".join(map(str, self.parts))
-        return f'<svg class="figure" {size}{given} role="img" aria-label="{_safe(label)}">\n{body}\n</svg>'
+        return f'<svg class="figure" {size}{given} role="img" aria-label="{escape(label)}">\n{body}\n</svg>'
 
 
 def text_at(x: float, y: float, text: str, look: str = "") -> str:
     """Return a text element."""
     look = f' class="{look}"' if look else ""
-    return f'<text{look} x="{_n(x)}" y="{_n(y)}">{_safe(text)}</text>'
+    return f'<text{look} x="{_n(x)}" y="{_n(y)}">{escape(text)}</text>'
 
 
 def cross_at(x: float, y: float) -> str:
@@ -279,12 +285,7 @@ def date_ticks(low: float, high: float, where: str, most: int = 9) -> Ticks:
 
 
 def _titled(tag: str, attributes: str, title: str) -> str:
-    return f"<{tag} {attributes}><title>{_safe(title)}</title></{tag}>" if title else f"<{tag} {attributes}/>"
-
-
-def _safe(text: object) -> str:
-    """Escape a text for markup, what is invisible in it too."""
-    return str(escape(inert(str(text))))
+    return f"<{tag} {attributes}><title>{escape(title)}</title></{tag}>" if title else f"<{tag} {attributes}/>"
 
 
 def _n(value: float) -> str:

@@ -71,7 +71,7 @@ def gantt(shown: Sequence[tuple[str, Evaluated]], history: History | None, epoch
     seen = {"from": left - begin, "to": right - begin, "end": end - begin, "begin": begin + epoch, "zone": where}
     svg = drawing.svg(text, **seen)
     data = {
-        "queues": [inert(name) for name in names],
+        "queues": names,
         "names": [name for name, _ in outcomes],
         "jobs": list(_jobs(outcomes, rows, begin, history)),
     }
@@ -181,8 +181,8 @@ def _jobs(
     ids, users = names_of(jobs.submit, history)
     for row in rows.tolist():
         yield [
-            ids[row],
-            users[row],
+            inert(ids[row]),
+            inert(users[row]),
             int(jobs.queue[row]),
             int(jobs.cores[row]),
             int(jobs.submit[row]) - begin,
@@ -198,6 +198,5 @@ def names_of(submit: NDArray[np.int64], history: History | None) -> tuple[list[s
         first = int(np.searchsorted(history.jobs["submit"].to_numpy(), submit[0]))
         rows = history.jobs.iloc[first : first + submit.size]
         if np.array_equal(rows["submit"].to_numpy(), submit):
-            ids, users = ([inert(text) for text in rows[name].astype(str)] for name in ("job_id", "user"))
-            return ids, users
+            return rows["job_id"].astype(str).tolist(), rows["user"].astype(str).tolist()
     return [str(i + 1) for i in range(submit.size)], [""] * submit.size
