@@ -93,10 +93,9 @@ def command(
     exit_code: bool,
     **given: Any,  # noqa: ANN401 - of the exporters
 ) -> None:
-    """Simulate a month of jobs under many queue configurations, and write the best.
+    """Simulate a month of jobs under many configurations, and write the best.
 
-    Every strategy is trained on the first two thirds of the history and evaluated on the last third: what gains there
-    must do so beyond chance.
+    Strategies train on two thirds of it, and have to gain on the rest.
     """
     from time import perf_counter
 
