@@ -11,15 +11,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from parsim import Workload, simulate
 from qconf.backtest import backtest
-from qconf.config import PoolConfig
+from qconf.config import MachineConfig, PoolConfig, QueueConfig, SiteConfig
 from qconf.evaluation.outcome import Outcome
+from qconf.evaluation.period import Period
 from qconf.evaluation.timeline import timeline
 from qconf.recommend import Evaluated, default_strategies
 from qconf.recommend.fidelity import Day, Fidelity
 from qconf.recommend.recommendation import Rung
 from qconf.report.figures import backtest_figures, figures
-from qconf.report.figures.gantt import partitions, pieces
+from qconf.report.figures.gantt import gantt, partitions, pieces
 from qconf.report.formulas import reading_of
 from qconf.report.story import story
 from qconf.report.svg import DAY
@@ -358,3 +360,17 @@ def test_a_backtest_has_a_panel_for_each_strategy_with_its_ratios(tested):
     for name, panel in zip(names, panels(drawn["utilization"]), strict=True):
         used = [100 * each.summary["utilization_window"] for each in tested.results if each.strategy == name]
         assert [y for _, y in panel.line("strategy")] == pytest.approx(used, abs=0.5)
+
+
+def test_a_machine_in_pieces_does_not_make_the_page_large():
+    """Wide jobs among many narrow ones lie in up to ninety pieces; 4000 jobs, each drawn twice."""
+    rng = np.random.default_rng(1)
+    cores = np.exp(rng.uniform(0, np.log(20_000), 4000)).astype(np.int64) + 1
+    runtime = rng.integers(600, 80_000, 4000)
+    submit = np.sort(rng.integers(0, int((cores * runtime).sum() / 300_000 / 0.95), 4000))
+    jobs = Workload(submit, cores, runtime, runtime + 100)
+    base = SiteConfig(machine=MachineConfig(cores=300_000), queues=(QueueConfig(name="all"),))
+    each = Evaluated(base, Outcome(Period(jobs, base), simulate(jobs, base.system())))
+    assert max(len(taken) for _, taken in pieces(each, np.arange(4000))) > 50
+    drawn = gantt([("before", each), ("after", each)], None, 0, "UTC")
+    assert len(drawn.svg) + len(drawn.data) < 2_000_000, "of three million for the whole page"
