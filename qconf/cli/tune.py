@@ -98,8 +98,7 @@ def command(
 ) -> None:
     """Simulate a month of jobs under many configurations, and write the best one.
 
-    Every strategy is trained on the first two thirds of the history and evaluated on the last third: what gains there
-    must do so beyond chance.
+    Strategies train on two thirds of it, and have to gain on the rest.
     """
     from time import perf_counter
 

@@ -52,7 +52,7 @@ def gantt(shown: Sequence[tuple[str, Evaluated]], history: History | None, epoch
         offset = 0
         for part, size in partitions(each):
             middle = y.at(offset + size / 2)
-            if y.at(offset) - y.at(offset + size) > 12:
+            if y.at(offset) - y.at(offset + size) > 9:
                 drawing.text(LEFT - 6, middle + 4, part[:11], "tick end")
             offset += size
         drawing.parts.append(_plot(each, rows, begin, (left, right), top, looks))

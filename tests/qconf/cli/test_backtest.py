@@ -62,7 +62,9 @@ def test_writes_the_run_directory(run: tuple[Path, Result]) -> None:
         "report.html",
         "run.json",
         "figures/mean-wait.svg",
-        "figures/ratio.svg",
+        "figures/mean-bounded-slowdown.svg",
+        "figures/utilization.svg",
+        "figures/core-hours.svg",
     }
     table = pd.read_csv(out / "backtest.csv")
     assert list(table.columns) == ["period", "strategy", "queue", "metric", "value"]
