@@ -28,8 +28,7 @@ CHANGE = 10  #: exit status of ``--exit-code``
 
 EXAMPLES = """\b
 Examples:
-  qconf tune                                           # the sample
-  qconf tune month.csv --config site.yaml
+  qconf tune month.csv --config site.yaml              # the sample without both
   qconf tune year.swf.gz --config site.yaml --month 2026-10 -q --exit-code
 """
 
