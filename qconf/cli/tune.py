@@ -68,7 +68,7 @@ Examples:
     "--last",
     type=PATH,
     metavar="RUN",
-    help="Directory of an earlier run: what became of its recommendation on the jobs of this log.",
+    help="An earlier run: what became of its gain.",
 )
 @target_options("current", "scheduler", "nodes")
 @click.option("-o", "--out", type=PATH, help="Run directory.  [default: reports/<history>]")
@@ -95,8 +95,7 @@ def command(
 ) -> None:
     """Simulate a month of jobs under many queue configurations, and write the best one for the batch system.
 
-    Every strategy is trained on the first two thirds of the history and evaluated on the last third: what gains there
-    must do so beyond chance.
+    Strategies train on two thirds of the log, and must gain on the last third.
     """
     from time import perf_counter
 
