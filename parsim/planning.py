@@ -240,7 +240,8 @@ def plan(workload: Workload, cores: int, policy: Policy | str) -> PlannedRun:
     jobs, first = prepared.workload, workload.submit.min(initial=MAX_SUBMIT)
     cases, promised = np.zeros((3, 8, 3), dtype=np.int64), None
     if policy.kind == "conservative":
-        start, promised = conservative(prepared.jobs, cores, prepared.bits)
+        start, promised = conservative(prepared.jobs, prepared.alike_in_size, cores, prepared.bits)
+        check_started(prepared, start)
         promised = prepared.restore(promised + first)
         starts, seconds = np.zeros(3, dtype=np.int64), np.zeros(3, dtype=np.int64)
         starts[kernel.FCFS] = len(jobs)

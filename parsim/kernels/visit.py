@@ -49,8 +49,10 @@ def visit_list(s, p, now):
     v = begin_visit(s, p)
     if not settings.track_held and nothing_can_start(s, v):
         return
-    s.progress.looks -= v.last - v.first
-    if not v.sorted:
+    if v.sorted and settings.backfill:
+        s.progress.looks -= v.last - v.first
+    elif not v.sorted:
+        s.progress.looks -= 2 * (v.last - v.first)  # each takes longer
         if mark_held(s, v, now):
             return
         refresh_values(s, v.kind, v.first, v.last, now)

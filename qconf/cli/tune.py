@@ -68,7 +68,7 @@ Examples:
     "--last",
     type=PATH,
     metavar="RUN",
-    help="An earlier run: what became of its gain.",
+    help="An earlier run: what became of its recommendation.",
 )
 @target_options("current", "scheduler", "nodes")
 @click.option("-o", "--out", type=PATH, help="Run directory.  [default: reports/<history>]")
@@ -100,7 +100,7 @@ def command(
     from time import perf_counter
 
     from qconf.history import clean
-    from qconf.history.sample import SAMPLE, SAMPLE_CONFIG
+    from qconf.history.sample import MONTH, SAMPLE_CONFIG, known
 
     if given["current"] is not None and source.config_path is None and source.history:
         raise InputError(
@@ -109,12 +109,22 @@ def command(
             value=given["current"],
             fix=f"make one with qconf init --from-{target}, look it over, and give it with --config",
         )
+    if given["current"] is not None and source.anonymous is not None:
+        raise InputError(
+            "what the server holds now may name users and groups, and a rollback has to name them again",
+            field="--current",
+            value=given["current"],
+            fix="leave it out, or --anonymous",
+        )
     exporter = chosen(target, given)
     began = perf_counter()
     assumed = source.config_path is None and bool(source.history)
+    name = "" if not source.history else "-".join(filter(None, (stem(source.history[0]), source.month)))
     if not source.history:
-        source = replace(source, history=(SAMPLE,), config_path=source.config_path or SAMPLE_CONFIG)
-    directory = out or Path("reports", "-".join(filter(None, (stem(source.history[0]), source.month))))
+        month = source.month or (MONTH if source.start is source.end is None else None)
+        source = replace(source, history=known(month), month=month, config_path=source.config_path or SAMPLE_CONFIG)
+        name = stem(source.history[-1])
+    directory = out or Path("reports", name)
     records = source.records()
     base = source.config(records)
     log = clean(records, base)

@@ -22,7 +22,7 @@ from qconf.history import History
 from qconf.inert import inert
 from qconf.recommend import Evaluated
 from qconf.report.figures.base import Figure, hue_legend, queue_hues
-from qconf.report.svg import DAY, Drawing, Scale, date_ticks, escape, plain, text_at
+from qconf.report.svg import DAY, Drawing, Scale, date_ticks, plain, text_at
 
 MOST = 4000  # jobs; of more those about the longest queue are drawn
 SHOWN = 2 * DAY  # seconds that are seen at first
@@ -68,9 +68,8 @@ def gantt(shown: Sequence[tuple[str, Evaluated]], history: History | None, epoch
         "Jobs on the cores, a rectangle each, in the colours of their queues; white is idle. "
         f"{plain(len(rows))} jobs; at first the two days about the longest queue are shown."
     )
-    svg = drawing.svg(text).replace(
-        "<svg ", f'<svg data-from="{left - begin}" data-to="{right - begin}" data-end="{end - begin}" '
-        f'data-begin="{begin + epoch}" data-zone="{escape(where)}" ', 1)  # fmt: skip
+    seen = {"from": left - begin, "to": right - begin, "end": end - begin, "begin": begin + epoch, "zone": where}
+    svg = drawing.svg(text, **seen)
     data = {
         "queues": names,
         "names": [name for name, _ in outcomes],

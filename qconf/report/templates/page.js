@@ -92,7 +92,7 @@ for (const panel of document.querySelectorAll(".panel[data-unit]")) {
     const at = new DOMPoint(event.clientX, event.clientY).matrixTransform(svg.getScreenCTM().inverse()).x;
     cursor.setAttribute("d", `M${at},${top}v${tall}`);
     const here = x.value(at);
-    const when = svg.dataset.time ? date(here, zone) : svg.dataset.wait ? "after " + hours(here) : write(here);
+    const when = { time: () => date(here, zone), wait: () => "after " + hours(here) }[svg.dataset.x]?.() ?? write(here);
     const texts = lines.map(([name, found]) => {
       const last = found.findLastIndex(([left]) => left <= at);
       const number = y.value((found[last] ?? found[0])[1]);

@@ -11,13 +11,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from qconf.backtest import backtest
 from qconf.config import PoolConfig
 from qconf.evaluation.outcome import Outcome
 from qconf.evaluation.timeline import timeline
 from qconf.recommend import Evaluated
 from qconf.recommend.fidelity import Day, Fidelity
 from qconf.recommend.recommendation import Rung
-from qconf.report.figures import figures
+from qconf.report.figures import backtest_figures, figures
 from qconf.report.figures.gantt import partitions, pieces
 from qconf.report.formulas import reading_of
 from qconf.report.story import story
@@ -321,3 +322,33 @@ def test_the_order_is_its_formula(found, drawn):
         for x, y in points[5:-5:20]:
             value = float(reading.value(job, [x])[0])
             assert y == pytest.approx(value, rel=0.1)
+
+
+@pytest.fixture(scope="module")
+def tested():
+    strategies = ["current", "lxf-easy", "pp"]
+    return backtest(example.history(), example.recommendation().base, period="7d", fewest=20, strategies=strategies)
+
+
+def test_a_backtest_has_a_panel_for_each_strategy_with_its_ratios(tested):
+    drawn = backtest_figures(tested, example.history())
+    assert list(drawn) == ["mean-wait", "mean-bounded-slowdown", "utilization", "core-hours"]
+    names = [name for name in tested.strategies if name not in ("fcfs-easy", "current")]
+    for figure, metric, floor in (
+        ("mean-wait", "mean_wait", 60),
+        ("mean-bounded-slowdown", "mean_bounded_slowdown", 1),
+    ):
+        shown = panels(drawn[figure])
+        assert len(shown) == len(names)
+        for name, panel in zip(names, shown, strict=True):
+            for other in ("fcfs-easy", "current"):
+                values = [
+                    (mine.summary[metric] + floor) / (theirs.summary[metric] + floor)
+                    for mine in tested.results
+                    for theirs in tested.results
+                    if (mine.strategy, theirs.strategy) == (name, other) and mine.period == theirs.period
+                ]
+                assert [y for _, y in panel.line(other)] == pytest.approx(np.minimum(values, 3).tolist(), abs=0.03)
+    for name, panel in zip(names, panels(drawn["utilization"]), strict=True):
+        used = [100 * each.summary["utilization_window"] for each in tested.results if each.strategy == name]
+        assert [y for _, y in panel.line("strategy")] == pytest.approx(used, abs=0.5)
