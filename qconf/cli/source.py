@@ -187,7 +187,7 @@ _SOURCE: dict[str, Callable[[Any], Any]] = {
         "--anonymous",
         is_flag=True,
         callback=_names,
-        help="Replace users and groups by numbers in all that is printed and written.",
+        help="Replace users and groups by numbers everywhere.",
     ),
 }
 #: Those that say how a log is to be read.
