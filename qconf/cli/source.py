@@ -194,7 +194,7 @@ _SOURCE: dict[str, Callable[[Any], Any]] = {
         "--anonymous",
         is_flag=True,
         callback=_names,
-        help="Show and write numbers in place of users and groups.",
+        help="Replace users and groups by numbers everywhere.",
     ),
 }
 #: Those that say how a log is to be read.

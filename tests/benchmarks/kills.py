@@ -1,9 +1,8 @@
 """Runs that are killed and go on: ``python -m tests.benchmarks.kills``.
 
-Each of tune, compare and backtest on a small log is killed (SIGKILL) at random moments: a third of them in time; a
-third at one of its accesses to files, with half of a file written if it is a write; a third at one of the last
-accesses, when the result moves to its place. Then ``--resume`` finishes it, of every third run killed once more.
-Checked are
+Each of tune, compare and backtest on a small log is killed (SIGKILL) at random moments. A third of them are of time. A
+third are accesses to files, with half of a file written if it is a write. A third are among the last of these, when the
+result moves to its place. Then ``--resume`` finishes it, of every third run killed once more. Checked are
 
 * after each kill: every file under its final name is whole, that of this run or of the run before;
 * at the end: the directory has the bytes of an undisturbed run, and no other file;
