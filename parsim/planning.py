@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from parsim.kernels import planning as kernel
 from parsim.kernels.conservative import conservative
 from parsim.kernels.state import one
-from parsim.packing import prepare
+from parsim.packing import check_started, prepare
 from parsim.schedule import Schedule
 from parsim.workload import MAX_CORES, MAX_SUBMIT, Column, Workload
 
@@ -220,7 +220,7 @@ def plan(workload: Workload, cores: int, policy: Policy | str) -> PlannedRun:
     Raises
     ------
     ValueError
-        A job wider than the machine, an unknown name.
+        A job wider than the machine, an unknown name, more or longer jobs than `parsim.simulate` takes.
 
     References
     ----------
@@ -240,15 +240,18 @@ def plan(workload: Workload, cores: int, policy: Policy | str) -> PlannedRun:
     jobs, first = prepared.workload, workload.submit.min(initial=MAX_SUBMIT)
     cases, promised = np.zeros((3, 8, 3), dtype=np.int64), None
     if policy.kind == "conservative":
-        start, promised = conservative(prepared.jobs, cores, prepared.bits)
+        start, promised = conservative(prepared.jobs, prepared.alike_in_size, cores, prepared.bits)
+        check_started(prepared, start)
         promised = prepared.restore(promised + first)
         starts, seconds = np.zeros(3, dtype=np.int64), np.zeros(3, dtype=np.int64)
         starts[kernel.FCFS] = len(jobs)
         seconds[kernel.FCFS] = (start + prepared.runtime).max(initial=0)
     else:
+        of = prepared.single if policy.kind == "self-tuning" else prepared.alike_in_size
         start, cases, starts, seconds = kernel.replan(
-            prepared.jobs, _ranks(jobs), _weight(jobs, policy.metric), cores, prepared.bits, _settings(policy)
+            prepared.jobs, of, _ranks(jobs), _weight(jobs, policy.metric), cores, prepared.bits, _settings(policy)
         )
+    check_started(prepared, start)
     start += first
     schedule = Schedule(
         submit=workload.submit,

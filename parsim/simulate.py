@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from parsim.kernels.divided_top_job import divided_top_job
 from parsim.kernels.easy import easy
 from parsim.kernels.general import general
 from parsim.kernels.multiqueue import multiqueue
@@ -18,12 +18,13 @@ from parsim.kernels.time_dependent import time_dependent
 from parsim.kernels.top_job import top_job
 from parsim.packing import (
     Prepared,
+    check_started,
     is_formula,
+    most_looks,
     pack,
     pack_alike,
     pack_classes,
     pack_limits,
-    pack_nodes,
     pack_order,
     pack_plans,
     pack_profile,
@@ -53,7 +54,8 @@ def simulate(workload: Workload, system: System) -> Schedule:
     Raises
     ------
     ValueError
-        A job that no partition of the system can ever hold, or whose queue it lacks.
+        A job that no partition of the system can ever hold, or whose queue it lacks; more than 2**28 jobs; or n jobs
+        that last more than 2**62 / n seconds from the first submission on, n rounded up to a power of two.
 
     References
     ----------
@@ -123,9 +125,12 @@ class Discipline(NamedTuple):
     run: Callable[[Prepared, System], Outcome]
 
 
+CONSTANT = ("fcfs", "sjf", "ljf")  #: orders in which no job passes another as time goes by, unless it starves
+
+
 def _is_constant_order(prepared: Prepared, system: System) -> bool:
     """Whether every list is alone on its cores and its order is constant."""
-    if system.order not in ("fcfs", "sjf", "ljf") or system.pool_cores or system.has_limits or system.reservation_delay:
+    if system.order not in CONSTANT or system.pool_cores or system.has_limits or system.reservation_delay:
         return False
     if system.mode == "shared":
         return True
@@ -135,30 +140,41 @@ def _is_constant_order(prepared: Prepared, system: System) -> bool:
 
 def _run_constant_order(prepared: Prepared, system: System) -> Outcome:
     if system.mode == "shared":
-        return _on_one_partition(_run_easy(prepared, slice(None), system.queues, system.cores, system))
+        start = _run_easy(prepared, slice(None), system.queues, system.cores, system)
+        return _on_one_partition(start) if start.min() >= 0 else _run_time_dependent(prepared, system)
     queue = prepared.workload.queue
     start = np.empty(queue.size, dtype=np.int64)
     for q, its in enumerate(system.queues):
         members = np.flatnonzero(queue == q)
         if members.size:
-            start[members] = _run_easy(prepared, members, (its,), its.partition, system)
+            alone = _run_easy(prepared, members, (its,), its.partition, system)
+            if alone.min() < 0:
+                jobs = replace(prepared.workload.take(members), queue=np.zeros_like(members))
+                one_list = System(its.partition, (its,), order=system.order, backfill=system.backfill)
+                alone = _run_time_dependent(prepare(jobs), one_list).start + prepared.jobs["submit"][members[0]]
+            start[members] = alone
     return Outcome(start, queue.astype(np.int32), {})
 
 
 def _run_easy(
     prepared: Prepared, members: slice | NDArray[np.intp], queues: Sequence[Queue], cores: int, system: System
 ) -> Column:
-    """Simulate the list of these jobs of these queues alone on so many cores."""
-    jobs = prepared.jobs[members]
+    """Simulate the list of these jobs of these queues alone on so many cores; starts are -1 where it gave up."""
+    jobs, bits = prepared.jobs[members], prepared.bits
     queue = prepared.workload.queue if len(queues) > 1 else np.zeros(jobs.size, dtype=np.int64)
     start = np.empty(jobs.size, dtype=np.int64)
-    easy(jobs, cores, system.backfill, prepared.bits, *rank(jobs, queue, queues, system.order, prepared.bits), start)
+    ranks = rank(jobs, queue, queues, system.order, bits)
+    easy(jobs, cores, system.backfill, bits, *ranks, most_looks(jobs.size), start)
     return start
 
 
 def _is_time_dependent(prepared: Prepared, system: System) -> bool:
     """Whether there is one list, ordered by a formula; and if limits hold jobs, visits go to its end (rule 3)."""
-    return system.mode == "shared" and (system.backfill or not system.has_limits) and is_formula(prepared, system)
+    return _is_one_list(system) and is_formula(prepared, system)
+
+
+def _is_one_list(system: System) -> bool:
+    return system.mode == "shared" and (system.backfill or not system.has_limits)
 
 
 def _run_time_dependent(prepared: Prepared, system: System) -> Outcome:
@@ -166,17 +182,19 @@ def _run_time_dependent(prepared: Prepared, system: System) -> Outcome:
     start = np.empty(jobs.size, dtype=np.int64)
     formula = pack_order(prepared, system)
     of = pack_alike(prepared, system, formula.columns)
-    limits = (system.has_limits, *pack_limits(prepared, system))
+    limits = (system.has_limits, system.formula is not None, *pack_limits(prepared, system))
     keys = wake_ups(jobs, queue, system.queues, bits)
     delay = system.reservation_delay
     time_dependent(jobs, of, system.cores, system.backfill, delay, bits, formula, *limits, keys, start)
+    check_started(prepared, start)
     return _on_one_partition(start)
 
 
 def _run_multiqueue(prepared: Prepared, system: System) -> Outcome:
     start = np.empty(len(prepared.workload), dtype=np.int64)
     job_class, classes = pack_classes(prepared.workload, system)
-    multiqueue(prepared.jobs, system.cores, job_class, classes, prepared.bits, start)
+    multiqueue(prepared.jobs, prepared.alike_in_size, system.cores, job_class, classes, prepared.bits, start)
+    check_started(prepared, start)
     return _on_one_partition(start)
 
 
@@ -197,30 +215,31 @@ def _run_queue_head_jobs(prepared: Prepared, system: System) -> Outcome:
     begin, end, keeps = np.empty((3, len(system.queues)), dtype=np.int64)
     heads = HeadJobs(begin, end, keeps, np.int64(system.cores_per_node))
     queue_head_jobs(state, system.mode == "shared", pack_profile(prepared, system), heads)
-    return _outcome(state)
+    return _outcome(prepared, state)
 
 
 def _run_top_job(prepared: Prepared, system: System) -> Outcome:
     state = pack(prepared, system)
-    top_job(state, system.plans_limits, pack_nodes(prepared, system))
-    return _on_one_partition(state.start)
-
-
-def _run_divided_top_job(prepared: Prepared, system: System) -> Outcome:
-    state = pack(prepared, system)
-    divided_top_job(state, system.plans_limits, system.reserves_nodes, pack_plans(prepared, system))
-    return _outcome(state)
+    top_job(state, system.plans_limits, system.reserves_nodes, pack_plans(prepared, system))
+    return _outcome(prepared, state)
 
 
 def _run_general(prepared: Prepared, system: System) -> Outcome:
-    state = pack(prepared, system)
+    state = pack(prepared, system, gives_up=True)
     general(state)
-    return _outcome(state)
+    if state.progress["looks"] < 0:
+        if _is_one_list(system) and system.order in CONSTANT:
+            return _run_time_dependent(prepared, system)
+        state = pack(prepared, system, lines=True)
+        general(state)
+    return _outcome(prepared, state)
 
 
-def _outcome(state: State) -> Outcome:
+def _outcome(prepared: Prepared, state: State) -> Outcome:
     start, placement = state.start, state.placement
     if start.min() < 0:
+        if state.progress["running"]:
+            check_started(prepared, start)
         never = np.flatnonzero(start < 0)
         raise RuntimeError(f"{never.size} jobs never started, the first is job {never[0]}: a defect of the simulator")
     if not state.progress["spanning"]:
@@ -234,8 +253,7 @@ def _outcome(state: State) -> Outcome:
 DISCIPLINES = (
     Discipline("multiple queues", lambda _, system: system.mode == "multiqueue", _run_multiqueue),
     Discipline("head jobs of queues", _reserves_for_queues, _run_queue_head_jobs),
-    Discipline("top job", lambda _, system: system.plans_top_job and system.mode == "shared", _run_top_job),
-    Discipline("top jobs of partitions", lambda _, system: system.plans_top_job, _run_divided_top_job),
+    Discipline("top jobs", lambda _, system: system.plans_top_job, _run_top_job),
     Discipline("constant order", _is_constant_order, _run_constant_order),
     Discipline("time-dependent priority", _is_time_dependent, _run_time_dependent),
     Discipline("general", lambda *_: True, _run_general),

@@ -7,6 +7,8 @@
 ``python -m tests.fuzz --traces``
     Whole traces, where they lie beside the project, under a sensible system of each discipline: right by the verifier.
 
+With ``--looks -1`` what has a way for deep queues goes it from the first event on.
+
 Names limit the command to these disciplines: ``python -m tests.fuzz --traces multiqueue "hybrid combined"`` to those
 that begin so.
 """
@@ -25,7 +27,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from parsim import Pool, Queue, Schedule, System, Workload, simulate
+from parsim import Pool, Queue, Schedule, System, Workload, packing, simulate
 from parsim.planning import NAMED, plan
 from parsim.schedule import SPANNING
 from parsim.verify import Violation, check_schedule
@@ -35,7 +37,7 @@ from tests.beside import REFERENCE
 from tests.naive_planning import naive_plan
 
 TRACES = {"KTH-SP2": 100, "SDSC-SP2": 128, "HPC2N": 240}  #: of HPC2N, its first 60 000 jobs
-DISCIPLINES = (*generate.disciplines(), "multiqueue", "planned")
+DISCIPLINES = (*generate.disciplines(), "multiqueue", "alike-multiqueue", "planned", "alike-planned")
 
 
 class Case(NamedTuple):
@@ -61,8 +63,11 @@ def schedule(workload: Workload, names: tuple[str, ...], found: naive.NaiveSched
 
 def case(discipline: str, seed: int) -> Case:
     """Return the random case of a discipline and a seed."""
-    if discipline == "planned":
-        workload, cores, policy = generate.planned(Random(seed))
+    rng = Random(seed)
+    if discipline in {"planned", "alike-planned"}:
+        workload, cores, policy = generate.planned(rng)
+        if discipline == "alike-planned":
+            workload = generate.few_kinds(rng, workload)
         return Case(
             workload,
             lambda: plan(workload, cores, policy).schedule,
@@ -71,12 +76,14 @@ def case(discipline: str, seed: int) -> Case:
             ),
             partial(check_planned, workload, cores, policy),
         )
-    if discipline == "multiqueue":
-        workload, cores, limits = generate.multiqueue(Random(seed))
+    if discipline in {"multiqueue", "alike-multiqueue"}:
+        workload, cores, limits = generate.multiqueue(rng)
+        if discipline == "alike-multiqueue":
+            workload = generate.few_kinds(rng, workload)
         system = System(cores, mode="multiqueue", class_limits=limits)
         slow = partial(naive.simulate_multiqueue, workload, cores, limits)
     else:
-        workload, system = generate.disciplines()[discipline](Random(seed))
+        workload, system = generate.disciplines()[discipline](rng)
         slow = partial(naive.simulate, workload, system)
     return Case(
         workload,
@@ -171,8 +178,12 @@ def main() -> int:
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--broken", action="store_true", help="check broken schedules")
     what.add_argument("--traces", action="store_true", help="check schedules of whole traces")
+    parser.add_argument(
+        "--looks", type=int, default=packing.LOOKS, help="at waiting jobs, a job, until queues are deep"
+    )
     parser.add_argument("disciplines", nargs="*", metavar="DISCIPLINE")
     chosen = parser.parse_args()
+    packing.LOOKS = chosen.looks
     if chosen.traces:
         return check_traces(tuple(chosen.disciplines or ("",)))
     fails, result = (unnoticed, "broken schedules unnoticed") if chosen.broken else (differs, "differ")

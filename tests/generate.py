@@ -219,11 +219,37 @@ def _alike(mode: str, **settings: object) -> Callable[[Random], Case]:
 
     def of_few(rng: Random) -> Case:
         jobs, machine = generator(rng)
-        row = np.array([rng.randrange(min(4, len(jobs))) for _ in range(len(jobs))])
-        of_row = {name: getattr(jobs, name)[row] for name in ("cores", "walltime", "queue", "user")}
-        return replace(jobs, **of_row), machine
+        return few_kinds(rng, jobs), machine
 
     return of_few
+
+
+def _many_nodes(mode: str, **settings: object) -> Callable[[Random], Case]:
+    """Return a generator of cases with up to 480 nodes: all cores are 30 times as many, those of jobs nearly."""
+    generator = _random(mode, reserve="nodes", **settings)
+
+    def of_many(rng: Random) -> Case:
+        jobs, machine = generator(rng)
+        queues = [
+            replace(
+                queue,
+                partition=30 * queue.partition,
+                max_run_cores=queue.max_run_cores and 30 * queue.max_run_cores,
+                max_user_cores=queue.max_user_cores and 30 * queue.max_user_cores,
+            )
+            for queue in machine.queues
+        ]
+        pool = machine.pool and replace(machine.pool, cores=30 * machine.pool.cores)
+        cores = np.array([30 * here - rng.choice((0, rng.randint(0, 29))) for here in jobs.cores])
+        return replace(jobs, cores=cores), replace(machine, cores=30 * machine.cores, queues=queues, pool=pool)
+
+    return of_many
+
+
+def few_kinds(rng: Random, jobs: Workload) -> Workload:
+    """Let every job be like one of at most four, but for its submit and run time."""
+    row = np.array([rng.randrange(min(4, len(jobs))) for _ in range(len(jobs))])
+    return replace(jobs, **{name: getattr(jobs, name)[row] for name in ("cores", "walltime", "queue", "user")})
 
 
 def _coin(rng: Random) -> bool:
@@ -302,6 +328,9 @@ def disciplines() -> dict[str, Callable[[Random], Case]]:
         "alike": _alike("shared", reserve_after=_soon, **everything),
         "alike-formula": _alike("shared", order=_formula, limits=_coin, reserve_after=_soon),
         "alike-hybrid": _alike("hybrid", reservation=_coin, limits=_coin, starvation=_coin),
+        "alike-hybrid-all": _alike("hybrid", reservation=_coin, **everything),
+        "alike-combined": _alike("hybrid", placement="combined", reservation=_coin, starvation=_coin, limits=_coin),
+        "alike-partitioned": _alike("partitioned", reservation=_coin, reserve_after=_soon, **everything),
         "reservations": _random("partitioned", reservation=True),
         "reservations-starvation": _random("partitioned", reservation=True, starvation=True),
         "reservations-all": _random("partitioned", reservation=True, **everything),
@@ -324,6 +353,8 @@ def disciplines() -> dict[str, Callable[[Random], Case]]:
             "hybrid", held_jobs="reserve", placement="combined", reservation=True, limits=True, starvation=_coin
         ),
         "hybrid-top-jobs": _random("hybrid", reservation=_coin, **keys, **everything),
+        "many-nodes": _many_nodes("shared", held_jobs=_held_jobs, **everything),
+        "hybrid-many-nodes": _many_nodes("hybrid", held_jobs=_held_jobs, reservation=_coin, **everything),
     }
 
 

@@ -11,16 +11,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from parsim.kernels.divided_top_job import enter_pool
 from parsim.kernels.general import advance_starving, next_event, submit_job
-from parsim.kernels.order import before, refresh_values
+from parsim.kernels.order import LJF, before, refresh_values
 from parsim.kernels.profile import change, fit
 from parsim.kernels.running import pop_key, sift
 from parsim.kernels.starts import end_job, is_held, occupy, start_job
 from parsim.kernels.state import NEVER, kernel, routine, step
-from parsim.kernels.top_job import make_heap
-from parsim.kernels.visit import any_fits, begin_visit
-from parsim.kernels.waiting import STARTED, drop_started, note_held
+from parsim.kernels.top_job import any_fits, enter_pool, make_heap
+from parsim.kernels.waiting import STARTED, drop_started, kind_of, note_held
 
 
 class HeadJobs(NamedTuple):
@@ -75,22 +73,24 @@ def queue_head_jobs(s, by_queue, idle, heads):
 def visit(s, by_queue, idle, heads, p, now):
     """Go once over list p and start the jobs that may start beside its head jobs (rules 3 and 28)."""
     settings, waiting, partition = s.settings, s.waiting, s.partitions[p]
-    v = begin_visit(s, p)
-    if not settings.track_held and not any_fits(s, v, False):
+    list_first, last = partition.first, partition.first + partition.waiting
+    if not settings.track_held and not any_fits(s, p):
         return
-    refresh_values(s, v.kind, v.first, v.last, now)
-    order = (s, v.kind, now)
+    kind = kind_of(s, p)
+    is_sorted = kind <= LJF
+    refresh_values(s, kind, list_first, last, now)
+    order = (s, kind, now)
     m = np.int64(0)
-    for i in range(v.first, v.last):
+    for i in range(list_first, last):
         s.candidates[m] = i
         m += 1
-    make_heap(s.candidates, m, v.sorted, order)
+    make_heap(s.candidates, m, is_sorted, order)
     heads.begin[:] = NEVER
     size = expected_ends(s, idle, p, now)
     x = np.int64(0)
-    gone = v.last
+    gone = last
     while x < m and (settings.track_held or partition.free > 0):
-        if v.sorted:
+        if is_sorted:
             i = np.int64(s.candidates[x])
             x += 1
         else:
@@ -125,7 +125,7 @@ def visit(s, by_queue, idle, heads, p, now):
             begin = idle.times[first]
             heads.begin[k], heads.end[k], heads.keeps[k] = begin, begin + w, heads.node
             size = change(idle, size, begin, begin + w, -c)
-    if gone < v.last:
+    if gone < last:
         drop_started(s, p, gone)
 
 

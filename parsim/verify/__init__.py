@@ -8,7 +8,6 @@ from __future__ import annotations
 from parsim.schedule import Schedule
 from parsim.system import System
 from parsim.verify.columns import check_capacity, check_limits, check_times
-from parsim.verify.divided_top_job import DividedTopJobReplay
 from parsim.verify.lists import ListReplay
 from parsim.verify.multiqueue import ClassReplay
 from parsim.verify.queue_head_jobs import QueueHeadJobsReplay
@@ -58,9 +57,8 @@ def check_schedule(workload: Workload, system: System, schedule: Schedule) -> li
     if found:
         return found
     jobs = Jobs(workload, system, schedule)
-    planned = TopJobReplay if system.mode == "shared" else DividedTopJobReplay
     one_each = QueueHeadJobsReplay if reserves_for_queues(workload, system) else ListReplay
-    replay = planned if system.plans_top_job else one_each
+    replay = TopJobReplay if system.plans_top_job else one_each
     return list(jobs.misplaced()) or replay(jobs, system).run()
 
 

@@ -10,11 +10,12 @@ from typing import Any
 import click
 
 from qconf.cli.export import chosen, files_of, target_options
-from qconf.cli.messages import history_warnings, report_history, say, warn
+from qconf.cli.messages import history_warnings, report_history, say, warn, warn_changed
 from qconf.cli.options import PATH, Number, Terse, exit_options, retired_option, stem
-from qconf.cli.progress import not_resumable, progress, resumable
+from qconf.cli.progress import progress, resumable
 from qconf.cli.settings import StrategyCommand, parts_of_policy, strategy_names, strategy_settings
 from qconf.cli.source import Source, history_options
+from qconf.cli.workers import ADDRESS, backend_option, working
 from qconf.errors import InputError
 
 ASSUMED = (
@@ -27,8 +28,7 @@ CHANGE = 10  #: exit status of ``--exit-code``
 
 EXAMPLES = """\b
 Examples:
-  qconf tune                                           # the sample
-  qconf tune month.csv --config site.yaml
+  qconf tune month.csv --config site.yaml              # the sample without both
   qconf tune year.swf.gz --config site.yaml --month 2026-10 -q --exit-code
 """
 
@@ -64,8 +64,15 @@ Examples:
     metavar="PERCENT",
     help="Least gain that is worth a change.",
 )
+@click.option(
+    "--last",
+    type=PATH,
+    metavar="RUN",
+    help="An earlier run: what became of its recommendation.",
+)
 @target_options("current", "scheduler", "nodes")
 @click.option("-o", "--out", type=PATH, help="Run directory.  [default: reports/<history>]")
+@backend_option
 @click.option("--resume", is_flag=True, help="Go on from what an interrupted run had finished.")
 @click.option("--json", "as_json", is_flag=True, help="Print run.json on stdout, all else on stderr.")
 @exit_options
@@ -77,23 +84,28 @@ def command(
     may_change: tuple[str, ...],
     guard: float,
     least_gain: float,
+    last: Path | None,
     target: str,
     out: Path | None,
     settings: dict[str, Any],
     resume: bool,
     as_json: bool,
+    backend: str | None,
     quiet: bool,
     exit_code: bool,
     **given: Any,  # noqa: ANN401 - of the exporters
 ) -> None:
-    """Simulate a month of jobs under many queue configurations, and write the best one for the batch system.
+    """Simulate a month of jobs under many configurations, and write the best one.
 
-    Every strategy is trained on the first two thirds of the history and evaluated on the last third: what gains there
-    must do so beyond chance.
+    Strategies train on two thirds of it, and have to gain on the rest.
     """
     from time import perf_counter
 
-    from qconf.history.sample import SAMPLE, SAMPLE_CONFIG
+    from qconf.history import clean
+    from qconf.history.sample import MONTH, SAMPLE_CONFIG, known
+
+    # A batch system's scheduler has a file; a cluster's has an address.
+    cluster = given.pop("scheduler") if ADDRESS.match(given["scheduler"] or "") else None
 
     if given["current"] is not None and source.config_path is None and source.history:
         raise InputError(
@@ -102,13 +114,26 @@ def command(
             value=given["current"],
             fix=f"make one with qconf init --from-{target}, look it over, and give it with --config",
         )
+    if given["current"] is not None and source.anonymous is not None:
+        raise InputError(
+            "what the server holds now may name users and groups, and a rollback has to name them again",
+            field="--current",
+            value=given["current"],
+            fix="leave it out, or --anonymous",
+        )
     exporter = chosen(target, given)
     began = perf_counter()
     assumed = source.config_path is None and bool(source.history)
+    name = "" if not source.history else "-".join(filter(None, (stem(source.history[0]), source.month)))
     if not source.history:
-        source = replace(source, history=(SAMPLE,), config_path=source.config_path or SAMPLE_CONFIG)
-    directory = resumable(out or Path("reports", "-".join(filter(None, (stem(source.history[0]), source.month)))))
-    log, base = source.whole()
+        month = source.month or (MONTH if source.start is source.end is None else None)
+        source = replace(source, history=known(month), month=month, config_path=source.config_path or SAMPLE_CONFIG)
+        name = stem(source.history[-1])
+    directory = out or Path("reports", name)
+    wait = source.compile(quiet=quiet)
+    records = source.records()
+    base = source.config(records)
+    log = clean(records, base)
     jobs = source.cut(log)
     earlier = [] if source.month is None else log.months_before(jobs.span[0])
     loaded = perf_counter()
@@ -128,12 +153,15 @@ def command(
     # What is heavy to import comes after what was read is printed.
     from qconf.evaluation.guard_rails import GuardRails
     from qconf.evaluation.order import order_warnings
+    from qconf.history.records import SourceInfo
     from qconf.recommend import default_strategies, recommend
-    from qconf.recommend.checkpoint import Checkpoint, fingerprint
+    from qconf.recommend.checkpoint import fingerprint
     from qconf.recommend.fidelity import fidelity
+    from qconf.recommend.last import realised
     from qconf.report.exported import Exported
     from qconf.report.layout import console, print_lines
-    from qconf.report.run_directory import check_target, names_of, write_run
+    from qconf.report.recorded import promised
+    from qconf.report.run_directory import RECORD, check_target, names_of, write_run
     from qconf.report.terminal import print_recommendation, print_verdict
     from qconf.report.wording import fidelity_text
     from qconf.strategies import check
@@ -144,17 +172,18 @@ def command(
         strategy_names(strategies),
         strategy_settings(source.config_path, settings, orders=exporter.orders),
     )
-    inputs = ({} if source.config_path is None else {"configuration": source.config_path}) | files_of(target, given)
-    check_target(directory, [*source.history, *inputs.values()], names_of("tune", exporter))
+    before = None if last is None else realised(promised(last), records, jobs.span, None if assumed else base)
+    files = ({} if source.config_path is None else {"configuration": source.config_path}) | files_of(target, given)
+    files |= {} if last is None else {"last run": last / RECORD}
+    inputs = {what: SourceInfo.of(path) for what, path in files.items()}
+    check_target(directory, [*source.history, *files.values()], names_of("tune", exporter))
     wanted = default_strategies() if named is None else named
     check(wanted, settings, base)
     spans = [each.span for each in (*earlier, jobs)]
-    checkpoint = Checkpoint(
-        directory,
-        fingerprint(jobs.sources, base, settings, spans=spans, may_change=may_change, **source.reading),
-        resume=resume,
-    )
-    with progress("tuning", quiet=quiet) as step:
+    key = fingerprint(jobs.sources, base, settings, spans=spans, may_change=may_change, **source.reading)
+    checkpoint = resumable(directory, key, resume=resume)
+    with progress("tuning", quiet=quiet) as step, working(settings, backend, cluster) as settings:
+        wait()
         recommendation = recommend(
             jobs,
             base,
@@ -169,6 +198,7 @@ def command(
             checkpoint=checkpoint,
             progress=step,
         )
+        recommendation = replace(recommendation, last=before)
         near = fidelity(log, base, jobs.span)
         timings = {"read": loaded - began, "tune": perf_counter() - loaded}
         exported = Exported.of(recommendation, exporter)
@@ -183,8 +213,7 @@ def command(
             assumed_current=assumed,
             exported=exported,
         )
-    checkpoint.clear()
-    not_resumable()
+    warn_changed([*jobs.sources, *inputs.values()])
     written = f"report.html, config.yaml, comparison.csv, {target}/ (see {target}/PLAN.md)"
     if as_json:
         click.echo((directory / "run.json").read_text(encoding="utf-8"), nl=False)
@@ -204,5 +233,6 @@ def command(
         for text in (*texts, f"Written to {directory}: {written}"):
             click.echo("")
             say(text)
+    checkpoint.clear()
     if exit_code and recommendation.verdict == "CHANGE":
         click.get_current_context().exit(CHANGE)

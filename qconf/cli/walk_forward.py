@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from qconf.cli.messages import history_warnings, report_history, say, warn
+from qconf.cli.messages import history_warnings, report_history, say, warn, warn_changed
 from qconf.cli.options import PATH, retired_option, stem, with_options
 from qconf.cli.progress import progress, resumable
 from qconf.cli.settings import strategy_names, strategy_settings
 from qconf.cli.source import Source
+from qconf.cli.workers import backend_option, scheduler_option, working
 
 if TYPE_CHECKING:
     from qconf.backtest import Backtest
@@ -42,6 +43,8 @@ walk_forward_options = with_options(
         help="Days of jobs before a test period that fill the machine and are not counted.",
     ),
     click.option("-o", "--out", type=PATH, help="Run directory.  [default: reports/<history>-COMMAND]"),
+    backend_option,
+    scheduler_option,
     click.option("--resume", is_flag=True, help="Go on from what an interrupted run had finished."),
     click.option("--json", "as_json", is_flag=True, help="Print run.json on stdout, all else on stderr."),
     click.option("-q", "--quiet", is_flag=True, help="Print where the result is written; warnings."),
@@ -65,10 +68,13 @@ class WalkForward:
     resume: bool
     as_json: bool
     quiet: bool
+    backend: str | None
+    scheduler: str | None
 
     def __post_init__(self) -> None:
-        self.directory = resumable(self.out or Path("reports", f"{stem(self.source.history[0])}-{self.name}"))
+        self.directory = self.out or Path("reports", f"{stem(self.source.history[0])}-{self.name}")
         self.began = perf_counter()
+        self.wait = self.source.compile(quiet=self.quiet)
 
     def _names(self) -> tuple[str, ...] | None:
         """Return what ``--strategies`` names; what the site has is always among them."""
@@ -107,7 +113,8 @@ class WalkForward:
 
         # What is heavy to import comes after what was read is printed.
         from qconf.evaluation.order import order_warnings
-        from qconf.recommend.checkpoint import Checkpoint, fingerprint
+        from qconf.history.records import SourceInfo
+        from qconf.recommend.checkpoint import fingerprint
         from qconf.report.run_directory import check_target, names_of, write_run
         from qconf.report.terminal import print_backtest
         from qconf.strategies import check
@@ -118,26 +125,30 @@ class WalkForward:
         check_target(self.directory, self.source.inputs, names_of(self.name))
         check(names or (), settings, base)
         key = fingerprint(history.sources, base, settings, **about, **self.source.reading)
-        checkpoint = Checkpoint(self.directory, key, resume=self.resume)
-        with progress(self.name, quiet=self.quiet) as step:
+        inputs = {} if config is None else {"configuration": SourceInfo.of(config)}
+        checkpoint = resumable(self.directory, key, resume=self.resume)
+        here = working(settings, self.backend, self.scheduler)
+        with progress(self.name, quiet=self.quiet) as step, here as settings:
+            self.wait()
             options = {"strategies": names, "settings": settings, "warmup_days": self.warmup_days}
             result = evaluate(*given, base, **options, checkpoint=checkpoint, progress=step)
             run = write_run(
                 self.directory,
                 result,
                 history,
-                inputs={} if config is None else {"configuration": config},
+                inputs=inputs,
                 timings={"read": loaded - self.began, self.name: perf_counter() - loaded},
                 warnings=[*([ASSUMED] if assumed else []), *warnings],
                 assumed_current=assumed,
             )
-        checkpoint.clear()
+        warn_changed([*history.sources, *inputs.values()])
         if self.as_json:
             click.echo((self.directory / "run.json").read_text(encoding="utf-8"), nl=False)
-            return
-        if not self.quiet:
-            click.echo("")
-            print_backtest(result)
-            click.echo("")
-        table = next(name for name in run.files if name in {"backtest.csv", "comparison.csv"})
-        say(f"Written to {self.directory}: report.html, {table}, figures/, run.json")
+        else:
+            if not self.quiet:
+                click.echo("")
+                print_backtest(result)
+                click.echo("")
+            table = next(name for name in run.files if name in {"backtest.csv", "comparison.csv"})
+            say(f"Written to {self.directory}: report.html, {table}, figures/, run.json")
+        checkpoint.clear()

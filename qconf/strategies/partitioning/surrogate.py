@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.linear_model import RidgeCV
-from sklearn.preprocessing import PolynomialFeatures, StandardScaler
+
+if TYPE_CHECKING:
+    from sklearn.linear_model import RidgeCV
+    from sklearn.preprocessing import PolynomialFeatures
 
 DEGREES = (1, 2, 3)
 PENALTIES = (1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0, 100.0)
@@ -30,6 +33,7 @@ class Surrogate:
     powers: NDArray[np.int64]
     coefficients: NDArray[np.float64]
     intercept: float
+    crossed: NDArray[np.float64]  # what is expected at each sample by a fit without it, seconds, shape (samples,)
 
     def __call__(self, fractions: NDArray[np.float64]) -> float:
         """Return the mean wait that the polynomial expects, seconds; fractions of shape (k,)."""
@@ -53,6 +57,9 @@ def fit(fractions: NDArray[np.float64], waits: NDArray[np.float64], degrees: Seq
 
     Degree and penalty are chosen by leave-one-out cross-validation (of a ridge regression: in closed form).
     """
+    from sklearn.linear_model import RidgeCV
+    from sklearn.preprocessing import PolynomialFeatures, StandardScaler
+
     scaler = StandardScaler().fit(fractions[:, :-1])
     z = scaler.transform(fractions[:, :-1])
     best: tuple[float, int, RidgeCV, PolynomialFeatures] | None = None
@@ -65,6 +72,9 @@ def fit(fractions: NDArray[np.float64], waits: NDArray[np.float64], degrees: Seq
     if best is None:
         raise ValueError("no degree to fit")
     error, degree, model, features = best
+    # Leaving a sample out enlarges its residual and does not turn its sign.
+    left_out = np.sqrt(model.cv_results_[:, int(np.argmin(model.cv_results_.mean(axis=0)))])
+    residuals = waits - model.predict(features.transform(z))
     spread = float(np.var(waits))
     return Surrogate(
         degree=degree,
@@ -76,4 +86,5 @@ def fit(fractions: NDArray[np.float64], waits: NDArray[np.float64], degrees: Seq
         powers=features.powers_,
         coefficients=model.coef_,
         intercept=float(model.intercept_),
+        crossed=waits - np.copysign(left_out, residuals),
     )

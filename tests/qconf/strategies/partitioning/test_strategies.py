@@ -146,7 +146,7 @@ def test_strategies_that_are_not_trained_need_no_job(name):
 @pytest.mark.parametrize("value", [np.nan, -1e9])
 def test_dp_nlp_survives_bad_surrogates(monkeypatch, value):
     class BadSurrogate:
-        degree, penalty, r2, rmse = 1, 1.0, -9.0, 0.0
+        degree, penalty, r2, rmse, crossed = 1, 1.0, -9.0, 0.0, np.zeros(3)
 
         def __call__(self, fractions):
             return value
@@ -171,7 +171,7 @@ def test_dp_nlp_survives_a_search_without_a_valid_end(monkeypatch, end):
         def __init__(self, size):
             self.x = np.full(size, end)
 
-    monkeypatch.setattr("qconf.strategies.partitioning.nlp.minimize", lambda _, start, **__: End(start.size))
+    monkeypatch.setattr("scipy.optimize.minimize", lambda _, start, **__: End(start.size))
     here = training(two(), jobs=300)
     proposal = propose("dp-nlp", here, LOOSE)
     assert here.weighted_wait(proposal.config) <= here.weighted_wait(here.base)
@@ -184,7 +184,7 @@ def test_dp_nlp_survives_a_search_that_raises(monkeypatch, error):
     def broken(*_, **__):
         raise error("array must not contain infs or NaNs")
 
-    monkeypatch.setattr("qconf.strategies.partitioning.nlp.minimize", broken)
+    monkeypatch.setattr("scipy.optimize.minimize", broken)
     here = training(two(), jobs=300)
     proposal = propose("dp-nlp", here, LOOSE)
     assert here.weighted_wait(proposal.config) <= here.weighted_wait(here.base)
