@@ -16,7 +16,7 @@ from qconf.config import CORE_LIMITS, QueueConfig, SiteConfig, route, too_wide
 from qconf.errors import QconfError
 from qconf.history import History, binding_limits
 
-#: Weights of the epochs of a training set, the oldest first (Kondameedi and Vadhiyar, CCGrid 2017, section IV).
+#: Weights of the epochs of a training set, the oldest first (Kondameedi and Vadhiyar, CCGrid 2017, Table III).
 WEIGHTS = (1 / 3, 2 / 3, 1.0)
 
 T = TypeVar("T")

@@ -50,7 +50,7 @@ class Preset:
         return self.months[index % len(self.months)]
 
 
-# Counts per month and queue: Kondameedi and Vadhiyar, CCGrid 2017, Table I. The paper gives CPU hours in
+# Counts per month and queue: Kondameedi and Vadhiyar, CCGrid 2017, Table II. The paper gives CPU hours in
 # words: medium dominates, then small and small72; Dec'15 is near 57, 22 and 21 %; medium drops in Dec'15
 # and again in Jan'16, and recovers in Feb'16. Loads and the remaining shares are our choice around that.
 CRAY_XC40 = Preset(

@@ -5,7 +5,7 @@ between submissions, lognormal run times, estimates above them by a lognormal fa
 
 References
 ----------
-Streit, JSSPP 2002, LNCS 2537, table 1.
+Streit, "On Job Scheduling for HPC-Clusters and the dynP Scheduler", HiPC 2001, section 3 and Table 1.
 """
 
 from __future__ import annotations

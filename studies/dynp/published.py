@@ -4,7 +4,8 @@ They are those of the page on dynP; FOLDER holds the logs of the Parallel Worklo
 
 References
 ----------
-Streit, "Evaluation of an Unfair Decider Mechanism for the Self-Tuning dynP Job Scheduler", HCW 2004.
+Streit, "Enhancements to the Decision Process of the Self-Tuning dynP Scheduler", JSSPP 2004, Tables 2 to 6;
+"On Job Scheduling for HPC-Clusters and the dynP Scheduler", HiPC 2001, Tables 2 to 4 and Figure 5.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ class Claim:
     text: str = ""
 
 
-#: Kondameedi and Vadhiyar, CCGrid 2017, section VII.
+#: Kondameedi and Vadhiyar, CCGrid 2017, section IV.B.
 CLAIMS = (
     Claim("dp-nlp", "pp", "mean_wait", -12, -26),
     Claim("dp-nlp", "static", "mean_wait", -16, -44, without=("2016-01",)),

@@ -66,7 +66,7 @@ def lower_bounds(training: TrainingSet, space: PartitionSpace, slack: float, sha
 
     References
     ----------
-    Kondameedi and Vadhiyar, CCGrid 2017, equations 3 to 6.
+    Kondameedi and Vadhiyar, CCGrid 2017, section II.A, equations 3 to 6 and Figure 2; Table III.
     """
     notes = []
     wanted = space.widest.copy()

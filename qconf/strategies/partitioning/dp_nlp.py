@@ -2,7 +2,7 @@
 
 References
 ----------
-Kondameedi and Vadhiyar, CCGrid 2017, section IV.
+Kondameedi and Vadhiyar, CCGrid 2017, section II.A; epochs and weights: Table III.
 """
 
 from __future__ import annotations

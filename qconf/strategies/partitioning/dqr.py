@@ -2,7 +2,7 @@
 
 References
 ----------
-Kondameedi and Vadhiyar, CCGrid 2017, section V.
+Kondameedi and Vadhiyar, CCGrid 2017, section II.B.
 """
 
 from __future__ import annotations

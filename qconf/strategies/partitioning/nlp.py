@@ -33,7 +33,7 @@ def minimise(
 
     References
     ----------
-    Kondameedi and Vadhiyar, CCGrid 2017, equations 1 to 6.
+    Kondameedi and Vadhiyar, CCGrid 2017, section II.A, equations 1 to 6.
     """
     if not surrogates:
         return Minima([], [], 0, 0)

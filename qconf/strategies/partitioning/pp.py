@@ -1,4 +1,4 @@
-"""`pp` and `static`: partitions in proportion to each queue's core-seconds (paper, equation 7)."""
+"""`pp` and `static`: partitions in proportion to each queue's core-seconds (the paper's equation 7, section IV.A)."""
 
 from __future__ import annotations
 

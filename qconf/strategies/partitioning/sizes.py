@@ -110,5 +110,5 @@ def apportion(shares: NDArray[np.float64], total: int, least: Sizes) -> Sizes:
 
 
 def proportional(training: TrainingSet, space: PartitionSpace) -> Sizes:
-    """Return nodes in proportion to each queue's core-seconds, none below its widest job (paper, equation 7)."""
+    """Return nodes in proportion to each queue's core-seconds, none below its widest job (equation 7, section IV.A)."""
     return apportion(training.period.core_seconds[space.queues], space.total, space.widest)
