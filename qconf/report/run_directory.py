@@ -30,7 +30,7 @@ from qconf.report.html import render, render_backtest, settings_shown
 from qconf.text import all_or_nothing, as_json, changed, digests, keep_backup, refuse_overwrite, remove_unchanged
 
 RECORD, TIMINGS = "run.json", "timings.json"
-VERSIONS = ("matplotlib", "numba", "numpy", "pandas", "scikit-learn", "scipy")
+VERSIONS = ("matplotlib", "numba", "numpy", "pandas", "scipy")
 _COMMON = ("report.html", "dropped.csv", RECORD, TIMINGS)
 _TABLES = {"tune": ("comparison.csv", "config.yaml"), "compare": ("comparison.csv",), "backtest": ("backtest.csv",)}
 

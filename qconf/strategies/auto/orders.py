@@ -34,9 +34,8 @@ from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.linear_model import Ridge
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import PolynomialFeatures
+
+from qconf.evaluation.polynomial import exponents, products, ridge, terms
 
 AGES = (0.3, 1.0, 3.0)  # a: walltimes that a job counts as having waited when it comes
 LENGTHS = (1.0, 1.3, 1.6, 2.0, 2.4)  # b: how much shorter jobs are preferred; 1 is the expansion factor
@@ -138,9 +137,9 @@ class Family:
 
     def smooth(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Fit a quadratic surface over the parameters to the members' noisy values; shapes (members, n) in and out."""
-        surface = make_pipeline(PolynomialFeatures(2), Ridge(RIDGE, fit_intercept=False))
-        fitted: NDArray[np.float64] = surface.fit(self.features, values).predict(self.features)
-        return fitted
+        features = terms(self.features, exponents(self.features.shape[1], 2)[1:])
+        coefficients, intercepts, _ = ridge(features, values, RIDGE)
+        return np.asarray(intercepts + products(features, coefficients))
 
     def smoothed(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Smooth the candidates' values except the general order's; shapes (candidates, n) in and out."""

@@ -29,7 +29,7 @@ from qconf.strategies.partitioning.samples import feasible_samples
 from qconf.strategies.partitioning.sizes import Sizes, data_warnings, partition_space, proportional
 from qconf.strategies.partitioning.surrogate import DEGREES, Surrogate, fit
 
-STARTS = 10  # best samples from which SLSQP starts
+STARTS = 10  # best samples from which searches start
 FEWEST = 20  # fewest samples to which a surrogate is fitted
 CANDIDATES = 10  # divisions of each kind that are simulated before one is chosen
 NEIGHBOURS = 60  # divisions around the best of them that are simulated at most
@@ -86,7 +86,7 @@ class SurrogateStep(Step):
 
 
 @step
-class Slsqp(Step):
+class Minimum(Step):
     """The searches on the surrogates."""
 
     samples: int
@@ -176,7 +176,7 @@ class _Program:
         """Go through the steps."""
         samples = self.samples()
         waits = self.waits(samples)
-        ranked = [samples[i] for i in np.argsort(waits @ self.weights, kind="stable")]
+        ranked = [samples[i] for i in np.argsort(self.weighted(waits), kind="stable")]
         found = self.minimised(self.surrogates(samples, waits), ranked, len(samples))
         proposed = [each for each in found if self.allowed(each)][:CANDIDATES]
         within = [each for each in ranked if self.allowed(each)][:CANDIDATES]
@@ -216,7 +216,7 @@ class _Program:
         """Search the surrogates from the best samples."""
         found = minimise(surrogates, self.bounds, self.space.total, ranked[:STARTS])
         self.log.append(
-            Slsqp(
+            Minimum(
                 samples=samples,
                 starts=found.starts,
                 converged=found.converged,
@@ -228,7 +228,7 @@ class _Program:
 
     def decided(self, candidates: list[Sizes]) -> tuple[list[Sizes], NDArray[np.float64]]:
         """Simulate candidates and return their weighted waits, shape (candidates,); of equals the first is the best."""
-        waits = self.waits(candidates) @ self.weights
+        waits = self.weighted(self.waits(candidates))
         best = int(np.argmin(waits))
         pp = next(i for i, each in enumerate(candidates) if (each == self.known["pp"]).all())
         self.log.append(
@@ -251,7 +251,7 @@ class _Program:
             return nodes, wait
         start = candidates[min(inside, key=lambda i: waits[i])]
         near, least, tried = descend(
-            lambda each: float((self.waits([each]) @ self.weights)[0]),
+            lambda each: float(self.weighted(self.waits([each]))[0]),
             start,
             self.allowed,
             step=max(1, self.space.total // FIRST_STEP),
@@ -278,6 +278,10 @@ class _Program:
             return Proposal(base, tuple(self.log))
         self.log.append(regret(self.training, self.space, self.bounds, nodes, self.options.workers).step())
         return Proposal(self.space.configured(base, nodes), tuple(self.log))
+
+    def weighted(self, waits: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Add up the waits of each division, row by row alike: equal rows have equal sums; shape (divisions,)."""
+        return np.asarray((waits * self.weights).sum(axis=1))
 
     def allowed(self, nodes: Sizes) -> bool:
         """Return whether a division keeps the constraints."""

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import qmc
 
+from qconf.evaluation.polynomial import products
 from qconf.strategies.partitioning.bounds import Bounds, outermost, proportional_matrix
 from qconf.strategies.partitioning.sizes import Sizes, apportion
 
@@ -35,7 +36,7 @@ def feasible_samples(count: int, total: int, bounds: Bounds, seed: int) -> NDArr
             (good if bounds.proportional(nodes) else others).append(nodes)
     if len(corners) and len(good) < count:
         weights = _gaps(4 * count, len(corners), seed) ** 2  # squared: less in the middle, more toward the corners
-        mixed = (weights / weights.sum(axis=1, keepdims=True)) @ corners
+        mixed = products(weights / weights.sum(axis=1, keepdims=True), corners)
         divisions = [apportion(row, total, bounds.low) for row in mixed]
         good += [nodes for nodes in divisions if bounds.proportional(nodes)]
     return np.array([*good, *others][:count], dtype=np.int64)
