@@ -34,6 +34,7 @@ class Options(TypedDict, total=False):
     strategies: Sequence[str] | None  #: the `REFERENCES` are always among them; unless given, all
     settings: Mapping[str, Any] | None  #: options of the strategies by name
     warmup_days: int  #: days before a test period whose jobs fill the machine and are not counted
+    chain: bool  #: whether a strategy's base is its answer of the period before, as the paper reconfigures
     checkpoint: Checkpoint | None  #: finished proposals of an interrupted run
     progress: Progress | None
 
@@ -76,6 +77,7 @@ def walk_forward(
     strategies: Sequence[str] | None = None,
     settings: Mapping[str, Any] | None = None,
     warmup_days: int = WARMUP_DAYS,
+    chain: bool = False,
     checkpoint: Checkpoint | None = None,
     progress: Progress | None = None,
 ) -> Backtest:
@@ -83,11 +85,15 @@ def walk_forward(
     chosen = all_settings(settings)
     wanted = tuple(dict.fromkeys((*REFERENCES, *(names(default=True) if strategies is None else strategies))))
     check(wanted, chosen, base)
+    if chain and chosen["split_on"] == "runtime":
+        message = "no period can begin from queues that are told apart by actual run times"
+        raise InputError(message, field="chain", fix="leave it out, or split on walltime")
     compared = tuple(name for name in names() if name in wanted)
     folds, skipped = plan_folds(history, periods, fewest, warmup_days)
     bounds = {label: (start, end) for label, start, end in periods}
     results: list[FoldResult] = []
     kept: dict[str, Proposal | str] = {}
+    bases: dict[str, SiteConfig] = {}
     earlier: tuple[Period, ...] = ()
     for i, fold in enumerate(folds):
         training = TrainingSet(Period.of(history.between(*bounds[fold.training]), base), earlier)
@@ -99,12 +105,20 @@ def walk_forward(
             began = time.perf_counter()
             if not i or name != "static":
                 try:
-                    kept[name] = cached_proposal(checkpoint, f"{name}-{fold.training}", name, training, chosen)
+                    known = training.under(bases[name]) if name in bases else training
+                    proposal = cached_proposal(checkpoint, f"{name}-{fold.training}", name, known, chosen)
+                    kept[name] = proposal
+                    if chain and name not in REFERENCES:
+                        bases[name] = proposal.config
                 except (NotApplicableError, UnroutableError) as error:
                     kept[name] = str(error)
             result = evaluate(fold, name, around, kept[name])
             results.append(replace(result, seconds=time.perf_counter() - began))
-    used = chosen | recorded | {"warmup_days": warmup_days, "fewest_jobs": fewest, "strategies": list(compared)}
+    used = (
+        chosen
+        | recorded
+        | {"warmup_days": warmup_days, "chain": chain, "fewest_jobs": fewest, "strategies": list(compared)}
+    )
     return Backtest(
         folds=folds,
         skipped=skipped,

@@ -37,6 +37,7 @@ class Source:
     date_format: str | None = None
     cores_per_node: int | None = None
     strict: bool = False
+    preset: str | None = None  #: of strategies, which may say how the machine is divided
 
     @property
     def reading(self) -> dict[str, object]:
@@ -80,7 +81,12 @@ class Source:
         """Return the configuration, or derive one from the records."""
         from qconf.history import derive_config
 
-        return derive_config(records, self.cores) if self._configured is None else self._configured
+        config = derive_config(records, self.cores) if self._configured is None else self._configured
+        if self.preset is None:
+            return config
+        from qconf.strategies.presets import preset
+
+        return preset(self.preset).site(config)
 
     @cached_property
     def _configured(self) -> SiteConfig | None:
@@ -185,7 +191,7 @@ def source_options(*options: str | Callable[[Any], Any]) -> Callable[[Callable[.
     def add(function: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(function)
         def command(**given: Any) -> Any:  # noqa: ANN401 - whatever the command takes and returns
-            found = {name: given.pop(name) for name in _SOURCE if name in given}
+            found = {name: given.pop(name) for name in (*_SOURCE, "preset") if name in given}
             if files := given.pop("files", ()):
                 found["history"] = (*found["history"], *files)
             return function(source=Source(**found), **given)

@@ -142,7 +142,7 @@ def command(
     warnings += found
     named, settings = (
         strategy_names(strategies),
-        strategy_settings(source.config_path, settings, orders=exporter.orders),
+        strategy_settings(source.config_path, settings, preset=source.preset, orders=exporter.orders),
     )
     inputs = ({} if source.config_path is None else {"configuration": source.config_path}) | files_of(target, given)
     check_target(directory, [*source.history, *inputs.values()], names_of("tune", exporter))

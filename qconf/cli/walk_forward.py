@@ -114,7 +114,7 @@ class WalkForward:
 
         warn(found := order_warnings(base, history.workload(base)))
         warnings += found
-        names, settings = self._names(), strategy_settings(config, self.settings)
+        names, settings = self._names(), strategy_settings(config, self.settings, preset=self.source.preset)
         check_target(self.directory, self.source.inputs, names_of(self.name))
         check(names or (), settings, base)
         key = fingerprint(history.sources, base, settings, **about, **self.source.reading)

@@ -36,7 +36,11 @@ class Minima:
 
 
 def minimise(
-    surrogates: Sequence[tuple[float, Surrogate]], bounds: Bounds, total: int, starts: Sequence[Sizes]
+    surrogates: Sequence[tuple[float, Surrogate]],
+    bounds: Bounds,
+    total: int,
+    starts: Sequence[Sizes],
+    rounding: str = "remainders",
 ) -> Minima:
     """Minimise ``sum(weight * surrogate(P / total))`` from every start.
 
@@ -49,7 +53,7 @@ def minimise(
     """
     if not surrogates:
         return Minima([], [], 0, 0)
-    matrix, limit = proportional_matrix(bounds.share, bounds.slack, 1 / total)
+    matrix, limit = proportional_matrix(bounds.share, bounds.slack, 1 / total, one_sided=bounds.one_sided)
     rows = np.vstack([matrix, -np.eye(bounds.low.size)])
     limits = np.concatenate([limit, -bounds.low / total])
 
@@ -68,7 +72,7 @@ def minimise(
         end, ended = _descended(objective, slope, projected, np.asarray(start) / total, NEAR / total)
         if np.isfinite(objective(end)):
             converged += ended
-            division = apportion(np.clip(end, 0, 1), total, bounds.low)
+            division = apportion(np.clip(end, 0, 1), total, bounds.low, rounding)
             found[tuple(division.tolist())] = objective(division / total)
     ranked = sorted(found, key=lambda division: (found[division], division))
     return Minima(

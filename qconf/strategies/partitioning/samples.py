@@ -53,9 +53,12 @@ def _nearly_proportional(sizes: NDArray[np.float64], bounds: Bounds) -> NDArray[
     bound = bounds.share > 0
     if bound.sum() < 2:
         return np.ones(len(sizes), dtype=np.bool_)
-    least = ((sizes[:, bound] - 2) / bounds.share[bound]).max(axis=1)
-    most = ((sizes[:, bound] + 2) / bounds.share[bound]).min(axis=1)
-    return np.asarray(most >= (1 - bounds.slack) * least)
+    least = (sizes[:, bound] - 2) / bounds.share[bound]
+    most = (sizes[:, bound] + 2) / bounds.share[bound]
+    if bounds.one_sided:
+        before = np.minimum.accumulate(most, axis=1)[:, :-1]
+        return np.asarray((before >= (1 - bounds.slack) * least[:, 1:]).all(axis=1))
+    return np.asarray(most.min(axis=1) >= (1 - bounds.slack) * least.max(axis=1))
 
 
 def _corners(total: int, bounds: Bounds) -> NDArray[np.float64]:
@@ -63,7 +66,7 @@ def _corners(total: int, bounds: Bounds) -> NDArray[np.float64]:
 
     The proportional constraint holds to half a node, so that it holds to one node when sizes are rounded.
     """
-    constraint = proportional_matrix(bounds.share, bounds.slack, 0.5 / total)
+    constraint = proportional_matrix(bounds.share, bounds.slack, 0.5 / total, one_sided=bounds.one_sided)
     goals = (*np.eye(bounds.low.size), *-np.eye(bounds.low.size))
     ends = [outermost(goal, bounds.low, total, *constraint) for goal in goals]
     return np.array([end * total for end in ends if end is not None]).reshape(-1, bounds.low.size)
