@@ -12,10 +12,11 @@ from qconf.cli.options import CORES, output_option
 @click.command("synth")
 @click.option(
     "--preset",
-    type=click.Choice(["cray-xc40", "stable"]),
+    type=click.Choice(["cray-xc40", "cray-xc40-fall", "stable"]),
     default="cray-xc40",
     show_default=True,
-    help="The paper's machine month by month, or one stream at a constant load.",
+    help="The paper's machine month by month (fall: medium falls by nearly half in January 2016, as it tells), or one "
+    "stream at a constant load.",
 )
 @click.option("--months", type=click.IntRange(1, 1200), help="cray-xc40: how many, from July 2015; default 9.")
 @click.option("--jobs", type=click.IntRange(1, 10**8), help="stable: how many.")
@@ -39,8 +40,8 @@ def command(
 
     One gzipped CSV per month, or one for the whole stream; the same seed gives the same bytes.
     """
-    if output is None and not (table and preset == "cray-xc40"):
-        raise click.UsageError("give a directory with -o" + (" or add --table" if preset == "cray-xc40" else ""))
+    if output is None and not (table and preset != "stable"):
+        raise click.UsageError("give a directory with -o" + (" or add --table" if preset != "stable" else ""))
     from qconf import synth
 
     if preset == "stable":

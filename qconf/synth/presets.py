@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from qconf.errors import InputError
 
 HOUR = 3600
+JANUARY = 6  # the position of January 2016
 
 
 @dataclass(frozen=True)
@@ -118,7 +119,19 @@ CRAY_XC40 = Preset(
     users=180,
 )
 
-PRESETS = {CRAY_XC40.name: CRAY_XC40}
+# The same with the fall of medium in January 2016 as drastic as the paper tells it (section IV.B): by nearly half, when
+# the other queues have as much as the partitions that December's hours give them can do.
+CRAY_XC40_FALL = replace(
+    CRAY_XC40,
+    name="cray-xc40-fall",
+    months=(
+        *CRAY_XC40.months[:JANUARY],
+        replace(CRAY_XC40.months[JANUARY], load=0.58, shares=(0.4, 34.5, 29.0, 35.7, 0.4)),
+        *CRAY_XC40.months[JANUARY + 1 :],
+    ),
+)
+
+PRESETS = {preset.name: preset for preset in (CRAY_XC40, CRAY_XC40_FALL)}
 
 
 def preset_named(name: str) -> Preset:
