@@ -19,7 +19,7 @@ DIVIDED = ("dp-nlp", "dqr", "hybrid")
 QUICK_MONTHS = 4
 READING_MONTHS = 5  # four of them evaluated
 SIGN_MONTHS = 3  # two of them evaluated
-SIGN_LOADS = (0.8, 0.95, 1.05)
+SIGN_LOADS = (0.8, 1.05)
 WALLTIMES = {"asked": "as generated", "most": "the queue's most", "near": "a tenth above the run time"}
 #: What the shared machine does otherwise: fields of its configuration.
 SHARED: Mapping[str, Mapping[str, Any]] = {

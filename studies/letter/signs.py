@@ -8,6 +8,7 @@ from statistics import mean
 
 from qconf.text import markdown_table
 from studies.letter.plan import SHARED, WALLTIMES, Cell
+from studies.output import paragraph
 from studies.paper.pieces import PieceResult
 
 
@@ -79,12 +80,13 @@ def region(grid: Sequence[Point]) -> str:
         held = [point for point in here if point.against_shared < 0]
         most = min(point.against_shared for point in here)
         near = sum(point.against_shared <= -55 for point in here)
-        lines.append(
+        text = (
             f"* {what}: in {len(held)} of {len(here)} points hybrid waits less, at most by {max(0.0, -most):.0f} %; in "
             f"{near} by the paper's 55 % or more."
         )
+        lines.append(paragraph(text, indent="  "))
     plain = [point for point in grid if point.cell.shared == next(iter(SHARED))]
     turned = sum(point.against_mqb < 0 for point in plain)
     least = min(point.against_mqb for point in plain)
     lines.append(f"* dp-nlp waits less than mqb in {turned} of {len(plain)} points; at the least {least:+.0f} %.")
-    return "\n".join(lines) + "\n"
+    return "".join(lines) + "\n"
