@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from parsim.kernels import planning as kernel
 from parsim.kernels.conservative import conservative
 from parsim.kernels.state import one
-from parsim.packing import prepare
+from parsim.packing import check_started, prepare
 from parsim.schedule import Schedule
 from parsim.workload import MAX_CORES, MAX_SUBMIT, Column, Workload
 
@@ -247,9 +247,11 @@ def plan(workload: Workload, cores: int, policy: Policy | str) -> PlannedRun:
         starts[kernel.FCFS] = len(jobs)
         seconds[kernel.FCFS] = (start + prepared.runtime).max(initial=0)
     else:
+        of = prepared.single if policy.kind == "self-tuning" else prepared.alike_in_size
         start, cases, starts, seconds = kernel.replan(
-            prepared.jobs, _ranks(jobs), _weight(jobs, policy.metric), cores, prepared.bits, _settings(policy)
+            prepared.jobs, of, _ranks(jobs), _weight(jobs, policy.metric), cores, prepared.bits, _settings(policy)
         )
+    check_started(prepared, start)
     start += first
     schedule = Schedule(
         submit=workload.submit,

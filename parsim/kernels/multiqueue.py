@@ -11,19 +11,22 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from parsim.kernels.alike import NO_JOB, Lines, join, leave
 from parsim.kernels.profile import Profile, change, copy_profile, fit, forget, reserve
-from parsim.kernels.running import pop_key, push_key
+from parsim.kernels.running import last_instant, pop_key, push_key
 from parsim.kernels.state import NEVER, step
 
 
 @njit(cache=True, nogil=True)
-def multiqueue(jobs, machine, job_class, classes, bits, start):
+def multiqueue(jobs, of, machine, job_class, classes, bits, start):
     """Schedule `jobs` on `machine` cores.
 
     Parameters
     ----------
     jobs : ndarray(JOB), shape (n,)
         Ascending by submit; no job wider than the machine.
+    of : ndarray(int32), shape (n,)
+        Which jobs are alike, `parsim.kernels.alike.Lines`.
     machine : int
         Cores.
     job_class : ndarray(int64), shape (n,)
@@ -33,7 +36,7 @@ def multiqueue(jobs, machine, job_class, classes, bits, start):
     bits : int
         Low bits of a key that hold a job.
     start : ndarray(int64), shape (n,)
-        Filled with each job's start.
+        Filled with each job's start; -1 where it left the instants that a key can hold before.
     """
     n = jobs.size
     most = min(n, machine)
@@ -43,14 +46,17 @@ def multiqueue(jobs, machine, job_class, classes, bits, start):
     longest = 2 * (most + classes.size) + 6
     plan = Profile(np.empty(longest, np.int64), np.empty(longest, np.int64))
     order = np.empty(classes.size, np.int64)
-    event_loop(jobs, machine, job_class, classes, bits, ends, waiting, idle, plan, order, start)
+    lines = Lines(of, np.full(of.max() + 1, NO_JOB, np.int32), np.empty(n, np.int32))
+    start[:] = -1
+    event_loop(jobs, lines, machine, job_class, classes, bits, ends, waiting, idle, plan, order, start)
 
 
 @step
-def event_loop(jobs, machine, job_class, classes, bits, ends, waiting, idle, plan, order, start):
+def event_loop(jobs, lines, machine, job_class, classes, bits, ends, waiting, idle, plan, order, start):
     """Simulate; fills `start`.
 
-    `ends` is a heap of real ends; `idle` has the cores idle beside the running jobs, `plan` also beside the pivots.
+    `ends` is a heap of real ends; `idle` has the cores idle beside the running jobs, `plan` also beside the pivots;
+    `waiting` has of jobs that are alike the first.
     """
     n = jobs.size
     size = 0  # running jobs
@@ -60,10 +66,13 @@ def event_loop(jobs, machine, job_class, classes, bits, ends, waiting, idle, pla
     idle.free[0] = machine
     low = (np.int64(1) << bits) - 1
     arriving = 0
+    horizon = last_instant(bits)
     while arriving < n or size > 0:
         now = np.int64(jobs[arriving].submit) if arriving < n else NEVER
         if size > 0:
             now = min(now, ends[0] >> bits)
+        if now > horizon:
+            break
         segments = forget(idle, segments, now)
         while size > 0 and (ends[0] >> bits) == now:
             j = ends[0] & low
@@ -73,9 +82,10 @@ def event_loop(jobs, machine, job_class, classes, bits, ends, waiting, idle, pla
             if expected > now:
                 segments = change(idle, segments, now, expected, np.int64(jobs[j].cores))
         while arriving < n and jobs[arriving].submit == now:
-            its = classes[job_class[arriving]]
-            waiting[its.last] = arriving
-            its.last += 1
+            if not join(lines, arriving):
+                its = classes[job_class[arriving]]
+                waiting[its.last] = arriving
+                its.last += 1
             waits += 1
             arriving += 1
         if waits == 0 or idle.free[0] == 0:
@@ -90,7 +100,8 @@ def event_loop(jobs, machine, job_class, classes, bits, ends, waiting, idle, pla
                 break
             j = waiting[classes[k].first]
             segments = begin_job(jobs, j, now, bits, ends, size, idle, segments, start)
-            classes[k].first += 1
+            if not succeed(lines, waiting, classes[k].first, classes[k].last):
+                classes[k].first += 1
             size += 1
             waits -= 1
 
@@ -99,20 +110,37 @@ def event_loop(jobs, machine, job_class, classes, bits, ends, waiting, idle, pla
             if plan.free[0] == 0:
                 break
             kept = its.first + 1
-            for i in range(its.first + 1, its.last):
+            i = its.first + 1
+            while i < its.last:
                 j = waiting[i]
                 c, w = np.int64(jobs[j].cores), np.int64(jobs[j].walltime)
                 end = fits_now(plan, planned, c, w) if c <= plan.free[0] else 0
                 if end == 0:
                     waiting[kept] = j
                     kept += 1
+                    i += 1
                     continue
                 planned = reserve(plan, planned, 0, end, c, w)
                 segments = begin_job(jobs, j, now, bits, ends, size, idle, segments, start)
                 size += 1
                 waits -= 1
+                if not succeed(lines, waiting, i, its.last):
+                    i += 1
             if its.first < its.last:
                 its.last = kept
+
+
+@step
+def succeed(lines, waiting, i, last):
+    """Let the next job like that of entry i, which has started, wait in its turn; return whether there is one."""
+    j = leave(lines, waiting[i])
+    if j == NO_JOB:
+        return False
+    while i + 1 < last and waiting[i + 1] < j:
+        waiting[i] = waiting[i + 1]
+        i += 1
+    waiting[i] = j
+    return True
 
 
 @step

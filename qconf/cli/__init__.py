@@ -9,19 +9,30 @@ import signal
 import sys
 from itertools import takewhile
 from pathlib import Path
+from types import FrameType
 from typing import Any, TextIO
 
 import click
 
 from qconf import __version__
-from qconf.cli.progress import interrupt_message
+from qconf.cli.progress import interrupt_message, what_is_left
 from qconf.errors import QconfError
+from qconf.inert import inert
 
 #: Each is the module of that name, in the order of a first visit.
 COMMANDS = (
-    *("tune", "compare", "backtest", "simulate", "policies", "inspect", "import", "init", "export", "rehearse"),
+    *("tune", "runs", "compare", "backtest", "simulate", "policies", "inspect", "import", "init", "export", "rehearse"),
     "synth",
 )
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM: the same as Ctrl-C, but for the exit code."""
+
+
+def _terminate(number: int, _: FrameType | None) -> None:
+    signal.signal(number, signal.SIG_IGN)  # while the first is obeyed
+    raise Terminated
 
 
 class Commands(click.Group):
@@ -45,9 +56,13 @@ class Commands(click.Group):
         """Run the command; an interrupt is one line and the exit code that shells give it."""
         try:
             return super().invoke(ctx)
-        except KeyboardInterrupt:
+        except KeyboardInterrupt as interrupt:
             click.echo("\n" * sys.stderr.isatty() + f"qconf: {interrupt_message(ctx)}", err=True)
-            ctx.exit(128 + signal.SIGINT)
+            ctx.exit(128 + (signal.SIGTERM if isinstance(interrupt, Terminated) else signal.SIGINT))
+        except QconfError as error:
+            if left := what_is_left(ctx):
+                error.add_note(left)
+            raise
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
@@ -63,17 +78,20 @@ def main(arguments: list[str] | None = None) -> None:
     given = sys.argv[1:] if arguments is None else arguments
     debug = "--debug" in takewhile(lambda word: word.startswith("-"), given)  # else it belongs to a command
     sys.stdout, sys.stderr = _forgiving(sys.stdout), _forgiving(sys.stderr)
+    if signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, _terminate)
     try:
         qconf.main(args=given, prog_name="qconf", standalone_mode=True)
     except QconfError as error:
         if debug:
             raise
-        click.echo(f"qconf: {error}", err=True)
+        for line in (error, *getattr(error, "__notes__", ())):
+            click.echo(f"qconf: {line}", err=True)
         sys.exit(1)
     except OSError as error:
         if debug:
             raise
-        what = error.filename or "the output cannot be written"
+        what = inert(str(error.filename or "the output cannot be written"))
         click.echo(f"qconf: {what}: {error.strerror or error}", err=True)
         os._exit(1)  # else Python would try once more to write what is left
 
@@ -89,6 +107,16 @@ class _Pipe(io.FileIO):
             return memoryview(data).nbytes
 
 
+class _Inert(io.TextIOWrapper):
+    """Plain text, whatever names stand in it; `styled` is the same stream for what colours a terminal itself."""
+
+    styled: io.TextIOWrapper
+
+    def write(self, text: str, /) -> int:
+        """Write it with escapes for what is invisible."""
+        return super().write(inert(text, lines=True))
+
+
 def _forgiving(stream: TextIO | None) -> TextIO:
     """Return the stream with escapes for what its encoding lacks, and a closed pipe no error; a test's own as it is."""
     if stream is None:  # it was closed before the program began
@@ -97,12 +125,10 @@ def _forgiving(stream: TextIO | None) -> TextIO:
         pipe = _Pipe(stream.fileno(), "w", closefd=False)
     except (AttributeError, OSError):
         return stream
-    return io.TextIOWrapper(
-        io.BufferedWriter(pipe),
-        encoding=stream.encoding,
-        errors="backslashreplace",
-        line_buffering=bool(stream.line_buffering),
-    )
+    buffer, about = io.BufferedWriter(pipe), {"encoding": stream.encoding, "errors": "backslashreplace"}
+    found = _Inert(buffer, **about, line_buffering=bool(stream.line_buffering), write_through=True)
+    found.styled = io.TextIOWrapper(buffer, **about, line_buffering=bool(stream.line_buffering), write_through=True)
+    return found
 
 
 if __name__ == "__main__":

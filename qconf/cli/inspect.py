@@ -43,10 +43,9 @@ def command(source: Source, kind: str, as_json: bool) -> None:
 
 
 def _print(found: dict[str, Any]) -> None:
-    from rich.table import Table
     from rich.text import Text
 
-    from qconf.report.layout import console, print_table
+    from qconf.report.layout import InertTable, console, print_table
 
     to = console()
     load = "unknown" if found["offered_load"] is None else f"{found['offered_load']:.3f}"
@@ -55,7 +54,7 @@ def _print(found: dict[str, Any]) -> None:
     points = ", ".join(f"{name} {near[name]:.2f}" for name in ("p10", "p25", "p50", "p75", "p90"))
     dropped = sum(found["dropped"].values())
     outside = f" + {found['outside_period']} outside the period" if found["outside_period"] else ""
-    facts = Table(show_header=False, box=None, padding=(0, 2, 0, 0), pad_edge=False)
+    facts = InertTable(show_header=False, box=None, padding=(0, 2, 0, 0), pad_edge=False)
     facts.add_column(no_wrap=True)
     facts.add_column(overflow="fold")
     for name, value in (
@@ -82,7 +81,7 @@ def _print(found: dict[str, Any]) -> None:
         ("lines that only add to a job", found["merged_lines"]),
     ):
         if counts:
-            table = Table(
+            table = InertTable(
                 title=title, title_justify="left", show_header=False, box=None, padding=(0, 2, 0, 0), pad_edge=False
             )
             for reason, count in counts.items():

@@ -71,6 +71,7 @@ def command(
     from parsim import metrics
     from qconf.evaluation.order import order_warnings
     from qconf.evaluation.period import Period, TrainingSet
+    from qconf.inert import csv_text
     from qconf.report.layout import console, print_table
     from qconf.strategies import propose
     from qconf.text import as_json as to_json
@@ -92,7 +93,7 @@ def command(
     warn(order_warnings(config, workload))
     if out is not None and not broken:
         table = schedule_table(past, workload, config, schedule)
-        write_table(out, table.to_csv(index=False, lineterminator="\n"), past.dropped)
+        write_table(out, csv_text(table), past.dropped)
     if as_json:
         document = {
             "strategy": strategy,

@@ -22,7 +22,7 @@ from qconf.recommend.checkpoint import Checkpoint
 from qconf.recommend.decide import decide
 from qconf.recommend.evaluator import Check, Evaluator
 from qconf.recommend.ladder import choose, ladder, shown_rows
-from qconf.recommend.recommendation import Curve, Recommendation, Row
+from qconf.recommend.recommendation import Curve, Evaluated, Recommendation, Row
 from qconf.strategies import baselines, registry
 from qconf.strategies import check as check_strategies
 from qconf.strategies import settings as all_settings
@@ -115,6 +115,7 @@ def recommend(
         found,
         implausible=tuple(implausible(evaluator.whole.outcome(evaluator.base))),
         targets=target_results(present),
+        present=Evaluated(evaluator.base.config, present),
     )
     if best is not None:
         proposal, after = evaluator.evaluated[best.name, best.variant], evaluator.outcome(best)
@@ -122,6 +123,7 @@ def recommend(
             found,
             impact=impact(present, after),
             targets_met=target_results(after),
+            changed=Evaluated(proposal.config, after),
             robustness=robustness(last.test, evaluator.base, proposal, found.objective),
         )
     return _given_back(found, given.policy)
@@ -163,4 +165,4 @@ def curves(training: TrainingSet) -> list[Curve]:
     ]
 
 
-__all__ = ["Curve", "GuardRails", "Recommendation", "Row", "curves", "recommend"]
+__all__ = ["Curve", "Evaluated", "GuardRails", "Recommendation", "Row", "curves", "recommend"]

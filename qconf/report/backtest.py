@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from qconf.backtest import REFERENCES, Average, Backtest
+from qconf.backtest import CURRENT, REFERENCES, Average, Backtest
 from qconf.evaluation.score import OBJECTIVE_TEXTS
 from qconf.report.columns import COLUMNS
 from qconf.report.wording import ABSENT, merged, notes
@@ -14,6 +14,40 @@ from qconf.text import grouped
 def is_comparison(found: Backtest) -> bool:
     """Whether it is of two logs (``qconf compare``) and not of the periods of one (``qconf backtest``)."""
     return "period" not in found.settings
+
+
+def running(found: Backtest) -> str:
+    """Name what stands for what the site runs: `current`, or without a configuration the present queues shared."""
+    return CURRENT if CURRENT in found.strategies else "shared"
+
+
+def headline(found: Backtest) -> list[str]:
+    """Say what would have served the site best, of what a batch system can do: one sentence, then what qualifies it."""
+    here, what = running(found), OBJECTIVE_TEXTS[found.objective]
+    ineligible = {each.strategy for each in found.results if each.not_exportable or each.fixed}
+    usable = [average for average in found.averages if average.strategy not in ineligible]
+    best = max(usable, key=lambda average: average.against[here].reduction)
+    several = len(found.folds) > 1
+    jobs = sum(fold.jobs for fold in found.folds)
+    over = f"{len(found.folds)} test periods, {found.folds[0].label} to {found.folds[-1].label}, {jobs} jobs."
+    if best.strategy == here or best.against[here].reduction <= 0:
+        return [f"Keep what you have: no strategy makes {what} less than {here}", *([over] if several else [])]
+    gains = {name: best.against[name] for name in dict.fromkeys((here, "fcfs-easy")) if name != best.strategy}
+    texts = [f"{_change(each.reduction)} against {name}" for name, each in gains.items()]
+    out = [f"{best.strategy} would have served you best: {what} {', '.join(texts)}"]
+    if several:
+        worse = [
+            f"{round(each.worse * len(found.folds))} against {name}, at worst {_period(each.worst)}"
+            for name, each in gains.items()
+        ]
+        out += [f"Mean of the test periods' changes. Worse in so many of {len(found.folds)}: {'; '.join(worse)}.", over]
+    return out
+
+
+def worse_than(found: Backtest, average: Average) -> str:
+    """Write in how many per cent of the periods a strategy is worse than what the site runs."""
+    here = running(found)
+    return ABSENT if average.strategy == here else f"{100 * average.against[here].worse:.0f}"
 
 
 def headings() -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,10 +13,9 @@ from qconf.config import SiteConfig
 from qconf.evaluation.period import Period, TrainingSet
 from qconf.history import History
 from qconf.history.periods import DAY
-from qconf.recommend import curves
+from qconf.recommend import Curve, curves
 from qconf.report.columns import COLUMNS
-from qconf.report.drawing import COLOURS, draw
-from qconf.report.figures import curves_figure, grouped_bars
+from studies.drawing import COLOURS, draw, grouped_bars
 from studies.paper.pieces import PieceResult
 
 TEN_DAYS = 10
@@ -64,13 +64,13 @@ def workload(history: History, base: SiteConfig) -> Iterator[tuple[str, str, str
         "paper-1.svg",
         "Figure 1: wait of each queue alone against its nodes",
         f"{name}. The paper prints no number.",
-        curves_figure(alone, "waits"),
+        _alone(alone, waits=True),
     )
     yield (
         "paper-2.svg",
         "Figure 2: utilization of each queue alone against its nodes",
         f"{name}. The paper prints no number; it stays, then falls.",
-        curves_figure(alone, "utilizations"),
+        _alone(alone, waits=False),
     )
     work = _work(history, base)
     yield (
@@ -124,13 +124,25 @@ def _work(history: History, base: SiteConfig) -> pd.DataFrame:
 
 
 def _lines(work: pd.DataFrame, label: str) -> str:
-    days: Sequence[float] = [(at - work.index[0]).total_seconds() / DAY for at in work.index]
+    days = [(at - work.index[0]).total_seconds() / DAY for at in work.index]
 
-    def paint(axes: object) -> None:
+    def paint(axes: Any) -> None:  # noqa: ANN401 - matplotlib has no types here
         for i, queue in enumerate(work):
-            axes.plot(days, work[queue] / 1e3, color=COLOURS[i % len(COLOURS)], label=queue, lw=1.2)  # type: ignore[attr-defined]
-        axes.set(xlabel="days", ylabel=label)  # type: ignore[attr-defined]
-        axes.grid(axis="y")  # type: ignore[attr-defined]
-        axes.legend(ncols=len(work.columns), fontsize=8)  # type: ignore[attr-defined]
+            axes.plot(days, work[queue] / 1e3, color=COLOURS[i % len(COLOURS)], label=queue, lw=1.2)
+        axes.set(xlabel="days", ylabel=label)
+        axes.grid(axis="y")
+        axes.legend(ncols=len(work.columns), fontsize=8)
 
     return draw(paint, (7.2, 3.2))
+
+
+def _alone(found: Sequence[Curve], *, waits: bool) -> str:
+    def paint(axes: Any) -> None:  # noqa: ANN401
+        for i, curve in enumerate(found):
+            values = np.array(curve.waits) / 3600 if waits else 100 * np.array(curve.utilizations)
+            axes.plot(curve.sizes, values, color=COLOURS[i % len(COLOURS)], label=curve.queue, lw=1.4)
+        axes.set(xlabel="cores of the partition", ylabel="mean wait, h" if waits else "utilization, %", xscale="log")
+        axes.grid()
+        axes.legend()
+
+    return draw(paint, (6.4, 3.6))

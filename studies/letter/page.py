@@ -80,7 +80,7 @@ One reading switched at a time, seed 0, month to month from 2015-07 to 2015-11. 
 kept splits and merges of all that dqr tried.
 """
 SIGNS = f"""\
-The paper has hybrid wait 55 % less than the machine without partitions, and dp-nlp 50 % less than mqb. The grid: three
+The paper has hybrid wait 55 % less than the machine without partitions, and dp-nlp 50 % less than mqb. The grid: two
 loads, three kinds of walltimes, eight shared machines, three seeds; {SIGN_MONTHS - 1} months each, to the letter. Cells
 are the mean change in per cent, and its range over the seeds. Walltimes are those of all jobs, so of both sides.
 """

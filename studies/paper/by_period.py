@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from qconf.report.columns import Column, columns
-from qconf.report.figures import grouped_bars
 from qconf.text import markdown_table
+from studies.drawing import grouped_bars
 from studies.paper.pieces import PieceResult
 
 #: Strategies in the figures: those that the paper compares, and ours.

@@ -30,6 +30,7 @@ class Surrogate:
     powers: NDArray[np.int64]
     coefficients: Floats
     intercept: float
+    crossed: Floats  # what is expected at each sample by a fit without it, seconds, shape (samples,)
 
     def __call__(self, fractions: Floats) -> float:
         """Return the mean wait that the polynomial expects, seconds; fractions of shape (k,)."""
@@ -68,8 +69,8 @@ def fit(
         for penalty in penalties:
             coefficients, intercept, errors = ridge(features, waits[:, None], penalty)
             error = float((errors**2).sum()) / len(waits)
-            found.append((error, degree, penalty, powers, coefficients[:, 0], float(intercept[0])))
-    error, degree, penalty, powers, chosen, level = min(found, key=lambda each: each[0])
+            found.append((error, degree, penalty, powers, coefficients[:, 0], float(intercept[0]), errors[:, 0]))
+    error, degree, penalty, powers, chosen, level, errors = min(found, key=lambda each: each[0])
     variance = float(((waits - waits.sum() / waits.size) ** 2).sum() / waits.size)
     return Surrogate(
         degree=degree,
@@ -81,4 +82,5 @@ def fit(
         powers=powers,
         coefficients=chosen,
         intercept=level,
+        crossed=waits - errors,
     )

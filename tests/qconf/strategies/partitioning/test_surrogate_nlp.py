@@ -98,3 +98,17 @@ def test_a_surrogate_of_nan_is_left_out():
 
 def test_without_surrogates_there_is_no_minimum():
     assert minimise([], free_of([0, 0, 0]), 1000, STARTS).divisions == []
+
+
+def test_what_is_expected_of_a_sample_is_by_a_fit_without_it():
+    x = np.random.default_rng(3).dirichlet(np.ones(4), 40)
+    waits = cubic(x) + np.random.default_rng(4).normal(0, 50, 40)
+    surrogate = fit(x, waits, (1,))
+    z = (x[:, :-1] - surrogate.mean) / surrogate.scale
+    for i in range(0, 40, 7):
+        rest = np.delete(np.arange(40), i)
+        penalised = np.hstack([np.sqrt(surrogate.penalty) * np.eye(3), np.zeros((3, 1))])  # not the intercept
+        rows = np.vstack([np.column_stack([z[rest], np.ones(39)]), penalised])
+        found = np.linalg.lstsq(rows, np.concatenate([waits[rest], np.zeros(3)]))[0]
+        assert surrogate.crossed[i] == pytest.approx(found[:-1] @ z[i] + found[-1])
+    assert surrogate.rmse == pytest.approx(np.sqrt(np.mean((surrogate.crossed - waits) ** 2)))
