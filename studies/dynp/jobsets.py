@@ -63,10 +63,17 @@ class JobSet:
     bursts: float = 0.0
 
 
+#: Shapes: see above.
 JOB_SETS = {
-    "set1": JobSet(8469, 13.49, 2835.83, 6697.88, 628.19, utilization=0.63),
-    "set2": JobSet(8166, 10.11, 6697.88, 21634.00, 1277.34, utilization=0.58),
-}
+    "set1": JobSet(
+        8469, 13.49, 2835.83, 6697.88, 628.19,
+        utilization=0.63, spread=1.87, estimate_spread=0.59, wide=-0.7, long=0.03, bursts=0.65,
+    ),
+    "set2": JobSet(
+        8166, 10.11, 6697.88, 21634.00, 1277.34,
+        utilization=0.58, spread=1.18, estimate_spread=0.66, wide=0.72, long=-0.34, bursts=0.61,
+    ),
+}  # fmt: skip
 
 
 def generate_job_set(job_set: JobSet, seed: int = 0) -> Workload:
