@@ -29,8 +29,9 @@ TRACES = {
     "SDSC SP2": ("SDSC-SP2-1998-4.2-cln.swf.gz", 128),
 }
 
-#: Our reading of the simple decider as it was published.
+#: Our reading of the simple decider as it was published, and of the one that prefers FCFS.
 STANDING = Policy("self-tuning", decider="simple", what_if="standing", least=2)
+PREFERRED = replace(STANDING, decider="preferred", preferred="fcfs")
 
 #: SLDwA of whole traces, KTH and SDSC SP2: Tables 2 and 4.
 FIRST: tuple[tuple[str, Policy, tuple[str, str]], ...] = (
@@ -47,6 +48,8 @@ FIRST: tuple[tuple[str, Policy, tuple[str, str]], ...] = (
     ("simple, full", self_tuning("simple"), ("5.7433", "32.6934")),
     ("simple, half, standing", replace(STANDING, when="half"), ("4.7256", "13.3353")),
     ("simple, full, standing", STANDING, ("5.7433", "32.6934")),
+    ("FCFS-preferred, half, standing", replace(PREFERRED, when="half"), ("4.9281", "16.1766")),
+    ("FCFS-preferred, full, standing", PREFERRED, ("5.7492", "32.6965")),
 )
 #: SLDwA of the advanced decider, full, by the metric that it is tuned by, and below it the utilization of SDSC SP2 in
 #: per cent: Table 3.
