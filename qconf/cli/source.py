@@ -88,6 +88,17 @@ class Source:
 
         return preset(self.preset).site(config)
 
+    def preset_warnings(self, base: SiteConfig) -> list[str]:
+        """Return what a preset changed of the site, for whoever would load what is written."""
+        given = self._configured
+        if self.preset is None or given is None or given.grid == base.grid:
+            return []
+        text = (
+            f"--preset {self.preset}: processors are given one by one, though the configuration gives whole nodes of "
+            f"{given.grid}: what is written is to be studied, and not for this machine"
+        )
+        return [text]
+
     @cached_property
     def _configured(self) -> SiteConfig | None:
         """The configuration that is given, which agrees with the options that are."""

@@ -122,7 +122,7 @@ def command(
     jobs = source.cut(log)
     earlier = [] if source.month is None else log.months_before(jobs.span[0])
     loaded = perf_counter()
-    warnings = history_warnings(base, jobs, *earlier)
+    warnings = [*source.preset_warnings(base), *history_warnings(base, jobs, *earlier)]
     if quiet:
         warn([*([] if assumed else base.warnings()), *warnings])
     else:

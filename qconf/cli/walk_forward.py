@@ -96,7 +96,7 @@ class WalkForward:
         """Evaluate, write the run directory, then print the table, or run.json; `about` is for the fingerprint."""
         loaded, config = perf_counter(), self.source.config_path
         assumed = config is None
-        warnings = history_warnings(base, history)
+        warnings = [*self.source.preset_warnings(base), *history_warnings(base, history)]
         if self.quiet:
             warn([*([] if assumed else base.warnings()), *warnings])
         else:

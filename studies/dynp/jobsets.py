@@ -63,7 +63,6 @@ class JobSet:
     bursts: float = 0.0
 
 
-#: Shapes: see above.
 JOB_SETS = {
     "set1": JobSet(
         8469, 13.49, 2835.83, 6697.88, 628.19,
@@ -71,7 +70,7 @@ JOB_SETS = {
     ),
     "set2": JobSet(
         8166, 10.11, 6697.88, 21634.00, 1277.34,
-        utilization=0.58, spread=1.18, estimate_spread=0.66, wide=0.72, long=-0.34, bursts=0.61,
+        utilization=0.58, spread=0.83, estimate_spread=1.38, wide=-0.09, long=0.58, bursts=0.81,
     ),
 }  # fmt: skip
 

@@ -1,5 +1,6 @@
 """From the shared options to a history and its configuration."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -210,3 +211,13 @@ def test_settings_are_accepted_as_flags():
     assert (given.params["pool_entry"], given.params["samples"]) == ("either", 30)
     with pytest.raises(click.NoSuchOption):
         tune.command.make_context("tune", ["--sample", "30"])
+
+
+def test_a_preset_that_gives_processors_one_by_one_says_so(tmp_path):
+    site = tmp_path / "site.yaml"
+    site.write_text(SITE.replace("cores: 64", "cores: 64, cores_per_node: 8, whole_nodes: true"))
+    source = Source(config_path=site, preset="paper")
+    base = source.config(None)
+    (warning,) = source.preset_warnings(base)
+    assert "whole nodes of 8" in warning
+    assert not replace(source, preset=None).preset_warnings(Source(config_path=site).config(None))
