@@ -52,9 +52,13 @@ def months(name: str, seed: int = 0, load: float | None = None, *, quick: bool =
 
 def claims(*, quick: bool) -> dict[str, Piece]:
     """Return a piece for each column of the table of claims."""
-    found = {f"seed {seed}": months(f"seed-{seed}", seed, quick=quick) for seed in (SEEDS[:1] if quick else SEEDS)}
+    found = {
+        f"seed {seed}": months(f"seed-{seed}", seed, quick=quick, what=f"seed {seed}")
+        for seed in (SEEDS[:1] if quick else SEEDS)
+    }
     return found | {
-        f"load {load:g}": months(f"load-{load:g}", 0, load, quick=quick) for load in (LOADS[1:2] if quick else LOADS)
+        f"load {load:g}": months(f"load-{load:g}", 0, load, quick=quick, what=f"load {load:g}")
+        for load in (LOADS[1:2] if quick else LOADS)
     }
 
 
@@ -140,8 +144,9 @@ def signs(*, quick: bool) -> Iterator[tuple[Cell, Piece, Piece]]:
             for seed in SEEDS[: 1 if quick else None]:
                 made_by = Generated(MONTHS, seed, load, walltimes)
                 name = f"sign-{seed}-{load:g}-{walltimes}"
-                about: dict[str, Any] = {"made_by": made_by, "periods": SIGN_MONTHS}
+                what = f"signs at seed {seed}, load {load:g}, walltimes {WALLTIMES[walltimes]}"
+                about: dict[str, Any] = {"made_by": made_by, "periods": SIGN_MONTHS, "what": what}
                 letter = months(name, strategies=("dp-nlp", "hybrid", "mqb"), **about)
-                for i, (what, site) in enumerate(SHARED.items()):
+                for i, (other, site) in enumerate(SHARED.items()):
                     shared = months(f"{name}-{i}", strategies=("current",), site=site, **about)
-                    yield Cell(seed, load, walltimes, what), letter, shared
+                    yield Cell(seed, load, walltimes, other), letter, shared

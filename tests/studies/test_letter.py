@@ -129,6 +129,12 @@ def test_the_whole_page(tmp_path, monkeypatch):
     for _ in range(2):
         result = CliRunner().invoke(command, [str(each) for each in arguments], catch_exceptions=False)
         assert result.exit_code == 0
+    assert "Not run yet" not in (tmp_path / "docs" / "paper.md").read_text()
+    (tmp_path / "work" / "reading-1.json").unlink()
+    result = CliRunner().invoke(command, [*map(str, arguments), "--finished"], catch_exceptions=False)
+    assert result.exit_code == 0
+    text = " ".join((tmp_path / "docs" / "paper.md").read_text().split())
+    assert "Not run yet, so not on this page (1 pieces): the best of what is simulated" in text
     text = (tmp_path / "docs" / "paper.md").read_text()
     drawn = {path.name for path in (tmp_path / "docs" / "figures").iterdir()}
     assert drawn == {f"paper-{n}.svg" for n in ("1", "2", "4", "5", "6a", "6b", *range(7, 14))}
