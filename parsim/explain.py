@@ -14,7 +14,6 @@ import numpy as np
 from parsim.schedule import Schedule
 from parsim.system import LIMITS, System
 from parsim.verify.columns import check_capacity, check_times
-from parsim.verify.divided_top_job import DividedTopJobReplay
 from parsim.verify.lists import ListReplay
 from parsim.verify.multiqueue import ClassReplay
 from parsim.verify.rules import RESERVED, Jobs
@@ -103,7 +102,7 @@ def explain(
     if system.mode == "multiqueue":
         explained = _ExplainedClassReplay
     elif system.plans_top_job:
-        explained = _ExplainedTopJobReplay if system.mode == "shared" else _ExplainedDividedTopJobReplay
+        explained = _ExplainedTopJobReplay
     replay = explained(workload.take(rows), system, of_rows, job_names, present_row[job])
     # The jobs that matter are all there only from its submission to its start.
     begin, end = workload.submit[job], schedule.start[job]
@@ -214,11 +213,7 @@ class _ExplainedListReplay(_Explained, ListReplay):
 
 
 class _ExplainedTopJobReplay(_ExplainedListReplay, TopJobReplay):
-    """A replay of a shared machine that plans limits or nodes, and that follows one job."""
-
-
-class _ExplainedDividedTopJobReplay(_ExplainedListReplay, DividedTopJobReplay):
-    """A replay of a divided machine that plans limits or nodes, and that follows one job."""
+    """A replay of lists that plans limits or nodes, and that follows one job."""
 
 
 class _ExplainedClassReplay(_Explained, ClassReplay):

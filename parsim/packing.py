@@ -22,8 +22,8 @@ from parsim.kernels import order as orders
 from parsim.kernels import state as kernel
 from parsim.kernels.alike import NO_JOB, find_alike
 from parsim.kernels.homes import find_eligible, find_homes
-from parsim.kernels.plans import PROMISE, Plans
-from parsim.kernels.top_job import NO_SHARE, SHARE, Nodes
+from parsim.kernels.nodes import NO_SHARE, SHARE, Nodes
+from parsim.kernels.plans import PROMISE, ROWS, Plans
 from parsim.rising import never_falls
 from parsim.system import LIMITS, ORDERS, Queue, System
 from parsim.workload import MAX_DURATION, Column, Workload
@@ -253,8 +253,11 @@ def wake_ups(jobs: Table, queue: Column, queues: Sequence[Queue], bits: int) -> 
     return keys
 
 
-def pack(prepared: Prepared, system: System, *, lines: bool = False) -> kernel.State:
-    """Lay out everything that the general event loop reads and writes; with `lines` for deep queues."""
+def pack(prepared: Prepared, system: System, *, gives_up: bool = False, lines: bool = False) -> kernel.State:
+    """Lay out everything that the general event loop reads and writes.
+
+    With `gives_up` it does so where queues are deep, if `lines` of jobs alike simulate them as well.
+    """
     n = len(prepared.workload)
     cores = np.array(system.partition_cores, dtype=np.int64)
     settings = _pack_settings(prepared, system, lines)
@@ -271,7 +274,7 @@ def pack(prepared: Prepared, system: System, *, lines: bool = False) -> kernel.S
     held["since"] = -1
     progress = np.zeros(1, dtype=kernel.PROGRESS)[0]
     formula = pack_formula(prepared.workload, system)
-    progress["looks"] = most_looks(n) if not lines and _keeps_turns(prepared, system, formula.columns) else NEVER
+    progress["looks"] = most_looks(n) if gives_up and _keeps_turns(prepared, system, formula.columns) else NEVER
     return kernel.State(
         jobs=jobs,
         start=np.full(n, -1, dtype=np.int64),
@@ -386,47 +389,30 @@ def _pack_queues(prepared: Prepared, system: System) -> Table:
     return table
 
 
-def pack_nodes(prepared: Prepared, system: System) -> Nodes:
-    """Lay out the nodes of a machine and the cores of each that jobs take; empty where nodes are not told apart."""
-    if not system.reserves_nodes:
-        none = np.empty(0, dtype=np.int32)
-        return Nodes(none, none, none, np.empty(0, dtype=SHARE), np.zeros(1, dtype=np.int64))
-    size = min(system.cores_per_node, system.cores)
-    cores = np.full(-(-system.cores // size), size, dtype=np.int32)
-    cores[-1] = system.cores - size * (cores.size - 1)
-    n = len(prepared.workload)
-    shares = np.empty(min(system.cores, n * cores.size), dtype=SHARE)
-    shares["next"] = np.arange(1, shares.size + 1)
-    return Nodes(cores, np.empty_like(cores), np.full(n, NO_SHARE), shares, np.zeros(1, dtype=np.int64))
-
-
 def pack_plans(prepared: Prepared, system: System) -> Plans:
-    """Lay out the nodes of a divided machine, each partition one node unless nodes are told apart (rule 23)."""
-    sizes: list[int] = []
-    first_node = [0]
+    """Lay out the nodes, each partition one node unless nodes are told apart (rule 23), and the plans of head jobs."""
+    sizes: list[NDArray[np.int32]] = []
     for cores in system.partition_cores:
         size = min(system.cores_per_node, max(1, cores)) if system.reserves_nodes else cores
         whole, rest = divmod(cores, size) if system.reserves_nodes else (1, 0)
-        sizes += [size] * whole + [rest] * (rest > 0)
-        first_node.append(len(sizes))
-    idle = np.array(sizes, dtype=np.int64)
-    n, lists = len(prepared.workload), len(first_node)
+        sizes.append(np.array([size] * whole + [rest] * (rest > 0), dtype=np.int32))
+    n, parts, idle = len(prepared.workload), len(sizes), np.concatenate(sizes)
     most = min(n, system.cores) + 1
     shares = np.empty(min(system.cores, n * idle.size), dtype=SHARE)
     shares["next"] = np.arange(1, shares.size + 1)
-    promises = np.zeros(lists, dtype=PROMISE)
+    promises = np.zeros(parts + 1, dtype=PROMISE)
     promises["job"] = -1
+    first_node = np.cumsum([0, *map(len, sizes)], dtype=np.int64)
     return Plans(
-        first_node=np.array(first_node, dtype=np.int64),
-        idle=idle,
-        first=np.full(n, NO_SHARE),
-        shares=shares,
-        unused=np.zeros(1, dtype=np.int64),
+        nodes=Nodes(first_node, idle, np.full(n, NO_SHARE), shares, np.zeros(1, dtype=np.int64)),
         running=kernel.Running(np.empty(most, np.int64), np.empty(most, np.int64)),
         promises=promises,
-        taken=np.zeros((lists, idle.size), dtype=np.int64),
-        extra=np.zeros((lists, idle.size), dtype=np.int64),
+        taken=np.zeros((ROWS, idle.size), dtype=np.int32),
+        extra=np.zeros((ROWS, idle.size), dtype=np.int32),
+        takes=np.zeros((ROWS, parts), dtype=np.int64),
+        leaves=np.zeros((ROWS, parts), dtype=np.int64),
         later=np.empty_like(idle),
+        left=np.empty_like(idle),
     )
 
 

@@ -221,7 +221,7 @@ def plan(workload: Workload, cores: int, policy: Policy | str) -> PlannedRun:
     Raises
     ------
     ValueError
-        A job wider than the machine, an unknown name.
+        A job wider than the machine, an unknown name, more or longer jobs than `parsim.simulate` takes.
 
     References
     ----------
@@ -241,7 +241,8 @@ def plan(workload: Workload, cores: int, policy: Policy | str) -> PlannedRun:
     jobs, first = prepared.workload, workload.submit.min(initial=MAX_SUBMIT)
     cases, promised = np.zeros((3, 8, 3), dtype=np.int64), None
     if policy.kind == "conservative":
-        start, promised = conservative(prepared.jobs, cores, prepared.bits)
+        start, promised = conservative(prepared.jobs, prepared.alike_in_size, cores, prepared.bits)
+        check_started(prepared, start)
         promised = prepared.restore(promised + first)
         starts, seconds = np.zeros(3, dtype=np.int64), np.zeros(3, dtype=np.int64)
         starts[kernel.FCFS] = len(jobs)

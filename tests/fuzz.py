@@ -37,7 +37,7 @@ from tests.beside import REFERENCE
 from tests.naive_planning import naive_plan
 
 TRACES = {"KTH-SP2": 100, "SDSC-SP2": 128, "HPC2N": 240}  #: of HPC2N, its first 60 000 jobs
-DISCIPLINES = (*generate.disciplines(), "multiqueue", "planned")
+DISCIPLINES = (*generate.disciplines(), "multiqueue", "alike-multiqueue", "planned", "alike-planned")
 
 
 class Case(NamedTuple):
@@ -63,8 +63,11 @@ def schedule(workload: Workload, names: tuple[str, ...], found: naive.NaiveSched
 
 def case(discipline: str, seed: int) -> Case:
     """Return the random case of a discipline and a seed."""
-    if discipline == "planned":
-        workload, cores, policy = generate.planned(Random(seed))
+    rng = Random(seed)
+    if discipline in {"planned", "alike-planned"}:
+        workload, cores, policy = generate.planned(rng)
+        if discipline == "alike-planned":
+            workload = generate.few_kinds(rng, workload)
         return Case(
             workload,
             lambda: plan(workload, cores, policy).schedule,
@@ -73,12 +76,14 @@ def case(discipline: str, seed: int) -> Case:
             ),
             partial(check_planned, workload, cores, policy),
         )
-    if discipline == "multiqueue":
-        workload, cores, limits = generate.multiqueue(Random(seed))
+    if discipline in {"multiqueue", "alike-multiqueue"}:
+        workload, cores, limits = generate.multiqueue(rng)
+        if discipline == "alike-multiqueue":
+            workload = generate.few_kinds(rng, workload)
         system = System(cores, mode="multiqueue", class_limits=limits)
         slow = partial(naive.simulate_multiqueue, workload, cores, limits)
     else:
-        workload, system = generate.disciplines()[discipline](Random(seed))
+        workload, system = generate.disciplines()[discipline](rng)
         slow = partial(naive.simulate, workload, system)
     return Case(
         workload,

@@ -7,16 +7,40 @@ Mu'alem and Feitelson, IEEE TPDS 12(6), 2001, section 2.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
-from parsim.kernels.profile import Profile, change, fit, forget
-from parsim.kernels.running import pop_key, push_key
+from parsim.kernels.profile import Profile, change, find_segment, fit, forget
+from parsim.kernels.running import last_instant, pop_key, push_key
 from parsim.kernels.state import NEVER, routine, step
+
+#: The last try, of the jobs that are alike, to find an earlier start.
+TRY = np.dtype(
+    [
+        ("turn", np.int64),  #: number of the event at which it was made
+        ("planned", np.int64),  #: latest start of a job that was tried at this event
+        ("earliest", np.int64),  #: no start before it was found for it
+        ("given_up", np.int64),  #: how many places had been given up before
+    ],
+    align=True,
+)
+
+
+class Plan(NamedTuple):
+    """The waiting jobs and what is promised to them."""
+
+    waiting: NDArray[np.int64]  # by submit
+    planned: NDArray[np.int64]  # (n,): start of each
+    idle: Profile  # cores beside the running and waiting jobs
+    tries: NDArray[np.void]  # (lines,) TRY
+    given_up: NDArray[np.int64]  # begins of the places given up at this event
 
 
 @njit(cache=True, nogil=True)
-def conservative(jobs, machine, bits):
+def conservative(jobs, of, machine, bits):
     """Simulate conservative backfilling.
 
     A job that ends before its expected end gives the rest of its time back. Then each waiting job in turn, by
@@ -27,6 +51,8 @@ def conservative(jobs, machine, bits):
     ----------
     jobs : ndarray(JOB), shape (n,)
         Ascending by submit; no job wider than the machine.
+    of : ndarray(int32), shape (n,)
+        Which jobs are alike, `parsim.kernels.alike.Lines`.
     machine : int
         Cores.
     bits : int
@@ -35,36 +61,46 @@ def conservative(jobs, machine, bits):
     Returns
     -------
     start, promised : ndarray(int64), shape (n,)
-        `promised` is the start that each job was promised when it was submitted.
+        `promised` is the start that each job was promised when it was submitted. Both are -1 where it left the
+        instants that a key can hold before.
     """
     n = jobs.size
     start = np.full(n, -1, np.int64)
-    promised = np.empty(n, np.int64)
-    planned = np.empty(n, np.int64)
-    waiting = np.empty(n, np.int64)
+    promised = np.full(n, -1, np.int64)
     ends = np.empty(min(n, machine) + 1, np.int64)
-    # Each running or waiting job has at most two ends of its own, and a change cuts twice before it joins.
-    idle = Profile(np.empty(2 * n + 4, np.int64), np.empty(2 * n + 4, np.int64))
-    event_loop(jobs, machine, bits, ends, waiting, planned, idle, start, promised)
+    plan = Plan(
+        np.empty(n, np.int64),
+        np.empty(n, np.int64),
+        # Each running or waiting job has at most two ends of its own, and a change cuts twice before it joins.
+        Profile(np.empty(2 * n + 4, np.int64), np.empty(2 * n + 4, np.int64)),
+        np.zeros(of.max() + 1 if n > 0 else 0, TRY),
+        np.empty(n, np.int64),
+    )
+    event_loop(jobs, of, machine, bits, ends, plan, start, promised)
     return start, promised
 
 
 @step
-def event_loop(jobs, machine, bits, ends, waiting, planned, idle, start, promised):
+def event_loop(jobs, of, machine, bits, ends, plan, start, promised):
     """Simulate; fills `start` and `promised`. `ends` is a heap of real ends."""
     n = jobs.size
+    waiting, planned, idle = plan.waiting, plan.planned, plan.idle
     idle.times[0] = 0
     idle.free[0] = machine
     size = 1
     waits = 0
     running = 0
     arriving = 0
+    turn = 0
+    soonest = NEVER  # of the promises
+    horizon = last_instant(bits)
     while arriving < n or waits > 0 or running > 0:
         now = np.int64(jobs[arriving].submit) if arriving < n else NEVER
         if running > 0:
             now = min(now, ends[0] >> bits)
-        for k in range(waits):
-            now = min(now, planned[waiting[k]])
+        now = min(now, soonest)
+        if now > horizon:
+            break
         size = forget(idle, size, now)
 
         early = False
@@ -76,21 +112,30 @@ def event_loop(jobs, machine, bits, ends, waiting, planned, idle, start, promise
             if expected > now:
                 early = True
                 size = change(idle, size, now, expected, np.int64(jobs[j].cores))
-        if early:
-            size = compress(jobs, waiting, waits, planned, idle, size, now)
+        if early and waits > 0:
+            turn += 1
+            soonest, size = compress(jobs, of, plan, waits, size, now, turn)
         while arriving < n and jobs[arriving].submit == now:
-            size = plan_earliest(jobs, arriving, planned, idle, size)
+            cores, walltime = np.int64(jobs[arriving].cores), np.int64(jobs[arriving].walltime)
+            i, _ = fit(idle, size, 0, cores, walltime, NEVER)
+            planned[arriving] = idle.times[i]
+            size = change(idle, size, planned[arriving], planned[arriving] + walltime, -cores)
             promised[arriving] = planned[arriving]
+            soonest = min(soonest, planned[arriving])
             waiting[waits] = arriving
             waits += 1
             arriving += 1
 
+        if soonest > now:
+            continue
+        soonest = NEVER
         kept = 0
         for k in range(waits):
             j = waiting[k]
             if planned[j] > now:
                 waiting[kept] = j
                 kept += 1
+                soonest = min(soonest, planned[j])
             else:
                 start[j] = now
                 push_key(ends, running, ((now + jobs[j].runtime) << bits) | j)
@@ -99,20 +144,63 @@ def event_loop(jobs, machine, bits, ends, waiting, planned, idle, start, promise
 
 
 @step
-def compress(jobs, waiting, waits, planned, idle, size, now):
-    """Plan each waiting job again, in order of submission, at the earliest start there is beside all others."""
+def compress(jobs, of, plan, waits, size, now, turn):
+    """Plan each waiting job again, in order of submission, at the earliest start there is beside all others.
+
+    Returns
+    -------
+    soonest, size : int
+        The first of the starts; the number of segments.
+    """
+    planned, idle, given_up = plan.planned, plan.idle, plan.given_up
+    soonest = NEVER
+    places = np.int64(0)
     for k in range(waits):
-        j = waiting[k]
-        if planned[j] > now:
-            size = change(idle, size, planned[j], planned[j] + jobs[j].walltime, np.int64(jobs[j].cores))
-            size = plan_earliest(jobs, j, planned, idle, size)
-    return size
+        j = plan.waiting[k]
+        begin = planned[j]
+        if begin > now:
+            cores, walltime = np.int64(jobs[j].cores), np.int64(jobs[j].walltime)
+            # Where a job like it, planned no later, was tried, only what was given up since can make room earlier.
+            last = plan.tries[of[j]]
+            earliest = now
+            if last.turn == turn and last.planned <= begin:
+                earliest = last.earliest
+                for place in given_up[last.given_up : places]:
+                    earliest = min(earliest, place - walltime)
+            instant = begin
+            if earliest < begin:
+                instant = find_earlier(idle, size, earliest, cores, walltime, begin)
+            last.turn = turn
+            last.planned = begin
+            last.earliest = instant
+            last.given_up = places
+            if instant < begin:
+                size = change(idle, size, begin, begin + walltime, cores)
+                size = change(idle, size, instant, instant + walltime, -cores)
+                planned[j] = instant
+                given_up[places] = begin
+                places += 1
+        soonest = min(soonest, planned[j])
+    return soonest, size
 
 
 @routine
-def plan_earliest(jobs, j, planned, idle, size):
-    """Plan job j at the earliest start there is beside all that are planned."""
-    cores, walltime = np.int64(jobs[j].cores), np.int64(jobs[j].walltime)
-    i, _ = fit(idle, size, 0, cores, walltime, NEVER)
-    planned[j] = idle.times[i]
-    return change(idle, size, planned[j], planned[j] + walltime, -cores)
+def find_earlier(idle, size, earliest, cores, walltime, begin):
+    """Find the first start at or after `earliest` of a job that is planned at `begin`; `begin` if there is none before.
+
+    Its own place is free for it, so that beside the others its cores need idle until `begin` only.
+    """
+    times, free = idle
+    i = find_segment(idle, size, earliest)
+    while True:
+        while i < size and free[i] < cores:
+            i += 1
+        if i == size or times[i] >= begin:
+            return begin
+        end = min(times[i] + walltime, begin)
+        j = i + 1
+        while j < size and times[j] < end and free[j] >= cores:
+            j += 1
+        if j == size or times[j] >= end:
+            return times[i]
+        i = j + 1

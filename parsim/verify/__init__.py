@@ -8,7 +8,6 @@ from __future__ import annotations
 from parsim.schedule import Schedule
 from parsim.system import System
 from parsim.verify.columns import check_capacity, check_limits, check_times
-from parsim.verify.divided_top_job import DividedTopJobReplay
 from parsim.verify.lists import ListReplay
 from parsim.verify.multiqueue import ClassReplay
 from parsim.verify.rules import Jobs
@@ -57,8 +56,7 @@ def check_schedule(workload: Workload, system: System, schedule: Schedule) -> li
     if found:
         return found
     jobs = Jobs(workload, system, schedule)
-    planned = TopJobReplay if system.mode == "shared" else DividedTopJobReplay
-    replay = planned if system.plans_top_job else ListReplay
+    replay = TopJobReplay if system.plans_top_job else ListReplay
     return list(jobs.misplaced()) or replay(jobs, system).run()
 
 

@@ -26,6 +26,7 @@ from qconf.cli.walk_forward import WalkForward, walk_forward_options
     "start",
     "end",
     *READING,
+    "anonymous",
 )
 @click.option(
     "--chain",

@@ -43,7 +43,6 @@ def command(source: Source, kind: str, as_json: bool) -> None:
 
 
 def _print(found: dict[str, Any]) -> None:
-    from rich.text import Text
 
     from qconf.report.layout import InertTable, console, print_table
 
@@ -85,12 +84,11 @@ def _print(found: dict[str, Any]) -> None:
                 title=title, title_justify="left", show_header=False, box=None, padding=(0, 2, 0, 0), pad_edge=False
             )
             for reason, count in counts.items():
-                table.add_row(f"{count:>8}", Text(reason))
+                table.add_row(f"{count:>8}", reason)
             print_table(to, table)
 
 
 def _queues(queues: list[dict[str, Any]]) -> Table:
-    from rich.text import Text
 
     from qconf.report.layout import new_table
 
@@ -99,12 +97,11 @@ def _queues(queues: list[dict[str, Any]]) -> Table:
         row = [str(queue["jobs"]), str(queue["users"]), f"{queue['cpu_hours']:.0f}", f"{100 * queue['share']:.1f}"]
         if queue["jobs"]:
             row += [f"{queue['cores'][key]:.0f}" for key in ("min", "median", "p90", "max")]
-        table.add_row(Text(queue["queue"]), *row)
+        table.add_row(queue["queue"], *row)
     return table
 
 
 def _times(queues: list[dict[str, Any]]) -> Table:
-    from rich.text import Text
 
     from qconf.config import format_clock
     from qconf.report.layout import new_table
@@ -114,5 +111,5 @@ def _times(queues: list[dict[str, Any]]) -> Table:
         if queue["jobs"]:
             times = (queue["runtime"]["median"], queue["walltime"]["median"], queue["walltime"]["max"])
             row = [format_clock(round(seconds)).removeprefix("0") for seconds in times]
-            table.add_row(Text(queue["queue"]), *row, f"{queue['walltime_accuracy']['p50']:.2f}")
+            table.add_row(queue["queue"], *row, f"{queue['walltime_accuracy']['p50']:.2f}")
     return table

@@ -199,7 +199,6 @@ def _print(strategy: str, history: History, config: SiteConfig) -> None:
 
 
 def _metrics_table(found: Summary) -> Table:
-    from rich.text import Text
 
     from qconf.report.columns import columns
     from qconf.report.layout import new_table
@@ -210,5 +209,5 @@ def _metrics_table(found: Summary) -> Table:
     rows = [("all", found.overall, "bold")]
     rows += [(queue_label(name), row, "") for name, row in found.queues.items()]
     for name, row, style in rows:
-        table.add_row(Text(name), *(column.write(row[column.key]) for column in shown), style=style)
+        table.add_row(name, *(column.write(row[column.key]) for column in shown), style=style)
     return table

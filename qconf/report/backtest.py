@@ -36,11 +36,11 @@ def headline(found: Backtest) -> list[str]:
     texts = [f"{_change(each.reduction)} against {name}" for name, each in gains.items()]
     out = [f"{best.strategy} would have served you best: {what} {', '.join(texts)}"]
     if several:
-        worse = [
-            f"{round(each.worse * len(found.folds))} against {name}, at worst {_period(each.worst)}"
-            for name, each in gains.items()
-        ]
-        out += [f"Mean of the test periods' changes. Worse in so many of {len(found.folds)}: {'; '.join(worse)}.", over]
+        out.append("These are means of the changes of each test period.")
+        for name, each in gains.items():
+            worse = f"worse than {name} in {round(each.worse * len(found.folds))} of {len(found.folds)} test periods"
+            out.append(f"It is {worse}; best {_period(each.best)}, worst {_period(each.worst)}.")
+        out.append(over)
     return out
 
 
@@ -130,7 +130,6 @@ def sentences(found: Backtest) -> list[str]:
         )
         out = [text]
     out += [f"left out: {label}: {why}" for label, why in found.skipped]
-    out += found.notes
     out += dict.fromkeys(f"* {result.not_exportable}" for result in found.results if result.not_exportable)
     out += [*_fixed(found), *_noted(found)]
     if all(fold.warmup_jobs == 0 for fold in folds) and found.settings["warmup_days"]:
@@ -139,15 +138,26 @@ def sentences(found: Backtest) -> list[str]:
 
 
 def _noted(found: Backtest) -> Iterator[str]:
-    """Say what strategies noted, and in how many periods; once for all that noted the same, with any one number."""
+    """Say what strategies noted, and where the current configuration stood in for one, and in how many periods."""
+    noted = [
+        (each.strategy, each.period, text)
+        for each in found.results
+        for _, text in notes([(each.strategy, each.decisions)])
+    ]
+    yield from _once("noted", noted, len(found.folds))
+    instead = [(each.strategy, each.period, each.fallback) for each in found.results if each.fallback]
+    yield from _once("left to the current configuration", instead, len(found.folds))
+
+
+def _once(what: str, notes: Iterable[tuple[str, str, str]], of: int) -> Iterator[str]:
+    """Say a note of strategies in periods once for all in which it is the same, with any one number."""
     periods: dict[str, dict[str, dict[str, None]]] = {}  # strategy, note, period; the last as an ordered set
-    for result in found.results:
-        for _, note in notes([(result.strategy, result.decisions)]):
-            periods.setdefault(result.strategy, {}).setdefault(note, {})[result.period] = None
+    for name, period, text in notes:
+        periods.setdefault(name, {}).setdefault(text, {})[period] = None
     items = [
-        (f"noted, in {_several(noted[note] for note in stands_for)} of {len(found.folds)} periods: {text}", name)
-        for name, noted in periods.items()
-        for text, stands_for in merged(noted)
+        (f"{what}, in {_several(own[text] for text in stands_for)} of {of} periods: {note}", name)
+        for name, own in periods.items()
+        for note, stands_for in merged(own)
     ]
     for text, names in grouped(items).items():
         yield f"{', '.join(names)} {text}"

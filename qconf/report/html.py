@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from importlib.resources import files
@@ -96,9 +97,15 @@ def _environment() -> jinja2.Environment:
         "date": wording.date,
         "sense": _sense,
         "steps": steps,
-        "arrows": lambda text: text.replace(" -> ", "\N{NO-BREAK SPACE}\N{RIGHTWARDS ARROW} "),
+        "arrows": _arrows,
     }
     return environment
+
+
+def _arrows(text: str) -> str:
+    """Set a text of a terminal as a page does: arrows, and units on the line of their number."""
+    arrows = text.replace(" -> ", "\N{NO-BREAK SPACE}\N{RIGHTWARDS ARROW} ")
+    return re.sub(r"(?<=\d) (?=(h|%|cores|jobs)\b|%)", "\N{NO-BREAK SPACE}", arrows)
 
 
 def _sense(row: Row) -> str:

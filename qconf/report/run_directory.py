@@ -201,7 +201,7 @@ def _backtest(
     found: Backtest, history: History, warnings: Sequence[str], about: Mapping[str, Any]
 ) -> tuple[dict[str, str], dict[str, Any]]:
     """Return the files of a backtest, and its part of the record."""
-    drawn = backtest_figures(found)
+    drawn = backtest_figures(found, history)
     table, name = backtest_frame(found), "backtest.csv"
     if is_comparison(found):
         table, name = table.drop(columns="period"), "comparison.csv"

@@ -12,10 +12,12 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 import numpy as np
-from markupsafe import escape
+from markupsafe import Markup
+from markupsafe import escape as _escape
 from numpy.typing import NDArray
 
 from qconf.history.times import zone
+from qconf.inert import inert
 
 HOUR, DAY = 3600, 86400
 WIDTH = 700  #: of a figure, in its own units: about CSS pixels on a wide screen
@@ -29,6 +31,11 @@ FINE = {60 * n: f"{n} min" for n in (1, 2, 5, 10, 20, 30)} | {
 
 Values = Sequence[float] | NDArray[np.float64] | NDArray[np.int64]
 Ticks = Sequence[tuple[float, str]]
+
+
+def escape(text: str) -> Markup:
+    """Write a text as mark-up, and what is invisible in it as it is on the page."""
+    return _escape(inert(text))
 
 
 @dataclass(frozen=True)
@@ -195,11 +202,12 @@ class Drawing:
             left += width
         return y + 12
 
-    def svg(self, label: str) -> str:
-        """Return the figure; `label` says what it shows."""
+    def svg(self, label: str, **data: object) -> str:
+        """Return the figure; `label` says what it shows, `data` is for the page's script."""
+        given = "".join(f' data-{name}="{escape(str(value))}"' for name, value in data.items())
         size = f'viewBox="0 0 {_n(self.width)} {_n(self.height)}"'
         body = "\n".join(map(str, self.parts))
-        return f'<svg class="figure" {size} role="img" aria-label="{escape(label)}">\n{body}\n</svg>'
+        return f'<svg class="figure" {size}{given} role="img" aria-label="{escape(label)}">\n{body}\n</svg>'
 
 
 def text_at(x: float, y: float, text: str, look: str = "") -> str:
@@ -238,7 +246,7 @@ def ticks(low: float, high: float, most: int = 6) -> list[tuple[float, str]]:
 def wait_ticks(low: float, high: float) -> Ticks:
     """Return ticks of a log axis of durations, seconds."""
     few, many = ([(at, text) for at, text in each.items() if low <= at <= high * 1.0001] for each in (WAITS, FINE))
-    return few if len(few) > 2 else many
+    return few if len(few) > 2 else many[:: -(-len(many) // 5) or 1]
 
 
 def decades(low: float, high: float, most: int = 8) -> list[tuple[float, str]]:

@@ -29,8 +29,8 @@ KINDS: dict[Kind, str] = {"size": "jobs by their cores", "user": "users by their
 LONGEST_FILE = 200  # lines of an export's main file that the page shows
 SECTIONS = (
     ("warnings", "Warnings"),
-    ("winners", "Who wins and who loses"),
     ("load", "How to load it"),
+    ("winners", "Who wins and who loses"),
     ("changes", "What changes"),
     ("ladder", "From small to large changes"),
     ("strategies", "Strategies"),

@@ -13,13 +13,13 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from markupsafe import escape
 from numpy.typing import NDArray
 
 from parsim import Schedule
 from qconf.evaluation.outcome import Outcome
 from qconf.evaluation.timeline import timeline
 from qconf.history import History
+from qconf.inert import inert
 from qconf.recommend import Evaluated
 from qconf.report.figures.base import Figure, hue_legend, queue_hues
 from qconf.report.svg import DAY, Drawing, Scale, date_ticks, plain, text_at
@@ -52,7 +52,7 @@ def gantt(shown: Sequence[tuple[str, Evaluated]], history: History | None, epoch
         offset = 0
         for part, size in partitions(each):
             middle = y.at(offset + size / 2)
-            if y.at(offset) - y.at(offset + size) > 12:
+            if y.at(offset) - y.at(offset + size) > 9:
                 drawing.text(LEFT - 6, middle + 4, part[:11], "tick end")
             offset += size
         drawing.parts.append(_plot(each, rows, begin, (left, right), top, looks))
@@ -68,9 +68,8 @@ def gantt(shown: Sequence[tuple[str, Evaluated]], history: History | None, epoch
         "Jobs on the cores, a rectangle each, in the colours of their queues; white is idle. "
         f"{plain(len(rows))} jobs; at first the two days about the longest queue are shown."
     )
-    svg = drawing.svg(text).replace(
-        "<svg ", f'<svg data-from="{left - begin}" data-to="{right - begin}" data-end="{end - begin}" '
-        f'data-begin="{begin + epoch}" data-zone="{escape(where)}" ', 1)  # fmt: skip
+    seen = {"from": left - begin, "to": right - begin, "end": end - begin, "begin": begin + epoch, "zone": where}
+    svg = drawing.svg(text, **seen)
     data = {
         "queues": names,
         "names": [name for name, _ in outcomes],
@@ -182,8 +181,8 @@ def _jobs(
     ids, users = names_of(jobs.submit, history)
     for row in rows.tolist():
         yield [
-            ids[row],
-            users[row],
+            inert(ids[row]),
+            inert(users[row]),
             int(jobs.queue[row]),
             int(jobs.cores[row]),
             int(jobs.submit[row]) - begin,

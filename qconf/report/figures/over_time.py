@@ -40,4 +40,4 @@ def over_time(outcomes: Sequence[tuple[str, Outcome]], epoch: int, where: str) -
         f"The test period, in means over {hours:g} h: how much of the machine is in use, how much work waits, how many "
         "jobs wait."
     )
-    return Figure("over-time", drawing.svg(text), text)
+    return Figure("over-time", drawing.svg(text, x="time", zone=where), text)

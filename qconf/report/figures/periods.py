@@ -9,8 +9,10 @@ import numpy as np
 import pandas as pd
 
 from qconf.backtest import Backtest
+from qconf.history import History
 from qconf.report.backtest import running
 from qconf.report.figures.base import Figure
+from qconf.report.figures.workload import core_hours
 from qconf.report.frames import period_frame
 from qconf.report.svg import Drawing, Scale, ticks
 from qconf.report.wording import number
@@ -22,9 +24,10 @@ EASY = "fcfs-easy"
 RATIOS = {"mean_wait": ("mean wait", 60.0), "mean_bounded_slowdown": ("bounded slowdown", 1.0)}
 
 
-def backtest_figures(found: Backtest) -> dict[str, Figure]:
-    """Draw ratios of mean wait and slowdown, and utilization, strategy by strategy: name to figure."""
-    return {figure.name: figure for figure in _figures(found)}
+def backtest_figures(found: Backtest, history: History) -> dict[str, Figure]:
+    """Draw ratios of mean wait and slowdown, and utilization, strategy by strategy, and what was submitted."""
+    workload = core_hours(history.workload(found.base), found.base.names, history.epoch, history.timezone)
+    return {figure.name: figure for figure in (*_figures(found), workload)}
 
 
 def _figures(found: Backtest) -> Iterator[Figure]:
@@ -59,8 +62,7 @@ def _panels(
 ) -> Drawing:
     """Draw a panel for each strategy, with a line of dots for each frame."""
     labels = [fold.label for fold in found.folds]
-    names = [name for name in found.strategies if name not in looks or rule is None]
-    names = [name for name in names if name != EASY]
+    names = [name for name in found.strategies if name not in looks]
     drawing = Drawing(0)
     kind = "over " if rule is not None else ""
     top = drawing.legend([(f"line {look}", f"{kind}{other}") for other, look in looks.items()]) + 22

@@ -48,7 +48,7 @@ def waits_figure(outcomes: Sequence[tuple[str, Outcome]]) -> Figure:
         "less; what starts within a minute is at the left edge."
         + (f" {left_out} queues with fewer jobs are left out." if left_out else "")
     )
-    return Figure("waits", drawing.svg(text), text)
+    return Figure("waits", drawing.svg(text, x="wait"), text)
 
 
 def ecdf(panel: Panel, waits: NDArray[np.int64], look: str, name: str) -> None:

@@ -74,7 +74,7 @@ def test_figures_take_the_colours_of_the_page(page):
 
 def test_says_first_what_to_do(page):
     text = " ".join(" ".join(Page(page[page.index("<header") :]).texts).split())
-    order = ["CHANGE: Load pbs/", "How sure", "What it needs", "watch out", "Worse off", "How to load it", "Decisions"]
+    order = ["CHANGE: Load pbs/", "How sure", "What it needs", "watch out", "How to load it", "Worse off", "Decisions"]
     assert [text.index(word) for word in order] == sorted(text.index(word) for word in order)
     assert "7 282 jobs" in text
 
@@ -126,14 +126,9 @@ def test_what_to_know_before_what_to_do():
     found = replace(found, impact=Impact(groups), implausible=("queue q never drains",))
     text = render(found, {}, fidelity=near)
     shown = " ".join(Page(text[text.index("<header") :]).texts)
-    order = ["CHANGE", "35.80 h recorded", "What it needs", "a timer", "lxf-easy, gain +8.0 (-2.0 to +17.0)"]
-    order += [
-        "queue q never drains",
-        "A plain reason",
-        "Who wins and who loses",
-        "queue long waits 2.0 times as long: mean",
-    ]
-    order += ["How to load it", "Strategies"]
+    order = ["CHANGE", "35.80 h recorded", "What it needs", "a timer", "lxf-easy, gain +8.0 (-2.0 to"]
+    order += ["queue q never drains", "A plain reason", "How to load it", "Who wins and who loses"]
+    order += ["queue long waits 2.0 times as long: mean", "Strategies"]
     assert [shown.index(word) for word in order] == sorted(shown.index(word) for word in order)
     assert shown.count("jobs of 1 core") == 1  # in the table: it is not worse
     assert '<small class="gain better">-1.00</small>' in text[text.index("jobs by their cores") :]

@@ -25,7 +25,7 @@ from qconf.report.exported import Exported
 from qconf.report.last import last_lines
 from qconf.report.recorded import promised
 from qconf.report.run_directory import write_run
-from qconf.report.runs import months
+from qconf.report.runs import past_runs
 from tests.qconf.backtest import walking
 from tests.qconf.report import small
 
@@ -182,7 +182,7 @@ def story(tmp_path: Path) -> list[Path]:
 
 def test_runs_are_joined_in_the_order_of_their_months(tmp_path: Path) -> None:
     runs = story(tmp_path)
-    found = months(runs[::-1])
+    found = past_runs(runs[::-1])
     assert [month.run for month in found] == [str(each) for each in runs]
     assert [month.verdict for month in found] == ["CHANGE", "KEEP", "CHANGE"]
     assert [month.expected for month in found] == [0.31, None, 0.31]
@@ -190,8 +190,8 @@ def test_runs_are_joined_in_the_order_of_their_months(tmp_path: Path) -> None:
     assert found[0].realised == json.loads((runs[1] / "run.json").read_text())["last"]["realised"] > 0
     assert (found[0].inside, found[0].loaded) == (True, True)
     assert found[1].realised is found[2].realised is None
-    assert months([tmp_path]) == found  # a folder stands for the runs in it
-    later = months([runs[1]])  # the first is known from the second
+    assert past_runs([tmp_path]) == found  # a folder stands for the runs in it
+    later = past_runs([runs[1]])  # the first is known from the second
     assert [(month.run, month.realised) for month in later] == [("", found[0].realised), (str(runs[1]), None)]
     assert (later[0].first_submit[:10], later[0].title) == ("2016-01-01", "the order alone")
 
@@ -200,8 +200,19 @@ def test_an_edited_run_is_another_one(tmp_path: Path) -> None:
     runs = story(tmp_path)
     path = runs[0] / "run.json"
     path.write_text(path.read_text() + " ")
-    assert [month.run for month in months(runs)] == ["", *map(str, runs)]
-    assert all(month.realised is None for month in months(runs) if month.run)
+    assert [month.run for month in past_runs(runs)] == ["", *map(str, runs)]
+    assert all(month.realised is None for month in past_runs(runs) if month.run)
+
+
+@pytest.mark.parametrize("last", [{}, {"sha256": "0"}, [1], "x", {"sha256": "0", "span": {}, "promised": None}])
+def test_a_record_of_another_form_is_refused(tmp_path: Path, last: object) -> None:
+    path = run(tmp_path, 0) / "run.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"last": last}))
+    if last:
+        with pytest.raises(InputError, match="holds another form of what became of the run before it"):
+            past_runs([tmp_path / "run0"])
+    else:
+        assert len(past_runs([tmp_path / "run0"])) == 1
 
 
 def invoke(*arguments: object) -> Result:
@@ -211,7 +222,7 @@ def invoke(*arguments: object) -> Result:
 def test_the_command_prints_a_table_csv_or_json(tmp_path: Path) -> None:
     runs = story(tmp_path)
     lines = invoke("runs", tmp_path).stdout.splitlines()
-    assert " ".join(lines[0].split()) == "period verdict change run promised % realised % inside loaded"
+    assert " ".join(lines[0].split()) == "period change run promised % realised % inside loaded"
     assert len([line for line in lines if line.startswith("2016-01")]) == 3
     assert " yes" in lines[1]
     assert "Promises with jobs since: 1, of which 1 inside the interval" in " ".join(lines)
@@ -227,12 +238,12 @@ def test_the_command_prints_a_table_csv_or_json(tmp_path: Path) -> None:
 def test_what_is_no_run_is_refused(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(InputError, match="empty: holds no run of qconf tune"):
-        months([tmp_path / "empty"])
+        past_runs([tmp_path / "empty"])
     with pytest.raises(InputError, match=r"holds no run: there is no run\.json"):
-        months([tmp_path / "missing"])
+        past_runs([tmp_path / "missing"])
     (tmp_path / "empty" / "run.json").write_text('{"averages": [], "versions": {}}')
     with pytest.raises(InputError, match="is of qconf compare or backtest"):
-        months([tmp_path / "empty"])
+        past_runs([tmp_path / "empty"])
 
 
 def test_tune_says_and_records_what_became_of_the_last_recommendation(tmp_path: Path) -> None:
@@ -252,7 +263,7 @@ def test_tune_says_and_records_what_became_of_the_last_recommendation(tmp_path: 
     assert "The last recommendation" in page
     assert f"gain {100 * gain:+.1f} %, inside the interval" in page
     assert [each["what"] for each in record["inputs"]] == ["history", "configuration", "last run"]
-    assert [month.realised for month in months([before, tmp_path / "next"])] == [gain, None]
+    assert [month.realised for month in past_runs([before, tmp_path / "next"])] == [gain, None]
     with pytest.raises(InputError, match=r"run\.json: is an input, and would be overwritten"):
         invoke(*given, "--last", before, "--out", before)
     with pytest.raises(InputError, match="holds no run"):
