@@ -92,7 +92,7 @@ class Source:
         return preset(self.preset).site(config)
 
     def preset_warnings(self, base: SiteConfig) -> list[str]:
-        """Return what a preset changed of the site, for whoever would load what is written."""
+        """Return what a preset changed of the site, for those who would load what is written."""
         given = self._configured
         if self.preset is None or given is None or given.grid == base.grid:
             return []

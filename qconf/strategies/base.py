@@ -46,7 +46,7 @@ class Options:
     """
 
     seed: int = option(0, "Seed of all random choices.", least=0, most=2**32 - 1)
-    workers: int = option(1, "Threads; no effect on the result.", least=1)
+    workers: int = option(1, "At a time; no effect on the result.", least=1)
     objective: str = option("mean-wait", "Objective to minimise.", choices=tuple(OBJECTIVES))
 
     @classmethod

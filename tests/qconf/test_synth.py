@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner
 
+from parsim import Queue, System, Workload, simulate
 from qconf import synth
 from qconf.cli import main, qconf
 from qconf.errors import InputError, QconfError
@@ -297,7 +298,7 @@ def test_stable_stream_refuses_nonsense(wrong: dict[str, float]) -> None:
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
-def test_the_other_january_falls_as_drastically_as_the_paper_tells(seed) -> None:
+def test_the_other_january_falls_as_drastically_as_the_paper_says(seed) -> None:
     hours = {
         name: synth.month_table(name, 8, seed).pipe(lambda table: table["Mcore-h"] * table["medium %"])
         for name in ("cray-xc40", "cray-xc40-fall")
@@ -307,3 +308,28 @@ def test_the_other_january_falls_as_drastically_as_the_paper_tells(seed) -> None
     assert fallen["cray-xc40-fall"] == pytest.approx(-0.46, abs=0.01)
     others = [month for month in hours["cray-xc40"].index if month != "2016-01"]
     assert hours["cray-xc40"][others].equals(hours["cray-xc40-fall"][others])
+
+
+#: Jobs, cores, most jobs that wait at a time under EASY in one list, and their shapes at that instant, as bounds.
+LARGE = {
+    "ricc": (130_000, 8192, (20_000, 30_000), (25, 60)),
+    "curie": (38_000, 93_312, (1500, 4000), (20, 60)),
+    "curie-4": (38_000, 93_312, (300, 2500), (10, 60)),
+    "metacentrum": (24_000, 806, (500, 6000), (20, 80)),
+}
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_large_months_have_deep_queues_of_few_shapes(name: str) -> None:
+    count, cores, depth, shapes = LARGE[name]
+    frame = synth.generate(name, 1)
+    assert (len(frame), synth.PRESETS[name].cores) == (count, cores)
+    assert frame["cores"].max() <= cores
+    columns = (frame[each].to_numpy() for each in ("submit", "cores", "runtime", "walltime"))
+    schedule = simulate(Workload(*columns), System(cores, [Queue()]))
+    starts, ordered = np.sort(schedule.start), np.sort(schedule.submit)
+    waiting = np.arange(1, count + 1) - np.searchsorted(starts, ordered, side="right")
+    assert depth[0] <= waiting.max() <= depth[1]
+    instant = ordered[np.argmax(waiting)]
+    deepest = frame[(schedule.submit <= instant) & (schedule.start > instant)]
+    assert shapes[0] <= len(deepest[["cores", "walltime", "queue"]].drop_duplicates()) <= shapes[1]

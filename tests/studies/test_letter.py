@@ -79,13 +79,13 @@ def test_the_grid_says_where_the_sign_holds():
     text = signs.tables(points)
     assert "| as configured | +100 (+100 to +100) | +100 (+100 to +100) |" in text
     assert "| dp-nlp against mqb | +200 (+200 to +200) |" in text
-    told = signs.region(points)
-    assert "* as configured: in 0 of 4 points hybrid waits less, at most by 0 %; in 0 by" in told
-    assert "* limits a quarter: in 4 of 4 points hybrid waits less, at most by 60 %; in 4 by" in told
-    assert "in 0 of 4 points; at the least +200 %" in told
+    lines = signs.region(points)
+    assert "* as configured: in 0 of 4 points hybrid waits less, at most by 0 %; in 0 by" in lines
+    assert "* limits a quarter: in 4 of 4 points hybrid waits less, at most by 60 %; in 4 by" in lines
+    assert "in 0 of 4 points; at the least +200 %" in lines
 
 
-def test_a_generated_log_is_as_loaded_as_its_walltimes_allow_and_has_the_walltimes_asked_for(tmp_path):
+def test_a_generated_log_is_as_loaded_as_its_walltimes_allow_and_has_the_walltimes_wanted(tmp_path):
     base = plan.months("x").base()
     logs = {
         kind: pd.read_csv(Generated(plan.MONTHS, 0, 0.95, kind).write(1, base, tmp_path)) for kind in plan.WALLTIMES

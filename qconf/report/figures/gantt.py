@@ -65,7 +65,7 @@ def gantt(shown: Sequence[tuple[str, Evaluated]], history: History | None, epoch
     drawing.parts.append(f'<g class="times" data-y="{top - 18:g}">{marks}</g>')
     drawing.height = top
     text = (
-        "Jobs on the cores, a rectangle each, in the colours of their queues; white is idle. "
+        "Jobs on the cores, a rectangle each, in the colours of their queues; what is empty is idle. "
         f"{plain(len(rows))} jobs; at first the two days about the longest queue are shown."
     )
     seen = {"from": left - begin, "to": right - begin, "end": end - begin, "begin": begin + epoch, "zone": where}

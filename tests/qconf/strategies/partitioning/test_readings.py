@@ -44,11 +44,11 @@ def test_the_programs_optimum_is_the_result_whatever_the_simulator_says():
     letter = propose("dp-nlp", here, {**LOOSE, "decide_by": "program"})
     assert not steps(letter, "decide")
     assert not steps(letter, "neighbours")
-    (answer,) = steps(letter, "optimum")
-    assert answer["by_program"]
-    assert [queue.partition for queue in letter.config.queues] == answer["nodes"]
-    assert here.weighted_wait(letter.config) == pytest.approx(answer["weighted_wait"], abs=0.1)
-    assert here.weighted_wait(plain.config) <= answer["weighted_wait"]
+    (found,) = steps(letter, "optimum")
+    assert found["by_program"]
+    assert [queue.partition for queue in letter.config.queues] == found["nodes"]
+    assert here.weighted_wait(letter.config) == pytest.approx(found["weighted_wait"], abs=0.1)
+    assert here.weighted_wait(plain.config) <= found["weighted_wait"]
 
 
 def test_a_plain_polynomial_has_no_penalty():
@@ -84,7 +84,7 @@ def test_limits_and_starvation_on_partitions_are_as_read():
         assert {queue.starvation for queue in read} == {86400}
 
 
-def test_jobs_of_exactly_half_the_limit_are_in_the_part_that_is_asked_for():
+def test_jobs_of_exactly_half_the_limit_are_in_the_part_that_is_wanted():
     here = training(two(), jobs=500)
     edges = []
     for half_first in (True, False):
