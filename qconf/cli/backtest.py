@@ -31,7 +31,7 @@ from qconf.cli.walk_forward import WalkForward, walk_forward_options
 @click.option(
     "--chain",
     is_flag=True,
-    help="Reconfigure from period to period: what a strategy starts from is its answer of the period before.",
+    help="Reconfigure period by period: begin with the result of the one before.",
 )
 @walk_forward_options
 def command(*, source: Source, period: str, chain: bool, **given: Any) -> None:  # noqa: ANN401 - the options of `WalkForward`

@@ -40,6 +40,7 @@ walk_forward_options = with_options(
         default=3,
         show_default=True,
         type=click.IntRange(0, 365),
+        metavar="DAYS",
         help="Days of jobs before a test period that fill the machine and are not counted.",
     ),
     click.option("-o", "--out", type=PATH, help="Run directory.  [default: reports/<history>-COMMAND]"),
