@@ -236,7 +236,7 @@ def bounded_slowdown(schedule: Schedule, *, threshold: int = THRESHOLD) -> Float
 
     References
     ----------
-    Kondameedi and Vadhiyar, CCGrid 2017, section IV.
+    Kondameedi and Vadhiyar, CCGrid 2017, section IV.B.
     """
     runtime = np.maximum(schedule.end - schedule.start, threshold)
     out: Floats = (schedule.wait + runtime) / runtime

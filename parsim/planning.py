@@ -6,8 +6,9 @@ expected ends and the jobs planned before it. Jobs planned for now start.
 
 References
 ----------
-Streit, "A Self-Tuning Job Scheduler Family with Dynamic Policy Switching", JSSPP 2002, LNCS 2537;
-"Evaluation of an Unfair Decider Mechanism for the Self-Tuning dynP Job Scheduler", HCW 2004.
+Streit, "On Job Scheduling for HPC-Clusters and the dynP Scheduler", HiPC 2001, section 5 (bounds);
+"Enhancements to the Decision Process of the Self-Tuning dynP Scheduler", JSSPP 2004, section 3
+(deciders, metrics, half and full self-tuning).
 """
 
 from __future__ import annotations
@@ -224,7 +225,7 @@ def plan(workload: Workload, cores: int, policy: Policy | str) -> PlannedRun:
 
     References
     ----------
-    Streit, JSSPP 2002, LNCS 2537; Mu'alem and Feitelson, IEEE TPDS 12(6), 2001 (conservative backfilling).
+    Streit, HiPC 2001 and JSSPP 2004; Mu'alem and Feitelson, IEEE TPDS 12(6), 2001 (conservative backfilling).
     """
     if isinstance(policy, str):
         policy = named(policy)

@@ -59,8 +59,8 @@ def simulate(workload: Workload, system: System) -> Schedule:
 
     References
     ----------
-    Mu'alem and Feitelson, IEEE TPDS 12(6), 2001; Kondameedi and Vadhiyar, CCGrid 2017, section III; Lawson and
-    Smirni, JSSPP 2002.
+    Mu'alem and Feitelson, IEEE TPDS 12(6), 2001; Kondameedi and Vadhiyar, CCGrid 2017, sections II to IV.A;
+    Lawson and Smirni, JSSPP 2002.
     """
     prepared = prepare(workload)
     _check(prepared, system)

@@ -41,7 +41,7 @@ def _carved(what: str, **pool: Any) -> Way:  # noqa: ANN401 - fields of a pool
 
 
 WAYS = (
-    Way("the paper to the letter, not for PBS", PAPER),
+    Way("the paper's pool, not for PBS", PAPER),
     Way("carved in use, jobs move into a pool of its own cores", {"carve": "live", "pool_placement": "pool"}),
     Way("carved in use, jobs move, `combined`", {"carve": "live", "pool_placement": "combined"}),
     _carved("starving jobs first", starving_first=True),

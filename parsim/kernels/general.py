@@ -5,8 +5,8 @@ all its cores that is the home of every job. Numbers ("rule 1") refer to docs/re
 
 References
 ----------
-Mu'alem and Feitelson, IEEE TPDS 12(6), 2001 (EASY); Kondameedi and Vadhiyar, CCGrid 2017, section III (partitions,
-advance reservations, common pool).
+Mu'alem and Feitelson, IEEE TPDS 12(6), 2001 (EASY); Kondameedi and Vadhiyar, CCGrid 2017, sections II and IV.A
+(partitions, advance reservations) and III (common pool).
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
 References
 ----------
-Streit, "A Self-Tuning Job Scheduler Family with Dynamic Policy Switching", JSSPP 2002, LNCS 2537 (bounds,
-deciders); "Evaluation of an Unfair Decider Mechanism for the Self-Tuning dynP Job Scheduler", HCW 2004
-(preferred policies).
+Streit, "On Job Scheduling for HPC-Clusters and the dynP Scheduler", HiPC 2001, section 5 (bounds);
+"Enhancements to the Decision Process of the Self-Tuning dynP Scheduler", JSSPP 2004, section 3
+(deciders, metrics).
 """
 
 from __future__ import annotations
@@ -275,7 +275,7 @@ def left_by_running(base, running, size, idle, now, bits):
 
 @step
 def tune(planner, waiting, base, policy, now):
-    """Plan by each policy and let the decider choose by the scores (JSSPP 2002).
+    """Plan by each policy and let the decider choose by the scores (JSSPP 2004, section 3.2).
 
     Returns
     -------

@@ -4,7 +4,7 @@ Numbers ("rule 13") refer to docs/reference/simulator.md.
 
 References
 ----------
-Kondameedi and Vadhiyar, CCGrid 2017, section III.
+Kondameedi and Vadhiyar, CCGrid 2017, section IV.A.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ def check_planned(workload: Workload, cores: int, policy: Policy, schedule: Sche
 
     References
     ----------
-    Streit, JSSPP 2002, LNCS 2537; Mu'alem and Feitelson, IEEE TPDS 12(6), 2001 (conservative backfilling).
+    Streit, HiPC 2001 and JSSPP 2004; Mu'alem and Feitelson, IEEE TPDS 12(6), 2001 (conservative backfilling).
     """
     queues = 1 + int(workload.queue.max(initial=0))
     system = System(cores, (Queue(),) * queues)

@@ -36,6 +36,7 @@ class Options(TypedDict, total=False):
     strategies: Sequence[str] | None  #: the `REFERENCES` are always among them; unless given, all
     settings: Mapping[str, Any] | None  #: options of the strategies by name
     warmup_days: int  #: days before a test period whose jobs fill the machine and are not counted
+    chain: bool  #: whether a strategy starts from its result of the period before, as the paper reconfigures
     checkpoint: Checkpoint | None  #: finished proposals of an interrupted run
     progress: Progress | None
 
@@ -78,6 +79,7 @@ def walk_forward(
     strategies: Sequence[str] | None = None,
     settings: Mapping[str, Any] | None = None,
     warmup_days: int = WARMUP_DAYS,
+    chain: bool = False,
     checkpoint: Checkpoint | None = None,
     progress: Progress | None = None,
 ) -> Backtest:
@@ -85,11 +87,16 @@ def walk_forward(
     chosen = all_settings(settings)
     wanted = tuple(dict.fromkeys((*REFERENCES, *(names(default=True) if strategies is None else strategies))))
     check(wanted, chosen, base)
+    if chain and chosen["split_on"] == "runtime":
+        message = "no period can begin from queues that are told apart by actual run times"
+        raise InputError(message, field="chain", fix="leave it out, or split on walltime")
     compared = tuple(name for name in names() if name in wanted)
     folds, skipped = plan_folds(history, periods, fewest, warmup_days)
     every = _Folds.of(history, base, folds, {label: (start, end) for label, start, end in periods}, warmup_days, chosen)
-    results = _evaluated(every, compared, chosen["workers"], checkpoint, progress or (lambda *_: None))
-    used = chosen | recorded | {"warmup_days": warmup_days, "fewest_jobs": fewest, "strategies": list(compared)}
+    evaluated = _chained if chain else _evaluated
+    results = evaluated(every, compared, chosen["workers"], checkpoint, progress or (lambda *_: None))
+    about = {"warmup_days": warmup_days, "chain": chain, "fewest_jobs": fewest, "strategies": list(compared)}
+    used = chosen | recorded | about
     return Backtest(
         folds=folds,
         skipped=skipped,
@@ -186,6 +193,44 @@ def _fold(
     return found
 
 
+def _chained(
+    every: _Folds, names: Sequence[str], workers: int, checkpoint: Checkpoint | None, progress: Progress
+) -> list[FoldResult]:
+    """Evaluate strategies on every fold, each from its result of the fold before; references stay as they are."""
+    fixed = [name for name in names if name in REFERENCES]
+    moving = [name for name in names if name not in REFERENCES]
+    part = len(fixed) / len(names)
+    results = _evaluated(every, fixed, workers, checkpoint, lambda what, share: progress(what, part * share))
+    if workers > 1:
+        every = replace(every, settings={**every.settings, "workers": 1})
+    finished = count(1)
+
+    def keep(k: int, found: list[tuple[Proposed, FoldResult]]) -> None:
+        for fold, (proposal, _) in zip(every.folds, found, strict=True):
+            _keep(checkpoint, moving[k], fold, proposal)
+        progress(f"chain {moving[k]}", part + (1 - part) * next(finished) / len(moving))
+
+    shared = Shared(every)
+    known = [_kept(checkpoint, moving, fold) for fold in every.folds]
+    tasks = [(shared, name, [each.get(name) for each in known]) for name in moving]
+    found = parallel_map(workers, _links, tasks, processes=True, done=keep)
+    by_place = {(each.period, each.strategy): each for each in results}
+    by_place |= {(each.period, each.strategy): each for links in found for _, each in links}
+    return [by_place[fold.label, name] for fold in every.folds for name in names]
+
+
+def _links(shared: Shared[_Folds], name: str, known: Sequence[Proposed | None]) -> list[tuple[Proposed, FoldResult]]:
+    """Train a strategy on one fold after the other, and evaluate it on each."""
+    every, base, found = shared.value, None, []
+    for fold, training, around, before in zip(every.folds, every.training, every.around, known, strict=True):
+        began = time.perf_counter()
+        proposal = before or _proposed(name, training, every.settings, base)
+        base = proposal.config if isinstance(proposal, Proposal) else base
+        result = evaluate(fold, name, around, proposal)
+        found.append((proposal, replace(result, seconds=time.perf_counter() - began)))
+    return found
+
+
 def _kept(checkpoint: Checkpoint | None, names: Sequence[str], fold: Fold) -> dict[str, Proposed]:
     """Return the proposals that an interrupted run kept, and why there are none."""
     found: dict[str, Proposed] = {}
@@ -203,9 +248,11 @@ def _keep(checkpoint: Checkpoint | None, name: str, fold: Fold, proposal: Propos
         checkpoint.put(f"{name}-{fold.training}", {"": proposal} if isinstance(proposal, Proposal) else proposal)
 
 
-def _proposed(name: str, training: TrainingSet, settings: Mapping[str, Any]) -> Proposed:
+def _proposed(
+    name: str, training: TrainingSet, settings: Mapping[str, Any], base: SiteConfig | None = None
+) -> Proposed:
     try:
-        return propose(name, training, settings)
+        return propose(name, training if base is None else training.under(base), settings)
     except (NotApplicableError, UnroutableError) as error:
         return error
 

@@ -28,8 +28,13 @@ from qconf.cli.walk_forward import WalkForward, walk_forward_options
     *READING,
     "anonymous",
 )
+@click.option(
+    "--chain",
+    is_flag=True,
+    help="Reconfigure period by period: begin with the result of the one before.",
+)
 @walk_forward_options
-def command(*, source: Source, period: str, **given: Any) -> None:  # noqa: ANN401 - the options of `WalkForward`
+def command(*, source: Source, period: str, chain: bool, **given: Any) -> None:  # noqa: ANN401 - the options of `WalkForward`
     """Train every strategy on each period of a long log and evaluate it on the next.
 
     Nothing of a test period reaches the training. `static` is trained on the first period only. For a strategy that
@@ -46,5 +51,5 @@ def command(*, source: Source, period: str, **given: Any) -> None:  # noqa: ANN4
     records = source.records()
     base = walk_forward.base(records)
     jobs = source.cut(clean(records, base))
-    evaluate = partial(backtest, period=period)
-    walk_forward.run(base, jobs, evaluate, jobs, periods=jobs.periods(period), span=jobs.span)
+    evaluate = partial(backtest, period=period, chain=chain)
+    walk_forward.run(base, jobs, evaluate, jobs, periods=jobs.periods(period), span=jobs.span, chain=chain)

@@ -14,6 +14,7 @@ from qconf.cli.options import Number, Parsed
 from qconf.errors import InputError
 
 WORKERS = 2  # unless told
+PRESET = "The CCGrid 2017 paper to the letter, without whole nodes; settings that are given take its place."
 
 
 def _weights(text: str) -> tuple[float, ...] | None:
@@ -39,6 +40,7 @@ class StrategyCommand(click.Command):
                 ["--help-strategies"], is_flag=True, is_eager=True, expose_value=False, callback=_help, help=text
             )
         )
+        self.params.append(click.Option(["--preset"], type=click.Choice(("paper",)), help=PRESET, hidden=True))
         self.flags: list[str] = []
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -88,6 +90,8 @@ def settings_help(ctx: click.Context) -> str:
     formatter.write_paragraph()
     with formatter.indentation():
         formatter.write_text("strategies: {samples: 200, pool_entry: move}")
+    with formatter.section("Settings that belong together"):
+        formatter.write_dl([("--preset [paper]", PRESET)])
     for title, found in groups.items():
         with formatter.section(title[0].upper() + title[1:] if title == "every strategy" else title):
             records = [strategy_flag(each, hidden=False).get_help_record(ctx) for each in found]
@@ -122,8 +126,10 @@ def strategy_flag(each: Field[Any], *, hidden: bool = True) -> click.Option:
     )
 
 
-def strategy_settings(config_path: Path | None, given: Mapping[str, Any], **defaults: object) -> dict[str, Any]:
-    """Return every setting: the given one, else that of the configuration's ``strategies:``, else its default.
+def strategy_settings(
+    config_path: Path | None, given: Mapping[str, Any], *, preset: str | None = None, **defaults: object
+) -> dict[str, Any]:
+    """Return every setting: the given one, else the preset's, the configuration's ``strategies:``, or its default.
 
     `defaults` take the place of those of the strategies.
 
@@ -132,6 +138,7 @@ def strategy_settings(config_path: Path | None, given: Mapping[str, Any], **defa
     from qconf.config import load
     from qconf.config.problems import did_you_mean
     from qconf.strategies import option_fields, settings
+    from qconf.strategies.presets import preset as preset_named
 
     known, found = option_fields(), {}
 
@@ -151,7 +158,7 @@ def strategy_settings(config_path: Path | None, given: Mapping[str, Any], **defa
 
     if config_path is not None:
         load(config_path, check)
-    return settings({"workers": WORKERS} | defaults | found | dict(given))
+    return settings({"workers": WORKERS} | defaults | found | dict(preset_named(preset).settings) | dict(given))
 
 
 def strategy_names(text: str | None) -> tuple[str, ...] | None:

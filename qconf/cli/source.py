@@ -38,6 +38,7 @@ class Source:
     date_format: str | None = None
     cores_per_node: int | None = None
     strict: bool = False
+    preset: str | None = None  #: of strategies, which may say how the machine is divided
     anonymous: Names | None = None  #: replaces users and groups
 
     @property
@@ -83,7 +84,23 @@ class Source:
         """Return the configuration, or derive one from the records."""
         from qconf.history import derive_config
 
-        return derive_config(records, self.cores) if self._configured is None else self._configured
+        config = derive_config(records, self.cores) if self._configured is None else self._configured
+        if self.preset is None:
+            return config
+        from qconf.strategies.presets import preset
+
+        return preset(self.preset).site(config)
+
+    def preset_warnings(self, base: SiteConfig) -> list[str]:
+        """Return what a preset changed of the site, for those who would load what is written."""
+        given = self._configured
+        if self.preset is None or given is None or given.grid == base.grid:
+            return []
+        text = (
+            f"--preset {self.preset}: processors are given one by one, though the configuration gives whole nodes of "
+            f"{given.grid}: what is written is to be studied, and not for this machine"
+        )
+        return [text]
 
     def compile(self, *, quiet: bool = False) -> Callable[[], None]:
         """Begin to compile the kernels that the configuration needs, unless they are; return what waits for them."""
@@ -207,7 +224,7 @@ def source_options(*options: str | Callable[[Any], Any]) -> Callable[[Callable[.
     def add(function: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(function)
         def command(**given: Any) -> Any:  # noqa: ANN401 - whatever the command takes and returns
-            found = {name: given.pop(name) for name in _SOURCE if name in given}
+            found = {name: given.pop(name) for name in (*_SOURCE, "preset") if name in given}
             if files := given.pop("files", ()):
                 found["history"] = (*found["history"], *files)
             return function(source=Source(**found), **given)

@@ -12,7 +12,7 @@ from qconf.cli.options import CORES, output_option
 @click.command("synth")
 @click.option(
     "--preset",
-    type=click.Choice(["cray-xc40", "ricc", "curie", "curie-4", "metacentrum", "stable"]),
+    type=click.Choice(["cray-xc40", "cray-xc40-fall", "ricc", "curie", "curie-4", "metacentrum", "stable"]),
     default="cray-xc40",
     show_default=True,
     help="A machine month by month, that of the paper or one with a large log, or one stream at a constant load.",
@@ -20,7 +20,7 @@ from qconf.cli.options import CORES, output_option
 @click.option(
     "--months",
     type=click.IntRange(1, 1200),
-    help="How many of a machine; default 9 of cray-xc40, from July 2015, else 1.",
+    help="How many of a machine; default 9 of cray-xc40 and its fall, from July 2015, else 1.",
 )
 @click.option("--jobs", type=click.IntRange(1, 10**8), help="stable: how many.")
 @click.option("--cores", type=CORES, help="stable: size of the machine.")
@@ -60,7 +60,7 @@ def command(
         return
     if jobs is not None or cores is not None:
         raise click.UsageError("--jobs and --cores belong to --preset stable")
-    months = (9 if preset == "cray-xc40" else 1) if months is None else months
+    months = len(synth.PRESETS[preset].months) if months is None else months
     if output is not None:
         for path in synth.write_months(preset, months, seed, output, load):
             click.echo(path, err=table)

@@ -137,7 +137,7 @@ def command(
     jobs = source.cut(log)
     earlier = [] if source.month is None else log.months_before(jobs.span[0])
     loaded = perf_counter()
-    warnings = history_warnings(base, jobs, *earlier)
+    warnings = [*source.preset_warnings(base), *history_warnings(base, jobs, *earlier)]
     if quiet:
         warn([*([] if assumed else base.warnings()), *warnings])
     else:
@@ -170,7 +170,7 @@ def command(
     warnings += found
     named, settings = (
         strategy_names(strategies),
-        strategy_settings(source.config_path, settings, orders=exporter.orders),
+        strategy_settings(source.config_path, settings, preset=source.preset, orders=exporter.orders),
     )
     before = None if last is None else realised(promised(last), records, jobs.span, None if assumed else base)
     files = ({} if source.config_path is None else {"configuration": source.config_path}) | files_of(target, given)

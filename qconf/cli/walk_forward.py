@@ -40,6 +40,7 @@ walk_forward_options = with_options(
         default=3,
         show_default=True,
         type=click.IntRange(0, 365),
+        metavar="DAYS",
         help="Days of jobs before a test period that fill the machine and are not counted.",
     ),
     click.option("-o", "--out", type=PATH, help="Run directory.  [default: reports/<history>-COMMAND]"),
@@ -102,7 +103,7 @@ class WalkForward:
         """Evaluate, write the run directory, then print the table, or run.json; `about` is for the fingerprint."""
         loaded, config = perf_counter(), self.source.config_path
         assumed = config is None
-        warnings = history_warnings(base, history)
+        warnings = [*self.source.preset_warnings(base), *history_warnings(base, history)]
         if self.quiet:
             warn([*([] if assumed else base.warnings()), *warnings])
         else:
@@ -121,7 +122,7 @@ class WalkForward:
 
         warn(found := order_warnings(base, history.workload(base)))
         warnings += found
-        names, settings = self._names(), strategy_settings(config, self.settings)
+        names, settings = self._names(), strategy_settings(config, self.settings, preset=self.source.preset)
         check_target(self.directory, self.source.inputs, names_of(self.name))
         check(names or (), settings, base)
         key = fingerprint(history.sources, base, settings, **about, **self.source.reading)

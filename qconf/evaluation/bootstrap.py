@@ -156,7 +156,7 @@ class Bootstrap:
     def between(self, before: _Numbers, after: _Numbers) -> BootstrapResult:
         """Compare what was measured of two strategies on the same resamples; gains are over the first."""
         gains = gain(after[:, :2], before[:, :2], self.objective)
-        scores = log_ratios(after[:, :3], before[:, :3]) @ weights(self.objective)
+        scores = (log_ratios(after[:, :3], before[:, :3]) * weights(self.objective)).sum(axis=1)
         low, high = np.nanpercentile(gains, BOUNDS)
         return BootstrapResult(
             expected=float(np.nanmedian(gains)),

@@ -16,7 +16,7 @@ from qconf.config import CORE_LIMITS, QueueConfig, SiteConfig, route, too_wide
 from qconf.errors import QconfError
 from qconf.history import History, binding_limits
 
-#: Weights of the epochs of a training set, the oldest first (Kondameedi and Vadhiyar, CCGrid 2017, section IV).
+#: Weights of the epochs of a training set, the oldest first (Kondameedi and Vadhiyar, CCGrid 2017, Table III).
 WEIGHTS = (1 / 3, 2 / 3, 1.0)
 
 T = TypeVar("T")
@@ -136,6 +136,10 @@ class Period:
             )
         return queue
 
+    def under(self, config: SiteConfig) -> Period:
+        """Return the same jobs under another base, in the queues that it routes them to. Raises `UnroutableError`."""
+        return replace(self, workload=self.routed(config), base=config)
+
     def simulate(self, config: SiteConfig) -> Schedule:
         """Simulate all jobs under `config`, from an empty machine."""
         return simulate(self.routed(config), config.system())
@@ -218,6 +222,12 @@ class TrainingSet:
     def weighted_wait(self, config: SiteConfig) -> float:
         """Return the weighted sum of the epochs' mean waits under `config`, each from an empty machine; seconds."""
         return sum(weight * epoch.mean(epoch.simulate(config).wait) for weight, epoch in self.epochs)
+
+    def under(self, config: SiteConfig) -> TrainingSet:
+        """Return the same jobs under another base. Raises `UnroutableError`."""
+        return replace(
+            self, period=self.period.under(config), earlier=tuple(each.under(config) for each in self.earlier)
+        )
 
     def between(self, start: int, end: int) -> TrainingSet:
         """Return the jobs submitted in ``[start, end)``; the earlier periods stay the same."""

@@ -36,7 +36,7 @@ def gain(after: NDArray[np.float64], before: NDArray[np.float64], objective: str
     The last axis has mean wait and mean bounded slowdown.
     """
     ratios = np.divide(after, before, out=np.where(after > 0, 2.0, 1.0), where=(before > 0) | np.isnan(before))
-    gained: NDArray[np.float64] = 1.0 - ratios @ np.array(OBJECTIVES[objective])
+    gained: NDArray[np.float64] = 1.0 - (ratios * np.array(OBJECTIVES[objective])).sum(axis=-1)
     return gained
 
 

@@ -1,4 +1,4 @@
-"""`shared`: the base queues on the shared machine, the paper's "static non-partitioned"."""
+"""`shared`: the base queues on the shared machine, the paper's static system without partitions (section IV.B)."""
 
 from __future__ import annotations
 

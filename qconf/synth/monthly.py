@@ -184,7 +184,7 @@ def generate(
     References
     ----------
     Kondameedi and Vadhiyar, "Adaptive Hybrid Queue Configuration for Supercomputer Systems", CCGrid 2017,
-    Table I.
+    Tables I and II.
     """
     if months < 1:
         raise InputError("must be at least 1", field="months", value=months)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from qconf.errors import InputError
 
 HOUR = 3600
+JANUARY = 6  # the position of January 2016
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ class Preset:
         return self.months[index % len(self.months)]
 
 
-# Counts per month and queue: Kondameedi and Vadhiyar, CCGrid 2017, Table I. The paper gives CPU hours in
+# Counts per month and queue: Kondameedi and Vadhiyar, CCGrid 2017, Table II. The paper gives CPU hours in
 # words: medium dominates, then small and small72; Dec'15 is near 57, 22 and 21 %; medium drops in Dec'15
 # and again in Jan'16, and recovers in Feb'16. Loads and the remaining shares are our choice around that.
 CRAY_XC40 = Preset(
@@ -117,6 +118,18 @@ CRAY_XC40 = Preset(
         MonthProfile((6449, 1588, 216, 503, 3), 0.87, (0.7, 18.5, 13.5, 66.8, 0.5)),
     ),
     users=180,
+)
+
+# The same with the fall of medium in January 2016 as drastic as the paper tells it (section IV.B): by nearly half, when
+# the other queues have as much as the partitions that December's hours give them can do.
+CRAY_XC40_FALL = replace(
+    CRAY_XC40,
+    name="cray-xc40-fall",
+    months=(
+        *CRAY_XC40.months[:JANUARY],
+        replace(CRAY_XC40.months[JANUARY], load=0.58, shares=(0.4, 34.5, 29.0, 35.7, 0.4)),
+        *CRAY_XC40.months[JANUARY + 1 :],
+    ),
 )
 
 # Months as large as those of the three logs of the Parallel Workloads Archive that take longest to simulate. Machine,
@@ -211,7 +224,7 @@ METACENTRUM = Preset(
     users=140,
 )
 
-PRESETS = {each.name: each for each in (CRAY_XC40, RICC, CURIE, CURIE_4, METACENTRUM)}
+PRESETS = {each.name: each for each in (CRAY_XC40, CRAY_XC40_FALL, RICC, CURIE, CURIE_4, METACENTRUM)}
 
 
 def preset_named(name: str) -> Preset:

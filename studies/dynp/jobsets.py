@@ -1,11 +1,13 @@
-"""Generated job sets with the means of the two that dynP was first studied with.
+"""Generated job sets like the two that dynP with bounds was studied on.
 
-The paper gives the means and reports peaks of the widths at powers of two; the shapes are ours: exponential times
-between submissions, lognormal run times, estimates above them by a lognormal factor.
+The paper gives the means, peaks of the widths at powers of two, and the utilization that the sets reach at each load,
+from which the mean of width times run time follows: wide jobs run shorter. The shapes are ours, found by a search for
+the published response times of SJF, FCFS and LJF: lognormal run times and estimates above them, both correlated with
+the width, and submissions that come in bursts.
 
 References
 ----------
-Streit, JSSPP 2002, LNCS 2537, table 1.
+Streit, "On Job Scheduling for HPC-Clusters and the dynP Scheduler", HiPC 2001, sections 3 and 6, Table 1.
 """
 
 from __future__ import annotations
@@ -15,6 +17,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
+from scipy.signal import lfilter
+from scipy.special import ndtri
 
 from parsim import Workload
 
@@ -23,14 +27,27 @@ Ints = NDArray[np.int64]
 
 #: Share of the jobs whose width is a power of two (one node included).
 POWERS = 0.75
-#: Sigmas of the lognormal run times and of the factor of the estimates.
-RUNTIME_SIGMA = 1.5
-ESTIMATE_SIGMA = 1.0
+#: Correlation of the rate of submissions from one job to the next.
+LASTING = 0.98
+LEAST_LOAD = 0.75  # the shrinking factor at which the sets reach the utilization that is given
+NARROW = 0.9  # nodes by which jobs of one width are told apart at random, to rank them
 
 
 @dataclass(frozen=True, slots=True)
 class JobSet:
-    """Means of a job set: nodes, and seconds of run time, estimate, and from one submission to the next."""
+    """Means of a job set: nodes, and seconds of run time, estimate, and from one submission to the next.
+
+    Attributes
+    ----------
+    utilization : float or None
+        At the shrinking factor 0.75, without a backlog at the end; None: width and run time are independent.
+    spread, estimate_spread : float
+        Sigmas of the lognormal run times, and of what estimates add to them.
+    wide, long : float
+        Correlations of what estimates add with the width, and with the run time.
+    bursts : float
+        Sigma of the lognormal rate of submissions.
+    """
 
     jobs: int
     nodes: float
@@ -38,12 +55,24 @@ class JobSet:
     estimate: float
     interarrival: float
     machine: int = 96
+    utilization: float | None = None
+    spread: float = 1.5
+    estimate_spread: float = 1.0
+    wide: float = 0.0
+    long: float = 0.0
+    bursts: float = 0.0
 
 
 JOB_SETS = {
-    "set1": JobSet(8469, 13.49, 2835.83, 6697.88, 628.19),
-    "set2": JobSet(8166, 10.11, 6697.88, 21634.00, 1277.34),
-}
+    "set1": JobSet(
+        8469, 13.49, 2835.83, 6697.88, 628.19,
+        utilization=0.63, spread=1.87, estimate_spread=0.59, wide=-0.7, long=0.03, bursts=0.65,
+    ),
+    "set2": JobSet(
+        8166, 10.11, 6697.88, 21634.00, 1277.34,
+        utilization=0.58, spread=0.83, estimate_spread=1.38, wide=-0.09, long=0.58, bursts=0.81,
+    ),
+}  # fmt: skip
 
 
 def generate_job_set(job_set: JobSet, seed: int = 0) -> Workload:
@@ -62,12 +91,35 @@ def generate_job_set(job_set: JobSet, seed: int = 0) -> Workload:
     """
     rng = np.random.default_rng(seed)
     n = job_set.jobs
-    gaps = _with_total(rng.exponential(size=n - 1), round(job_set.interarrival * (n - 1)), 0)
-    runtime = _with_total(rng.lognormal(sigma=RUNTIME_SIGMA, size=n), round(job_set.runtime * n), 1)
-    beyond = runtime * rng.lognormal(sigma=ESTIMATE_SIGMA, size=n)
-    walltime = runtime + _with_total(beyond, round(job_set.estimate * n) - int(runtime.sum()), 0)
-    submit = np.concatenate(([0], np.cumsum(gaps)))
-    return Workload(submit, _widths(job_set, rng), runtime, walltime)
+    width = _widths(job_set, rng)
+    wide = ndtri((np.argsort(np.argsort(width + NARROW * rng.random(n))) + 0.5) / n)
+    own, other, rate = rng.standard_normal((3, n))
+    long = _lengths(job_set, width, wide, own)
+    runtime = _with_total(np.exp(job_set.spread * long), round(job_set.runtime * n), 1)
+    rest = max(1 - job_set.wide**2 - job_set.long**2, 0.0)
+    beyond = job_set.wide * wide + job_set.long * long + np.sqrt(rest) * other
+    beyond_total = round(job_set.estimate * n) - int(runtime.sum())
+    walltime = runtime + _with_total(np.exp(job_set.estimate_spread * beyond), beyond_total, 0)
+    lasting = lfilter([np.sqrt(1 - LASTING**2)], [1, -LASTING], rate[1:])
+    gaps = rng.exponential(size=n - 1) * np.exp(job_set.bursts * lasting)
+    submit = np.concatenate(([0], np.cumsum(_with_total(gaps, round(job_set.interarrival * (n - 1)), 0))))
+    return Workload(submit, width, runtime, walltime)
+
+
+def _lengths(job_set: JobSet, width: Ints, wide: Floats, own: Floats) -> Floats:
+    """Return standard normal numbers, correlated with the width so that the area of all jobs is as it has to be."""
+    if job_set.utilization is None:
+        return own
+    area = job_set.utilization * job_set.machine * job_set.interarrival * LEAST_LOAD
+
+    def mixed(share: float) -> Floats:
+        return np.asarray(share * wide + np.sqrt(1 - share**2) * own)
+
+    def beyond(share: float) -> float:
+        runtime = np.exp(job_set.spread * mixed(share))
+        return float((width * runtime).sum() / runtime.sum()) * job_set.runtime - area
+
+    return mixed(brentq(beyond, -0.95, 0.95))
 
 
 def _with_total(values: Floats, total: int, least: int) -> Ints:

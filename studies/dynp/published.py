@@ -4,12 +4,14 @@ They are those of the page on dynP; FOLDER holds the logs of the Parallel Worklo
 
 References
 ----------
-Streit, "Evaluation of an Unfair Decider Mechanism for the Self-Tuning dynP Job Scheduler", HCW 2004.
+Streit, "Enhancements to the Decision Process of the Self-Tuning dynP Scheduler", JSSPP 2004, Tables 2 to 6;
+"On Job Scheduling for HPC-Clusters and the dynP Scheduler", HiPC 2001, Tables 2 to 4 and Figure 5.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -18,8 +20,8 @@ from parsim import Workload
 from parsim.planning import PlannedRun, Policy, named, plan, self_tuning
 from qconf.history import clean, derive_config, read
 from qconf.text import markdown_table
-from studies.dynp.jobsets import JOB_SETS, generate_job_set
-from studies.dynp.sweeps import GRID_LOWER, GRID_UPPER, bounds_grid, sweep
+from studies.dynp.bounds import bounds_tables
+from studies.dynp.jobsets import JOB_SETS
 
 #: File and cores of each trace.
 TRACES = {
@@ -27,21 +29,30 @@ TRACES = {
     "SDSC SP2": ("SDSC-SP2-1998-4.2-cln.swf.gz", 128),
 }
 
-#: Our reading of the simple decider as it was published.
+#: Our reading of the simple decider as it was published, and of the one that prefers FCFS.
 STANDING = Policy("self-tuning", decider="simple", what_if="standing", least=2)
+PREFERRED = replace(STANDING, decider="preferred", preferred="fcfs")
 
-#: SLDwA of whole traces: published for KTH and SDSC SP2; the range of KTH under `simple` is the paper's.
+#: SLDwA of whole traces, KTH and SDSC SP2: Tables 2 and 4.
 FIRST: tuple[tuple[str, Policy, tuple[str, str]], ...] = (
     ("FCFS", named("planned-fcfs"), ("3.1015", "6.8260")),
     ("SJF", named("planned-sjf"), ("2.5488", "12.5662")),
     ("LJF", named("planned-ljf"), ("5.8118", "26.8207")),
-    ("advanced, full", self_tuning(), ("2.5754", "10.1598")),
     ("advanced, half", self_tuning(when="half"), ("2.5812", "10.0953")),
+    ("advanced, full", self_tuning(), ("2.5754", "10.1598")),
+    ("SJF-preferred, half", self_tuning("sjf-preferred", "half"), ("2.5734", "10.2896")),
     ("SJF-preferred, full", self_tuning("sjf-preferred"), ("2.5578", "10.5198")),
-    ("simple, full", self_tuning("simple"), ("4.7-5.7", "32.69")),
-    ("simple, full, standing", STANDING, ("4.7-5.7", "32.69")),
+    ("FCFS-preferred, half", self_tuning("fcfs-preferred", "half"), ("4.9281", "16.1766")),
+    ("FCFS-preferred, full", self_tuning("fcfs-preferred"), ("5.7492", "32.6965")),
+    ("simple, half", self_tuning("simple", "half"), ("4.7256", "13.3353")),
+    ("simple, full", self_tuning("simple"), ("5.7433", "32.6934")),
+    ("simple, half, standing", replace(STANDING, when="half"), ("4.7256", "13.3353")),
+    ("simple, full, standing", STANDING, ("5.7433", "32.6934")),
+    ("FCFS-preferred, half, standing", replace(PREFERRED, when="half"), ("4.9281", "16.1766")),
+    ("FCFS-preferred, full, standing", PREFERRED, ("5.7492", "32.6965")),
 )
-#: SLDwA of the advanced decider, full, by the metric that it is tuned by.
+#: SLDwA of the advanced decider, full, by the metric that it is tuned by, and below it the utilization of SDSC SP2 in
+#: per cent: Table 3.
 BY_METRIC: tuple[tuple[str, Policy, tuple[str, str]], ...] = (
     ("ART", self_tuning(metric="art"), ("3.1459", "14.6495")),
     ("ARTwA", self_tuning(metric="art_wa"), ("5.6542", "20.5247")),
@@ -51,6 +62,14 @@ BY_METRIC: tuple[tuple[str, Policy, tuple[str, str]], ...] = (
     ("SLDwW", self_tuning(metric="sld_ww"), ("2.5594", "11.8321")),
     ("makespan", self_tuning(metric="makespan"), ("5.3823", "24.8958")),
 )
+UTILIZATION = (81.787, 81.812, 81.633, 81.762, 81.633, 81.309, 82.473)
+#: Of SDSC SP2, full, in %: Tables 5 and 6. Decisions, those that change to each policy and none, those in case 6b (SJF
+#: in use, FCFS as good, LJF worse), and the jobs started under each policy.
+DECISIONS = {
+    "simple": (109521, (43.37, 43.17, 0.36, 13.09), 42.56, (59.06, 39.54, 1.40)),
+    "advanced": (107066, (1.01, 0.90, 1.01, 97.07), 75.11, (6.09, 79.32, 14.59)),
+}
+JOBS = 67667
 
 
 def sld_wa(run: PlannedRun) -> float:
@@ -72,58 +91,43 @@ def comparison(
         row = [label]
         for known, (_, workload, cores) in zip(figures, traces, strict=True):
             ours = sld_wa(plan(workload, cores, policy))
-            apart = "" if "-" in known else f"{100 * (ours / float(known) - 1):+.1f} %"
-            row += [known, f"{ours:.4f}", apart]
+            row += [known, f"{ours:.4f}", f"{100 * (ours / float(known) - 1):+.1f} %"]
         rows.append(row)
     return markdown_table(titles, rows) + "\n"
 
 
+def utilization(workload: Workload, cores: int) -> str:
+    """Return the published utilization of SDSC SP2 and ours by the metric that the advanced decider is tuned by."""
+    rows = []
+    for (label, policy, _), known in zip(BY_METRIC, UTILIZATION, strict=True):
+        schedule = plan(workload, cores, policy).schedule
+        span = int(schedule.end.max() - schedule.submit.min())
+        used = 100 * int((schedule.cores * (schedule.end - schedule.start)).sum()) / (cores * span)
+        rows.append([label, f"{known:.3f}", f"{used:.3f}", f"{used - known:+.3f}"])
+    return markdown_table(["", "published %", "ours", "difference"], rows) + "\n"
+
+
 def decisions(workload: Workload, cores: int) -> str:
-    """Return how deciders switch on SDSC SP2, published and here."""
-    rows: list[tuple[str, ...]] = [
-        ("simple, published", "1.619", "43.4", "43.2", "", "13.1", ""),
-        ("advanced, published", "", "", "", "", "97", "75"),
-    ]
+    """Return how deciders switch on SDSC SP2, and the jobs that start under each policy, published and here."""
+    rows: list[list[str]] = []
+    for label, (decided, moves, tied, starts) in DECISIONS.items():
+        known = (*moves, tied, *starts)
+        rows.append([f"{label}, published", f"{decided / JOBS:.3f}", *(f"{share:.2f}" for share in known)])
+    standing = Policy("self-tuning", what_if="standing", least=2)
     for label, policy in (
         ("simple", self_tuning("simple")),
         ("advanced", self_tuning()),
         ("simple, standing", STANDING),
-        ("advanced, standing", Policy("self-tuning", what_if="standing", least=2)),
+        ("advanced, standing", standing),
     ):
         run = plan(workload, cores, policy)
         total = run.decisions
-        moves = [f"{100 * n / total:.1f}" for n in (*run.switched_to.tolist(), run.kept)]
-        tied = f"{100 * int(run.cases[1, 0b011].sum()) / total:.1f}"
-        rows.append((label, f"{total / len(workload):.3f}", *moves, tied))
-    titles = (
-        "",
-        "decisions a job",
-        "to FCFS %",
-        "to SJF %",
-        "to LJF %",
-        "kept %",
-        "SJF in use and FCFS = SJF < LJF %",
-    )
-    return markdown_table(titles, rows) + "\n"
-
-
-def bounds_tables(name: str, workers: int = 1) -> str:
-    """Return the grid of bounds and the share of time each policy is in use, on a generated job set."""
-    job_set = JOB_SETS[name]
-    workload = generate_job_set(job_set)
-    grid = bounds_grid(workload, job_set.machine, workers=workers)
-    rows = []
-    for low in GRID_LOWER:
-        found = [grid.get((low, high)) for high in GRID_UPPER]
-        cells = ["" if row is None else f"{row.metrics['art']:.0f}" for row in found]
-        rows.append((str(low), *cells))
-    out = markdown_table(("lower \\ upper", *map(str, GRID_UPPER)), rows) + "\n"
-    use = []
-    for factor, (row,) in sweep(workload, job_set.machine, [named("dynp-bounds")], workers=workers):
-        seconds = row.seconds or {}
-        shares = [f"{100 * value / sum(seconds.values()):.1f}" for value in seconds.values()]
-        use.append((f"{factor:.2f}", f"{100 * row.metrics['utilization']:.1f}", *shares))
-    return out + "\n" + markdown_table(("shrinking factor", "utilization %", "FCFS %", "SJF %", "LJF %"), use) + "\n"
+        counts = (*run.switched_to.tolist(), run.kept, int(run.cases[1, 0b011].sum()))
+        shares = [f"{100 * n / total:.2f}" for n in counts]
+        shares += [f"{100 * n / len(workload):.2f}" for n in run.starts.tolist()]
+        rows.append([label, f"{total / len(workload):.3f}", *shares])
+    titles = ["", "decisions a job", "to FCFS %", "to SJF %", "to LJF %", "kept %", "case 6b %"]
+    return markdown_table([*titles, "started by FCFS %", "SJF %", "LJF %"], rows) + "\n"
 
 
 @click.command()
@@ -139,8 +143,9 @@ def main(folder: Path, workers: int) -> None:
     for text in (
         comparison(FIRST, traces),
         comparison(BY_METRIC, traces),
+        utilization(*traces[1][1:]),
         decisions(*traces[1][1:]),
-        *(bounds_tables(name, workers) for name in JOB_SETS),
+        *(text for name in JOB_SETS for text in bounds_tables(name, workers)),
     ):
         click.echo(text)
 

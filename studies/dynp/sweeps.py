@@ -2,7 +2,7 @@
 
 References
 ----------
-Streit, JSSPP 2002, LNCS 2537: figures 3 to 5.
+Streit, HiPC 2001: Table 2 and Figures 3 to 5.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The paper's claims beside ours on generated months, and every strategy on public logs, period by period.
+"""Every strategy, trained on one period and evaluated on the next: on generated months and on public logs.
 
 ``python -m studies.paper [--quick]`` writes study.md.
 """

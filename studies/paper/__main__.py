@@ -48,7 +48,7 @@ def command(*, quick: bool, out: Path, traces: Path, work: Path | None, workers:
     elsewhere = results(plan.cuts(settings, quick=quick))
     scope = page.QUICK.format(periods=plan.QUICK_PERIODS, sensitivity=plan.QUICK_SENSITIVITY) if quick else page.WHOLE
     name = "python -m studies.paper" + (" --quick" if quick else "")
-    text = page.write(generated, sensitivity, logs, elsewhere, command=name, scope=scope, settings=settings)
+    text = page.write(generated, sensitivity, logs, elsewhere, command=name, scope=scope)
     if generated is not None:
         write_figures(out / "figures", by_period.figures(generated))
     write_whole(out / "study.md", text)

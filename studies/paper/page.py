@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from statistics import mean, median
-from typing import Any
 
 from qconf.backtest import Average
-from qconf.report.columns import COLUMNS
 from qconf.text import markdown_table
 from studies.output import paragraph
 from studies.paper import by_period, cuts
 from studies.paper.pieces import PieceResult
-from studies.paper.plan import CLAIMS, WIDE, Claim
+from studies.paper.plan import WIDE
 
 PARTITIONED = ("pp", "static", "dp-nlp", "dqr", "hybrid", "exact")
 HEAD = """# The study: trained on one period, evaluated on the next
@@ -40,12 +38,8 @@ much weight. `make study` runs the whole study (all periods; under an hour on tw
 Both resume where they were interrupted."""
 WHOLE = "`make study QUICK=1` is a short version of it. Both resume where they were interrupted."
 DIFFERENT = """\
-The paper's log is not public: ours are months that `qconf synth` generates to its counts, sizes and shares, with
-offered loads, priorities and running limits of our choice, so single numbers cannot agree, and what the shared machine
-gives depends on these more than on any strategy. The paper does not define its non-partitioned setting to the letter;
-ours is one machine with EASY backfilling in the order of priorities, which keeps every idle core usable by every job
-and so is a strong opponent. Utilization is bounded by what was submitted: where no partition is overloaded all
-strategies reach the same.
+What the paper claims of its strategies, to the letter and beside ours, is in [paper.md](paper.md). Utilization is
+bounded by what was submitted: where no partition is overloaded all strategies reach the same.
 """
 PARTITIONS = """\
 A core that is idle in one partition cannot serve a job that waits for another. What partitions give in return, cores
@@ -65,12 +59,11 @@ def write(
     *,
     command: str,
     scope: str,
-    settings: Mapping[str, Any],
 ) -> str:
     """Return the page as Markdown."""
     parts = [HEAD.format(command=command, scope=paragraph(scope)) + paragraph(METHOD)]
     if generated is not None:
-        parts += [_generated(generated, settings)]
+        parts += [_generated(generated)]
     if sensitivity:
         parts += [_sensitivity(sensitivity)]
     parts += [_log(result) for result in logs]
@@ -81,40 +74,17 @@ def write(
     return "\n".join(parts)
 
 
-def _generated(found: PieceResult, settings: Mapping[str, Any]) -> str:
+def _generated(found: PieceResult) -> str:
     lines = [
         f"## Generated months: {found.periods[0]} to {found.periods[-1]}, {found.jobs} jobs evaluated\n",
-        by_period.parameters(settings),
-        "### The paper's claims beside ours\n",
-        "Change in per cent, as the mean of the changes of the periods; minus is less.\n",
-        markdown_table(
-            ["", "of", "paper: average", "best period", "ours: average", "best period", "worst period"],
-            [_claim(claim, found) for claim in CLAIMS],
-            left=2,
-        ),
-        "",
         paragraph(DIFFERENT),
         "### All strategies\n",
         _strategies(found),
         *_surrogates(found),
         *_queues(found),
-        by_period.pairs(found),
         by_period.tables(found),
     ]
     return "\n".join(lines)
-
-
-def _claim(claim: Claim, found: PieceResult) -> list[str]:
-    average = claim.text or (f"{claim.average:+.0f}" if claim.average is not None else "")
-    best = f"{claim.best:+.0f}" if claim.best is not None else ""
-    without = f", without {', '.join(claim.without)}" if claim.without else ""
-    row = [f"{claim.strategy} against {claim.reference}{without}", COLUMNS[claim.metric].name, average, best]
-    changes = by_period.changes(claim, found)
-    if changes.empty:
-        return [*row, "not measured", "", ""]
-    ordered = sorted(changes.items(), key=lambda item: item[1], reverse=claim.metric == "utilization_window")
-    ends = (f"{value:+.0f} ({period})" for period, value in (ordered[0], ordered[-1]))
-    return [*row, f"{mean(changes.tolist()):+.0f}", *ends]
 
 
 def _strategies(found: PieceResult) -> str:

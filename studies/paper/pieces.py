@@ -14,12 +14,14 @@ from parsim.metrics import Summary
 from qconf.backtest import Average, FoldResult, averages, backtest
 from qconf.config import SiteConfig
 from qconf.config import load as load_config
+from qconf.errors import InputError
 from qconf.history import History, clean, read
 from qconf.history.periods import DAY, FEWEST
 from qconf.recommend import checkpoint
 from qconf.strategies import names
 from qconf.strategies.fcfs_easy import undistinguished
-from qconf.synth import generate, write_history
+from qconf.strategies.presets import PAPER
+from qconf.synth import generate_month, write_history
 from studies.output import ROOT, fingerprint, hash_of, load, save
 
 GENERATED = "generated"
@@ -27,7 +29,49 @@ GENERATED_MONTHS = 9
 #: ``current`` is ``shared`` in all of the study's configurations.
 STRATEGIES = tuple(name for name in names(default=True) if name != "current")
 #: Strategies whose decisions the page reports.
-REPORTED = ("dp-nlp", "dqr")
+REPORTED = ("dp-nlp", "dqr", "hybrid")
+
+
+@dataclass(frozen=True)
+class Generated:
+    """A generated log.
+
+    Attributes
+    ----------
+    preset : str
+        Of `qconf.synth`.
+    seed : int
+    load : float or None
+        Offered load of every month, as near to it as its walltimes allow; None for its own.
+    walltimes : str
+        ``asked`` as generated, ``most`` the most that each queue allows, ``near`` a tenth above what jobs run.
+    """
+
+    preset: str = "cray-xc40"
+    seed: int = 0
+    load: float | None = None
+    walltimes: str = "asked"
+
+    def write(self, months: int, base: SiteConfig, work: Path) -> Path:
+        """Write the first months into `work` and return the path."""
+        path = work / f"{self.preset}-{months}-{self.seed}-{self.load or 'own'}-{self.walltimes}.csv.gz"
+        frame = pd.concat([self._month(index) for index in range(months)], ignore_index=True)
+        if self.walltimes != "asked":
+            of = {queue.name: queue.walltime for queue in base.queues}
+            low, high = (frame["queue"].map({name: limits[end] for name, limits in of.items()}) for end in (0, 1))
+            near = (frame["runtime"] * 11 // 10 + 1).clip(low + 1, high)
+            frame["walltime"] = high if self.walltimes == "most" else near
+        return write_history(frame, path)
+
+    def _month(self, index: int) -> pd.DataFrame:
+        if self.load is None:
+            return generate_month(self.preset, index, self.seed)
+        for percent in range(round(100 * self.load), 0, -1):
+            try:
+                return generate_month(self.preset, index, self.seed, percent / 100)
+            except InputError:  # out of reach of the walltimes
+                continue
+        raise InputError("out of reach of every month", field="load", value=self.load)
 
 
 @dataclass(frozen=True)
@@ -55,6 +99,14 @@ class Piece:
         Days after the first submit whose jobs are left out.
     formula : str
         If given, ``current`` is one machine without queues in this order.
+    made_by : Generated
+        What a generated log is.
+    letter : bool
+        Whether the machine is divided by processors, as the paper does.
+    chain : bool
+        Whether each period is reconfigured from the result of the one before.
+    site : dict
+        Fields of the configuration that are changed; `max_run` by a factor.
     """
 
     name: str
@@ -67,18 +119,31 @@ class Piece:
     period: str = "month"
     begin: int = 0
     formula: str = ""
+    made_by: Generated = field(default_factory=Generated)
+    letter: bool = False
+    chain: bool = False
+    site: Mapping[str, Any] = field(default_factory=dict)
 
     def base(self) -> SiteConfig:
         """Read its configuration."""
         base = load_config(ROOT / "configs" / self.config)
+        base = PAPER.site(base) if self.letter else base
+        changes = dict(self.site)
+        if "max_run" in changes:
+            part = changes.pop("max_run")
+            limits = [
+                None if part is None or q.max_run is None else max(1, round(part * q.max_run)) for q in base.queues
+            ]
+            queues = [q.model_copy(update={"max_run": most}) for q, most in zip(base.queues, limits, strict=True)]
+            base = base.with_queues(queues)
+        base = base.replace(**changes)
         return undistinguished(base, self.formula) if self.formula else base
 
     def log(self, traces: Path, work: Path) -> Path:
         """Return the path of its log; a generated one is written into `work`."""
         if self.source != GENERATED:
             return traces / self.source
-        months = self.periods or GENERATED_MONTHS
-        return write_history(generate(months=months), work / f"generated-{months}.csv.gz")
+        return self.made_by.write(self.periods or GENERATED_MONTHS, self.base(), work)
 
 
 @dataclass(frozen=True)
@@ -130,6 +195,7 @@ def run(piece: Piece, traces: Path, work: Path, progress: Callable[[str], None])
         "periods": piece.periods,
         "period": piece.period,
         "begin": piece.begin,
+        "chain": piece.chain,
         "code": code(),
     }
     stored = work / f"{piece.name}.json"
@@ -146,6 +212,7 @@ def run(piece: Piece, traces: Path, work: Path, progress: Callable[[str], None])
         period=piece.period,
         strategies=piece.strategies,
         settings=piece.settings,
+        chain=piece.chain,
         checkpoint=finished,
         progress=lambda what, share: progress(f"{piece.name}: {100 * share:.0f} % {what}"),
     )

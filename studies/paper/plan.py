@@ -1,9 +1,9 @@
-"""What the study measures: its walk-forwards, the paper's claims, the settings whose effect is shown."""
+"""What the study measures: its walk-forwards, and the settings whose effect is shown."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from qconf.strategies import settings as all_settings
@@ -26,47 +26,6 @@ FIXED = "(eligible_time + walltime) / max(walltime, 1) ** 1.3"
 PAPER: dict[str, Any] = {"carve": "partitions", "pool_entry": "either", "pool_placement": "pool"}
 #: A slack that leaves many divisions, so that the surrogates matter.
 WIDE = 0.8
-
-
-@dataclass(frozen=True)
-class Claim:
-    """What the paper reports of a strategy against another, per cent; plus is more.
-
-    Attributes
-    ----------
-    strategy, reference, metric : str
-    average, best : float or None
-        As published; None where the paper has no number.
-    without : tuple of str
-        Periods left out.
-    text : str
-        Published in other words than a number.
-    """
-
-    strategy: str
-    reference: str
-    metric: str
-    average: float | None = None
-    best: float | None = None
-    without: tuple[str, ...] = ()
-    text: str = ""
-
-
-#: Kondameedi and Vadhiyar, CCGrid 2017, section VII.
-CLAIMS = (
-    Claim("dp-nlp", "pp", "mean_wait", -12, -26),
-    Claim("dp-nlp", "static", "mean_wait", -16, -44, without=("2016-01",)),
-    Claim("dqr", "dp-nlp", "mean_wait", -12, -59),
-    Claim("dqr", "static", "mean_wait", -24),
-    Claim("hybrid", "static", "mean_wait", -46, -74),
-    Claim("hybrid", "shared", "mean_wait", -55, -83),
-    Claim("dp-nlp", "mqb", "mean_wait", -50),
-    Claim("hybrid", "static", "mean_bounded_slowdown", -39),
-    Claim("hybrid", "shared", "mean_bounded_slowdown", -35),
-    Claim("hybrid", "static", "utilization_window", 12),
-    Claim("hybrid", "dqr", "utilization_window", text="+3 to +4"),
-    Claim("hybrid", "mqb", "utilization_window", text="up to +8"),
-)
 
 
 def generated(settings: Mapping[str, Any], *, quick: bool) -> Piece:

@@ -39,7 +39,7 @@ def main(months: int) -> None:
         percents.append(regret["above_constrained_percent"])
         print(
             f"{label:8} {regret['weighted_wait']:9.0f} {regret['constrained_optimum']:9.0f} {percents[-1]:8.2f} "
-            f"{steps['bounds']['slack']:6.3f} {steps['slsqp']['samples']:7} {taken:6.1f}"
+            f"{steps['bounds']['slack']:6.3f} {steps['minimum']['samples']:7} {taken:6.1f}"
         )
     print(f"mean above the constrained optimum: {mean(percents):.2f} %")
 

@@ -256,7 +256,7 @@ def test_the_check_finds_violations() -> None:
     assert check_planned(workload, 4, named("conservative"), moved(late, 2, 17))
 
 
-# Published: Streit, HCW 2004, whole traces of 28 490 and 67 667 jobs; the cleaned ones here have fewer.
+# Published: Streit, JSSPP 2004, Tables 2 to 4, of 28 490 and 67 667 jobs; the cleaned traces here have fewer.
 
 ADVANCED = {
     "art": (3.1459, 14.6495),

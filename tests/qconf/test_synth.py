@@ -297,6 +297,19 @@ def test_stable_stream_refuses_nonsense(wrong: dict[str, float]) -> None:
         stable_workload(**({"n": 10, "cores": 8, "load": 0.5, "seed": 0} | wrong))  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_the_other_january_falls_as_drastically_as_the_paper_says(seed) -> None:
+    hours = {
+        name: synth.month_table(name, 8, seed).pipe(lambda table: table["Mcore-h"] * table["medium %"])
+        for name in ("cray-xc40", "cray-xc40-fall")
+    }
+    fallen = {name: of["2016-01"] / of["2015-12"] - 1 for name, of in hours.items()}
+    assert fallen["cray-xc40"] == pytest.approx(-0.19, abs=0.01)
+    assert fallen["cray-xc40-fall"] == pytest.approx(-0.46, abs=0.01)
+    others = [month for month in hours["cray-xc40"].index if month != "2016-01"]
+    assert hours["cray-xc40"][others].equals(hours["cray-xc40-fall"][others])
+
+
 #: Jobs, cores, most jobs that wait at a time under EASY in one list, and their shapes at that instant, as bounds.
 LARGE = {
     "ricc": (130_000, 8192, (20_000, 30_000), (25, 60)),

@@ -16,6 +16,7 @@ from click.testing import CliRunner
 from parsim import Workload
 from parsim.planning import bounds, named, plan
 from qconf.evaluation.planning import compare, shrink
+from studies.dynp import bounds as studies_bounds
 from studies.dynp import published
 from studies.dynp.__main__ import command
 from studies.dynp.figures import grid_figure, response_figure, use_figure
@@ -57,6 +58,28 @@ def test_the_same_seed_gives_the_same_jobs() -> None:
     assert (first.submit == again.submit).all()
     assert (first.cores == again.cores).all()
     assert (first.submit != other.submit).any()
+
+
+@pytest.mark.parametrize(("name", "used", "best", "worst"), [("set1", 0.63, 0, 2), ("set2", 0.58, 2, 0)])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_job_sets_have_the_published_load_and_order_of_policies(
+    name: str, used: float, best: int, worst: int, seed: int
+) -> None:
+    cells = studies_bounds.response(name, seed)[0]
+    assert float(cells[1]) / 100 == pytest.approx(used, abs=0.05)
+    times = [float(cell.split()[0]) for cell in cells[2:5]]  # SJF, FCFS, LJF
+    assert times.index(min(times)) == best
+    assert times.index(max(times)) == worst
+
+
+def test_the_tables_of_bounds_have_the_published_rows_and_mark_the_best(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(JOB_SETS, "set1", SMALL)
+    response, grid, use = studies_bounds.bounds_tables("set1")
+    assert response.count("set1, published") == 2
+    assert "| set1, published | ~63 | 8335 (+50 %) | 16587 (+0 %) | 26459 (-60 %) | 11454 (+31 %) |" in response
+    assert len(response.splitlines()) == 2 + 2 * (1 + len(studies_bounds.SEEDS))
+    assert grid.count("**") == 2
+    assert len(use.splitlines()) == 2 + len(FACTORS)
 
 
 # Sweeps, grids, figures.
@@ -166,4 +189,9 @@ def test_published_tables(workload: Workload) -> None:
     assert row[:4] == ["FCFS", "3.1015", f"{ours:.4f}", f"{100 * (ours / 3.1015 - 1):+.1f} %"]
     by_metric = published.comparison(published.BY_METRIC, traces).splitlines()
     assert by_metric[4].split("|")[3::3] == by_metric[6].split("|")[3::3]  # ARTwW and SLDwA
-    assert "| simple, published | 1.619 | 43.4 | 43.2 |" in published.decisions(workload, 24)
+    table = published.decisions(workload, 24).splitlines()
+    assert "| simple, published | 1.619 | 43.37 | 43.17 | 0.36 | 13.09 | 42.56 | 59.06 | 39.54 | 1.40 |" in table
+    assert all(abs(sum(map(float, row.split("|")[-4:-1])) - 100) < 0.02 for row in table[2:])  # jobs by policy
+    used = published.utilization(workload, 24).splitlines()
+    assert used[2].startswith("| ART | 81.787 |")
+    assert len(used) == 2 + len(published.BY_METRIC)

@@ -1,4 +1,4 @@
-"""The paper's study: pieces that are stored, the paper's claims beside ours, a page of tables and conclusions."""
+"""The study: pieces that are stored, a page of tables and conclusions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from studies.output import ROOT
 from studies.paper import by_period, cuts, page, pieces, plan
 from studies.paper.__main__ import command
 from studies.paper.pieces import Piece, PieceResult, run
-from studies.paper.plan import Claim
 from tests.qconf.backtest import walking
 
 SMALL = Piece("small", "log.csv", "kth-sp2.yaml", None, ("lxf-easy", "pp"), {"samples": 20}, "Small")
@@ -113,36 +112,15 @@ def test_a_missing_log_is_left_out_with_a_message(tmp_path):
     assert "log.csv is not there" in messages[0]
 
 
-def test_claims_are_means_of_the_periods_changes_with_the_best_and_the_worst():
-    found = made_of({"dqr": [50, 90, 300], "static": [100, 100, 200]})
-    row = page._claim(Claim("dqr", "static", "mean_wait", -24, -50, without=("2016-03",)), found)
-    assert row == [
-        "dqr against static, without 2016-03", "mean wait", "-24", "-50", "-30", "-50 (2016-01)", "-10 (2016-02)",
-    ]  # fmt: skip
-    more = made_of({"dqr": [50, 130, 150], "static": [100, 100, 100]})
-    row = page._claim(Claim("dqr", "static", "utilization_window", 12), more)
-    assert row[-3:] == ["+10", "+50 (2016-03)", "-50 (2016-01)"]
-    assert "not measured" in page._claim(Claim("hybrid", "mqb", "mean_wait", -50), found)
-
-
-def test_every_pair_of_the_paper_is_shown_period_by_period():
+def test_every_metric_is_shown_period_by_period():
     names = ("fcfs-easy", "shared", "static", "pp", "dp-nlp", "dqr", "hybrid", "mqb")
     found = made_of({name: [100 + i, 100, 200] for i, name in enumerate(names)})
-    text = by_period.pairs(found)
-    assert all(f"| {claim.strategy} against {claim.reference} |" in text for claim in plan.CLAIMS)
-    assert "| dqr against static | mean wait | +3 | +0 | +0 |" in text
-    assert "| dp-nlp against static | mean wait |  | +0 | +0 |" in text  # the paper leaves 2016-01 out
-    assert text.count("\n|") == 2 + len(plan.CLAIMS)
     shown = by_period.tables(found)
     for column in columns(*by_period.METRICS):
         assert f"### Period by period: {column.caption}" in shown
     assert "| 2016-03 | 0.06 |" in shown
     figures = by_period.figures(found)
     assert all(f"(figures/{name})" in shown and svg.startswith("<?xml") for name, svg in figures.items())
-    assert "| degPercent | 30 % | 10 % |" in by_period.parameters({"degradation": 0.1})
-    letter = "| a job that may enter the pool | starts where it can first | starts where it can first |"
-    assert letter in by_period.parameters(plan.PAPER)
-    assert letter not in by_period.parameters({})
 
 
 @pytest.mark.parametrize(("kept", "expected"), [(False, "kept 0 of the 2 splits"), (True, "kept 1 of the 2 splits")])

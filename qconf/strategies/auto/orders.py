@@ -35,6 +35,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from qconf.evaluation.polynomial import exponents, products, ridge, terms
+
 AGES = (0.3, 1.0, 3.0)  # a: walltimes that a job counts as having waited when it comes
 LENGTHS = (1.0, 1.3, 1.6, 2.0, 2.4)  # b: how much shorter jobs are preferred; 1 is the expansion factor
 WIDTHS = (0.0, 0.15, 0.3, 0.5)  # g: how much narrower jobs are preferred
@@ -133,20 +135,11 @@ class Family:
         away: NDArray[np.float64] = ((self.features - self.features[self.members.index(self.middle)]) ** 2).sum(axis=1)
         return away
 
-    @cached_property
-    def smoother(self) -> NDArray[np.float64]:
-        """What takes the members' values to those of the ridge regression on all terms up to the second degree."""
-        terms = np.column_stack([np.ones(len(self.members)), self.features])
-        rows, columns = np.triu_indices(terms.shape[1])
-        terms = terms[:, rows] * terms[:, columns]
-        penalised = terms.T @ terms + RIDGE * np.eye(terms.shape[1])
-        smoother: NDArray[np.float64] = terms @ np.linalg.solve(penalised, terms.T)
-        return smoother
-
     def smooth(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Fit a quadratic surface over the parameters to the members' noisy values; shapes (members, n) in and out."""
-        fitted: NDArray[np.float64] = self.smoother @ values
-        return fitted
+        features = terms(self.features, exponents(self.features.shape[1], 2)[1:])
+        coefficients, intercepts, _ = ridge(features, values, RIDGE)
+        return np.asarray(intercepts + products(features, coefficients))
 
     def smoothed(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Smooth the candidates' values except the general order's; shapes (candidates, n) in and out."""

@@ -282,7 +282,9 @@ class _Search:
             return self.current
         measured = [self.measured(each, plain) for each in self.periods]
         surfaces = [self.surface(*each)[self.tried] for each in zip(self.periods, measured, strict=True)]
-        skill = forecast_skill([surface[:, :3] @ self.weights for surface in surfaces], self.penalties(self.periods))
+        skill = forecast_skill(
+            [(surface[:, :3] * self.weights).sum(axis=1) for surface in surfaces], self.penalties(self.periods)
+        )
         used = len(self.periods) if skill > self.constants.least_skill else 1
         present = np.mean([logarithms(each, of_base(each)) for each in self.periods[-used:]], axis=0)
         rated = self.rated(np.mean(surfaces[-used:], axis=0), present)
@@ -455,7 +457,7 @@ class _Search:
         self, what: str, config: SiteConfig, found: Measure, order: str = "", frame: Frame | None = None
     ) -> _Candidate:
         """Compare with the base."""
-        halves = log_ratios(found.means[1:], self.before.means[1:]) @ self.weights[:2]
+        halves = (log_ratios(found.means[1:], self.before.means[1:]) * self.weights[:2]).sum(axis=-1)
         late = self.beyond(found.late, self.before.late)
         longest = self.beyond(found.longest, self.before.longest.max())
         score = float(self.rated(logarithms(self.training.period, found), self.present))
@@ -467,7 +469,9 @@ class _Search:
         """Score `logarithms` against those of the base, less is better; shape (..., 4 or 5) in, (...) out."""
         steep, tolerated = self.constants.steep, np.log(self.constants.tolerated)
         score, present = (
-            each[..., :3] @ self.weights + steep * np.maximum(each[..., 3] - tolerated, 0) + each[..., 4:].sum(axis=-1)
+            (each[..., :3] * self.weights).sum(axis=-1)
+            + steep * np.maximum(each[..., 3] - tolerated, 0)
+            + each[..., 4:].sum(axis=-1)
             for each in (logarithms, base)
         )
         return np.asarray(score - present)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from parsim.tabulate import waits_by_size
 from qconf.evaluation.period import TrainingSet, cached
-from qconf.strategies.partitioning.sizes import PartitionSpace, Sizes
+from qconf.strategies.partitioning.sizes import PartitionSpace, Sizes, apportion
 
 POINTS = 64  # sizes at which a queue's utilization is measured
 
@@ -24,6 +24,7 @@ class Bounds:
     slack: float  # of the proportional constraint: ``P_i / P_j >= (1 - slack) * share_i / share_j``
     share: NDArray[np.float64]  # of each queue in the core-seconds, shape (k,)
     notes: tuple[str, ...]  # constraints that are relaxed, and how
+    one_sided: bool = False  # the constraint is that of i before j alone
 
     def proportional(self, nodes: Sizes) -> bool:
         """Return whether a division keeps the proportional constraint, to one node of each size."""
@@ -32,6 +33,9 @@ class Bounds:
             return True
         ratio_low = (nodes[bound] - 1.0) / self.share[bound]
         ratio_high = (nodes[bound] + 1.0) / self.share[bound]
+        if self.one_sided:
+            before = np.minimum.accumulate(ratio_high)[:-1]
+            return bool((before >= (1 - self.slack) * ratio_low[1:]).all())
         return bool(ratio_high.min() >= (1 - self.slack) * ratio_low.max())
 
 
@@ -57,16 +61,25 @@ def utilization(training: TrainingSet, space: PartitionSpace, k: int) -> Utiliza
 
 
 @cached
-def lower_bounds(training: TrainingSet, space: PartitionSpace, slack: float, share_of_best: float) -> Bounds:
+def lower_bounds(
+    training: TrainingSet,
+    space: PartitionSpace,
+    slack: float,
+    share_of_best: float,
+    *,
+    one_sided: bool = False,
+    excess: str = "toward-widest",
+) -> Bounds:
     """Derive the bounds of the paper's program.
 
     A queue's bound is the largest size at which it alone still uses `share_of_best` of the best utilization that it
-    reaches at any size. Bounds that do not fit the machine are moved toward the widest jobs until they do. A slack that
-    leaves no solution is raised to the least that leaves one. `notes` report both.
+    reaches at any size. Bounds that do not fit the machine are moved toward the widest jobs until they do, divide the
+    machine in proportion to themselves, or are dropped for the widest jobs, as `excess` says. A slack that leaves no
+    solution is raised to the least that leaves one. `notes` report both.
 
     References
     ----------
-    Kondameedi and Vadhiyar, CCGrid 2017, equations 3 to 6.
+    Kondameedi and Vadhiyar, CCGrid 2017, section II.A, equations 3 to 6 and Figure 2; Table III.
     """
     notes = []
     wanted = space.widest.copy()
@@ -78,30 +91,38 @@ def lower_bounds(training: TrainingSet, space: PartitionSpace, slack: float, sha
     if wanted.sum() > space.total:
         free_nodes = space.total - int(space.widest.sum())
         part = free_nodes / float((wanted - space.widest).sum())
-        low = space.widest + np.floor(part * (wanted - space.widest)).astype(np.int64)
-        notes.append(
-            f"the lower bounds need {int(wanted.sum())} of {space.total} nodes: "
-            f"moved {100 * (1 - part):.0f} % of the way to the widest jobs"
-        )
+        low, what = {
+            "toward-widest": (
+                space.widest + np.floor(part * (wanted - space.widest)).astype(np.int64),
+                f"moved {100 * (1 - part):.0f} % of the way to the widest jobs",
+            ),
+            "proportional": (
+                apportion(wanted.astype(np.float64), space.total, space.widest),
+                "they divide it in proportion",
+            ),
+            "dropped": (space.widest, "dropped, all but the widest jobs"),
+        }[excess]
+        notes.append(f"the lower bounds need {int(wanted.sum())} of {space.total} nodes: {what}")
     share = training.period.core_seconds[space.queues]
     share = share / share.sum() if share.sum() > 0 else share
-    needed = least_slack(low, share, space.total)
+    needed = least_slack(low, share, space.total, one_sided=one_sided)
     if needed > slack:
         notes.append(
             f"proportional constraint: slack raised from {slack:.2f} to {needed:.3f}, the least that leaves a solution"
         )
         slack = needed
-    return Bounds(low, wanted, slack, share, tuple(notes))
+    return Bounds(low, wanted, slack, share, tuple(notes), one_sided)
 
 
-def least_slack(low: Sizes, share: NDArray[np.float64], total: int) -> float:
+def least_slack(low: Sizes, share: NDArray[np.float64], total: int, *, one_sided: bool = False) -> float:
     """Return the least slack with which sizes above `low` that sum to `total` can be proportional."""
     bound = np.flatnonzero(share > 0)
     if bound.size < 2:
         return 0.0
 
     def feasible(slack: float) -> bool:
-        return outermost(np.zeros(low.size), low, total, *proportional_matrix(share, slack)) is not None
+        matrix = proportional_matrix(share, slack, one_sided=one_sided)
+        return outermost(np.zeros(low.size), low, total, *matrix) is not None
 
     lo, hi = 0.0, 1.0
     if feasible(lo):
@@ -128,9 +149,12 @@ def outermost(
 
 
 def proportional_matrix(
-    share: NDArray[np.float64], slack: float, tolerance: float = 0.0
+    share: NDArray[np.float64], slack: float, tolerance: float = 0.0, *, one_sided: bool = False
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return A and b of ``A @ fractions <= b``: the proportional constraint of every ordered pair with a share.
+
+    With `one_sided` only of those in which i comes before j, as the paper writes it (equation 6): that of j before i as
+    well would leave the exact proportions alone.
 
     `tolerance` is the fraction of the machine by which each size may miss it, since sizes are whole nodes.
     """
@@ -138,7 +162,7 @@ def proportional_matrix(
     rows, limits = [], []
     for i in bound:
         for j in bound:
-            if i != j:
+            if i < j or (i > j and not one_sided):
                 ratio = (1 - slack) * share[i] / share[j]
                 row = np.zeros(share.size)
                 row[i], row[j] = -1.0, ratio

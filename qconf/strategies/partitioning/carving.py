@@ -2,7 +2,7 @@
 
 References
 ----------
-Kondameedi and Vadhiyar, CCGrid 2017, section VI.
+Kondameedi and Vadhiyar, CCGrid 2017, section III.
 """
 
 from __future__ import annotations

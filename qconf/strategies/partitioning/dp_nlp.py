@@ -2,7 +2,7 @@
 
 References
 ----------
-Kondameedi and Vadhiyar, CCGrid 2017, section IV.
+Kondameedi and Vadhiyar, CCGrid 2017, section II.A; epochs and weights: Table III.
 """
 
 from __future__ import annotations
@@ -20,16 +20,17 @@ from qconf.config import SiteConfig
 from qconf.errors import InputError
 from qconf.evaluation.period import WEIGHTS, Period, TrainingSet, cached
 from qconf.parallel import parallel_map
-from qconf.strategies.base import Options, Proposal, Step, Strategy, option, step
-from qconf.strategies.partitioning.bounds import lower_bounds
+from qconf.strategies.base import Proposal, Step, Strategy, option, step
+from qconf.strategies.partitioning.bounds import Bounds, lower_bounds
 from qconf.strategies.partitioning.descent import descend
 from qconf.strategies.partitioning.nlp import minimise
+from qconf.strategies.partitioning.readings import PartitionOptions, as_read
 from qconf.strategies.partitioning.regret import allowed, regret
 from qconf.strategies.partitioning.samples import feasible_samples
-from qconf.strategies.partitioning.sizes import Sizes, data_warnings, partition_space, proportional
-from qconf.strategies.partitioning.surrogate import DEGREES, Surrogate, fit
+from qconf.strategies.partitioning.sizes import PartitionSpace, Sizes, data_warnings, partition_space, proportional
+from qconf.strategies.partitioning.surrogate import DEGREES, PENALTIES, Surrogate, fit
 
-STARTS = 10  # best samples from which SLSQP starts
+STARTS = 10  # best samples from which searches start
 FEWEST = 20  # fewest samples to which a surrogate is fitted
 CANDIDATES = 10  # divisions of each kind that are simulated before one is chosen
 NEIGHBOURS = 60  # divisions around the best of them that are simulated at most
@@ -37,7 +38,7 @@ FIRST_STEP = 32  # part of the machine that moves first: one in so many
 
 
 @dataclass(frozen=True, kw_only=True)
-class DpNlpOptions(Options):
+class DpNlpOptions(PartitionOptions):
     """Options of dp-nlp."""
 
     samples: int = option(100, "Samples of dp-nlp.", least=20)
@@ -50,6 +51,30 @@ class DpNlpOptions(Options):
     )
     weights: tuple[float, ...] = option(
         WEIGHTS, "Weights of the epochs that the log is cut into, the oldest first.", shown="1/3, 2/3, 1"
+    )
+
+    decide_by: str = option(
+        "simulation",
+        "What dp-nlp answers with: the best of what it simulates, no worse than pp and the present, or the optimum of "
+        "the program as it stands (the paper's way; hybrid then keeps what it carves, too).",
+        choices=("simulation", "program"),
+    )
+    surrogate: str = option(
+        "ridge",
+        "How dp-nlp's polynomials are fitted: with a ridge penalty by cross-validation, or plain (the paper's way).",
+        choices=("ridge", "plain"),
+    )
+    proportions: str = option(
+        "both",
+        "Of which queue of a pair dp-nlp's proportional constraint is: of each, or only of the first in the "
+        "configuration (one-sided, as the paper prints it).",
+        choices=("both", "one-sided"),
+    )
+    excess: str = option(
+        "toward-widest",
+        "What becomes of lower bounds that exceed the machine: moved toward the widest jobs, dividing it in "
+        "proportion, or dropped.",
+        choices=("toward-widest", "proportional", "dropped"),
     )
 
     def check(self, base: SiteConfig) -> None:
@@ -88,7 +113,7 @@ class SurrogateStep(Step):
 
 
 @step
-class Slsqp(Step):
+class Minimum(Step):
     """The searches on the surrogates."""
 
     samples: int
@@ -96,6 +121,15 @@ class Slsqp(Step):
     converged: int
     expected: float | None
     note: str
+
+
+@step
+class Optimum(Step):
+    """The answer without a choice by simulation: the program's, or without surrogates the best sample's."""
+
+    nodes: list[int]
+    weighted_wait: float
+    by_program: bool
 
 
 @step
@@ -138,7 +172,7 @@ class DpNlp(Strategy):
 
     def propose(self, training: TrainingSet, options: DpNlpOptions) -> Proposal:
         """Find partition sizes; queues stay the same."""
-        return solved(training, options)
+        return solved(as_read(training, options), options)
 
 
 def solved(training: TrainingSet, options: DpNlpOptions) -> Proposal:
@@ -151,13 +185,21 @@ def _solved(training: TrainingSet, options: DpNlpOptions) -> Proposal:
     return _Program(training, options).run()
 
 
+def constraints(training: TrainingSet, options: DpNlpOptions) -> tuple[PartitionSpace, Bounds]:
+    """Return what dp-nlp divides, and within which bounds."""
+    space = partition_space(training, options.least_size, options.rounding)
+    one_sided = options.proportions == "one-sided"
+    return space, lower_bounds(
+        training, space, options.slack, options.tau_util, one_sided=one_sided, excess=options.excess
+    )
+
+
 class _Program:
     """The weighted program on one training set; `log` records the result of each step."""
 
     def __init__(self, training: TrainingSet, options: DpNlpOptions) -> None:
         self.training, self.options = training, options
-        self.space = partition_space(training)
-        self.bounds = lower_bounds(training, self.space, options.slack, options.tau_util)
+        self.space, self.bounds = constraints(training, options)
         self.weights = np.array([weight for weight, _ in training.epochs])
         self.known: dict[str, Sizes] = {}  # the result is no worse than these divisions
         present = np.array([training.base.queues[i].partition for i in self.space.queues]) // self.space.node
@@ -178,8 +220,10 @@ class _Program:
         """Go through the steps."""
         samples = self.samples()
         waits = self.waits(samples)
-        ranked = [samples[i] for i in np.argsort(waits @ self.weights, kind="stable")]
+        ranked = [samples[i] for i in np.argsort(self.weighted(waits), kind="stable")]
         found = self.minimised(self.surrogates(samples, waits), ranked, len(samples))
+        if self.options.decide_by == "program":
+            return self.kept(*self.optimum(found, ranked))
         proposed = [each for each in found if self.allowed(each)][:CANDIDATES]
         within = [each for each in ranked if self.allowed(each)][:CANDIDATES]
         return self.kept(*self.improved(*self.decided(_distinct([*self.known.values(), *proposed, *within]))))
@@ -197,7 +241,11 @@ class _Program:
             return []
         fractions = np.array(samples) / self.space.total
         degrees = DEGREES if self.options.degree is None else (self.options.degree,)
-        fitted = [(weight, fit(fractions, each, degrees)) for weight, each in zip(self.weights, waits.T, strict=True)]
+        penalties = PENALTIES if self.options.surrogate == "ridge" else (0.0,)
+        fitted = [
+            (weight, fit(fractions, each, degrees, penalties))
+            for weight, each in zip(self.weights, waits.T, strict=True)
+        ]
         self.log += [
             SurrogateStep(
                 epoch=e + 1,
@@ -218,9 +266,9 @@ class _Program:
         self, surrogates: list[tuple[float, Surrogate]], ranked: list[Sizes], samples: int
     ) -> Sequence[Sizes]:
         """Search the surrogates from the best samples."""
-        found = minimise(surrogates, self.bounds, self.space.total, ranked[:STARTS])
+        found = minimise(surrogates, self.bounds, self.space.total, ranked[:STARTS], self.space.rounding)
         self.log.append(
-            Slsqp(
+            Minimum(
                 samples=samples,
                 starts=found.starts,
                 converged=found.converged,
@@ -230,9 +278,16 @@ class _Program:
         )
         return found.divisions
 
+    def optimum(self, found: Sequence[Sizes], ranked: list[Sizes]) -> tuple[Sizes, float]:
+        """Return the program's optimum and its wait, simulated to be told; without surrogates the best sample."""
+        nodes = next((each for each in (*found, *ranked) if self.allowed(each)), self.known["pp"])
+        wait = float(self.weighted(self.waits([nodes]))[0])
+        self.log.append(Optimum(nodes=nodes.tolist(), weighted_wait=round(wait, 1), by_program=len(found) > 0))
+        return nodes, wait
+
     def decided(self, candidates: list[Sizes]) -> tuple[list[Sizes], NDArray[np.float64]]:
         """Simulate candidates and return their weighted waits, shape (candidates,); of equals the first is the best."""
-        waits = self.waits(candidates) @ self.weights
+        waits = self.weighted(self.waits(candidates))
         best = int(np.argmin(waits))
         pp = next(i for i, each in enumerate(candidates) if (each == self.known["pp"]).all())
         self.log.append(
@@ -255,7 +310,7 @@ class _Program:
             return nodes, wait
         start = candidates[min(inside, key=lambda i: waits[i])]
         near, least, tried = descend(
-            lambda each: float((self.waits([each]) @ self.weights)[0]),
+            lambda each: float(self.weighted(self.waits([each]))[0]),
             start,
             self.allowed,
             step=max(1, self.space.total // FIRST_STEP),
@@ -277,11 +332,16 @@ class _Program:
     def kept(self, nodes: Sizes, wait: float) -> Proposal:
         """Propose a division; the present partitions if they are better, though too narrow for their widest jobs."""
         base = self.training.base
-        if base.mode == "partitioned" and current_wait(self.training) < wait * (1 - 1e-9):
+        simulated = self.options.decide_by == "simulation"
+        if simulated and base.mode == "partitioned" and current_wait(self.training) < wait * (1 - 1e-9):
             self.log.append(Keep())
             return Proposal(base, tuple(self.log))
         self.log.append(regret(self.training, self.space, self.bounds, nodes, self.options.workers).step())
         return Proposal(self.space.configured(base, nodes), tuple(self.log))
+
+    def weighted(self, waits: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Add up the waits of each division, row by row alike: equal rows have equal sums; shape (divisions,)."""
+        return np.asarray((waits * self.weights).sum(axis=1))
 
     def allowed(self, nodes: Sizes) -> bool:
         """Return whether a division keeps the constraints."""

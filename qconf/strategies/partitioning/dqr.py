@@ -2,12 +2,12 @@
 
 References
 ----------
-Kondameedi and Vadhiyar, CCGrid 2017, section V.
+Kondameedi and Vadhiyar, CCGrid 2017, section II.B.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from qconf.evaluation.evaluator import CachedEvaluator, MeanWaits
 from qconf.evaluation.period import TrainingSet, cached
 from qconf.strategies.base import Proposal, Step, Strategy, option, step
 from qconf.strategies.partitioning import dp_nlp
+from qconf.strategies.partitioning.readings import as_read
 from qconf.strategies.partitioning.split_merge import Candidate, Layout, mergeable, merged, splits
 
 RUNTIMES = "queues are separated by actual run times, which no scheduler knows"
@@ -32,6 +33,28 @@ class DqrOptions(dp_nlp.DpNlpOptions):
         choices=("walltime", "runtime"),
     )
     visit_order: str = option("size", "Order in which dqr visits the queues.", choices=("size", "random"))
+    split_parts: str = option(
+        "first",
+        "Which of a kept split's two queues dqr splits on: the first (paper, Figure 3), or both (its text).",
+        choices=("first", "both"),
+    )
+    half_walltime: str = option(
+        "first",
+        "Which part of a split by walltime has the jobs of exactly half the limit; the paper: the second.",
+        choices=("first", "second"),
+    )
+    merge_cores: str = option(
+        "adjacent",
+        "Which ranges of cores dqr merges: those that meet or are neighbours (up to 1032, from 1033), or only those "
+        "with a size in common (the paper's condition as printed).",
+        choices=("adjacent", "common"),
+    )
+    measured_on: str = option(
+        "epochs",
+        "What splits, merges and chunks are simulated on: the weighted epochs, as the program is, or the undivided "
+        "period (the paper: weights are in the program only).",
+        choices=("epochs", "period"),
+    )
 
 
 @step
@@ -81,7 +104,7 @@ class Dqr(Strategy):
 
     def propose(self, training: TrainingSet, options: DqrOptions) -> Proposal:
         """Change sizes, then queues."""
-        return reconfigured(training, options)
+        return reconfigured(as_read(training, options), options)
 
 
 def reconfigured(training: TrainingSet, options: DqrOptions) -> Proposal:
@@ -92,10 +115,9 @@ def reconfigured(training: TrainingSet, options: DqrOptions) -> Proposal:
 @cached
 def _reconfigured(training: TrainingSet, options: DqrOptions) -> Proposal:
     first = dp_nlp.solved(training, options)
-    search = _Search(training, options, Layout.of(first.config))
+    search = _Search(measured_set(training, options), options, Layout.of(first.config))
     for name in _visits(first.config, options):
-        while search.split(name):
-            pass
+        search.split_on(name)
     while search.merge():
         pass
     layout = search.layout
@@ -104,7 +126,7 @@ def _reconfigured(training: TrainingSet, options: DqrOptions) -> Proposal:
         before=len(training.base.queues),
         weighted_wait=round(search.waits.overall, 1),
         dp_nlp_weighted_wait=round(search.start.overall, 1),
-        current_weighted_wait=round(dp_nlp.current_wait(training), 1),
+        current_weighted_wait=round(dp_nlp.current_wait(measured_set(training, options)), 1),
     )
     return Proposal(
         layout.config,
@@ -112,6 +134,16 @@ def _reconfigured(training: TrainingSet, options: DqrOptions) -> Proposal:
         not_exportable="" if layout.runtimes is None else RUNTIMES,
         runtimes=layout.runtimes,
     )
+
+
+def measured_set(training: TrainingSet, options: DqrOptions) -> TrainingSet:
+    """Return what splits, merges and chunks are simulated on; their waits are weighted sums only over epochs."""
+    return _undivided(training) if options.measured_on == "period" else training
+
+
+@cached
+def _undivided(training: TrainingSet) -> TrainingSet:
+    return replace(training, weights=(1.0,))
 
 
 def _visits(config: SiteConfig, options: DqrOptions) -> list[str]:
@@ -136,16 +168,33 @@ class _Search:
         self.log: list[Step] = []
         self.made = 0
 
+    def split_on(self, name: str) -> None:
+        """Split a queue, and its first part or both parts again, as long as that helps."""
+        left = [name]
+        while left:
+            name, before = left.pop(), set(self.layout.config.names)
+            if self.split(name):
+                second = [] if self.options.split_parts == "first" else sorted(set(self.layout.config.names) - before)
+                left += [*second, name]
+
     def split(self, name: str) -> bool:
         """Try the three splits of a queue and keep the best if it helps."""
-        index = self.layout.config.names.index(name)
-        return self._best(
-            list(splits(self.training, self.layout, index, self.options.split_on, self.made + 1)), queue=name
+        index, half_first = self.layout.config.names.index(name), self.options.half_walltime == "first"
+        found = splits(
+            self.training,
+            self.layout,
+            index,
+            self.options.split_on,
+            self.made + 1,
+            half_first=half_first,
+            rounding=self.options.rounding,
         )
+        return self._best(list(found), queue=name)
 
     def merge(self) -> bool:
         """Try to merge every pair that may be merged and keep the best if it helps."""
-        return self._best([merged(self.training, self.layout, pair) for pair in mergeable(self.layout)])
+        pairs = mergeable(self.layout, apart=1 if self.options.merge_cores == "adjacent" else 0)
+        return self._best([merged(self.training, self.layout, pair) for pair in pairs])
 
     def _best(self, candidates: list[Candidate], queue: str | None = None) -> bool:
         layouts = [each.layout for each in candidates if each.layout is not None]

@@ -7,9 +7,9 @@ from typing import ClassVar
 from qconf.evaluation.period import TrainingSet
 from qconf.strategies.base import Proposal, Step, Strategy, step
 from qconf.strategies.partitioning import dp_nlp
-from qconf.strategies.partitioning.bounds import lower_bounds
+from qconf.strategies.partitioning.readings import as_read
 from qconf.strategies.partitioning.regret import optimum
-from qconf.strategies.partitioning.sizes import data_warnings, partition_space
+from qconf.strategies.partitioning.sizes import data_warnings
 
 
 @step
@@ -55,9 +55,9 @@ class Exact(Strategy):
 
     def propose(self, training: TrainingSet, options: dp_nlp.DpNlpOptions) -> Proposal:
         """Find the sizes of least weighted mean wait without dp-nlp's constraints; log the least wait with them."""
-        space = partition_space(training)
+        training = as_read(training, options)
+        space, bounds = dp_nlp.constraints(training, options)
         free = optimum(training, space, None, options.workers)
-        bounds = lower_bounds(training, space, options.slack, options.tau_util)
         tight = optimum(training, space, bounds, options.workers)
         doubts = tight.doubts or free.doubts
         steps: list[Step] = [

@@ -2,7 +2,7 @@
 
 References
 ----------
-Kondameedi and Vadhiyar, CCGrid 2017, section VI.
+Kondameedi and Vadhiyar, CCGrid 2017, section III; chunk, degradation and threshold: Table III.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from qconf.strategies.base import Proposal, Step, Strategy, option, step
 from qconf.strategies.partitioning import dp_nlp, dqr
 from qconf.strategies.partitioning.carving import AHEAD, Carving, CarvingSequence, carve, measurement
 from qconf.strategies.partitioning.pool_search import DIVISIONS, Best, divisions, search
+from qconf.strategies.partitioning.readings import as_read
 from qconf.strategies.partitioning.sizes import Sizes, fixed_partition
 
 FEW_CORES = 5  # the paper's chunk
@@ -144,7 +145,9 @@ class Hybrid(Strategy):
 
         Where jobs wait longer with the pool than now, and with dqr's partitions they do not, the proposal is dqr's.
         """
+        training = as_read(training, options)
         first = dqr.reconfigured(training, options)
+        training = dqr.measured_set(training, options)
         tau, reference = threshold(training, options.reference)
         start = _Start(training, options, first, _rules(training, options, tau))
         found = _searched(start) if options.carve == "search" else _carved(start)
@@ -163,7 +166,7 @@ class Hybrid(Strategy):
             ),
         ]
         proposed = pooled_config(config, found.sizes, found.rules) if cores else config
-        if start.original.overall <= current < found.weighted_wait:
+        if options.decide_by == "simulation" and start.original.overall <= current < found.weighted_wait:
             proposed = config
             steps.append(NoPool())
         # Whether there is a pool here or not: the proposal for another training set may have one.

@@ -95,7 +95,7 @@ def search(
         return measure(training, workloads, with_pool(system, sizes, pool))
 
     def score(measured: Measured) -> float:
-        return float(log_ratios(measured.scored, without.scored) @ (TAIL * weights(objective)))
+        return float((log_ratios(measured.scored, without.scored) * TAIL * weights(objective)).sum())
 
     measured = parallel_map(workers, one, [(pool, sizes) for pool in pools for sizes in candidates])
     found = []

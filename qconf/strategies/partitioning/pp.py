@@ -1,9 +1,10 @@
-"""`pp` and `static`: partitions in proportion to each queue's core-seconds (paper, equation 7)."""
+"""`pp` and `static`: partitions in proportion to each queue's core-seconds (the paper's equation 7, section IV.A)."""
 
 from __future__ import annotations
 
 from qconf.evaluation.period import TrainingSet
-from qconf.strategies.base import Options, Proposal, Step, Strategy, step
+from qconf.strategies.base import Proposal, Step, Strategy, step
+from qconf.strategies.partitioning.readings import PartitionOptions, as_read
 from qconf.strategies.partitioning.sizes import data_warnings, partition_space, proportional
 
 
@@ -22,11 +23,12 @@ class Pp(Strategy):
 
     name = "pp"
     position = 10
+    Options = PartitionOptions
 
-    def propose(self, training: TrainingSet, options: Options) -> Proposal:
+    def propose(self, training: TrainingSet, options: PartitionOptions) -> Proposal:
         """Divide the machine in proportion to the core-seconds of the queues that own a partition."""
-        del options
-        space = partition_space(training)
+        training = as_read(training, options)
+        space = partition_space(training, options.least_size, options.rounding)
         nodes = proportional(training, space)
         step = Proportional(
             queues=[training.base.queues[i].name for i in space.queues],

@@ -125,6 +125,8 @@ def optimum(training: TrainingSet, space: PartitionSpace, bounds: Bounds | None,
 
     Where no division keeps the bounds it is the free one, and `doubts` has the reason.
     """
+    if bounds is not None and bounds.one_sided:
+        return _nearby(training, space, bounds, workers)
     tabulated, least, coarse = solve(training, space, bounds, workers)
     estimate = estimated(training)
     if tabulated is None:
@@ -144,6 +146,22 @@ def optimum(training: TrainingSet, space: PartitionSpace, bounds: Bounds | None,
     start = min([tabulated, pp] if allowed(pp, bounds) else [tabulated], key=wait)
     nodes, found, tried = descend(wait, start, within, step=max(1, space.total // 16), most=LONGEST_SEARCH)
     return Optimum(nodes, found, tabulated, least, ", ".join(filter(None, (estimate, coarse))), tried)
+
+
+def _nearby(training: TrainingSet, space: PartitionSpace, bounds: Bounds, workers: int) -> Optimum:
+    """Return the best division that moves between queues find: no table divides by one-sided proportions."""
+    evaluator = CachedEvaluator(training, workers)
+    within = feasible_division(space.total, bounds)
+    rounded = None if within is None else apportion(within, space.total, bounds.low)
+    start = rounded if rounded is not None and allowed(rounded, bounds) else proportional(training, space)
+    nodes, wait, tried = descend(
+        lambda each: evaluator.measure(space.configured(training.base, each)).overall,
+        start,
+        lambda each: bool((each >= space.widest).all()) and allowed(each, bounds),
+        step=max(1, space.total // 16),
+        most=LONGEST_SEARCH,
+    )
+    return Optimum(nodes, wait, nodes, wait, "proportions are one-sided", tried)
 
 
 def solve(

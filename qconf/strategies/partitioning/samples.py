@@ -6,6 +6,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from qconf.evaluation.polynomial import products
 from qconf.strategies.partitioning.bounds import Bounds, outermost, proportional_matrix
 from qconf.strategies.partitioning.sizes import Sizes, apportion
 
@@ -35,7 +36,7 @@ def feasible_samples(count: int, total: int, bounds: Bounds, seed: int) -> NDArr
             (good if bounds.proportional(nodes) else others).append(nodes)
     if len(corners) and len(good) < count:
         weights = _gaps(4 * count, len(corners), seed) ** 2  # squared: less in the middle, more toward the corners
-        mixed = (weights / weights.sum(axis=1, keepdims=True)) @ corners
+        mixed = products(weights / weights.sum(axis=1, keepdims=True), corners)
         divisions = [apportion(row, total, bounds.low) for row in mixed]
         good += [nodes for nodes in divisions if bounds.proportional(nodes)]
     return np.array([*good, *others][:count], dtype=np.int64)
@@ -52,9 +53,12 @@ def _nearly_proportional(sizes: NDArray[np.float64], bounds: Bounds) -> NDArray[
     bound = bounds.share > 0
     if bound.sum() < 2:
         return np.ones(len(sizes), dtype=np.bool_)
-    least = ((sizes[:, bound] - 2) / bounds.share[bound]).max(axis=1)
-    most = ((sizes[:, bound] + 2) / bounds.share[bound]).min(axis=1)
-    return np.asarray(most >= (1 - bounds.slack) * least)
+    least = (sizes[:, bound] - 2) / bounds.share[bound]
+    most = (sizes[:, bound] + 2) / bounds.share[bound]
+    if bounds.one_sided:
+        before = np.minimum.accumulate(most, axis=1)[:, :-1]
+        return np.asarray((before >= (1 - bounds.slack) * least[:, 1:]).all(axis=1))
+    return np.asarray(most.min(axis=1) >= (1 - bounds.slack) * least.max(axis=1))
 
 
 def _corners(total: int, bounds: Bounds) -> NDArray[np.float64]:
@@ -62,7 +66,7 @@ def _corners(total: int, bounds: Bounds) -> NDArray[np.float64]:
 
     The proportional constraint holds to half a node, so that it holds to one node when sizes are rounded.
     """
-    constraint = proportional_matrix(bounds.share, bounds.slack, 0.5 / total)
+    constraint = proportional_matrix(bounds.share, bounds.slack, 0.5 / total, one_sided=bounds.one_sided)
     goals = (*np.eye(bounds.low.size), *-np.eye(bounds.low.size))
     ends = [outermost(goal, bounds.low, total, *constraint) for goal in goals]
     return np.array([end * total for end in ends if end is not None]).reshape(-1, bounds.low.size)

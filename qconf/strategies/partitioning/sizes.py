@@ -19,9 +19,10 @@ class PartitionSpace:
 
     queues: NDArray[np.int64]  # their indices in the base configuration, shape (k,)
     total: int
-    widest: NDArray[np.int64]  # nodes of each queue's widest job, without jobs of the narrowest that it admits
+    widest: NDArray[np.int64]  # of each queue's widest job, without jobs of the narrowest that it admits
     node: int  # cores of a node
     kept: tuple[tuple[int, int], ...] = ()  # queues with a fixed partition, and its cores, which are not divided
+    rounding: str = "remainders"  # how shares become whole: see `apportion`
 
     def cores(self, nodes: Sizes, count: int) -> list[int]:
         """Return partition sizes in cores for all `count` queues of the base configuration."""
@@ -37,9 +38,10 @@ class PartitionSpace:
 
 
 @cached
-def partition_space(training: TrainingSet) -> PartitionSpace:
+def partition_space(training: TrainingSet, least_size: str = "job", rounding: str = "remainders") -> PartitionSpace:
     """Return the partition space of a training set.
 
+    With the `least_size` ``queue`` a partition holds the widest job that its queue admits, submitted or not.
     Raises NotApplicableError if there is no job or no partition to size, or the queues' widest jobs do not fit at once.
     """
     if not len(training):
@@ -52,16 +54,19 @@ def partition_space(training: TrainingSet) -> PartitionSpace:
         raise NotApplicableError("every queue starts by advance reservation: there is no partition to size")
     if not queues.size:
         raise NotApplicableError("every partition is marked as fixed: there is none to size")
-    least = np.array([training.period.widest[i] or base.queues[i].cores[0] for i in queues])
+    submitted = np.array([training.period.widest[i] or base.queues[i].cores[0] for i in queues])
+    admitted = np.array([min(base.queues[i].cores[1], base.machine.cores) for i in queues])
+    least = np.maximum(submitted, admitted) if least_size == "queue" else submitted
     widest = -(-least // node)
     free = base.machine.cores - sum(size for _, size in kept)
     total = free // node
     if widest.sum() > total:
+        whose = "that the queues admit" if least_size == "queue" else "of the queues"
         raise NotApplicableError(
-            f"the widest jobs of the queues need {int(widest.sum() * node)} of {free} cores together: "
+            f"the widest jobs {whose} need {int(widest.sum() * node)} of {free} cores together: "
             "no partitions can hold them"
         )
-    return PartitionSpace(queues, total, widest, node, kept)
+    return PartitionSpace(queues, total, widest, node, kept, rounding)
 
 
 def data_warnings(training: TrainingSet, space: PartitionSpace) -> list[str]:
@@ -84,10 +89,11 @@ def fixed_partition(base: SiteConfig, index: int) -> bool:
     return base.mode != "shared" and base.is_fixed(f"queues[{index}].partition")
 
 
-def apportion(shares: NDArray[np.float64], total: int, least: Sizes) -> Sizes:
+def apportion(shares: NDArray[np.float64], total: int, least: Sizes, rounding: str = "remainders") -> Sizes:
     """Round shares, of any sum, to whole nodes that sum to `total`, none below `least`.
 
-    A share below its least gets the least; the others divide the rest in proportion (largest remainders).
+    A share below its least gets the least; the others divide the rest in proportion: by largest remainders, or
+    (``down``) all are rounded down and the largest gets what is left.
     """
     shares = np.maximum(np.asarray(shares, dtype=np.float64), 0)
     if shares.sum() <= 0:
@@ -103,6 +109,9 @@ def apportion(shares: NDArray[np.float64], total: int, least: Sizes) -> Sizes:
         raised |= below
     sizes = np.where(raised, least, np.floor(ideal + 1e-9)).astype(np.int64)
     free_nodes = total - int(sizes.sum())
+    if rounding == "down":
+        sizes[int(np.argmax(sizes))] += free_nodes
+        return sizes
     order = np.lexsort((np.arange(shares.size), -(ideal - sizes)))
     for i in range(free_nodes):
         sizes[order[i % shares.size]] += 1
@@ -110,5 +119,5 @@ def apportion(shares: NDArray[np.float64], total: int, least: Sizes) -> Sizes:
 
 
 def proportional(training: TrainingSet, space: PartitionSpace) -> Sizes:
-    """Return nodes in proportion to each queue's core-seconds, none below its widest job (paper, equation 7)."""
-    return apportion(training.period.core_seconds[space.queues], space.total, space.widest)
+    """Return nodes in proportion to each queue's core-seconds, none below its widest job (equation 7, section IV.A)."""
+    return apportion(training.period.core_seconds[space.queues], space.total, space.widest, space.rounding)

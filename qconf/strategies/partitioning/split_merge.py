@@ -2,7 +2,7 @@
 
 References
 ----------
-Kondameedi and Vadhiyar, CCGrid 2017, section V.
+Kondameedi and Vadhiyar, CCGrid 2017, section II.B.
 """
 
 from __future__ import annotations
@@ -70,11 +70,21 @@ class Candidate:
     rule: str  # where the queue is cut: ``cores <= 240``; without a layout, why it cannot be tried
 
 
-def splits(training: TrainingSet, layout: Layout, index: int, split_on: str, number: int) -> Iterator[Candidate]:
+def splits(
+    training: TrainingSet,
+    layout: Layout,
+    index: int,
+    split_on: str,
+    number: int,
+    *,
+    half_first: bool = True,
+    rounding: str = "remainders",
+) -> Iterator[Candidate]:
     """Yield the three ways to split the queue at `index`; `number` is that of this split, from 1.
 
     The first child keeps the queue's name and position, so that jobs that name the queue stay in it. The first way
-    splits by the requested walltime, which a scheduler knows, or by the actual run time.
+    splits by the requested walltime, which a scheduler knows, or by the actual run time; jobs of exactly half the limit
+    are in the first part, or with `half_first` false in the second.
     """
     jobs = training.period.routed(layout.config, layout.runtimes)
     own = jobs.take(jobs.queue == index)
@@ -86,11 +96,11 @@ def splits(training: TrainingSet, layout: Layout, index: int, split_on: str, num
             load = own.cores * own.effective_runtime if kind == "cpu-hours" else np.ones_like(own.cores)
             parts: list[Part] | str = _by_cores(layout, index, own.cores, load)
         else:
-            parts = _by_time(layout, index, split_on, int(own.walltime.max()))
+            parts = _by_time(layout, index, split_on, int(own.walltime.max()), half_first=half_first)
         yield (
             Candidate(kind, None, parts)
             if isinstance(parts, str)
-            else _placed(training, layout, (index,), parts, number, kind)
+            else _placed(training, layout, (index,), parts, number, kind, rounding)
         )
 
 
@@ -109,13 +119,13 @@ def _by_cores(layout: Layout, index: int, cores: NDArray[np.int64], load: NDArra
     ]
 
 
-def _by_time(layout: Layout, index: int, split_on: str, longest: int) -> list[Part] | str:
+def _by_time(layout: Layout, index: int, split_on: str, longest: int, *, half_first: bool) -> list[Part] | str:
     """Cut at half the walltime limit; without a limit, at half the longest walltime."""
     queue, runtimes = layout.config.queues[index], layout.spans[index]
     above, limit = queue.walltime
     if split_on == "runtime":
         above, limit = runtimes[0], min(runtimes[1], limit)
-    half = (longest if limit == MAX_DURATION else limit) // 2
+    half = ((longest if limit == MAX_DURATION else limit) - (0 if half_first else 1)) // 2
     if not above < half < limit:
         return f"half of its limit, {format_duration(half)}, is not above its least, {format_duration(above)}"
     second = _second(layout, queue)
@@ -146,7 +156,13 @@ def free_name(name: str, taken: Iterable[str]) -> str:
 
 
 def _placed(
-    training: TrainingSet, layout: Layout, gone: tuple[int, ...], parts: list[Part], origin: int, what: str
+    training: TrainingSet,
+    layout: Layout,
+    gone: tuple[int, ...],
+    parts: list[Part],
+    origin: int,
+    what: str,
+    rounding: str = "remainders",
 ) -> Candidate:
     """Replace queues by new ones, and divide their cores among the new ones by core-seconds."""
     at, grid = min(gone), layout.config.grid
@@ -164,7 +180,7 @@ def _placed(
     work = np.array([_work(jobs.cores, jobs.effective_runtime, jobs.queue == i) for i in new])
     if sum(widest) > nodes:
         return Candidate(what, None, f"the widest jobs need {sum(widest) * grid} of its {nodes * grid} cores at once")
-    sizes = apportion(work, nodes, np.array(widest, dtype=np.int64))
+    sizes = apportion(work, nodes, np.array(widest, dtype=np.int64), rounding)
     done = layout.replaced(gone, _with_sizes(parts, [int(size) * grid for size in sizes]), origin, at)
     if why := _objection(training, layout, done):
         return Candidate(what, None, why)
@@ -194,15 +210,18 @@ def rule(queues: list[QueueConfig], runtimes: Runtimes | None = None) -> str:
     return "actual run time at half the limit"
 
 
-def mergeable(layout: Layout) -> Iterator[tuple[int, int]]:
-    """Yield the pairs whose ranges of cores and of walltimes touch or overlap, but not the two parts of one split."""
+def mergeable(layout: Layout, apart: int = 1) -> Iterator[tuple[int, int]]:
+    """Yield the pairs whose ranges of cores and of walltimes touch or overlap, but not the two parts of one split.
+
+    Ranges of cores touch where the least of one is `apart` above the most of the other.
+    """
     for i, j in combinations(range(len(layout.config.queues)), 2):
         a, b = layout.config.queues[i], layout.config.queues[j]
         if a.reservation or b.reservation or (layout.origin[i] and layout.origin[i] == layout.origin[j]):
             continue
         if a.access != b.access:
             continue  # one of both would let others in
-        near = max(a.cores[0], b.cores[0]) <= min(a.cores[1], b.cores[1]) + 1
+        near = max(a.cores[0], b.cores[0]) <= min(a.cores[1], b.cores[1]) + apart
         if near and max(a.walltime[0], b.walltime[0]) <= min(a.walltime[1], b.walltime[1]):
             yield i, j
 

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from sklearn.linear_model import RidgeCV
-    from sklearn.preprocessing import PolynomialFeatures
+from qconf.evaluation.polynomial import Floats, exponents, products, ridge, terms
 
 DEGREES = (1, 2, 3)
 PENALTIES = (1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0, 100.0)
@@ -28,63 +25,62 @@ class Surrogate:
     penalty: float
     r2: float  # cross-validated; below 0 is worse than a constant
     rmse: float  # cross-validated, seconds
-    mean: NDArray[np.float64]
-    scale: NDArray[np.float64]
+    mean: Floats
+    scale: Floats
     powers: NDArray[np.int64]
-    coefficients: NDArray[np.float64]
+    coefficients: Floats
     intercept: float
-    crossed: NDArray[np.float64]  # what is expected at each sample by a fit without it, seconds, shape (samples,)
+    crossed: Floats  # what is expected at each sample by a fit without it, seconds, shape (samples,)
 
-    def __call__(self, fractions: NDArray[np.float64]) -> float:
+    def __call__(self, fractions: Floats) -> float:
         """Return the mean wait that the polynomial expects, seconds; fractions of shape (k,)."""
-        z = (fractions[:-1] - self.mean) / self.scale
-        return float(self.intercept + np.prod(z**self.powers, axis=1) @ self.coefficients)
+        return self.intercept + self._sum(self.powers, self.coefficients, fractions)
 
-    def gradient(self, fractions: NDArray[np.float64]) -> NDArray[np.float64]:
+    def gradient(self, fractions: Floats) -> Floats:
         """Return the derivative by each fraction, shape (k,); the last is 0."""
-        z = (fractions[:-1] - self.mean) / self.scale
         out = np.zeros(fractions.size)
-        for i in range(z.size):
+        for i in range(fractions.size - 1):
             lowered = self.powers.copy()
-            factor = lowered[:, i].astype(np.float64)
             lowered[:, i] = np.maximum(lowered[:, i] - 1, 0)
-            out[i] = (factor * np.prod(z**lowered, axis=1)) @ self.coefficients / self.scale[i]
+            out[i] = self._sum(lowered, self.powers[:, i] * self.coefficients, fractions) / self.scale[i]
         return out
 
+    def _sum(self, powers: NDArray[np.int64], coefficients: Floats, fractions: Floats) -> float:
+        z = (fractions[:-1] - self.mean) / self.scale
+        return float(products(terms(z[None], powers), coefficients[:, None])[0, 0])
 
-def fit(fractions: NDArray[np.float64], waits: NDArray[np.float64], degrees: Sequence[int] = DEGREES) -> Surrogate:
+
+def fit(
+    fractions: Floats, waits: Floats, degrees: Sequence[int] = DEGREES, penalties: Sequence[float] = PENALTIES
+) -> Surrogate:
     """Fit a surrogate to waits, shape (samples,), at fractions, shape (samples, k).
 
     Degree and penalty are chosen by leave-one-out cross-validation (of a ridge regression: in closed form).
     """
-    from sklearn.linear_model import RidgeCV
-    from sklearn.preprocessing import PolynomialFeatures, StandardScaler
-
-    scaler = StandardScaler().fit(fractions[:, :-1])
-    z = scaler.transform(fractions[:, :-1])
-    best: tuple[float, int, RidgeCV, PolynomialFeatures] | None = None
+    own = fractions[:, :-1]
+    mean = own.sum(axis=0) / len(own)
+    spread = np.sqrt(((own - mean) ** 2).sum(axis=0) / len(own))
+    scale = np.where(spread > 0, spread, 1.0)
+    z = (own - mean) / scale
+    found = []
     for degree in degrees:
-        features = PolynomialFeatures(degree, include_bias=False).fit(z)
-        model = RidgeCV(PENALTIES, store_cv_results=True).fit(features.transform(z), waits)
-        error = float(model.cv_results_.mean(axis=0).min())
-        if best is None or error < best[0]:
-            best = error, degree, model, features
-    if best is None:
-        raise ValueError("no degree to fit")
-    error, degree, model, features = best
-    # Leaving a sample out enlarges its residual and does not turn its sign.
-    left_out = np.sqrt(model.cv_results_[:, int(np.argmin(model.cv_results_.mean(axis=0)))])
-    residuals = waits - model.predict(features.transform(z))
-    spread = float(np.var(waits))
+        powers = exponents(z.shape[1], degree)[1:]  # without the constant: the intercept is not penalised
+        features = terms(z, powers)
+        for penalty in penalties:
+            coefficients, intercept, errors = ridge(features, waits[:, None], penalty)
+            error = float((errors**2).sum()) / len(waits)
+            found.append((error, degree, penalty, powers, coefficients[:, 0], float(intercept[0]), errors[:, 0]))
+    error, degree, penalty, powers, chosen, level, errors = min(found, key=lambda each: each[0])
+    variance = float(((waits - waits.sum() / waits.size) ** 2).sum() / waits.size)
     return Surrogate(
         degree=degree,
-        penalty=float(model.alpha_),
-        r2=1.0 - error / spread if spread > 0 else 1.0,
+        penalty=penalty,
+        r2=1.0 - error / variance if variance > 0 else 1.0,
         rmse=float(np.sqrt(error)),
-        mean=scaler.mean_,
-        scale=scaler.scale_,
-        powers=features.powers_,
-        coefficients=model.coef_,
-        intercept=float(model.intercept_),
-        crossed=waits - np.copysign(left_out, residuals),
+        mean=mean,
+        scale=scale,
+        powers=powers,
+        coefficients=chosen,
+        intercept=level,
+        crossed=waits - errors,
     )

@@ -285,3 +285,30 @@ def test_joined_histories_count_from_one_epoch(tmp_path):
         later.joined(one)
     with pytest.raises(InputError, match="begins at"):
         one.joined(one)
+
+
+def test_a_chain_begins_each_period_with_the_result_of_the_one_before(history, monkeypatch):
+    bases = []
+
+    def spy(name, training, settings):
+        bases.append((name, training.base, training.period.workload.queue.max()))
+        return propose(name, training, settings)
+
+    monkeypatch.setattr("qconf.backtest.walk_forward.propose", spy)
+    plain = small_backtest(history, strategies=("pp", "dqr"))
+    assert {base.names for _, base, _ in bases} == {walking.site().names}
+    bases.clear()
+    found = small_backtest(history, strategies=("pp", "dqr"), chain=True)
+    configs = [each.config for each in found.results if each.strategy == "dqr"]
+    of_dqr = [(base, most) for name, base, most in bases if name == "dqr"]
+    assert [base for base, _ in of_dqr] == [walking.site(), *configs[:-1]]
+    assert all(most < len(base.queues) for base, most in of_dqr)  # jobs are in the queues of that base
+    assert all(base == walking.site() for name, base, _ in bases if name in ("shared", "fcfs-easy", "static"))
+    assert found.settings["chain"]
+    assert not plain.settings["chain"]
+    first = [each for each in plain.results if each.period == plain.folds[0].label]
+    assert [each.summary.overall for each in first] == [
+        each.summary.overall for each in found.results if each.period == found.folds[0].label
+    ]
+    with pytest.raises(InputError, match="actual run times"):
+        small_backtest(history, chain=True, settings={**QUICK, "split_on": "runtime"})

@@ -1,5 +1,6 @@
 """From the shared options to a history and its configuration."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -194,8 +195,29 @@ def test_the_settings_of_strategies_have_a_help_of_their_own(command):
     assert "Examples:" in own or command is not tune.command
 
 
+def test_a_preset_sets_what_no_option_does(tmp_path):
+    site = tmp_path / "site.yaml"
+    site.write_text(SITE + "strategies: {degree: 2, seed: 7}\n")
+    found = strategy_settings(site, {"chunk": 48}, preset="paper")
+    assert (found["degree"], found["seed"], found["chunk"], found["decide_by"]) == (3, 7, 48, "program")
+    given = tune.command.make_context("tune", ["--preset", "paper", "--chunk=48"])
+    assert given.params["preset"] == "paper"
+    with pytest.raises(click.BadParameter):
+        tune.command.make_context("tune", ["--preset", "papers"])
+
+
 def test_settings_are_accepted_as_flags():
     given = tune.command.make_context("tune", ["--pool-entry", "either", "--samples=30"])
     assert (given.params["pool_entry"], given.params["samples"]) == ("either", 30)
     with pytest.raises(click.NoSuchOption):
         tune.command.make_context("tune", ["--sample", "30"])
+
+
+def test_a_preset_that_gives_processors_one_by_one_says_so(tmp_path):
+    site = tmp_path / "site.yaml"
+    site.write_text(SITE.replace("cores: 64", "cores: 64, cores_per_node: 8, whole_nodes: true"))
+    source = Source(config_path=site, preset="paper")
+    base = source.config(None)
+    (warning,) = source.preset_warnings(base)
+    assert "whole nodes of 8" in warning
+    assert not replace(source, preset=None).preset_warnings(Source(config_path=site).config(None))

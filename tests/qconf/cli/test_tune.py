@@ -83,7 +83,7 @@ def test_writes_the_run_directory(run: tuple[Path, Result]) -> None:
 
 def test_what_hybrid_and_mqb_did_can_be_followed(small: Path, tmp_path: Path) -> None:
     for name, steps in (
-        ("hybrid", {"bounds", "slsqp", "decide", "split", "merge", "queues", "threshold", "pool"}),
+        ("hybrid", {"bounds", "minimum", "decide", "split", "merge", "queues", "threshold", "pool"}),
         ("mqb", {"class", "no search"}),
     ):
         out = tmp_path / name

@@ -92,7 +92,7 @@ def test_run_json(tmp_path, past):
     assert text == json.dumps(record, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
     assert (record["verdict"], record["winner"], record["seed"]) == ("CHANGE", "hybrid", 0)
     assert record["reason"] == small.recommendation().reason
-    assert {"qconf", "python", "numpy", "numba", "scipy", "scikit-learn"} <= set(record["versions"])
+    assert {"qconf", "python", "numpy", "numba", "scipy"} <= set(record["versions"])
     assert record["inputs"] == [
         {"what": "history", "name": "log.csv", "sha256": hashlib.sha256(LOG.encode()).hexdigest()},
         {"what": "configuration", "name": "site.yaml", "sha256": hashlib.sha256(b"x").hexdigest()},

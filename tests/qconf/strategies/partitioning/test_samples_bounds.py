@@ -123,3 +123,34 @@ def test_a_queue_without_jobs_is_bound_by_the_narrowest_job_it_admits_alone():
     assert bounds.low[0] == 1
     assert bounds.share[0] == 0
     assert bounds.proportional(np.array([1, 63]))
+
+
+def test_one_sided_proportions_bind_a_queue_to_those_before_it_alone():
+    share = np.array([0.5, 0.3, 0.2])
+    bounds = Bounds(np.zeros(3, dtype=np.int64), np.zeros(3, dtype=np.int64), 0.0, share, (), one_sided=True)
+    assert bounds.proportional(np.array([70, 20, 10]))  # the first has more than its share
+    assert not bounds.proportional(np.array([30, 30, 40]))
+    matrix, _ = proportional_matrix(share, 0.0, one_sided=True)
+    assert len(matrix) == 3
+    assert (matrix @ np.array([0.7, 0.2, 0.1]) <= 0).all()
+    assert (matrix @ np.array([0.3, 0.3, 0.4]) > 0).any()
+    samples = feasible_samples(40, 200, bounds, 0)
+    assert all(bounds.proportional(each) for each in samples)
+    assert len(np.unique(samples, axis=0)) > 30  # with both sides the exact proportions alone are left
+    assert least_slack(np.array([50, 0, 0]), share, 100, one_sided=True) == 0
+    assert least_slack(np.array([0, 0, 50]), share, 100, one_sided=True) > 0
+
+
+@pytest.mark.parametrize("excess", ["toward-widest", "proportional", "dropped"])
+def test_bounds_that_exceed_the_machine_are_made_to_fit(excess):
+    here = training(two(), jobs=3000, span=5 * DAY)
+    space = partition_space(here)
+    bounds = lower_bounds(here, space, 0.3, 0.1, excess=excess)  # as large as the machine, each
+    assert bounds.wanted.sum() > space.total
+    assert (bounds.low >= space.widest).all()
+    assert bounds.low.sum() <= space.total
+    assert (bounds.low == space.widest).all() == (excess == "dropped")
+    assert ("dropped" in bounds.notes[0], "in proportion" in bounds.notes[0]) == (
+        excess == "dropped",
+        excess == "proportional",
+    )

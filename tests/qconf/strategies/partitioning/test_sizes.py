@@ -91,3 +91,18 @@ def test_proportional_sizes_follow_core_seconds():
 def test_a_machine_that_cannot_be_divided_is_refused_with_the_reason(base, jobs, why):
     with pytest.raises(NotApplicableError, match=why):
         partition_space(training(base, jobs))
+
+
+def test_sizes_rounded_down_leave_the_rest_to_the_largest():
+    shares, least = np.array([1.0, 2.0, 4.0]), np.array([0, 0, 0])
+    assert apportion(shares, 10, least).tolist() == [1, 3, 6]
+    assert apportion(shares, 10, least, "down").tolist() == [1, 2, 7]
+
+
+def test_a_partition_can_be_made_to_hold_what_its_queue_admits():
+    base = site({**SHORT, "cores": (1, 20)}, LONG)
+    here = training(base, only=[1])
+    assert partition_space(here).widest[0] == 1
+    assert partition_space(here, "queue").widest.tolist() == [20, 16]
+    with pytest.raises(NotApplicableError, match="that the queues admit need 80"):
+        partition_space(training(site({**SHORT, "cores": (1, 64)}, LONG)), "queue")

@@ -1,0 +1,69 @@
+"""``python -m studies.letter``: run what is not finished yet, and write paper.md and its figures."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import click
+
+from qconf.history import clean, read
+from qconf.text import write_whole
+from studies.letter import figures, page, plan, signs
+from studies.output import DOCS, REPORTS, run, write_figures
+from studies.paper import pieces
+from studies.paper.pieces import Piece, PieceResult
+
+
+@click.command("studies.letter")
+@click.option("--quick", is_flag=True, help="A few months of everything, in minutes.")
+@click.option("--out", type=click.Path(path_type=Path), default=DOCS, help="Folder of paper.md.")
+@click.option("--work", type=click.Path(path_type=Path), help="Where finished pieces are.  [default: reports/letter]")
+@click.option("--workers", default=2, show_default=True, type=click.IntRange(1), help="Threads.")
+@click.option("--finished", is_flag=True, help="Run nothing: write the page of what is finished; it names the rest.")
+def command(*, quick: bool, out: Path, work: Path | None, workers: int, finished: bool) -> None:
+    """Run the paper to the letter, its readings and the grid of signs, and write the results as paper.md."""
+    work = work or REPORTS / ("letter-quick" if quick else "letter")
+    work.mkdir(parents=True, exist_ok=True)
+
+    def progress(text: str) -> None:
+        click.echo(f"{text:<78}"[:78] + ("\r" if sys.stderr.isatty() else "\n"), err=True, nl=False)
+
+    left: list[str] = []
+
+    def result(piece: Piece) -> PieceResult | None:
+        if finished and not (work / f"{piece.name}.json").is_file():
+            left.append(piece.what or piece.name)
+            return None
+        settings: Mapping[str, object] = {"workers": workers, **piece.settings}
+        found = pieces.run(replace(piece, settings=settings), work, work, progress)
+        if found is None:
+            raise RuntimeError(f"{piece.name}: no log was generated")
+        return found
+
+    columns = {name: found for name, piece in plan.claims(quick=quick).items() if (found := result(piece))}
+    pairs = ((cell, result(letter), result(shared)) for cell, letter, shared in plan.signs(quick=quick))
+    grid = signs.points((cell, letter, shared) for cell, letter, shared in pairs if letter and shared)
+    readings = [(reading, found) for reading, piece in plan.readings(quick=quick) if (found := result(piece))]
+    first = next(iter(columns.values()))
+    base = first.piece.base()
+    history = clean(read([first.piece.log(work, work)]), base)
+    drawn = [*figures.workload(history, base), *figures.compared(first)]
+    write_figures(out / "figures", {file: svg for file, _, _, svg in drawn})
+    text = page.write(
+        columns,
+        readings,
+        grid,
+        [(file, title, caption) for file, title, caption, _ in drawn],
+        command="python -m studies.letter" + (" --quick" if quick else ""),
+        quick=quick,
+        left=left,
+    )
+    write_whole(out / "paper.md", text)
+    click.echo(f"written: {out / 'paper.md'}")
+
+
+if __name__ == "__main__":
+    run(command)

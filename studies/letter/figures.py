@@ -1,0 +1,148 @@
+"""The paper's figures drawn from the generated months, each with the numbers that the paper prints of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from qconf.config import SiteConfig
+from qconf.evaluation.period import Period, TrainingSet
+from qconf.history import History
+from qconf.history.periods import DAY
+from qconf.recommend import Curve, curves
+from qconf.report.columns import COLUMNS
+from studies.drawing import COLOURS, draw, grouped_bars
+from studies.paper.pieces import PieceResult
+
+TEN_DAYS = 10
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One of Figures 7 to 13: what it compares, and what the paper says of it."""
+
+    number: int
+    metric: str
+    strategies: tuple[str, ...]
+    says: str
+
+
+COMPARISONS = (
+    Comparison(
+        7, "mean_wait", ("static", "pp", "dp-nlp", "dqr"),
+        "Less wait than static, without January: dp-nlp 16 % (most 44 %). dp-nlp less than pp: 12 % (26 %). dqr less "
+        "than dp-nlp: 12 % (59 %); than static: 24 %.",
+    ),
+    Comparison(8, "utilization_window", ("static", "pp", "dp-nlp", "dqr"), "No number; dqr highest in most months."),
+    Comparison(
+        9, "mean_wait", ("static", "shared", "hybrid"),
+        "hybrid less than static: 46 % (most 74 %); than shared: 55 % (83 %).",
+    ),
+    Comparison(
+        10, "mean_bounded_slowdown", ("static", "shared", "hybrid"), "hybrid less than static: 39 %; than shared: 35 %."
+    ),
+    Comparison(
+        11, "utilization_window", ("static", "shared", "hybrid"),
+        "hybrid more than static: 12 % on average (the abstract: up to 12 %).",
+    ),
+    Comparison(12, "mean_wait", ("mqb", "dp-nlp"), "dp-nlp less than mqb: 50 %."),
+    Comparison(13, "utilization_window", ("mqb", "hybrid"), "hybrid more than mqb: up to 8 %."),
+)  # fmt: skip
+
+
+def workload(history: History, base: SiteConfig) -> Iterator[tuple[str, str, str, str]]:
+    """Yield file, title, caption and SVG text of the figures that show the jobs: 1, 2, 4, 5, 6a and 6b."""
+    months = history.periods("month")
+    name = months[0].label
+    first = TrainingSet(Period.of(history.between(months[0].start, months[0].end), base))
+    alone = curves(first)
+    yield (
+        "paper-1.svg",
+        "Figure 1: wait of each queue alone against its nodes",
+        f"{name}. The paper prints no number.",
+        _alone(alone, waits=True),
+    )
+    yield (
+        "paper-2.svg",
+        "Figure 2: utilization of each queue alone against its nodes",
+        f"{name}. The paper prints no number; it stays, then falls.",
+        _alone(alone, waits=False),
+    )
+    work = _work(history, base)
+    yield (
+        "paper-4.svg",
+        "Figure 4: core-hours a day",
+        "Days differ much; the paper prints no number.",
+        _lines(work.resample("1D").sum(), "core-hours of the day's jobs, thousands"),
+    )
+    by_month = work.resample("1MS").sum()
+    labels = [str(at)[:7] for at in by_month.index]
+    bars = {str(queue): (by_month[queue] / 1e6).tolist() for queue in by_month}
+    yield (
+        "paper-5.svg",
+        "Figure 5: core-hours of each queue",
+        "Drastic in words: from November to December, from January to February (IV.A), medium in January (IV.B.1).",
+        grouped_bars(labels, bars, label="core-hours, millions"),
+    )
+    yield (
+        "paper-6a.svg",
+        "Figure 6a: core-hours in ten days",
+        "As irregular as days, the paper says.",
+        _lines(work.resample(f"{TEN_DAYS}D").sum(), "core-hours of ten days' jobs, thousands"),
+    )
+    yield (
+        "paper-6b.svg",
+        "Figure 6b: core-hours in a month",
+        "Less noise, a pattern, the paper says.",
+        _lines(by_month, "core-hours of the month's jobs, thousands"),
+    )
+
+
+def compared(found: PieceResult) -> Iterator[tuple[str, str, str, str]]:
+    """Yield file, title, caption and SVG text of Figures 7 to 13."""
+    for each in COMPARISONS:
+        column = COLUMNS[each.metric]
+        values = found.by_period(each.metric).map(column.scaled)
+        series = {name: values[name].tolist() for name in each.strategies if name in values}
+        title = f"Figure {each.number}: {column.caption}, {', '.join(each.strategies)}"
+        svg = grouped_bars(found.periods, series, label=column.caption)
+        yield f"paper-{each.number}.svg", title, f"The paper: {each.says}", svg
+
+
+def _work(history: History, base: SiteConfig) -> pd.DataFrame:
+    """Core-hours of the jobs by second of submission: a row per job, a column per queue."""
+    jobs = history.workload(base)
+    hours = jobs.cores * jobs.effective_runtime / 3600
+    at = pd.to_datetime(history.epoch + jobs.submit, unit="s")
+    return pd.DataFrame(
+        {queue.name: np.where(jobs.queue == i, hours, 0.0) for i, queue in enumerate(base.queues)}, index=at
+    )
+
+
+def _lines(work: pd.DataFrame, label: str) -> str:
+    days = [(at - work.index[0]).total_seconds() / DAY for at in work.index]
+
+    def paint(axes: Any) -> None:  # noqa: ANN401 - matplotlib has no types here
+        for i, queue in enumerate(work):
+            axes.plot(days, work[queue] / 1e3, color=COLOURS[i % len(COLOURS)], label=queue, lw=1.2)
+        axes.set(xlabel="days", ylabel=label)
+        axes.grid(axis="y")
+        axes.legend(ncols=len(work.columns), fontsize=8)
+
+    return draw(paint, (7.2, 3.2))
+
+
+def _alone(found: Sequence[Curve], *, waits: bool) -> str:
+    def paint(axes: Any) -> None:  # noqa: ANN401
+        for i, curve in enumerate(found):
+            values = np.array(curve.waits) / 3600 if waits else 100 * np.array(curve.utilizations)
+            axes.plot(curve.sizes, values, color=COLOURS[i % len(COLOURS)], label=curve.queue, lw=1.4)
+        axes.set(xlabel="cores of the partition", ylabel="mean wait, h" if waits else "utilization, %", xscale="log")
+        axes.grid()
+        axes.legend()
+
+    return draw(paint, (6.4, 3.6))

@@ -1,0 +1,154 @@
+"""paper.md, from the results of the pieces."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from statistics import mean
+
+from qconf.strategies import settings as all_settings
+from qconf.strategies.presets import PAPER
+from qconf.text import markdown_table
+from studies.letter import claims, signs
+from studies.letter.plan import FIXED, MONTHS, OPEN, SIGN_MONTHS, Reading
+from studies.output import paragraph
+from studies.paper.pieces import PieceResult
+
+HEAD = """# The paper to the letter
+
+Written by
+
+    {command}
+
+"""
+ABOUT = f"""\
+"The paper" is Kondameedi and Vadhiyar, "Adaptive Hybrid Queue Configuration for Supercomputer Systems", CCGrid 2017.
+Its log is not public: the months are those of `qconf synth --preset {MONTHS}`, 2015-07 to 2016-03, with its counts of
+jobs and the fall of medium in January 2016; offered loads, priorities and running limits are ours. Each month is
+reconfigured from the result of the month before, and evaluated on the next. The same by hand:
+"""
+BY_HAND = f"""\
+    qconf synth --preset {MONTHS} --months 9 --seed 0 -o log
+    qconf backtest $(printf -- ' --history %s' log/*) --config configs/cray-xc40.yaml \\
+        --strategies pp,dp-nlp,dqr,hybrid,mqb --preset paper --chain
+"""
+QUICK = "**This is the quick version**: four months, one seed, one load, few readings.\n"
+#: Setting, its option, and where the text has it.
+TEXT: tuple[tuple[str, str, str], ...] = (
+    ("samples", "100 sets of partition sizes are simulated", "II.A"),
+    ("surrogate", "a polynomial is fitted, no penalty is named", "II.A"),
+    ("degree", "at most 3", "II.A"),
+    ("slack", "the constraint has none; it is strict, which a solver cannot tell from at least", "II.A, (6)"),
+    ("proportions", "one constraint for a pair of queues i and j", "II.A, (6)"),
+    ("decide_by", "the partition sizes are what the solver returns", "II.A, IV.A"),
+    ("weights", "1/3, 2/3, 3/3 for three epochs of ten days", "Table III"),
+    (
+        "tau_util",
+        "90 % of the most utilization; a bound is the size above which it falls below",
+        "II.A, Figure 2, Table III",
+    ),
+    ("excess", "nothing is said of bounds that exceed the machine", "open"),
+    ("rounding", "nothing is said of whole numbers", "open"),
+    ("least_size", "at least the largest request of the queue; II.A: of the jobs submitted", "IV.A"),
+    ("partition_limits", "the Cray's queues limit running jobs; of partitions nothing is said", "open"),
+    ("partition_starvation", "24 hours", "IV.A"),
+    ("split_on", "half of the queue's limit on run time, which is on what a job requests (I)", "II.B.1"),
+    ("half_walltime", "less than half in the first part, the others in the second", "II.B.1"),
+    ("split_parts", "the figure splits the first part on, the text the parts", "II.B.1, Figure 3"),
+    ("visit_order", "at random, or by adjacency", "II.B.1"),
+    ("merge_cores", "the greater least at most the lesser most", "II.B.2"),
+    ("measured_on", "the simulator runs the history; weights are in the program only", "II.A, II.B, III"),
+    ("carve", "the new partitions are evaluated, without the pool", "III"),
+    ("chunk", "5 processors; whole nodes are off", "Table III"),
+    ("degradation", "30 %", "Table III"),
+    ("pool_entry", "its partition first, else the pool", "III"),
+    ("pool_placement", "on nodes of the pool", "III"),
+)
+OTHERWISE = """\
+What no setting changes: a part of a split is at least as large as its widest job, where the paper divides by core-hours
+alone, since a job wider than its partition would never start. tau is half the priority of the queue with most
+core-hours, which is medium (Table III), as long as no merge has replaced it. The searches of the program begin from the
+ten best samples; of fmincon's start nothing is said. Where the lower bounds leave fewer than 20 different divisions,
+no polynomial is fitted and the best of them is taken. Jobs of `large` are reserved over all partitions (IV.A).
+"""
+CLAIMS = """\
+Change in per cent, as the mean over the months and, in brackets, the best month; minus is less. The columns are seeds
+at the months' own loads (0.58 to 0.90), and seed 0 with every month at one load, or as near to it as its walltimes
+allow (January 2016 ends at 0.64).
+"""
+JANUARY = """\
+In January 2016 the paper's dynamic strategies lose to static, since medium's fall leaves December's partitions wrong.
+Here medium falls too, and they do not: the hours of July, by which static is divided, are nearly December's (medium 59
+and 57 %, small 21 and 22 %, small72 16 and 21 %), so that static is as wrong.
+"""
+READINGS = """\
+One reading switched at a time, seed 0, month to month from 2015-07 to 2015-11. Ratios of mean waits over the months;
+kept splits and merges of all that dqr tried.
+"""
+SIGNS = f"""\
+The paper has hybrid wait 55 % less than the machine without partitions, and dp-nlp 50 % less than mqb. The grid: two
+loads, three kinds of walltimes, eight shared machines, three seeds; {SIGN_MONTHS - 1} months each, to the letter. Cells
+are the mean change in per cent, and its range over the seeds that are run. Walltimes are those of all jobs, so of both
+sides.
+"""
+
+
+def write(
+    columns: Mapping[str, PieceResult],
+    readings: Sequence[tuple[Reading, PieceResult]],
+    grid: Sequence[signs.Point],
+    figures: Sequence[tuple[str, str, str]],
+    *,
+    command: str,
+    quick: bool,
+    left: Sequence[str] = (),
+) -> str:
+    """Return the page as Markdown; `figures` are file, title and caption, `left` what is not run yet."""
+    parts = [HEAD.format(command=command), QUICK if quick else "", paragraph(ABOUT), BY_HAND]
+    if left:
+        unrun = list(dict.fromkeys(left))
+        parts += [paragraph(f"Not run yet, so not on this page ({len(unrun)} pieces): {'; '.join(unrun)}.")]
+    parts += ["## What the text says, and the settings of `--preset paper`\n", _settings(), paragraph(OTHERWISE)]
+    parts += ["## The paper's numbers beside ours\n", paragraph(CLAIMS), claims.numbers(columns)]
+    parts += ["## The paper's sentences beside ours\n", "In how many of the months a sentence holds.\n"]
+    parts += [claims.sentences(columns), paragraph(JANUARY)]
+    parts += ["## What each reading changes\n", paragraph(READINGS), _readings(readings)]
+    parts += ["## Where the signs turn\n", paragraph(SIGNS), signs.tables(grid)]
+    parts += ["The region in which the paper's sign holds:\n", signs.region(grid)]
+    parts += ["## The paper's figures\n", "Seed 0, to the letter.\n"]
+    for file, title, caption in figures:
+        parts += [f"### {title}\n", paragraph(caption), f"![{title}](figures/{file})\n"]
+    return "\n".join(part for part in parts if part)
+
+
+def _settings() -> str:
+    usual = all_settings()
+    rows = [
+        [f"`--{name.replace('_', '-')}`", _shown(PAPER.settings[name]), _shown(usual[name]), text, where]
+        for name, text, where in TEXT
+    ]
+    return markdown_table(["option", "preset", "by default", "the paper", "where"], rows, left=5) + "\n"
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, tuple):
+        return ", ".join(f"{each:.3g}" for each in value)
+    return "of its own" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _readings(found: Sequence[tuple[Reading, PieceResult]]) -> str:
+    titles = ["reading", "where", "dp-nlp / static", "dqr / static", "hybrid / static", "hybrid / shared"]
+    titles += ["splits", "merges", "pool %"]
+    rows = []
+    for reading, result in found:
+        means = result.by_period("mean_wait").mean()
+        ratios = [f"{means[name] / means['static']:.3f}" for name in ("dp-nlp", "dqr", "hybrid")]
+        ratios.append(f"{means['hybrid'] / means['shared']:.3f}")
+        kept = []
+        for name in ("split", "merge"):
+            tried = [bool(step["kept"]) for step in result.steps(name, "dqr")]
+            kept.append(f"{sum(tried)} of {len(tried)}")
+        pools = [step["cores"] for step in result.steps("pool", "hybrid")]
+        share = f"{100 * mean(pools) / result.piece.base().machine.cores:.1f}" if pools else ""
+        kind = "fixed" if reading in FIXED else "open" if reading in OPEN else ""
+        rows.append([reading.what, ", ".join(filter(None, (kind, reading.where))), *ratios, *kept, share])
+    return markdown_table(titles, rows, left=2) + "\n"

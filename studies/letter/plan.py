@@ -1,0 +1,152 @@
+"""What is run: the paper to the letter for seeds and loads, one reading switched at a time, and the grid of signs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from qconf.strategies.presets import PAPER
+from studies.paper.pieces import GENERATED, Generated, Piece
+from studies.paper.plan import CRAY
+from studies.paper.plan import PAPER as POOL
+
+MONTHS = "cray-xc40-fall"
+SEEDS = (0, 1, 2)
+LOADS = (0.8, 0.9, 1.0, 1.05)
+COMPARED = ("pp", "dp-nlp", "dqr", "hybrid", "mqb")
+DIVIDED = ("dp-nlp", "dqr", "hybrid")
+QUICK_MONTHS = 4
+READING_MONTHS = 5  # four of them evaluated
+SIGN_MONTHS = 3  # two of them evaluated
+SIGN_LOADS = (0.8, 1.05)
+WALLTIMES = {"asked": "as generated", "most": "the queue's most", "near": "a tenth above the run time"}
+#: What the shared machine does otherwise: fields of its configuration.
+SHARED: Mapping[str, Mapping[str, Any]] = {
+    "as configured": {},
+    "no running limits": {"max_run": None},
+    "limits halved": {"max_run": 0.5},
+    "limits a quarter": {"max_run": 0.25},
+    "widest first": {"order": "ncpus"},
+    "widest first, limits halved": {"order": "ncpus", "max_run": 0.5},
+    "no backfilling": {"backfill": False},
+    "no backfilling, limits halved": {"backfill": False, "max_run": 0.5},
+}
+
+
+def months(name: str, seed: int = 0, load: float | None = None, *, quick: bool = False, **changes: Any) -> Piece:  # noqa: ANN401 - fields of a piece
+    """Return the paper to the letter on generated months, reconfigured from month to month."""
+    piece = Piece(
+        name,
+        GENERATED,
+        CRAY,
+        QUICK_MONTHS if quick else None,
+        COMPARED,
+        PAPER.settings,
+        made_by=Generated(MONTHS, seed, load),
+        letter=True,
+        chain=True,
+    )
+    return replace(piece, **changes)
+
+
+def claims(*, quick: bool) -> dict[str, Piece]:
+    """Return a piece for each column of the table of claims."""
+    found = {
+        f"seed {seed}": months(f"seed-{seed}", seed, quick=quick, what=f"seed {seed}")
+        for seed in (SEEDS[:1] if quick else SEEDS)
+    }
+    return found | {
+        f"load {load:g}": months(f"load-{load:g}", 0, load, quick=quick, what=f"load {load:g}")
+        for load in (LOADS[1:2] if quick else LOADS)
+    }
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One way to read the text that is switched alone: what, where it stands, and what changes."""
+
+    what: str
+    where: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    changes: Mapping[str, Any] = field(default_factory=dict)
+
+
+#: What the text fixes, switched to what this project does by default.
+FIXED = (
+    Reading("the best of what is simulated, not the program's optimum", "II.A", {"decide_by": "simulation"}),
+    Reading(
+        "polynomials with a ridge penalty, degree by cross-validation", "II.A", {"surrogate": "ridge", "degree": None}
+    ),
+    Reading("proportions of both of a pair, slack 0.3", "II.A, (6)", {"proportions": "both", "slack": 0.3}),
+    Reading("no lower bounds but the least sizes", "II.A, Figure 2", {"tau_util": 1.0, "excess": "dropped"}),
+    Reading("one epoch", "II.A, Table III", {"weights": (1.0,)}),
+    Reading("half the limit goes to the first part", "II.B.1", {"half_walltime": "first"}),
+    Reading("neighbouring ranges of cores are merged", "II.B.2", {"merge_cores": "adjacent"}),
+    Reading("splits, merges and chunks on weighted epochs", "II.A, II.B, III", {"measured_on": "epochs"}),
+    Reading("whole nodes, chunks of a node", "III, Table III", {"chunk": None}, {"letter": False}),
+    Reading("degPercent 10 %", "Table III", {"degradation": 0.1}),
+    Reading("degPercent 100 %", "Table III", {"degradation": 1.0}),
+    Reading("a job that may enter the pool leaves its partition's list", "III", {"pool_entry": "move"}),
+    Reading("every month from the site's own configuration", "I, II", {}, {"chain": False}),
+)
+#: What the text leaves open, switched to the other reading.
+OPEN = (
+    Reading("partitions at least the widest job submitted", "II.A against IV.A", {"least_size": "job"}),
+    Reading("running limits kept on partitions", "IV.A", {"partition_limits": "kept"}),
+    Reading("starvation as configured", "III, IV.A", {"partition_starvation": "configured"}),
+    Reading("lower bounds beyond the machine divide it in proportion", "II.A", {"excess": "proportional"}),
+    Reading("lower bounds beyond the machine are dropped", "II.A", {"excess": "dropped"}),
+    Reading("sizes rounded down, the rest to the largest", "II.A", {"rounding": "down"}),
+    Reading("polynomials of degree 2", "II.A", {"degree": 2}),
+    Reading("polynomials of degree 1", "II.A", {"degree": 1}),
+    Reading("split by what jobs ran", "II.B.1", {"split_on": "runtime"}, {"chain": False}),
+    Reading("both parts of a split are split on", "II.B.1", {"split_parts": "both"}),
+    Reading("queues visited at random", "II.B.1", {"visit_order": "random"}),
+    Reading("chunks carved with the pool in use", "III", {"carve": "live"}),
+    Reading("a job may have cores of partition and pool", "III", {"pool_placement": "combined"}),
+)
+
+
+def readings(*, quick: bool) -> list[tuple[Reading, Piece]]:
+    """Return a piece for each reading, the letter itself first."""
+    letter = Reading("to the letter", "")
+    ours = Reading("as `qconf` does by default, but for the pool", "", dict.fromkeys(PAPER.settings), {"letter": False})
+    found: list[tuple[Reading, Piece]] = []
+    for i, each in enumerate((letter, *FIXED[: 2 if quick else None], *OPEN[: 2 if quick else None], ours)):
+        settings = dict(POOL) if each is ours else {**PAPER.settings, **each.settings}
+        piece = months(
+            f"reading-{i}",
+            strategies=DIVIDED,
+            settings=settings,
+            what=each.what,
+            periods=QUICK_MONTHS if quick else READING_MONTHS,
+            **each.changes,
+        )
+        found.append((each, piece))
+    return found
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A point of the grid of signs: a seed, a load, walltimes, and what the shared machine does otherwise."""
+
+    seed: int
+    load: float
+    walltimes: str
+    shared: str
+
+
+def signs(*, quick: bool) -> Iterator[tuple[Cell, Piece, Piece]]:
+    """Yield each point with two pieces: the paper's strategies, and the shared machine, which `current` stands for."""
+    for load in SIGN_LOADS[: 1 if quick else None]:
+        for walltimes in list(WALLTIMES)[: 1 if quick else None]:
+            for seed in SEEDS[: 1 if quick else None]:
+                made_by = Generated(MONTHS, seed, load, walltimes)
+                name = f"sign-{seed}-{load:g}-{walltimes}"
+                what = f"signs at seed {seed}, load {load:g}, walltimes {WALLTIMES[walltimes]}"
+                about: dict[str, Any] = {"made_by": made_by, "periods": SIGN_MONTHS, "what": what}
+                letter = months(name, strategies=("dp-nlp", "hybrid", "mqb"), **about)
+                for i, (other, site) in enumerate(SHARED.items()):
+                    shared = months(f"{name}-{i}", strategies=("current",), site=site, **about)
+                    yield Cell(seed, load, walltimes, other), letter, shared

@@ -1,0 +1,63 @@
+"""The same proposals on any processor: a BLAS rounds otherwise on each, and no fit or tie may follow it."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from qconf.config import dump
+from qconf.evaluation.period import Period, TrainingSet
+from qconf.history import clean, read
+from qconf.history.sample import SAMPLE_CONFIG
+from qconf.strategies import propose
+from qconf.strategies.auto.orders import FORMULAS
+from qconf.synth import generate_month, write_history
+
+NEARLY_TIED = 2  # a month whose best divisions by SLSQP differed from one processor to the next
+#: Kernels of OpenBLAS: with and without fused multiplication, in vectors of 128, 256 and 512 bits.
+PROCESSORS = ("Prescott", "Haswell", "Zen", "SkylakeX")
+
+
+def digests() -> str:
+    """Hash what a BLAS gives, then what strategies give: surrogates, splits and merges, pools, smoothed scores."""
+    from qconf.config import load
+
+    rng = np.random.default_rng(0)
+    sums = rng.standard_normal((301, 303)) @ rng.standard_normal((303, 305))
+    base = load(SAMPLE_CONFIG)
+    with tempfile.TemporaryDirectory() as folder:
+        log = write_history(generate_month("cray-xc40", NEARLY_TIED), Path(folder) / "log.csv.gz")
+        here = TrainingSet(Period.of(clean(read([log]), base), base))
+    proposal = propose("hybrid", here, {"carve": "partitions", "chunk": 1200})
+    scores = rng.standard_normal((len(FORMULAS.members), 3))
+    found = (sums.tobytes(), repr((dump(proposal.config), proposal.decisions)), FORMULAS.smooth(scores).tobytes())
+    return "\n".join(hashlib.sha256(each if isinstance(each, bytes) else each.encode()).hexdigest() for each in found)
+
+
+def test_no_processor_gives_another_division() -> None:
+    runs = [
+        subprocess.run(
+            [sys.executable, "-m", __name__],
+            env={**os.environ, "OPENBLAS_CORETYPE": name},
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=600,
+        ).stdout.split()
+        for name in PROCESSORS
+    ]
+    blas, proposals, smoothed = zip(*runs, strict=True)
+    assert len(set(proposals)) == len(set(smoothed)) == 1
+    if len(set(blas)) == 1:
+        pytest.skip("this BLAS has one kernel, whatever OPENBLAS_CORETYPE says")
+
+
+if __name__ == "__main__":
+    print(digests())

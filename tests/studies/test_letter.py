@@ -1,0 +1,147 @@
+"""The paper to the letter: its claims beside ours, its readings, the grid of signs, its figures."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+from qconf.strategies import option_fields
+from qconf.strategies.presets import PAPER
+from studies.letter import claims, figures, page, plan, signs
+from studies.letter.__main__ import command
+from studies.letter.claims import CLAIMS, Claim
+from studies.letter.plan import Cell
+from studies.paper.pieces import Generated
+from tests.studies.test_paper import made_of
+
+NAMES = ("fcfs-easy", "shared", "static", "pp", "dp-nlp", "dqr", "hybrid", "mqb")
+
+
+def all_names(**waits):
+    return made_of({name: waits.get(name.replace("-", "_"), [100, 100, 100]) for name in NAMES})
+
+
+def test_numbers_are_means_of_the_periods_changes_and_the_best():
+    found = all_names(dqr=[50, 90, 300], static=[100, 100, 200])
+    rows = [line for line in claims.numbers({"seed 0": found}).splitlines() if line.startswith("| dqr against static")]
+    assert rows == ["| dqr against static | mean wait | -24 |  | -3 (-50) |"]
+    without = claims.changes_of(Claim("dqr", "static", "mean_wait", without=("2016-03",)), found)
+    assert without.round(6).tolist() == [-50.0, -10.0]
+    assert claims.changes_of(Claim("auto", "static", "mean_wait"), found).empty
+    more = all_names(hybrid=[110, 120, 90])
+    (row,) = [each for each in claims.numbers({"": more}).splitlines() if each.startswith("| hybrid against dqr")]
+    assert row.endswith("| +3 to +4 |  | +7 (+20) |")  # of utilization the most is the best
+
+
+def test_sentences_are_counted_over_the_periods():
+    found = all_names(static=[100, 100, 100], pp=[90, 110, 90], dp_nlp=[95, 80, 80], dqr=[60, 85, 70])
+    lines = claims.sentences({"seed 0": found}).splitlines()
+
+    def of(text):
+        (line,) = [each for each in lines if text in each]
+        return line.split("|")[-2].strip()
+
+    assert of("pp waits less than static in almost all") == "2 of 3"
+    assert of("dp-nlp waits less than pp") == "2 of 3"
+    assert of("dqr waits least of the partitioned") == "2 of 3"
+    assert of("January 2016 above all: dqr") == "-40 %, 2 months worse"
+    assert len(lines) == 2 + len(claims.SENTENCES)
+    assert len(claims.numbers({"seed 0": found}).splitlines()) == 2 + len(CLAIMS)
+
+
+def test_every_setting_of_the_preset_has_its_place_in_the_text():
+    assert {name for name, _, _ in page.TEXT} == set(PAPER.settings) <= set(option_fields())
+    table = page._settings()
+    assert "| `--merge-cores` | common | adjacent |" in table
+    assert "| `--weights` | 0.333, 0.667, 1 |" in table
+
+
+def test_each_reading_switches_something_alone():
+    found = plan.readings(quick=False)
+    assert len({repr((sorted(piece.settings.items()), piece.letter, piece.chain)) for _, piece in found}) == len(found)
+    for reading, piece in found[1:-1]:
+        assert set(reading.settings) <= set(PAPER.settings)
+        same = {name for name in PAPER.settings if piece.settings[name] == PAPER.settings[name]}
+        assert set(PAPER.settings) - same <= set(reading.settings)
+    assert len({piece.name for _, piece in found}) == len(found)
+
+
+def test_the_grid_says_where_the_sign_holds():
+    points = [
+        signs.Point(Cell(seed, load, "asked", what), hybrid=200, dp_nlp=300, mqb=100, shared=shared)
+        for seed in (0, 1)
+        for load in (0.8, 0.95)
+        for what, shared in zip(plan.SHARED, (100, 150, 400, 500, 600, 700, 800, 900), strict=True)
+    ]
+    text = signs.tables(points)
+    assert "| as configured | +100 (+100 to +100) | +100 (+100 to +100) |" in text
+    assert "| dp-nlp against mqb | +200 (+200 to +200) |" in text
+    lines = signs.region(points)
+    assert "* as configured: in 0 of 4 points hybrid waits less, at most by 0 %; in 0 by" in lines
+    assert "* limits a quarter: in 4 of 4 points hybrid waits less, at most by 60 %; in 4 by" in lines
+    assert "in 0 of 4 points; at the least +200 %" in lines
+
+
+def test_a_generated_log_is_as_loaded_as_its_walltimes_allow_and_has_the_walltimes_wanted(tmp_path):
+    base = plan.months("x").base()
+    logs = {
+        kind: pd.read_csv(Generated(plan.MONTHS, 0, 0.95, kind).write(1, base, tmp_path)) for kind in plan.WALLTIMES
+    }
+    work = {kind: (log["cores"] * log["runtime"]).sum() for kind, log in logs.items()}
+    assert len(set(work.values())) == 1
+    assert work["asked"] / (35232 * 31 * 86400) == pytest.approx(0.95, abs=0.01)
+    limits = logs["most"].groupby("queue")["walltime"].unique().map(list).to_dict()
+    assert limits["small72"] == [72 * 3600]
+    assert (logs["near"]["walltime"] >= logs["near"]["runtime"]).all()
+    assert (logs["near"]["walltime"] <= logs["most"]["walltime"]).all()
+    assert (logs["near"]["walltime"] < logs["asked"]["walltime"]).mean() > 0.8
+    beyond = Generated(plan.MONTHS, 0, 1.05)
+    january = beyond._month(6)
+    assert (january["cores"] * january["runtime"]).sum() / (35232 * 31 * 86400) < 0.7
+
+
+def test_a_shared_machine_of_the_grid_has_its_limits_and_order():
+    base = plan.months("x").base()
+    halved = plan.months("x", site=plan.SHARED["widest first, limits halved"]).base()
+    assert [queue.max_run for queue in halved.queues] == [max(1, round(q.max_run / 2)) for q in base.queues]
+    assert halved.order == "ncpus"
+    assert not any(queue.limited for queue in plan.months("x", site=plan.SHARED["no running limits"]).base().queues)
+    assert not plan.months("x", site=plan.SHARED["no backfilling"]).base().backfill
+
+
+def test_the_whole_page(tmp_path, monkeypatch):
+    small = {"periods": 2, "settings": {**PAPER.settings, "chunk": 4800, "samples": 20}}
+    months = plan.months
+
+    def cheap(name, *given, **about):
+        piece = months(name, *given, **about)
+        return replace(piece, periods=2, settings={**piece.settings, **small["settings"]})
+
+    monkeypatch.setattr(plan, "months", cheap)
+    monkeypatch.setattr(plan, "FIXED", plan.FIXED[:1])
+    monkeypatch.setattr(plan, "OPEN", ())
+    monkeypatch.setattr(plan, "SHARED", dict(list(plan.SHARED.items())[:1]))
+    monkeypatch.setattr(signs, "SHARED", plan.SHARED)
+    arguments = ["--quick", "--out", tmp_path / "docs", "--work", tmp_path / "work"]
+    for _ in range(2):
+        result = CliRunner().invoke(command, [str(each) for each in arguments], catch_exceptions=False)
+        assert result.exit_code == 0
+    assert "Not run yet" not in (tmp_path / "docs" / "paper.md").read_text()
+    (tmp_path / "work" / "reading-1.json").unlink()
+    result = CliRunner().invoke(command, [*map(str, arguments), "--finished"], catch_exceptions=False)
+    assert result.exit_code == 0
+    text = " ".join((tmp_path / "docs" / "paper.md").read_text().split())
+    assert "Not run yet, so not on this page (1 pieces): the best of what is simulated" in text
+    text = (tmp_path / "docs" / "paper.md").read_text()
+    drawn = {path.name for path in (tmp_path / "docs" / "figures").iterdir()}
+    assert drawn == {f"paper-{n}.svg" for n in ("1", "2", "4", "5", "6a", "6b", *range(7, 14))}
+    assert all(f"(figures/{name})" in text for name in drawn)
+    assert "This is the quick version" in text
+    assert "| to the letter |" in text
+    for each in figures.COMPARISONS:
+        assert f"### Figure {each.number}:" in text
+    for line in text.splitlines():
+        assert line.endswith("|") if line.startswith("|") else len(line) <= 100 or line.startswith(("![", "#"))
