@@ -90,7 +90,7 @@ def occupy(nodes, j, offset, taken):
 
 
 @step
-def release(nodes, j, idle):
+def add_shares(nodes, j, idle):
     """Add the cores of each node that job j takes to what is `idle`."""
     number = nodes.first[j]
     while number != NO_SHARE:
@@ -104,7 +104,7 @@ def release(nodes, j, idle):
 @step
 def vacate(nodes, j):
     """Job j has ended: its cores are idle again."""
-    release(nodes, j, nodes.idle)
+    add_shares(nodes, j, nodes.idle)
     number = nodes.first[j]
     nodes.first[j] = NO_SHARE
     while number != NO_SHARE:

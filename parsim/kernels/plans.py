@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from parsim.kernels.nodes import Nodes, add, occupy, release, take_first, total, vacate
+from parsim.kernels.nodes import Nodes, add, add_shares, occupy, take_first, total, vacate
 from parsim.kernels.planned_limits import above_limits, add_counts, count_running, is_held_later
 from parsim.kernels.reservations import divide
 from parsim.kernels.running import add_running, remove_running
@@ -118,8 +118,12 @@ def find_left(plans, q, j, idle, begin, until):
                 h = takes_at(plans, q, 0, j, other.begin)
                 p = takes_at(plans, q, 1, j, other.begin)
                 r = takes_at(plans, q, 2, j, other.begin)
-                for node in range(left.size):
-                    left[node] = min(left[node], extra[node] + h * here[node] + p * pool[node] + r * reserved[node])
+                if h + p + r == 0:
+                    for node in range(left.size):
+                        left[node] = min(left[node], extra[node])
+                else:
+                    for node in range(left.size):
+                        left[node] = min(left[node], extra[node] + h * here[node] + p * pool[node] + r * reserved[node])
     return total(left)
 
 
@@ -151,7 +155,7 @@ def find_instant(s, plans_limits, plans, j, now):
         s.idle[q] = s.partitions[q].free
     instant = now
     ended = np.int64(0)
-    released = np.int64(0)
+    added = np.int64(0)
     while True:
         until = instant + job.walltime
         room = np.int64(0)
@@ -161,9 +165,9 @@ def find_instant(s, plans_limits, plans, j, now):
         if room >= job.cores and not (
             plans_limits and (above_limits(s, plans, j, counts, instant) or is_held_later(s, plans, j, instant))
         ):
-            while released < ended:
-                release(plans.nodes, running.keys[released] & low, plans.later)
-                released += 1
+            while added < ended:
+                add_shares(plans.nodes, running.keys[added] & low, plans.later)
+                added += 1
             room = np.int64(0)
             for q in range(s.usable.size):
                 if s.usable[q]:

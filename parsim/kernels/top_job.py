@@ -141,7 +141,8 @@ def visit(s, plans_limits, by_nodes, plans, p, now):
             gone = min(gone, i)
         elif not found and (plans_limits or not held) and may_be_head_job(s, by_nodes, p, j, now):
             found = True
-            if not settings.backfill and not counts_later:
+            goes_on = settings.backfill and (settings.track_held or any_left(s, p, x, m))
+            if not goes_on and not counts_later:
                 break
             begin = find_instant(s, plans_limits, plans, j, now)
             plan_first(s, plans, p, j)
@@ -166,6 +167,15 @@ def make_heap(candidates, m, is_sorted, order):
     if not is_sorted:
         for k in range((m >> 1) - 1, -1, -1):
             sift(candidates, k, m, before, order)
+
+
+@step
+def any_left(s, p, x, m):
+    """Whether any candidate from `x` on is no wider than what is idle."""
+    most, found = np.int32(widest(s, p)), False
+    for k in range(x, m):
+        found |= s.waiting.cores[s.candidates[k]] <= most
+    return found
 
 
 @step

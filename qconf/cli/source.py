@@ -85,6 +85,13 @@ class Source:
 
         return derive_config(records, self.cores) if self._configured is None else self._configured
 
+    def compile(self, *, quiet: bool = False) -> Callable[[], None]:
+        """Begin to compile the kernels that the configuration needs, unless they are; return what waits for them."""
+        from qconf.cli.compiling import compile_kernels
+
+        config = self._configured
+        return compile_kernels(None if config is None else config.system(), quiet=quiet)
+
     @cached_property
     def _configured(self) -> SiteConfig | None:
         """The configuration that is given, which agrees with the options that are."""
@@ -187,7 +194,7 @@ _SOURCE: dict[str, Callable[[Any], Any]] = {
         "--anonymous",
         is_flag=True,
         callback=_names,
-        help="Replace users and groups by numbers in all that is printed and written.",
+        help="Replace users and groups by numbers everywhere.",
     ),
 }
 #: Those that say how a log is to be read.

@@ -142,8 +142,8 @@ def follow(plan: Plan, server: PrivateServer, current: Server | None = None) -> 
     after = {name: server.run(command).stdout for name, command in _SAVED.items()}
     changed = [name for name in _SAVED if before[name] != after[name]]
     for name in changed:
-        lines = [line for line in ndiff(before[name].splitlines(), after[name].splitlines()) if line[0] in "-+"]
-        result.problems.append(f"not what it was after the undo: {name}: {'; '.join(lines[:SHOWN])}")
+        lines = "; ".join(_changed_lines(before[name], after[name])[:SHOWN])
+        result.problems.append(f"not what it was after the undo: {name}: {lines}")
     result.rolled_back = not changed
     return result
 
@@ -202,6 +202,12 @@ def _queue_of(job: str, server: PrivateServer, route: str) -> str:
             return found[1]
         time.sleep(0.2)
     return route
+
+
+def _changed_lines(before: str, after: str) -> list[str]:
+    """Return the lines that are gone, behind a minus, and those that are new, behind a plus; no comments."""
+    lines = ndiff(before.splitlines(), after.splitlines())
+    return [line for line in lines if line[0] in "-+" and line[2:3] != "#"]
 
 
 def _differences(wanted: Server, held: Server) -> Iterator[str]:
