@@ -125,13 +125,12 @@ class Prepared:
     @cached_property
     def lines(self) -> kernel.Alike:
         """Lines of the jobs `alike`."""
-        line = self.alike
-        n = np.arange(line.size, dtype=np.int32)
-        members = np.argsort(line, kind="stable").astype(np.int32)
-        place = np.empty_like(members)
-        place[members] = n
-        end = np.bincount(line).cumsum().astype(np.int32)
-        return kernel.Alike(line, members, place, end, np.empty((2, end.size), dtype=np.int32))
+        return _lines(self.alike)
+
+    @cached_property
+    def lines_but_for_users(self) -> kernel.Alike:
+        """Lines of the jobs `alike_but_for_users`."""
+        return _lines(self.alike_but_for_users)
 
     def restore(self, values: NDArray[Any]) -> NDArray[Any]:
         """Bring values of the jobs, ascending by submit, back into the order of the workload given."""
@@ -175,6 +174,15 @@ class Prepared:
 def most_looks(jobs: int) -> int:
     """Entries of waiting lists that may be looked at in all in a simulation of so many jobs."""
     return LOOKS * jobs
+
+
+def _lines(line: NDArray[np.int32]) -> kernel.Alike:
+    """Lay out the lines of jobs whose numbers these are; shape (n,)."""
+    members = np.argsort(line, kind="stable").astype(np.int32)
+    place = np.empty_like(members)
+    place[members] = np.arange(line.size, dtype=np.int32)
+    end = np.bincount(line).cumsum().astype(np.int32)
+    return kernel.Alike(line, members, place, end, np.empty((2, end.size), dtype=np.int32))
 
 
 def check_started(prepared: Prepared, start: Column) -> None:
@@ -297,7 +305,7 @@ def pack(prepared: Prepared, system: System, *, gives_up: bool = False, lines: b
         formula=formula,
         usable=np.zeros(cores.size, dtype=np.bool_),
         idle=np.zeros(cores.size, dtype=np.int64),
-        alike=_pack_lines(prepared) if lines else NO_LINES,
+        alike=_pack_lines(prepared, system) if lines else NO_LINES,
     )
 
 
@@ -305,8 +313,9 @@ _NONE = np.empty(0, dtype=np.int32)
 NO_LINES = kernel.Alike(_NONE, _NONE, _NONE, _NONE, np.empty((2, 0), dtype=np.int32))
 
 
-def _pack_lines(prepared: Prepared) -> kernel.Alike:
-    return prepared.lines._replace(first=np.full_like(prepared.lines.first, NO_JOB))
+def _pack_lines(prepared: Prepared, system: System) -> kernel.Alike:
+    lines = prepared.lines if _has_user_limits(system) else prepared.lines_but_for_users
+    return lines._replace(first=np.full_like(lines.first, NO_JOB))
 
 
 def _pack_partitions(cores: Column, entries: Column, most: Column) -> Table:
@@ -454,7 +463,7 @@ def pack_alike(prepared: Prepared, system: System, columns: NDArray[np.float64])
     """
     if not _keeps_turns(prepared, system, columns):
         return prepared.single
-    return prepared.alike if system.has_limits and _has_user_limits(system) else prepared.alike_but_for_users
+    return prepared.alike if _has_user_limits(system) else prepared.alike_but_for_users
 
 
 def _keeps_turns(prepared: Prepared, system: System, columns: NDArray[np.float64]) -> bool:

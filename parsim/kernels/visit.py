@@ -24,8 +24,9 @@ from parsim.kernels.starts import (
 from parsim.kernels.state import BLOCK, GROUP, LONGEST, NEVER, PASSED, UNKNOWN, step
 from parsim.kernels.waiting import STARTED, drop_started, has_lines, kind_of, leave_others, note_held, row_of, succeed
 
-STAYS, GONE, FOLLOWED, REOPENED = range(4)  # an entry: its job waits, has started, has been followed by one like it; or
-# it has started and jobs of its queue whose turn was before may look behind
+# What becomes of an entry at its turn: its job goes on waiting; has started; and one like it follows; and lines of its
+# queue whose turn was before have jobs behind that may start now.
+STAYS, GONE, FOLLOWED, REOPENED = range(4)
 
 
 class Visit(NamedTuple):
