@@ -1,7 +1,7 @@
 """Kernels are compiled before they are needed: ``python -m parsim.compiling [NAME ...]``, names of `GROUPS`.
 
 numba compiles a kernel at its first call and keeps it on disk. It compiles one at a time in a process; processes that
-compile side by side take as long as the slowest group.
+compile at the same time take as long as the slowest group.
 """
 
 from __future__ import annotations

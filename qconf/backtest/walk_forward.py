@@ -24,7 +24,7 @@ from qconf.parallel import Shared, parallel_map
 from qconf.recommend.checkpoint import Checkpoint, Failure
 from qconf.strategies import Proposal, check, gathered, names, propose
 from qconf.strategies import settings as all_settings
-from qconf.strategies.ahead import Answer, answered, learn
+from qconf.strategies.ahead import Computed, compute_ahead, learn
 
 WARMUP_DAYS = 3
 Progress = Callable[[str, float], None]  #: called with what is being done and which share of all is done
@@ -146,7 +146,7 @@ def _evaluated(
     """Evaluate strategies on every fold: those of a family on one fold are a call."""
     if workers > 1:
         every = replace(every, settings={**every.settings, "workers": 1})
-    answers = answered(every.training, names, every.settings, workers)
+    ahead = compute_ahead(every.training, names, every.settings, workers)
     shared = Shared(every)
     known = [_kept(checkpoint, names, fold) for fold in every.folds]
     if "static" in names:  # trained once
@@ -168,7 +168,7 @@ def _evaluated(
                 _keep(checkpoint, name, fold, proposal)
         progress(f"{fold.label} {', '.join(own)}", next(finished) / len(calls))
 
-    tasks = [(shared, answers, i, own, {n: known[i][n] for n in own if n in known[i]}) for i, own in calls]
+    tasks = [(shared, ahead, i, own, {n: known[i][n] for n in own if n in known[i]}) for i, own in calls]
     found = parallel_map(workers, _fold, tasks, processes=True, done=keep)
     by_place = {
         (i, name): result
@@ -179,11 +179,11 @@ def _evaluated(
 
 
 def _fold(
-    shared: Shared[_Folds], answers: Shared[list[Answer]], i: int, names: Sequence[str], known: Mapping[str, Proposed]
+    shared: Shared[_Folds], ahead: Shared[list[Computed]], i: int, names: Sequence[str], known: Mapping[str, Proposed]
 ) -> list[tuple[Proposed, FoldResult]]:
     """Train these strategies for a fold, and evaluate them on it."""
     every = shared.value
-    learn(answers, every.training)
+    learn(ahead, every.training)
     found = []
     for name in names:
         began = time.perf_counter()

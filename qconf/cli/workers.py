@@ -14,7 +14,7 @@ from qconf.errors import InputError
 if TYPE_CHECKING:
     from distributed import Client
 
-PATIENCE = 10  # seconds for which the scheduler of a cluster may be silent
+TIMEOUT = 10  # seconds for which the scheduler of a cluster may be silent
 DASK = "dask"
 
 ADDRESS = re.compile(r"\w+://")
@@ -59,7 +59,7 @@ def _cluster(scheduler: str) -> Client:
         fix = "install it, here and on all workers: pip install 'qconf-hpc[cluster]'"
         raise InputError("Dask is not installed", field="--backend", value=DASK, fix=fix) from error
     try:
-        return Client(scheduler, timeout=PATIENCE)  # type: ignore[no-untyped-call]
+        return Client(scheduler, timeout=TIMEOUT)  # type: ignore[no-untyped-call]
     except (OSError, ValueError, TimeoutError) as error:
         fix = "start one: dask scheduler, then dask worker ADDRESS on each machine"
         raise InputError("no scheduler answers there", field="--scheduler", value=scheduler, fix=fix) from error

@@ -59,7 +59,7 @@ def cached(function: Callable[Concatenate[Subject, P], T]) -> Callable[Concatena
     return once
 
 
-def remember(function: Callable[..., T], subject: Any, args: tuple[object, ...], result: T) -> None:  # noqa: ANN401
+def insert_result(function: Callable[..., T], subject: Any, args: tuple[object, ...], result: T) -> None:  # noqa: ANN401
     """Let a `cached` function know a result that was computed elsewhere."""
     once = cast("Cached", function)
     once.known.setdefault(subject, {}).setdefault((args, ()), result)

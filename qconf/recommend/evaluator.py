@@ -205,10 +205,10 @@ class Evaluator:
                 by_name = {named[place]: each for place, each in subjects.items()}
                 results |= zip(subjects, bootstrap.compare_all(by_name, advance), strict=True)
         for place, final, proposal, reasons in promising:
-            rows[place] = self._judged(rows[place], final, proposal, reasons, results[place])
+            rows[place] = self._tested(rows[place], final, proposal, reasons, results[place])
         return rows
 
-    def _judged(
+    def _tested(
         self,
         row: Row,
         final: Proposal,

@@ -16,7 +16,7 @@ from qconf.evaluation.targets import target_results
 from qconf.parallel import Shared, parallel_map
 from qconf.recommend.checkpoint import Checkpoint, Failure, Proposals
 from qconf.strategies import Proposal, gathered, registry, variants
-from qconf.strategies.ahead import Answer, answered, learn
+from qconf.strategies.ahead import Computed, compute_ahead, learn
 
 Result = Proposals | Failure  #: the proposals of a strategy by variant, or why it has none
 
@@ -53,7 +53,7 @@ class Trainer:
         new = [each for each in wanted if each not in self.found and not self._resumed(*each)]
         tasks = _tasks(new, self.workers)
         parts = self.shared.value
-        answers = answered(list(parts.training.values()), [name for name, _ in new], parts.settings, self.workers)
+        ahead = compute_ahead(list(parts.training.values()), [name for name, _ in new], parts.settings, self.workers)
         spent, total = [0.0], sum(map(_cost, tasks)) or 1.0
 
         def keep(i: int, results: list[tuple[Result, float]]) -> None:
@@ -66,9 +66,7 @@ class Trainer:
             spent[0] += _cost(tasks[i])
             advance(spent[0] / total)
 
-        parallel_map(
-            self.workers, _propose, [(self.shared, answers, *task) for task in tasks], processes=True, done=keep
-        )
+        parallel_map(self.workers, _propose, [(self.shared, ahead, *task) for task in tasks], processes=True, done=keep)
 
     def _resumed(self, name: str, part: str) -> bool:
         kept = None if self.checkpoint is None else self.checkpoint.get(f"{name}-{part}")
@@ -103,10 +101,10 @@ def _cost(task: tuple[str, tuple[str, ...]]) -> float:
 
 
 def _propose(
-    shared: Shared[Parts], answers: Shared[list[Answer]], part: str, names: Sequence[str]
+    shared: Shared[Parts], ahead: Shared[list[Computed]], part: str, names: Sequence[str]
 ) -> list[tuple[Result, float]]:
     """Run these strategies on a part; the time that each took goes with it."""
-    learn(answers, tuple(shared.value.training.values()))
+    learn(ahead, tuple(shared.value.training.values()))
 
     def results() -> Iterator[tuple[Result, float]]:
         for name in names:

@@ -77,9 +77,9 @@ def variants(name: str, training: TrainingSet, given: Mapping[str, Any] | None =
     return registry()[name].variants(*prepared)
 
 
-def asked(wanted: Sequence[str], training: TrainingSet, given: Mapping[str, Any] | None = None) -> list[Question]:
+def wanted_ahead(names: Sequence[str], training: TrainingSet, given: Mapping[str, Any] | None = None) -> list[Question]:
     """Return what these strategies compute of single periods of a training set."""
-    return [each for name in wanted for each in registry()[name].asked(*_prepared(name, training, given))]
+    return [each for name in names for each in registry()[name].wanted_ahead(*_prepared(name, training, given))]
 
 
 def _prepared(name: str, training: TrainingSet, given: Mapping[str, Any] | None) -> tuple[TrainingSet, Options]:

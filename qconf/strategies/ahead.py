@@ -1,21 +1,21 @@
-"""What strategies compute of single periods is computed ahead, side by side, and once for all training sets."""
+"""What strategies compute of single periods is computed ahead, in parallel, and once for all training sets."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from qconf.evaluation.period import Period, TrainingSet, cached, remember
+from qconf.evaluation.period import Period, TrainingSet, cached, insert_result
 from qconf.parallel import Shared, parallel_map
-from qconf.strategies import asked
+from qconf.strategies import wanted_ahead
 
 #: A cached function, the place of a period, the further arguments, the result.
-Answer = tuple[Callable[..., Any], int, tuple[Any, ...], Any]
+Computed = tuple[Callable[..., Any], int, tuple[Any, ...], Any]
 
 
-def answered(
+def compute_ahead(
     training: Sequence[TrainingSet], names: Sequence[str], settings: Mapping[str, Any], workers: int
-) -> Shared[list[Answer]]:
+) -> Shared[list[Computed]]:
     """Compute what strategies ask of the periods that several of these training sets have; others ask for themselves.
 
     With one worker nothing is: what is computed is kept anyway.
@@ -30,12 +30,12 @@ def answered(
         (function, place[period], args): None
         for place in ({period: i for i, period in enumerate(periods_of(training))},)
         for each in training
-        for function, period, args in asked(names, each, settings)
+        for function, period, args in wanted_ahead(names, each, settings)
         if counts[period] > 1
     }
     periods = Shared(periods_of(training))
     tasks = [(periods, *question) for question in questions]
-    results = parallel_map(workers, _answer, tasks, processes=True)
+    results = parallel_map(workers, _compute, tasks, processes=True)
     return Shared([(*question, result) for question, result in zip(questions, results, strict=True)])
 
 
@@ -44,13 +44,13 @@ def periods_of(training: Sequence[TrainingSet]) -> tuple[Period, ...]:
     return tuple(dict.fromkeys(period for each in training for period in (*each.earlier, each.period)))
 
 
-def _answer(periods: Shared[tuple[Period, ...]], function: Callable[..., Any], i: int, args: tuple[Any, ...]) -> Any:  # noqa: ANN401
+def _compute(periods: Shared[tuple[Period, ...]], function: Callable[..., Any], i: int, args: tuple[Any, ...]) -> Any:  # noqa: ANN401
     return function(periods.value[i], *args)
 
 
 @cached
-def learn(answers: Shared[list[Answer]], training: tuple[TrainingSet, ...]) -> None:
-    """Let strategies know the answers; the second time there is nothing to do."""
+def learn(ahead: Shared[list[Computed]], training: tuple[TrainingSet, ...]) -> None:
+    """Let strategies know the ahead; the second time there is nothing to do."""
     periods = periods_of(training)
-    for function, i, args, result in answers.value:
-        remember(function, periods[i], args, result)
+    for function, i, args, result in ahead.value:
+        insert_result(function, periods[i], args, result)

@@ -165,7 +165,7 @@ class Strategy(ABC):
     def propose(self, training: TrainingSet, options: Any) -> Proposal:  # noqa: ANN401 - an instance of its `Options`
         """Propose a configuration; raise NotApplicableError if there is none for this training set."""
 
-    def asked(self, training: TrainingSet, options: Any) -> list[Question]:  # noqa: ANN401 - as above
+    def wanted_ahead(self, training: TrainingSet, options: Any) -> list[Question]:  # noqa: ANN401 - as above
         """Return what it computes of single periods, of earlier ones too: training sets that share periods share it."""
         del training, options
         return []

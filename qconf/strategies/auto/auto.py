@@ -13,7 +13,7 @@ from collections.abc import Mapping
 
 from qconf.evaluation.period import TrainingSet
 from qconf.strategies.auto.families import AutoOptions
-from qconf.strategies.auto.search import climb, orders_asked
+from qconf.strategies.auto.search import climb, orders_wanted
 from qconf.strategies.base import Proposal, Question, Strategy
 
 #: Whether a kind leaves the general order out, and whether it guards queues.
@@ -44,9 +44,9 @@ class Auto(Strategy):
         }
         return found or {"": self.propose(training, options)}
 
-    def asked(self, training: TrainingSet, options: AutoOptions) -> list[Question]:
+    def wanted_ahead(self, training: TrainingSet, options: AutoOptions) -> list[Question]:
         """Return the orders that every kind tries, in each period."""
-        return orders_asked(training, options)
+        return orders_wanted(training, options)
 
     def _climb(self, training: TrainingSet, options: AutoOptions, kind: str) -> Mapping[str, Proposal]:
         fit, guard = KINDS[kind]

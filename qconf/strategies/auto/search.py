@@ -171,7 +171,7 @@ def climb(
     return _Search(training, options, guard=guard, fit=fit, constants=constants or Constants()).run()
 
 
-def orders_asked(training: TrainingSet, options: AutoOptions) -> list[Question]:
+def orders_wanted(training: TrainingSet, options: AutoOptions) -> list[Question]:
     """Return what the search asks of each period alone: all orders of its family."""
     if not len(training) or training.base.mode == "hybrid":
         return []
@@ -374,7 +374,7 @@ class _Search:
         return of_orders(period, *self.question(plain))
 
     def question(self, plain: SiteConfig) -> tuple[System, tuple[str, ...], int]:
-        """Return what `of_orders` is asked of a period."""
+        """Return what `of_orders` is wanted_ahead of a period."""
         orders = tuple(self.frame.formula(self.base, order) for order in self.candidates)
         return plain.system(), orders, self.workers
 
