@@ -220,7 +220,7 @@ def plan(workload: Workload, cores: int, policy: Policy | str) -> PlannedRun:
     Raises
     ------
     ValueError
-        A job wider than the machine, an unknown name.
+        A job wider than the machine, an unknown name, more or longer jobs than `parsim.simulate` takes.
 
     References
     ----------

@@ -52,7 +52,8 @@ def simulate(workload: Workload, system: System) -> Schedule:
     Raises
     ------
     ValueError
-        A job that no partition of the system can ever hold, or whose queue it lacks.
+        A job that no partition of the system can ever hold, or whose queue it lacks; more than 2**28 jobs; or n jobs
+        that last more than 2**62 / n seconds from the first submission on, n rounded up to a power of two.
 
     References
     ----------

@@ -49,10 +49,9 @@ def visit_list(s, p, now):
     v = begin_visit(s, p)
     if not settings.track_held and nothing_can_start(s, v):
         return
-    if v.sorted and settings.backfill:
+    if settings.backfill or not v.sorted:
         s.progress.looks -= v.last - v.first
-    elif not v.sorted:
-        s.progress.looks -= 2 * (v.last - v.first)  # each takes longer
+    if not v.sorted:
         if mark_held(s, v, now):
             return
         refresh_values(s, v.kind, v.first, v.last, now)
@@ -179,6 +178,7 @@ def next_in_order(s, v, i, now):
     """Return the entry whose turn comes after entry i, or `last`."""
     if v.sorted:
         return i + 1
+    s.progress.looks -= v.last - v.first
     best = first_entry(s, v.kind, v.first, v.last, now)
     return v.last if best < 0 else best
 

@@ -73,8 +73,17 @@ def qconf(debug: bool) -> None:
     del debug
 
 
+def one_blas_thread() -> None:
+    """Let linear algebra run on one thread: the rounding of sums would depend on their number, and so on the machine.
+
+    It has an effect before numpy is imported.
+    """
+    os.environ |= dict.fromkeys(("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS"), "1")
+
+
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line; a domain error is one message on stderr and exit code 1."""
+    one_blas_thread()
     given = sys.argv[1:] if arguments is None else arguments
     debug = "--debug" in takewhile(lambda word: word.startswith("-"), given)  # else it belongs to a command
     sys.stdout, sys.stderr = _forgiving(sys.stdout), _forgiving(sys.stderr)

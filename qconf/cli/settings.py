@@ -13,7 +13,7 @@ import click
 from qconf.cli.options import Number, Parsed
 from qconf.errors import InputError
 
-WORKERS = 2  # threads, unless told
+WORKERS = 2  # unless told
 
 
 def _weights(text: str) -> tuple[float, ...] | None:

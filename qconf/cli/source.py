@@ -85,6 +85,13 @@ class Source:
 
         return derive_config(records, self.cores) if self._configured is None else self._configured
 
+    def compile(self, *, quiet: bool = False) -> Callable[[], None]:
+        """Begin to compile the kernels that the configuration needs, unless they are; return what waits for them."""
+        from qconf.cli.compiling import compile_kernels
+
+        config = self._configured
+        return compile_kernels(None if config is None else config.system(), quiet=quiet)
+
     @cached_property
     def _configured(self) -> SiteConfig | None:
         """The configuration that is given, which agrees with the options that are."""

@@ -48,7 +48,7 @@ def recommend(
     needs: Check | None = None,
     may_change: Collection[str] = (),  # parts of the policy, besides those of the configuration
     checkpoint: Checkpoint | None = None,  # finished proposals of an interrupted run
-    progress: Callable[[str, float], None] | None = None,  # called before each strategy, with the share done
+    progress: Callable[[str, float], None] | None = None,  # called with what is being done, and the share done
 ) -> Recommendation:
     """Train every strategy on the first two thirds of the history, evaluate it on the rest, recommend the best.
 
@@ -90,16 +90,7 @@ def recommend(
         return replace(found, reason=reason, rows=[Row("current", given, None, whole, None)])
     enough = {name: split for name, split in splits.items() if split.enough}
     evaluator = Evaluator(training, enough, chosen, guards, check, needs, checkpoint)
-    rows: list[Row] = []
-    costs = np.array([registry()[name].cost for name in names])
-    ends = np.cumsum(costs) / costs.sum()
-    for name, begin, end in zip(names, [0.0, *ends[:-1]], ends, strict=True):
-
-        def advance(share: float, name: str = name, begin: float = begin, end: float = end) -> None:
-            if progress is not None:
-                progress(name, float(begin + share * (end - begin)))
-
-        rows += evaluator.rows(name, advance)
+    rows = evaluator.rows(names, progress or (lambda *_: None))
     best = choose(rows, evaluator.compare, least_gain)
     plain = [row for row in rows if not row.needs]
     found = replace(

@@ -28,7 +28,6 @@ COLUMNS = ("job_id", "submit", "runtime", "walltime", "cores", "queue", "user")
 BY_HOUR = np.array([5, 4, 3, 2, 2, 2, 3, 4, 7, 11, 14, 15, 13, 12, 14, 15, 15, 14, 12, 10, 9, 9, 8, 6], dtype=float)
 BY_WEEKDAY = np.array([1.05, 1.10, 1.10, 1.05, 1.00, 0.55, 0.45])
 DAY_SPREAD = 0.25  # sigma of the lognormal that makes one Tuesday busier than the next
-BURST_GAP = 240.0  # mean seconds between two submissions of a burst
 
 FAIL_MEDIAN, FAIL_MOST = 60.0, 600.0  # seconds until a failing job fails
 SIGMA = 1.3  # of the runtimes' lognormal
@@ -57,7 +56,7 @@ def _burst_sizes(rng: np.random.Generator, jobs: int, mean: float) -> Ints:
     return sizes
 
 
-def _arrivals(rng: np.random.Generator, bursts: Ints, first_weekday: int, length: int) -> Ints:
+def _arrivals(rng: np.random.Generator, bursts: Ints, first_weekday: int, length: int, gap: float) -> Ints:
     """Second of the month of every job, burst after burst."""
     days = length // (24 * HOUR)
     weekday = (first_weekday + np.arange(days)) % 7
@@ -66,7 +65,7 @@ def _arrivals(rng: np.random.Generator, bursts: Ints, first_weekday: int, length
     start = hour * HOUR + rng.integers(0, HOUR, bursts.size)
     of = np.repeat(np.arange(bursts.size), bursts)
     first = np.cumsum(bursts) - bursts
-    since = np.cumsum(rng.exponential(BURST_GAP, of.size))
+    since = np.cumsum(rng.exponential(gap, of.size))
     offset = (since - since[first][of]).astype(np.int64)
     last = offset[np.cumsum(bursts) - 1]
     start = np.clip(start, 0, np.maximum(length - 1 - last, 0))  # a burst ends with its month
@@ -137,7 +136,7 @@ def _queue_month(
     bursts = _burst_sizes(rng, jobs, model.burst)
     of = np.repeat(np.arange(bursts.size), bursts)
     begin = datetime(year, month, 1, tzinfo=UTC)
-    submit = _arrivals(rng, bursts, begin.weekday(), length) + int(begin.timestamp())
+    submit = _arrivals(rng, bursts, begin.weekday(), length, model.gap) + int(begin.timestamp())
     cores = _cores(rng, model, bursts.size, preset.cores_per_node)[of]
     walltime = _pick(rng, model.walltimes, bursts.size)[of]
     user = rng.choice(preset.users, size=bursts.size, p=popularity)[of]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from qconf.errors import InputError
 
@@ -18,10 +18,11 @@ class QueueModel:
     any_nodes: tuple[int, int]  #: inclusive range from which the other sizes come
     odd: float  #: share of submissions whose size is not one of `nodes`
     walltimes: dict[int, float]  #: walltimes in seconds and their weights; the queue's maximum carries most of it
-    burst: float  #: mean number of jobs that a user submits in one go
+    burst: float  #: mean number of jobs that a user submits in one go, all of one size and walltime
     sub_node: float = 0.0  #: share of submissions that request 8 cores, less than a node
     failed: float = 0.07  #: share of jobs that fail within minutes
     killed: float = 0.06  #: share of jobs that are killed at their walltime
+    gap: float = 240.0  #: mean seconds between two submissions of a burst
 
 
 @dataclass(frozen=True)
@@ -118,7 +119,99 @@ CRAY_XC40 = Preset(
     users=180,
 )
 
-PRESETS = {CRAY_XC40.name: CRAY_XC40}
+# Months as large as those of the three logs of the Parallel Workloads Archive that take longest to simulate. Machine,
+# jobs and queues are those logs'; sizes, walltimes and bursts are our choice: scripts submit hundreds or thousands of
+# identical jobs, so that a queue of ten thousand has but tens of shapes.
+RICC = Preset(
+    name="ricc",
+    cores=8192,
+    cores_per_node=1,
+    first=(2010, 8),
+    queues=(
+        QueueModel(
+            "batch",
+            nodes={1: 0.45, 2: 0.05, 4: 0.10, 8: 0.22, 16: 0.08, 32: 0.06, 64: 0.04},
+            any_nodes=(1, 64),
+            odd=0.02,
+            walltimes={HOUR: 0.15, 4 * HOUR: 0.20, 12 * HOUR: 0.15, 24 * HOUR: 0.25, 72 * HOUR: 0.25},
+            burst=700.0,
+            gap=1.0,
+        ),
+        QueueModel(
+            "wide",
+            nodes={128: 0.5, 256: 0.3, 512: 0.15, 1024: 0.05},
+            any_nodes=(65, 1024),
+            odd=0.05,
+            walltimes={4 * HOUR: 0.3, 24 * HOUR: 0.5, 72 * HOUR: 0.2},
+            burst=4.0,
+        ),
+    ),
+    months=(MonthProfile((129_000, 1_000), 0.95, (70.0, 30.0)),),
+    users=170,
+)
+_CURIE = QueueModel(
+    "batch",
+    nodes={1: 0.10, 16: 0.15, 32: 0.20, 64: 0.15, 128: 0.12, 256: 0.10, 512: 0.08, 1024: 0.06, 2048: 0.04},
+    any_nodes=(1, 8192),
+    odd=0.10,
+    walltimes={HOUR // 2: 0.2, 2 * HOUR: 0.2, 12 * HOUR: 0.2, 24 * HOUR: 0.4},
+    burst=30.0,
+    gap=2.0,
+)
+CURIE = Preset(
+    name="curie",
+    cores=93_312,
+    cores_per_node=1,
+    first=(2012, 6),
+    queues=(_CURIE,),
+    months=(MonthProfile((38_000,), 0.95, (100.0,)),),
+    users=300,
+)
+CURIE_4 = Preset(
+    name="curie-4",
+    cores=CURIE.cores,
+    cores_per_node=1,
+    first=CURIE.first,
+    queues=(
+        replace(_CURIE, name="short", nodes={1: 0.5, 16: 0.5}, any_nodes=(1, 31), walltimes={HOUR // 2: 1.0}),
+        replace(_CURIE, name="normal", nodes={32: 0.5, 64: 0.5}, any_nodes=(32, 127), walltimes={12 * HOUR: 1.0}),
+        replace(_CURIE, name="large", nodes={128: 0.5, 256: 0.5}, any_nodes=(128, 1023), burst=10.0),
+        replace(_CURIE, name="huge", nodes={1024: 0.6, 2048: 0.4}, any_nodes=(1024, 8192), burst=3.0),
+    ),
+    months=(MonthProfile((12_000, 10_000, 13_000, 3_000), 0.95, (0.03, 4.0, 40.0, 56.0)),),
+    users=300,
+)
+#: Of Metacentrum's queues: longest walltime in hours, share of the jobs, share of the core-seconds.
+_METACENTRUM = {2: (0.30, 1.5), 4: (0.15, 1.5), 8: (0.10, 2.0), 12: (0.08, 3.0), 24: (0.15, 15.0), 48: (0.08, 18.0)}
+_METACENTRUM |= {96: (0.06, 22.0), 168: (0.05, 22.0), 336: (0.02, 18.0), 720: (0.01, 16.0)}
+METACENTRUM = Preset(
+    name="metacentrum",
+    cores=806,
+    cores_per_node=1,
+    first=(2009, 1),
+    queues=tuple(
+        QueueModel(
+            f"q{hours}",
+            nodes={1: 0.55, 2: 0.1, 4: 0.15, 8: 0.15, 16: 0.05},
+            any_nodes=(1, 32),
+            odd=0.05,
+            walltimes={hours * HOUR: 1.0},
+            burst=40.0,
+            gap=2.0,
+        )
+        for hours in _METACENTRUM
+    ),
+    months=(
+        MonthProfile(
+            tuple(round(24_000 * jobs) for jobs, _ in _METACENTRUM.values()),
+            0.9,
+            tuple(work for _, work in _METACENTRUM.values()),
+        ),
+    ),
+    users=140,
+)
+
+PRESETS = {each.name: each for each in (CRAY_XC40, RICC, CURIE, CURIE_4, METACENTRUM)}
 
 
 def preset_named(name: str) -> Preset:

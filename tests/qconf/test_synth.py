@@ -10,9 +10,11 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner
 
+from parsim import Queue, System, Workload, simulate
 from qconf import synth
 from qconf.cli import main, qconf
 from qconf.errors import InputError, QconfError
+from qconf.history.sample import SAMPLES, known
 
 ROOT = Path(__file__).parents[2]
 HOUR = 3600
@@ -181,10 +183,16 @@ def test_files_are_the_same_bytes_every_time(tmp_path: Path) -> None:
     assert text.splitlines()[0] == "job_id,submit,runtime,walltime,cores,queue,user"
 
 
-def test_the_sample_is_what_the_generator_makes() -> None:
-    path = ROOT / "data" / "cray-xc40-2016-02.csv.gz"
+@pytest.mark.parametrize(("path", "month"), zip(SAMPLES, (6, 7, 8), strict=True))
+def test_the_sample_is_what_the_generator_makes(path: Path, month: int) -> None:
     assert path.stat().st_size < 1_000_000
-    pd.testing.assert_frame_equal(pd.read_csv(path), synth.generate_month("cray-xc40", 7), check_dtype=False)
+    pd.testing.assert_frame_equal(pd.read_csv(path), synth.generate_month("cray-xc40", month), check_dtype=False)
+
+
+def test_of_the_sample_the_months_are_known_that_are_over() -> None:
+    assert known("2016-02") == SAMPLES[:2]
+    assert known("2016-03") == known(None) == SAMPLES
+    assert known("2015-01") == SAMPLES, "there is no such month, which is said where it is looked for"
 
 
 def test_the_documented_table_is_what_the_command_prints() -> None:
@@ -287,3 +295,28 @@ def test_stable_stream_refuses_nonsense(wrong: dict[str, float]) -> None:
 
     with pytest.raises(QconfError):
         stable_workload(**({"n": 10, "cores": 8, "load": 0.5, "seed": 0} | wrong))  # type: ignore[arg-type]
+
+
+#: Jobs, cores, most jobs that wait at a time under EASY in one list, and their shapes at that instant, as bounds.
+LARGE = {
+    "ricc": (130_000, 8192, (20_000, 30_000), (25, 60)),
+    "curie": (38_000, 93_312, (1500, 4000), (20, 60)),
+    "curie-4": (38_000, 93_312, (300, 2500), (10, 60)),
+    "metacentrum": (24_000, 806, (500, 6000), (20, 80)),
+}
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_large_months_have_deep_queues_of_few_shapes(name: str) -> None:
+    count, cores, depth, shapes = LARGE[name]
+    frame = synth.generate(name, 1)
+    assert (len(frame), synth.PRESETS[name].cores) == (count, cores)
+    assert frame["cores"].max() <= cores
+    columns = (frame[each].to_numpy() for each in ("submit", "cores", "runtime", "walltime"))
+    schedule = simulate(Workload(*columns), System(cores, [Queue()]))
+    starts, ordered = np.sort(schedule.start), np.sort(schedule.submit)
+    waiting = np.arange(1, count + 1) - np.searchsorted(starts, ordered, side="right")
+    assert depth[0] <= waiting.max() <= depth[1]
+    instant = ordered[np.argmax(waiting)]
+    deepest = frame[(schedule.submit <= instant) & (schedule.start > instant)]
+    assert shapes[0] <= len(deepest[["cores", "walltime", "queue"]].drop_duplicates()) <= shapes[1]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from qconf.history import History
-from qconf.recommend import Recommendation
+from qconf.recommend import Recommendation, default_strategies
 from qconf.recommend.fidelity import Fidelity
 from qconf.report.figures.base import Figure, figure_style, hues
 from qconf.report.figures.checks import recorded_figure, surrogate_figure
@@ -18,6 +18,7 @@ from qconf.report.figures.periods import backtest_figures
 from qconf.report.figures.waits import waits_figure
 from qconf.report.figures.workload import core_hours, queue_map
 from qconf.report.story import story
+from qconf.strategies import baselines
 
 
 def figures(found: Recommendation, history: History | None = None, near: Fidelity | None = None) -> dict[str, Figure]:
@@ -65,10 +66,11 @@ def _figures(found: Recommendation, history: History | None, near: Fidelity | No
 
 
 def partitioned(found: Recommendation) -> bool:
-    """Whether partitions are there, are proposed, or were walltime for by the name of a strategy."""
-    return found.base.mode != "shared" or any(
-        row.config is not None and row.config.mode != "shared" for row in found.rows
-    )
+    """Whether partitions are there, are proposed by what may be recommended, or were wanted: strategies were named."""
+    usual = {*default_strategies(), *baselines(), "current"}
+    named = set(found.settings.get("strategies", usual)) != usual
+    divided = [row for row in found.rows if row.config is not None and row.config.mode != "shared"]
+    return found.base.mode != "shared" or any(row.eligible or named for row in divided)
 
 
 def _surrogates(found: Recommendation) -> Iterator[Figure]:

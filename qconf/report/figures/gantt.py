@@ -52,7 +52,7 @@ def gantt(shown: Sequence[tuple[str, Evaluated]], history: History | None, epoch
         offset = 0
         for part, size in partitions(each):
             middle = y.at(offset + size / 2)
-            if y.at(offset) - y.at(offset + size) > 12:
+            if y.at(offset) - y.at(offset + size) > 9:
                 drawing.text(LEFT - 6, middle + 4, part[:11], "tick end")
             offset += size
         drawing.parts.append(_plot(each, rows, begin, (left, right), top, looks))
@@ -65,7 +65,7 @@ def gantt(shown: Sequence[tuple[str, Evaluated]], history: History | None, epoch
     drawing.parts.append(f'<g class="times" data-y="{top - 18:g}">{marks}</g>')
     drawing.height = top
     text = (
-        "Jobs on the cores, a rectangle each, in the colours of their queues; white is idle. "
+        "Jobs on the cores, a rectangle each, in the colours of their queues; what is empty is idle. "
         f"{plain(len(rows))} jobs; at first the two days about the longest queue are shown."
     )
     seen = {"from": left - begin, "to": right - begin, "end": end - begin, "begin": begin + epoch, "zone": where}

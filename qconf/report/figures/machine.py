@@ -38,9 +38,12 @@ def machine_bar(configs: Sequence[tuple[str, SiteConfig]], looks: Mapping[str, s
                     panel.text(left, 0.5, text, "on", dx=5)
                     break
             left += size
+        if config.mode != "shared":
+            each = ", ".join(f"{part} {count(size)}" for part, size, _ in parts(config, looks))
+            notes.append(f"{name[0].upper()}{name[1:]}: {each} cores.")
         reserved = [queue.name for queue in config.queues if queue.reservation and config.mode != "shared"]
         if reserved:
-            notes.append(f"{name}: jobs of {', '.join(reserved)} get cores of all parts, by reservation.")
+            notes.append(f"Jobs of {', '.join(reserved)} get cores of all parts, by reservation.")
         top += BAR + 10
     top += 4
     drawing.panel(x, Scale(0, 1, top, top), x_ticks=ticks(0, cores), x_title="cores", grid="")

@@ -29,7 +29,7 @@ const value = (row, column) => {
   const cell = [...row.querySelectorAll("th, td")][column];
   if (!cell) return NaN;
   const text = cell.dataset.v ?? cell.textContent.trim().replace(/[\u202f\s]/g, "").replace("\u2212", "-");
-  const number = parseFloat(text);
+  const number = parseFloat(text.match(/^\d{4}-\d\d.*?([-+][\d.]+)%$/)?.[1] ?? text); // of a period its change
   return Number.isNaN(number) || !/^[-+]?[\d.]/.test(text) ? (text === "-" || text === "" ? NaN : text) : number;
 };
 function compare(a, b) {
@@ -87,7 +87,7 @@ for (const panel of document.querySelectorAll(".panel[data-unit]")) {
   const cursor = make("path", { class: "cursor", d: "" });
   panel.append(area, cursor);
   const zone = svg.dataset.zone;
-  const write = (number) => number.toPrecision(3).replace(/\.?0+$/, (zeros) => (zeros.includes(".") ? "" : zeros));
+  const write = (number) => number.toLocaleString("en-GB", { maximumSignificantDigits: 3 }).replaceAll(",", "\u202f");
   area.addEventListener("pointermove", (event) => {
     const at = new DOMPoint(event.clientX, event.clientY).matrixTransform(svg.getScreenCTM().inverse()).x;
     cursor.setAttribute("d", `M${at},${top}v${tall}`);

@@ -87,6 +87,7 @@ def recommendation(verdict="CHANGE"):
             "workers": 2,
             "objective": "mean-wait",
             "guards": {"p95_wait": 1.3, "max_wait": 1.5},
+            "strategies": ["current", "pp", "dp-nlp", "auto"],
         },
         impact=impact(present.outcome, changed.outcome) if change else None,
         present=present,

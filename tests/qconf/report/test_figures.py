@@ -11,18 +11,21 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from parsim import Workload, simulate
 from qconf.backtest import backtest
-from qconf.config import PoolConfig
+from qconf.config import MachineConfig, PoolConfig, QueueConfig, SiteConfig
 from qconf.evaluation.outcome import Outcome
+from qconf.evaluation.period import Period
 from qconf.evaluation.timeline import timeline
-from qconf.recommend import Evaluated
+from qconf.recommend import Evaluated, default_strategies
 from qconf.recommend.fidelity import Day, Fidelity
 from qconf.recommend.recommendation import Rung
 from qconf.report.figures import backtest_figures, figures
-from qconf.report.figures.gantt import partitions, pieces
+from qconf.report.figures.gantt import gantt, partitions, pieces
 from qconf.report.formulas import reading_of
 from qconf.report.story import story
 from qconf.report.svg import DAY
+from qconf.strategies import baselines
 from tests.qconf.report import example, small
 from tests.qconf.report.drawn import NS, panels, tree
 
@@ -277,10 +280,15 @@ def test_partition_sizes_are_the_curves_of_run_json(found, drawn):
             assert [y for _, y in points] == pytest.approx(values.tolist(), rel=0.05, abs=0.5)
 
 
-def test_sizes_are_drawn_only_where_partitions_are():
+def test_sizes_are_drawn_only_where_partitions_are_proposed_or_wanted():
     found = example.recommendation()
-    rows = [row for row in found.rows if row.config is None or row.config.mode == "shared"]
-    assert "wait-by-size" not in figures(replace(found, rows=rows))
+    usual = replace(found, settings={"strategies": ["current", *baselines(), *default_strategies()]})
+    assert all(row.ineligible for row in usual.rows if row.config is not None and row.config.mode != "shared")
+    assert "wait-by-size" not in figures(usual)
+    assert "wait-by-size" in figures(replace(usual, settings={"strategies": ["current", "pp"]}))
+    assert "wait-by-size" in figures(replace(usual, base=found.rows[4].config))
+    proposed = [replace(row, ineligible="", gain=0.1, bootstrap=small.bootstrap(0.1, 0, 0.2)) for row in usual.rows]
+    assert "wait-by-size" in figures(replace(usual, rows=proposed))
 
 
 def test_the_path_of_the_partitions_is_their_story(found, drawn):
@@ -352,3 +360,17 @@ def test_a_backtest_has_a_panel_for_each_strategy_with_its_ratios(tested):
     for name, panel in zip(names, panels(drawn["utilization"]), strict=True):
         used = [100 * each.summary["utilization_window"] for each in tested.results if each.strategy == name]
         assert [y for _, y in panel.line("strategy")] == pytest.approx(used, abs=0.5)
+
+
+def test_a_machine_in_pieces_does_not_make_the_page_large():
+    """Wide jobs among many narrow ones lie in up to ninety pieces; 4000 jobs, each drawn twice."""
+    rng = np.random.default_rng(1)
+    cores = np.exp(rng.uniform(0, np.log(20_000), 4000)).astype(np.int64) + 1
+    runtime = rng.integers(600, 80_000, 4000)
+    submit = np.sort(rng.integers(0, int((cores * runtime).sum() / 300_000 / 0.95), 4000))
+    jobs = Workload(submit, cores, runtime, runtime + 100)
+    base = SiteConfig(machine=MachineConfig(cores=300_000), queues=(QueueConfig(name="all"),))
+    each = Evaluated(base, Outcome(Period(jobs, base), simulate(jobs, base.system())))
+    assert max(len(taken) for _, taken in pieces(each, np.arange(4000))) > 50
+    drawn = gantt([("before", each), ("after", each)], None, 0, "UTC")
+    assert len(drawn.svg) + len(drawn.data) < 2_000_000, "of three million for the whole page"
