@@ -6,7 +6,8 @@ result moves to its place. Then ``--resume`` finishes it, of every third run kil
 
 * after each kill: every file under its final name is whole, that of this run or of the run before;
 * at the end: the directory has the bytes of an undisturbed run, and no other file;
-* in between: a piece of work, a training or the resamples of a proposal, begins again only if a kill found it begun.
+* in between: a piece of work, a training or the resamples of a proposal, is done again only if a kill fell between its
+  end and its file.
 
 Every second run replaces an earlier one, whose configuration was edited. The exit code is 1 if a check fails.
 """
@@ -50,7 +51,7 @@ class Tally:
     writing: int = 0  #: kills while files of the result moved to their places
     units: int = 0  #: pieces of work of an undisturbed run
     ended: int = 0  #: kills when all was written and said: the run is complete, and --resume begins another
-    begun_again: list[int] = field(default_factory=list)  #: of each other kill
+    done_again: list[int] = field(default_factory=list)  #: of each other kill
     wrong: list[str] = field(default_factory=list)
 
 
@@ -99,24 +100,20 @@ class Accesses:
 
 
 def _child(arguments: list[str], folder: Path, at: int, trace: Path) -> None:
-    """Run a command; note the beginning of each piece of work, and at the end how many accesses to files there were."""
+    """Run a command; note each piece of work that is done, and at the end how many accesses to files there were."""
     from qconf.cli import main
     from qconf.recommend import checkpoint
 
     notes = os.open(trace, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-    cached = checkpoint._cached
+    put = checkpoint.Checkpoint.put
 
-    def noted(kept: checkpoint.Checkpoint | None, key: str, make: Callable[[], checkpoint.Finished]) -> object:
-        def starting() -> checkpoint.Finished:
-            os.write(notes, f"{key}\n".encode())
-            return make()
-
-        found = cached(kept, key, starting)
-        if isinstance(found, dict) and not kept._path(key).exists():
+    def noted(kept: checkpoint.Checkpoint, key: str, finished: checkpoint.Finished) -> None:
+        os.write(notes, f"{key}\n".encode())
+        put(kept, key, finished)
+        if isinstance(finished, dict) and not kept._path(key).exists():
             os.write(notes, f"{IDLE}{key}\n".encode())  # made anew each time, at once
-        return found
 
-    checkpoint._cached = noted
+    checkpoint.Checkpoint.put = noted  # type: ignore[method-assign]
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, 1)
     os.dup2(os.open(trace.with_suffix(".err"), os.O_WRONLY | os.O_APPEND | os.O_CREAT), 2)
@@ -167,8 +164,8 @@ def whole(found: Contents, *expected: Contents) -> list[str]:
     return wrong
 
 
-def begun(trace: Path) -> tuple[set[str], set[str]]:
-    """Return the pieces of work that a run began, and what it makes anew each time, at once."""
+def done(trace: Path) -> tuple[set[str], set[str]]:
+    """Return the pieces of work that a run did, and what it makes anew each time, at once."""
     lines = trace.read_text().splitlines() if trace.exists() else []
     idle = {line.removeprefix(IDLE) for line in lines if line.startswith(IDLE)}
     return {line for line in lines if not line.startswith(IDLE)}, idle
@@ -185,7 +182,7 @@ def trials(given: list[str], searches: str, work: Path, kills: int, rng: random.
     took = time.perf_counter() - began
     accesses = int((work / "calm.count").read_text())
     before, calm = contents(work / "before"), contents(work / "calm")
-    units, idle = begun(work / "calm.txt")
+    units, idle = done(work / "calm.txt")
     found.units = len(units - idle)
     edited = next(name for name in ("config.yaml", "comparison.csv", "backtest.csv") if name in before)
     number = 0
@@ -208,9 +205,9 @@ def trials(given: list[str], searches: str, work: Path, kills: int, rng: random.
             trace = work / f"{number}-{turn}.txt"
             code = run([*arguments, *["--resume"] * (turn > 0)], folder, trace, **moment)
             now = contents(folder)
-            units, _ = begun(trace)
+            units, _ = done(trace)
             if turn and not complete:
-                found.begun_again.append(len((units - idle) & earlier))
+                found.done_again.append(len((units - idle) & earlier))
             earlier |= units
             complete = code is None and not (folder / FOLDER).exists() and whole(calm, now) == []
             found.ended += complete
@@ -247,17 +244,17 @@ def main() -> None:
             began = time.perf_counter()
             searches = SEARCHES["quick" if given.quick else "full"]
             found = trials(every[name], searches, work, given.kills, random.Random(f"{given.seed} {name}"))
-            most, times = max(found.begun_again, default=0), sum(found.begun_again)
+            most, times = max(found.done_again, default=0), sum(found.done_again)
             counts = (found.kills, found.writing, found.ended, found.units, times, most, len(found.wrong))
             rows.append([name, *map(str, counts), f"{time.perf_counter() - began:.0f}"])
-            wrong += [f"{name}: {text}" for text in found.wrong] + [f"{name}: {most} begun again"] * (most > 1)
+            wrong += [f"{name}: {text}" for text in found.wrong] + [f"{name}: {most} done again"] * (most > 1)
     titles = [
         "command",
         "kills",
         "while moving",
         "at the end",
         "pieces of work",
-        "begun again",
+        "done again",
         "most by a kill",
         "wrong",
         "s",
@@ -269,16 +266,13 @@ def main() -> None:
 
 
 def import_all() -> None:
-    """Import what the commands import, and compile: children have it from their parent."""
+    """Import what the commands import: children have it from their parent."""
     import qconf.report.run_directory
     import qconf.report.terminal
     from qconf.cli import COMMANDS, qconf
-    from tests.warm import FAMILIES
 
     for name in COMMANDS:
         qconf.get_command(click.Context(qconf), name)
-    for family in FAMILIES.values():
-        family()
 
 
 if __name__ == "__main__":

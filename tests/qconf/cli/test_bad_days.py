@@ -67,7 +67,8 @@ def test_sigterm_is_as_ctrl_c(given: list[str], tmp_path: Path, number: int, cod
     calm = undisturbed(given, tmp_path / "calm")
     script = (
         "import sys, signal, time\n"
-        f"{'signal.signal(signal.SIGTERM, signal.SIG_IGN)' if ignored else ''}\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # a shell's job in the background ignores it
+        f"signal.signal(signal.SIGTERM, signal.{'SIG_IGN' if ignored else 'SIG_DFL'})\n"
         "import qconf.backtest.walk_forward as w\n"
         "from qconf.cli import main\n"
         "evaluate = w.evaluate\n"
