@@ -24,7 +24,10 @@ from parsim.kernels.alike import find_alike
 from parsim.kernels.homes import find_eligible, find_homes
 from parsim.kernels.plans import PROMISE, Plans
 from parsim.kernels.top_job import NO_SHARE, SHARE, Nodes
+from parsim.kernels.windows import WINDOW
+from parsim.resuming import Begun, layout, resume
 from parsim.rising import never_falls
+from parsim.state import State
 from parsim.system import LIMITS, ORDERS, Queue, System
 from parsim.workload import MAX_DURATION, Column, Workload
 
@@ -32,6 +35,7 @@ Table = NDArray[np.void]  #: a structured array: one record of named fields per 
 
 NEVER = int(kernel.NEVER)
 MOST = 2**31 - 1
+_NO_NODES = np.empty((0, 3), dtype=np.int64)
 LATEST = 2 * MAX_DURATION  #: 136 years after its submit; a job that is eligible later is taken to be so then
 
 
@@ -45,10 +49,41 @@ class Prepared:
         Ascending by submit.
     rows : ndarray(int64), shape (n,), or None
         Where each job stood before, None if in the same place.
+    begun : Begun or None
+        How the simulation begins, if not with the first submission; the jobs that run then come first.
     """
 
     workload: Workload
     rows: NDArray[np.int64] | None
+    begun: Begun | None = None
+
+    @cached_property
+    def base(self) -> int:
+        """Instant from which the kernels count."""
+        submit = self.workload.submit
+        return int(submit[0] if self.begun is None else submit.min())
+
+    @cached_property
+    def first(self) -> int:
+        """How many jobs run when the simulation begins."""
+        return 0 if self.begun is None else self.begun.start.size
+
+    @property
+    def begin(self) -> int:
+        """First instant at which anything is decided, counted from `base`."""
+        return 0 if self.begun is None else self.begun.begin
+
+    @property
+    def has_windows(self) -> bool:
+        """Whether cores are out of service for a while."""
+        return self.begun is not None and self.begun.windows.size > 0
+
+    def unstarted(self) -> NDArray[np.int64]:
+        """Return the column that a kernel fills with starts: -1, but for the jobs that run already."""
+        start = np.full(len(self.workload), -1, dtype=np.int64)
+        if self.begun is not None:
+            start[: self.first] = self.begun.start
+        return start
 
     @cached_property
     def runtime(self) -> NDArray[np.int64]:
@@ -58,9 +93,9 @@ class Prepared:
     @cached_property
     def bits(self) -> int:
         """Low bits of a key that hold a job; the high ones must hold every instant that can occur."""
-        n, submit = len(self.workload), self.workload.submit
+        n = len(self.workload)
         bits = max(1, (n - 1).bit_length())
-        latest = int(submit[-1] - submit[0]) + int(self.runtime.sum()) + MAX_DURATION if n else 0
+        latest = self.longest_wait if n else 0
         if latest >= 1 << (62 - bits):
             raise ValueError(f"{n} jobs of {latest} seconds in all: too long for one simulation")
         return bits
@@ -81,7 +116,7 @@ class Prepared:
     def _table(self, record: np.dtype[np.void]) -> Table:
         w = self.workload
         jobs = np.zeros(len(w), dtype=record)
-        jobs["submit"] = w.submit - w.submit[:1]
+        jobs["submit"] = w.submit - self.base if len(w) else 0
         jobs["cores"] = w.cores
         jobs["runtime"] = self.runtime
         jobs["walltime"] = w.walltime
@@ -90,8 +125,10 @@ class Prepared:
     @cached_property
     def longest_wait(self) -> int:
         """Seconds; no job waits longer, whatever the system."""
-        submit = self.workload.submit
-        return int(submit[-1] - submit[0]) + int(self.runtime.sum()) + MAX_DURATION
+        last = int(self.workload.submit[-1]) - self.base
+        if self.begun is not None:
+            last = max(last, self.begin, int(self.begun.windows["end"].max(initial=0)))
+        return last + int(self.runtime.sum()) + MAX_DURATION
 
     @cached_property
     def single(self) -> NDArray[np.int32]:
@@ -168,10 +205,22 @@ def prepare(workload: Workload) -> Prepared:
     return found
 
 
+def prepare_from(workload: Workload, system: System, state: State) -> Prepared:
+    """Return what the kernels need of a workload, of which no job has ended, where they begin with a state."""
+    runs = state.start < state.begin
+    running = np.flatnonzero(runs)
+    waits = np.flatnonzero(~runs)
+    running = running[np.argsort(state.start[running], kind="stable")]
+    waits = waits[np.argsort(workload.submit[waits], kind="stable")]
+    rows = np.concatenate((running, waits))
+    ordered = workload.take(rows)
+    return Prepared(ordered, rows, resume(ordered, system, state, running) if len(workload) else None)
+
+
 Ranks = tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]]
 
 
-def rank(jobs: Table, queue: Column, queues: Sequence[Queue], order: str, bits: int) -> Ranks:
+def rank(jobs: Table, queue: Column, queues: Sequence[Queue], order: str, bits: int, begin: int = 0) -> Ranks:
     """Rank the jobs of one list by the priority of their queues, a constant order and their submission (rule 6).
 
     Returns the `rank`, `ranked` and `wake_ups` of `parsim.kernels.easy`.
@@ -193,21 +242,22 @@ def rank(jobs: Table, queue: Column, queues: Sequence[Queue], order: str, bits: 
     periods = {queue.starvation for queue in queues}
     if periods == {None} or (ranked is numbers and len(periods) == 1):  # the starving go first already
         return places, ranked, np.empty(0, dtype=np.int64)
-    if 0 in periods:
-        on_arrival = np.array([queue.starvation == 0 for queue in queues])[queue]
+    if 0 in periods or begin > 0:
+        period = np.array([NEVER if its.starvation is None else min(its.starvation, NEVER) for its in queues])[queue]
+        on_arrival = jobs["submit"] + period <= np.maximum(jobs["submit"], begin)
         places = np.where(on_arrival, numbers - np.int32(n), places)
-    return places, ranked, wake_ups(jobs, queue, queues, bits)
+    return places, ranked, wake_ups(jobs, queue, queues, bits, begin)
 
 
-def wake_ups(jobs: Table, queue: Column, queues: Sequence[Queue], bits: int) -> Column:
-    """Keys of the instants after their submission at which jobs begin to starve, ascending."""
+def wake_ups(jobs: Table, queue: Column, queues: Sequence[Queue], bits: int, begin: int = 0) -> Column:
+    """Keys of the instants after their submission, and after `begin`, at which jobs begin to starve, ascending."""
     latest = 1 << (62 - bits)  # so long no job waits
     periods = [latest if its.starvation is None else min(its.starvation, latest) for its in queues]
     if min(periods) == latest:
         return np.empty(0, dtype=np.int64)
     period = np.array(periods, dtype=np.int64)[queue]
     instant = jobs["submit"] + period
-    keys = ((instant << bits) | np.arange(len(jobs)))[(period > 0) & (instant < latest)]
+    keys = ((instant << bits) | np.arange(len(jobs)))[(period > 0) & (instant < latest) & (instant > begin)]
     keys.sort()
     return keys
 
@@ -224,15 +274,22 @@ def pack(prepared: Prepared, system: System) -> kernel.State:
     entries[-2] += may_enter  # these may stand in the pool's list as well
     listed = int(entries.sum()) + kernel.BLOCK
     most = np.minimum(cores, n) + 1
-    spanning = 1 + int(entries[-1]) + (int(may_enter + entries[-2]) if settings["combined"] else 0)
+    running = prepared.first
+    spanning = 1 + running + int(entries[-1]) + (int(may_enter + entries[-2]) if settings["combined"] else 0)
     users = prepared.users[0] if settings["limits"] else 0
     held = np.zeros(n if settings["track_held"] else 0, dtype=kernel.HELD)
     held["since"] = -1
+    shares = np.empty((spanning, cores.size), dtype=np.int64)
+    placement = np.empty(n, dtype=np.int32)
+    if prepared.begun is not None:
+        shares[:running] = prepared.begun.shares
+        spans = (prepared.begun.shares > 0).sum(axis=1) > 1
+        placement[:running] = np.where(spans, -1 - np.arange(running), prepared.begun.shares.argmax(axis=1))
     return kernel.State(
         jobs=jobs,
-        start=np.full(n, -1, dtype=np.int64),
-        placement=np.empty(n, dtype=np.int32),
-        shares=np.empty((spanning, cores.size), dtype=np.int64),
+        start=prepared.unstarted(),
+        placement=placement,
+        shares=shares,
         eligible_at=eligible_at,
         held=held,
         queues=_pack_queues(prepared, system),
@@ -240,7 +297,7 @@ def pack(prepared: Prepared, system: System) -> kernel.State:
         by_queue=prepared.by_queue if settings["starvation"] else np.empty(0, np.int32),
         partitions=_pack_partitions(cores, entries, most),
         settings=settings,
-        progress=np.zeros(1, dtype=kernel.PROGRESS)[0],
+        progress=_pack_progress(running),
         waiting=kernel.Waiting(*np.zeros((4, listed), dtype=np.int32), *np.empty((3, listed))),
         candidates=np.empty(int(entries.max()), dtype=np.int32),
         running=kernel.Running(np.empty(int(most.sum()), np.int64), np.empty(int(most.sum()), np.int64)),
@@ -250,6 +307,13 @@ def pack(prepared: Prepared, system: System) -> kernel.State:
         usable=np.zeros(cores.size, dtype=np.bool_),
         idle=np.zeros(cores.size, dtype=np.int64),
     )
+
+
+def _pack_progress(running: int) -> np.void:
+    progress = np.zeros(1, dtype=kernel.PROGRESS)
+    progress["spanning"] = running
+    record: np.void = progress[0]
+    return record
 
 
 def _pack_partitions(cores: Column, entries: Column, most: Column) -> Table:
@@ -303,6 +367,8 @@ def _pack_settings(prepared: Prepared, system: System) -> np.void:
     return kernel.one(
         kernel.SETTINGS,
         bits=prepared.bits,
+        first=prepared.first,
+        begin=prepared.begin,
         order=orders.FORMULA if formula is not None else ORDERS.index(system.order),
         backfill=system.backfill,
         single_list=system.mode == "shared",
@@ -336,44 +402,54 @@ def pack_nodes(prepared: Prepared, system: System) -> Nodes:
     """Lay out the nodes of a machine and the cores of each that jobs take; empty where nodes are not told apart."""
     if not system.reserves_nodes:
         none = np.empty(0, dtype=np.int32)
-        return Nodes(none, none, none, np.empty(0, dtype=SHARE), np.zeros(1, dtype=np.int64))
+        return Nodes(none, none, none, np.empty(0, dtype=SHARE), np.zeros(1, dtype=np.int64), _NO_NODES)
     size = min(system.cores_per_node, system.cores)
     cores = np.full(-(-system.cores // size), size, dtype=np.int32)
     cores[-1] = system.cores - size * (cores.size - 1)
     n = len(prepared.workload)
     shares = np.empty(min(system.cores, n * cores.size), dtype=SHARE)
     shares["next"] = np.arange(1, shares.size + 1)
-    return Nodes(cores, np.empty_like(cores), np.full(n, NO_SHARE), shares, np.zeros(1, dtype=np.int64))
+    begun = _NO_NODES if prepared.begun is None else prepared.begun.on_nodes
+    return Nodes(cores, np.empty_like(cores), np.full(n, NO_SHARE), shares, np.zeros(1, dtype=np.int64), begun)
 
 
 def pack_plans(prepared: Prepared, system: System) -> Plans:
     """Lay out the nodes of a divided machine, each partition one node unless nodes are told apart (rule 23)."""
-    sizes: list[int] = []
-    first_node = [0]
-    for cores in system.partition_cores:
-        size = min(system.cores_per_node, max(1, cores)) if system.reserves_nodes else cores
-        whole, rest = divmod(cores, size) if system.reserves_nodes else (1, 0)
-        sizes += [size] * whole + [rest] * (rest > 0)
-        first_node.append(len(sizes))
-    idle = np.array(sizes, dtype=np.int64)
-    n, lists = len(prepared.workload), len(first_node)
+    nodes = layout(system, told_apart=system.reserves_nodes)
+    idle = np.array(nodes.sizes, dtype=np.int64)
+    n, lists = len(prepared.workload), len(nodes.first)
+    begun = prepared.begun
+    windows = 0 if begun is None else begun.windows.size
     most = min(n, system.cores) + 1
     shares = np.empty(min(system.cores, n * idle.size), dtype=SHARE)
     shares["next"] = np.arange(1, shares.size + 1)
-    promises = np.zeros(lists, dtype=PROMISE)
+    promises = np.zeros(lists + windows, dtype=PROMISE)
     promises["job"] = -1
+    taken = np.zeros((lists + windows, idle.size), dtype=np.int64)
+    if begun is not None:
+        taken[lists:] = begun.taken
     return Plans(
-        first_node=np.array(first_node, dtype=np.int64),
+        first_node=np.array(nodes.first, dtype=np.int64),
         idle=idle,
         first=np.full(n, NO_SHARE),
         shares=shares,
         unused=np.zeros(1, dtype=np.int64),
         running=kernel.Running(np.empty(most, np.int64), np.empty(most, np.int64)),
         promises=promises,
-        taken=np.zeros((lists, idle.size), dtype=np.int64),
-        extra=np.zeros((lists, idle.size), dtype=np.int64),
+        taken=taken,
+        extra=np.zeros((lists + windows, idle.size), dtype=np.int64),
         later=np.empty_like(idle),
+        begun=_NO_NODES if begun is None else begun.on_nodes,
+        windows=np.empty(0, dtype=WINDOW) if begun is None else begun.windows,
+        instants=np.empty(0, dtype=np.int64) if begun is None else begun.instants,
     )
+
+
+def pack_windows(prepared: Prepared) -> tuple[Table, NDArray[np.int64], Column]:
+    """Windows, their cores and the instants that they make events, for the kernels that keep a profile."""
+    if prepared.begun is None:
+        return np.empty(0, dtype=WINDOW), np.empty((0, 1), dtype=np.int64), np.empty(0, dtype=np.int64)
+    return prepared.begun.windows, prepared.begun.taken, prepared.begun.instants
 
 
 def pack_classes(workload: Workload, system: System) -> tuple[Column, Table]:

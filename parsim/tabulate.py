@@ -16,7 +16,7 @@ def _tabulate(jobs, sizes, backfill, bits, numbers, waits, ends, start):  # type
     """Fill total waits and last ends for ascending sizes; from the first size without any wait on nothing changes."""
     n = jobs.size
     for k in range(sizes.shape[0]):
-        easy(jobs, sizes[k], backfill, bits, numbers, numbers, waits[:0], start)
+        easy(jobs, 0, np.int64(0), sizes[k], backfill, bits, numbers, numbers, waits[:0], start)
         total = 0
         last = 0
         for j in range(n):

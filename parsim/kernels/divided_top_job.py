@@ -1,6 +1,7 @@
 """EASY on a divided machine as PBS plans its top jobs: limits, and the cores of each node, are planned as cores are.
 
-Every list has a head job of its own. Numbers ("rule 20") refer to docs/reference/simulator.md.
+Every list has a head job of its own. A machine of which cores are out of service for a while is simulated so, too,
+whatever its mode. Numbers ("rule 20") refer to docs/reference/simulator.md.
 """
 
 from __future__ import annotations
@@ -14,7 +15,9 @@ from parsim.kernels.plans import (
     end_planned,
     find_instant,
     is_held_later,
+    plan_windows,
     promise,
+    resume_planned,
     room_now,
     stop_counting,
     take_first,
@@ -26,6 +29,7 @@ from parsim.kernels.starts import is_held
 from parsim.kernels.state import NEVER, UNKNOWN, kernel, routine, step
 from parsim.kernels.top_job import make_heap
 from parsim.kernels.waiting import STARTED, add_waiting, drop_started, kind_of, leave_list, leave_others, note_held
+from parsim.kernels.windows import next_instant
 
 
 @kernel
@@ -36,17 +40,22 @@ def divided_top_job(s, plans_limits, by_nodes, plans):
     bits = settings.bits
     low = (np.int64(1) << bits) - 1
     wide = settings.combined and by_nodes
-    arriving = np.int64(0)
+    arriving = settings.first
     now = np.int64(-1)
+    passed = np.int64(0)
+    resume_planned(s, plans)
     while True:
-        now = next_event(s, np.int64(s.jobs[arriving].submit) if arriving < n else NEVER, now)
+        submit = max(settings.begin, np.int64(s.jobs[arriving].submit)) if arriving < n else NEVER
+        now = next_event(s, min(submit, next_instant(plans.instants, passed)), now)
+        while next_instant(plans.instants, passed) <= now < NEVER:
+            passed += 1
         if now == NEVER:
             break
         while progress.running > 0 and (s.ends[0] >> bits) == now:
             j = s.ends[0] & low
             pop_key(s.ends, progress.running)
             end_planned(s, plans, j)
-        while arriving < n and s.jobs[arriving].submit == now:
+        while arriving < n and s.jobs[arriving].submit <= now:
             submit_job(s, arriving, now)
             arriving += 1
         progress.submitted = arriving
@@ -80,6 +89,7 @@ def one_pass(s, plans_limits, by_nodes, plans, now):
     """Visit every list in which a job waits (rules 2 and 26)."""
     partitions, promises = s.partitions, plans.promises
     count = partitions.size - 1
+    plan_windows(s, plans, now)
     if partitions[count].waiting > 0:
         visit_reserved(s, plans_limits, by_nodes, plans, now)
     pool_first = s.settings.combined and by_nodes
@@ -133,9 +143,11 @@ def visit(s, plans_limits, by_nodes, plans, p, now):
                 partitions[p].first_starving = UNKNOWN
             waiting.job[i] = STARTED
             gone = min(gone, i)
-        elif not found and (plans_limits or not held) and choose_parts(s, by_nodes, p, j) >= s.jobs[j].cores:
-            found = True
+        elif not found and (plans_limits or not held) and may_be_head_job(s, by_nodes, p, j, now):
             begin = find_instant(s, plans_limits, plans, j, now)
+            if begin == NEVER:
+                continue
+            found = True
             take_first(s, plans, p, j, begin)
             promise(s, plans_limits, plans, p, j, begin)
             if not settings.backfill:
@@ -147,6 +159,13 @@ def visit(s, plans_limits, by_nodes, plans, p, now):
                 note_held(s, j, now, False)
     if gone < last:
         drop_started(s, p, gone)
+
+
+@step
+def may_be_head_job(s, by_nodes, p, j, now):
+    """Whether job j may be the head job of list p, on the partitions that this sets."""
+    cores = choose_parts(s, by_nodes, p, j)
+    return cores >= s.jobs[j].cores and now - s.jobs[j].submit >= s.settings.reservation_delay
 
 
 @step
@@ -181,10 +200,12 @@ def visit_reserved(s, plans_limits, by_nodes, plans, now):
         if find_usable(s, j, now) < s.jobs[j].cores:
             break
         begin = find_instant(s, plans_limits, plans, j, now)
+        if begin == NEVER:
+            break
         if by_nodes:
             take_first(s, plans, count, j, begin)
         else:
-            take_shares(s, plans, count, j)
+            take_shares(s, plans, count, j, begin)
         if begin > now:
             promise(s, plans_limits, plans, count, j, begin)
             break

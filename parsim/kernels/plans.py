@@ -16,6 +16,7 @@ from parsim.kernels.running import add_running, remove_running
 from parsim.kernels.starts import count_use, start_job
 from parsim.kernels.state import NEVER, Running, routine, step
 from parsim.kernels.top_job import NO_SHARE
+from parsim.kernels.windows import UNKNOWN_END
 
 #: The plan of the head job of one list, in the present pass; `job` is -1 without one.
 PROMISE = np.dtype([("job", np.int64), ("begin", np.int64), ("end", np.int64)], align=True)
@@ -30,10 +31,13 @@ class Plans(NamedTuple):
     shares: NDArray[np.void]  # SHARE
     unused: NDArray[np.int64]  # (1,): the first share not in use
     running: Running  # of the whole machine
-    promises: NDArray[np.void]  # (P + 1,) PROMISE; the last one is that of the reserved list
-    taken: NDArray[np.int64]  # (P + 1, V): cores of each node that the plan takes
-    extra: NDArray[np.int64]  # (P + 1, V): cores of each node that all plans leave at its begin
+    promises: NDArray[np.void]  # (P + 1 + W,) PROMISE; the lists', the last the reserved one's; then the windows'
+    taken: NDArray[np.int64]  # (P + 1 + W, V): cores of each node that the plan takes
+    extra: NDArray[np.int64]  # (P + 1 + W, V): cores of each node that all plans leave at its begin
     later: NDArray[np.int64]  # (V,): cores of each node that are idle at the instant looked at
+    begun: NDArray[np.int64]  # (k, 3): job, node and cores of those that run when the simulation begins
+    windows: NDArray[np.void]  # (W,) WINDOW
+    instants: NDArray[np.int64]  # at which windows become known or end
 
 
 @step
@@ -48,12 +52,13 @@ def stop_counting(s, j):
 def left_of(s, plans, j, q, node, base, begin, until):
     """Cores of a node of partition q that job j may take in [begin, until), of `base` left by the expected ends."""
     promises = plans.promises
-    pool = promises.size - 2
+    pool = s.usable.size - 1
     most = base
-    for turn in range(3):  # the lists that plan on this partition: its own, the pool's, the reserved one
+    for turn in range(3 + plans.windows.size):
+        # The lists that plan on this partition: its own, the pool's, the reserved one; and the windows.
         k = q if turn == 0 else pool + turn - 1
         other = promises[k]
-        if other.job < 0 or other.job == j or (turn == 1 and q == pool):
+        if other.job < 0 or other.job == j or (turn == 1 and q == pool) or (turn > 2 and plans.taken[k, node] == 0):
             continue
         if other.begin <= begin:
             if begin < other.end:
@@ -65,7 +70,7 @@ def left_of(s, plans, j, q, node, base, begin, until):
                 if own.job == j and own.begin <= other.begin < own.end:
                     left += plans.taken[o, node]
             most = min(most, left)
-    return min(most, base)
+    return max(np.int64(0), min(most, base))
 
 
 @step
@@ -73,9 +78,9 @@ def room_now(s, plans, q, j, now):
     """Cores of partition q that job j may take now (rule 23)."""
     until = now + s.jobs[j].walltime
     promises = plans.promises
-    pool = promises.size - 2
+    pool = s.usable.size - 1
     alone = True
-    for turn in range(3):
+    for turn in range(3 + plans.windows.size):
         other = promises[q if turn == 0 else pool + turn - 1]
         alone &= other.job < 0 or other.job == j or other.begin >= until
     if alone or s.partitions[q].free == 0:
@@ -125,7 +130,7 @@ def is_held_at(s, plans, j, instant):
     if above_limits(s, plans, j, instant):
         return True
     until = instant + s.jobs[j].walltime
-    for k in range(plans.promises.size):
+    for k in range(s.partitions.size):
         other = plans.promises[k]
         if other.job >= 0 and other.job != j and instant < other.begin < until:
             if s.jobs[other.job].queue == s.jobs[j].queue and above_limits(s, plans, j, other.begin):
@@ -137,7 +142,7 @@ def is_held_at(s, plans, j, instant):
 def is_held_later(s, plans, j, now):
     """Whether job j, which no limit holds now, would be above one when a head job of its queue begins."""
     until = now + s.jobs[j].walltime
-    for k in range(plans.promises.size):
+    for k in range(s.partitions.size):
         other = plans.promises[k]
         if other.job >= 0 and other.job != j and other.begin < until:
             if s.jobs[other.job].queue == s.jobs[j].queue and above_limits(s, plans, j, other.begin):
@@ -154,7 +159,7 @@ def above_limits(s, plans, j, moment):
     jobs = user_jobs = np.int64(1)
     cores = user_cores = np.int64(job.cores)
     count = s.progress.running
-    for k in range(count + promises.size):
+    for k in range(count + s.partitions.size):
         if k < count:
             i = count - 1 - k
             if (running.keys[i] >> bits) <= moment:
@@ -198,11 +203,12 @@ def take_first(s, plans, row, j, begin):
 
 
 @step
-def take_shares(s, plans, row, j):
+def take_shares(s, plans, row, j, begin):
     """Take for reserved job j its share of each usable partition, which is one node (rule 13)."""
     total = np.int64(0)
+    until = begin + s.jobs[j].walltime
     for q in range(s.usable.size):
-        s.idle[q] = plans.later[q] if s.usable[q] else 0
+        s.idle[q] = left_of(s, plans, j, q, q, plans.later[q], begin, until) if s.usable[q] else 0
         total += s.idle[q]
     divide(s.idle, s.jobs[j].cores, total, plans.taken[row], s.usable)
 
@@ -264,17 +270,10 @@ def begin_planned(s, plans, j, now):
             taken = min(left, left_of(s, plans, j, q, node, plans.idle[node], now, until))
             if taken > 0:
                 left -= taken
-                plans.idle[node] -= taken
                 for k in range(promises.size):
                     if promises[k].job >= 0 and until > promises[k].begin:
                         plans.extra[k, node] -= taken
-                number = np.int32(plans.unused[0])
-                share = plans.shares[number]
-                plans.unused[0] = share.next
-                share.node = node
-                share.cores = taken
-                share.next = plans.first[j]
-                plans.first[j] = number
+                take_node(plans, j, node, taken)
             node += 1
     if parts > 1:
         s.placement[j] = -1 - progress.spanning
@@ -282,6 +281,63 @@ def begin_planned(s, plans, j, now):
     key = (until << s.settings.bits) | j
     add_running(plans.running, 0, progress.running, key, np.int64(job.cores))
     start_job(s, j, now)
+
+
+@step
+def take_node(plans, j, node, cores):
+    """Job j takes cores of a node."""
+    plans.idle[node] -= cores
+    number = np.int32(plans.unused[0])
+    share = plans.shares[number]
+    plans.unused[0] = share.next
+    share.node = node
+    share.cores = cores
+    share.next = plans.first[j]
+    plans.first[j] = number
+
+
+@step
+def resume_planned(s, plans):
+    """Let the jobs run that run when the simulation begins (rule 28)."""
+    for row in plans.begun:
+        take_node(plans, row[0], row[1], row[2])
+    for j in range(s.settings.first):
+        for q in range(s.usable.size):
+            s.partitions[q].free -= s.shares[j, q]
+        key = ((s.start[j] + s.jobs[j].walltime) << s.settings.bits) | j
+        add_running(plans.running, 0, s.progress.running, key, np.int64(s.jobs[j].cores))
+        s.progress.waiting += 1
+        start_job(s, j, s.start[j])
+
+
+@step
+def plan_windows(s, plans, now):
+    """Let the windows known now count as plans in this pass (rule 29)."""
+    running, bits = plans.running, s.settings.bits
+    low = (np.int64(1) << bits) - 1
+    promises, lists = plans.promises, s.partitions.size
+    for k in range(plans.windows.size):
+        window, row = plans.windows[k], promises[lists + k]
+        row.job = s.jobs.size + k if window.known_from <= now < window.end else -1
+        row.begin = window.begin
+        row.end = window.known_end if window.known_end < UNKNOWN_END else NEVER
+    for k in range(lists, promises.size):
+        begin = promises[k].begin
+        if promises[k].job < 0 or begin <= now:
+            continue
+        extra = plans.extra[k]
+        for node in range(extra.size):
+            extra[node] = plans.idle[node]
+            for o in range(lists, promises.size):
+                if promises[o].job >= 0 and promises[o].begin <= begin < promises[o].end:
+                    extra[node] -= plans.taken[o, node]
+        i = np.int64(0)
+        while i < s.progress.running and (running.keys[i] >> bits) <= begin:
+            share = plans.first[running.keys[i] & low]
+            while share != NO_SHARE:
+                extra[plans.shares[share].node] += plans.shares[share].cores
+                share = plans.shares[share].next
+            i += 1
 
 
 @step

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from parsim.kernels.general import advance_starving, next_event, submit_job
 from parsim.kernels.order import before, refresh_values
 from parsim.kernels.running import pop_key, sift
-from parsim.kernels.starts import drop_head_job, end_job, is_held, make_head_job, occupy, start_job
+from parsim.kernels.starts import drop_head_job, end_job, is_held, make_head_job, occupy, resume_running, start_job
 from parsim.kernels.state import NEVER, kernel, step
 from parsim.kernels.visit import any_fits, begin_visit
 from parsim.kernels.waiting import STARTED, drop_started, note_held
@@ -33,6 +33,7 @@ class Nodes(NamedTuple):
     first: NDArray[np.int32]  # (n,): the first share of each running job, or `NO_SHARE`
     shares: NDArray[np.void]  # SHARE
     unused: NDArray[np.int64]  # (1,): the first share not in use
+    begun: NDArray[np.int64]  # (k, 3): job, node and cores of those that run when the simulation begins
 
 
 class Counts(NamedTuple):
@@ -53,11 +54,14 @@ def top_job(s, plans_limits, nodes):
     settings, progress = s.settings, s.progress
     n = s.jobs.size
     low = (np.int64(1) << settings.bits) - 1
-    arriving = np.int64(0)
+    arriving = settings.first
     now = np.int64(-1)
     s.partitions[0].reserved_from = NEVER
+    resume_running(s)
+    for row in nodes.begun:
+        add_share(nodes, row[0], np.int32(row[1]), np.int32(row[2]))
     while True:
-        now = next_event(s, np.int64(s.jobs[arriving].submit) if arriving < n else NEVER, now)
+        now = next_event(s, max(settings.begin, np.int64(s.jobs[arriving].submit)) if arriving < n else NEVER, now)
         if now == NEVER:
             break
         while progress.running > 0 and (s.ends[0] >> settings.bits) == now:
@@ -66,7 +70,7 @@ def top_job(s, plans_limits, nodes):
             progress.running -= 1
             end_job(s, j)
             vacate_nodes(nodes, j)
-        while arriving < n and s.jobs[arriving].submit == now:
+        while arriving < n and s.jobs[arriving].submit <= now:
             submit_job(s, arriving, now)
             arriving += 1
         if settings.starvation and progress.waiting > 0 and progress.next_starving <= now:
@@ -275,17 +279,23 @@ def occupy_nodes(nodes, j, c, runs_past):
             taken = min(taken, nodes.extra[node])
         if taken > 0:
             left -= taken
-            nodes.idle[node] -= taken
             if runs_past:
                 nodes.extra[node] -= taken
-            number = np.int32(nodes.unused[0])
-            share = nodes.shares[number]
-            nodes.unused[0] = share.next
-            share.node = node
-            share.cores = taken
-            share.next = nodes.first[j]
-            nodes.first[j] = number
+            add_share(nodes, j, node, taken)
         node += np.int32(1)
+
+
+@step
+def add_share(nodes, j, node, cores):
+    """Job j takes cores of a node."""
+    nodes.idle[node] -= cores
+    number = np.int32(nodes.unused[0])
+    share = nodes.shares[number]
+    nodes.unused[0] = share.next
+    share.node = node
+    share.cores = cores
+    share.next = nodes.first[j]
+    nodes.first[j] = number
 
 
 @step

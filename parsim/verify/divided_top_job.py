@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from parsim.system import System
+from parsim.verify.beginning import FOR_EVER, Beginning, nodes_of
 from parsim.verify.lists import ListReplay
 from parsim.verify.rules import Jobs
 from parsim.verify.violation import Discrepancy
@@ -29,15 +30,31 @@ class Plan:
 class DividedTopJobReplay(ListReplay):
     """A replay in which the head job of each list has a plan, and every plan of a pass counts."""
 
-    def __init__(self, jobs: Jobs, system: System) -> None:
-        super().__init__(jobs, system)
-        self.nodes: list[tuple[int, int]] = []  #: partition and cores of each
-        for index, cores in enumerate(system.partition_cores):
-            size = system.cores_per_node if system.reserves_nodes else max(1, cores)
-            self.nodes += [(index, min(size, cores - first)) for first in range(0, cores, size)]
+    def __init__(self, jobs: Jobs, system: System, beginning: Beginning | None = None) -> None:
+        super().__init__(jobs, system, beginning)
+        self.nodes = nodes_of(system, told_apart=system.reserves_nodes)  #: partition and cores of each
         self.on: dict[int, Cores] = {}  #: what each running job takes
         self.chosen: Cores = {}  #: what the job that starts at its turn takes
         self.plans: list[Plan] = []
+
+    def _resume(self, job: int) -> None:
+        super()._resume(job)
+        state = None if self.beginning is None else self.beginning.state
+        named = state.nodes.get(self.jobs.row[job]) if state is not None and self.system.reserves_nodes else None
+        if named:
+            self.on[job] = dict(named)
+            return
+        idle, taken = [size for _, size in self.nodes], {}
+        for cores_of in self.on.values():
+            for node, here in cores_of.items():
+                idle[node] -= here
+        for partition, cores in self.jobs.placement[job]:
+            left = cores
+            for node, (index, _) in enumerate(self.nodes):
+                if index == partition and left and idle[node] > 0:
+                    taken[node] = min(left, idle[node])
+                    left -= taken[node]
+        self.on[job] = taken
 
     def _end(self, job: int) -> None:
         super()._end(job)
@@ -77,16 +94,23 @@ class DividedTopJobReplay(ListReplay):
         for _, cores in self._there(moment, job):
             for node, here in cores.items():
                 left[node] -= here
+        for outage in self._known():
+            if outage.begin <= moment < outage.known_end:
+                for node, here in outage.cores.items():
+                    left[node] -= here
         return left
 
     def _moments(self, begin: int, job: int) -> list[int]:
         end = begin + self.jobs.walltime[job]
-        return [begin, *{plan.begin for plan in self.plans if plan.job != job and begin < plan.begin < end}]
+        begins = {plan.begin for plan in self.plans if plan.job != job} | {outage.begin for outage in self._known()}
+        return [begin, *(other for other in begins if begin < other < end)]
 
     def _room(self, begin: int, job: int, places: Iterable[int]) -> list[int]:
         """Rule 23: cores of each node of some partitions that a job may take throughout its walltime."""
         moments = [self._left(moment, job) for moment in self._moments(begin, job)]
-        return [min(left) if index in places else 0 for (index, _), *left in zip(self.nodes, *moments, strict=True)]
+        return [
+            max(0, min(left)) if index in places else 0 for (index, _), *left in zip(self.nodes, *moments, strict=True)
+        ]
 
     def _held_from(self, begin: int, job: int) -> bool:
         """Rule 22."""
@@ -101,15 +125,16 @@ class DividedTopJobReplay(ListReplay):
         used = (len(mates), sum(jobs.cores[k] for k in mates), len(own), sum(jobs.cores[k] for k in own))
         return any(most is not None and amount > most for most, amount in zip(limits, used, strict=True))
 
-    def _plan(self, job: int, places: list[int]) -> int:
-        """Rules 21 and 24: the earliest instant at which the job may start on these partitions."""
+    def _plan(self, job: int, places: list[int]) -> int | None:
+        """Rules 21 and 24: the earliest instant at which the job may start on these partitions, None if never."""
         instants = {self.now, *map(self._expected_end, self.on), *(plan.end for plan in self.plans)}
+        instants |= {outage.known_end for outage in self._known() if outage.known_end < FOR_EVER}
         for instant in sorted(instants):
             if self.system.plans_limits and self._held_from(instant, job):
                 continue
             if sum(self._room(instant, job, places)) >= self.jobs.cores[job]:
                 return instant
-        raise AssertionError("when all jobs have ended each job has room")
+        return None
 
     @staticmethod
     def _first_nodes(most: list[int], cores: int) -> Cores:
@@ -135,13 +160,13 @@ class DividedTopJobReplay(ListReplay):
                     self._pass_over(job, range(len(self.partitions)))
                     continue
             usable = [index for index, waits in enumerate(self.lists) if min(waits.starving[:1], default=job) >= job]
-            time = self.now - 1
+            time = None
             if sum(self.partitions[index].cores for index in usable) >= jobs.cores[job]:
                 time = self._plan(job, usable)
-            if time != self.now:
+            if time is None or time > self.now:
                 if job in self.due:
                     raise Discrepancy("reservation", job, "starts, but the usable partitions do not hold it now")
-                if time > self.now:
+                if time is not None:
                     self._promise(job, time, self._divided(job, time, usable))
                 return
             self._start(job, self._divided(job, time, usable), ordered[at:])
@@ -173,7 +198,7 @@ class DividedTopJobReplay(ListReplay):
         self._visit_planned(index, self.lists[index].ordered(self.now))
 
     def _visit_pool(self) -> None:
-        if self.partitions[self.pool].cores and not self.system.takes_own_nodes:
+        if self.pool >= 0 and self.partitions[self.pool].cores and not self.system.takes_own_nodes:
             self._visit_planned(self.pool, self._pool_order())
 
     def _visit_planned(self, index: int, ordered: list[int]) -> None:
@@ -190,9 +215,12 @@ class DividedTopJobReplay(ListReplay):
                 continue
             places = self._places(index, job)
             wide = jobs.cores[job] > sum(self.partitions[place].cores for place in places)
-            if not found and (plans_limits or not held) and not wide:
-                found = True
+            early = self.now - jobs.submit[job] < self.system.reservation_delay
+            if not found and (plans_limits or not held) and not (wide or early):
                 begin = self._plan(job, places)
+                if begin is None:
+                    continue  # rule 30
+                found = True
                 self._promise(job, begin, self._first_nodes(self._room(begin, job, places), jobs.cores[job]))
                 self.partitions[index].head_job = job
                 if not self.system.backfill:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from parsim.system import LIMITS, System
+from parsim.verify.beginning import Beginning
 from parsim.verify.lists import ListReplay
 from parsim.verify.rules import Jobs
 from parsim.verify.violation import Discrepancy, Violation
@@ -25,13 +26,20 @@ class Promise:
 class TopJobReplay(ListReplay):
     """A replay in which the one head job has a shadow time that limits decide too, and cores of its own nodes."""
 
-    def __init__(self, jobs: Jobs, system: System) -> None:
-        super().__init__(jobs, system)
+    def __init__(self, jobs: Jobs, system: System, beginning: Beginning | None = None) -> None:
+        super().__init__(jobs, system, beginning)
         size = system.cores_per_node if system.reserves_nodes else system.cores
         whole, rest = divmod(system.cores, size)
         self.idle = [size] * whole + [rest] * (rest > 0)
         self.taken: dict[int, list[tuple[int, int]]] = {}  #: (node, cores) of each running job
         self.promise: Promise | None = None
+
+    def _resume(self, job: int) -> None:
+        super()._resume(job)
+        named = {} if self.beginning is None else self.beginning.state.nodes.get(self.jobs.row[job], {})
+        self.taken[job] = list(named.items()) or self._first_nodes(self.idle, self.jobs.cores[job])
+        for node, here in self.taken[job]:
+            self.idle[node] -= here
 
     def _end(self, job: int) -> None:
         super()._end(job)
