@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from parsim.kernels import order as orders
 from parsim.kernels import state as kernel
-from parsim.kernels.alike import find_alike
+from parsim.kernels.alike import NO_JOB, find_alike
 from parsim.kernels.homes import find_eligible, find_homes
 from parsim.kernels.plans import PROMISE, Plans
 from parsim.kernels.top_job import NO_SHARE, SHARE, Nodes
@@ -36,7 +36,12 @@ Table = NDArray[np.void]  #: a structured array: one record of named fields per 
 NEVER = int(kernel.NEVER)
 MOST = 2**31 - 1
 _NO_NODES = np.empty((0, 3), dtype=np.int64)
+MOST_JOBS = 2**28  #: of a simulation: so the keys of their instants have 34 bits, 544 years, for the seconds
 LATEST = 2 * MAX_DURATION  #: 136 years after its submit; a job that is eligible later is taken to be so then
+
+#: Entries of waiting lists that a kernel may look at, a job, until it gives up and those of deep queues take over. Of
+#: waiting jobs that are alike these look at the first only, but at each for longer.
+LOOKS = 1000
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,13 +97,11 @@ class Prepared:
 
     @cached_property
     def bits(self) -> int:
-        """Low bits of a key that hold a job; the high ones must hold every instant that can occur."""
+        """Low bits of a key that hold a job; the high ones hold an instant."""
         n = len(self.workload)
-        bits = max(1, (n - 1).bit_length())
-        latest = self.longest_wait if n else 0
-        if latest >= 1 << (62 - bits):
-            raise ValueError(f"{n} jobs of {latest} seconds in all: too long for one simulation")
-        return bits
+        if n > MOST_JOBS:
+            raise ValueError(f"{n} jobs are more than the {MOST_JOBS} of one simulation: simulate a part of them")
+        return max(1, (n - 1).bit_length())
 
     @cached_property
     def jobs(self) -> Table:
@@ -128,7 +131,7 @@ class Prepared:
         last = int(self.workload.submit[-1]) - self.base
         if self.begun is not None:
             last = max(last, self.begin, int(self.begun.windows["end"].max(initial=0)))
-        return last + int(self.runtime.sum()) + MAX_DURATION
+        return min(last + int(self.runtime.sum()) + MAX_DURATION, 1 << (62 - self.bits))
 
     @cached_property
     def single(self) -> NDArray[np.int32]:
@@ -145,10 +148,26 @@ class Prepared:
         """A number for the jobs of each size, walltime and queue."""
         return self._alike(self.workload.queue.copy())
 
+    @cached_property
+    def alike_in_size(self) -> NDArray[np.int32]:
+        """A number for the jobs of each size and walltime."""
+        return self._alike(np.zeros(len(self.workload), dtype=np.int64))
+
     def _alike(self, other: Column) -> NDArray[np.int32]:
         of = np.empty(len(self.workload), dtype=np.int32)
         find_alike(self.jobs, other, of)
         return of
+
+    @cached_property
+    def lines(self) -> kernel.Alike:
+        """Lines of the jobs `alike`."""
+        line = self.alike
+        n = np.arange(line.size, dtype=np.int32)
+        members = np.argsort(line, kind="stable").astype(np.int32)
+        place = np.empty_like(members)
+        place[members] = n
+        end = np.bincount(line).cumsum().astype(np.int32)
+        return kernel.Alike(line, members, place, end, np.empty((2, end.size), dtype=np.int32))
 
     def restore(self, values: NDArray[Any]) -> NDArray[Any]:
         """Bring values of the jobs, ascending by submit, back into the order of the workload given."""
@@ -187,6 +206,28 @@ class Prepared:
     def by_queue(self) -> NDArray[np.int32]:
         """Jobs grouped by queue, in order within it."""
         return np.argsort(self.workload.queue, kind="stable").astype(np.int32)
+
+
+def most_looks(jobs: int) -> int:
+    """Entries of waiting lists that may be looked at in all in a simulation of so many jobs."""
+    return LOOKS * jobs
+
+
+def check_started(prepared: Prepared, start: Column) -> None:
+    """Refuse a simulation that left the instants which the keys of its kernel can hold.
+
+    Raises
+    ------
+    ValueError
+        Not all jobs have started.
+    """
+    never = int(np.count_nonzero(start < 0))
+    if never:
+        seconds = 1 << (62 - prepared.bits)
+        raise ValueError(
+            f"{never} of {start.size} jobs do not start within {seconds} seconds ({seconds / 31_557_600:.0f} years) of "
+            "the first submission, the longest that so many jobs can be simulated: simulate fewer, or check run times"
+        )
 
 
 _prepared: WeakKeyDictionary[Workload, Prepared] = WeakKeyDictionary()
@@ -262,11 +303,11 @@ def wake_ups(jobs: Table, queue: Column, queues: Sequence[Queue], bits: int, beg
     return keys
 
 
-def pack(prepared: Prepared, system: System) -> kernel.State:
-    """Lay out everything that the general event loop reads and writes."""
+def pack(prepared: Prepared, system: System, *, lines: bool = False) -> kernel.State:
+    """Lay out everything that the general event loop reads and writes; with `lines` for deep queues."""
     n = len(prepared.workload)
     cores = np.array(system.partition_cores, dtype=np.int64)
-    settings = _pack_settings(prepared, system)
+    settings = _pack_settings(prepared, system, lines)
     jobs = prepared.queued_jobs.view(np.uint8).copy().view(kernel.QUEUED_JOB)  # field by field is ten times as slow
     entries = np.zeros(cores.size + 1, dtype=np.int64)
     find_homes(jobs, cores, system.mode == "shared", entries)
@@ -285,6 +326,10 @@ def pack(prepared: Prepared, system: System) -> kernel.State:
         shares[:running] = prepared.begun.shares
         spans = (prepared.begun.shares > 0).sum(axis=1) > 1
         placement[:running] = np.where(spans, -1 - np.arange(running), prepared.begun.shares.argmax(axis=1))
+    progress = np.zeros(1, dtype=kernel.PROGRESS)[0]
+    progress["spanning"] = running
+    formula = pack_formula(prepared.workload, system)
+    progress["looks"] = most_looks(n) if not lines and _keeps_turns(prepared, system, formula.columns) else NEVER
     return kernel.State(
         jobs=jobs,
         start=prepared.unstarted(),
@@ -297,23 +342,25 @@ def pack(prepared: Prepared, system: System) -> kernel.State:
         by_queue=prepared.by_queue if settings["starvation"] else np.empty(0, np.int32),
         partitions=_pack_partitions(cores, entries, most),
         settings=settings,
-        progress=_pack_progress(running),
-        waiting=kernel.Waiting(*np.zeros((4, listed), dtype=np.int32), *np.empty((3, listed))),
+        progress=progress,
+        waiting=kernel.Waiting(*np.zeros((4, listed), dtype=np.int32), *np.zeros((3, listed))),
         candidates=np.empty(int(entries.max()), dtype=np.int32),
         running=kernel.Running(np.empty(int(most.sum()), np.int64), np.empty(int(most.sum()), np.int64)),
         ends=np.empty(min(n, system.cores) + 1, dtype=np.int64),
         wake_ups=np.empty(may_enter + 1, dtype=np.int64),
-        formula=pack_formula(prepared.workload, system),
+        formula=formula,
         usable=np.zeros(cores.size, dtype=np.bool_),
         idle=np.zeros(cores.size, dtype=np.int64),
+        alike=_pack_lines(prepared) if lines else NO_LINES,
     )
 
 
-def _pack_progress(running: int) -> np.void:
-    progress = np.zeros(1, dtype=kernel.PROGRESS)
-    progress["spanning"] = running
-    record: np.void = progress[0]
-    return record
+_NONE = np.empty(0, dtype=np.int32)
+NO_LINES = kernel.Alike(_NONE, _NONE, _NONE, _NONE, np.empty((2, 0), dtype=np.int32))
+
+
+def _pack_lines(prepared: Prepared) -> kernel.Alike:
+    return prepared.lines._replace(first=np.full_like(prepared.lines.first, NO_JOB))
 
 
 def _pack_partitions(cores: Column, entries: Column, most: Column) -> Table:
@@ -361,7 +408,7 @@ def _is_small(ratio: Fraction) -> bool:
     return ratio.numerator <= 2**31 and ratio.denominator <= 2**61
 
 
-def _pack_settings(prepared: Prepared, system: System) -> np.void:
+def _pack_settings(prepared: Prepared, system: System, lines: bool) -> np.void:
     pool = system.pool if system.mode == "hybrid" else None
     formula = system.formula
     return kernel.one(
@@ -380,6 +427,7 @@ def _pack_settings(prepared: Prepared, system: System) -> np.void:
         combined=pool is not None and pool.placement == "combined",
         move=pool is not None and pool.entry == "move",
         starving_first=pool is not None and pool.starving_first,
+        alike=lines,
     )
 
 
@@ -477,16 +525,23 @@ def pack_limits(prepared: Prepared, system: System) -> tuple[Table, NDArray[np.u
 
 
 def pack_alike(prepared: Prepared, system: System, columns: NDArray[np.float64]) -> NDArray[np.int32]:
-    """Give jobs alike under a formula, which reads these columns, one number; each its own where one may pass another.
+    """Give jobs alike under an order, a formula of these columns, one number; each its own where one may pass another.
 
     Jobs pass each other where the value of the formula may fall with time, or where their limits hold one longer.
     """
-    formula = system.formula
-    if formula is not None and system.has_limits and formula.uses_eligible_time:
-        return prepared.single
-    if formula is not None and not never_falls(formula, columns, prepared.longest_wait):
+    if not _keeps_turns(prepared, system, columns):
         return prepared.single
     return prepared.alike if system.has_limits and _has_user_limits(system) else prepared.alike_but_for_users
+
+
+def _keeps_turns(prepared: Prepared, system: System, columns: NDArray[np.float64]) -> bool:
+    """Whether of jobs that are alike the one submitted first goes first, at every instant."""
+    formula = system.formula
+    if formula is None:
+        return True
+    if system.has_limits and formula.uses_eligible_time:
+        return False
+    return never_falls(formula, columns, prepared.longest_wait)
 
 
 def _has_user_limits(system: System) -> bool:
@@ -511,7 +566,7 @@ def is_formula(prepared: Prepared, system: System) -> bool:
 
     Quotients differ as floats wherever they differ if numerators and denominators have no more than 50 bits together.
     """
-    if system.order != "lxf" or system.has_limits:
+    if system.order != "lxf":
         return system.formula is not None
     if len({queue.priority for queue in system.queues}) > 1 or any(its.starvation is not None for its in system.queues):
         return False
@@ -519,12 +574,30 @@ def is_formula(prepared: Prepared, system: System) -> bool:
 
 
 def pack_order(prepared: Prepared, system: System) -> kernel.Formula:
-    """Lay out the formula that gives the order of one list, `is_formula`."""
+    """Lay out the formula that gives the order of one list: `is_formula`, or constant but for those that starve."""
     if system.formula is not None:
         return pack_formula(prepared.workload, system)
-    code = np.array([(orders.ELIGIBLE_TIME, 0), (orders.COLUMN, 0), (orders.DIVIDE, 0)], dtype=np.int64)
-    walltime = prepared.workload.walltime.astype(np.float64)[np.newaxis]
-    return kernel.Formula(code, np.empty(0), walltime, np.empty(orders.CHUNK), np.empty((2, orders.CHUNK)))
+    walltime = prepared.workload.walltime.astype(np.float64)
+    if system.order == "lxf":
+        return _program([(orders.ELIGIBLE_TIME, 0), (orders.COLUMN, 0), (orders.DIVIDE, 0)], [], walltime[np.newaxis])
+    queue = prepared.workload.queue
+    greatest = sorted({its.priority for its in system.queues})
+    rank = np.array([greatest.index(its.priority) for its in system.queues], dtype=np.float64)[queue]
+    value = rank * 2.0**32 + {"fcfs": 0, "sjf": -1, "ljf": 1}[system.order] * walltime
+    if all(its.starvation is None for its in system.queues):
+        return _program([(orders.COLUMN, 0)], [], value[np.newaxis])
+    period = np.array([np.inf if its.starvation is None else its.starvation for its in system.queues])[queue]
+    code = [
+        *((orders.ELIGIBLE_TIME, 0), (orders.CONSTANT, 0), (orders.ADD, 0)),  # of the starving, by submit
+        *((orders.COLUMN, 1), (orders.ELIGIBLE_TIME, 0), (orders.LESS_EQUAL, 0)),
+        *((orders.COLUMN, 0), (orders.SELECT, 0)),
+    ]
+    return _program(code, [2.0**52], np.stack([value, period]))
+
+
+def _program(code: list[tuple[int, int]], constants: list[float], columns: NDArray[np.float64]) -> kernel.Formula:
+    stack = np.empty((3, orders.CHUNK))
+    return kernel.Formula(np.array(code, dtype=np.int64), np.array(constants), columns, np.empty(orders.CHUNK), stack)
 
 
 @lru_cache(maxsize=1024)

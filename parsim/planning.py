@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from parsim.kernels import planning as kernel
 from parsim.kernels.conservative import conservative
 from parsim.kernels.state import one
-from parsim.packing import Prepared, pack_windows, prepare, prepare_from
+from parsim.packing import Prepared, check_started, pack_windows, prepare, prepare_from
 from parsim.schedule import Schedule
 from parsim.state import State
 from parsim.system import Queue, System
@@ -284,9 +284,11 @@ def _run(prepared: Prepared, cores: int, policy: Policy) -> tuple[Column, Column
         starts[kernel.FCFS] = len(jobs) - prepared.first
         seconds[kernel.FCFS] = (start + prepared.runtime).max(initial=0) - prepared.begin
     else:
+        of = prepared.single if policy.kind == "self-tuning" else prepared.alike_in_size
         cases, starts, seconds = kernel.replan(
             prepared.jobs,
             *begin,
+            of,
             _ranks(jobs),
             _weight(jobs, policy.metric),
             cores,
@@ -295,6 +297,7 @@ def _run(prepared: Prepared, cores: int, policy: Policy) -> tuple[Column, Column
             *windows,
             start,
         )
+    check_started(prepared, start)
     return prepared.restore(start + prepared.base), promised, cases, starts, seconds
 
 

@@ -18,7 +18,9 @@ from parsim.kernels.time_dependent import time_dependent
 from parsim.kernels.top_job import top_job
 from parsim.packing import (
     Prepared,
+    check_started,
     is_formula,
+    most_looks,
     pack,
     pack_alike,
     pack_classes,
@@ -187,11 +189,14 @@ class Discipline(NamedTuple):
     run: Callable[[Prepared, System], Outcome]
 
 
+CONSTANT = ("fcfs", "sjf", "ljf")  #: orders in which no job passes another as time goes by, unless it starves
+
+
 def _is_constant_order(prepared: Prepared, system: System) -> bool:
     """Whether every list is alone on its cores and its order is constant."""
     if prepared.begun is not None and not (system.mode == "shared" or prepared.begun.runs_at_home(prepared.workload)):
         return False
-    if system.order not in ("fcfs", "sjf", "ljf") or system.pool_cores or system.has_limits or system.reservation_delay:
+    if system.order not in CONSTANT or system.pool_cores or system.has_limits or system.reservation_delay:
         return False
     if system.mode == "shared":
         return True
@@ -201,32 +206,42 @@ def _is_constant_order(prepared: Prepared, system: System) -> bool:
 
 def _run_constant_order(prepared: Prepared, system: System) -> Outcome:
     if system.mode == "shared":
-        return _on_one_partition(_run_easy(prepared, slice(None), system.queues, system.cores, system))
+        start = _run_easy(prepared, slice(None), system.queues, system.cores, system)
+        return _on_one_partition(start) if start.min() >= 0 else _run_time_dependent(prepared, system)
     queue = prepared.workload.queue
     start = np.empty(queue.size, dtype=np.int64)
     for q, its in enumerate(system.queues):
         members = np.flatnonzero(queue == q)
         if members.size:
-            start[members] = _run_easy(prepared, members, (its,), its.partition, system)
+            alone = _run_easy(prepared, members, (its,), its.partition, system)
+            if alone.min() < 0:
+                jobs = replace(prepared.workload.take(members), queue=np.zeros_like(members))
+                one_list = System(its.partition, (its,), order=system.order, backfill=system.backfill)
+                alone = _run_time_dependent(prepare(jobs), one_list).start + prepared.jobs["submit"][members[0]]
+            start[members] = alone
     return Outcome(start, queue.astype(np.int32), {})
 
 
 def _run_easy(
     prepared: Prepared, members: slice | NDArray[np.intp], queues: Sequence[Queue], cores: int, system: System
 ) -> Column:
-    """Simulate the list of these jobs of these queues alone on so many cores."""
-    jobs = prepared.jobs[members]
+    """Simulate the list of these jobs of these queues alone on so many cores; starts are -1 where it gave up."""
+    jobs, bits = prepared.jobs[members], prepared.bits
     queue = prepared.workload.queue if len(queues) > 1 else np.zeros(jobs.size, dtype=np.int64)
     start = prepared.unstarted()[members] if prepared.first else np.empty(jobs.size, dtype=np.int64)
     first = prepared.first if isinstance(members, slice) else int(np.searchsorted(members, prepared.first))
-    ranks = rank(jobs, queue, queues, system.order, prepared.bits, prepared.begin)
-    easy(jobs, first, prepared.begin, cores, system.backfill, prepared.bits, *ranks, start)
+    ranks = rank(jobs, queue, queues, system.order, bits, prepared.begin)
+    easy(jobs, first, prepared.begin, cores, system.backfill, bits, *ranks, most_looks(jobs.size), start)
     return start
 
 
 def _is_time_dependent(prepared: Prepared, system: System) -> bool:
     """Whether there is one list, ordered by a formula; and if limits hold jobs, visits go to its end (rule 3)."""
-    return system.mode == "shared" and (system.backfill or not system.has_limits) and is_formula(prepared, system)
+    return _is_one_list(system) and is_formula(prepared, system)
+
+
+def _is_one_list(system: System) -> bool:
+    return system.mode == "shared" and (system.backfill or not system.has_limits)
 
 
 def _run_time_dependent(prepared: Prepared, system: System) -> Outcome:
@@ -234,19 +249,21 @@ def _run_time_dependent(prepared: Prepared, system: System) -> Outcome:
     start = prepared.unstarted()
     formula = pack_order(prepared, system)
     of = pack_alike(prepared, system, formula.columns)
-    limits = (system.has_limits, *pack_limits(prepared, system))
+    limits = (system.has_limits, system.formula is not None, *pack_limits(prepared, system))
     keys = wake_ups(jobs, queue, system.queues, bits, prepared.begin)
     delay = system.reservation_delay
     begin = (prepared.first, prepared.begin)
     time_dependent(jobs, *begin, of, system.cores, system.backfill, delay, bits, formula, *limits, keys, start)
+    check_started(prepared, start)
     return _on_one_partition(start)
 
 
 def _run_multiqueue(prepared: Prepared, system: System) -> Outcome:
     start = prepared.unstarted()
     job_class, classes = pack_classes(prepared.workload, system)
-    begin, windows = (prepared.first, prepared.begin), pack_windows(prepared)
-    multiqueue(prepared.jobs, *begin, system.cores, job_class, classes, prepared.bits, *windows, start)
+    begin, of, windows = (prepared.first, prepared.begin), prepared.alike_in_size, pack_windows(prepared)
+    multiqueue(prepared.jobs, *begin, of, system.cores, job_class, classes, prepared.bits, *windows, start)
+    check_started(prepared, start)
     return _on_one_partition(start)
 
 
@@ -257,24 +274,31 @@ def _on_one_partition(start: Column) -> Outcome:
 def _run_top_job(prepared: Prepared, system: System) -> Outcome:
     state = pack(prepared, system)
     top_job(state, system.plans_limits, pack_nodes(prepared, system))
-    return _on_one_partition(state.start)
+    return _outcome(prepared, state)
 
 
 def _run_divided_top_job(prepared: Prepared, system: System) -> Outcome:
     state = pack(prepared, system)
     divided_top_job(state, system.plans_limits, system.reserves_nodes, pack_plans(prepared, system))
-    return _outcome(state)
+    return _outcome(prepared, state)
 
 
 def _run_general(prepared: Prepared, system: System) -> Outcome:
     state = pack(prepared, system)
     general(state)
-    return _outcome(state)
+    if state.progress["looks"] < 0:
+        if _is_one_list(system) and system.order in CONSTANT:
+            return _run_time_dependent(prepared, system)
+        state = pack(prepared, system, lines=True)
+        general(state)
+    return _outcome(prepared, state)
 
 
-def _outcome(state: KernelState) -> Outcome:
+def _outcome(prepared: Prepared, state: KernelState) -> Outcome:
     start, placement = state.start, state.placement
     if start.min() < 0:
+        if state.progress["running"]:
+            check_started(prepared, start)
         never = np.flatnonzero(start < 0)
         raise RuntimeError(f"{never.size} jobs never started, the first is job {never[0]}: a defect of the simulator")
     if not state.progress["spanning"]:

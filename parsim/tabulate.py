@@ -7,19 +7,26 @@ from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from parsim.kernels.easy import easy
-from parsim.packing import prepare
+from parsim.kernels.state import NEVER
+from parsim.packing import check_started, prepare
 from parsim.workload import Workload
 
 
 @njit(cache=True, nogil=True)
 def _tabulate(jobs, sizes, backfill, bits, numbers, waits, ends, start):  # type: ignore[no-untyped-def]
-    """Fill total waits and last ends for ascending sizes; from the first size without any wait on nothing changes."""
+    """Fill total waits and last ends for ascending sizes; from the first size without any wait on nothing changes.
+
+    It ends at the first size on which not all jobs start, with a total of -1.
+    """
     n = jobs.size
     for k in range(sizes.shape[0]):
-        easy(jobs, 0, np.int64(0), sizes[k], backfill, bits, numbers, numbers, waits[:0], start)
+        easy(jobs, 0, np.int64(0), sizes[k], backfill, bits, numbers, numbers, waits[:0], NEVER, start)
         total = 0
         last = 0
         for j in range(n):
+            if start[j] < 0:
+                waits[k] = -1
+                return
             total += start[j] - jobs[j].submit
             last = max(last, start[j] + jobs[j].runtime)
         waits[k] = total
@@ -69,4 +76,6 @@ def waits_by_size(
     prepared = prepare(workload)
     numbers, start = np.arange(len(workload), dtype=np.int32), np.empty(len(workload), dtype=np.int64)
     _tabulate(prepared.jobs, sizes, backfill, prepared.bits, numbers, waits, spans, start)
+    if waits.min() < 0:
+        check_started(prepared, start)
     return waits, spans

@@ -8,13 +8,15 @@ import math
 import os
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import date
 from pathlib import Path
 from typing import Any
 
 from qconf.errors import InputError, QconfError
+
+SCRATCH = ".qconf."  #: how the name of a scratch folder begins; one that is left is of a process that was killed
 
 
 def write_whole(path: str | Path, content: str | bytes) -> None:
@@ -35,11 +37,13 @@ def write_whole(path: str | Path, content: str | bytes) -> None:
 
 
 @contextmanager
-def all_or_nothing(directory: str | Path, *, named: Path | None = None) -> Iterator[Path]:
+def all_or_nothing(
+    directory: str | Path, *, named: Path | None = None, within: str = "", last: str = ""
+) -> Iterator[Path]:
     """Give a scratch folder; its files move into `directory` at the end, or not if an error is raised.
 
-    It lies in `directory` itself: what is above may be on another file system, or not be ours to write. An error names
-    `directory` unless another path is `named`.
+    It lies in `directory` itself, or in the folder `within` it: what is above may be on another file system, or not be
+    ours to write. The file called `last` moves last. An error names `directory` unless another path is `named`.
 
     Raises
     ------
@@ -49,12 +53,13 @@ def all_or_nothing(directory: str | Path, *, named: Path | None = None) -> Itera
     target = Path(directory)
     made: list[Path] = []
     try:
-        made += [folder for folder in (target, *target.parents) if not folder.exists()]
-        target.mkdir(parents=True, exist_ok=True)
-        scratch = Path(tempfile.mkdtemp(prefix=".qconf.", dir=target))
+        place = target / within
+        made += [folder for folder in (place, *place.parents) if not folder.exists()]
+        place.mkdir(parents=True, exist_ok=True)
+        scratch = Path(tempfile.mkdtemp(prefix=SCRATCH, dir=place))
         try:
             yield scratch
-            _move(scratch, target)
+            _move(scratch, target, last)
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
     except OSError as error:
@@ -79,15 +84,28 @@ def refuse_overwrite(inputs: Iterable[str | Path], targets: Iterable[str | Path]
             raise InputError("is an input, and would be overwritten", file=target, fix=fix)
 
 
+def refuse_outside(directory: Path, targets: Iterable[Path]) -> None:
+    """Refuse to write through a link that leads out of a directory: files there are not the directory's own.
+
+    Raises
+    ------
+    InputError
+        The folder of one of `targets` is such a link.
+    """
+    for folder in {target.parent for target in targets}:
+        if not folder.resolve().is_relative_to(directory.resolve()):
+            raise InputError("is a symbolic link that leads out of the directory", file=folder, fix="remove it")
+
+
 def digests(files: Mapping[str, str]) -> dict[str, str]:
     """Return the SHA-256 of each text, by name."""
     return {name: hashlib.sha256(text.encode()).hexdigest() for name, text in sorted(files.items())}
 
 
-def changed(directory: Path, known: Mapping[str, str]) -> list[Path]:
-    """List the files of these names whose SHA-256 is no longer the one that is known."""
-    paths = {directory / name: digest for name, digest in known.items()}
-    return [path for path, digest in paths.items() if path.is_file() and _digest(path) != digest]
+def changed(directory: Path, known: Mapping[str, Collection[str]]) -> list[Path]:
+    """List the files of these names whose SHA-256 is none of those that are known."""
+    paths = {directory / name: hashes for name, hashes in known.items()}
+    return [path for path, hashes in paths.items() if path.is_file() and _digest(path) not in hashes]
 
 
 def keep_backup(path: Path) -> Path:
@@ -98,11 +116,11 @@ def keep_backup(path: Path) -> Path:
     return path.rename(backup)
 
 
-def remove_unchanged(directory: Path, known: Mapping[str, str]) -> None:
-    """Delete the files of these names whose SHA-256 is still the one that is known."""
-    for name, digest in known.items():
+def remove_unchanged(directory: Path, known: Mapping[str, Collection[str]]) -> None:
+    """Delete the files of these names whose SHA-256 is still one of those that are known."""
+    for name, hashes in known.items():
         path = directory / name
-        if path.is_file() and _digest(path) == digest:
+        if path.is_file() and _digest(path) in hashes:
             path.unlink()
 
 
@@ -110,9 +128,10 @@ def _digest(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def _move(scratch: Path, target: Path) -> None:
+def _move(scratch: Path, target: Path, last: str) -> None:
     """Move every file below `scratch` below `target`, when all of them are safe on the disk."""
-    files = sorted(path for path in scratch.rglob("*") if path.is_file())
+    files = sorted((path for path in scratch.rglob("*") if path.is_file()), key=lambda path: (path.name == last, path))
+    refuse_outside(target, (target / path.relative_to(scratch) for path in files))
     for path in files:
         with path.open("rb") as stream:
             os.fsync(stream.fileno())

@@ -7,6 +7,8 @@
 ``python -m tests.fuzz --traces``
     Whole traces, where they lie beside the project, under a sensible system of each discipline: right by the verifier.
 
+With ``--looks -1`` what has a way for deep queues goes it from the first event on.
+
 Names limit the command to these disciplines: ``python -m tests.fuzz --traces multiqueue "hybrid combined"`` to those
 that begin so.
 """
@@ -25,7 +27,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from parsim import Pool, Queue, Schedule, System, Workload, simulate
+from parsim import Pool, Queue, Schedule, System, Workload, packing, simulate
 from parsim.planning import NAMED, plan
 from parsim.schedule import SPANNING
 from parsim.verify import Violation, check_schedule
@@ -178,8 +180,12 @@ def main() -> int:
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--broken", action="store_true", help="check broken schedules")
     what.add_argument("--traces", action="store_true", help="check schedules of whole traces")
+    parser.add_argument(
+        "--looks", type=int, default=packing.LOOKS, help="at waiting jobs, a job, until queues are deep"
+    )
     parser.add_argument("disciplines", nargs="*", metavar="DISCIPLINE")
     chosen = parser.parse_args()
+    packing.LOOKS = chosen.looks
     if chosen.traces:
         return check_traces(tuple(chosen.disciplines or ("",)))
     fails, result = (unnoticed, "broken schedules unnoticed") if chosen.broken else (differs, "differ")

@@ -78,7 +78,7 @@ def enter_pool(s, j, now, wide):
     pool = s.partitions.size - 2
     job = s.jobs[j]
     if s.settings.move and (wide or job.cores <= s.partitions[pool].cores):
-        leave_list(s, job.home, j)
+        leave_list(s, job.home, j, now)
         job.home = pool
         s.partitions[pool].first_starving = UNKNOWN
     add_waiting(s, pool, j, now)
@@ -138,7 +138,7 @@ def visit(s, plans_limits, by_nodes, plans, p, now):
             note_held(s, j, now, held)
         if not held and find_place(s, by_nodes, plans, p, j, now):
             begin_planned(s, plans, j, now)
-            leave_others(s, p, j)
+            leave_others(s, p, j, now)
             if partitions[p].first_starving == j:
                 partitions[p].first_starving = UNKNOWN
             waiting.job[i] = STARTED

@@ -17,7 +17,15 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from parsim.kernels.running import add_running, available, first_instant, pop_key, push_key, remove_running
+from parsim.kernels.running import (
+    add_running,
+    available,
+    first_instant,
+    last_instant,
+    pop_key,
+    push_key,
+    remove_running,
+)
 from parsim.kernels.state import BLOCK, LONGEST, NEVER, Running, step
 
 ONE = np.uint64(1)
@@ -33,7 +41,7 @@ class Ranked(NamedTuple):
 
 
 @njit(cache=True, nogil=True)
-def easy(jobs, first, begin, machine, backfill, bits, rank, ranked, wake_ups, start):
+def easy(jobs, first, begin, machine, backfill, bits, rank, ranked, wake_ups, looks, start):
     """Schedule `jobs` on `machine` cores.
 
     Parameters
@@ -56,21 +64,26 @@ def easy(jobs, first, begin, machine, backfill, bits, rank, ranked, wake_ups, st
         The job at each place.
     wake_ups : ndarray(int64), shape (m,)
         Keys of the instants at which jobs begin to starve, ascending.
+    looks : int
+        How many entries of the waiting list it may look at in all before it gives up.
     start : ndarray(int64), shape (n,)
-        Filled with each job's start.
+        Filled with each job's start; -1 where it gave up, or left the instants that a key can hold, before.
     """
     n = jobs.size
     most = min(n, machine)
     ends = np.empty(most + 1, np.int64)
     running = Running(np.empty(most + 1, np.int64), np.empty(most + 1, np.int32))
     waiting = Ranked(np.empty(n + BLOCK, np.int32), np.empty(n + BLOCK, np.int32), np.empty(n + BLOCK, np.int32))
-    if wake_ups.size:
-        start[first:] = -1
-    event_loop(jobs, first, begin, machine, backfill, bits, rank, ranked, wake_ups, ends, running, waiting, start)
+    start[first:] = -1
+    event_loop(
+        jobs, first, begin, machine, backfill, bits, rank, ranked, wake_ups, looks, ends, running, waiting, start
+    )
 
 
 @step
-def event_loop(jobs, resumed, begin, machine, backfill, bits, rank, ranked, wake_ups, ends, running, waiting, start):
+def event_loop(
+    jobs, resumed, begin, machine, backfill, bits, rank, ranked, wake_ups, looks, ends, running, waiting, start
+):
     """Simulate; fills `start`. `ends` is a heap of real ends."""
     n = jobs.size
     free = np.int64(machine)
@@ -87,11 +100,14 @@ def event_loop(jobs, resumed, begin, machine, backfill, bits, rank, ranked, wake
     arriving = np.uint64(resumed)
     count = np.uint64(n)
     wake = np.uint64(0)
+    horizon = last_instant(bits)
     while arriving < count or size > 0:
         now = max(begin, np.int64(jobs[arriving].submit)) if arriving < count else NEVER
         if size > 0:
             now = min(now, ends[0] >> bits)
         now, wake = next_wake_up(wake_ups, wake, start, bits, now)
+        if looks < 0 or now > horizon:
+            break
 
         before = size
         while size > 0 and (ends[0] >> bits) == now:
@@ -133,7 +149,8 @@ def event_loop(jobs, resumed, begin, machine, backfill, bits, rank, ranked, wake
                 free -= c
                 size += 1
             else:
-                add_waiting(waiting, first, last, c, w, rank[j])
+                if add_waiting(waiting, first, last, c, w, rank[j]):
+                    looks -= np.int64(last - first)
                 last += ONE
             arriving += ONE
         if not rescan:
@@ -141,7 +158,8 @@ def event_loop(jobs, resumed, begin, machine, backfill, bits, rank, ranked, wake
 
         planned = False
         while arriving < stop:
-            add_waiting(waiting, first, last, jobs[arriving].cores, jobs[arriving].walltime, rank[arriving])
+            if add_waiting(waiting, first, last, jobs[arriving].cores, jobs[arriving].walltime, rank[arriving]):
+                looks -= np.int64(last - first)
             last += ONE
             arriving += ONE
         while first < last and waiting.cores[first] <= free:
@@ -159,6 +177,7 @@ def event_loop(jobs, resumed, begin, machine, backfill, bits, rank, ranked, wake
         # Section 2: a job may pass the head job if it ends by the shadow time or fits in the extra cores.
         shadow, extra = shadow_time(running, size, free, np.int64(waiting.cores[first]), now, bits)
         planned = True
+        looks -= np.int64(last - first)
         slack = min(shadow - now, LONGEST)
         kept = last  # where the next job that stays goes, once one has left
         i = first + ONE

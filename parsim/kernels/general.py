@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from parsim.kernels.reservations import visit_reserved
-from parsim.kernels.running import pop_key, push_key
+from parsim.kernels.running import last_instant, pop_key, push_key
 from parsim.kernels.starts import drop_head_job, end_job, resume_running
 from parsim.kernels.state import NEVER, UNKNOWN, kernel, step
 from parsim.kernels.visit import visit_list
@@ -23,7 +23,10 @@ from parsim.kernels.waiting import add_waiting, begin_starving, leave_list
 
 @kernel
 def general(s):
-    """Simulate all jobs of a `parsim.kernels.state.State`; fills its `start`, `placement` and `shares` (rule 1)."""
+    """Simulate all jobs of a `parsim.kernels.state.State`; fills its `start`, `placement` and `shares` (rule 1).
+
+    Jobs that have not started when the loop gives up have a start of -1.
+    """
     settings, progress = s.settings, s.progress
     n = s.jobs.size
     bits = settings.bits
@@ -59,7 +62,10 @@ def general(s):
 
 @step
 def next_event(s, submit, now):
-    """Return the next instant at which anything happens, or NEVER; `submit` is the next submission (rule 1)."""
+    """Return the next instant at which anything happens; `submit` is the next submission (rule 1).
+
+    It is NEVER where nothing does, and where the loop gives up: no key can hold it, or it has looked at too many jobs.
+    """
     progress, wake_ups = s.progress, s.wake_ups
     bits = s.settings.bits
     low = (np.int64(1) << bits) - 1
@@ -75,7 +81,7 @@ def next_event(s, submit, now):
             progress.wake_ups -= 1
         if progress.wake_ups > 0:
             t = min(t, wake_ups[0] >> bits)
-    return t
+    return t if t <= last_instant(bits) and progress.looks >= 0 else NEVER
 
 
 @step
@@ -114,7 +120,7 @@ def enter_pool(s, j, now):
     pool = s.partitions.size - 2
     job = s.jobs[j]
     if s.settings.move and job.cores <= s.partitions[pool].cores:
-        leave_list(s, job.home, j)
+        leave_list(s, job.home, j, now)
         job.home = pool
         s.partitions[pool].first_starving = UNKNOWN
     add_waiting(s, pool, j, now)

@@ -11,14 +11,15 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from parsim.kernels.alike import NO_JOB, Lines, join, leave
 from parsim.kernels.profile import Profile, change, copy_profile, fit, forget, reserve
-from parsim.kernels.running import pop_key, push_key
+from parsim.kernels.running import last_instant, pop_key, push_key
 from parsim.kernels.state import NEVER, step
 from parsim.kernels.windows import apply_windows, next_instant
 
 
 @njit(cache=True, nogil=True)
-def multiqueue(jobs, first, begin, machine, job_class, classes, bits, windows, taken, instants, start):
+def multiqueue(jobs, first, begin, of, machine, job_class, classes, bits, windows, taken, instants, start):
     """Schedule `jobs` on `machine` cores.
 
     Parameters
@@ -29,6 +30,8 @@ def multiqueue(jobs, first, begin, machine, job_class, classes, bits, windows, t
         So many jobs run when the simulation begins; their starts are in `start`.
     begin : int
         First instant at which anything is decided.
+    of : ndarray(int32), shape (n,)
+        Which jobs are alike, `parsim.kernels.alike.Lines`.
     machine : int
         Cores.
     job_class : ndarray(int64), shape (n,)
@@ -40,7 +43,7 @@ def multiqueue(jobs, first, begin, machine, job_class, classes, bits, windows, t
     windows, taken, instants
         As `parsim.resuming.Begun` has them.
     start : ndarray(int64), shape (n,)
-        Filled with each job's start.
+        Filled with each job's start; -1 where it left the instants that a key can hold before.
     """
     n = jobs.size
     most = min(n, machine)
@@ -51,6 +54,8 @@ def multiqueue(jobs, first, begin, machine, job_class, classes, bits, windows, t
     longest = size + 2 * classes.size + 2
     plan = Profile(np.empty(longest, np.int64), np.empty(longest, np.int64))
     order = np.empty(classes.size, np.int64)
+    lines = Lines(of, np.full(of.max() + 1, NO_JOB, np.int32), np.empty(n, np.int32))
+    start[first:] = -1
     idle.times[0] = 0
     idle.free[0] = machine
     segments = 1
@@ -58,19 +63,20 @@ def multiqueue(jobs, first, begin, machine, job_class, classes, bits, windows, t
         segments = begin_job(jobs, j, start[j], bits, ends, j, idle, segments, start)
     segments = forget(idle, segments, begin)
     event_loop(
-        jobs, first, begin, job_class, classes, bits, windows, taken, instants, ends, waiting, idle, segments, plan,
-        order, start,
+        jobs, first, begin, lines, job_class, classes, bits, windows, taken, instants, ends, waiting, idle, segments,
+        plan, order, start,
     )  # fmt: skip
 
 
 @step
 def event_loop(
-    jobs, resumed, begin, job_class, classes, bits, windows, taken, instants, ends, waiting, idle, segments, plan,
-    order, start,
+    jobs, resumed, begin, lines, job_class, classes, bits, windows, taken, instants, ends, waiting, idle, segments,
+    plan, order, start,
 ):  # fmt: skip
     """Simulate; fills `start`.
 
-    `ends` is a heap of real ends; `idle` has the cores idle beside the running jobs, `plan` also beside the pivots.
+    `ends` is a heap of real ends; `idle` has the cores idle beside the running jobs, `plan` also beside the pivots;
+    `waiting` has of jobs that are alike the first.
     """
     n = jobs.size
     size = resumed  # running jobs
@@ -79,12 +85,15 @@ def event_loop(
     arriving = resumed
     passed = 0
     now = begin - 1
+    horizon = last_instant(bits)
     while arriving < n or size > 0 or waits > 0:
         before = now
         now = max(begin, np.int64(jobs[arriving].submit)) if arriving < n else NEVER
         if size > 0:
             now = min(now, ends[0] >> bits)
         now = min(now, next_instant(instants, passed))
+        if now > horizon:
+            break
         while next_instant(instants, passed) <= now:
             passed += 1
         segments = forget(idle, segments, now)
@@ -97,9 +106,10 @@ def event_loop(
             if expected > now:
                 segments = change(idle, segments, now, expected, np.int64(jobs[j].cores))
         while arriving < n and jobs[arriving].submit <= now:
-            its = classes[job_class[arriving]]
-            waiting[its.last] = arriving
-            its.last += 1
+            if not join(lines, arriving):
+                its = classes[job_class[arriving]]
+                waiting[its.last] = arriving
+                its.last += 1
             waits += 1
             arriving += 1
         if waits == 0 or idle.free[0] <= 0:
@@ -114,7 +124,8 @@ def event_loop(
                 break
             j = waiting[classes[k].first]
             segments = begin_job(jobs, j, now, bits, ends, size, idle, segments, start)
-            classes[k].first += 1
+            if not succeed(lines, waiting, classes[k].first, classes[k].last):
+                classes[k].first += 1
             size += 1
             waits -= 1
 
@@ -123,20 +134,37 @@ def event_loop(
             if plan.free[0] <= 0:
                 break
             kept = its.first + 1
-            for i in range(its.first + 1, its.last):
+            i = its.first + 1
+            while i < its.last:
                 j = waiting[i]
                 c, w = np.int64(jobs[j].cores), np.int64(jobs[j].walltime)
                 end = fits_now(plan, planned, c, w) if c <= plan.free[0] else 0
                 if end == 0:
                     waiting[kept] = j
                     kept += 1
+                    i += 1
                     continue
                 planned = reserve(plan, planned, 0, end, c, w)
                 segments = begin_job(jobs, j, now, bits, ends, size, idle, segments, start)
                 size += 1
                 waits -= 1
+                if not succeed(lines, waiting, i, its.last):
+                    i += 1
             if its.first < its.last:
                 its.last = kept
+
+
+@step
+def succeed(lines, waiting, i, last):
+    """Let the next job like that of entry i, which has started, wait in its turn; return whether there is one."""
+    j = leave(lines, waiting[i])
+    if j == NO_JOB:
+        return False
+    while i + 1 < last and waiting[i + 1] < j:
+        waiting[i] = waiting[i + 1]
+        i += 1
+    waiting[i] = j
+    return True
 
 
 @step

@@ -7,7 +7,8 @@ import math
 import numpy as np
 from numba import njit
 
-from parsim.kernels.state import STARVING, step
+from parsim.kernels.compiled import ieee_routine, ieee_step
+from parsim.kernels.state import STARVING, routine, step
 
 FCFS, SJF, LJF, LXF, WFP3, FORMULA = range(6)  # values of `settings.order`
 FACTOR = 6  # the pool's list, by priority factor, whatever the order (rule 7 of docs/reference/simulator.md)
@@ -27,7 +28,7 @@ def _defined(x):
     return x if math.isfinite(x) else np.nan
 
 
-@njit(cache=True, nogil=True, error_model="numpy", _nrt=False)
+@ieee_routine
 def interpret(code, constants, columns, jobs, eligible, stack, count):
     """Run a formula for up to `CHUNK` jobs; the values are left in ``stack[0, :count]``, NaN where undefined.
 
@@ -132,13 +133,13 @@ def interpret(code, constants, columns, jobs, eligible, stack, count):
                     a[i] = max(x, y)
 
 
-@njit(cache=True, nogil=True, error_model="numpy", forceinline=True, _nrt=False)
+@ieee_step
 def _half(x):
     """Return x to the 2.5, three times as fast as C's power: NaN of what is negative."""
     return _defined(x * x * math.sqrt(x)) if x >= 0.0 else np.nan
 
 
-@njit(cache=True, nogil=True, error_model="numpy", forceinline=True, _nrt=False)
+@ieee_step
 def _power(x, y):
     """Return x to the y; NaN is handed on even where C says that NaN to the 0 is 1. Squares and 2.5 are products."""
     if math.isnan(x) or math.isnan(y):
@@ -272,7 +273,9 @@ def first_entry(s, kind, first, last, now):
     bound = 0.0
     for i in range(first, last):
         g = group[i]
-        if g < greatest or g < 0 or (g == greatest and value[i] <= bound):
+        if g < greatest or g < 0 or (g == greatest and value[i] < bound):
+            continue
+        if g == greatest and value[i] == bound and s.waiting.job[i] > s.waiting.job[best]:
             continue
         if g > greatest or before((s, kind, now), i, best):
             best = i
@@ -292,7 +295,7 @@ def _product(a, b):
     return a_high * b_high + (left >> half) + (right >> half), (right << half) | (low & mask)
 
 
-@njit(cache=True, nogil=True, _nrt=False)
+@routine
 def compare_ratios(jobs, queues, kind, j, k, now):
     """Compare the exact ratios of two jobs: 1, 0 or -1."""
     a, b = jobs[j], jobs[k]

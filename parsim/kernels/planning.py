@@ -15,8 +15,9 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from parsim.kernels.alike import NO_JOB, Lines, join, leave
 from parsim.kernels.profile import Profile, copy_profile, fit, reserve
-from parsim.kernels.running import add_running, pop_key, push_key, remove_running
+from parsim.kernels.running import add_running, last_instant, pop_key, push_key, remove_running
 from parsim.kernels.state import NEVER, Running, routine, step
 from parsim.kernels.windows import UNKNOWN_END, apply_windows, next_instant
 
@@ -24,7 +25,7 @@ FCFS, SJF, LJF = 0, 1, 2  # rows of `ranks` and of all that is counted per polic
 FIXED, BOUNDS, TUNING = 0, 1, 2  # how the policy of a pass is found
 SIMPLE, ADVANCED, PREFERRED = 0, 1, 2  # deciders of self-tuning dynP
 WIDTHS = 32  # powers of two up to a number of cores
-BLOCK = 16  # jobs planned between two looks at whether any other can start now
+BLOCK = 4  # jobs planned between two looks at which others can start now
 
 SETTINGS = np.dtype(
     [
@@ -51,17 +52,23 @@ class Planner(NamedTuple):
     weight: NDArray[np.float64]  # (n,): what a second of delay of each job adds to the score of a plan
     settings: np.void
     width: NDArray[np.int64]  # (n,): 2**width is the greatest power of two within the job's cores
-    orders: NDArray[np.int64]  # (3, n): the waiting jobs in the order of each policy
-    planned: NDArray[np.int64]  # (3, n): start of each job in the plan of each policy
+    orders: NDArray[np.int64]  # (3, lines): the waiting jobs, of jobs alike the first, in the order of each policy
+    planned: NDArray[np.int64]  # (3, n): start of each job in the plan of each policy, where plans are scored
     base: Profile  # idle cores beside the running jobs
     idle: Profile  # and beside the jobs planned so far
     earliest: NDArray[np.int64]  # (WIDTHS,): a segment before which no job of 2**width cores or more can begin
-    shortest: NDArray[np.int64]  # (n / BLOCK + 1, WIDTHS): least walltime of each width from a block of the order on
+    drop: NDArray[np.int64]  # (WIDTHS,): instant from which fewer than 2**width cores idle
+    lines: Lines  # `orders` has of jobs alike the first; the others follow it
+    behind: NDArray[np.int64]  # (lines,): heap of keys: place in the order, job; the next to plan of each line
+    segment: NDArray[np.int64]  # (lines,): a segment before which no other job of the line can begin
+    closed: NDArray[np.int64]  # (lines,): latest instant at which no other job of the line could start
+    open: NDArray[np.int64]  # (lines,): the first jobs of the lines of which another may start now
+    begun: NDArray[np.int64]  # jobs that start now
     scores: NDArray[np.float64]  # (3,)
 
 
 @njit(cache=True, nogil=True)
-def replan(jobs, first, begin, ranks, weight, machine, bits, settings, windows, taken, instants, start):
+def replan(jobs, first, begin, of, ranks, weight, machine, bits, settings, windows, taken, instants, start):
     """Simulate a scheduler that plans its whole waiting list again at every submission and completion.
 
     Parameters
@@ -70,6 +77,8 @@ def replan(jobs, first, begin, ranks, weight, machine, bits, settings, windows, 
         Ascending by submit, but for the first; no job wider than the machine.
     first, begin
         As `parsim.kernels.multiqueue.multiqueue` takes them.
+    of : ndarray(int32), shape (n,)
+        Which jobs are alike, `parsim.kernels.alike.Lines`; each its own for self-tuning, which looks at all.
     ranks : ndarray(int64), shape (3, n)
         Place of each job in the order of FCFS, SJF, LJF.
     weight : ndarray(float64), shape (n,)
@@ -97,18 +106,25 @@ def replan(jobs, first, begin, ranks, weight, machine, bits, settings, windows, 
     cases, starts, seconds = np.zeros((3, 8, 3), np.int64), np.zeros(3, np.int64), np.zeros(3, np.int64)
     ends = np.empty(most + 1, np.int64)
     running = Running(np.empty(most + 1, np.int64), np.empty(most + 1, np.int64))
+    count = of.max() + 1 if n > 0 else 0
     segments = most + 2 * windows.size + 1
     planner = Planner(
         jobs,
         weight,
         settings,
         np.zeros(n, np.int64),
-        np.empty((3, n), np.int64),
-        np.empty((3, n), np.int64),
+        np.empty((3, count), np.int64),
+        np.empty((3, n if settings.kind == TUNING else 0), np.int64),
         Profile(np.empty(segments, np.int64), np.empty(segments, np.int64)),
         Profile(np.empty(n + segments + 2, np.int64), np.empty(n + segments + 2, np.int64)),
         np.empty(WIDTHS, np.int64),
-        np.empty((n // BLOCK + 1, WIDTHS), np.int64),
+        np.empty(WIDTHS, np.int64),
+        Lines(of, np.full(count, NO_JOB, np.int32), np.empty(n, np.int32)),
+        np.empty(count, np.int64),
+        np.empty(count, np.int64),
+        np.full(count, -1, np.int64),
+        np.empty(count, np.int64),
+        np.empty(most + 1, np.int64),
         np.empty(3, np.float64),
     )
     find_widths(jobs, planner.width)
@@ -137,16 +153,21 @@ def event_loop(
         add_running(running, 0, size, key, np.int64(jobs[size].cores))
         idle -= jobs[size].cores
         size += 1
-    waiting = 0
+    waiting = 0  # entries of an order
+    waits = 0  # jobs
+    total = np.int64(0)  # their walltimes
     arriving = resumed
     passed = 0
     now = np.int64(begin)
+    horizon = last_instant(bits)
     while arriving < n or size > 0 or waiting > 0:
         before = now
         now = max(begin, np.int64(jobs[arriving].submit)) if arriving < n else NEVER
         if size > 0:
             now = min(now, ends[0] >> bits)
         now = min(now, next_instant(instants, passed))
+        if now > horizon:
+            break
         while next_instant(instants, passed) <= now:
             passed += 1
         seconds[policy] += now - before
@@ -158,10 +179,13 @@ def event_loop(
             size -= 1
         submitted = arriving < n and jobs[arriving].submit <= now
         while arriving < n and jobs[arriving].submit <= now:
-            for p in range(3):
-                if not fixed or p == policy:
-                    insert(planner.orders[p], waiting, arriving, ranks[p])
-            waiting += 1
+            if not join(planner.lines, arriving):
+                for p in range(3):
+                    if not fixed or p == policy:
+                        insert(planner.orders[p], waiting, arriving, ranks[p])
+                waiting += 1
+            waits += 1
+            total += jobs[arriving].walltime
             arriving += 1
         if waiting == 0:
             continue
@@ -169,39 +193,73 @@ def event_loop(
         base = left_by_running(planner.base, running, size, idle, now, bits)
         if windows.size:
             base, _ = apply_windows(planner.base, base, windows, taken, begin - 1, now)
-        decides = waiting >= settings.least and (submitted or settings.full)
+        decides = waits >= settings.least and (submitted or settings.full)
         if settings.kind == TUNING and decides:
             least, chosen, row = tune(planner, waiting, base, policy, now)
             cases[policy, least, chosen] += 1
             policy = chosen
+            begun = collect_begun(planner, waiting, policy, row, now)
         else:
             if settings.kind == BOUNDS and decides:
-                chosen = choose_by_bounds(planner, waiting)
+                chosen = choose_by_bounds(settings, total, waits)
                 cases[policy, 0, chosen] += 1
                 policy = chosen
             if planner.base.free[0] <= 0:
                 continue
-            plan_starts(planner, waiting, base, policy)
-            row = policy
+            begun = plan_starts(planner, waiting, base, policy, ranks[policy], bits)
+        if begun == 0:
+            continue
 
+        for j in planner.begun[:begun]:
+            start[j] = now
+            starts[policy] += 1
+            idle -= jobs[j].cores
+            total -= jobs[j].walltime
+            push_key(ends, size, ((now + jobs[j].runtime) << bits) | j)
+            add_running(running, 0, size, ((now + jobs[j].walltime) << bits) | j, np.int64(jobs[j].cores))
+            size += 1
+        waits -= begun
         left = waiting
         for p in range(3):
-            if fixed and p != policy:
-                continue
-            left = 0
-            for k in range(waiting):
-                j = planner.orders[p, k]
-                if planner.planned[row, j] != now:
-                    planner.orders[p, left] = j
-                    left += 1
-                elif p == policy:
-                    start[j] = now
-                    starts[policy] += 1
-                    idle -= jobs[j].cores
-                    push_key(ends, size, ((now + jobs[j].runtime) << bits) | j)
-                    add_running(running, 0, size, ((now + jobs[j].walltime) << bits) | j, np.int64(jobs[j].cores))
-                    size += 1
+            if not fixed or p == policy:
+                left = drop_started(planner, planner.orders[p], waiting, ranks[p], start)
         waiting = left
+        for j in planner.begun[:begun]:
+            leave(planner.lines, j)
+
+
+@step
+def drop_started(planner, order, count, rank, start):
+    """Let the next job of each line whose first has started wait in its turn; return the number of entries."""
+    lines, followers = planner.lines, planner.open
+    kept = 0
+    following = 0
+    for k in range(count):
+        j = np.int64(order[k])
+        if start[j] < 0:
+            order[kept] = j
+            kept += 1
+            continue
+        while start[j] >= 0 and lines.last[lines.of[j]] != j:
+            j = np.int64(lines.following[j])
+        if start[j] < 0:
+            followers[following] = j
+            following += 1
+    for j in followers[:following]:
+        insert(order, kept, j, rank)
+        kept += 1
+    return kept
+
+
+@step
+def collect_begun(planner, count, policy, row, now):
+    """Set `begun` to the jobs that are planned for now; return how many they are."""
+    begun = 0
+    for j in planner.orders[policy, :count]:
+        if planner.planned[row, j] == now:
+            planner.begun[begun] = j
+            begun += 1
+    return begun
 
 
 @step
@@ -258,7 +316,7 @@ def tune(planner, waiting, base, policy, now):
             continue
         most = np.inf if settings.standing or open_ended else least_score * (1.0 + 1e-9)
         scores[p] = np.inf
-        if plan(planner, planner.orders[p], waiting, base, p == SJF, False, most, planner.planned[p]):
+        if plan(planner, planner.orders[p], waiting, base, p == SJF, most, planner.planned[p]):
             scores[p] = score(planner, waiting, planner.planned[p], now)
         least_score = min(least_score, scores[p])
     if open_ended:
@@ -316,110 +374,148 @@ def score_planned(planner, waiting, first, now):
 
 
 @step
-def choose_by_bounds(planner, waiting):
+def choose_by_bounds(settings, total, waits):
     """Choose by the mean walltime of the waiting jobs: short ones SJF, long ones LJF, else FCFS."""
-    total = 0
-    for k in range(waiting):
-        total += planner.jobs[planner.orders[FCFS, k]].walltime
-    if total <= planner.settings.lower * waiting:
+    if total <= settings.lower * waits:
         return np.int64(SJF)
-    return np.int64(FCFS if total <= planner.settings.upper * waiting else LJF)
-
-
-@step
-def plan_starts(planner, waiting, base, policy):
-    """Plan by one policy the jobs that start now; of the others it may leave out any."""
-    order = planner.orders[policy]
-    find_shortest(planner, order, waiting)
-    plan(planner, order, waiting, base, policy == SJF, True, np.inf, planner.planned[policy])
-
-
-@step
-def find_shortest(planner, order, count):
-    """Fill row `k` of `shortest` with the least walltime of each width from block `k` of the order on."""
-    shortest = planner.shortest
-    block = (count - 1) // BLOCK
-    for b in range(WIDTHS):
-        shortest[block, b] = NEVER
-    for k in range(count - 1, -1, -1):
-        if k // BLOCK < block:
-            block -= 1
-            for b in range(WIDTHS):
-                shortest[block, b] = shortest[block + 1, b]
-        j = order[k]
-        b = planner.width[j]
-        shortest[block, b] = min(shortest[block, b], np.int64(planner.jobs[j].walltime))
+    return np.int64(FCFS if total <= settings.upper * waits else LJF)
 
 
 @routine
-def plan(planner, order, count, base, ascending, now_only, most, planned):
-    """Plan the jobs of `order` one after the other into `planned`; False once the score has passed `most`.
-
-    ``earliest[b]`` stays true while segments are cut, since their numbers only grow, and while cores are taken. Where
-    the walltimes of the order are `ascending`, a job cannot begin before a planned one that is no wider.
-
-    With `now_only` the plan ends as soon as it sees that no other job can start now. And once all cores are taken at
-    some instant, a job that begins before it ends before it, and one that begins after it does not matter. Jobs that
-    are not planned get -1.
-    """
-    jobs, idle, earliest = planner.jobs, planner.idle, planner.earliest
+def plan(planner, order, count, base, ascending, most, planned):
+    """Plan the jobs of `order` one after the other into `planned`; False once the score has passed `most`."""
+    idle, earliest = planner.idle, planner.earliest
     size = copy_profile(idle, planner.base, base)
     total = 0.0
     now = idle.times[0]
-    limit = NEVER
     for b in range(WIDTHS):
         earliest[b] = 0
     for k in range(count):
-        if now_only and k % BLOCK == 0:
-            limit = find_limit(idle, size, planner.shortest[k // BLOCK])
-            if limit == now:
-                for rest in range(k, count):
-                    planned[order[rest]] = -1
-                return True
         job = order[k]
-        need, walltime = np.int64(jobs[job].cores), np.int64(jobs[job].walltime)
-        if walltime > limit - now:
-            planned[job] = -1
-            continue
-        b = planner.width[job]
-        first = earliest[b]
-        while idle.free[first] < 1 << b:
-            first += 1
-        earliest[b] = first
-        i, j = fit(idle, size, first, need, walltime, limit)
-        if i < 0:
-            planned[job] = -1
-            continue
-        if ascending:
-            if need > 1 << b:
-                b += 1
-            while b < WIDTHS and earliest[b] < i:
-                earliest[b] = i
-                b += 1
+        i, size = plan_job(planner, size, job, 0, ascending, NEVER)
         planned[job] = idle.times[i]
         total += planner.weight[job] * (idle.times[i] - now)
         if total > most:
             return False
-        size = reserve(idle, size, i, j, need, walltime)
     return True
 
 
 @step
-def find_limit(idle, size, shortest):
-    """Find the instant before which every job must end that can still start now; now if none can.
+def plan_job(planner, size, job, first, ascending, limit):
+    """Plan a job at its first place from segment `first` on.
 
-    It is the first at which no core idles. `shortest` has the least walltime for each width of those to plan.
+    ``earliest[b]`` stays true while segments are cut, since their numbers only grow, and while cores are taken. Where
+    the walltimes of the order are `ascending`, a job cannot begin before a planned one that is no wider.
+
+    Returns
+    -------
+    i, size : int
+        The segment that it begins with, -1 where it cannot begin before `limit`; the number of segments.
     """
-    times, free = idle
-    any_fits = False
+    idle, earliest = planner.idle, planner.earliest
+    need, walltime = np.int64(planner.jobs[job].cores), np.int64(planner.jobs[job].walltime)
+    b = planner.width[job]
+    begin = earliest[b]
+    while idle.free[begin] < 1 << b:
+        begin += 1
+    earliest[b] = begin
+    i, j = fit(idle, size, max(begin, first), need, walltime, limit)
+    if i < 0:
+        return i, size
+    if ascending:
+        if need > 1 << b:
+            b += 1
+        while b < WIDTHS and earliest[b] < i:
+            earliest[b] = i
+            b += 1
+    return i, reserve(idle, size, i, j, need, walltime)
+
+
+@routine
+def plan_starts(planner, count, base, policy, rank, bits):
+    """Plan by one policy, as far as needed, and set `begun` to the jobs that start now; return how many they are.
+
+    It ends as soon as it sees that no other job can start now. Once all cores are taken at some instant, a job that
+    begins before it ends before it, and one that begins after it does not matter. Where a job does not, none does that
+    is alike and has its turn later.
+    """
+    jobs, idle, lines, closed, behind = planner.jobs, planner.idle, planner.lines, planner.closed, planner.behind
+    order = planner.orders[policy]
+    low = (np.int64(1) << bits) - 1
+    now = planner.base.times[0]
+    for k in range(count):
+        planner.open[k] = order[k]
+    limit = find_drops(planner.base, base, planner.drop)
+    any_open = keep_open(planner, count, now)
+    if any_open == 0:
+        return 0
+    size = copy_profile(idle, planner.base, base)
+    for b in range(WIDTHS):
+        planner.earliest[b] = 0
+    begun = following = planned = 0
+    check = BLOCK
+    k = 0
+    while True:
+        if planned == check:
+            check += BLOCK
+            limit = find_drops(idle, size, planner.drop)
+            any_open = keep_open(planner, any_open, now)
+            if any_open == 0:
+                return begun
+        first = 0
+        if following > 0 and (k == count or (behind[0] >> bits) < rank[order[k]]):
+            job = behind[0] & low
+            pop_key(behind, following)
+            following -= 1
+            first = planner.segment[lines.of[job]]
+        elif k < count:
+            job = order[k]
+            k += 1
+        else:
+            return begun
+        line = lines.of[job]
+        i = np.int64(-1)
+        if jobs[job].walltime <= limit - now:
+            i, size = plan_job(planner, size, job, first, policy == SJF, limit)
+            planned += 1
+        is_last = lines.last[line] == job
+        if i == 0:
+            planner.begun[begun] = job
+            begun += 1
+        if i != 0 or is_last:
+            closed[line] = now
+        if i >= 0 and not is_last:
+            planner.segment[line] = i
+            job = np.int64(lines.following[job])
+            push_key(behind, following, (rank[job] << bits) | job)
+            following += 1
+
+
+@step
+def keep_open(planner, count, now):
+    """Keep in `open` the lines of which another job may start now; return how many they are."""
+    kept = 0
+    for j in planner.open[:count]:
+        if (
+            planner.closed[planner.lines.of[j]] < now
+            and planner.jobs[j].walltime <= planner.drop[planner.width[j]] - now
+        ):
+            planner.open[kept] = j
+            kept += 1
+    return kept
+
+
+@step
+def find_drops(idle, size, drop):
+    """Find from which instant on fewer than each power of two cores idle; return that at which none does."""
     b = WIDTHS - 1
     for i in range(size):
-        while free[i] < 1 << b:
-            any_fits = any_fits or shortest[b] <= times[i] - times[0]
+        while idle.free[i] < 1 << b:
+            drop[b] = idle.times[i]
             b -= 1
             if b < 0:
-                return times[i] if any_fits else times[0]
-    while b >= 0 and not any_fits:
-        any_fits = shortest[b] < NEVER
+                return idle.times[i]
+    while b >= 0:
+        drop[b] = NEVER
         b -= 1
-    return NEVER if any_fits else times[0]
+    return NEVER

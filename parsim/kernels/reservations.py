@@ -79,8 +79,9 @@ def first_starving(s, p, now):
             job = s.jobs[j]
             period = s.queues[job.queue].starvation
             if job.home == p and period < NEVER and job.submit + period <= now:
-                partition.first_starving = j
-                break
+                partition.first_starving = min(partition.first_starving, np.int64(j))
+                if not s.settings.alike:
+                    break
     return partition.first_starving
 
 

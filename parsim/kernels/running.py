@@ -8,9 +8,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from parsim.kernels.state import step
+from parsim.kernels.state import LONGEST, step
 
 ONE = np.uint64(1)
+
+
+@step
+def last_instant(bits):
+    """Return the latest instant at which a job may start: its end is still below the highest bit of a key."""
+    return (np.int64(1) << (62 - bits)) - LONGEST - 1
 
 
 @step

@@ -9,19 +9,13 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from parsim.kernels.compiled import kernel, routine, step  # noqa: F401 - the kernels take them from here
 
 NEVER = np.int64(2**62)  #: after every instant
 LONGEST = np.int64(2**31 - 1)  #: of all durations that fit an int32
 BLOCK = 32  #: entries of a waiting list examined at once; the lists are padded by as many
-
-#: The loop of a kernel allocates nothing, so it needs no reference counts: they took two thirds of its time.
-kernel = njit(cache=True, nogil=True, _nrt=False, no_cfunc_wrapper=True)
-#: The same for what only kernels call: an entry from Python would take longer to compile than itself.
-routine = njit(cache=True, nogil=True, _nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True)
-#: A routine that becomes part of the loop: these are many, small, and called for every job.
-step = njit(cache=True, nogil=True, forceinline=True, _nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True)
 
 Fields = list[tuple[str, type[np.generic]]]
 
@@ -113,6 +107,7 @@ SETTINGS = _record(
         ("combined", np.bool_),  #: jobs of the pool may take cores of their partition too
         ("move", np.bool_),  #: a job that enters the pool leaves its partition's list
         ("starving_first", np.bool_),  #: in the pool's list
+        ("alike", np.bool_),  #: lists have of the jobs alike the first only
     ]
 )
 PROGRESS = _record(
@@ -123,6 +118,7 @@ PROGRESS = _record(
         ("wake_ups", np.int64),  #: keys in `wake_ups`
         ("next_starving", np.int64),  #: instant at which the next job starves
         ("spanning", np.int64),  #: rows of `shares` in use
+        ("looks", np.int64),  #: entries of waiting lists that may still be looked at before the loop gives up
     ]
 )
 CLASS = _record(  #: of multiple-queue backfilling: it waits in ``waiting[first:last]``, its pivot first
@@ -164,6 +160,19 @@ class Formula(NamedTuple):
     stack: NDArray[np.float64]
 
 
+class Alike(NamedTuple):
+    """Lines of jobs that are alike, each in the order of submission; empty unless `settings.alike`.
+
+    The pool's list has the front of a line, the partition's all of it, so that the first is the same job in both.
+    """
+
+    line: NDArray[np.int32]  # (n,): of each job
+    members: NDArray[np.int32]  # (n,): the jobs, line by line
+    place: NDArray[np.int32]  # (n,): entry of each job in `members`
+    end: NDArray[np.int32]  # (lines,): last entry of each line in `members`, plus one
+    first: NDArray[np.int32]  # (2, lines): the job that waits for its line in the home list, and in the pool's
+
+
 class State(NamedTuple):
     """Everything that the general event loop reads and writes."""
 
@@ -187,3 +196,4 @@ class State(NamedTuple):
     formula: Formula
     usable: NDArray[np.bool_]  # (P,): partitions that a reservation may use
     idle: NDArray[np.int64]  # (P,): their idle cores at its instant
+    alike: Alike

@@ -1,7 +1,8 @@
 """EASY and FCFS on one list that is alone on its cores and whose order is a time-dependent priority, a formula.
 
 This is the event loop of searches over formulas. It is several times as fast as `parsim.kernels.general`: nothing may
-start elsewhere, so the list is a few columns in the order of submission. Numbers ("rule 4") refer to
+start elsewhere, so the list is a few columns in the order of submission. Of jobs that are alike it has the first only,
+so it is also that of every other order where the queue is deep in jobs. Numbers ("rule 4") refer to
 docs/reference/simulator.md.
 
 References
@@ -22,6 +23,7 @@ from numpy.typing import NDArray
 from parsim.kernels.alike import NO_JOB, Lines, join, leave
 from parsim.kernels.easy import ONE, begin_job, end_job, next_wake_up, shadow_time
 from parsim.kernels.order import CHUNK, interpret
+from parsim.kernels.running import last_instant
 from parsim.kernels.state import LONGEST, NEVER, Running, step
 
 STARTED = np.int32(0)  # in place of the cores of an entry whose job has started
@@ -44,6 +46,7 @@ class Limits(NamedTuple):
     """What running limits leave to the jobs that count in them: those of a queue, or of a user in a queue."""
 
     any: bool
+    stop_time: bool  # the eligible time of the jobs they hold stands still
     left: NDArray[np.void]  # ALLOWANCE
     rows: NDArray[np.uint32]  # (n, 2): those of each job
 
@@ -57,7 +60,21 @@ class Chunk(NamedTuple):
 
 @njit(cache=True, nogil=True)
 def time_dependent(
-    jobs, first, begin, of, machine, backfill, reservation_delay, bits, formula, limited, left, rows, wake_ups, start
+    jobs,
+    first,
+    begin,
+    of,
+    machine,
+    backfill,
+    reservation_delay,
+    bits,
+    formula,
+    limited,
+    stop_time,
+    left,
+    rows,
+    wake_ups,
+    start,
 ):
     """Schedule `jobs` on `machine` cores.
 
@@ -77,12 +94,16 @@ def time_dependent(
         The largest value goes first.
     limited : bool
         Whether there are running limits.
+    stop_time : bool
+        Whether the eligible time of the jobs that they hold stands still.
     left : ndarray(ALLOWANCE), shape (a,)
         What they allow.
     rows : ndarray(uint32), shape (n, 2)
         The rows of `left` that each job counts in.
-    wake_ups, start
+    wake_ups
         As `parsim.kernels.easy.easy` takes them.
+    start : ndarray(int64), shape (n,)
+        Filled with each job's start; -1 where it left the instants that a key can hold before.
     """
     n = jobs.size
     most = min(n, machine)
@@ -92,7 +113,7 @@ def time_dependent(
         np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n), np.empty(n), np.empty(n)
     )
     chunk = Chunk(np.empty(CHUNK, np.int32), np.empty(CHUNK, np.int32))
-    limits = Limits(limited, left, rows)
+    limits = Limits(limited, stop_time, left, rows)
     lines = Lines(of, np.full(of.max() + 1, NO_JOB, np.int32), np.empty(n, np.int32))
     start[first:] = -1
     event_loop(
@@ -146,12 +167,15 @@ def event_loop(
         size += 1
     arriving = resumed
     wake = np.uint64(0)
+    horizon = last_instant(bits)
 
     while arriving < n or size > 0:
         now = max(begin, np.int64(jobs[arriving].submit)) if arriving < n else NEVER
         if size > 0:
             now = min(now, ends[0] >> bits)
         now, wake = next_wake_up(wake_ups, wake, start, bits, now)
+        if now > horizon:
+            break
         while wake < np.uint64(wake_ups.size) and (wake_ups[wake] >> bits) == now:
             wake += ONE
         while size > 0 and (ends[0] >> bits) == now:
@@ -255,7 +279,8 @@ def hold(waiting, last, limits, now):
             waiting.held[i] = min(waiting.held[i], np.float64(now))
             continue
         if waiting.held[i] < NOT_HELD:
-            waiting.origin[i] += now - waiting.held[i]
+            if limits.stop_time:
+                waiting.origin[i] += now - waiting.held[i]
             waiting.held[i] = NOT_HELD
         least = min(least, c)
         any_holds |= (more < 2) | (cores < 2 * c)

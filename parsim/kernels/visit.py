@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from parsim.kernels.lines import look_behind, return_to_first
 from parsim.kernels.order import LJF, before, first_entry, refresh_values
 from parsim.kernels.running import sift
 from parsim.kernels.starts import (
@@ -21,7 +22,10 @@ from parsim.kernels.starts import (
     startable_cores,
 )
 from parsim.kernels.state import BLOCK, GROUP, LONGEST, NEVER, PASSED, UNKNOWN, step
-from parsim.kernels.waiting import STARTED, drop_started, kind_of, leave_others, note_held
+from parsim.kernels.waiting import STARTED, drop_started, has_lines, kind_of, leave_others, note_held, row_of, succeed
+
+STAYS, GONE, FOLLOWED, REOPENED = range(4)  # an entry: its job waits, has started, has been followed by one like it; or
+# it has started and jobs of its queue whose turn was before may look behind
 
 
 class Visit(NamedTuple):
@@ -31,7 +35,8 @@ class Visit(NamedTuple):
     first: int
     last: int
     kind: int
-    sorted: bool  # the order is constant
+    sorted: bool  # the order is constant, and the list has all jobs
+    lines: bool  # it has of the jobs alike the first only
     widest: int  # no wider job can start at its turn
     counts_later: bool  # the head job counts in later lists
     one_by_one: bool  # whether a job may start depends on more than the list has columns for
@@ -44,6 +49,7 @@ def visit_list(s, p, now):
     v = begin_visit(s, p)
     if not settings.track_held and nothing_can_start(s, v):
         return
+    s.progress.looks -= v.last - v.first
     if not v.sorted:
         if mark_held(s, v, now):
             return
@@ -53,8 +59,9 @@ def visit_list(s, p, now):
     shadow, extra = partition.shadow, partition.extra
     partition.shadow = NEVER
     partition.plan_stands = False
+    running = s.progress.running
     i, gone = start_in_order(s, v, now)
-    stands &= gone == v.last  # nothing started
+    stands &= s.progress.running == running  # nothing started
     if partition.head_job >= 0 and settings.backfill and (settings.track_held or partition.free > 0):
         fresh = np.int64(0)
         if stands and partition.planned_job == partition.head_job:
@@ -68,6 +75,8 @@ def visit_list(s, p, now):
     if partition.head_job >= 0 and not v.one_by_one and settings.backfill and partition.reserved_from == NEVER:
         partition.plan_stands = not settings.limits or p < s.partitions.size - 2 or settings.single_list
         partition.planned_job = partition.head_job
+    if v.lines and v.one_by_one:
+        return_to_first(s, p, row_of(s, p), v.first, v.last, now)
     if gone < v.last:
         drop_started(s, p, gone)
     partition.seen = s.progress.submitted
@@ -91,9 +100,10 @@ def begin_visit(s, p):
         (settings.limits and s.partitions[pool].cores > 0) or (settings.combined and widest > 0)
     )
     one_by_one = settings.track_held or (settings.combined and p == pool)
-    return Visit(
-        p, partition.first, partition.first + partition.waiting, kind, kind <= LJF, widest, counts_later, one_by_one
-    )
+    lines = has_lines(s, p)
+    in_turn = kind <= LJF and not lines
+    last = partition.first + partition.waiting
+    return Visit(p, partition.first, last, kind, in_turn, lines, widest, counts_later, one_by_one)
 
 
 @step
@@ -116,7 +126,7 @@ def nothing_can_start(s, v):
 def nothing_new(s, v):
     """Whether the order of the list is constant, and since its last plan no job came, left or ended."""
     partition = s.partitions[v.p]
-    if not v.sorted or not partition.plan_stands or partition.has_new or partition.reserved_from < NEVER:
+    if v.kind > LJF or not partition.plan_stands or partition.has_new or partition.reserved_from < NEVER:
         return False
     if v.counts_later:
         if s.settings.limits and is_held(s, partition.planned_job):  # queue mates have started elsewhere
@@ -185,13 +195,19 @@ def start_in_order(s, v, now):
     i = next_in_order(s, v, v.first - 1, now)
     while i < v.last:
         j = np.int64(waiting.job[i])
+        then = STAYS
         if not held_at_its_turn(s, v, j, now):
-            if start_here(s, v.p, i, now):
+            then = start_here(s, v, i, now)
+            if waiting.job[i] == STARTED:
                 gone = min(gone, i)
-            elif waiting.cores[i] <= partition.cores and now - s.jobs[j].submit >= settings.reservation_delay:
+            elif (
+                then == STAYS
+                and waiting.cores[i] <= partition.cores
+                and now - s.jobs[j].submit >= settings.reservation_delay
+            ):
                 make_head_job(s, j, v.p)
                 break
-        if not v.sorted:
+        if not v.sorted and then < FOLLOWED:
             waiting.group[i] |= PASSED
         i = next_in_order(s, v, i, now)
     return i, gone
@@ -207,23 +223,34 @@ def held_at_its_turn(s, v, j, now):
 
 
 @step
-def start_here(s, p, i, now):
-    """Start entry i of list p if it may start now, wholly on p or, combined, on its partition and the pool."""
+def start_here(s, v, i, now):
+    """Start entry i if it may start now, wholly on partition p or, combined, on its partition and the pool."""
+    p = v.p
     waiting, settings, partition = s.waiting, s.settings, s.partitions[p]
     j = np.int64(waiting.job[i])
+    was_head_job = s.jobs[j].is_head_job
     c = np.int64(waiting.cores[i])
     if c <= startable_cores(s, p, now + waiting.walltime[i]):
         s.placement[j] = p
         occupy(s, j, p, c, now)
         start_job(s, j, now)
     elif not settings.combined or p != s.partitions.size - 2 or partition.free <= 0 or not start_combined(s, j, now):
-        return False
+        return STAYS
     if not settings.single_list:
-        leave_others(s, p, j)
+        leave_others(s, p, j, now)
     if partition.first_starving == j:
         partition.first_starving = UNKNOWN
-    waiting.job[i] = STARTED
-    return True
+    if not v.lines:
+        waiting.job[i] = STARTED
+        return GONE
+    reopened = was_head_job and v.one_by_one and look_behind(s, p, v.kind, v.first, v.last, i, now)
+    follows = succeed(s, p, i, now)
+    if not follows and waiting.job[i] == j:
+        waiting.job[i] = STARTED
+        waiting.group[i] |= PASSED
+    if reopened:
+        return REOPENED
+    return FOLLOWED if follows else GONE
 
 
 @step
@@ -232,25 +259,34 @@ def backfill(s, v, head, fresh, now):
 
     Jobs before number `fresh` could not start under the same plan. Return the first entry whose job started, or `last`.
     """
-    settings, partition, candidates = s.settings, s.partitions[v.p], s.candidates
+    settings, partition, candidates, waiting = s.settings, s.partitions[v.p], s.candidates, s.waiting
     gone = v.last
-    m = find_candidates_one_by_one(s, v, head, now) if v.one_by_one else find_candidates(s, v, head, fresh, now)
     order = (s, v.kind, now)
-    if not v.sorted:
-        for k in range((m >> 1) - 1, -1, -1):
-            sift(candidates, k, m, before, order)
-    x = 0
-    while x < m and (settings.track_held or partition.free > 0):
+    x = m = np.int64(0)
+    again = True
+    while again or (x < m and (settings.track_held or partition.free > 0)):
+        if again:
+            m = find_candidates_one_by_one(s, v, head, now) if v.one_by_one else find_candidates(s, v, head, fresh, now)
+            if not v.sorted:
+                for k in range((m >> 1) - 1, -1, -1):
+                    sift(candidates, k, m, before, order)
+            again = False
+            continue
+        i = np.int64(candidates[x])
+        then = STAYS
+        if not held_at_its_turn(s, v, np.int64(waiting.job[i]), now):
+            then = start_here(s, v, i, now)
+            if waiting.job[i] == STARTED:
+                gone = min(gone, i)
+        again = then == REOPENED
         if v.sorted:
-            i = np.int64(candidates[x])
             x += 1
-        else:
-            i = np.int64(candidates[0])
-            m -= 1
-            candidates[0] = candidates[m]
+        elif not again:
+            if then != FOLLOWED:
+                m -= 1
+                candidates[0] = candidates[m]
+                waiting.group[i] |= PASSED
             sift(candidates, 0, m, before, order)
-        if not held_at_its_turn(s, v, np.int64(s.waiting.job[i]), now) and start_here(s, v.p, i, now):
-            gone = min(gone, i)
     return gone
 
 

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from parsim.kernels.order import FACTOR, FCFS, FORMULA, LJF, LXF, SJF
-from parsim.kernels.state import GROUP, NEVER, STARVING, UNKNOWN, step
+from parsim.kernels.alike import NO_JOB
+from parsim.kernels.order import FACTOR, FCFS, FORMULA, LJF, LXF, refresh_values
+from parsim.kernels.state import GROUP, NEVER, PASSED, STARVING, UNKNOWN, routine, step
 
 STARTED = np.int32(-1)  # in place of a job that has started
 
@@ -79,35 +80,52 @@ def goes_after(s, kind, i, j, group, value):
 
 
 @step
-def add_waiting(s, p, j, now):
-    """Job j enters list p: in its turn if the order is constant, else by its number."""
-    partition, job, waiting = s.partitions[p], s.jobs[j], s.waiting
+def fill_entry(s, p, i, j, now):
+    """Put job j into entry i of list p."""
+    job, waiting = s.jobs[j], s.waiting
     kind = kind_of(s, p)
     group = group_of(s, p, j, now)
-    w = job.walltime
-    v = 0.0
-    if group != STARVING and kind == SJF:
-        v = -np.float64(w)
-    elif group != STARVING and kind == LJF:
-        v = np.float64(w)
+    waiting.job[i] = j
+    waiting.cores[i] = job.cores
+    waiting.walltime[i] = job.walltime
+    waiting.group[i] = group
+    if kind != FCFS:
+        waiting.value[i] = value_of(kind, group, job.walltime)
+    if kind > LJF:
+        waiting.origin[i] = job.submit
+        waiting.slope[i] = 0.0 if group == STARVING else slope_of(s, kind, j)
+
+
+@step
+def value_of(kind, group, walltime):
+    """Return what sorts a job within its group where the order is constant, largest first."""
+    if group == STARVING or kind == FCFS or kind > LJF:
+        return 0.0
+    return np.float64(walltime) if kind == LJF else -np.float64(walltime)
+
+
+@step
+def add_waiting(s, p, j, now):
+    """Job j enters list p: in its turn if the order is constant, else by its number; or behind a job like it."""
+    partition, job = s.partitions[p], s.jobs[j]
+    if has_lines(s, p):
+        row, line = row_of(s, p), s.alike.line[j]
+        if s.alike.first[row, line] != NO_JOB:
+            return
+        s.alike.first[row, line] = j
+    kind = kind_of(s, p)
+    group = group_of(s, p, j, now)
+    value = value_of(kind, group, job.walltime)
     i = partition.first + partition.waiting
     partition.waiting += 1
     partition.narrowest = min(partition.narrowest, np.int64(job.cores))
     partition.has_new = True
     if j < partition.seen:
         partition.plan_stands = False
-    while i > partition.first and not goes_after(s, kind, i - 1, j, group, v):
+    while i > partition.first and not has_lines(s, p) and not goes_after(s, kind, i - 1, j, group, value):
         copy_entry(s, kind, i, i - 1)
         i -= 1
-    waiting.job[i] = j
-    waiting.cores[i] = job.cores
-    waiting.walltime[i] = w
-    waiting.group[i] = group
-    if kind != FCFS:
-        waiting.value[i] = v
-    if kind > LJF:
-        waiting.origin[i] = job.submit
-        waiting.slope[i] = 0.0 if group == STARVING else slope_of(s, kind, j)
+    fill_entry(s, p, i, j, now)
 
 
 @step
@@ -121,31 +139,33 @@ def find_waiting(s, p, j):
 
 
 @step
-def leave_list(s, p, j):
-    """Job j leaves list p, if it is there, before its turn has come."""
+def leave_list(s, p, j, now):
+    """Job j leaves list p, if it has an entry there, before its turn has come."""
     partition = s.partitions[p]
     i = find_waiting(s, p, j)
     if i < 0:
         return
     kind = kind_of(s, p)
-    partition.waiting -= 1
-    for k in range(i, partition.first + partition.waiting):
-        copy_entry(s, kind, k, k + 1)
     if partition.planned_job == j:
         partition.plan_stands = False
     if partition.first_starving == j:
         partition.first_starving = UNKNOWN
+    if has_lines(s, p) and succeed(s, p, i, now):
+        return
+    partition.waiting -= 1
+    for k in range(i, partition.first + partition.waiting):
+        copy_entry(s, kind, k, k + 1)
 
 
 @step
-def leave_others(s, p, j):
+def leave_others(s, p, j, now):
     """Job j has started at its turn in list p: it waits in no other any more."""
     pool = s.partitions.size - 2
     home = s.jobs[j].home
     if home != p:
-        leave_list(s, home, j)
+        leave_list(s, home, j, now)
     elif p < pool and s.eligible_at.size > 0:
-        leave_list(s, pool, j)
+        leave_list(s, pool, j, now)
 
 
 @step
@@ -156,10 +176,69 @@ def begin_starving(s, j, now):
     if s.partitions[home].first_starving > j:
         s.partitions[home].first_starving = j
     for p in range(pool + 1):
-        if (p == home or p == pool) and find_waiting(s, p, j) >= 0:
-            leave_list(s, p, j)
-            add_waiting(s, p, j, now)
-            s.partitions[p].plan_stands = False
+        if p == home or p == pool:
+            i = find_waiting(s, p, j)
+            if i >= 0:
+                if has_lines(s, p):
+                    fill_entry(s, p, i, j, now)
+                else:
+                    leave_list(s, p, j, now)
+                    add_waiting(s, p, j, now)
+                s.partitions[p].plan_stands = False
+
+
+@step
+def has_lines(s, p):
+    """Whether list p has of the jobs alike the first only, in no order; the reserved list has all."""
+    return s.settings.alike and p < s.partitions.size - 1
+
+
+@step
+def row_of(s, p):
+    """Return the row of ``s.alike.first`` for list p."""
+    return np.int64(p == s.partitions.size - 2)
+
+
+@step
+def is_in_list(s, p, j, now):
+    """Whether job j, which waits, does so in list p."""
+    if s.jobs[j].home == p:
+        return True
+    return p == s.partitions.size - 2 and s.eligible_at.size > 0 and s.eligible_at[j] <= now
+
+
+@routine
+def succeed(s, p, i, now):
+    """Let the next job like it take entry i of list p, whose job has left.
+
+    Returns
+    -------
+    bool
+        Whether there is one. Else the entry is to be removed, unless another job has it, one that had its turn before:
+        the job that left was not the first of its line, see `parsim.kernels.lines.look_behind`.
+    """
+    alike, waiting = s.alike, s.waiting
+    j = waiting.job[i]
+    row, line = row_of(s, p), alike.line[j]
+    following = NO_JOB
+    for k in range(alike.place[j] + 1, alike.end[line]):
+        other = alike.members[k]
+        if other >= s.progress.submitted:
+            break
+        if s.start[other] < 0:
+            if is_in_list(s, p, other, now):
+                following = other
+            break
+    if alike.first[row, line] == j:
+        alike.first[row, line] = following
+    if following != NO_JOB:
+        fill_entry(s, p, i, following, now)
+        refresh_values(s, kind_of(s, p), i, i + 1, now)
+        return True
+    if alike.first[row, line] != NO_JOB:
+        fill_entry(s, p, i, alike.first[row, line], now)
+        waiting.group[i] |= PASSED
+    return False
 
 
 @step

@@ -9,19 +9,29 @@ import signal
 import sys
 from itertools import takewhile
 from pathlib import Path
+from types import FrameType
 from typing import Any, TextIO
 
 import click
 
 from qconf import __version__
-from qconf.cli.progress import interrupt_message
+from qconf.cli.progress import interrupt_message, what_is_left
 from qconf.errors import QconfError
 
 #: Each is the module of that name, in the order of a first visit.
 COMMANDS = (
-    *("tune", "compare", "backtest", "simulate", "policies", "inspect", "import", "init", "export", "rehearse"),
+    *("tune", "runs", "compare", "backtest", "simulate", "policies", "inspect", "import", "init", "export", "rehearse"),
     "synth",
 )
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM: the same as Ctrl-C, but for the exit code."""
+
+
+def _terminate(number: int, _: FrameType | None) -> None:
+    signal.signal(number, signal.SIG_IGN)  # while the first is obeyed
+    raise Terminated
 
 
 class Commands(click.Group):
@@ -45,9 +55,13 @@ class Commands(click.Group):
         """Run the command; an interrupt is one line and the exit code that shells give it."""
         try:
             return super().invoke(ctx)
-        except KeyboardInterrupt:
+        except KeyboardInterrupt as interrupt:
             click.echo("\n" * sys.stderr.isatty() + f"qconf: {interrupt_message(ctx)}", err=True)
-            ctx.exit(128 + signal.SIGINT)
+            ctx.exit(128 + (signal.SIGTERM if isinstance(interrupt, Terminated) else signal.SIGINT))
+        except QconfError as error:
+            if left := what_is_left(ctx):
+                error.add_note(left)
+            raise
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
@@ -63,12 +77,15 @@ def main(arguments: list[str] | None = None) -> None:
     given = sys.argv[1:] if arguments is None else arguments
     debug = "--debug" in takewhile(lambda word: word.startswith("-"), given)  # else it belongs to a command
     sys.stdout, sys.stderr = _forgiving(sys.stdout), _forgiving(sys.stderr)
+    if signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, _terminate)
     try:
         qconf.main(args=given, prog_name="qconf", standalone_mode=True)
     except QconfError as error:
         if debug:
             raise
-        click.echo(f"qconf: {error}", err=True)
+        for line in (error, *getattr(error, "__notes__", ())):
+            click.echo(f"qconf: {line}", err=True)
         sys.exit(1)
     except OSError as error:
         if debug:

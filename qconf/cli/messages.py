@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING
 
 import click
 
+from qconf.errors import InputError
+
 if TYPE_CHECKING:
     from qconf.config import SiteConfig
     from qconf.history import History
+    from qconf.history.records import SourceInfo
 
 
 def report_history(
@@ -47,6 +50,19 @@ def warn(warnings: Iterable[str]) -> None:
     """Print warnings on stderr."""
     for warning in warnings:
         say(f"warning: {warning}", err=True)
+
+
+def warn_changed(inputs: Iterable[SourceInfo]) -> None:
+    """Warn of files that are no longer what was read of them."""
+    from qconf.history.records import SourceInfo
+
+    for source in inputs:
+        try:
+            same = SourceInfo.of(source.path) == source
+        except InputError:
+            same = False
+        if not same:
+            warn([f"{source.path}: changed since it was read; the result is of what it was"])
 
 
 def history_warnings(base: SiteConfig, *histories: History) -> list[str]:

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event, Thread
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import click
 
 if TYPE_CHECKING:
     from rich.progress import Task
     from rich.text import Text
+
+    from qconf.recommend.checkpoint import Checkpoint
 
 DIRECTORY = "qconf.directory"  #: in the context, of a command that can go on after an interrupt
 INTERVAL = 60.0  # seconds between lines where there is no terminal; the first comes after as many
@@ -143,15 +145,22 @@ def _bar(title: str, found: Estimate) -> Iterator[None]:
         yield
 
 
-def resumable(directory: Path) -> Path:
-    """Note the run directory of the command that runs, and return it."""
-    click.get_current_context().meta[DIRECTORY] = directory
-    return directory
+def resumable(directory: Path, fingerprint: Mapping[str, Any], *, resume: bool) -> Checkpoint:
+    """Return where finished work is kept, in a run directory that is the running command's alone until it ends.
 
+    It says what becomes of the work of a run before this one.
+    """
+    from qconf.cli.messages import say
+    from qconf.recommend.checkpoint import Checkpoint
+    from qconf.recommend.lock import exclusive
 
-def not_resumable() -> None:
-    """Note that all of the running command is written: an interrupt leaves nothing to go on from."""
-    click.get_current_context().meta.pop(DIRECTORY, None)
+    context = click.get_current_context()
+    context.with_resource(exclusive(directory))
+    checkpoint = Checkpoint(directory, fingerprint, resume=resume)
+    if checkpoint.note:
+        say(f"note: {checkpoint.note}", err=True)
+    context.meta[DIRECTORY] = directory
+    return checkpoint
 
 
 def interrupt_message(context: click.Context) -> str:
@@ -159,7 +168,12 @@ def interrupt_message(context: click.Context) -> str:
     directory = context.meta.get(DIRECTORY)
     if directory is None:
         return "interrupted"
+    return f"interrupted: {what_is_left(context) or 'nothing is left to go on from'}"
+
+
+def what_is_left(context: click.Context) -> str:
+    """Say what a command that came to no end leaves to go on from; empty if nothing."""
     from qconf.recommend.checkpoint import unfinished
 
-    left = "--resume goes on from what was finished" if unfinished(directory) else "nothing was written"
-    return f"interrupted: {left}"
+    directory = context.meta.get(DIRECTORY)
+    return "--resume goes on from what was finished" if directory is not None and unfinished(directory) else ""

@@ -10,9 +10,9 @@ from typing import Any
 import click
 
 from qconf.cli.export import chosen, files_of, target_options
-from qconf.cli.messages import history_warnings, report_history, say, warn
+from qconf.cli.messages import history_warnings, report_history, say, warn, warn_changed
 from qconf.cli.options import PATH, Number, Terse, exit_options, retired_option, stem
-from qconf.cli.progress import not_resumable, progress, resumable
+from qconf.cli.progress import progress, resumable
 from qconf.cli.settings import StrategyCommand, parts_of_policy, strategy_names, strategy_settings
 from qconf.cli.source import Source, history_options
 from qconf.errors import InputError
@@ -64,6 +64,12 @@ Examples:
     metavar="PERCENT",
     help="Least gain that is worth a change.",
 )
+@click.option(
+    "--last",
+    type=PATH,
+    metavar="RUN",
+    help="Directory of an earlier run: what became of its recommendation on the jobs of this log.",
+)
 @target_options("current", "scheduler", "nodes")
 @click.option("-o", "--out", type=PATH, help="Run directory.  [default: reports/<history>]")
 @click.option("--resume", is_flag=True, help="Go on from what an interrupted run had finished.")
@@ -77,6 +83,7 @@ def command(
     may_change: tuple[str, ...],
     guard: float,
     least_gain: float,
+    last: Path | None,
     target: str,
     out: Path | None,
     settings: dict[str, Any],
@@ -93,6 +100,7 @@ def command(
     """
     from time import perf_counter
 
+    from qconf.history import clean
     from qconf.history.sample import SAMPLE, SAMPLE_CONFIG
 
     if given["current"] is not None and source.config_path is None and source.history:
@@ -107,8 +115,10 @@ def command(
     assumed = source.config_path is None and bool(source.history)
     if not source.history:
         source = replace(source, history=(SAMPLE,), config_path=source.config_path or SAMPLE_CONFIG)
-    directory = resumable(out or Path("reports", "-".join(filter(None, (stem(source.history[0]), source.month)))))
-    log, base = source.whole()
+    directory = out or Path("reports", "-".join(filter(None, (stem(source.history[0]), source.month))))
+    records = source.records()
+    base = source.config(records)
+    log = clean(records, base)
     jobs = source.cut(log)
     earlier = [] if source.month is None else log.months_before(jobs.span[0])
     loaded = perf_counter()
@@ -128,12 +138,15 @@ def command(
     # What is heavy to import comes after what was read is printed.
     from qconf.evaluation.guard_rails import GuardRails
     from qconf.evaluation.order import order_warnings
+    from qconf.history.records import SourceInfo
     from qconf.recommend import default_strategies, recommend
-    from qconf.recommend.checkpoint import Checkpoint, fingerprint
+    from qconf.recommend.checkpoint import fingerprint
     from qconf.recommend.fidelity import fidelity
+    from qconf.recommend.last import realised
     from qconf.report.exported import Exported
     from qconf.report.layout import console, print_lines
-    from qconf.report.run_directory import check_target, names_of, write_run
+    from qconf.report.recorded import promised
+    from qconf.report.run_directory import RECORD, check_target, names_of, write_run
     from qconf.report.terminal import print_recommendation, print_verdict
     from qconf.report.wording import fidelity_text
     from qconf.strategies import check
@@ -144,16 +157,16 @@ def command(
         strategy_names(strategies),
         strategy_settings(source.config_path, settings, orders=exporter.orders),
     )
-    inputs = ({} if source.config_path is None else {"configuration": source.config_path}) | files_of(target, given)
-    check_target(directory, [*source.history, *inputs.values()], names_of("tune", exporter))
+    before = None if last is None else realised(promised(last), records, jobs.span, None if assumed else base)
+    files = ({} if source.config_path is None else {"configuration": source.config_path}) | files_of(target, given)
+    files |= {} if last is None else {"last run": last / RECORD}
+    inputs = {what: SourceInfo.of(path) for what, path in files.items()}
+    check_target(directory, [*source.history, *files.values()], names_of("tune", exporter))
     wanted = default_strategies() if named is None else named
     check(wanted, settings, base)
     spans = [each.span for each in (*earlier, jobs)]
-    checkpoint = Checkpoint(
-        directory,
-        fingerprint(jobs.sources, base, settings, spans=spans, may_change=may_change, **source.reading),
-        resume=resume,
-    )
+    key = fingerprint(jobs.sources, base, settings, spans=spans, may_change=may_change, **source.reading)
+    checkpoint = resumable(directory, key, resume=resume)
     with progress("tuning", quiet=quiet) as step:
         recommendation = recommend(
             jobs,
@@ -169,6 +182,7 @@ def command(
             checkpoint=checkpoint,
             progress=step,
         )
+        recommendation = replace(recommendation, last=before)
         near = fidelity(log, base, jobs.span)
         timings = {"read": loaded - began, "tune": perf_counter() - loaded}
         exported = Exported.of(recommendation, exporter)
@@ -183,8 +197,7 @@ def command(
             assumed_current=assumed,
             exported=exported,
         )
-    checkpoint.clear()
-    not_resumable()
+    warn_changed([*jobs.sources, *inputs.values()])
     written = f"report.html, config.yaml, comparison.csv, {target}/ (see {target}/PLAN.md)"
     if as_json:
         click.echo((directory / "run.json").read_text(encoding="utf-8"), nl=False)
@@ -204,5 +217,6 @@ def command(
         for text in (*texts, f"Written to {directory}: {written}"):
             click.echo("")
             say(text)
+    checkpoint.clear()
     if exit_code and recommendation.verdict == "CHANGE":
         click.get_current_context().exit(CHANGE)

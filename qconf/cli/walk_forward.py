@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from qconf.cli.messages import history_warnings, report_history, say, warn
+from qconf.cli.messages import history_warnings, report_history, say, warn, warn_changed
 from qconf.cli.options import PATH, retired_option, stem, with_options
 from qconf.cli.progress import progress, resumable
 from qconf.cli.settings import strategy_names, strategy_settings
@@ -67,7 +67,7 @@ class WalkForward:
     quiet: bool
 
     def __post_init__(self) -> None:
-        self.directory = resumable(self.out or Path("reports", f"{stem(self.source.history[0])}-{self.name}"))
+        self.directory = self.out or Path("reports", f"{stem(self.source.history[0])}-{self.name}")
         self.began = perf_counter()
 
     def _names(self) -> tuple[str, ...] | None:
@@ -107,7 +107,8 @@ class WalkForward:
 
         # What is heavy to import comes after what was read is printed.
         from qconf.evaluation.order import order_warnings
-        from qconf.recommend.checkpoint import Checkpoint, fingerprint
+        from qconf.history.records import SourceInfo
+        from qconf.recommend.checkpoint import fingerprint
         from qconf.report.run_directory import check_target, names_of, write_run
         from qconf.report.terminal import print_backtest
         from qconf.strategies import check
@@ -118,7 +119,8 @@ class WalkForward:
         check_target(self.directory, self.source.inputs, names_of(self.name))
         check(names or (), settings, base)
         key = fingerprint(history.sources, base, settings, **about, **self.source.reading)
-        checkpoint = Checkpoint(self.directory, key, resume=self.resume)
+        inputs = {} if config is None else {"configuration": SourceInfo.of(config)}
+        checkpoint = resumable(self.directory, key, resume=self.resume)
         with progress(self.name, quiet=self.quiet) as step:
             options = {"strategies": names, "settings": settings, "warmup_days": self.warmup_days}
             result = evaluate(*given, base, **options, checkpoint=checkpoint, progress=step)
@@ -126,18 +128,19 @@ class WalkForward:
                 self.directory,
                 result,
                 history,
-                inputs={} if config is None else {"configuration": config},
+                inputs=inputs,
                 timings={"read": loaded - self.began, self.name: perf_counter() - loaded},
                 warnings=[*([ASSUMED] if assumed else []), *warnings],
                 assumed_current=assumed,
             )
-        checkpoint.clear()
+        warn_changed([*history.sources, *inputs.values()])
         if self.as_json:
             click.echo((self.directory / "run.json").read_text(encoding="utf-8"), nl=False)
-            return
-        if not self.quiet:
-            click.echo("")
-            print_backtest(result)
-            click.echo("")
-        table = next(name for name in run.files if name in {"backtest.csv", "comparison.csv"})
-        say(f"Written to {self.directory}: report.html, {table}, figures/, run.json")
+        else:
+            if not self.quiet:
+                click.echo("")
+                print_backtest(result)
+                click.echo("")
+            table = next(name for name in run.files if name in {"backtest.csv", "comparison.csv"})
+            say(f"Written to {self.directory}: report.html, {table}, figures/, run.json")
+        checkpoint.clear()

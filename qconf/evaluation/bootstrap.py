@@ -7,7 +7,7 @@ have been.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -25,6 +25,8 @@ DEVIATIONS = 1.5  # standard deviations by which the mean score must be below 0:
 
 #: Mean wait, mean bounded slowdown, longest wait, utilization, then the 95 % wait of each base queue.
 _Numbers = NDArray[np.float64]
+#: Returns the numbers of this name that an interrupted run kept, else those that are made.
+Keep = Callable[[str, Callable[[], _Numbers]], _Numbers]
 
 
 class NoDaysError(NotApplicableError):
@@ -58,11 +60,19 @@ class Bootstrap:
     Each of the `tests` has `FEWEST_DAYS` days at least. Raises `NoDaysError` where there are no jobs to resample.
     """
 
-    def __init__(self, tests: Sequence[Holdout], base: Simulated, objective: str, seed: int, workers: int) -> None:
-        self.tests, self.seed = tests, seed
+    def __init__(
+        self,
+        tests: Sequence[Holdout],
+        base: Simulated,
+        objective: str,
+        seed: int,
+        workers: int,
+        keep: Keep = lambda _, make: make(),
+    ) -> None:
+        self.tests, self.seed, self.keep = tests, seed, keep
         self.names = tests[0].period.base.names
         self.objective, self.workers = objective, workers
-        self.before = self._measure([base] * len(tests))
+        self.before = keep("current", lambda: self._measure([base] * len(tests)))
         if np.isnan(self.before[:, 0]).all():
             raise NoDaysError("no job was submitted on the whole days of the test periods")
 
@@ -74,9 +84,12 @@ class Bootstrap:
         found = np.array(parallel_map(self.workers, _numbers, tasks))
         return _mean(found.reshape(RESAMPLES, len(holdouts), -1), axis=1, weights=[t.end - t.start for t in self.tests])
 
-    def compare(self, subjects: Sequence[Simulated]) -> BootstrapResult:
-        """Compare the proposals of one strategy, one for each holdout, with the current configuration."""
-        return self.between(self.before, self._measure(subjects))
+    def compare(self, subjects: Sequence[Simulated], name: str = "") -> BootstrapResult:
+        """Compare the proposals of one strategy, one for each holdout, with the current configuration.
+
+        The numbers are kept under `name`.
+        """
+        return self.between(self.before, self.keep(name, lambda: self._measure(subjects)))
 
     def between(self, before: _Numbers, after: _Numbers) -> BootstrapResult:
         """Compare what was measured of two strategies on the same resamples; gains are over the first."""

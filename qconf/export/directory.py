@@ -29,7 +29,7 @@ def write_export(directory: str | Path, files: Mapping[str, str], *, inputs: Ite
     with all_or_nothing(target) as scratch:
         for name, text in (*files.items(), (RECORD, as_json({"files": digests(files)}))):
             (scratch / name).write_text(text, encoding="utf-8", newline="")
-    remove_unchanged(target, {name: digest for name, digest in before.items() if name not in files})
+    remove_unchanged(target, {name: {digest} for name, digest in before.items() if name not in files})
 
 
 def _previous(target: Path) -> dict[str, str]:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from parsim.workload import MAX_CORES, MAX_DURATION
+from qconf.errors import InputError
 
 UNKNOWN = -1  #: in every integer column; "" in those of text
 
@@ -33,6 +36,16 @@ class SourceInfo(NamedTuple):
 
     path: str
     sha256: str
+
+    @classmethod
+    def of(cls, path: str | Path) -> SourceInfo:
+        """Hash a file. Raises InputError where it cannot be read."""
+        try:
+            with Path(path).open("rb") as stream:
+                return cls(str(path), hashlib.file_digest(stream, "sha256").hexdigest())
+        except OSError as error:
+            why = f"cannot be read: {error.strerror or error}"
+            raise InputError(why, file=path, fix="check the path and its permissions") from error
 
 
 class Drop(NamedTuple):

@@ -1,73 +1,151 @@
-"""Finished proposals of an interrupted run: one file each, valid for the same fingerprint only."""
+"""Finished work of an interrupted run: one file for each piece, valid for the same fingerprint only."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import platform
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
+
+import numpy as np
+from numpy.typing import NDArray
 
 from qconf import __version__
 from qconf.config import SiteConfig, dump, parse
-from qconf.errors import QconfError
-from qconf.evaluation.period import TrainingSet
+from qconf.errors import InputError, QconfError
+from qconf.evaluation.period import NotApplicableError, TrainingSet, UnroutableError
 from qconf.history.records import SourceInfo
 from qconf.strategies import Proposal, propose
 from qconf.strategies.base import Recorded
-from qconf.text import write_whole
+from qconf.text import SCRATCH, write_whole
 
 FOLDER = ".unfinished"
+FINGERPRINT = "fingerprint"
+LIBRARIES = ("matplotlib", "numba", "numpy", "pandas", "scikit-learn", "scipy")
 Proposals = Mapping[str, Proposal]  #: of one strategy, by the names of its variants
+Numbers = NDArray[np.float64]  #: what was measured on the resamples
+Failure = NotApplicableError | UnroutableError  #: why there is no proposal
+Finished = Proposals | Numbers | Failure  #: one piece of work: a training, or the resamples of a proposal
 
 #: Fields of a proposal that are texts.
 _TEXTS = ("not_exportable", "title", "not_yet")
+#: Parts of a fingerprint in words; the others are options.
+_PARTS = {"inputs": "the log", "config": "the configuration"} | dict.fromkeys(
+    ("span", "spans", "periods"), "the period"
+)
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of what computes."""
+    return {"qconf": __version__, "python": platform.python_version(), **{name: version(name) for name in LIBRARIES}}
 
 
 def unfinished(directory: Path) -> bool:
-    """Tell whether a run directory holds finished proposals of a run that is not complete."""
+    """Tell whether a run directory holds finished work of a run that is not complete."""
     return any((directory / FOLDER).glob("*.json"))
 
 
 class Checkpoint:
-    """Keeps finished proposals in a folder of the run directory until the run is complete.
+    """Keeps finished work in a folder of the run directory until the run is complete.
 
-    The `fingerprint` has everything that they depend on: inputs' sha256, configuration, settings. With `resume` the
-    proposals that are there are used, if they have the same fingerprint; else they are deleted.
+    The `fingerprint` has everything that the work depends on: inputs' sha256, configuration, settings, versions. With
+    `resume` the work that is there is used. Raises InputError where that is of another fingerprint, and names what
+    differs. Without `resume` it is deleted.
     """
 
-    def __init__(self, directory: Path, fingerprint: dict[str, Any], *, resume: bool) -> None:
+    def __init__(self, directory: Path, fingerprint: Mapping[str, Any], *, resume: bool) -> None:
         text = json.dumps(fingerprint, sort_keys=True, default=str)
         self.key = hashlib.sha256(text.encode()).hexdigest()
         self.folder = directory / FOLDER
-        if not resume:
-            self.clear()
+        self.note = ""  #: what to say about the run before this one
+        if unfinished(directory):
+            if not resume:
+                self.note = "what an interrupted run had finished here is deleted: --resume would have gone on from it"
+                self._delete()
+            elif different := list(_differences(self._recorded(), json.loads(text))):
+                raise InputError(
+                    f"another run was interrupted here, which differs in {', '.join(different)}",
+                    file=directory,
+                    fix="give what it had to go on from it, choose another directory with --out, or leave --resume out "
+                    "to delete what it had finished",
+                )
+        elif resume:
+            self.note = "no interrupted run has finished anything here: this one starts at its beginning"
+        write_whole(self.folder / FINGERPRINT, text)
 
-    def get(self, key: str) -> Proposals | None:
-        """Return the finished proposals of a strategy, or None."""
-        path = self.folder / f"{key}.json"
+    def _recorded(self) -> dict[str, Any]:
         try:
-            kept = json.loads(path.read_text())
-            if kept["fingerprint"] != self.key:
-                return None
-            return {name: _read(each, path) for name, each in kept["proposals"].items()}
+            found = json.loads((self.folder / FINGERPRINT).read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return {}
+        return found if isinstance(found, dict) else {}
+
+    def get(self, key: str) -> Finished | None:
+        """Return finished work, or None."""
+        path = self._path(key)
+        try:
+            kept = json.loads(path.read_text(encoding="utf-8"))
+            return _read(kept, path) if kept["fingerprint"] == self.key else None
         except (OSError, ValueError, KeyError, TypeError, AttributeError, QconfError):
             return None
 
-    def put(self, key: str, proposals: Proposals) -> None:
-        """Keep finished proposals, unless a configuration does not express one: such a one takes no time to make."""
-        if any(each.system is not None or type(each) is not Proposal for each in proposals.values()):
-            return
-        kept = {"fingerprint": self.key, "proposals": {name: _written(each) for name, each in proposals.items()}}
-        write_whole(self.folder / f"{key}.json", json.dumps(kept))
+    def put(self, key: str, finished: Finished) -> None:
+        """Keep finished work, unless a configuration does not express a proposal: such a one takes no time to make."""
+        kept = _written(finished)
+        if kept is not None:
+            write_whole(self._path(key), json.dumps({"fingerprint": self.key, **kept}))
+
+    def _path(self, key: str) -> Path:
+        return self.folder / f"{quote(key, safe=' ()')}.json"
+
+    def _delete(self) -> None:
+        for path in self.folder.glob("*.json"):
+            path.unlink(missing_ok=True)
 
     def clear(self) -> None:
-        """Delete all proposals: the run is complete, or starts again."""
-        shutil.rmtree(self.folder, ignore_errors=True)
+        """Delete all, and no part before the others: the run is complete."""
+        gone = self.folder.with_name(f"{SCRATCH}gone")
+        shutil.rmtree(gone, ignore_errors=True)
+        with suppress(OSError):
+            self.folder.rename(gone)
+        shutil.rmtree(gone, ignore_errors=True)
 
 
-def _written(proposal: Proposal) -> dict[str, Any]:
+def _differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
+    """Name what differs between two fingerprints."""
+    if not before:
+        yield "the version of qconf"
+        return
+    for part in sorted({*before, *now}):
+        then, this = before.get(part), now.get(part)
+        if isinstance(then, dict) and isinstance(this, dict):
+            names = [name for name in sorted({*then, *this}) if then.get(name) != this.get(name)]
+            yield from (f"the version of {name}" if part == "versions" else _option(name) for name in names)
+        elif then != this:
+            yield _PARTS.get(part) or _option(part)
+
+
+def _option(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
+def _written(finished: Finished) -> dict[str, Any] | None:
+    if isinstance(finished, np.ndarray):
+        return {"numbers": finished.tolist()}
+    if isinstance(finished, QconfError):
+        return {"unroutable" if isinstance(finished, UnroutableError) else "not_applicable": str(finished)}
+    if any(each.system is not None or type(each) is not Proposal for each in finished.values()):
+        return None
+    return {"proposals": {name: _proposal(each) for name, each in finished.items()}}
+
+
+def _proposal(proposal: Proposal) -> dict[str, Any]:
     names = (*_TEXTS, "runtimes")
     return {name: getattr(proposal, name) for name in names} | {
         "config": dump(proposal.config),
@@ -75,7 +153,17 @@ def _written(proposal: Proposal) -> dict[str, Any]:
     }
 
 
-def _read(kept: Mapping[str, Any], path: Path) -> Proposal:
+def _read(kept: Mapping[str, Any], path: Path) -> Finished:
+    if "numbers" in kept:
+        return np.array(kept["numbers"], dtype=np.float64)
+    if "unroutable" in kept:
+        return UnroutableError(kept["unroutable"])
+    if "not_applicable" in kept:
+        return NotApplicableError(kept["not_applicable"])
+    return {name: _read_proposal(each, path) for name, each in kept["proposals"].items()}
+
+
+def _read_proposal(kept: Mapping[str, Any], path: Path) -> Proposal:
     return Proposal(
         parse(kept["config"], str(path)),
         tuple(Recorded(notes=tuple(values.get("notes", ())), values=values) for values in kept["steps"]),
@@ -84,13 +172,27 @@ def _read(kept: Mapping[str, Any], path: Path) -> Proposal:
     )
 
 
-def cached_proposals(checkpoint: Checkpoint | None, key: str, make: Callable[[], Proposals]) -> Proposals:
-    """Return the proposals kept under `key`; else make them, and keep them."""
+def _cached(checkpoint: Checkpoint | None, key: str, make: Callable[[], Finished]) -> Any:  # noqa: ANN401 - as made
     found = None if checkpoint is None else checkpoint.get(key)
     if found is None:
         found = make()
         if checkpoint is not None:
             checkpoint.put(key, found)
+    return found
+
+
+def cached_proposals(checkpoint: Checkpoint | None, key: str, make: Callable[[], Proposals]) -> Proposals:
+    """Return the proposals kept under `key`; else make them, and keep them, or the reason why there are none."""
+
+    def made() -> Finished:
+        try:
+            return make()
+        except (NotApplicableError, UnroutableError) as error:
+            return error
+
+    found: Proposals | Failure = _cached(checkpoint, key, made)
+    if isinstance(found, NotApplicableError | UnroutableError):
+        raise found
     return found
 
 
@@ -101,10 +203,16 @@ def cached_proposal(
     return cached_proposals(checkpoint, key, lambda: {"": propose(name, training, settings)})[""]
 
 
+def cached_numbers(checkpoint: Checkpoint | None, key: str, make: Callable[[], Numbers]) -> Numbers:
+    """Return the numbers kept under `key`; else compute them, and keep them."""
+    found: Numbers = _cached(checkpoint, key, make)
+    return found
+
+
 def fingerprint(
     sources: Sequence[SourceInfo], config: SiteConfig, settings: Mapping[str, Any], **more: object
 ) -> dict[str, Any]:
-    """Return all that a proposal depends on, for `Checkpoint`: everything but the number of workers."""
+    """Return all that finished work depends on, for `Checkpoint`: everything but the number of workers."""
     kept = {name: value for name, value in settings.items() if name != "workers"}
     inputs = [source.sha256 for source in sources]
-    return {"version": __version__, "inputs": inputs, "config": dump(config), "settings": kept, **more}
+    return {"versions": versions(), "inputs": inputs, "config": dump(config), "settings": kept, **more}

@@ -18,7 +18,7 @@ from qconf.evaluation.outcome import Outcome
 from qconf.evaluation.period import NotApplicableError, TrainingSet, UnroutableError
 from qconf.evaluation.score import reduction
 from qconf.evaluation.targets import target_results
-from qconf.recommend.checkpoint import Checkpoint, Proposals, cached_proposals
+from qconf.recommend.checkpoint import Checkpoint, Proposals, cached_numbers, cached_proposals
 from qconf.recommend.ladder import LOW, best_of, rung_of
 from qconf.recommend.recommendation import Row, kind_of
 from qconf.strategies import Options, Proposal, variants
@@ -58,7 +58,15 @@ class Evaluator:
     def bootstrap(self) -> Bootstrap:
         """Resample the test days of all splits."""
         tests = [split.test for split in self.splits.values()]
-        return Bootstrap(tests, self.base, self.options.objective, self.options.seed, self.options.workers)
+        options, checkpoint = self.options, self.checkpoint
+        return Bootstrap(
+            tests,
+            self.base,
+            options.objective,
+            options.seed,
+            options.workers,
+            lambda name, make: cached_numbers(checkpoint, f"{name}-resamples", make),
+        )
 
     def outcome(self, row: Row) -> Outcome:
         """Return the outcome of a row on the test period."""
@@ -137,7 +145,7 @@ class Evaluator:
         result, tolerated = None, ""
         if (promising and not reasons) or row.variant:
             try:
-                result = self.bootstrap.compare([*self._earlier(row), proposal])
+                result = self.bootstrap.compare([*self._earlier(row), proposal], f"{row.name}-{row.variant}")
                 usual = self.guards.broken(result.before, result.after, self.test.days)
                 tolerated = "; ".join(text for what, text in worse.items() if what not in usual)  # by chance
                 worse = {what: text for what, text in worse.items() if what in usual}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import spearmanr
+import scipy
 
 from parsim import simulate
 from qconf.config import SiteConfig
@@ -62,5 +62,5 @@ def fidelity(history: History, config: SiteConfig, span: tuple[int, int]) -> Fid
         real_median=float(np.median(real)),
         mean=float(simulated.mean()),
         median=float(np.median(simulated)),
-        correlation=float("nan") if alike else float(spearmanr(real, simulated).statistic),
+        correlation=float("nan") if alike else float(scipy.stats.spearmanr(real, simulated).statistic),
     )

@@ -11,6 +11,7 @@ from qconf.evaluation.bootstrap import BootstrapResult
 from qconf.evaluation.impact import Impact
 from qconf.evaluation.robustness import Scenario
 from qconf.evaluation.targets import TargetResult
+from qconf.recommend.last import Realised
 
 
 def kind_of(variant: str) -> str:
@@ -111,6 +112,7 @@ class Recommendation:
     robustness: tuple[Scenario, ...] = ()  #: of the change
     targets: tuple[TargetResult, ...] = ()  #: what the present makes of the site's targets on the test period
     targets_met: tuple[TargetResult, ...] = ()  #: what the change makes of them
+    last: Realised | None = None  #: what became of the recommendation before this one; None where none is given
 
     @property
     def row(self) -> Row:

@@ -1,4 +1,4 @@
-"""What an earlier run of ``qconf tune`` recorded of one strategy: its configuration, to export it later."""
+"""What an earlier run of ``qconf tune`` recorded: the configuration of a strategy, and what it recommended."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from typing import Any
 from qconf import __version__
 from qconf.config import ConfigError, SiteConfig
 from qconf.errors import InputError
+from qconf.history.records import SourceInfo
+from qconf.recommend.last import Gain, Promise
 from qconf.report.run_directory import RECORD
 
 #: What is needed of each of the strategies in run.json.
@@ -37,13 +39,13 @@ def recorded(directory: str | Path, strategy: str) -> RecordedRow:
     is not in it, has no configuration, or that no batch system can do.
     """
     path = Path(directory) / RECORD
-    record = _read(path)
+    record = read_record(path)
     rows = record.get("strategies")
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        raise _older(record, path, "no strategies")
+        raise older(record, path, "no strategies")
     lacking = [key for key in _KEYS if not all(key in row for row in rows)]
     if lacking:
-        raise _older(record, path, f"no {', '.join(lacking)} of its strategies")
+        raise older(record, path, f"no {', '.join(lacking)} of its strategies")
     named = {_label(row): row for row in rows}
     if record.get("without_scripts") is not None:
         named[WITHOUT_SCRIPTS] = record["without_scripts"]
@@ -55,22 +57,57 @@ def recorded(directory: str | Path, strategy: str) -> RecordedRow:
     for why in (row["not_exportable"], row["ineligible"] if row["config"] is None else ""):
         if why:
             raise InputError(f"has nothing to export: {why}", file=path, field="--strategy", value=strategy)
+    config = _config(row["config"], row["name"], record, path)
+    return RecordedRow(strategy.partition(" (")[0], config, row["ineligible"])
+
+
+def promised(directory: str | Path) -> Promise:
+    """Read what a run recommended, and the gain that it promised.
+
+    Raises InputError for what is no run of ``qconf tune``, or one of a version that recorded less.
+    """
+    path = Path(directory) / RECORD
+    record = read_record(path)
     try:
-        fields = {key: tuple(value) if isinstance(value, list) else value for key, value in row["config"].items()}
-        config = SiteConfig.build(**fields)
+        row = next(row for row in record["strategies"] if row["name"] == record["winner"])
+        gain = None
+        if record["verdict"] == "CHANGE":
+            gain = Gain(row["gain"], *(row["bootstrap"][name] for name in ("expected", "low", "high")))
+        span = tuple(record["spans"]["history"][name] for name in ("jobs", "first_submit", "last_submit"))
+        before = record["base"]
+        found = {name: record[name] for name in ("verdict", "winner", "objective")}
+        title = row.get("title", "")
+    except (KeyError, TypeError, AttributeError, StopIteration) as error:
+        lacking = f"no {error.args[0]}" if isinstance(error, KeyError) else "another form of what was recommended"
+        raise older(record, path, lacking) from error
+    return Promise(
+        str(directory),
+        SourceInfo.of(path).sha256,
+        title=title,
+        span=span,
+        before=_config(before, "current", record, path),
+        after=_config(row["config"], row["name"], record, path),
+        gain=gain,
+        **found,
+    )
+
+
+def _config(fields: Any, name: str, record: dict[str, Any], path: Path) -> SiteConfig:  # noqa: ANN401 - of JSON
+    try:
+        return SiteConfig.build(
+            **{key: tuple(each) if isinstance(each, list) else each for key, each in fields.items()}
+        )
     except (ConfigError, AttributeError, TypeError) as error:
         why = "; ".join(str(error).splitlines())
-        raise _older(
-            record, path, f"a configuration of {row['name']} that this version does not read: {why}"
-        ) from error
-    return RecordedRow(strategy.partition(" (")[0], config, row["ineligible"])
+        raise older(record, path, f"a configuration of {name} that this version does not read: {why}") from error
 
 
 def _label(row: dict[str, Any]) -> str:
     return f"{row['same_as']} (= {row['name']})" if row.get("same_as") else str(row["name"])
 
 
-def _read(path: Path) -> dict[str, Any]:
+def read_record(path: Path) -> dict[str, Any]:
+    """Read run.json of a run of ``qconf tune``; InputError for anything else."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except (FileNotFoundError, NotADirectoryError) as error:
@@ -85,7 +122,8 @@ def _read(path: Path) -> dict[str, Any]:
     return found
 
 
-def _older(record: dict[str, Any], path: Path, lacking: str) -> InputError:
+def older(record: dict[str, Any], path: Path, lacking: str) -> InputError:
+    """Return the error of a record of another version that lacks something."""
     versions = record["versions"]
     version = versions.get("qconf", "an unknown version") if isinstance(versions, dict) else "an unknown version"
     return InputError(

@@ -2,35 +2,45 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
-import platform
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from parsim.metrics import Summary
-from qconf import __version__
 from qconf.backtest import Backtest, FoldResult
 from qconf.config import SiteConfig, dump
 from qconf.errors import InputError
 from qconf.evaluation.bootstrap import BootstrapResult
 from qconf.export import Exporter
 from qconf.history import History
+from qconf.history.records import SourceInfo
 from qconf.recommend import Recommendation, Row
+from qconf.recommend.checkpoint import FOLDER, versions
 from qconf.recommend.fidelity import Fidelity
 from qconf.report.backtest import is_comparison
 from qconf.report.exported import Exported
 from qconf.report.figures import backtest_figures, figures
 from qconf.report.frames import backtest_frame, comparison_frame
 from qconf.report.html import render, render_backtest, settings_shown
-from qconf.text import all_or_nothing, as_json, changed, digests, keep_backup, refuse_overwrite, remove_unchanged
+from qconf.text import (
+    all_or_nothing,
+    as_json,
+    changed,
+    digests,
+    keep_backup,
+    refuse_outside,
+    refuse_overwrite,
+    remove_unchanged,
+    write_whole,
+)
 
 RECORD, TIMINGS = "run.json", "timings.json"
-VERSIONS = ("matplotlib", "numba", "numpy", "pandas", "scikit-learn", "scipy")
+#: What a run that is being written puts where, and what it replaces: if it is killed meanwhile, all that is its own.
+JOURNAL = f"{FOLDER}/files"
 _COMMON = ("report.html", "dropped.csv", RECORD, TIMINGS)
 _TABLES = {"tune": ("comparison.csv", "config.yaml"), "compare": ("comparison.csv",), "backtest": ("backtest.csv",)}
 
@@ -50,7 +60,7 @@ def write_run(
     history: History,
     *,
     exported: Exported | None = None,
-    inputs: Mapping[str, str | Path] | None = None,
+    inputs: Mapping[str, SourceInfo] | None = None,
     timings: Mapping[str, Any] | None = None,
     warnings: Sequence[str] = (),
     fidelity: Fidelity | None = None,
@@ -78,7 +88,7 @@ def write_run(
     dropped = history.dropped.assign(file=history.dropped["file"].map(lambda path: labels.get(path, Path(path).name)))
     files["dropped.csv"] = dropped.to_csv(index=False, lineterminator="\n")
     record |= {
-        "versions": {"qconf": __version__, "python": platform.python_version(), **{n: version(n) for n in VERSIONS}},
+        "versions": versions(),
         "objective": result.objective,
         "seed": result.settings.get("seed"),
         "settings": settings_shown(result.settings),
@@ -92,7 +102,7 @@ def write_run(
     files[RECORD] = as_json(record)
     seconds = {name: sum(each for other, each in times if other == name) for name, _ in times}
     files[TIMINGS] = as_json({**(timings or {}), "strategies": seconds})
-    backups = _write(Path(directory), files, [*(s.path for s in history.sources), *(inputs or {}).values()])
+    backups = _write(Path(directory), files, [s.path for s in (*history.sources, *(inputs or {}).values())])
     return Run(Path(directory), tuple(sorted(files)), backups)
 
 
@@ -106,13 +116,15 @@ def check_target(directory: str | Path, inputs: Iterable[str | Path], names: Ite
     """Raise InputError where a file of these names is of no run or is an input; call it before long work too."""
     target = Path(directory)
     elsewhere = "choose another directory with --out"
-    blocked = next((path for path in (target, *target.parents) if path.exists() and not path.is_dir()), None)
-    if blocked is not None:
-        raise InputError("is a file, no directory", file=blocked, fix=elsewhere)
+    above = (path for path in (target, *target.parents) if path.exists() or path.is_symlink())
+    if (blocked := next((path for path in above if not path.is_dir()), None)) is not None:
+        what = "is a file, no directory" if blocked.exists() else "is a symbolic link to nothing"
+        raise InputError(what, file=blocked, fix=elsewhere)
     paths = [target / name for name in sorted(names)]
+    refuse_outside(target, [*paths, target / "figures" / RECORD])
     refuse_overwrite(inputs, paths, elsewhere)
     there = next((path for path in paths if path.exists()), None)
-    if there is not None and _previous(target) is None:
+    if there is not None and not _previous(target):
         raise InputError("is there already and not from an earlier run", file=there, fix=elsewhere)
 
 
@@ -177,6 +189,7 @@ def _tune(
         "curves": [asdict(curve) for curve in result.curves],
         "fidelity": None if fidelity is None else asdict(fidelity),
         "export": export,
+        "last": None if result.last is None else result.last.record(),
     }
     return files, record
 
@@ -240,44 +253,49 @@ def _history(history: History, labels: Mapping[str, str]) -> dict[str, Any]:
     }
 
 
-def _inputs(history: History, labels: Mapping[str, str], others: Mapping[str, str | Path]) -> list[dict[str, str]]:
+def _inputs(history: History, labels: Mapping[str, str], others: Mapping[str, SourceInfo]) -> list[dict[str, str]]:
     """List what was read, with its hash."""
-    found = [{"what": "history", "name": labels[s.path], "sha256": s.sha256} for s in history.sources]
-    for what, path in others.items():
-        try:
-            digest = hashlib.sha256(Path(path).read_bytes()).hexdigest()
-        except OSError as error:
-            raise InputError(f"cannot be read: {error.strerror or error}", file=path) from error
-        found.append({"what": what, "name": Path(path).name, "sha256": digest})
-    return found
+    found = [("history", labels[source.path], source.sha256) for source in history.sources]
+    found += [(what, Path(source.path).name, source.sha256) for what, source in others.items()]
+    return [dict(zip(("what", "name", "sha256"), each, strict=True)) for each in found]
 
 
 def _write(target: Path, files: Mapping[str, str], inputs: Iterable[str | Path]) -> tuple[str, ...]:
     """Write all files, by their names relative to `target`, or none; an earlier run's are replaced.
 
     A file that was edited since that run is kept as a backup, ``config.yaml`` as ``config.yaml~``. What that run left
-    in figures/ and the export's folder is deleted. Returns the names of the backups.
+    in figures/ and the export's folder is deleted. Returns the names of the backups. A journal lets a run after this
+    one know its files even if it is killed between two of them.
     """
-    before = _previous(target) or {}
     check_target(target, inputs, files)
-    with all_or_nothing(target) as scratch:
+    before = _previous(target)
+    compared = {name: text for name, text in files.items() if name not in (RECORD, TIMINGS)}
+    own = {name: {*before.get(name, ()), digest} for name, digest in digests(compared).items()}
+    with all_or_nothing(target, within=FOLDER, last=RECORD) as scratch:
         for name, text in files.items():
             path = scratch / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8", newline="")
-        backups = [keep_backup(path) for path in changed(target, {n: d for n, d in before.items() if n in files})]
-    remove_unchanged(target, {name: d for name, d in before.items() if name not in files and _in_folder(name)})
+        write_whole(target / JOURNAL, as_json({**before, **own}))
+        backups = [keep_backup(path) for path in changed(target, {n: own[n] for n in before if n in own})]
+    remove_unchanged(target, {name: each for name, each in before.items() if name not in files and _in_folder(name)})
+    (target / JOURNAL).unlink()
+    with suppress(OSError):
+        (target / FOLDER).rmdir()  # if there is no checkpoint in it
     return tuple(path.relative_to(target).as_posix() for path in backups)
 
 
-def _previous(target: Path) -> dict[str, str] | None:
-    """Return the files of the run that is there, with their hashes; None if there is none."""
-    try:
-        found = json.loads((target / RECORD).read_text(encoding="utf-8"))
-        files = {str(name): str(digest) for name, digest in found["files"].items()}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return None
-    return files if {"verdict", "averages"} & set(found) else None
+def _previous(target: Path) -> dict[str, set[str]]:
+    """Return the files of the run that is there, finished or not, with the hashes that each may have."""
+    found: dict[str, set[str]] = {}
+    with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
+        record = json.loads((target / RECORD).read_text(encoding="utf-8"))
+        if {"verdict", "averages"} & set(record):
+            found |= {str(name): {str(digest)} for name, digest in record["files"].items()}
+    with suppress(OSError, ValueError, TypeError, AttributeError):
+        journal = json.loads((target / JOURNAL).read_text(encoding="utf-8"))
+        found |= {str(name): {*found.get(name, ()), *hashes} for name, hashes in journal.items()}
+    return found
 
 
 def _in_folder(name: str) -> bool:

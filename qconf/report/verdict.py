@@ -9,6 +9,7 @@ from qconf.evaluation.targets import TargetResult
 from qconf.recommend import Recommendation
 from qconf.recommend.fidelity import Fidelity
 from qconf.report.impact import fairness, losers
+from qconf.report.last import last_lines
 from qconf.report.wording import fidelity_warning, gain_text, hours, interval_text
 
 FAR = 2.0  # factor between the mean waits of the test period and of the whole history from which both are shown
@@ -36,6 +37,7 @@ def sections(found: Recommendation, near: Fidelity | None) -> Iterator[tuple[str
         ("Fairness", list(_fairness(found))),
         ("What the site wants", list(_targets(found))),
         ("In another month", list(_robustness(found))),
+        ("The last recommendation", [] if found.last is None else list(last_lines(found.last))),
     )
     yield from ((title, lines) for title, lines in texts if lines)
 

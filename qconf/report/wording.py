@@ -16,6 +16,7 @@ from qconf.history.times import zone
 if TYPE_CHECKING:
     from qconf.evaluation.bootstrap import BootstrapResult
     from qconf.recommend.fidelity import Fidelity
+    from qconf.recommend.last import Gain
 
 ABSENT = "-"
 UNUSED = "not used"
@@ -79,7 +80,7 @@ def gain_text(gain: float | None) -> str:
     return ABSENT if gain is None or not math.isfinite(gain) else f"{100 * gain:+.1f}"
 
 
-def interval_text(found: BootstrapResult | None, *, short: bool = False) -> str:
+def interval_text(found: BootstrapResult | Gain | None, *, short: bool = False) -> str:
     """Write the gain on resampled days and its 90 % interval, per cent, like ``+20.1 (+12.0 to +27.9)``.
 
     In `short` the interval is in whole per cents: ``+20.1 (+12 to +28)``.

@@ -21,6 +21,7 @@ import numpy as np
 from parsim import Pool, Queue, System, Workload, simulate
 from parsim.kernels.easy import easy
 from parsim.kernels.general import general
+from parsim.kernels.state import NEVER
 from parsim.packing import pack, prepare, rank
 from qconf.config import load
 from qconf.history import clean, read
@@ -141,7 +142,7 @@ def calls() -> None:
                 ranks = rank(prepared.jobs, workload.queue, system.queues, system.order, prepared.bits)
                 start = np.empty(len(workload), dtype=np.int64)
                 ready = time.thread_time()
-                easy(prepared.jobs, system.cores, True, prepared.bits, *ranks, start)
+                easy(prepared.jobs, system.cores, True, prepared.bits, *ranks, NEVER, start)
             else:
                 state = pack(prepared, system)
                 ready = time.thread_time()

@@ -7,6 +7,7 @@ from random import Random
 
 import numpy as np
 import pytest
+from numba import njit
 
 from parsim import Queue, System, Workload, simulate
 from parsim.formula import parse
@@ -15,13 +16,19 @@ from parsim.verify.formula import compile_formula
 from tests import generate, naive
 
 
+@njit
+def interpret(code, constants, columns, jobs, eligible, stack):
+    """Only kernels can call what this calls."""
+    op.interpret(code, constants, columns, jobs, eligible, stack, 1)
+
+
 def value(text: str, *, eligible: float = 0.0, priority: float = 1, walltime: float = 1, cores: float = 1) -> float:
     """Evaluate a formula the way the event loop does, for one job."""
     formula = parse(text)
     columns = formula.columns(np.array([[priority], [walltime], [cores], [0.0]]))
     stack = np.empty((formula.depth, op.CHUNK))
     jobs = np.zeros(1, dtype=np.int32)
-    op.interpret(formula.code, formula.constants, columns, jobs, np.array([eligible]), stack, 1)
+    interpret(formula.code, formula.constants, columns, jobs, np.array([eligible]), stack)
     value = float(stack[0, 0])
     return 0.0 if math.isnan(value) else value
 

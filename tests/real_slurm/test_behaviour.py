@@ -59,3 +59,33 @@ def test_promotion_moves_what_is_due_and_leaves_what_is_held(loading):
         assert done.stdout.splitlines()[-1] == "exit 0", done.stdout
         assert slurm.of("Partition", f"{array}_1", f"{array}_2", f"{array}_3", held) == ["work", "pool", "pool", "work"]
         slurm.until(f"[ $(squeue --noheader --states=RUNNING --jobs={array} | wc -l) = 3 ]")
+
+
+def test_the_pool_starts_first_what_waited_long_beside_its_walltime(loading):
+    """By submission it would be the other way round."""
+    with loading(HYBRID) as slurm:
+        blocker = slurm.submit("--ntasks=6 --time=5", seconds=60)
+        slurm.server.run(f"scontrol update JobId={blocker} Partition=pool")
+        slurm.until(f"squeue --noheader --states=RUNNING --partition=pool --jobs={blocker} | grep -q .")
+        busy = slurm.submit("--ntasks=6 --time=5", seconds=60)
+        long, short = slurm.submit("--ntasks=6 --time=5", user="bob"), slurm.submit("--ntasks=6 --time=2", user="carol")
+        slurm.server.run("sed -i 's/^THRESHOLD = .*/THRESHOLD = Fraction(0)/' /usr/local/sbin/qconf-promote")
+        slurm.server.run("sleep 2; /usr/local/sbin/qconf-promote")
+        assert slurm.of("Partition", long, short) == ["pool", "pool"]
+        priorities = [int(value) for value in slurm.of("Priority", long, short)]
+        assert priorities == sorted(priorities)
+        slurm.server.run(f"scancel {blocker}")
+        slurm.until(f"squeue --noheader --states=RUNNING --jobs={short} | grep -q .")
+        assert slurm.states(busy, long, short) == ["RUNNING", "PENDING", "RUNNING"]
+
+
+def test_a_restart_waits_until_accounting_has_every_job(loading):
+    """A controller that ends while slurmdbd has yet to answer keeps the job without an index, and never changes it."""
+    with loading(SHARED) as slurm:
+        slurm.server.run("kill -STOP $(cat /run/slurmdbd.pid)")
+        job = slurm.submit("--begin=now+1day --time=1")
+        slurm.server.run("sleep 6")  # the controller asks every 5 seconds
+        slurm.server.run("(sleep 3; kill -CONT $(cat /run/slurmdbd.pid)) > /dev/null 2>&1 &")
+        done = slurm.server.run("python3 load-conf slurm.conf.after; echo exit $?")
+        assert done.stdout.splitlines()[-1:] == ["exit 0"], done.stdout
+        assert slurm.server.run(f"scontrol update JobId={job} Nice=5").stdout == ""

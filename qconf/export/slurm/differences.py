@@ -37,8 +37,10 @@ def differences(config: SiteConfig) -> Iterator[str]:
             "Slurm backfills every bf_interval seconds and in steps of bf_resolution seconds, the simulator whenever a "
             "job arrives or ends; bf_max_job_test has to be at least the number of jobs that wait at one time."
         )
+        if config.machine.cores_per_node > 1 and not config.machine.whole_nodes:
+            yield "Where jobs share nodes, Slurm reserves whole nodes for the first job, the simulator cores."
     if config.pool is not None and config.pool_cores:
-        yield "The pool goes by Slurm's own order, by submission, not by priority factor: only the entry does."
+        yield "The pool goes by priority factor as of the last minute: qconf-promote gives its jobs their priorities."
         if config.pool.entry == "either":
             yield "pool entry `either` is exported as `move`."
         if config.pool.placement == "combined":

@@ -19,7 +19,7 @@ SITE = """\
 SchedulerType=sched/backfill
 PriorityType=priority/multifactor
 PriorityWeightAge=1000
-SchedulerParameters=batch_sched_delay=0,sched_interval=1,bf_interval=1,bf_resolution=1
+SchedulerParameters=batch_sched_delay=0,sched_interval=1,bf_interval=1,bf_resolution=1,bf_window_linear=1
 PartitionName=former Nodes=ALL Default=YES State=UP
 PartitionName=KEPT Nodes=ALL MaxTime=7-0 State=UP
 """

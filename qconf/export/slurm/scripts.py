@@ -24,6 +24,7 @@ ACCESS = {
     "hosts": ("AllocNodes", None),
 }
 POOL = "pool"  #: name of the partition that is the common pool
+STEPS = 200  #: at most so many starts of a job are tried; Slurm gives up after two seconds
 
 
 def export(config: SiteConfig, nodes: Sequence[Node] | None) -> Export:
@@ -48,6 +49,7 @@ def export(config: SiteConfig, nodes: Sequence[Node] | None) -> Export:
             added={"JobSubmitPlugins": ["lua"], **({"AccountingStorageEnforce": ["limits"]} if limited else {})},
             parameters=backfilling(config),
         ),
+        "load-conf": render("slurm", "load-conf"),
         "move-jobs": render("slurm", "move-jobs", config=config, queues=queues, pool=POOL if pool else None, **nice),
     }
     if limited:
@@ -93,19 +95,22 @@ def _scheduler(config: SiteConfig) -> str:
 def backfilling(config: SiteConfig) -> dict[str, str]:
     """Return the words of SchedulerParameters with which Slurm backfills as the simulator does, as far as it can.
 
-    One reservation in each partition, and every waiting job is tried, with little delay.
+    One reservation in each partition, on nodes that are in use where these will do, and every waiting job is tried, with
+    little delay. When a job can start is found in steps, which double by default: the last may be half of the time.
     """
     if not config.backfill:
         return {}
-    longest = max(queue.walltime[1] for queue in config.queues)
+    longest = min(max(queue.walltime[1] for queue in config.queues), LONGEST_WINDOW * 60)
     words = {
+        "bf_busy_nodes": "",
         "bf_continue": "",
         "bf_interval": "10",
         "bf_job_part_count_reserve": "1",
         "bf_max_job_test": "10000",
         "bf_max_time": "60",
         "bf_resolution": "60",
-        "bf_window": str(min(max(-(-longest // 60), 1440), LONGEST_WINDOW)),
+        "bf_window": str(max(-(-longest // 60), 1440)),
+        "bf_window_linear": str(max(1, longest // STEPS)),
     }
     age = min(config.reservation_delay, LONGEST_AGE)
     return words | ({"bf_min_age_reserve": str(age)} if age else {})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import hashlib
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -28,8 +27,7 @@ class Source:
     @cached_property
     def sha256(self) -> str:
         """Hash of the file as it lies on the disk."""
-        with self.path.open("rb") as stream:
-            return hashlib.file_digest(stream, "sha256").hexdigest()
+        return SourceInfo.of(self.path).sha256
 
     def error(
         self, message: str, fix: str, *, line: int | None = None, field: str | None = None, value: object = None

@@ -34,9 +34,6 @@ from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.linear_model import Ridge
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import PolynomialFeatures
 
 AGES = (0.3, 1.0, 3.0)  # a: walltimes that a job counts as having waited when it comes
 LENGTHS = (1.0, 1.3, 1.6, 2.0, 2.4)  # b: how much shorter jobs are preferred; 1 is the expansion factor
@@ -136,10 +133,19 @@ class Family:
         away: NDArray[np.float64] = ((self.features - self.features[self.members.index(self.middle)]) ** 2).sum(axis=1)
         return away
 
+    @cached_property
+    def smoother(self) -> NDArray[np.float64]:
+        """What takes the members' values to those of the ridge regression on all terms up to the second degree."""
+        terms = np.column_stack([np.ones(len(self.members)), self.features])
+        rows, columns = np.triu_indices(terms.shape[1])
+        terms = terms[:, rows] * terms[:, columns]
+        penalised = terms.T @ terms + RIDGE * np.eye(terms.shape[1])
+        smoother: NDArray[np.float64] = terms @ np.linalg.solve(penalised, terms.T)
+        return smoother
+
     def smooth(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Fit a quadratic surface over the parameters to the members' noisy values; shapes (members, n) in and out."""
-        surface = make_pipeline(PolynomialFeatures(2), Ridge(RIDGE, fit_intercept=False))
-        fitted: NDArray[np.float64] = surface.fit(self.features, values).predict(self.features)
+        fitted: NDArray[np.float64] = self.smoother @ values
         return fitted
 
     def smoothed(self, values: NDArray[np.float64]) -> NDArray[np.float64]:

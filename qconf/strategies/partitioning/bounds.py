@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.optimize import linprog
 
 from parsim.tabulate import waits_by_size
 from qconf.evaluation.period import TrainingSet, cached
@@ -116,7 +116,7 @@ def outermost(
     goal: NDArray[np.float64], low: Sizes, total: int, matrix: NDArray[np.float64], limit: NDArray[np.float64]
 ) -> NDArray[np.float64] | None:
     """Return the fractions above `low` with ``matrix @ fractions <= limit`` that minimise `goal`, if any."""
-    found = linprog(
+    found = scipy.optimize.linprog(
         goal,
         A_ub=matrix if len(matrix) else None,
         b_ub=limit if len(matrix) else None,

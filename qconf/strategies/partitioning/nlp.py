@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.optimize import minimize
 
 from qconf.strategies.partitioning.bounds import Bounds, proportional_matrix
 from qconf.strategies.partitioning.sizes import Sizes, apportion
@@ -53,7 +53,7 @@ def minimise(
     scale = max(1.0, abs(objective(np.asarray(starts[0]) / total)))  # SLSQP's tolerances are absolute
     for start in starts:
         try:
-            end = minimize(  # type: ignore[call-overload]
+            end = scipy.optimize.minimize(  # type: ignore[call-overload]
                 lambda f: objective(f) / scale,
                 np.asarray(start, dtype=np.float64) / total,
                 jac=lambda f: slope(f) / scale,

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.linear_model import RidgeCV
-from sklearn.preprocessing import PolynomialFeatures, StandardScaler
+
+if TYPE_CHECKING:
+    from sklearn.linear_model import RidgeCV
+    from sklearn.preprocessing import PolynomialFeatures
 
 DEGREES = (1, 2, 3)
 PENALTIES = (1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0, 100.0)
@@ -53,6 +56,9 @@ def fit(fractions: NDArray[np.float64], waits: NDArray[np.float64], degrees: Seq
 
     Degree and penalty are chosen by leave-one-out cross-validation (of a ridge regression: in closed form).
     """
+    from sklearn.linear_model import RidgeCV
+    from sklearn.preprocessing import PolynomialFeatures, StandardScaler
+
     scaler = StandardScaler().fit(fractions[:, :-1])
     z = scaler.transform(fractions[:, :-1])
     best: tuple[float, int, RidgeCV, PolynomialFeatures] | None = None

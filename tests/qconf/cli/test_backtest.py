@@ -142,7 +142,7 @@ def test_an_interrupt_before_anything_is_finished(
 
     monkeypatch.setattr("qconf.recommend.checkpoint.propose", interrupted)
     stopped = invoke(*inputs, *QUICK, "--out", tmp_path / "out")
-    assert (stopped.exit_code, stopped.stderr) == (130, "qconf: interrupted: nothing was written\n")
+    assert (stopped.exit_code, stopped.stderr) == (130, "qconf: interrupted: nothing is left to go on from\n")
     assert not (tmp_path / "out").exists()
 
 

@@ -56,7 +56,7 @@ def test_without_a_configuration_the_queues_of_both_logs_are_known(
     assert record["history"]["dropped"] == {}
 
 
-def test_resumes_only_proposals_trained_on_the_same_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_goes_on_only_from_what_was_trained_on_the_same_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     names = ("one", "two", "three")
     logs = [walking.write(tmp_path / f"{name}.csv", walking.table(periods=1, first=i)) for i, name in enumerate(names)]
     (tmp_path / "site.yaml").write_text(walking.CONFIG)
@@ -69,10 +69,14 @@ def test_resumes_only_proposals_trained_on_the_same_log(tmp_path: Path, monkeypa
     invoke("--history", logs[0], "--history", logs[1], "--next", logs[2], *chosen)
     monkeypatch.undo()
     assert list((tmp_path / "out" / ".unfinished").glob("*.json"))
-    assert invoke("--history", logs[0], "--next", logs[1], "--next", logs[2], *chosen, "--resume").exit_code == 0
-    resumed = (tmp_path / "out" / "comparison.csv").read_bytes()
-    assert invoke("--history", logs[0], "--next", logs[1], "--next", logs[2], *chosen).exit_code == 0
-    assert (tmp_path / "out" / "comparison.csv").read_bytes() == resumed
+    kept = {path: path.read_bytes() for path in (tmp_path / "out" / ".unfinished").iterdir()}
+    with pytest.raises(InputError, match="another run was interrupted here, which differs in the period"):
+        invoke("--history", logs[0], "--next", logs[1], "--next", logs[2], *chosen, "--resume")
+    assert {path: path.read_bytes() for path in (tmp_path / "out" / ".unfinished").iterdir()} == kept
+    done = invoke("--history", logs[0], "--next", logs[1], "--next", logs[2], *chosen)
+    assert done.exit_code == 0
+    assert "what an interrupted run had finished here is deleted" in " ".join(done.stderr.split())
+    assert not (tmp_path / "out" / ".unfinished").exists()
 
 
 def test_refuses_logs_that_overlap(logs: tuple[Path, Path, Path], tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from qconf.errors import InputError
 from qconf.export import exporter
 from qconf.export.pbs.server import Server
 from qconf.history import clean, read
+from qconf.history.records import SourceInfo
 from qconf.report.exported import Exported
 from qconf.report.run_directory import RECORD, TIMINGS, check_target, names_of, write_run
 from qconf.text import as_json
@@ -74,7 +75,13 @@ def test_the_files_of_a_run(tmp_path, past):
 def test_run_json(tmp_path, past):
     site = tmp_path / "site.yaml"
     site.write_text("x")
-    write(tmp_path / "run", small.recommendation(), past, inputs={"configuration": site}, warnings=["careful"])
+    write(
+        tmp_path / "run",
+        small.recommendation(),
+        past,
+        inputs={"configuration": SourceInfo.of(site)},
+        warnings=["careful"],
+    )
     text = (tmp_path / "run" / "run.json").read_text(encoding="utf-8")
     record = json.loads(text, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
     assert text == json.dumps(record, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
@@ -208,7 +215,7 @@ def test_an_input_is_not_overwritten(tmp_path, past):
     site = tmp_path / "run" / "config.yaml"
     before = content(tmp_path / "run")
     with pytest.raises(InputError, match=r"config\.yaml: is an input, and would be overwritten"):
-        write(tmp_path / "run", small.recommendation(), past, inputs={"configuration": site})
+        write(tmp_path / "run", small.recommendation(), past, inputs={"configuration": SourceInfo.of(site)})
     assert content(tmp_path / "run") == before
 
 
@@ -232,7 +239,12 @@ def test_a_directory_that_is_a_file_or_in_one_is_refused_beforehand(tmp_path):
 
 def test_an_error_on_the_way_leaves_nothing(tmp_path, past):
     with pytest.raises(InputError, match="cannot be read"):
-        write(tmp_path / "run", small.recommendation(), past, inputs={"configuration": tmp_path / "missing.yaml"})
+        write(
+            tmp_path / "run",
+            small.recommendation(),
+            past,
+            inputs={"configuration": SourceInfo.of(tmp_path / "missing.yaml")},
+        )
     assert not (tmp_path / "run").exists()
 
 

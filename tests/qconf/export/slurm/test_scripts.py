@@ -262,17 +262,23 @@ def test_lua_rounds_up_to_whole_nodes_as_the_simulator_does(tmp_path):
     assert [partition for _, partition, _ in results[::20]] == ["narrow", "narrow", "wide", "wide", "wide"]
 
 
-def run_script(folder, name, listings, *arguments, scontrol="", **environment):
-    """Run a script beside a squeue that prints the listings, the last one again and again; return what was changed."""
+def run_script(folder, name, listings, *arguments, scontrol="", priority="basic", came=(), **environment):
+    """Run a script beside a squeue that prints the listings, the last one again and again; return what was changed.
+
+    `came` are pairs of ids of jobs in the pool and the AdminComment of each.
+    """
+    (folder / "came").write_text("".join(f"{job}|{comment}|\n" for job, comment in came))
+    show = f"[ $1 != show ] || {{ echo PriorityType = priority/{priority}; exit; }}"
     for number, listing in enumerate(listings):
         (folder / f"listing{number}").write_text("".join(f"{line}\n" for line in listing))
     squeue = f"""\
+case "$*" in *admin_comment*) exec cat "$HERE/came" ;; esac
 env | grep -E '^(SQUEUE|SLURM)_' >> "$HERE/environment"
 number=$(cat "$HERE/calls" 2> /dev/null || echo 0)
 echo $((number < {len(listings) - 1} ? number + 1 : number)) > "$HERE/calls"
 cat "$HERE/listing$number"
 """
-    for program, body in (("squeue", squeue), ("scontrol", f'echo "$@" >> "$HERE/changed"\n{scontrol}\n')):
+    for program, body in (("squeue", squeue), ("scontrol", f'{show}\necho "$@" >> "$HERE/changed"\n{scontrol}\n')):
         (folder / program).write_text(f"#!/bin/sh\n{body}")
         (folder / program).chmod(0o755)
     variables = {**os.environ, "PATH": f"{folder}:{os.environ['PATH']}", "HERE": str(folder), **environment}
@@ -302,6 +308,28 @@ def test_the_promotion_script_moves_due_jobs_largest_factor_first(tmp_path):
     assert done.returncode == 0, done.stderr
     moved = {"3": "medium", "2_[3-9,12]": "small", "6": "small", "8+1": "small", "9_4": "small"}
     assert changed == [f"update JobId={job} Partition=pool AdminComment=qconf-promote:{q}" for job, q in moved.items()]
+
+
+def test_the_pool_is_ordered_by_priority_factor(tmp_path):
+    """Its jobs keep the priorities that they have among them; those that come at this time are not listed there yet."""
+    (tmp_path / "qconf-promote").write_text(hybrid()["qconf-promote"])
+    listing = [
+        waiting("1", "pool", 8, "4:00:00", 9000, priority=4294901009),  # factors of 40, 80 and 40 an hour
+        waiting("2", "pool", 8, "1:00:00", 8000, priority=4294901008),
+        waiting("3", "pool", 24, "1:00:00", 7000, priority=4294901007),
+        waiting("4_[1-3%2]", "pool", 8, "4:00:00", 9000, priority=4294901006),
+        waiting("5", "pool", 8, "1:00:00", 99999, "JobHeldUser", priority=0),
+        waiting("6", "pool", 8, "1:00:00", 99999, priority=4294901005),  # not ours
+    ]
+    came = [(job, "qconf-promote:small") for job in ("1", "2", "4_[1-3%2]", "5")] + [("3", "qconf-promote:medium")]
+    done, changed = run_script(tmp_path, "qconf-promote", [listing], came=[*came, ("6", "")])
+    assert (done.returncode, done.stderr) == (0, "")
+    order = {"3": 9, "2": 8, "1": 7, "4_[1-3]": 6}
+    assert changed == [f"update JobId={job} Priority=429490100{order[job]}" for job in ("3", "1")]
+    (tmp_path / "changed").unlink()
+    equal = [re.sub(r"\|42949010..\|", "|5000000|", line) for line in listing[:3]]
+    done, changed = run_script(tmp_path, "qconf-promote", [equal], came=came)
+    assert changed == ["update JobId=2 Priority=4999999", "update JobId=1 Priority=4999998"]
 
 
 def test_the_promotion_script_leaves_jobs_that_may_not_start(tmp_path):
@@ -372,12 +400,18 @@ def test_waiting_jobs_are_moved_into_the_queue_that_takes_them_and_back(tmp_path
         waiting("1_[2-3%2]", "small", 8, "1:00:00", 90),
         waiting("2", "large", 48, "1:00:00", 80, "JobHeldUser", priority=0),
         waiting("6", "pool", 8, "1:00:00", 60),
-        waiting("7", "other", 8, "1:00:00", 60),
+        waiting("7", "other", 8, "1:00:00", 60, priority=4294901001),
     ]
     done, changed = run_script(tmp_path, "move-jobs", [listing], "--back")
     assert done.returncode == 0, done.stderr
     places = (("5", "work"), ("1_[2-3]", "work,other"), ("2", "work"), ("6", "work"))
-    assert changed == [f"update JobId={job} Partition={place}" for job, place in places]
+    moves = [f"update JobId={job} Partition={place}" for job, place in places]
+    assert changed == [*moves, *(f"release {job}" for job in ("1_[2-3]", "6", "7", "5"))]
+    for name in ("changed", "calls"):
+        (tmp_path / name).unlink()
+    listing[0] = waiting("5", "medium", 20, "1:00:00", 50, priority=7000)
+    done, changed = run_script(tmp_path, "move-jobs", [listing], "--back", priority="multifactor")
+    assert changed == [*moves, *(f"release {job}" for job in ("1_[2-3]", "6", "7"))]  # it has a priority of its own
 
 
 def test_waiting_jobs_that_no_queue_takes_are_named(tmp_path):
@@ -421,7 +455,7 @@ def new_conf(folder, files, text):
 def test_slurm_conf_gets_the_new_partitions_beside_the_old_and_then_alone(tmp_path):
     files = hybrid()
     beside, after, back = new_conf(tmp_path, files, SITE_CONF)
-    rest = "bf_continue,bf_job_part_count_reserve=1,bf_max_time=60,bf_resolution=60"
+    rest = "bf_busy_nodes,bf_continue,bf_job_part_count_reserve=1,bf_max_time=60,bf_resolution=60,bf_window_linear=864"
     begin = ["ClusterName=c # PriorityType=none", "include nodes.conf", " SlurmctldPort=6817"]
     ours = [
         "PriorityType=priority/basic",
@@ -466,10 +500,14 @@ def test_slurm_conf_after_an_earlier_export_loses_its_partitions(tmp_path):
 def test_slurm_backfills_with_one_reservation_as_far_as_the_longest_walltime():
     text = HYBRID.replace("[0, 48h]", "[0, 7d]")
     plan, script = hybrid(text)["PLAN.md"], hybrid(text)["new-conf"]
-    for word in ("bf_continue", "bf_job_part_count_reserve=1", "bf_window=10080", "bf_max_job_test=10000"):
+    for word in (
+        *("bf_busy_nodes", "bf_continue", "bf_job_part_count_reserve=1", "bf_max_job_test=10000"),
+        *("bf_window=10080", "bf_window_linear=3024"),
+    ):
         assert re.search(rf"[`,]{word}[`,]", plan), word
         assert f'"{word.partition("=")[0]}": "{word.partition("=")[2]}"' in script
     assert '"bf_window": "43200"' in hybrid(HYBRID.replace("[0, 48h]", "[0, 90d]"))["new-conf"]
+    assert '"bf_window_linear": "12960"' in hybrid(HYBRID.replace("[0, 48h]", "[0, 90d]"))["new-conf"]
     assert (
         "bf_"
         not in hybrid(HYBRID.replace("order: fcfs", "order: fcfs\nbackfill: false")).get("PLAN.md").split("## 1")[1]

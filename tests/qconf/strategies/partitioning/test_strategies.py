@@ -171,7 +171,7 @@ def test_dp_nlp_survives_a_search_without_a_valid_end(monkeypatch, end):
         def __init__(self, size):
             self.x = np.full(size, end)
 
-    monkeypatch.setattr("qconf.strategies.partitioning.nlp.minimize", lambda _, start, **__: End(start.size))
+    monkeypatch.setattr("scipy.optimize.minimize", lambda _, start, **__: End(start.size))
     here = training(two(), jobs=300)
     proposal = propose("dp-nlp", here, LOOSE)
     assert here.weighted_wait(proposal.config) <= here.weighted_wait(here.base)
@@ -184,7 +184,7 @@ def test_dp_nlp_survives_a_search_that_raises(monkeypatch, error):
     def broken(*_, **__):
         raise error("array must not contain infs or NaNs")
 
-    monkeypatch.setattr("qconf.strategies.partitioning.nlp.minimize", broken)
+    monkeypatch.setattr("scipy.optimize.minimize", broken)
     here = training(two(), jobs=300)
     proposal = propose("dp-nlp", here, LOOSE)
     assert here.weighted_wait(proposal.config) <= here.weighted_wait(here.base)

@@ -1,0 +1,74 @@
+"""Lines of jobs that are alike in the pool's list where jobs may take cores of their partition too.
+
+Elsewhere a pass only takes what it has, so that a job never starts where one like it, whose turn was before, did not.
+Here one may: a head job of a partition that starts by the pool's list no longer holds cores of its partition, and jobs
+of its queue may take them, of those whose turn is still to come. In a line these may stand behind others.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from parsim.kernels.alike import NO_JOB
+from parsim.kernels.order import before, refresh_values
+from parsim.kernels.state import GROUP, PASSED, routine
+from parsim.kernels.waiting import STARTED, fill_entry, is_in_list
+
+
+@routine
+def look_behind(s, p, kind, first, last, i, now):
+    """Let the lines of a queue have the first job behind that of entry i, the head job of its partition, which starts.
+
+    Returns
+    -------
+    bool
+        Whether any has one.
+    """
+    alike, waiting = s.alike, s.waiting
+    queue = s.jobs[waiting.job[i]].queue
+    any_has = False
+    for k in range(first, last):
+        j = waiting.job[k]
+        if k == i or j == STARTED or s.jobs[j].queue != queue:
+            continue
+        group = waiting.group[k]
+        waiting.group[k] = group & GROUP
+        if not before((s, kind, now), k, i):
+            waiting.group[k] = group
+            continue
+        low, high = np.int64(alike.place[j] + 1), np.int64(alike.end[alike.line[j]])
+        while low < high:  # the jobs from `high` on are behind, or not in the list
+            middle = (low + high) >> 1
+            other = alike.members[middle]
+            ahead = other < s.progress.submitted and is_in_list(s, p, other, now)
+            if ahead:
+                fill_entry(s, p, k, other, now)
+                refresh_values(s, kind, k, k + 1, now)
+                ahead = before((s, kind, now), k, i)
+            if ahead:
+                low = middle + 1
+            else:
+                high = middle
+        end = alike.end[alike.line[j]]
+        while low < end and s.start[alike.members[low]] >= 0:
+            low += 1
+        other = alike.members[low] if low < end else NO_JOB
+        if other != NO_JOB and other < s.progress.submitted and is_in_list(s, p, other, now):
+            any_has = True
+            group = np.int32(0)
+        else:
+            other = j
+        fill_entry(s, p, k, other, now)
+        refresh_values(s, kind, k, k + 1, now)
+        waiting.group[k] |= group & PASSED
+    return any_has
+
+
+@routine
+def return_to_first(s, p, row, first, last, now):
+    """Let each line have its first job again."""
+    alike, waiting = s.alike, s.waiting
+    for k in range(first, last):
+        j = waiting.job[k]
+        if j != STARTED and alike.first[row, alike.line[j]] != j:
+            fill_entry(s, p, k, alike.first[row, alike.line[j]], now)

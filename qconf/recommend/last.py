@@ -1,0 +1,139 @@
+"""What an earlier run promised, and what became of it on the jobs that were submitted since."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from parsim.metrics import Summary
+from qconf.config import SiteConfig
+from qconf.errors import InputError
+from qconf.evaluation.holdout import WARMUP, Holdout
+from qconf.evaluation.period import Period, UnroutableError
+from qconf.evaluation.score import means, reduction
+from qconf.history import Records, clean
+from qconf.strategies import Proposal
+
+Span = tuple[int, int, int]  #: jobs, first and last submit in Unix seconds
+
+
+@dataclass(frozen=True)
+class Gain:
+    """The gain that a run promised: on its test period, and over the resamples."""
+
+    gain: float
+    expected: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Promise:
+    """What an earlier run recommended."""
+
+    run: str  #: the directory, for messages
+    sha256: str  #: of its run.json
+    verdict: str
+    winner: str
+    title: str  #: what the change is, in a few words
+    objective: str
+    span: Span  #: of its history
+    before: SiteConfig  #: the configuration in force then
+    after: SiteConfig  #: the one recommended
+    gain: Gain | None  #: None of KEEP
+
+
+@dataclass(frozen=True)
+class Realised:
+    """A promise, and what became of it."""
+
+    promise: Promise
+    span: Span  #: of the jobs on which it is evaluated
+    before: Summary | None = None  #: of them, under the configuration in force then; None where nothing was promised
+    after: Summary | None = None  #: under the one recommended; None where it has no queue for some job
+    gain: float | None = None
+    why_not: str = ""  #: why there is no gain, where one was promised
+    loaded: bool | None = None  #: whether it is in force now; None where that cannot be told
+    timezone: str = "UTC"  #: of dates
+
+    @property
+    def inside(self) -> bool | None:
+        """Whether the gain is in the interval that was promised; None where there are no two."""
+        promised = self.promise.gain
+        return None if promised is None or self.gain is None else promised.low <= self.gain <= promised.high
+
+    def record(self) -> dict[str, Any]:
+        """Return it as JSON holds it."""
+        promise, promised = self.promise, self.promise.gain
+        waits = {"before": self.before, "after": self.after}
+        return {
+            "sha256": promise.sha256,
+            "verdict": promise.verdict,
+            "winner": promise.winner,
+            "title": promise.title,
+            "objective": promise.objective,
+            "span": dict(zip(_SPAN, promise.span, strict=True)),
+            "promised": None if promised is None else vars(promised),
+            "realised": self.gain,
+            "realised_on": dict(zip(_SPAN, self.span, strict=True)),
+            "inside": self.inside,
+            "not_evaluated": self.why_not,
+            "mean_wait": {name: None if each is None else float(means(each)[0]) for name, each in waits.items()},
+            "loaded": self.loaded,
+        }
+
+
+_SPAN = ("jobs", "first_submit", "last_submit")
+#: What of a configuration is not simulated, or is the same for both.
+_BESIDE: dict[str, Any] = {"policy": (), "fixed": (), "targets": (), "strategies": {}}
+
+
+def realised(promise: Promise, records: Records, period: tuple[int, int], now: SiteConfig | None) -> Realised:
+    """Evaluate a promise on the jobs of a log that were submitted in a period, in seconds of the log.
+
+    Both configurations meet the same jobs, as they did when the promise was made: cleaned by the configuration in force
+    then, after those of the days before, where the log has them. `now` is the configuration in force today, if known.
+
+    Raises
+    ------
+    InputError
+        The machine is another one, or the jobs are those on which the promise rests.
+    """
+    if now is not None and now.machine != promise.before.machine:
+        was, is_ = (f"{each.name}, {each.cores} cores" for each in (promise.before.machine, now.machine))
+        if was == is_:
+            was, is_ = (f"nodes of {each.cores_per_node} cores" for each in (promise.before.machine, now.machine))
+        raise _incomparable(promise, f"is of another machine ({was}; this one: {is_})")
+    log = clean(records, promise.before)
+    jobs = log.between(period[0], period[1] + 1)
+    if not len(jobs):
+        raise _incomparable(promise, "has no queue for any job of this log")
+    first, last = (log.epoch + second for second in jobs.span)
+    span = len(jobs), first, last
+    if first <= promise.span[2]:
+        dates = (log.date(second - log.epoch) for second in (promise.span[2], first))
+        raise _incomparable(promise, "rests on jobs until {}, and this log begins at {}".format(*dates))
+    loaded = None if now is None else _loaded(promise, now)
+    if promise.gain is None:
+        return Realised(promise, span, loaded=loaded, timezone=log.timezone)
+    test = Holdout.of(Period.of(log, promise.before), jobs.span[0], jobs.span[1] + 1, WARMUP)
+    before = test.evaluate(Proposal(promise.before))
+    try:
+        after = test.evaluate(Proposal(promise.after))
+    except UnroutableError as error:
+        return Realised(promise, span, before, why_not=str(error), loaded=loaded, timezone=log.timezone)
+    gained = reduction(after, before, promise.objective)
+    return Realised(promise, span, before, after, gained, loaded=loaded, timezone=log.timezone)
+
+
+def _incomparable(promise: Promise, why: str) -> InputError:
+    fix = "give a run of the same machine on the months before this log"
+    return InputError(f"cannot be compared: it {why}", file=promise.run, field="--last", fix=fix)
+
+
+def _loaded(promise: Promise, now: SiteConfig) -> bool | None:
+    """Whether what was recommended is in force; None where neither that is, nor what was in force before."""
+    before, after, today = (each.replace(**_BESIDE) for each in (promise.before, promise.after, now))
+    if before == after:
+        return None  # nothing was to be loaded
+    return True if today == after else False if today == before else None

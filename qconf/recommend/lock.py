@@ -1,0 +1,76 @@
+"""One run at a time in a run directory."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import platform
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from qconf.errors import InputError, QconfError
+from qconf.recommend.checkpoint import FINGERPRINT, FOLDER, unfinished
+from qconf.text import SCRATCH
+
+LOCK = "lock"
+
+
+@contextmanager
+def exclusive(directory: Path) -> Iterator[None]:
+    """Keep other runs out of a run directory, which is made; it is taken away again if nothing came of it.
+
+    The lock dies with its process, however that ends. On a file system without locks there is none.
+
+    Raises
+    ------
+    QconfError
+        Another process has the lock, or the directory cannot be written.
+    """
+    made = [folder for folder in (directory, *directory.parents) if not folder.exists()]
+    folder = directory / FOLDER
+    if folder.is_symlink():
+        raise InputError("is a symbolic link, where a run keeps its own files", file=folder, fix="remove it")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        handle = _locked(folder / LOCK, directory)
+    except OSError as error:
+        raise QconfError(f"{directory}: cannot be written: {error.strerror or error}") from error
+    for left in (*directory.glob(f"{SCRATCH}*"), *folder.glob(f"{SCRATCH}*")):
+        shutil.rmtree(left, ignore_errors=True)  # of a run that was killed
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            if os.path.samestat(os.fstat(handle), (folder / LOCK).stat()):  # else all was cleared, and may be another's
+                if not unfinished(directory):
+                    (folder / FINGERPRINT).unlink(missing_ok=True)
+                (folder / LOCK).unlink()
+                for each in (folder, *made):
+                    each.rmdir()  # only if nothing is in it
+        os.close(handle)
+
+
+def _locked(path: Path, directory: Path) -> int:
+    """Lock a file that is there under its name, and return its descriptor; its text says by which process."""
+    while True:
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = os.read(handle, 200).decode(errors="replace").strip() or "another process"
+            os.close(handle)
+            raise InputError(
+                f"{holder} is writing a run here",
+                file=directory,
+                fix="wait for it, end it, or choose another directory with --out",
+            ) from None
+        except OSError:
+            return handle  # no locks here
+        with suppress(FileNotFoundError):
+            if os.path.samestat(os.fstat(handle), path.stat()):
+                os.ftruncate(handle, 0)
+                os.write(handle, f"process {os.getpid()} on {platform.node()}\n".encode())
+                return handle
+        os.close(handle)  # its holder has deleted it in between

@@ -1,0 +1,150 @@
+"""Recommendations month by month: what each promised, and what became of it."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from rich.table import Table
+from rich.text import Text
+
+from qconf.errors import InputError
+from qconf.history.records import SourceInfo
+from qconf.report.layout import new_table
+from qconf.report.recorded import older, read_record
+from qconf.report.run_directory import RECORD
+from qconf.report.wording import ABSENT, date, gain_text, interval_text
+
+_INTERVAL = ("expected", "low", "high")
+
+
+@dataclass(frozen=True)
+class Month:
+    """A run, and what a later one found of its recommendation; None where it did not, or there is no such thing."""
+
+    run: str  #: the directory; empty where it is known from a later run alone
+    sha256: str  #: of its run.json
+    first_submit: str  #: of its history, local time as ISO 8601; of Unix seconds in UTC where no more is known
+    last_submit: str
+    jobs: int
+    verdict: str
+    winner: str
+    title: str
+    gain: float | None  #: on the test period
+    expected: float | None
+    low: float | None
+    high: float | None
+    realised: float | None = None
+    inside: bool | None = None
+    loaded: bool | None = None
+    before: float | None = None  #: mean wait of the jobs since under the configuration in force before, seconds
+    after: float | None = None  #: the same under the one recommended
+    realised_in: str = ""  #: the directory of the later run
+
+    @property
+    def period(self) -> str:
+        """The calendar month where the jobs are of one, else first and last day."""
+        first, last = self.first_submit[:10], self.last_submit[:10]
+        return first[:7] if first[:7] == last[:7] else f"{first} to {last}"
+
+
+def months(directories: Sequence[Path]) -> list[Month]:
+    """Read runs of ``qconf tune``, and runs in folders, and join each with what a later one found of it.
+
+    Raises InputError where a directory holds no run, or one of a version that recorded less.
+    """
+    paths = list(dict.fromkeys(path for directory in directories for path in _records(directory)))
+    if not paths:
+        raise InputError("holds no run of qconf tune", file=directories[0], fix="name directories that it wrote")
+    records = {path: read_record(path) for path in paths}
+    found = {(month := _month(path, record)).sha256: month for path, record in records.items()}
+    for path, record in sorted(records.items(), key=lambda each: _span(*each)):
+        if last := record.get("last"):
+            known = found.get(last["sha256"]) or _only_in(last)
+            values = {name: last[name] for name in ("realised", "inside", "loaded")} | last["mean_wait"]
+            found[last["sha256"]] = Month(**{**asdict(known), **values, "realised_in": str(path.parent)})
+    return sorted(found.values(), key=lambda month: (month.first_submit, month.last_submit, month.run))
+
+
+def _records(directory: Path) -> list[Path]:
+    """List run.json of a run, or of the runs in a folder, those of compare and backtest left out."""
+    if (directory / RECORD).exists() or not directory.is_dir():
+        return [directory / RECORD]
+    inside = sorted(path for path in directory.glob(f"*/{RECORD}"))
+    return [path for path in inside if '"verdict"' in path.read_text(encoding="utf-8", errors="replace")]
+
+
+def _span(path: Path, record: dict[str, Any]) -> tuple[int, str]:
+    try:
+        return int(record["spans"]["history"]["first_submit"]), str(path)
+    except (KeyError, TypeError, ValueError) as error:
+        raise older(record, path, "no span of its history") from error
+
+
+def _month(path: Path, record: dict[str, Any]) -> Month:
+    try:
+        row = next(row for row in record["strategies"] if row["name"] == record["winner"])
+        promised: dict[str, Any] = dict.fromkeys(("gain", *_INTERVAL))
+        if record["verdict"] == "CHANGE":
+            promised = {"gain": row["gain"]} | {name: row["bootstrap"][name] for name in _INTERVAL}
+        return Month(
+            run=str(path.parent),
+            sha256=SourceInfo.of(path).sha256,
+            verdict=record["verdict"],
+            winner=row["name"],
+            title=row.get("title", ""),
+            **{name: record["history"][name] for name in ("first_submit", "last_submit", "jobs")},
+            **promised,
+        )
+    except (KeyError, TypeError, StopIteration) as error:
+        raise older(record, path, "another form of what was recommended") from error
+
+
+def _only_in(last: dict[str, Any]) -> Month:
+    """Return what a later run says of one that is not there."""
+    span: dict[str, Any] = {name: date(last["span"][name], "UTC").replace(" ", "T") for name in ("first_submit", "last_submit")}
+    named = {name: last[name] for name in ("sha256", "verdict", "winner", "title")}
+    promised = last["promised"] or dict.fromkeys(("gain", *_INTERVAL))
+    return Month(run="", jobs=last["span"]["jobs"], **span, **named, **promised)
+
+
+def summary(found: Sequence[Month]) -> str:
+    """Say how many promises were kept; empty where nothing is known of any."""
+    known = [month for month in found if month.realised is not None and month.expected is not None]
+    if not known:
+        return ""
+    expected, realised = (gain_text(fmean(getattr(each, name) for each in known)) for name in ("expected", "realised"))
+    inside = sum(bool(month.inside) for month in known)
+    return (
+        f"Promises with jobs since: {len(known)}, of which {inside} inside the interval; the mean gain promised is "
+        f"{expected} %, the realised one {realised} %."
+    )
+
+
+def table(found: Sequence[Month]) -> Table:
+    """Return a row for each month."""
+    out = new_table(("period", "verdict", "change", "run"), ("promised %", "realised %", "inside", "loaded"))
+    for month in found:
+        change = f"{month.winner}: {month.title}" if month.title else month.winner
+        texts = (month.period, month.verdict, ABSENT if month.verdict == "KEEP" else change, month.run or ABSENT)
+        interval = ABSENT if month.expected is None else interval_text(month, short=True)  # type: ignore[arg-type]
+        out.add_row(*map(Text, texts), interval, gain_text(month.realised), _yes(month.inside), _yes(month.loaded))
+    return out
+
+
+def _yes(value: bool | None) -> str:
+    return {True: "yes", False: "no", None: ABSENT}[value]
+
+
+def as_csv(found: Sequence[Month]) -> str:
+    """Write the months as CSV: gains are shares, waits seconds, what is unknown is empty."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(field.name for field in fields(Month))
+    writer.writerows(asdict(month).values() for month in found)
+    return out.getvalue()

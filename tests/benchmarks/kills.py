@@ -1,0 +1,282 @@
+"""Runs that are killed and go on: ``python -m tests.benchmarks.kills``.
+
+Each of tune, compare and backtest on a small log is killed (SIGKILL) at random moments, half of them in time, half of
+them at a random one of its accesses to files, some of these with half of a file written. Then ``--resume`` finishes it,
+of every third run killed once more. Checked are
+
+* after each kill: every file under its final name is whole, that of this run or of the run before;
+* at the end: the directory has the bytes of an undisturbed run, and no other file;
+* in between: a piece of work, a training or the resamples of a proposal, begins again only if a kill found it begun.
+
+Every second run replaces an earlier one, whose configuration was edited. The exit code is 1 if a check fails.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import click
+
+from qconf.text import markdown_table
+from tests.qconf.backtest import walking
+
+IDLE = "no work: "
+FOLDER = ".unfinished"
+EDITED = b"# edited by hand\n"
+TIMED = ("timings.json",)  #: its bytes are those of no other run
+SEARCHES = {"full": "pp,dp-nlp,hybrid,exact,mqb,auto-guarded", "quick": "pp,dp-nlp"}
+
+Contents = dict[str, bytes]
+
+
+@dataclass
+class Tally:
+    """What was counted of one command."""
+
+    kills: int = 0
+    writing: int = 0  #: kills while files of the result moved to their places
+    units: int = 0  #: pieces of work of an undisturbed run
+    ended: int = 0  #: kills when all was written and said: the run is complete, and --resume begins another
+    begun_again: list[int] = field(default_factory=list)  #: of each other kill
+    wrong: list[str] = field(default_factory=list)
+
+
+def commands(folder: Path) -> dict[str, list[str]]:
+    """Write the logs, and return what each command is given."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "site.yaml").write_text(walking.CONFIG)
+    whole = walking.write(folder / "log.csv", walking.table())
+    parts = [walking.write(folder / f"{i}.csv", walking.table(periods=1, first=i)) for i in range(2)]
+    site = ["--config", str(folder / "site.yaml"), "--quiet"]
+    return {
+        "tune": ["tune", str(whole), *site],
+        "compare": ["compare", *map(str, parts), *site],
+        "backtest": ["backtest", str(whole), "--period", "10d", *site],
+    }
+
+
+class Accesses:
+    """Counts a process's accesses to files of a folder, and kills it at one of them."""
+
+    def __init__(self, folder: Path, last: int) -> None:
+        self.folder, self.last, self.count = str(folder), last, 0
+
+    def begin(self) -> None:
+        """Count from here on."""
+        sys.addaudithook(self._hook)
+        for name in ("write_text", "write_bytes"):
+            setattr(Path, name, self._half(getattr(Path, name)))
+
+    def _half(self, write: Callable[..., int]) -> Callable[..., int]:
+        def half(path: Path, data: str | bytes, *given: object, **named: object) -> int:
+            if self.count + 1 == self.last and str(path).startswith(self.folder):
+                write(path, data[: len(data) // 2], *given, **named)
+            return write(path, data, *given, **named)
+
+        return half
+
+    def _hook(self, event: str, given: tuple[object, ...]) -> None:
+        if event not in ("open", "os.rename", "os.remove", "os.mkdir", "os.rmdir"):
+            return
+        if not str(given[0]).startswith(self.folder) or (event == "open" and given[1] == "r"):
+            return
+        self.count += 1
+        if self.count == self.last:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _child(arguments: list[str], folder: Path, at: int, trace: Path) -> None:
+    """Run a command; note the beginning of each piece of work, and at the end how many accesses to files there were."""
+    from qconf.cli import main
+    from qconf.recommend import checkpoint
+
+    notes = os.open(trace, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    cached = checkpoint._cached
+
+    def noted(kept: checkpoint.Checkpoint | None, key: str, make: Callable[[], checkpoint.Finished]) -> object:
+        def starting() -> checkpoint.Finished:
+            os.write(notes, f"{key}\n".encode())
+            return make()
+
+        found = cached(kept, key, starting)
+        if isinstance(found, dict) and not kept._path(key).exists():
+            os.write(notes, f"{IDLE}{key}\n".encode())  # made anew each time, at once
+        return found
+
+    checkpoint._cached = noted
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, 1)
+    os.dup2(os.open(trace.with_suffix(".err"), os.O_WRONLY | os.O_APPEND | os.O_CREAT), 2)
+    accesses = Accesses(folder, at)
+    accesses.begin()
+    code = 1
+    try:
+        main(arguments)
+    except SystemExit as end:
+        code = int(end.code or 0)
+    trace.with_suffix(".count").write_text(str(accesses.count))
+    os._exit(code)
+
+
+def run(arguments: list[str], folder: Path, trace: Path, *, after: float | None = None, at: int = 0) -> int | None:
+    """Run a command in a process of its own; return its exit code, None if it was killed."""
+    process = os.fork()
+    if not process:
+        try:
+            _child([*arguments, "--out", str(folder)], folder, at, trace)
+        finally:
+            os._exit(99)
+    if after is not None:
+        time.sleep(after)
+        os.kill(process, signal.SIGKILL)
+    _, status = os.waitpid(process, 0)
+    return None if os.WIFSIGNALED(status) else os.waitstatus_to_exitcode(status)
+
+
+def contents(folder: Path) -> Contents:
+    """Return every file below a folder."""
+    return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
+
+
+def whole(found: Contents, *expected: Contents) -> list[str]:
+    """Name the files that are not as one of those expected, and the ones of a checkpoint that cannot be read."""
+    wrong = []
+    for name, data in found.items():
+        if name.startswith(".qconf.") or "/.qconf." in name or name == f"{FOLDER}/lock":
+            continue
+        if name.startswith(FOLDER) or name in TIMED:
+            try:
+                json.loads(data)
+            except ValueError:
+                wrong.append(f"{name} is half-written")
+        elif all(each.get(name) != data for each in expected):
+            wrong.append(f"{name} is of no run")
+    return wrong
+
+
+def begun(trace: Path) -> tuple[set[str], set[str]]:
+    """Return the pieces of work that a run began, and what it makes anew each time, at once."""
+    lines = trace.read_text().splitlines() if trace.exists() else []
+    idle = {line.removeprefix(IDLE) for line in lines if line.startswith(IDLE)}
+    return {line for line in lines if not line.startswith(IDLE)}, idle
+
+
+def trials(given: list[str], searches: str, work: Path, kills: int, rng: random.Random) -> Tally:
+    """Kill a command so many times."""
+    found, arguments = Tally(), [*given, "--samples", "20", "--workers", "1", "--strategies", searches]
+    began = time.perf_counter()
+    for name, strategies in (("before", "pp"), ("calm", searches)):
+        began = time.perf_counter()
+        if run([*arguments, "--strategies", strategies], work / name, work / f"{name}.txt") != 0:
+            raise RuntimeError((work / f"{name}.err").read_text())
+    took = time.perf_counter() - began
+    accesses = int((work / "calm.count").read_text())
+    before, calm = contents(work / "before"), contents(work / "calm")
+    units, idle = begun(work / "calm.txt")
+    found.units = len(units - idle)
+    edited = next(name for name in ("config.yaml", "comparison.csv", "backtest.csv") if name in before)
+    number = 0
+    while found.kills < kills:
+        folder, expected = work / f"{number}", {name: data for name, data in calm.items() if name not in TIMED}
+        if number % 2:
+            for path, data in (before | {edited: EDITED}).items():
+                (folder / path).parent.mkdir(parents=True, exist_ok=True)
+                (folder / path).write_bytes(data)
+            expected[f"{edited}~"] = EDITED
+        earlier: set[str] = set()
+        code, turn, complete = None, 0, False
+        while code is None:
+            moment: dict[str, Any] = {}
+            if turn < 1 + (number % 3 == 2):
+                share = (found.kills + rng.random()) / kills if not turn else rng.random()
+                moment = {"at": 1 + int(share * accesses)} if rng.random() < 0.5 else {"after": share * took}
+            trace = work / f"{number}-{turn}.txt"
+            code = run([*arguments, *["--resume"] * (turn > 0)], folder, trace, **moment)
+            now = contents(folder)
+            units, _ = begun(trace)
+            if turn and not complete:
+                found.begun_again.append(len((units - idle) & earlier))
+            earlier |= units
+            complete = code is None and not (folder / FOLDER).exists() and whole(calm, now) == []
+            found.ended += complete
+            if code is None:
+                found.kills += 1
+                found.writing += f"{FOLDER}/files" in now and now.get("report.html") == calm["report.html"]
+                found.wrong += whole(now, calm, before, {edited: EDITED, f"{edited}~": EDITED})
+            elif code:
+                found.wrong.append(f"exit code {code}: {trace.with_suffix('.err').read_text()}")
+            turn += 1
+        end = {name: data for name, data in contents(folder).items() if name not in TIMED}
+        if end != expected:
+            differ = sorted(name for name in {*end, *expected} if end.get(name) != expected.get(name))
+            found.wrong.append(f"trial {number}: not as undisturbed: {', '.join(differ)}")
+        shutil.rmtree(folder)
+        number += 1
+    return found
+
+
+def main() -> None:
+    """Kill each command, and print what was counted."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--kills", type=int, default=60, help="of each command")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--quick", action="store_true", help="two searches instead of six")
+    parser.add_argument("--commands", default="tune,compare,backtest")
+    given = parser.parse_args()
+    import_all()
+    rows, wrong = [], []
+    with tempfile.TemporaryDirectory() as scratch:
+        every = commands(Path(scratch) / "in")
+        for name in given.commands.split(","):
+            (work := Path(scratch) / name).mkdir()
+            began = time.perf_counter()
+            searches = SEARCHES["quick" if given.quick else "full"]
+            found = trials(every[name], searches, work, given.kills, random.Random(f"{given.seed} {name}"))
+            most, times = max(found.begun_again, default=0), sum(found.begun_again)
+            counts = (found.kills, found.writing, found.ended, found.units, times, most, len(found.wrong))
+            rows.append([name, *map(str, counts), f"{time.perf_counter() - began:.0f}"])
+            wrong += [f"{name}: {text}" for text in found.wrong] + [f"{name}: {most} begun again"] * (most > 1)
+    titles = [
+        "command",
+        "kills",
+        "while moving",
+        "at the end",
+        "pieces of work",
+        "begun again",
+        "most by a kill",
+        "wrong",
+        "s",
+    ]
+    print(markdown_table(titles, rows))
+    for text in wrong:
+        print(text, file=sys.stderr)
+    sys.exit(bool(wrong))
+
+
+def import_all() -> None:
+    """Import what the commands import, and compile: children have it from their parent."""
+    import qconf.report.run_directory
+    import qconf.report.terminal
+    from qconf.cli import COMMANDS, qconf
+    from tests.warm import FAMILIES
+
+    for name in COMMANDS:
+        qconf.get_command(click.Context(qconf), name)
+    for family in FAMILIES.values():
+        family()
+
+
+if __name__ == "__main__":
+    main()
