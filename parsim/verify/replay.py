@@ -54,8 +54,9 @@ class Replay(ABC):
         self.beginning = beginning
         self.now = self.before = min(jobs.submit, default=0) if beginning is None else beginning.state.begin
         self.due: set[int] = set()
-        #: Jobs that run when the replay begins.
+        #: Jobs that run when the replay begins, by start and position.
         self.begun = [job for job, row in enumerate(jobs.row) if beginning and row in beginning.running]
+        self.begun.sort(key=lambda job: (jobs.start[job], jobs.row[job]))
 
     def run(self) -> list[Violation]:
         """Return all violations, in order of time."""
