@@ -89,10 +89,12 @@ def walk_forward(
     results: list[FoldResult] = []
     kept: dict[str, Proposal | str] = {}
     earlier: tuple[Period, ...] = ()
+    whole = Period.of(history, base)
     for i, fold in enumerate(folds):
         training = TrainingSet(Period.of(history.between(*bounds[fold.training]), base), earlier)
         earlier = (*earlier, training.period)
-        around = Period.of(history.between(fold.start - warmup_days * DAY, fold.end), base)
+        binding = Period.of(history.between(fold.start - warmup_days * DAY, fold.end), base).binding
+        around = replace(whole.beginning(fold.start, fold.end, warmup_days * DAY), binding=binding)
         for j, name in enumerate(compared):
             if progress is not None:
                 progress(f"{fold.label} {name}", (i + j / len(compared)) / len(folds))

@@ -38,7 +38,7 @@ class Simulated(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Holdout:
-    """A test period, and a warm-up before it that fills the machine and is not counted."""
+    """A test period, and earlier jobs that fill the machine and are not counted: see `Period.beginning`."""
 
     period: Period  #: both, ascending by submit
     start: int  #: jobs submitted in ``[start, end)`` are counted
@@ -47,8 +47,8 @@ class Holdout:
 
     @classmethod
     def of(cls, period: Period, start: int, end: int, warmup: int = 0) -> Holdout:
-        """Hold out the jobs submitted in ``[start, end)`` after `warmup` seconds of earlier ones."""
-        return cls(period.between(start - warmup, end), start, end, warmup)
+        """Hold out the jobs submitted in ``[start, end)`` after what ran at `start`, or a warm-up."""
+        return cls(period.beginning(start, end, warmup), start, end, warmup)
 
     @cached_property
     def counted(self) -> NDArray[np.bool_]:
@@ -85,7 +85,7 @@ class Holdout:
         rows = [self._by_day[day] for day in sampled]
         moved = np.repeat((np.arange(-warm, self.days) - sampled) * DAY, [len(each) for each in rows])
         jobs = self.period.take(np.concatenate(rows))
-        resampled = replace(jobs, workload=replace(jobs.workload, submit=jobs.workload.submit + moved))
+        resampled = replace(jobs, started=None, workload=replace(jobs.workload, submit=jobs.workload.submit + moved))
         whole = self.start + self.days * DAY
         return Holdout(resampled, self.start, whole, warm * DAY)
 

@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from parsim import Schedule, Workload, simulate
+from parsim import UNSTARTED, Schedule, State, Workload, simulate
 from qconf.config import CORE_LIMITS, QueueConfig, SiteConfig, route, too_wide
 from qconf.errors import QconfError
 from qconf.history import History, binding_limits
@@ -63,13 +63,20 @@ class Period:
     binding: tuple[str, ...] = ()
     #: Position in the base's targets of each job's group of users, -1 for none, shape (n,); None where no job has one.
     group: NDArray[np.int64] | None = field(default=None, repr=False)
+    #: Recorded starts in the workload's time scale, -1 where the log tells none, shape (n,); None where it tells none.
+    started: NDArray[np.int64] | None = field(default=None, repr=False)
+    #: What runs where a simulation begins; None: an empty machine at the first submission.
+    state: State | None = field(default=None, repr=False)
     _routed: dict[tuple[object, ...], NDArray[np.int64]] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
     def of(cls, history: History, base: SiteConfig, binding: tuple[str, ...] | None = None) -> Period:
         """Take the jobs of a history that was cleaned with `base`; `binding` are the history's own unless given."""
         binding = tuple(binding_limits(history)) if binding is None else binding
-        return cls(history.workload(base), base, binding, history.groups(base))
+        started = history.jobs["start"].to_numpy(dtype=np.int64)
+        return cls(
+            history.workload(base), base, binding, history.groups(base), started if (started >= 0).any() else None
+        )
 
     def __len__(self) -> int:
         """Return the number of jobs."""
@@ -124,8 +131,8 @@ class Period:
         return queue
 
     def simulate(self, config: SiteConfig) -> Schedule:
-        """Simulate all jobs under `config`, from an empty machine."""
-        return simulate(self.routed(config), config.system())
+        """Simulate all jobs under `config`, from the period's state or else an empty machine."""
+        return simulate(self.routed(config), config.system(), self.state)
 
     @cached_property
     def weight(self) -> NDArray[np.float64] | None:
@@ -161,8 +168,24 @@ class Period:
         return self.take((submit >= start) & (submit < end))
 
     def take(self, rows: NDArray[np.int64] | NDArray[np.bool_]) -> Period:
-        """Return the jobs at `rows`, in that order."""
-        return replace(self, workload=self.workload.take(rows), group=None if self.group is None else self.group[rows])
+        """Return the jobs at `rows`, in that order, to be simulated from an empty machine."""
+        group, started = (None if each is None else each[rows] for each in (self.group, self.started))
+        return replace(self, workload=self.workload.take(rows), group=group, started=started, state=None)
+
+    def beginning(self, start: int, end: int, warmup: int) -> Period:
+        """Return the jobs submitted in ``[start, end)``, and earlier ones that fill the machine.
+
+        These are the jobs that ran or waited at `start`, and the state of that instant, where the log tells when each
+        job of the `warmup` seconds before started; else all jobs of these seconds, from an empty machine.
+        """
+        submit = self.workload.submit
+        if self.started is None or (self.started[(submit >= start - warmup) & (submit < start)] < 0).any():
+            return self.between(start - warmup, end)
+        begun = np.where(self.started < 0, start, np.maximum(self.started, submit))
+        there = (self.started >= 0) & (begun + self.workload.effective_runtime > start)
+        rows = np.flatnonzero((submit < end) & ((submit >= start) | there))
+        found = self.take(rows)
+        return replace(found, state=_fitting(found.workload, begun[rows], start, self.base.machine.cores))
 
     def epochs(self, weights: tuple[float, ...]) -> tuple[tuple[float, Period], ...]:
         """Cut into equal spans of time, one for each weight: (weight, jobs); spans without jobs are left out."""
@@ -209,6 +232,19 @@ class TrainingSet:
     def between(self, start: int, end: int) -> TrainingSet:
         """Return the jobs submitted in ``[start, end)``; the earlier periods stay the same."""
         return replace(self, period=self.period.between(start, end))
+
+
+def _fitting(workload: Workload, begun: NDArray[np.int64], start: int, cores: int) -> State:
+    """Return what runs at `start` by the log; of more than the machine holds, the last to start wait then."""
+    running = np.flatnonzero(begun < start)
+    running = running[np.argsort(begun[running], kind="stable")]
+    left = cores
+    for job in running.tolist():
+        if workload.cores[job] <= left:
+            left -= int(workload.cores[job])
+        else:
+            begun[job] = UNSTARTED
+    return State(start, np.where(begun < start, begun, UNSTARTED))
 
 
 def _admission_keys(config: SiteConfig) -> tuple[object, ...]:
