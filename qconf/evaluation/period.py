@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from parsim import UNSTARTED, Schedule, State, Workload, simulate
 from qconf.config import CORE_LIMITS, QueueConfig, SiteConfig, route, too_wide
 from qconf.errors import QconfError
+from qconf.evaluation.downtime import Outage, windows
 from qconf.history import History, binding_limits
 
 #: Weights of the epochs of a training set, the oldest first (Kondameedi and Vadhiyar, CCGrid 2017, section IV).
@@ -67,6 +68,7 @@ class Period:
     started: NDArray[np.int64] | None = field(default=None, repr=False)
     #: What runs where a simulation begins; None: an empty machine at the first submission.
     state: State | None = field(default=None, repr=False)
+    outages: tuple[Outage, ...] = ()  #: downtimes of the base
     _routed: dict[tuple[object, ...], NDArray[np.int64]] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
@@ -132,7 +134,17 @@ class Period:
 
     def simulate(self, config: SiteConfig) -> Schedule:
         """Simulate all jobs under `config`, from the period's state or else an empty machine."""
-        return simulate(self.routed(config), config.system(), self.state)
+        return simulate(self.routed(config), config.system(), self.begun(config))
+
+    def begun(self, config: SiteConfig) -> State | None:
+        """Return the state from which the jobs are simulated under `config`, with its downtimes; None if empty."""
+        state = self.state
+        if not self.outages or not len(self):
+            return state
+        if state is None:
+            state = State(int(self.workload.submit.min()), np.full(len(self), UNSTARTED))
+        found = tuple(windows(self.outages, config, state.begin))
+        return replace(state, windows=found) if found else self.state
 
     @cached_property
     def weight(self) -> NDArray[np.float64] | None:

@@ -7,7 +7,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from parsim import UNSTARTED, Queue, State, System, Window, Workload, plan, simulate
+from parsim import UNSTARTED, Queue, State, System, Window, Workload, explain, plan, simulate
 from parsim.verify import check_schedule
 from tests import fuzz, generate
 
@@ -122,3 +122,16 @@ def test_planners_go_round_a_downtime(policy):
 def test_a_state_that_does_not_fit_is_refused(state, message):
     with pytest.raises(ValueError, match=message):
         one([0, 0], [6, 6], [30, 30], state)
+
+
+@pytest.mark.parametrize("name", DISCIPLINES)
+def test_each_start_after_a_state_has_its_reasons(name):
+    if name == "state:planned":
+        return
+    for seed in range(3):
+        case = fuzz.case(name, seed)
+        workload, system, state = case.simulate.args
+        schedule = case.simulate()
+        for job in range(len(workload)):
+            reasons = explain(workload, system, schedule, job, state=state)
+            assert reasons[-1].end == schedule.start[job]
