@@ -463,7 +463,7 @@ def pack_nodes(prepared: Prepared, system: System) -> Nodes:
 
 def pack_plans(prepared: Prepared, system: System) -> Plans:
     """Lay out the nodes of a divided machine, each partition one node unless nodes are told apart (rule 23)."""
-    nodes = layout(system, told_apart=system.reserves_nodes)
+    nodes = layout(system, by_node=system.reserves_nodes)
     idle = np.array(nodes.sizes, dtype=np.int64)
     n, lists = len(prepared.workload), len(nodes.first)
     begun = prepared.begun

@@ -27,13 +27,13 @@ class Layout(NamedTuple):
     sizes: list[int]
 
 
-def layout(system: System, *, told_apart: bool) -> Layout:
+def layout(system: System, *, by_node: bool) -> Layout:
     """Return the nodes of a system (rule 26)."""
     parts = []
     for cores in system.partition_cores:
         size = min(system.cores_per_node, max(1, cores))
         whole, rest = divmod(cores, size)
-        parts.append([size] * whole + [rest] * (rest > 0) if told_apart else [cores])
+        parts.append([size] * whole + [rest] * (rest > 0) if by_node else [cores])
     return Layout([0, *accumulate(map(len, parts))], [size for part in parts for size in part])
 
 
@@ -76,7 +76,7 @@ def resume(workload: Workload, system: System, state: State, rows: NDArray[np.in
         The cores of a running job are not there.
     """
     base = int(workload.submit.min())
-    nodes = layout(system, told_apart=system.reserves_nodes)
+    nodes = layout(system, by_node=system.reserves_nodes)
     shares, on_nodes = _place(workload, system, state, rows, nodes)
     windows = [window for window in state.windows if window.end > state.begin]
     table = np.zeros(len(windows), dtype=WINDOW)
@@ -105,7 +105,7 @@ def resume(workload: Workload, system: System, state: State, rows: NDArray[np.in
 
 def taken_by(window: Window, system: System) -> dict[int, int]:
     """Return the cores of each node, as the system tells them apart, that a window takes (rule 31)."""
-    physical = layout(system, told_apart=True)
+    physical = layout(system, by_node=True)
     if window.nodes:
         lost = {node: physical.sizes[node] for node in sorted(set(window.nodes))}
         if system.reserves_nodes:

@@ -191,10 +191,10 @@ def earliest(capacity: int, blocks: list[Block], cores: int, now: int, walltime:
 # --- states
 
 
-def sizes_of_nodes(system: System, *, told_apart: bool) -> list[tuple[int, int]]:
+def sizes_of_nodes(system: System, *, by_node: bool) -> list[tuple[int, int]]:
     """Partition and cores of each node; not told apart, each partition is one."""
     sizes = list(enumerate(system.partition_cores))
-    if told_apart:  # rule 23
+    if by_node:  # rule 23
         size = system.cores_per_node
         sizes = [(p, min(size, cores - first)) for p, cores in sizes for first in range(0, cores, size)]
     return sizes
@@ -202,7 +202,7 @@ def sizes_of_nodes(system: System, *, told_apart: bool) -> list[tuple[int, int]]
 
 def lost_by(window: Window, system: System) -> dict[int, int]:
     """Rule 31: the cores of each node that a window takes."""
-    nodes = sizes_of_nodes(system, told_apart=True)
+    nodes = sizes_of_nodes(system, by_node=True)
     by_nodes = system.reserves_nodes
     if window.nodes:
         lost = {node: nodes[node][1] for node in sorted(window.nodes)}
@@ -277,7 +277,7 @@ class _Simulation:
         self.pool_cores = system.pool_cores
         self.plans_limits = system.held_jobs == "reserve"
         self.by_nodes = system.reserve == "nodes"
-        self.nodes = sizes_of_nodes(system, told_apart=self.by_nodes)
+        self.nodes = sizes_of_nodes(system, by_node=self.by_nodes)
         self.combined = self.pool_cores > 0 and system.pool.placement == "combined"
         self.nodes_combined = self.combined and self.by_nodes
         self.move = self.pool_cores > 0 and system.pool.entry == "move"
@@ -831,7 +831,7 @@ def simulate_apart(
 
 
 def _reserved_place(cores: int, instant: int, own: list[Window], system: System) -> dict[str, int]:
-    names, nodes = system.partition_names, sizes_of_nodes(system, told_apart=system.reserves_nodes)
+    names, nodes = system.partition_names, sizes_of_nodes(system, by_node=system.reserves_nodes)
     found: dict[str, int] = {}
     for window in own:
         if window.begin <= instant < window.end:

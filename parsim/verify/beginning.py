@@ -58,9 +58,9 @@ class Beginning:
         return {instant for instant in found if instant > self.state.begin}
 
 
-def nodes_of(system: System, *, told_apart: bool) -> list[tuple[int, int]]:
+def nodes_of(system: System, *, by_node: bool) -> list[tuple[int, int]]:
     """Return partition and cores of each node."""
-    if not told_apart:
+    if not by_node:
         return list(enumerate(system.partition_cores))
     return [
         (index, min(system.cores_per_node, cores - first))
@@ -71,7 +71,7 @@ def nodes_of(system: System, *, told_apart: bool) -> list[tuple[int, int]]:
 
 def lost(window: Window, system: System) -> dict[int, int]:
     """Rule 31: the cores of each node that a window takes."""
-    real = nodes_of(system, told_apart=True)
+    real = nodes_of(system, by_node=True)
     found: dict[int, int] = {}
     if window.nodes:
         found = {node: real[node][1] for node in window.nodes}

@@ -32,7 +32,7 @@ class DividedTopJobReplay(ListReplay):
 
     def __init__(self, jobs: Jobs, system: System, beginning: Beginning | None = None) -> None:
         super().__init__(jobs, system, beginning)
-        self.nodes = nodes_of(system, told_apart=system.reserves_nodes)  #: partition and cores of each
+        self.nodes = nodes_of(system, by_node=system.reserves_nodes)  #: partition and cores of each
         self.on: dict[int, Cores] = {}  #: what each running job takes
         self.chosen: Cores = {}  #: what the job that starts at its turn takes
         self.plans: list[Plan] = []

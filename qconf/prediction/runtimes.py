@@ -1,0 +1,89 @@
+"""Run times as they are: which share of its walltime a job runs, learned from jobs that have ended."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Column = NDArray[np.int64]
+
+ENOUGH = 8  #: jobs like it, from which on these alone say how long a job runs
+MOST = 60  #: the last ones of them
+STEPS = 32  #: of the quantiles that are drawn from
+
+
+@dataclass(frozen=True)
+class Ended:
+    """Jobs that have ended, in the order of their ends; what they have in common is compared as text."""
+
+    user: NDArray[np.str_]
+    name: NDArray[np.str_]
+    cores: Column
+    walltime: Column
+    runtime: Column
+
+    def __len__(self) -> int:
+        """Return the number of jobs."""
+        return self.runtime.size
+
+
+def kinds(user: object, name: object, cores: int, walltime: int) -> list[tuple[object, ...]]:
+    """Return what a job is like, the closest likeness first."""
+    size = int(cores).bit_length()
+    found: list[tuple[object, ...]] = [(user, name, size, walltime), (user, name, walltime)] if name else []
+    return [*found, (user, size, walltime), (user, walltime), (user, size), (user,), (size, walltime // 3600), ()]
+
+
+@dataclass
+class RunTimes:
+    """Shares of their walltimes that jobs ran, by what the jobs were like."""
+
+    shares: dict[tuple[object, ...], list[float]] = field(default_factory=dict)
+
+    @classmethod
+    def learn(cls, ended: Ended) -> RunTimes:
+        """Learn from jobs that have ended."""
+        model = cls()
+        share = np.clip(ended.runtime / np.maximum(1, ended.walltime), 1e-6, 1.0)
+        rows = zip(ended.user, ended.name, ended.cores.tolist(), ended.walltime.tolist(), share.tolist(), strict=True)
+        for user, name, cores, walltime, ran in rows:
+            model.add(str(user), str(name), cores, walltime, ran)
+        return model
+
+    def add(self, user: str, name: str, cores: int, walltime: int, share: float) -> None:
+        """Learn from one job more."""
+        for kind in kinds(user, name, cores, walltime):
+            known = self.shares.setdefault(kind, [])
+            known.append(share)
+            if len(known) > 4 * MOST:
+                del known[: len(known) - MOST]
+
+    def like(self, user: str, name: str, cores: int, walltime: int, elapsed: int = 0) -> Floats:
+        """Return the shares that jobs like this one ran, of those that ran as long as it has; ascending."""
+        least = elapsed / max(1, walltime)
+        best: list[float] = []
+        for kind in kinds(user, name, cores, walltime):
+            known = [share for share in self.shares.get(kind, [])[-MOST:] if share > least]
+            if len(known) > len(best):
+                best = known
+            if len(best) >= ENOUGH:
+                break
+        if not best:
+            best = [least + (1.0 - least) * part for part in (0.1, 0.3, 0.5, 0.7, 0.9, 1.0)]
+        return np.sort(np.array(best))
+
+
+def quantiles(shares: Floats) -> Floats:
+    """Return the quantiles of shares at equal steps, linear between those known, shape (STEPS + 1,)."""
+    return np.asarray(np.interp(np.linspace(0, shares.size - 1, STEPS + 1), np.arange(shares.size), shares))
+
+
+def sample(of: Floats, uniform: Floats) -> Floats:
+    """Return a share for each job from its `quantiles`, shape (n, STEPS + 1), for uniform numbers in [0, 1)."""
+    place = uniform * STEPS
+    low = place.astype(np.int64)
+    row = np.arange(uniform.size)
+    return np.asarray(of[row, low] + (place - low) * (of[row, low + 1] - of[row, low]))
