@@ -10,6 +10,7 @@ import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import click
 import numpy as np
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 from parsim import State, System, Workload, simulate
 from qconf.config import load
 from qconf.history import History, clean, read
+from qconf.prediction.calibration import Calibration
 from qconf.prediction.runtimes import RunTimes
 from qconf.prediction.starts import Arrivals, Present, interval, likely_starts, plan
 
@@ -40,17 +42,27 @@ class Errors:
     middle: NDArray[np.float64]
     low: NDArray[np.float64]
     high: NDArray[np.float64]
+    calibrated_low: NDArray[np.float64]
+    calibrated_high: NDArray[np.float64]
+    now: NDArray[np.int64]
+
+    def inside(self, low: NDArray[np.float64], high: NDArray[np.float64]) -> str:
+        """Return the share of the jobs, and the mean of the shares of the instants, that start in an interval."""
+        kept = (self.true >= np.floor(low)) & (self.true <= np.ceil(high))
+        _, instant = np.unique(self.now, return_inverse=True)
+        each = np.bincount(instant, kept) / np.bincount(instant)
+        return f"{100 * kept.mean():.1f} ({100 * each.mean():.1f})"
 
     def row(self) -> list[str]:
         """Return the cells of the table."""
         by_plan, by_model = np.abs(self.planned - self.true), np.abs(self.middle - self.true)
-        inside = (self.true >= np.floor(self.low)) & (self.true <= np.ceil(self.high))
         return [
             str(self.true.size),
             f"{by_plan.mean() / 60:.0f}",
             f"{by_model.mean() / 60:.0f}",
             f"{by_model.mean() / by_plan.mean():.2f}",
-            f"{100 * inside.mean():.1f}",
+            self.inside(self.low, self.high),
+            self.inside(self.calibrated_low, self.calibrated_high),
             f"{100 * (by_plan <= 600).mean():.0f}",
             f"{100 * (by_model <= 600).mean():.0f}",
         ]
@@ -60,7 +72,6 @@ def measure(history: History, jobs: Workload, system: System, instants: int, run
     """Predict all waiting jobs at random instants."""
     schedule = simulate(jobs, system)
     user = history.jobs["user"].to_numpy(dtype=str)
-    names = np.full(len(jobs), "")
     ends = np.argsort(schedule.end, kind="stable")
     model, learned = RunTimes(), 0
     first, last = int(jobs.submit[0]), int(jobs.submit[-1])
@@ -70,23 +81,34 @@ def measure(history: History, jobs: Workload, system: System, instants: int, run
         now = int(rng.integers(first + round(WARM * (last - first)), last))
         if ((jobs.submit < now) & (schedule.start >= now)).any():
             chosen.append(now)
-    parts: list[tuple[NDArray[np.float64], ...]] = []
+    parts: list[tuple[NDArray[Any], ...]] = []
+    calibration = Calibration(0.8)
+    pending: list[tuple[NDArray[Any], ...]] = []  # predictions that had not come true
     for number, now in enumerate(sorted(chosen)):
         while learned < ends.size and schedule.end[ends[learned]] <= now:
             j = ends[learned]
             ran = jobs.runtime[j] / jobs.walltime[j]
             model.add(user[j], "", int(jobs.cores[j]), int(jobs.walltime[j]), float(np.clip(ran, 1e-6, 1)))
             learned += 1
+        for each in pending:
+            over = each[3] <= now
+            calibration.add(*(column[over] for column in each))
+        pending = [tuple(column[each[3] > now] for column in each) for each in pending]
         there = np.flatnonzero((jobs.submit < now) & (schedule.end > now))
-        present = Present(jobs.take(there), State.at(schedule, now).take(there), user[there].tolist(), names[there])
-        over = np.flatnonzero(schedule.end <= now)
-        over = over[np.argsort(jobs.submit[over], kind="stable")]
-        arrivals = Arrivals(jobs.take(over), jobs.effective_runtime[over])
+        present = Present(
+            jobs.take(there), State.at(schedule, now).take(there), user[there].tolist(), [""] * there.size
+        )
+        ended = np.flatnonzero(schedule.end <= now)
+        ended = ended[np.argsort(jobs.submit[ended], kind="stable")]
+        arrivals = Arrivals(jobs.take(ended), jobs.effective_runtime[ended])
         likely = likely_starts(present, system, model, runs=runs, seed=seed + number, arrivals=arrivals)
         waits = present.waiting
         low, high = interval(likely[:, waits], 0.8)
         middle = np.median(likely[:, waits], axis=0)
-        parts.append((schedule.start[there[waits]], plan(present, system)[waits], middle, low, high))
+        true = schedule.start[there[waits]]
+        pending.append((low, middle, high, true))
+        calibrated = calibration.widened(low, middle, high, now)
+        parts.append((true, plan(present, system)[waits], middle, low, high, *calibrated, np.full(true.size, now)))
     return Errors(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 
@@ -105,7 +127,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "plan, min",
         "model, min",
         "ratio",
-        "inside 80 %",
+        "inside 80 %, simulated",
+        "calibrated",
         "plan 10 min",
         "model 10 min",
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -42,6 +43,8 @@ class RunTimes:
     """Shares of their walltimes that jobs ran, by what the jobs were like."""
 
     shares: dict[tuple[object, ...], list[float]] = field(default_factory=dict)
+    #: Shares for which jobs have run that have not ended: of jobs alike that started together the short ones end first.
+    open: dict[tuple[object, ...], list[float]] = field(default_factory=dict)
 
     @classmethod
     def learn(cls, ended: Ended) -> RunTimes:
@@ -61,19 +64,50 @@ class RunTimes:
             if len(known) > 4 * MOST:
                 del known[: len(known) - MOST]
 
+    def watch(self, running: Iterable[tuple[str, str, int, int, int]]) -> None:
+        """Take note of the jobs that run: user, name, cores, walltime and seconds so far of each."""
+        self.open = {}
+        for user, name, cores, walltime, elapsed in running:
+            for kind in kinds(user, name, cores, walltime):
+                self.open.setdefault(kind, []).append(elapsed / max(1, walltime))
+
     def like(self, user: str, name: str, cores: int, walltime: int, elapsed: int = 0) -> Floats:
-        """Return the shares that jobs like this one ran, of those that ran as long as it has; ascending."""
+        """Return equally likely shares that a job like this one runs, above what it has run already; ascending."""
         least = elapsed / max(1, walltime)
-        best: list[float] = []
+        best: tuple[list[float], list[float]] = ([], [])
         for kind in kinds(user, name, cores, walltime):
             known = [share for share in self.shares.get(kind, [])[-MOST:] if share > least]
-            if len(known) > len(best):
-                best = known
-            if len(best) >= ENOUGH:
+            if len(known) > len(best[0]):
+                best = known, [share for share in self.open.get(kind, ()) if share > least]
+            if len(best[0]) >= ENOUGH:
                 break
-        if not best:
-            best = [least + (1.0 - least) * part for part in (0.1, 0.3, 0.5, 0.7, 0.9, 1.0)]
-        return np.sort(np.array(best))
+        if not best[0]:
+            return least + (1.0 - least) * np.array([0.1, 0.3, 0.5, 0.7, 0.9, 1.0])
+        return likely(np.array(best[0]), np.array(best[1]))
+
+
+def likely(ended: Floats, unended: Floats) -> Floats:
+    """Return equally likely shares, ascending: those of jobs that ended, and what the others may come to.
+
+    Kaplan and Meier, JASA 53, 1958: what stands behind a job that has not ended is divided among those that ran for
+    longer; what none did may end anywhere up to the walltime.
+    """
+    if not unended.size:
+        return np.sort(ended)
+    shares = np.concatenate((ended, unended))
+    closed = np.concatenate((np.ones(ended.size), np.zeros(unended.size)))
+    order = np.lexsort((1 - closed, shares))
+    shares, closed = shares[order], closed[order]
+    left = np.cumprod(1 - closed / np.arange(shares.size, 0, -1))  # still running after each
+    points, cumulated = shares[closed > 0], 1 - left[closed > 0]
+    rest = float(left[-1])
+    if rest > 0:
+        longest = float(shares[-1])
+        tail = longest + (1 - longest) * np.array([0.25, 0.5, 0.75, 1.0])
+        points = np.concatenate((points, tail))
+        cumulated = np.concatenate((cumulated, 1 - rest + rest * np.array([0.25, 0.5, 0.75, 1.0])))
+    levels = (np.arange(MOST) + 0.5) / MOST
+    return np.asarray(points[np.minimum(np.searchsorted(cumulated, levels), points.size - 1)])
 
 
 def quantiles(shares: Floats) -> Floats:

@@ -81,7 +81,9 @@ def likely_starts(
     w, state = present.workload, present.state
     now = state.begin
     elapsed = np.where(state.start < now, now - state.start, 0)
-    jobs = zip(present.user, present.name, w.cores.tolist(), w.walltime.tolist(), elapsed.tolist(), strict=True)
+    rows = zip(present.user, present.name, w.cores.tolist(), w.walltime.tolist(), elapsed.tolist(), strict=True)
+    jobs = list(rows)
+    model.watch(job for job, waits in zip(jobs, present.waiting.tolist(), strict=True) if not waits)
     shares = np.array([quantiles(model.like(*job)) for job in jobs])
 
     def one(run: int) -> Column:
