@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 WORKERS ?= 2
 
-.PHONY: tune test lint bench study reference dist lock clean
+.PHONY: tune test lint bench study example reference dist lock clean
 
 tune: $(VENV)/ready
 	$(BIN)/qconf tune
@@ -22,6 +22,11 @@ bench: $(VENV)/ready
 
 study: $(VENV)/ready  # writes docs/research/study.md in about half an hour; make study QUICK=1 in minutes
 	$(BIN)/python -m studies.paper $(if $(QUICK),--quick) --workers $(WORKERS)
+
+example: $(VENV)/ready  # reports/example, the report of the sample, and the pictures of it; needs Debian's chromium
+	$(BIN)/qconf tune --quiet --out reports/example
+	rm reports/example/timings.json  # never the same
+	$(BIN)/python -m tests.browser.pictures
 
 reference: $(VENV)/ready  # docs/reference/commands.md, from the help of the commands
 	$(BIN)/python -m tests.reference

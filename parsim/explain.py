@@ -17,7 +17,6 @@ from parsim.system import LIMITS, System
 from parsim.verify import replay_of
 from parsim.verify.beginning import Beginning, parts
 from parsim.verify.columns import check_begun, check_capacity, check_times
-from parsim.verify.divided_top_job import DividedTopJobReplay
 from parsim.verify.lists import ListReplay
 from parsim.verify.multiqueue import ClassReplay
 from parsim.verify.rules import RESERVED, Jobs
@@ -142,11 +141,7 @@ def _from_state(
 def _replay_of(system: System, beginning: Beginning | None) -> type[_ExplainedClassReplay] | type[_ExplainedListReplay]:
     if system.mode == "multiqueue":
         return _ExplainedClassReplay
-    return {
-        ListReplay: _ExplainedListReplay,
-        TopJobReplay: _ExplainedTopJobReplay,
-        DividedTopJobReplay: _ExplainedDividedTopJobReplay,
-    }[replay_of(system, beginning)]
+    return _ExplainedTopJobReplay if replay_of(system, beginning) is TopJobReplay else _ExplainedListReplay
 
 
 def _refuse(found: list[Violation]) -> None:
@@ -268,11 +263,7 @@ class _ExplainedListReplay(_Explained, ListReplay):
 
 
 class _ExplainedTopJobReplay(_ExplainedListReplay, TopJobReplay):
-    """A replay of a shared machine that plans limits or nodes, and that follows one job."""
-
-
-class _ExplainedDividedTopJobReplay(_ExplainedListReplay, DividedTopJobReplay):
-    """A replay of a divided machine that plans limits or nodes, and that follows one job."""
+    """A replay of lists that plans limits or nodes, and that follows one job."""
 
 
 class _ExplainedClassReplay(_Explained, ClassReplay):

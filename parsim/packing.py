@@ -12,6 +12,7 @@ from copy import copy
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
+from itertools import pairwise
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -22,8 +23,8 @@ from parsim.kernels import order as orders
 from parsim.kernels import state as kernel
 from parsim.kernels.alike import NO_JOB, find_alike
 from parsim.kernels.homes import find_eligible, find_homes
-from parsim.kernels.plans import PROMISE, Plans
-from parsim.kernels.top_job import NO_SHARE, SHARE, Nodes
+from parsim.kernels.nodes import NO_SHARE, SHARE, Nodes
+from parsim.kernels.plans import PROMISE, ROWS, Plans
 from parsim.kernels.windows import WINDOW
 from parsim.resuming import Begun, layout, resume
 from parsim.rising import never_falls
@@ -303,8 +304,11 @@ def wake_ups(jobs: Table, queue: Column, queues: Sequence[Queue], bits: int, beg
     return keys
 
 
-def pack(prepared: Prepared, system: System, *, lines: bool = False) -> kernel.State:
-    """Lay out everything that the general event loop reads and writes; with `lines` for deep queues."""
+def pack(prepared: Prepared, system: System, *, gives_up: bool = False, lines: bool = False) -> kernel.State:
+    """Lay out everything that the general event loop reads and writes.
+
+    With `gives_up` it does so where queues are deep, if `lines` of jobs alike simulate them as well.
+    """
     n = len(prepared.workload)
     cores = np.array(system.partition_cores, dtype=np.int64)
     settings = _pack_settings(prepared, system, lines)
@@ -329,7 +333,7 @@ def pack(prepared: Prepared, system: System, *, lines: bool = False) -> kernel.S
     progress = np.zeros(1, dtype=kernel.PROGRESS)[0]
     progress["spanning"] = running
     formula = pack_formula(prepared.workload, system)
-    progress["looks"] = most_looks(n) if not lines and _keeps_turns(prepared, system, formula.columns) else NEVER
+    progress["looks"] = most_looks(n) if gives_up and _keeps_turns(prepared, system, formula.columns) else NEVER
     return kernel.State(
         jobs=jobs,
         start=prepared.unstarted(),
@@ -446,47 +450,34 @@ def _pack_queues(prepared: Prepared, system: System) -> Table:
     return table
 
 
-def pack_nodes(prepared: Prepared, system: System) -> Nodes:
-    """Lay out the nodes of a machine and the cores of each that jobs take; empty where nodes are not told apart."""
-    if not system.reserves_nodes:
-        none = np.empty(0, dtype=np.int32)
-        return Nodes(none, none, none, np.empty(0, dtype=SHARE), np.zeros(1, dtype=np.int64), _NO_NODES)
-    size = min(system.cores_per_node, system.cores)
-    cores = np.full(-(-system.cores // size), size, dtype=np.int32)
-    cores[-1] = system.cores - size * (cores.size - 1)
-    n = len(prepared.workload)
-    shares = np.empty(min(system.cores, n * cores.size), dtype=SHARE)
-    shares["next"] = np.arange(1, shares.size + 1)
-    begun = _NO_NODES if prepared.begun is None else prepared.begun.on_nodes
-    return Nodes(cores, np.empty_like(cores), np.full(n, NO_SHARE), shares, np.zeros(1, dtype=np.int64), begun)
-
-
 def pack_plans(prepared: Prepared, system: System) -> Plans:
-    """Lay out the nodes of a divided machine, each partition one node unless nodes are told apart (rule 23)."""
+    """Lay out the nodes, each partition one node unless nodes are told apart (rule 23), and the plans of head jobs."""
     nodes = layout(system, by_node=system.reserves_nodes)
-    idle = np.array(nodes.sizes, dtype=np.int64)
-    n, lists = len(prepared.workload), len(nodes.first)
     begun = prepared.begun
     windows = 0 if begun is None else begun.windows.size
+    n, parts, idle = len(prepared.workload), len(nodes.first) - 1, np.array(nodes.sizes, dtype=np.int32)
     most = min(n, system.cores) + 1
     shares = np.empty(min(system.cores, n * idle.size), dtype=SHARE)
     shares["next"] = np.arange(1, shares.size + 1)
-    promises = np.zeros(lists + windows, dtype=PROMISE)
+    promises = np.zeros(parts + 1 + windows, dtype=PROMISE)
     promises["job"] = -1
-    taken = np.zeros((lists + windows, idle.size), dtype=np.int64)
+    first_node = np.array(nodes.first, dtype=np.int64)
+    taken = np.zeros((ROWS + windows, idle.size), dtype=np.int32)
+    takes = np.zeros((ROWS + windows, parts), dtype=np.int64)
     if begun is not None:
-        taken[lists:] = begun.taken
+        taken[ROWS:] = begun.taken
+        for q, (first, last) in enumerate(pairwise(nodes.first)):
+            takes[ROWS:, q] = begun.taken[:, first:last].sum(axis=1)
     return Plans(
-        first_node=np.array(nodes.first, dtype=np.int64),
-        idle=idle,
-        first=np.full(n, NO_SHARE),
-        shares=shares,
-        unused=np.zeros(1, dtype=np.int64),
+        nodes=Nodes(first_node, idle, np.full(n, NO_SHARE), shares, np.zeros(1, dtype=np.int64)),
         running=kernel.Running(np.empty(most, np.int64), np.empty(most, np.int64)),
         promises=promises,
         taken=taken,
-        extra=np.zeros((lists + windows, idle.size), dtype=np.int64),
+        extra=np.zeros_like(taken),
+        takes=takes,
+        leaves=np.zeros_like(takes),
         later=np.empty_like(idle),
+        left=np.empty_like(idle),
         begun=_NO_NODES if begun is None else begun.on_nodes,
         windows=np.empty(0, dtype=WINDOW) if begun is None else begun.windows,
         instants=np.empty(0, dtype=np.int64) if begun is None else begun.instants,

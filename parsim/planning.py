@@ -224,7 +224,7 @@ def plan(workload: Workload, cores: int, policy: Policy | str, state: State | No
     Raises
     ------
     ValueError
-        A job wider than the machine, an unknown name.
+        A job wider than the machine, an unknown name, more or longer jobs than `parsim.simulate` takes.
 
     References
     ----------
@@ -278,7 +278,8 @@ def _run(prepared: Prepared, cores: int, policy: Policy) -> tuple[Column, Column
     promised = None
     if policy.kind == "conservative":
         cases = np.zeros((3, 8, 3), dtype=np.int64)
-        promised = conservative(prepared.jobs, *begin, cores, prepared.bits, *windows, start)
+        promised = conservative(prepared.jobs, *begin, prepared.alike_in_size, cores, prepared.bits, *windows, start)
+        check_started(prepared, start)
         promised = prepared.restore(promised + prepared.base)
         starts, seconds = np.zeros(3, dtype=np.int64), np.zeros(3, dtype=np.int64)
         starts[kernel.FCFS] = len(jobs) - prepared.first

@@ -9,7 +9,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from parsim.kernels.divided_top_job import divided_top_job
 from parsim.kernels.easy import easy
 from parsim.kernels.general import general
 from parsim.kernels.multiqueue import multiqueue
@@ -25,7 +24,6 @@ from parsim.packing import (
     pack_alike,
     pack_classes,
     pack_limits,
-    pack_nodes,
     pack_order,
     pack_plans,
     pack_windows,
@@ -60,7 +58,9 @@ def simulate(workload: Workload, system: System, state: State | None = None) -> 
     Raises
     ------
     ValueError
-        A job that no partition of the system can ever hold, or whose queue it lacks; a state that does not fit both.
+        A job that no partition of the system can ever hold, or whose queue it lacks; more than 2**28 jobs; or n jobs
+        that last more than 2**62 / n seconds from the first submission on, n rounded up to a power of two; a state
+        that does not fit both.
 
     References
     ----------
@@ -273,18 +273,12 @@ def _on_one_partition(start: Column) -> Outcome:
 
 def _run_top_job(prepared: Prepared, system: System) -> Outcome:
     state = pack(prepared, system)
-    top_job(state, system.plans_limits, pack_nodes(prepared, system))
-    return _outcome(prepared, state)
-
-
-def _run_divided_top_job(prepared: Prepared, system: System) -> Outcome:
-    state = pack(prepared, system)
-    divided_top_job(state, system.plans_limits, system.reserves_nodes, pack_plans(prepared, system))
+    top_job(state, system.plans_limits, system.reserves_nodes, pack_plans(prepared, system))
     return _outcome(prepared, state)
 
 
 def _run_general(prepared: Prepared, system: System) -> Outcome:
-    state = pack(prepared, system)
+    state = pack(prepared, system, gives_up=True)
     general(state)
     if state.progress["looks"] < 0:
         if _is_one_list(system) and system.order in CONSTANT:
@@ -311,9 +305,8 @@ def _outcome(prepared: Prepared, state: KernelState) -> Outcome:
 #: The first that applies simulates a system; the general event loop takes every one but ``multiqueue``.
 DISCIPLINES = (
     Discipline("multiple queues", lambda _, system: system.mode == "multiqueue", _run_multiqueue),
-    Discipline("windows", lambda prepared, _: prepared.has_windows, _run_divided_top_job),
-    Discipline("top job", lambda _, system: system.plans_top_job and system.mode == "shared", _run_top_job),
-    Discipline("top jobs of partitions", lambda _, system: system.plans_top_job, _run_divided_top_job),
+    Discipline("windows", lambda prepared, _: prepared.has_windows, _run_top_job),
+    Discipline("top jobs", lambda _, system: system.plans_top_job, _run_top_job),
     Discipline("constant order", _is_constant_order, _run_constant_order),
     Discipline("time-dependent priority", _is_time_dependent, _run_time_dependent),
     Discipline("general", lambda *_: True, _run_general),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from qconf.inert import inert
+
 
 class QconfError(Exception):
     """A message for the person at the terminal; the command ends with exit code 1."""
@@ -37,7 +39,7 @@ class InputError(QconfError):
         fix: str | None = None,
     ) -> None:
         self.file, self.line, self.field, self.value, self.fix = file, line, field, value, fix
-        place = "" if file is None else f"{file}" + ("" if line is None else f", line {line}") + ": "
+        place = "" if file is None else inert(str(file)) + ("" if line is None else f", line {line}") + ": "
         subject = "" if field is None else f"{field}" + ("" if value is None else f" = {_short(value)}") + ": "
         super().__init__(place + subject + message + ("" if fix is None else f". {fix[0].upper()}{fix[1:]}."))
 

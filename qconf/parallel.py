@@ -1,19 +1,87 @@
-"""Parallel calls; the results do not depend on the number of workers."""
+"""Parallel calls; the results do not depend on the number of workers, nor on where they run.
+
+Threads serve calls of kernels, which release the GIL; processes calls that are mostly Python, a strategy or a chunk of
+resamples at a time. A back end of ``joblib.parallel_config``, Dask's for instance, takes the place of either.
+"""
 
 from __future__ import annotations
 
+import os
+import pickle
+import signal
+import tempfile
+import weakref
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from concurrent.futures import BrokenExecutor, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, Generic, TypeVar
 
 from joblib import Parallel, delayed
-from joblib.parallel import ThreadingBackend, get_active_backend
+from joblib.parallel import LokyBackend, MultiprocessingBackend, ThreadingBackend, get_active_backend
+
+from qconf import __version__
+from qconf.errors import QconfError
 
 T = TypeVar("T")
 
+ATTEMPTS = 3  # of what a worker had begun that was lost
+KEPT = 4  # of what was shared, that a worker keeps
+_received: OrderedDict[str, Any] = OrderedDict()
+
+
+class Shared(Generic[T]):
+    """What many calls read. It goes to a worker once, and not with each call.
+
+    Workers on this machine read it from a file, which is deleted with this object. Dask hands it on among its workers,
+    since it is large; of other back ends each call has it with it.
+    """
+
+    def __init__(self, value: T) -> None:
+        self.value = value
+        self.version = __version__
+        self._path = ""
+
+    def write(self) -> None:
+        """Write it to a file, for workers of this machine."""
+        if not self._path:
+            memory = Path("/dev/shm")  # noqa: S108 - of this machine, and faster than a disk
+            folder = memory if os.access(memory, os.W_OK) else None
+            with tempfile.NamedTemporaryFile(dir=folder, prefix="qconf-", delete=False) as file:
+                pickle.dump(self.value, file, protocol=pickle.HIGHEST_PROTOCOL)
+            self._path = file.name
+            weakref.finalize(self, Path(file.name).unlink, missing_ok=True)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Be a file's name where there is one."""
+        return (_read, (self._path,)) if self._path else (_unpacked, (self.value, self.version))
+
+    def __sizeof__(self) -> int:
+        """Be large: Dask sends what is large ahead, once."""
+        return 1 << 20
+
+
+def _read(path: str) -> Shared[Any]:
+    if path not in _received:
+        while len(_received) >= KEPT:
+            _received.popitem(last=False)
+        _received[path] = Shared(pickle.loads(Path(path).read_bytes()))  # noqa: S301 - our own
+    return _received[path]  # type: ignore[no-any-return]
+
+
+def _unpacked(value: T, version: str) -> Shared[T]:
+    if version != __version__:
+        raise QconfError(f"a worker has qconf {__version__}, and not {version}: install the same everywhere")
+    return Shared(value)
+
 
 def parallel_map(
-    workers: int, function: Callable[..., T], arguments: Sequence[tuple[object, ...]], *, processes: bool = False
+    workers: int,
+    function: Callable[..., T],
+    arguments: Sequence[tuple[object, ...]],
+    *,
+    processes: bool = False,
+    done: Callable[[int, T], None] = lambda *_: None,
 ) -> list[T]:
     """Call `function` with each tuple, and return the results in the order of `arguments`.
 
@@ -23,18 +91,82 @@ def parallel_map(
         Calls at a time; with 1 the caller itself makes them.
     function : callable
     arguments : sequence of tuple
+        What takes longest first. A `Shared` goes to each worker once.
     processes : bool
-        Prefer processes, for functions that are mostly Python, to threads, for kernels, which release the GIL.
-        A back end of ``joblib.parallel_config``, for instance Dask's, takes the place of either.
+        Prefer processes, for functions that are mostly Python, to threads, for kernels.
+    done : callable
+        Called with the place and the result of each call as it ends, in any order.
+
+    Raises
+    ------
+    QconfError
+        Workers were lost again and again.
     """
     workers = min(workers, len(arguments))
-    if workers <= 1:
-        return [function(*each) for each in arguments]
     prefer = "processes" if processes else "threads"
-    if type(get_active_backend(prefer)[0]) is ThreadingBackend:
+    found: dict[int, T] = {}
+
+    def take(i: int, result: T) -> None:
+        found[i] = result
+        done(i, result)
+
+    if workers <= 1:
+        for i, each in enumerate(arguments):
+            take(i, function(*each))
+    elif type(get_active_backend(prefer)[0]) is ThreadingBackend:
         # joblib's own threads poll for results every 10 ms, longer than many a simulation takes.
         with ThreadPoolExecutor(workers) as pool:
-            return list(pool.map(function, *zip(*arguments, strict=True)))
+            for i, result in enumerate(pool.map(function, *zip(*arguments, strict=True))):
+                take(i, result)
+    else:
+        for _ in range(ATTEMPTS):
+            if not _on_workers(workers, prefer, function, arguments, found, take):
+                break
+        else:
+            raise QconfError(
+                f"workers were lost {ATTEMPTS} times in a row: where memory runs out, fewer of them help (--workers)"
+            )
+    return [found[i] for i in range(len(arguments))]
+
+
+def _on_workers(
+    workers: int,
+    prefer: str,
+    function: Callable[..., T],
+    arguments: Sequence[tuple[object, ...]],
+    found: dict[int, T],
+    take: Callable[[int, T], None],
+) -> bool:
+    """Make the calls that are not made yet on a back end of joblib; return whether a worker was lost before the end."""
+    backend = get_active_backend(prefer)[0]
+    if isinstance(backend, LokyBackend | MultiprocessingBackend):
+        for each in {id(value): value for given in arguments for value in given if isinstance(value, Shared)}.values():
+            each.write()
+    options: dict[str, Any] = {"return_as": "generator_unordered"} if backend.supports_return_generator else {}
+    if isinstance(backend, LokyBackend):
+        _start(workers)
     # Arrays that joblib maps into memory are read-only, for which kernels would be compiled anew.
-    calls = (delayed(function)(*each) for each in arguments)
-    return list(Parallel(workers, prefer=prefer, max_nbytes=None)(calls))
+    calls = [delayed(_numbered)(i, function, *each) for i, each in enumerate(arguments) if i not in found]
+    try:
+        for i, result in Parallel(workers, prefer=prefer, max_nbytes=None, **options)(calls):
+            take(i, result)
+    except BrokenExecutor:
+        return True
+    except Exception as error:
+        if type(error).__name__ == "KilledWorker":  # of Dask, which has tried several times itself
+            raise QconfError(f"a worker of the cluster was lost again and again: {error}") from error
+        raise
+    return False
+
+
+def _numbered(i: int, function: Callable[..., T], *arguments: object) -> tuple[int, T]:
+    return i, function(*arguments)
+
+
+def _start(workers: int) -> None:
+    """Start processes that leave an interrupt at the terminal, which all get, to the one that has to say something."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # which those that are started inherit
+    try:
+        Parallel(workers, prefer="processes", max_nbytes=None)([delayed(int)()] * workers)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from qconf.errors import InputError, QconfError
+from qconf.inert import inert
 
 SCRATCH = ".qconf."  #: how the name of a scratch folder begins; one that is left is of a process that was killed
 
@@ -63,7 +64,8 @@ def all_or_nothing(
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
     except OSError as error:
-        raise QconfError(f"{named or target}: cannot be written: {error.strerror or error}") from error
+        where = inert(str(named or target))
+        raise QconfError(f"{where}: cannot be written: {error.strerror or error}") from error
     finally:
         for folder in made:
             with suppress(OSError):
@@ -161,8 +163,9 @@ def grouped(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
 
 
 def as_json(value: Any) -> str:  # noqa: ANN401 - whatever JSON can hold, and numpy's numbers
-    """Write JSON with sorted keys; what is not finite becomes null, a path its last name."""
-    return json.dumps(_plain(value), indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n"
+    """Write JSON with sorted keys, invisible characters as escapes; not finite becomes null, a path its last name."""
+    text = json.dumps(_plain(value), indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False)
+    return inert(text, lines=True) + "\n"
 
 
 def _plain(value: Any) -> Any:  # noqa: ANN401

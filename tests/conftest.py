@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from tests.warm import warm
+from qconf.cli import one_blas_thread
+
+one_blas_thread()
+
+from tests.warm import warm  # noqa: E402 - numpy comes later
 
 
 @pytest.hookimpl(optionalhook=True)  # of pytest-xdist

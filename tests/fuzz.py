@@ -38,7 +38,7 @@ from tests.naive_planning import naive_plan
 
 TRACES = {"KTH-SP2": 100, "SDSC-SP2": 128, "HPC2N": 240}  #: of HPC2N, its first 60 000 jobs
 BEGUN = "state:"  #: before the name of a discipline: cases that begin with a state
-DISCIPLINES = (*generate.disciplines(), "multiqueue", "planned")
+DISCIPLINES = (*generate.disciplines(), "multiqueue", "alike-multiqueue", "planned", "alike-planned")
 DISCIPLINES += tuple(BEGUN + name for name in DISCIPLINES)
 
 
@@ -67,8 +67,10 @@ def case(discipline: str, seed: int) -> Case:
     """Return the random case of a discipline and a seed; it begins with a state if its name begins with ``state:``."""
     rng = Random(seed)
     discipline, begun = discipline.removeprefix(BEGUN), discipline.startswith(BEGUN)
-    if discipline == "planned":
+    if discipline in {"planned", "alike-planned"}:
         workload, cores, policy = generate.planned(rng)
+        if discipline == "alike-planned":
+            workload = generate.few_kinds(rng, workload)
         state = generate.state(rng, workload, System.single(cores)).without_queues() if begun else None
         return Case(
             workload,
@@ -78,8 +80,10 @@ def case(discipline: str, seed: int) -> Case:
             ),
             partial(check_planned, workload, cores, policy, state=state),
         )
-    if discipline == "multiqueue":
+    if discipline in {"multiqueue", "alike-multiqueue"}:
         workload, cores, limits = generate.multiqueue(rng)
+        if discipline == "alike-multiqueue":
+            workload = generate.few_kinds(rng, workload)
         system = System(cores, mode="multiqueue", class_limits=limits)
         state = generate.state(rng, workload, system) if begun else None
         slow = partial(naive.simulate_multiqueue, workload, cores, limits, state)

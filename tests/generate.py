@@ -220,11 +220,37 @@ def _alike(mode: str, **settings: object) -> Callable[[Random], Case]:
 
     def of_few(rng: Random) -> Case:
         jobs, machine = generator(rng)
-        row = np.array([rng.randrange(min(4, len(jobs))) for _ in range(len(jobs))])
-        of_row = {name: getattr(jobs, name)[row] for name in ("cores", "walltime", "queue", "user")}
-        return replace(jobs, **of_row), machine
+        return few_kinds(rng, jobs), machine
 
     return of_few
+
+
+def _many_nodes(mode: str, **settings: object) -> Callable[[Random], Case]:
+    """Return a generator of cases with up to 480 nodes: all cores are 30 times as many, those of jobs nearly."""
+    generator = _random(mode, reserve="nodes", **settings)
+
+    def of_many(rng: Random) -> Case:
+        jobs, machine = generator(rng)
+        queues = [
+            replace(
+                queue,
+                partition=30 * queue.partition,
+                max_run_cores=queue.max_run_cores and 30 * queue.max_run_cores,
+                max_user_cores=queue.max_user_cores and 30 * queue.max_user_cores,
+            )
+            for queue in machine.queues
+        ]
+        pool = machine.pool and replace(machine.pool, cores=30 * machine.pool.cores)
+        cores = np.array([30 * here - rng.choice((0, rng.randint(0, 29))) for here in jobs.cores])
+        return replace(jobs, cores=cores), replace(machine, cores=30 * machine.cores, queues=queues, pool=pool)
+
+    return of_many
+
+
+def few_kinds(rng: Random, jobs: Workload) -> Workload:
+    """Let every job be like one of at most four, but for its submit and run time."""
+    row = np.array([rng.randrange(min(4, len(jobs))) for _ in range(len(jobs))])
+    return replace(jobs, **{name: getattr(jobs, name)[row] for name in ("cores", "walltime", "queue", "user")})
 
 
 def _coin(rng: Random) -> bool:
@@ -322,6 +348,8 @@ def disciplines() -> dict[str, Callable[[Random], Case]]:
             "hybrid", held_jobs="reserve", placement="combined", reservation=True, limits=True, starvation=_coin
         ),
         "hybrid-top-jobs": _random("hybrid", reservation=_coin, **keys, **everything),
+        "many-nodes": _many_nodes("shared", held_jobs=_held_jobs, **everything),
+        "hybrid-many-nodes": _many_nodes("hybrid", held_jobs=_held_jobs, reservation=_coin, **everything),
     }
 
 

@@ -395,25 +395,18 @@ class _Simulation:
     def running_after(self, instant: int) -> list[int]:
         return [r.job for r in self.running if self.expected_end(r) > instant]
 
+    def used(self, j: int, others: list[int]) -> list[int]:
+        """Return jobs and cores, of its queue and of its user there, that j and these others are together."""
+        mates = [j, *(k for k in others if self.queue_index[k] == self.queue_index[j])]
+        own = [k for k in mates if self.user[k] == self.user[j] != -1]
+        return [len(mates), sum(self.cores[k] for k in mates), len(own), sum(self.cores[k] for k in own)]
+
     def above_limits(self, j: int, others: list[int]) -> bool:
         """Whether j beside these others would be above a limit that concerns j."""
         queue = self.queue(j)
-        same_queue = [k for k in others if self.queue_index[k] == self.queue_index[j]]
-        if queue.max_run is not None and len(same_queue) + 1 > queue.max_run:
-            return True
-        if (
-            queue.max_run_cores is not None
-            and sum(self.cores[k] for k in same_queue) + self.cores[j] > queue.max_run_cores
-        ):
-            return True
-        if self.user[j] == -1:
-            return False
-        own = [k for k in same_queue if self.user[k] == self.user[j]]
-        if queue.max_user_run is not None and len(own) + 1 > queue.max_user_run:
-            return True
-        return (
-            queue.max_user_cores is not None and sum(self.cores[k] for k in own) + self.cores[j] > queue.max_user_cores
-        )
+        limits = (queue.max_run, queue.max_run_cores, queue.max_user_run, queue.max_user_cores)
+        pairs = zip(self.used(j, others), limits, strict=True)
+        return any(limit is not None and amount > limit for amount, limit in pairs)
 
     # --- orders
 

@@ -21,8 +21,8 @@ COMMANDS_HEAD = """# Commands
 
 The help of every command, written by `make reference`. Bad input gets one message that names file,
 line, field, value and what to do, and exit code 1; a wrong option gets exit code 2. Ctrl-C ends a
-command with exit code 130; `tune`, `compare` and `backtest` go on with `--resume` from what they
-had finished.
+command with exit code 130, SIGTERM with 143; however they end, `tune`, `compare` and `backtest` go
+on with `--resume` from what they had finished.
 """
 
 

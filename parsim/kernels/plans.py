@@ -1,7 +1,6 @@
-"""The plans of the head jobs of a divided machine whose limits, or the cores of whose nodes, are planned.
+"""The plans of the head jobs of a pass, where limits, or the cores of particular nodes, are planned.
 
-All plans of a pass count together. Where nodes are not told apart each partition is one node. Numbers ("rule 23")
-refer to docs/reference/simulator.md.
+All plans of a pass count together. Numbers ("rule 23") refer to docs/reference/simulator.md.
 """
 
 from __future__ import annotations
@@ -11,33 +10,259 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from parsim.kernels.nodes import Nodes, add, add_shares, occupy, occupy_node, take_first, total, vacate
+from parsim.kernels.planned_limits import above_limits, add_counts, count_running, is_held_later
 from parsim.kernels.reservations import divide
 from parsim.kernels.running import add_running, remove_running
 from parsim.kernels.starts import count_use, start_job
 from parsim.kernels.state import NEVER, Running, routine, step
-from parsim.kernels.top_job import NO_SHARE
 from parsim.kernels.windows import UNKNOWN_END
 
 #: The plan of the head job of one list, in the present pass; `job` is -1 without one.
 PROMISE = np.dtype([("job", np.int64), ("begin", np.int64), ("end", np.int64)], align=True)
 
+ROWS = 3  #: plans that may concern one partition: that of its own list, the pool's, that of the reserved list
+
 
 class Plans(NamedTuple):
-    """The nodes, partition by partition, what runs on them, and the plans of the head jobs: a row for each list."""
+    """The plans, and the nodes that they are of. One in row 0 is that of the list of the partition of the nodes."""
 
-    first_node: NDArray[np.int64]  # (P + 1,): of each partition
-    idle: NDArray[np.int64]  # (V,): cores of each node
-    first: NDArray[np.int32]  # (n,): the first share of each running job, or `NO_SHARE`
-    shares: NDArray[np.void]  # SHARE
-    unused: NDArray[np.int64]  # (1,): the first share not in use
+    nodes: Nodes
     running: Running  # of the whole machine
     promises: NDArray[np.void]  # (P + 1 + W,) PROMISE; the lists', the last the reserved one's; then the windows'
-    taken: NDArray[np.int64]  # (P + 1 + W, V): cores of each node that the plan takes
-    extra: NDArray[np.int64]  # (P + 1 + W, V): cores of each node that all plans leave at its begin
-    later: NDArray[np.int64]  # (V,): cores of each node that are idle at the instant looked at
+    taken: NDArray[np.int32]  # (ROWS + W, V): cores of each node that a plan takes
+    extra: NDArray[np.int32]  # (ROWS + W, V): cores of each node that all plans leave at the begin of one
+    takes: NDArray[np.int64]  # (ROWS + W, P): the sum of `taken` of each partition; where it is 0 neither counts
+    leaves: NDArray[np.int64]  # (ROWS + W, P): the sum of `extra`
+    later: NDArray[np.int32]  # (V,): cores of each node that are idle at the instant looked at
+    left: NDArray[np.int32]  # (V,): cores of each node that the job looked at may take
     begun: NDArray[np.int64]  # (k, 3): job, node and cores of those that run when the simulation begins
-    windows: NDArray[np.void]  # (W,) WINDOW
+    windows: NDArray[np.void]  # (W,) WINDOW; their plans are in the last rows
     instants: NDArray[np.int64]  # at which windows become known or end
+
+
+@step
+def list_on(plans, q, row):
+    """Return the list, or behind the lists the window, whose plan is in this row of partition q, or -1."""
+    pool = plans.nodes.first_node.size - 2
+    if row == 0:
+        return q if q < pool else -1
+    return pool + row - 1
+
+
+@step
+def has_plan(plans, q, row):
+    """Whether a plan in this row takes cores of partition q."""
+    k = list_on(plans, q, row)
+    return k >= 0 and plans.promises[k].job >= 0 and plans.takes[row, q] > 0
+
+
+@step
+def concerns(plans, q, row, j):
+    """Whether that plan is another job's than j."""
+    return has_plan(plans, q, row) and plans.promises[list_on(plans, q, row)].job != j
+
+
+@step
+def takes_at(plans, q, row, j, moment):
+    """1 if that plan is one of job j and takes cores at this moment, else 0."""
+    if not has_plan(plans, q, row):
+        return np.int32(0)
+    own = plans.promises[list_on(plans, q, row)]
+    return np.int32(own.job == j and own.begin <= moment < own.end)
+
+
+@step
+def most_left(plans, q, j, idle, begin, until):
+    """No fewer cores of partition q than job j may take in [begin, until), of `idle` ones; as many if no plan begins.
+
+    This is `find_left` by the sums of the nodes; with windows, which may leave a node less than none, only a bound.
+    """
+    if plans.windows.size > 0:
+        return idle
+    least = idle
+    for row in range(ROWS):
+        if concerns(plans, q, row, j):
+            other = plans.promises[list_on(plans, q, row)]
+            if other.begin <= begin:
+                if begin < other.end:
+                    idle -= plans.takes[row, q]
+            elif other.begin < until:
+                most = plans.leaves[row, q]
+                for own in range(ROWS):
+                    most += takes_at(plans, q, own, j, other.begin) * plans.takes[own, q]
+                least = min(least, most)
+    return min(least, idle)
+
+
+@routine
+def find_left(plans, q, j, idle, begin, until):
+    """Set in `left` the cores of each node of partition q that job j may take in [begin, until); return their sum.
+
+    `idle` are those that the running jobs leave (rules 23 and 25).
+    """
+    first, last = plans.nodes.first_node[q], plans.nodes.first_node[q + 1]
+    left = plans.left[first:last]
+    there = idle[first:last]
+    for node in range(left.size):
+        left[node] = there[node]
+    for row in range(plans.taken.shape[0]):
+        if concerns(plans, q, row, j):
+            other = plans.promises[list_on(plans, q, row)]
+            if other.begin <= begin < other.end:
+                add(left, plans.taken[row, first:last], -1)
+    for row in range(plans.taken.shape[0]):
+        if concerns(plans, q, row, j):
+            other = plans.promises[list_on(plans, q, row)]
+            if begin < other.begin < until:
+                extra = plans.extra[row, first:last]
+                here, pool, reserved = (
+                    plans.taken[0, first:last],
+                    plans.taken[1, first:last],
+                    plans.taken[2, first:last],
+                )
+                h = takes_at(plans, q, 0, j, other.begin)
+                p = takes_at(plans, q, 1, j, other.begin)
+                r = takes_at(plans, q, 2, j, other.begin)
+                if h + p + r == 0:
+                    for node in range(left.size):
+                        left[node] = min(left[node], extra[node])
+                else:
+                    for node in range(left.size):
+                        left[node] = min(left[node], extra[node] + h * here[node] + p * pool[node] + r * reserved[node])
+    if plans.windows.size > 0:
+        for node in range(left.size):
+            left[node] = max(left[node], np.int32(0))
+    return total(left)
+
+
+@routine
+def room_now(s, plans, q, j, need, now):
+    """Cores of partition q that job j may take now (rule 23); if these are less than it needs, not more than so."""
+    until = now + s.jobs[j].walltime
+    most = most_left(plans, q, j, s.partitions[q].free, now, until)
+    if most >= need:
+        for row in range(plans.taken.shape[0]):
+            if concerns(plans, q, row, j) and plans.promises[list_on(plans, q, row)].begin < until:
+                return find_left(plans, q, j, plans.nodes.idle, now, until)
+    return most
+
+
+@routine
+def find_instant(s, plans_limits, plans, j, now):
+    """Find when head job j may start on the usable partitions (rules 12, 21 and 24).
+
+    `later` has what is idle then, `left` what it may take.
+    """
+    running, bits, count = plans.running, s.settings.bits, s.progress.running
+    low = (np.int64(1) << bits) - 1
+    job = s.jobs[j]
+    counts = count_running(s, j)
+    for node in range(plans.later.size):
+        plans.later[node] = plans.nodes.idle[node]
+    for q in range(s.usable.size):
+        s.idle[q] = s.partitions[q].free
+    instant = now
+    ended = np.int64(0)
+    added = np.int64(0)
+    while True:
+        until = instant + job.walltime
+        room = np.int64(0)
+        for q in range(s.usable.size):
+            if s.usable[q]:
+                room += most_left(plans, q, j, s.idle[q], instant, until)
+        if room >= job.cores and not (
+            plans_limits and (above_limits(s, plans, j, counts, instant) or is_held_later(s, plans, j, instant))
+        ):
+            while added < ended:
+                add_shares(plans.nodes, running.keys[added] & low, plans.later)
+                added += 1
+            room = np.int64(0)
+            for q in range(s.usable.size):
+                if s.usable[q]:
+                    room += find_left(plans, q, j, plans.later, instant, until)
+            if room >= job.cores:
+                return instant
+        following = running.keys[ended] >> bits if ended < count else NEVER
+        for k in range(plans.promises.size):
+            if plans.promises[k].job >= 0 and plans.promises[k].end > instant:
+                following = min(following, plans.promises[k].end)
+        if following == NEVER:
+            return NEVER
+        instant = following
+        while ended < count and (running.keys[ended] >> bits) <= instant:
+            e = running.keys[ended] & low
+            counts = add_counts(s, j, counts, e, -1)
+            if s.placement[e] >= 0:
+                s.idle[s.placement[e]] += s.jobs[e].cores
+            else:
+                for q in range(s.usable.size):
+                    s.idle[q] += s.shares[-1 - s.placement[e], q]
+            ended += 1
+
+
+@step
+def row_of(plans, k):
+    """The row in which the plan of list k is."""
+    return max(0, k - plans.nodes.first_node.size + ROWS)
+
+
+@step
+def plan_first(s, plans, k, j):
+    """Let head job j of list k take what is left of the usable partitions, from the first node on (rule 23)."""
+    row = row_of(plans, k)
+    need = np.int64(s.jobs[j].cores)
+    for q in range(s.usable.size):
+        if s.usable[q]:
+            first, last = plans.nodes.first_node[q], plans.nodes.first_node[q + 1]
+            missing = take_first(plans.left[first:last], need, plans.taken[row, first:last])
+            plans.takes[row, q] = need - missing
+            need = missing
+        elif row > 0:
+            plans.takes[row, q] = 0
+
+
+@step
+def plan_shares(s, plans, k, j):
+    """Let reserved job j of list k take its share of each usable partition, which is one node (rule 13)."""
+    row = row_of(plans, k)
+    idle = np.int64(0)
+    for q in range(s.usable.size):
+        s.idle[q] = plans.left[q] if s.usable[q] else 0
+        idle += s.idle[q]
+    divide(s.idle, s.jobs[j].cores, idle, plans.takes[row], s.usable)
+    for q in range(s.usable.size):
+        plans.taken[row, q] = plans.takes[row, q]
+
+
+@step
+def promise(s, plans_limits, plans, k, j, begin):
+    """Let the plan of head job j of list k, which is made, stand for this pass."""
+    promises, row = plans.promises, row_of(plans, k)
+    end = begin + s.jobs[j].walltime
+    promises[k].job = j
+    promises[k].begin = begin
+    promises[k].end = end
+    for q in range(s.usable.size):
+        if list_on(plans, q, row) != k or plans.takes[row, q] == 0:
+            continue
+        first, last = plans.nodes.first_node[q], plans.nodes.first_node[q + 1]
+        taken = plans.taken[row, first:last]
+        extra = plans.extra[row, first:last]
+        for node in range(extra.size):
+            extra[node] = plans.later[first + node]
+        for each in range(plans.taken.shape[0]):
+            if has_plan(plans, q, each):
+                other = promises[list_on(plans, q, each)]
+                if other.begin <= begin < other.end:
+                    add(extra, plans.taken[each, first:last], -1)
+                if each != row and begin <= other.begin < end:
+                    add(plans.extra[each, first:last], taken, -1)
+                    plans.leaves[each, q] -= plans.takes[row, q]
+        plans.leaves[row, q] = total(extra)
+    if not plans_limits and not s.jobs[j].is_head_job:
+        s.jobs[j].is_head_job = True
+        count_use(s, j, 1)
 
 
 @step
@@ -49,258 +274,61 @@ def stop_counting(s, j):
 
 
 @step
-def left_of(s, plans, j, q, node, base, begin, until):
-    """Cores of a node of partition q that job j may take in [begin, until), of `base` left by the expected ends."""
-    promises = plans.promises
-    pool = s.usable.size - 1
-    most = base
-    for turn in range(3 + plans.windows.size):
-        # The lists that plan on this partition: its own, the pool's, the reserved one; and the windows.
-        k = q if turn == 0 else pool + turn - 1
-        other = promises[k]
-        if other.job < 0 or other.job == j or (turn == 1 and q == pool) or (turn > 2 and plans.taken[k, node] == 0):
-            continue
-        if other.begin <= begin:
-            if begin < other.end:
-                base -= plans.taken[k, node]
-        elif other.begin < until:
-            left = plans.extra[k, node]
-            for o in range(pool + 2):
-                own = promises[o]
-                if own.job == j and own.begin <= other.begin < own.end:
-                    left += plans.taken[o, node]
-            most = min(most, left)
-    return max(np.int64(0), min(most, base))
-
-
-@step
-def room_now(s, plans, q, j, now):
-    """Cores of partition q that job j may take now (rule 23)."""
-    until = now + s.jobs[j].walltime
-    promises = plans.promises
-    pool = s.usable.size - 1
-    alone = True
-    for turn in range(3 + plans.windows.size):
-        other = promises[q if turn == 0 else pool + turn - 1]
-        alone &= other.job < 0 or other.job == j or other.begin >= until
-    if alone or s.partitions[q].free == 0:
-        return s.partitions[q].free
-    room = np.int64(0)
-    for node in range(plans.first_node[q], plans.first_node[q + 1]):
-        room += left_of(s, plans, j, q, node, plans.idle[node], now, until)
-    return room
-
-
-@routine
-def find_instant(s, plans_limits, plans, j, now):
-    """Find when head job j may start on the usable partitions; `later` has what is idle then (rules 21 and 24)."""
-    running, bits, count = plans.running, s.settings.bits, s.progress.running
-    low = (np.int64(1) << bits) - 1
-    job = s.jobs[j]
-    for node in range(plans.later.size):
-        plans.later[node] = plans.idle[node]
-    instant = now
-    i = np.int64(0)
-    while True:
-        room = np.int64(0)
-        for q in range(s.usable.size):
-            if s.usable[q]:
-                for node in range(plans.first_node[q], plans.first_node[q + 1]):
-                    room += left_of(s, plans, j, q, node, plans.later[node], instant, instant + job.walltime)
-        if room >= job.cores and not (plans_limits and is_held_at(s, plans, j, instant)):
-            return instant
-        following = running.keys[i] >> bits if i < count else NEVER
-        for k in range(plans.promises.size):
-            if plans.promises[k].job >= 0 and plans.promises[k].end > instant:
-                following = min(following, plans.promises[k].end)
-        if following == NEVER:
-            return NEVER
-        instant = following
-        while i < count and (running.keys[i] >> bits) <= instant:
-            share = plans.first[running.keys[i] & low]
-            while share != NO_SHARE:
-                plans.later[plans.shares[share].node] += plans.shares[share].cores
-                share = plans.shares[share].next
-            i += 1
-
-
-@step
-def is_held_at(s, plans, j, instant):
-    """Whether job j, begun at this instant, would be above a limit at any moment (rule 22)."""
-    if above_limits(s, plans, j, instant):
-        return True
-    until = instant + s.jobs[j].walltime
-    for k in range(s.partitions.size):
-        other = plans.promises[k]
-        if other.job >= 0 and other.job != j and instant < other.begin < until:
-            if s.jobs[other.job].queue == s.jobs[j].queue and above_limits(s, plans, j, other.begin):
-                return True
-    return False
-
-
-@step
-def is_held_later(s, plans, j, now):
-    """Whether job j, which no limit holds now, would be above one when a head job of its queue begins."""
-    until = now + s.jobs[j].walltime
-    for k in range(s.partitions.size):
-        other = plans.promises[k]
-        if other.job >= 0 and other.job != j and other.begin < until:
-            if s.jobs[other.job].queue == s.jobs[j].queue and above_limits(s, plans, j, other.begin):
-                return True
-    return False
-
-
-@routine
-def above_limits(s, plans, j, moment):
-    """Whether job j beside the running jobs and the other head jobs would be above a limit at a moment."""
-    running, bits, promises = plans.running, s.settings.bits, plans.promises
-    low = (np.int64(1) << bits) - 1
-    job = s.jobs[j]
-    jobs = user_jobs = np.int64(1)
-    cores = user_cores = np.int64(job.cores)
-    count = s.progress.running
-    for k in range(count + s.partitions.size):
-        if k < count:
-            i = count - 1 - k
-            if (running.keys[i] >> bits) <= moment:
-                continue
-            h = running.keys[i] & low
-        else:
-            other = promises[k - count]
-            h = other.job
-            if h < 0 or h == j or not other.begin <= moment < other.end:
-                continue
-            twice = False
-            for o in range(k - count):
-                twice |= promises[o].job == h and promises[o].begin <= moment < promises[o].end
-            if twice:
-                continue
-        mate = s.jobs[h]
-        if mate.queue == job.queue:
-            jobs += 1
-            cores += mate.cores
-            if mate.user == job.user:
-                user_jobs += 1
-                user_cores += mate.cores
-    queue = s.queues[job.queue]
-    if jobs > queue.max_run or cores > queue.max_run_cores:
-        return True
-    return job.user >= 0 and (user_jobs > queue.max_user_run or user_cores > queue.max_user_cores)
-
-
-@step
-def take_first(s, plans, row, j, begin):
-    """Take for head job j of a list what it may of the usable partitions, from the first node on (rules 23, 24)."""
-    left = np.int64(s.jobs[j].cores)
-    until = begin + s.jobs[j].walltime
-    for q in range(s.usable.size):
-        for node in range(plans.first_node[q], plans.first_node[q + 1]):
-            taken = np.int64(0)
-            if s.usable[q] and left > 0:
-                taken = min(left, left_of(s, plans, j, q, node, plans.later[node], begin, until))
-            plans.taken[row, node] = taken
-            left -= taken
-
-
-@step
-def take_shares(s, plans, row, j, begin):
-    """Take for reserved job j its share of each usable partition, which is one node (rule 13)."""
-    total = np.int64(0)
-    until = begin + s.jobs[j].walltime
-    for q in range(s.usable.size):
-        s.idle[q] = left_of(s, plans, j, q, q, plans.later[q], begin, until) if s.usable[q] else 0
-        total += s.idle[q]
-    divide(s.idle, s.jobs[j].cores, total, plans.taken[row], s.usable)
-
-
-@step
-def promise(s, plans_limits, plans, row, j, begin):
-    """Let the plan of head job j stand for this pass."""
-    promises = plans.promises
-    end = begin + s.jobs[j].walltime
-    for node in range(plans.later.size):
-        plans.extra[row, node] = plans.later[node]
-    for k in range(promises.size):
-        if promises[k].job >= 0:
-            for node in range(plans.later.size):
-                if promises[k].begin <= begin < promises[k].end:
-                    plans.extra[row, node] -= plans.taken[k, node]
-                if begin <= promises[k].begin < end:
-                    plans.extra[k, node] -= plans.taken[row, node]
-    for node in range(plans.later.size):
-        plans.extra[row, node] -= plans.taken[row, node]
-    promises[row].job = j
-    promises[row].begin = begin
-    promises[row].end = end
-    if not plans_limits and not s.jobs[j].is_head_job:
-        s.jobs[j].is_head_job = True
-        count_use(s, j, 1)
-
-
-@step
 def withdraw(s, plans, j):
     """Job j starts: its plans are void."""
     promises = plans.promises
-    for o in range(promises.size):
-        if promises[o].job == j:
-            promises[o].job = -1
-            for k in range(promises.size):
-                if promises[k].job >= 0 and promises[o].begin <= promises[k].begin < promises[o].end:
-                    for node in range(plans.later.size):
-                        plans.extra[k, node] += plans.taken[o, node]
+    for k in range(promises.size):
+        if promises[k].job != j:
+            continue
+        promises[k].job = -1
+        row = row_of(plans, k)
+        for q in range(s.usable.size):
+            if list_on(plans, q, row) != k or plans.takes[row, q] == 0:
+                continue
+            first, last = plans.nodes.first_node[q], plans.nodes.first_node[q + 1]
+            for each in range(plans.taken.shape[0]):
+                if has_plan(plans, q, each):
+                    if promises[k].begin <= promises[list_on(plans, q, each)].begin < promises[k].end:
+                        add(plans.extra[each, first:last], plans.taken[row, first:last], 1)
+                        plans.leaves[each, q] += plans.takes[row, q]
     stop_counting(s, j)
 
 
 @routine
 def begin_planned(s, plans, j, now):
     """Start job j on the cores of each partition that stand in the next row of `shares`, on its first nodes."""
-    promises, progress = plans.promises, s.progress
-    job = s.jobs[j]
-    until = now + job.walltime
+    promises, progress, nodes = plans.promises, s.progress, plans.nodes
+    until = now + s.jobs[j].walltime
     withdraw(s, plans, j)
     parts = 0
     for q in range(s.usable.size):
-        left = s.shares[progress.spanning, q]
-        if left > 0:
-            parts += 1
-            s.placement[j] = q
-            s.partitions[q].free -= left
-        node = plans.first_node[q]
-        while left > 0:
-            taken = min(left, left_of(s, plans, j, q, node, plans.idle[node], now, until))
-            if taken > 0:
-                left -= taken
-                for k in range(promises.size):
-                    if promises[k].job >= 0 and until > promises[k].begin:
-                        plans.extra[k, node] -= taken
-                take_node(plans, j, node, taken)
-            node += 1
+        cores = s.shares[progress.spanning, q]
+        if cores == 0:
+            continue
+        parts += 1
+        s.placement[j] = q
+        s.partitions[q].free -= cores
+        first, last = nodes.first_node[q], nodes.first_node[q + 1]
+        left = plans.left[first:last]
+        find_left(plans, q, j, nodes.idle, now, until)
+        take_first(left, cores, left)
+        for row in range(plans.taken.shape[0]):
+            if has_plan(plans, q, row) and promises[list_on(plans, q, row)].begin < until:
+                add(plans.extra[row, first:last], left, -1)
+                plans.leaves[row, q] -= cores
+        occupy(nodes, j, first, left)
     if parts > 1:
         s.placement[j] = -1 - progress.spanning
         progress.spanning += 1
-    key = (until << s.settings.bits) | j
-    add_running(plans.running, 0, progress.running, key, np.int64(job.cores))
+    add_running(plans.running, 0, progress.running, (until << s.settings.bits) | j, np.int64(s.jobs[j].cores))
     start_job(s, j, now)
-
-
-@step
-def take_node(plans, j, node, cores):
-    """Job j takes cores of a node."""
-    plans.idle[node] -= cores
-    number = np.int32(plans.unused[0])
-    share = plans.shares[number]
-    plans.unused[0] = share.next
-    share.node = node
-    share.cores = cores
-    share.next = plans.first[j]
-    plans.first[j] = number
 
 
 @step
 def resume_planned(s, plans):
     """Let the jobs run that run when the simulation begins (rule 28)."""
     for row in plans.begun:
-        take_node(plans, row[0], row[1], row[2])
+        occupy_node(plans.nodes, row[0], np.int32(row[1]), np.int32(row[2]))
     for j in range(s.settings.first):
         for q in range(s.usable.size):
             s.partitions[q].free -= s.shares[j, q]
@@ -325,18 +353,15 @@ def plan_windows(s, plans, now):
         begin = promises[k].begin
         if promises[k].job < 0 or begin <= now:
             continue
-        extra = plans.extra[k]
+        extra = plans.extra[ROWS + k - lists]
         for node in range(extra.size):
-            extra[node] = plans.idle[node]
-            for o in range(lists, promises.size):
-                if promises[o].job >= 0 and promises[o].begin <= begin < promises[o].end:
-                    extra[node] -= plans.taken[o, node]
+            extra[node] = plans.nodes.idle[node]
+        for o in range(lists, promises.size):
+            if promises[o].job >= 0 and promises[o].begin <= begin < promises[o].end:
+                add(extra, plans.taken[ROWS + o - lists], -1)
         i = np.int64(0)
         while i < s.progress.running and (running.keys[i] >> bits) <= begin:
-            share = plans.first[running.keys[i] & low]
-            while share != NO_SHARE:
-                extra[plans.shares[share].node] += plans.shares[share].cores
-                share = plans.shares[share].next
+            add_shares(plans.nodes, running.keys[i] & low, extra)
             i += 1
 
 
@@ -352,13 +377,5 @@ def end_planned(s, plans, j):
     else:
         for q in range(s.usable.size):
             s.partitions[q].free += s.shares[-1 - s.placement[j], q]
-    number = plans.first[j]
-    plans.first[j] = NO_SHARE
-    while number != NO_SHARE:
-        share = plans.shares[number]
-        following = share.next
-        plans.idle[share.node] += share.cores
-        share.next = np.int32(plans.unused[0])
-        plans.unused[0] = number
-        number = following
+    vacate(plans.nodes, j)
     count_use(s, j, -1)

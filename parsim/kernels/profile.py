@@ -31,6 +31,19 @@ def copy_profile(to, profile, size):
 
 
 @step
+def find_segment(profile, size, instant):
+    """Return the first segment that begins at or after this instant, or `size`."""
+    low, high = np.int64(0), np.int64(size)
+    while low < high:
+        middle = (low + high) >> 1
+        if profile.times[middle] < instant:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@step
 def fit(profile, size, first, need, length, limit):
     """Find the first segment, from `first` on, at whose begin `need` cores idle for `length` seconds.
 
@@ -83,9 +96,7 @@ def reserve(profile, size, i, j, need, length):
 def change(profile, size, begin, end, cores):
     """Add `cores` idle cores (or take ``-cores``) throughout [begin, end); return the size, neighbours different."""
     times, free = profile
-    i = 0
-    while i < size and times[i] < begin:
-        i += 1
+    i = find_segment(profile, size, begin)
     if i == size or times[i] > begin:
         size = _cut(profile, size, i, begin)
     j = i

@@ -1,105 +1,136 @@
-"""EASY on a shared machine as PBS plans its top job: limits, and the cores of each node, are planned as cores are.
+"""EASY as PBS plans its top jobs: limits, and the cores of each node, are planned as cores are.
 
-One pass goes over the one list; the head job is the top job. Numbers ("rule 20") refer to
-docs/reference/simulator.md.
+Every list has a head job of its own. Any machine is simulated so while cores are out of service. Numbers ("rule 20")
+refer to docs/reference/simulator.md.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
-from numpy.typing import NDArray
 
 from parsim.kernels.general import advance_starving, next_event, submit_job
-from parsim.kernels.order import before, refresh_values
+from parsim.kernels.order import LJF, before, refresh_values
+from parsim.kernels.planned_limits import is_held_later
+from parsim.kernels.plans import (
+    ROWS,
+    begin_planned,
+    end_planned,
+    find_instant,
+    most_left,
+    plan_first,
+    plan_shares,
+    plan_windows,
+    promise,
+    resume_planned,
+    room_now,
+    stop_counting,
+)
+from parsim.kernels.reservations import find_usable
 from parsim.kernels.running import pop_key, sift
-from parsim.kernels.starts import drop_head_job, end_job, is_held, make_head_job, occupy, resume_running, start_job
-from parsim.kernels.state import NEVER, kernel, step
-from parsim.kernels.visit import any_fits, begin_visit
-from parsim.kernels.waiting import STARTED, drop_started, note_held
-
-NO_SHARE = np.int32(-1)
-
-#: Cores of one node that a job takes; `next` is its next share, or the next of those not in use.
-SHARE = np.dtype([("node", np.int32), ("cores", np.int32), ("next", np.int32)], align=True)
-
-
-class Nodes(NamedTuple):
-    """The nodes by number, and the cores of each that running jobs take; without nodes all are empty."""
-
-    idle: NDArray[np.int32]  # (V,): cores of each node
-    extra: NDArray[np.int32]  # (V,): those of it that jobs running past the shadow time may take
-    first: NDArray[np.int32]  # (n,): the first share of each running job, or `NO_SHARE`
-    shares: NDArray[np.void]  # SHARE
-    unused: NDArray[np.int64]  # (1,): the first share not in use
-    begun: NDArray[np.int64]  # (k, 3): job, node and cores of those that run when the simulation begins
-
-
-class Counts(NamedTuple):
-    """Running jobs and cores of a queue, and of a user in it."""
-
-    jobs: np.int64
-    cores: np.int64
-    user_jobs: np.int64
-    user_cores: np.int64
+from parsim.kernels.starts import is_held
+from parsim.kernels.state import NEVER, UNKNOWN, kernel, routine, step
+from parsim.kernels.waiting import STARTED, add_waiting, drop_started, kind_of, leave_list, leave_others, note_held
+from parsim.kernels.windows import next_instant
 
 
 @kernel
-def top_job(s, plans_limits, nodes):
-    """Simulate the jobs of a `parsim.kernels.state.State` of one list; fills its `start`.
+def top_job(s, plans_limits, by_nodes, plans):
+    """Simulate the jobs of a `parsim.kernels.state.State`; fills its `start`, `placement` and `shares`.
 
-    With `plans_limits` a job that its limits hold may be the head job.
+    With `plans_limits` a job that its limits hold may be a head job; with `by_nodes` nodes are told apart.
     """
     settings, progress = s.settings, s.progress
     n = s.jobs.size
-    low = (np.int64(1) << settings.bits) - 1
+    bits = settings.bits
+    low = (np.int64(1) << bits) - 1
+    wide = settings.combined and by_nodes
     arriving = settings.first
     now = np.int64(-1)
-    s.partitions[0].reserved_from = NEVER
-    resume_running(s)
-    for row in nodes.begun:
-        add_share(nodes, row[0], np.int32(row[1]), np.int32(row[2]))
+    passed = np.int64(0)
+    resume_planned(s, plans)
     while True:
-        now = next_event(s, max(settings.begin, np.int64(s.jobs[arriving].submit)) if arriving < n else NEVER, now)
+        submit = max(settings.begin, np.int64(s.jobs[arriving].submit)) if arriving < n else NEVER
+        now = next_event(s, min(submit, next_instant(plans.instants, passed)), now)
+        while next_instant(plans.instants, passed) <= now < NEVER:
+            passed += 1
         if now == NEVER:
             break
-        while progress.running > 0 and (s.ends[0] >> settings.bits) == now:
+        while progress.running > 0 and (s.ends[0] >> bits) == now:
             j = s.ends[0] & low
             pop_key(s.ends, progress.running)
-            progress.running -= 1
-            end_job(s, j)
-            vacate_nodes(nodes, j)
+            end_planned(s, plans, j)
         while arriving < n and s.jobs[arriving].submit <= now:
             submit_job(s, arriving, now)
             arriving += 1
-        if settings.starvation and progress.waiting > 0 and progress.next_starving <= now:
+        progress.submitted = arriving
+        if progress.waiting == 0:
+            continue
+        while progress.wake_ups > 0 and (s.wake_ups[0] >> bits) <= now:
+            j = s.wake_ups[0] & low
+            pop_key(s.wake_ups, progress.wake_ups)
+            progress.wake_ups -= 1
+            if s.start[j] < 0:
+                enter_pool(s, j, now, wide)
+        if settings.starvation and progress.next_starving <= now:
             advance_starving(s, now)
-        if progress.waiting > 0:
-            visit(s, plans_limits, nodes, now)
+        one_pass(s, plans_limits, by_nodes, plans, now)
 
 
 @step
-def visit(s, plans_limits, nodes, now):
-    """Go once over the list and start the jobs that EASY starts (rules 3 and 20)."""
-    settings, waiting, partition = s.settings, s.waiting, s.partitions[0]
-    v = begin_visit(s, 0)
-    if not settings.track_held and not any_fits(s, v, False):
+def enter_pool(s, j, now, wide):
+    """Job j has become eligible: it enters the pool's list and, with entry `move`, leaves its partition's (rule 26)."""
+    pool = s.partitions.size - 2
+    job = s.jobs[j]
+    if s.settings.move and (wide or job.cores <= s.partitions[pool].cores):
+        leave_list(s, job.home, j, now)
+        job.home = pool
+        s.partitions[pool].first_starving = UNKNOWN
+    add_waiting(s, pool, j, now)
+
+
+@step
+def one_pass(s, plans_limits, by_nodes, plans, now):
+    """Visit every list in which a job waits (rules 2 and 26)."""
+    partitions, promises = s.partitions, plans.promises
+    count = partitions.size - 1
+    plan_windows(s, plans, now)
+    if partitions[count].waiting > 0:
+        visit_reserved(s, plans_limits, by_nodes, plans, now)
+    pool_first = s.settings.combined and by_nodes
+    for turn in range(count):
+        p = (turn + count - 1) % count if pool_first else turn
+        if partitions[p].waiting > 0 and partitions[p].cores > 0:
+            visit(s, plans_limits, by_nodes, plans, p, now)
+    for k in range(count + 1):
+        j = promises[k].job
+        promises[k].job = -1
+        if j >= 0:
+            stop_counting(s, j)
+
+
+@routine
+def visit(s, plans_limits, by_nodes, plans, p, now):
+    """Go once over list p and start the jobs that EASY starts (rules 3 and 20)."""
+    settings, waiting, partition = s.settings, s.waiting, s.partitions[p]
+    pool = s.partitions.size - 2
+    first, last = partition.first, partition.first + partition.waiting
+    counts_later = not settings.single_list and s.partitions[pool].cores > 0 and (settings.limits or settings.combined)
+    if not settings.track_held and not counts_later and not any_fits(s, p):
         return
-    refresh_values(s, v.kind, v.first, v.last, now)
-    partition.shadow = NEVER
-    order = (s, v.kind, now)
+    kind = kind_of(s, p)
+    is_sorted = kind <= LJF
+    refresh_values(s, kind, first, last, now)
+    order = (s, kind, now)
     m = np.int64(0)
-    for i in range(v.first, v.last):
+    for i in range(first, last):
         s.candidates[m] = i
         m += 1
-    make_heap(s.candidates, m, v.sorted, order)
+    make_heap(s.candidates, m, is_sorted, order)
     x = np.int64(0)
-    gone = v.last
-    head = np.int64(-1)
-    counts = Counts(np.int64(0), np.int64(0), np.int64(0), np.int64(0))
-    while x < m and (settings.track_held or partition.free > 0):
-        if v.sorted:
+    gone = last
+    found = False
+    while x < m and (settings.track_held or (counts_later and not found) or widest(s, p) > 0):
+        if is_sorted:
             i = np.int64(s.candidates[x])
             x += 1
         else:
@@ -108,37 +139,40 @@ def visit(s, plans_limits, nodes, now):
             s.candidates[0] = s.candidates[m]
             sift(s.candidates, 0, m, before, order)
         j = np.int64(waiting.job[i])
-        until = now + waiting.walltime[i]
-        held = settings.limits and is_held(s, j)
-        if head >= 0 and plans_limits and not held and until > partition.shadow:
-            held = is_held_later(s, head, counts, j)
-        if settings.track_held:
+        held = settings.limits and (is_held(s, j) or (plans_limits and is_held_later(s, plans, j, now)))
+        if settings.track_held and s.jobs[j].home == p:
             note_held(s, j, now, held)
-        c = np.int64(waiting.cores[i])
-        if not held and may_start(partition, nodes, c, until):
-            occupy_nodes(nodes, j, c, until > partition.shadow)
-            if head >= 0 and until > partition.shadow:
-                counts = add_counts(s, head, counts, j, 1)
-            occupy(s, j, 0, c, now)
-            s.placement[j] = 0
-            start_job(s, j, now)
+        if not held and find_place(s, by_nodes, plans, p, j, now):
+            begin_planned(s, plans, j, now)
+            leave_others(s, p, j, now)
+            if partition.first_starving == j:
+                partition.first_starving = UNKNOWN
             waiting.job[i] = STARTED
             gone = min(gone, i)
-        elif head < 0 and (plans_limits or not held) and now - s.jobs[j].submit >= settings.reservation_delay:
-            if not settings.backfill:
-                end_held(s, v.sorted, x, m, now)
+        elif not found and (plans_limits or not held) and may_be_head_job(s, by_nodes, p, j, now):
+            goes_on = settings.backfill and (settings.track_held or any_left(s, p, x, m))
+            if not goes_on and not counts_later and plans.windows.size == 0:
                 break
-            head = j
-            if not plans_limits:
-                make_head_job(s, j, 0)
-            counts = plan_top_job(s, plans_limits, nodes, j, now)
-            if not settings.track_held:
-                x, m = keep_candidates(s, x, m, now)
-                make_heap(s.candidates, m, v.sorted, order)
-    if partition.head_job >= 0:
-        drop_head_job(s, 0)
-    if gone < v.last:
-        drop_started(s, 0, gone)
+            begin = find_instant(s, plans_limits, plans, j, now)
+            if begin == NEVER:  # rule 30
+                continue
+            found = True
+            if not goes_on and not counts_later:
+                break
+            plan_first(s, plans, p, j)
+            promise(s, plans_limits, plans, p, j, begin)
+            if not settings.backfill:
+                break
+            if not settings.track_held and not settings.combined:
+                x, m = keep_candidates(s, plans, p, x, m, now)
+                make_heap(s.candidates, m, is_sorted, order)
+    if settings.track_held:
+        for k in range(x if is_sorted else 0, m):
+            j = np.int64(waiting.job[s.candidates[k]])
+            if s.jobs[j].home == p:
+                note_held(s, j, now, False)
+    if gone < last:
+        drop_started(s, p, gone)
 
 
 @step
@@ -150,165 +184,128 @@ def make_heap(candidates, m, is_sorted, order):
 
 
 @step
-def keep_candidates(s, x, m, now):
-    """Keep the candidates from `x` on that the counts of cores let start beside the head job; return both ends."""
-    partition, waiting = s.partitions[0], s.waiting
+def any_left(s, p, x, m):
+    """Whether any candidate from `x` on is no wider than what is idle."""
+    most, found = np.int32(widest(s, p)), False
+    for k in range(x, m):
+        found |= s.waiting.cores[s.candidates[k]] <= most
+    return found
+
+
+@step
+def keep_candidates(s, plans, p, x, m, now):
+    """Keep the candidates from `x` on that the sums of cores let start beside the plans; return both ends.
+
+    These fall only, as long as the list takes cores of its own partition alone.
+    """
+    waiting = s.waiting
     kept = np.int64(0)
     for k in range(x, m):
         i = s.candidates[k]
-        c = waiting.cores[i]
-        if c <= partition.free and (now + waiting.walltime[i] <= partition.shadow or c <= partition.extra):
-            s.candidates[kept] = i
-            kept += 1
+        free = s.partitions[p].free
+        if waiting.cores[i] <= free:
+            j = np.int64(waiting.job[i])
+            if waiting.cores[i] <= most_left(plans, p, j, free, now, now + waiting.walltime[i]):
+                s.candidates[kept] = i
+                kept += 1
     return np.int64(0), kept
 
 
 @step
-def end_held(s, is_sorted, x, m, now):
-    """Behind the point where the visit ended no job is held (rule 5)."""
-    if s.settings.track_held:
-        for k in range(x if is_sorted else 0, m):
-            note_held(s, np.int64(s.waiting.job[s.candidates[k]]), now, False)
+def widest(s, p):
+    """No job that starts from list p can have more cores than these."""
+    pool = s.partitions.size - 2
+    most = np.int64(0)
+    if p == pool and s.settings.combined:
+        for q in range(pool):
+            most = max(most, s.partitions[q].free)
+    return most + s.partitions[p].free
 
 
 @step
-def plan_top_job(s, plans_limits, nodes, h, now):
-    """Find when head job h may start, and what it leaves to others then (rules 12, 21 and 24).
+def any_fits(s, p):
+    """Whether any job of list p is no wider than that."""
+    most, found = np.int32(widest(s, p)), False
+    for i in range(s.partitions[p].first, s.partitions[p].first + s.partitions[p].waiting):
+        found |= s.waiting.cores[i] <= most
+    return found
 
-    Returns
-    -------
-    Counts
-        What is expected to run past that instant, of its queue and of its user there, and it.
+
+@routine
+def visit_reserved(s, plans_limits, by_nodes, plans, now):
+    """Start reserved jobs, or let the first that must wait reserve its shares (rules 9 to 14, 20 and 27)."""
+    partitions, settings, waiting = s.partitions, s.settings, s.waiting
+    count = partitions.size - 1
+    last = partitions[count].first + partitions[count].waiting
+    gone = last
+    i = partitions[count].first
+    while i < last:
+        j = np.int64(waiting.job[i])
+        i += 1
+        held = settings.limits and is_held(s, j)
+        if settings.track_held:
+            note_held(s, j, now, held)
+        if held and not plans_limits:
+            continue
+        if find_usable(s, j, now) < s.jobs[j].cores:
+            break
+        begin = find_instant(s, plans_limits, plans, j, now)
+        if begin == NEVER:  # rule 30
+            break
+        if by_nodes:
+            plan_first(s, plans, count, j)
+        else:
+            plan_shares(s, plans, count, j)
+        if begin > now:
+            promise(s, plans_limits, plans, count, j, begin)
+            break
+        row = s.progress.spanning
+        for p in range(count):
+            s.shares[row, p] = plans.takes[ROWS - 1, p]
+        begin_planned(s, plans, j, now)
+        waiting.job[i - 1] = STARTED
+        gone = min(gone, i - 1)
+    if settings.track_held:
+        for k in range(i, last):
+            note_held(s, waiting.job[k], now, False)
+    if gone < last:
+        drop_started(s, count, gone)
+
+
+@step
+def may_be_head_job(s, by_nodes, p, j, now):
+    """Whether job j may be the head job of list p; sets the partitions on which it is planned (rules 3, 20 and 26)."""
+    pool = s.partitions.size - 2
+    cores = np.int64(0)
+    for q in range(pool + 1):
+        s.usable[q] = q == p or (by_nodes and s.settings.combined and p == pool and q == s.jobs[j].queue)
+        if s.usable[q]:
+            cores += s.partitions[q].cores
+    return s.jobs[j].cores <= cores and now - s.jobs[j].submit >= s.settings.reservation_delay
+
+
+@step
+def find_place(s, by_nodes, plans, p, j, now):
+    """Set in the next row of `shares` what job j takes of each partition at its turn in list p; whether it may start.
+
+    Rules 17, 23 and 26.
     """
-    partition, running, bits = s.partitions[0], s.running, s.settings.bits
-    low = (np.int64(1) << bits) - 1
-    job = s.jobs[h]
-    counts = Counts(np.int64(0), np.int64(0), np.int64(0), np.int64(0))
-    if plans_limits:
-        for k in range(partition.running):
-            counts = add_counts(s, h, counts, running.keys[k] & low, 1)
-        counts = add_counts(s, h, counts, h, 1)
-    idle = np.int64(partition.free)
-    by_node = nodes.idle.size > 0
-    for node in range(nodes.idle.size):
-        nodes.extra[node] = nodes.idle[node]
-    shadow = now
-    k = np.int64(0)
-    while k < partition.running and (
-        idle < job.cores or (plans_limits and above_limits(s, h, counts)) or (running.keys[k] >> bits) == shadow
-    ):
-        shadow = running.keys[k] >> bits
-        ending = running.keys[k] & low
-        idle += running.cores[k]
-        if plans_limits:
-            counts = add_counts(s, h, counts, ending, -1)
-        if by_node:
-            share = nodes.first[ending]
-            while share != NO_SHARE:
-                nodes.extra[nodes.shares[share].node] += nodes.shares[share].cores
-                share = nodes.shares[share].next
-        k += 1
-    partition.shadow = shadow
-    partition.extra = idle - job.cores
-    if by_node:
-        left = np.int32(job.cores)
-        node = 0
-        while left > 0:
-            taken = min(left, nodes.extra[node])
-            nodes.extra[node] -= taken
-            left -= taken
-            node += 1
-    return counts
-
-
-@step
-def add_counts(s, h, counts, j, sign):
-    """Count job j where it shares the limits of head job h."""
-    job, head = s.jobs[j], s.jobs[h]
-    if job.queue != head.queue:
-        return counts
-    cores = sign * np.int64(job.cores)
-    if head.user < 0 or job.user != head.user:
-        return Counts(counts.jobs + sign, counts.cores + cores, counts.user_jobs, counts.user_cores)
-    return Counts(counts.jobs + sign, counts.cores + cores, counts.user_jobs + sign, counts.user_cores + cores)
-
-
-@step
-def above_limits(s, h, counts):
-    """Whether what is counted is above a limit of job h."""
-    queue = s.queues[s.jobs[h].queue]
-    return (
-        counts.jobs > queue.max_run
-        or counts.cores > queue.max_run_cores
-        or counts.user_jobs > queue.max_user_run
-        or counts.user_cores > queue.max_user_cores
-    )
-
-
-@step
-def is_held_later(s, h, counts, j):
-    """Whether job j, which would run past the shadow time of head job h, would be above a limit then (rule 22)."""
-    return s.jobs[j].queue == s.jobs[h].queue and above_limits(s, h, add_counts(s, h, counts, j, 1))
-
-
-@step
-def may_start(partition, nodes, c, until):
-    """Whether c cores may be taken until then, beside the head job if there is one (rules 12 and 23)."""
-    if c > partition.free or (until > partition.shadow and c > partition.extra):
+    pool = s.partitions.size - 2
+    c = np.int64(s.jobs[j].cores)
+    own = np.int64(s.jobs[j].queue)
+    combined = p == pool and s.settings.combined
+    if c > s.partitions[p].free + (s.partitions[own].free if combined else 0):
         return False
-    if nodes.idle.size == 0 or until <= partition.shadow:
-        return True
-    left = c
-    for node in range(nodes.idle.size):
-        left -= min(nodes.idle[node], nodes.extra[node])
-        if left <= 0:
-            return True
-    return False
-
-
-@step
-def occupy_nodes(nodes, j, c, runs_past):
-    """Job j takes cores of the first nodes that have any for it, of each as many as it may (rule 23)."""
-    if nodes.idle.size == 0:
-        return
-    left = np.int32(c)
-    node = np.int32(0)
-    while left > 0:
-        taken = min(left, nodes.idle[node])
-        if runs_past:
-            taken = min(taken, nodes.extra[node])
-        if taken > 0:
-            left -= taken
-            if runs_past:
-                nodes.extra[node] -= taken
-            add_share(nodes, j, node, taken)
-        node += np.int32(1)
-
-
-@step
-def add_share(nodes, j, node, cores):
-    """Job j takes cores of a node."""
-    nodes.idle[node] -= cores
-    number = np.int32(nodes.unused[0])
-    share = nodes.shares[number]
-    nodes.unused[0] = share.next
-    share.node = node
-    share.cores = cores
-    share.next = nodes.first[j]
-    nodes.first[j] = number
-
-
-@step
-def vacate_nodes(nodes, j):
-    """Job j has ended: its cores are idle again on each node."""
-    if nodes.idle.size == 0:
-        return
-    number = nodes.first[j]
-    nodes.first[j] = NO_SHARE
-    while number != NO_SHARE:
-        share = nodes.shares[number]
-        following = share.next
-        nodes.idle[share.node] += share.cores
-        share.next = np.int32(nodes.unused[0])
-        nodes.unused[0] = number
-        number = following
+    shares = s.shares[s.progress.spanning]
+    shares[:] = 0
+    if not combined:
+        shares[p] = c
+        return c <= room_now(s, plans, p, j, c, now)
+    if by_nodes:
+        shares[own] = min(c, room_now(s, plans, own, j, np.int64(1), now))
+    elif c > room_now(s, plans, pool, j, c, now):
+        shares[own] = min(c - 1, room_now(s, plans, own, j, np.int64(1), now))
+        if shares[own] < 1:
+            return False
+    shares[pool] = c - shares[own]
+    return shares[pool] <= room_now(s, plans, pool, j, shares[pool], now)

@@ -49,7 +49,8 @@ def visit_list(s, p, now):
     v = begin_visit(s, p)
     if not settings.track_held and nothing_can_start(s, v):
         return
-    s.progress.looks -= v.last - v.first
+    if settings.backfill or not v.sorted:
+        s.progress.looks -= v.last - v.first
     if not v.sorted:
         if mark_held(s, v, now):
             return
@@ -177,6 +178,7 @@ def next_in_order(s, v, i, now):
     """Return the entry whose turn comes after entry i, or `last`."""
     if v.sorted:
         return i + 1
+    s.progress.looks -= v.last - v.first
     best = first_entry(s, v.kind, v.first, v.last, now)
     return v.last if best < 0 else best
 

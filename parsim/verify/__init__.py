@@ -10,7 +10,6 @@ from parsim.state import State
 from parsim.system import System
 from parsim.verify.beginning import FOR_EVER, Beginning, parts
 from parsim.verify.columns import check_begun, check_capacity, check_limits, check_times
-from parsim.verify.divided_top_job import DividedTopJobReplay
 from parsim.verify.lists import ListReplay
 from parsim.verify.multiqueue import ClassReplay
 from parsim.verify.rules import Jobs
@@ -84,10 +83,8 @@ def _check(workload: Workload, system: System, schedule: Schedule, beginning: Be
 
 def replay_of(system: System, beginning: Beginning | None) -> type[ListReplay]:
     """Return what replays the waiting lists of a system; with windows all that is planned counts together."""
-    if beginning is not None and beginning.outages:
-        return DividedTopJobReplay
-    planned = TopJobReplay if system.mode == "shared" else DividedTopJobReplay
-    return planned if system.plans_top_job else ListReplay
+    outages = beginning is not None and beginning.outages
+    return TopJobReplay if outages or system.plans_top_job else ListReplay
 
 
 def assert_schedule(workload: Workload, system: System, schedule: Schedule, state: State | None = None) -> None:

@@ -98,7 +98,7 @@ class Jobs(Columns):
 
     def _misplaced(self, job: int, partitions: set[int]) -> tuple[str, str] | None:
         home, pool = self.home[job], self.pool
-        moved = self._moved_by_start(job) and not self.system.takes_own_nodes  # rule 25
+        moved = self._moved_by_start(job) and not self.system.takes_own_nodes  # rule 26
         if home == RESERVED or (home != pool and partitions == {home} and not moved):
             return None
         names = " and ".join(self.system.partition_names[partition] for partition in sorted(partitions))

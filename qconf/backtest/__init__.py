@@ -1,6 +1,17 @@
 """The walk-forward: every strategy is trained on one period and evaluated on the next."""
 
-from qconf.backtest.results import AVERAGED, COMPARED, REFERENCES, Average, Backtest, FoldResult, averages
+from qconf.backtest.results import AVERAGED, COMPARED, CURRENT, REFERENCES, Average, Backtest, FoldResult, averages
 from qconf.backtest.walk_forward import backtest, compare
 
-__all__ = ["AVERAGED", "COMPARED", "REFERENCES", "Average", "Backtest", "FoldResult", "averages", "backtest", "compare"]
+__all__ = [
+    "AVERAGED",
+    "COMPARED",
+    "CURRENT",
+    "REFERENCES",
+    "Average",
+    "Backtest",
+    "FoldResult",
+    "averages",
+    "backtest",
+    "compare",
+]

@@ -14,6 +14,7 @@ from qconf.evaluation.score import reduction
 
 #: What every strategy is compared with; always among those evaluated.
 REFERENCES = ("fcfs-easy", "shared", "static")
+CURRENT = "current"  #: compared with too where it is evaluated
 #: Metrics whose mean over the periods is compared.
 COMPARED = ("mean_wait", "mean_bounded_slowdown", "max_wait")
 AVERAGED = (*COMPARED, "p95_wait", "utilization_window", "utilization", "bsld", "jain_users", "spread_users")
@@ -98,7 +99,9 @@ def averages(results: Iterable[FoldResult], objective: str) -> list[Average]:
             strategy=name,
             periods=len(row),
             means=_means(row),
-            against={other: _against(row, table[other], objective) for other in REFERENCES if other in table},
+            against={
+                other: _against(row, table[other], objective) for other in (*REFERENCES, CURRENT) if other in table
+            },
             fallbacks=sum(bool(result.fallback) for result in row.values()),
         )
         for name, row in table.items()

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from itertools import pairwise
+from dataclasses import dataclass, replace
+from itertools import count, pairwise
 from typing import Any, TypedDict, Unpack
 
 from qconf.backtest.results import REFERENCES, Backtest, Fold, FoldResult, averages, notes
@@ -20,9 +20,11 @@ from qconf.evaluation.outcome import Outcome
 from qconf.evaluation.period import NotApplicableError, Period, TrainingSet, UnroutableError
 from qconf.history import History
 from qconf.history.periods import DAY, FEWEST, Window
-from qconf.recommend.checkpoint import Checkpoint, cached_proposal
-from qconf.strategies import Proposal, check, names
+from qconf.parallel import Shared, parallel_map
+from qconf.recommend.checkpoint import Checkpoint, Failure
+from qconf.strategies import Proposal, check, gathered, names, propose
 from qconf.strategies import settings as all_settings
+from qconf.strategies.ahead import Answer, answered, learn
 
 WARMUP_DAYS = 3
 Progress = Callable[[str, float], None]  #: called with what is being done and which share of all is done
@@ -85,27 +87,8 @@ def walk_forward(
     check(wanted, chosen, base)
     compared = tuple(name for name in names() if name in wanted)
     folds, skipped = plan_folds(history, periods, fewest, warmup_days)
-    bounds = {label: (start, end) for label, start, end in periods}
-    results: list[FoldResult] = []
-    kept: dict[str, Proposal | str] = {}
-    earlier: tuple[Period, ...] = ()
-    whole = Period.of(history, base)
-    for i, fold in enumerate(folds):
-        training = TrainingSet(Period.of(history.between(*bounds[fold.training]), base), earlier)
-        earlier = (*earlier, training.period)
-        binding = Period.of(history.between(fold.start - warmup_days * DAY, fold.end), base).binding
-        around = replace(whole.beginning(fold.start, fold.end, warmup_days * DAY), binding=binding)
-        for j, name in enumerate(compared):
-            if progress is not None:
-                progress(f"{fold.label} {name}", (i + j / len(compared)) / len(folds))
-            began = time.perf_counter()
-            if not i or name != "static":
-                try:
-                    kept[name] = cached_proposal(checkpoint, f"{name}-{fold.training}", name, training, chosen)
-                except (NotApplicableError, UnroutableError) as error:
-                    kept[name] = str(error)
-            result = evaluate(fold, name, around, kept[name])
-            results.append(replace(result, seconds=time.perf_counter() - began))
+    every = _Folds.of(history, base, folds, {label: (start, end) for label, start, end in periods}, warmup_days, chosen)
+    results = _evaluated(every, compared, chosen["workers"], checkpoint, progress or (lambda *_: None))
     used = chosen | recorded | {"warmup_days": warmup_days, "fewest_jobs": fewest, "strategies": list(compared)}
     return Backtest(
         folds=folds,
@@ -117,6 +100,117 @@ def walk_forward(
         notes=notes(results),
         settings=used,
     )
+
+
+@dataclass(frozen=True, eq=False)
+class _Folds:
+    """What strategies are trained and evaluated on, fold by fold."""
+
+    folds: tuple[Fold, ...]
+    training: tuple[TrainingSet, ...]
+    around: tuple[Period, ...]  #: test periods, with their warm-up
+    settings: Mapping[str, Any]
+
+    @classmethod
+    def of(
+        cls,
+        history: History,
+        base: SiteConfig,
+        folds: Sequence[Fold],
+        bounds: Mapping[str, tuple[int, int]],
+        warmup_days: int,
+        settings: Mapping[str, Any],
+    ) -> _Folds:
+        """Cut a history; `bounds` are those of the periods by label."""
+        training: list[TrainingSet] = []
+        for fold in folds:
+            earlier = (*training[-1].earlier, training[-1].period) if training else ()
+            training.append(TrainingSet(Period.of(history.between(*bounds[fold.training]), base), earlier))
+        whole, around = Period.of(history, base), []
+        for fold in folds:
+            binding = Period.of(history.between(fold.start - warmup_days * DAY, fold.end), base).binding
+            around.append(replace(whole.beginning(fold.start, fold.end, warmup_days * DAY), binding=binding))
+        return cls(tuple(folds), tuple(training), tuple(around), settings)
+
+
+Proposed = Proposal | Failure  #: or why there is none
+
+
+def _evaluated(
+    every: _Folds, names: Sequence[str], workers: int, checkpoint: Checkpoint | None, progress: Progress
+) -> list[FoldResult]:
+    """Evaluate strategies on every fold: those of a family on one fold are a call."""
+    if workers > 1:
+        every = replace(every, settings={**every.settings, "workers": 1})
+    answers = answered(every.training, names, every.settings, workers)
+    shared = Shared(every)
+    known = [_kept(checkpoint, names, fold) for fold in every.folds]
+    if "static" in names:  # trained once
+        static = known[0].get("static") or _proposed("static", every.training[0], every.settings)
+        _keep(checkpoint, "static", every.folds[0], static)
+        known = [each | {"static": static} for each in known]
+    # What strategies of a family share needs no other process; where there is but one, the finest steps are resumed.
+    groups = gathered(names) if workers > 1 else [(name,) for name in names]
+    calls = [(i, own) for i in range(len(every.folds)) for own in groups]
+    if workers > 1:
+        calls.reverse()  # what knows more periods takes longer
+    finished = count(1)
+
+    def keep(k: int, found: list[tuple[Proposed, FoldResult]]) -> None:
+        i, own = calls[k]
+        fold = every.folds[i]
+        for name, (proposal, _) in zip(own, found, strict=True):
+            if name not in known[i]:
+                _keep(checkpoint, name, fold, proposal)
+        progress(f"{fold.label} {', '.join(own)}", next(finished) / len(calls))
+
+    tasks = [(shared, answers, i, own, {n: known[i][n] for n in own if n in known[i]}) for i, own in calls]
+    found = parallel_map(workers, _fold, tasks, processes=True, done=keep)
+    by_place = {
+        (i, name): result
+        for (i, own), each in zip(calls, found, strict=True)
+        for name, (_, result) in zip(own, each, strict=True)
+    }
+    return [by_place[i, name] for i in range(len(every.folds)) for name in names]
+
+
+def _fold(
+    shared: Shared[_Folds], answers: Shared[list[Answer]], i: int, names: Sequence[str], known: Mapping[str, Proposed]
+) -> list[tuple[Proposed, FoldResult]]:
+    """Train these strategies for a fold, and evaluate them on it."""
+    every = shared.value
+    learn(answers, every.training)
+    found = []
+    for name in names:
+        began = time.perf_counter()
+        proposal = known[name] if name in known else _proposed(name, every.training[i], every.settings)
+        result = evaluate(every.folds[i], name, every.around[i], proposal)
+        found.append((proposal, replace(result, seconds=time.perf_counter() - began)))
+    return found
+
+
+def _kept(checkpoint: Checkpoint | None, names: Sequence[str], fold: Fold) -> dict[str, Proposed]:
+    """Return the proposals that an interrupted run kept, and why there are none."""
+    found: dict[str, Proposed] = {}
+    for name in names if checkpoint is not None else ():
+        kept = None if checkpoint is None else checkpoint.get(f"{name}-{fold.training}")
+        if isinstance(kept, Failure):
+            found[name] = kept
+        elif isinstance(kept, Mapping):
+            found[name] = kept[""]
+    return found
+
+
+def _keep(checkpoint: Checkpoint | None, name: str, fold: Fold, proposal: Proposed) -> None:
+    if checkpoint is not None:
+        checkpoint.put(f"{name}-{fold.training}", {"": proposal} if isinstance(proposal, Proposal) else proposal)
+
+
+def _proposed(name: str, training: TrainingSet, settings: Mapping[str, Any]) -> Proposed:
+    try:
+        return propose(name, training, settings)
+    except (NotApplicableError, UnroutableError) as error:
+        return error
 
 
 def plan_folds(
@@ -142,10 +236,10 @@ def plan_folds(
     return folds, skipped
 
 
-def evaluate(fold: Fold, name: str, around: Period, proposed: Proposal | str) -> FoldResult:
+def evaluate(fold: Fold, name: str, around: Period, proposed: Proposed) -> FoldResult:
     """Simulate a proposal on a test period with its warm-up; the current configuration if there is none or it fails."""
     base = around.base
-    fallback, proposal = (proposed, Proposal(base)) if isinstance(proposed, str) else ("", proposed)
+    fallback, proposal = ("", proposed) if isinstance(proposed, Proposal) else (str(proposed), Proposal(base))
     try:
         schedule = proposal.simulate(around)
     except UnroutableError as error:

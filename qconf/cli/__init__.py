@@ -17,6 +17,7 @@ import click
 from qconf import __version__
 from qconf.cli.progress import interrupt_message, what_is_left
 from qconf.errors import QconfError
+from qconf.inert import inert
 
 #: Each is the module of that name, in the order of a first visit.
 COMMANDS = (
@@ -72,8 +73,17 @@ def qconf(debug: bool) -> None:
     del debug
 
 
+def one_blas_thread() -> None:
+    """Let linear algebra run on one thread: the rounding of sums would depend on their number, and so on the machine.
+
+    It has an effect before numpy is imported.
+    """
+    os.environ |= dict.fromkeys(("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS"), "1")
+
+
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line; a domain error is one message on stderr and exit code 1."""
+    one_blas_thread()
     given = sys.argv[1:] if arguments is None else arguments
     debug = "--debug" in takewhile(lambda word: word.startswith("-"), given)  # else it belongs to a command
     sys.stdout, sys.stderr = _forgiving(sys.stdout), _forgiving(sys.stderr)
@@ -90,7 +100,7 @@ def main(arguments: list[str] | None = None) -> None:
     except OSError as error:
         if debug:
             raise
-        what = error.filename or "the output cannot be written"
+        what = inert(str(error.filename or "the output cannot be written"))
         click.echo(f"qconf: {what}: {error.strerror or error}", err=True)
         os._exit(1)  # else Python would try once more to write what is left
 
@@ -106,6 +116,16 @@ class _Pipe(io.FileIO):
             return memoryview(data).nbytes
 
 
+class _Inert(io.TextIOWrapper):
+    """Plain text, whatever names stand in it; `styled` is the same stream for what colours a terminal itself."""
+
+    styled: io.TextIOWrapper
+
+    def write(self, text: str, /) -> int:
+        """Write it with escapes for what is invisible."""
+        return super().write(inert(text, lines=True))
+
+
 def _forgiving(stream: TextIO | None) -> TextIO:
     """Return the stream with escapes for what its encoding lacks, and a closed pipe no error; a test's own as it is."""
     if stream is None:  # it was closed before the program began
@@ -114,12 +134,10 @@ def _forgiving(stream: TextIO | None) -> TextIO:
         pipe = _Pipe(stream.fileno(), "w", closefd=False)
     except (AttributeError, OSError):
         return stream
-    return io.TextIOWrapper(
-        io.BufferedWriter(pipe),
-        encoding=stream.encoding,
-        errors="backslashreplace",
-        line_buffering=bool(stream.line_buffering),
-    )
+    buffer, about = io.BufferedWriter(pipe), {"encoding": stream.encoding, "errors": "backslashreplace"}
+    found = _Inert(buffer, **about, line_buffering=bool(stream.line_buffering), write_through=True)
+    found.styled = io.TextIOWrapper(buffer, **about, line_buffering=bool(stream.line_buffering), write_through=True)
+    return found
 
 
 if __name__ == "__main__":

@@ -26,6 +26,7 @@ from qconf.cli.walk_forward import WalkForward, walk_forward_options
     "start",
     "end",
     *READING,
+    "anonymous",
 )
 @walk_forward_options
 def command(*, source: Source, period: str, **given: Any) -> None:  # noqa: ANN401 - the options of `WalkForward`

@@ -34,6 +34,7 @@ from qconf.cli.walk_forward import WalkForward, walk_forward_options
     "config_path",
     "cores",
     *READING,
+    "anonymous",
 )
 @walk_forward_options
 def command(

@@ -16,7 +16,7 @@ from qconf.errors import InputError
 @click.argument("history", metavar="SRC...", nargs=-1, required=True, type=PATH)
 @output_option("History CSV to write, or .csv.gz.", required=True, dir_okay=False)
 @format_option("Format of the logs.")
-@source_options(*READING)
+@source_options(*READING, "anonymous")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as one JSON document.")
 def command(source: Source, output: Path, kind: str, as_json: bool) -> None:
     """Turn logs (files, .gz, a folder of daily ones) into one history CSV; list the rest in dropped.csv."""

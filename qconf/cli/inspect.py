@@ -43,10 +43,8 @@ def command(source: Source, kind: str, as_json: bool) -> None:
 
 
 def _print(found: dict[str, Any]) -> None:
-    from rich.table import Table
-    from rich.text import Text
 
-    from qconf.report.layout import console, print_table
+    from qconf.report.layout import InertTable, console, print_table
 
     to = console()
     load = "unknown" if found["offered_load"] is None else f"{found['offered_load']:.3f}"
@@ -55,7 +53,7 @@ def _print(found: dict[str, Any]) -> None:
     points = ", ".join(f"{name} {near[name]:.2f}" for name in ("p10", "p25", "p50", "p75", "p90"))
     dropped = sum(found["dropped"].values())
     outside = f" + {found['outside_period']} outside the period" if found["outside_period"] else ""
-    facts = Table(show_header=False, box=None, padding=(0, 2, 0, 0), pad_edge=False)
+    facts = InertTable(show_header=False, box=None, padding=(0, 2, 0, 0), pad_edge=False)
     facts.add_column(no_wrap=True)
     facts.add_column(overflow="fold")
     for name, value in (
@@ -82,16 +80,15 @@ def _print(found: dict[str, Any]) -> None:
         ("lines that only add to a job", found["merged_lines"]),
     ):
         if counts:
-            table = Table(
+            table = InertTable(
                 title=title, title_justify="left", show_header=False, box=None, padding=(0, 2, 0, 0), pad_edge=False
             )
             for reason, count in counts.items():
-                table.add_row(f"{count:>8}", Text(reason))
+                table.add_row(f"{count:>8}", reason)
             print_table(to, table)
 
 
 def _queues(queues: list[dict[str, Any]]) -> Table:
-    from rich.text import Text
 
     from qconf.report.layout import new_table
 
@@ -100,12 +97,11 @@ def _queues(queues: list[dict[str, Any]]) -> Table:
         row = [str(queue["jobs"]), str(queue["users"]), f"{queue['cpu_hours']:.0f}", f"{100 * queue['share']:.1f}"]
         if queue["jobs"]:
             row += [f"{queue['cores'][key]:.0f}" for key in ("min", "median", "p90", "max")]
-        table.add_row(Text(queue["queue"]), *row)
+        table.add_row(queue["queue"], *row)
     return table
 
 
 def _times(queues: list[dict[str, Any]]) -> Table:
-    from rich.text import Text
 
     from qconf.config import format_clock
     from qconf.report.layout import new_table
@@ -115,5 +111,5 @@ def _times(queues: list[dict[str, Any]]) -> Table:
         if queue["jobs"]:
             times = (queue["runtime"]["median"], queue["walltime"]["median"], queue["walltime"]["max"])
             row = [format_clock(round(seconds)).removeprefix("0") for seconds in times]
-            table.add_row(Text(queue["queue"]), *row, f"{queue['walltime_accuracy']['p50']:.2f}")
+            table.add_row(queue["queue"], *row, f"{queue['walltime_accuracy']['p50']:.2f}")
     return table

@@ -132,6 +132,8 @@ def _bar(title: str, found: Estimate) -> Iterator[None]:
     from rich.progress import BarColumn, Progress, ProgressColumn
     from rich.text import Text
 
+    from qconf.report.layout import styled
+
     class State(ProgressColumn):
         """Moves the bar, too: rich asks for the columns several times a second."""
 
@@ -140,7 +142,7 @@ def _bar(title: str, found: Estimate) -> Iterator[None]:
             return Text(f"{title}: {found}")
 
     columns = State(), BarColumn(bar_width=20)
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    with Progress(*columns, console=Console(file=styled(sys.stderr)), transient=True) as bar:
         bar.add_task(title, total=None)
         yield
 

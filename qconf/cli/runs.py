@@ -28,9 +28,9 @@ def command(directories: tuple[Path, ...], as_json: bool, as_csv: bool) -> None:
     from qconf.report.layout import console, print_table
     from qconf.text import as_json as to_json
 
-    found = runs.months(directories or (Path("reports"),))
+    found = runs.past_runs(directories or (Path("reports"),))
     if as_json:
-        click.echo(to_json({"runs": [asdict(month) for month in found]}), nl=False)
+        click.echo(to_json({"runs": [asdict(past) for past in found]}), nl=False)
     elif as_csv:
         click.echo(runs.as_csv(found), nl=False)
     else:

@@ -71,6 +71,7 @@ def command(
     from parsim import metrics
     from qconf.evaluation.order import order_warnings
     from qconf.evaluation.period import Period, TrainingSet
+    from qconf.inert import csv_text
     from qconf.report.layout import console, print_table
     from qconf.strategies import propose
     from qconf.text import as_json as to_json
@@ -92,7 +93,7 @@ def command(
     warn(order_warnings(config, workload))
     if out is not None and not broken:
         table = schedule_table(past, workload, config, schedule)
-        write_table(out, table.to_csv(index=False, lineterminator="\n"), past.dropped)
+        write_table(out, csv_text(table), past.dropped)
     if as_json:
         document = {
             "strategy": strategy,
@@ -198,7 +199,6 @@ def _print(strategy: str, history: History, config: SiteConfig) -> None:
 
 
 def _metrics_table(found: Summary) -> Table:
-    from rich.text import Text
 
     from qconf.report.columns import columns
     from qconf.report.layout import new_table
@@ -209,5 +209,5 @@ def _metrics_table(found: Summary) -> Table:
     rows = [("all", found.overall, "bold")]
     rows += [(queue_label(name), row, "") for name, row in found.queues.items()]
     for name, row, style in rows:
-        table.add_row(Text(name), *(column.write(row[column.key]) for column in shown), style=style)
+        table.add_row(name, *(column.write(row[column.key]) for column in shown), style=style)
     return table

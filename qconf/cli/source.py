@@ -17,6 +17,7 @@ from qconf.errors import InputError
 if TYPE_CHECKING:
     from qconf.config import SiteConfig
     from qconf.history import History, Records
+    from qconf.history.anonymous import Names
 
 DATED = (-62135510400, 253402214400)  # from 1-01-02 to 9999-12-31: others have no date in every zone
 NO_LOG = "Missing a log: FILE, or --history FILE."
@@ -37,6 +38,7 @@ class Source:
     date_format: str | None = None
     cores_per_node: int | None = None
     strict: bool = False
+    anonymous: Names | None = None  #: replaces users and groups
 
     @property
     def reading(self) -> dict[str, object]:
@@ -67,7 +69,7 @@ class Source:
 
         if not self.history:
             raise click.UsageError(NO_LOG)
-        return read(
+        found = read(
             self.history,
             format=kind,
             timezone=self.timezone,
@@ -75,12 +77,20 @@ class Source:
             cores_per_node=self._cores_per_node,
             strict=self.strict,
         )
+        return found if self.anonymous is None else self.anonymous.records(found)
 
     def config(self, records: Records) -> SiteConfig:
         """Return the configuration, or derive one from the records."""
         from qconf.history import derive_config
 
         return derive_config(records, self.cores) if self._configured is None else self._configured
+
+    def compile(self, *, quiet: bool = False) -> Callable[[], None]:
+        """Begin to compile the kernels that the configuration needs, unless they are; return what waits for them."""
+        from qconf.cli.compiling import compile_kernels
+
+        config = self._configured
+        return compile_kernels(None if config is None else config.system(), quiet=quiet)
 
     @cached_property
     def _configured(self) -> SiteConfig | None:
@@ -95,7 +105,7 @@ class Source:
             if name in config.machine.model_fields_set and given not in (None, size):
                 message, option = f"the configuration says {size}", f"--{name.replace('_', '-')}"
                 raise InputError(message, file=self.config_path, field=option, value=given, fix="leave it out")
-        return config
+        return config if self.anonymous is None else self.anonymous.config(config)
 
     @property
     def _cores_per_node(self) -> int | None:
@@ -150,6 +160,12 @@ def format_option(text: str) -> Callable[[F], F]:
     return click.option("--format", "kind", type=_FORMATS, default="auto", show_default=True, help=text)
 
 
+def _names(_context: click.Context, _option: click.Parameter, wanted: bool) -> Names | None:
+    from qconf.history.anonymous import Names
+
+    return Names() if wanted else None
+
+
 #: The options of the fields of `Source`, in their order.
 _SOURCE: dict[str, Callable[[Any], Any]] = {
     "history": history_option("Log: CSV, SWF, PBS accounting or sacct"),
@@ -174,6 +190,12 @@ _SOURCE: dict[str, Callable[[Any], Any]] = {
     ),
     "cores_per_node": click.option("--cores-per-node", type=CORES, metavar="N", help="Of a CSV that counts nodes."),
     "strict": click.option("--strict", is_flag=True, help="Stop at the first record that cannot be read."),
+    "anonymous": click.option(
+        "--anonymous",
+        is_flag=True,
+        callback=_names,
+        help="Replace users and groups by numbers everywhere.",
+    ),
 }
 #: Those that say how a log is to be read.
 READING = ("timezone", "date_format", "cores_per_node", "strict")

@@ -32,9 +32,10 @@ def write_table(output: Path, text: str, dropped: pd.DataFrame) -> None:
     """Write a table, gzipped if its name ends so, and the list of dropped records beside it; both or none."""
     import gzip
 
+    from qconf.inert import csv_text
     from qconf.text import all_or_nothing
 
     data = text.encode()
     with all_or_nothing(output.parent) as scratch:
         (scratch / output.name).write_bytes(gzip.compress(data, mtime=0) if output.suffix == ".gz" else data)
-        (scratch / DROPPED).write_bytes(dropped.to_csv(index=False, lineterminator="\n").encode())
+        (scratch / DROPPED).write_bytes(csv_text(dropped).encode())

@@ -15,6 +15,7 @@ from qconf.cli.options import PATH, Number, Terse, exit_options, retired_option,
 from qconf.cli.progress import progress, resumable
 from qconf.cli.settings import StrategyCommand, parts_of_policy, strategy_names, strategy_settings
 from qconf.cli.source import Source, history_options
+from qconf.cli.workers import ADDRESS, backend_option, working
 from qconf.errors import InputError
 
 ASSUMED = (
@@ -27,8 +28,7 @@ CHANGE = 10  #: exit status of ``--exit-code``
 
 EXAMPLES = """\b
 Examples:
-  qconf tune                                           # the sample
-  qconf tune month.csv --config site.yaml
+  qconf tune month.csv --config site.yaml              # the sample without both
   qconf tune year.swf.gz --config site.yaml --month 2026-10 -q --exit-code
 """
 
@@ -68,10 +68,11 @@ Examples:
     "--last",
     type=PATH,
     metavar="RUN",
-    help="Directory of an earlier run: what became of its recommendation on the jobs of this log.",
+    help="An earlier run: what became of its recommendation.",
 )
 @target_options("current", "scheduler", "nodes")
 @click.option("-o", "--out", type=PATH, help="Run directory.  [default: reports/<history>]")
+@backend_option
 @click.option("--resume", is_flag=True, help="Go on from what an interrupted run had finished.")
 @click.option("--json", "as_json", is_flag=True, help="Print run.json on stdout, all else on stderr.")
 @exit_options
@@ -89,19 +90,22 @@ def command(
     settings: dict[str, Any],
     resume: bool,
     as_json: bool,
+    backend: str | None,
     quiet: bool,
     exit_code: bool,
     **given: Any,  # noqa: ANN401 - of the exporters
 ) -> None:
-    """Simulate a month of jobs under many queue configurations, and write the best one for the batch system.
+    """Simulate a month of jobs under many configurations, and write the best one.
 
-    Every strategy is trained on the first two thirds of the history and evaluated on the last third: what gains there
-    must do so beyond chance.
+    Strategies train on two thirds of it, and have to gain on the rest.
     """
     from time import perf_counter
 
     from qconf.history import clean
-    from qconf.history.sample import SAMPLE, SAMPLE_CONFIG
+    from qconf.history.sample import MONTH, SAMPLE_CONFIG, known
+
+    # A batch system's scheduler has a file; a cluster's has an address.
+    cluster = given.pop("scheduler") if ADDRESS.match(given["scheduler"] or "") else None
 
     if given["current"] is not None and source.config_path is None and source.history:
         raise InputError(
@@ -110,12 +114,23 @@ def command(
             value=given["current"],
             fix=f"make one with qconf init --from-{target}, look it over, and give it with --config",
         )
+    if given["current"] is not None and source.anonymous is not None:
+        raise InputError(
+            "what the server holds now may name users and groups, and a rollback has to name them again",
+            field="--current",
+            value=given["current"],
+            fix="leave it out, or --anonymous",
+        )
     exporter = chosen(target, given)
     began = perf_counter()
     assumed = source.config_path is None and bool(source.history)
+    name = "" if not source.history else "-".join(filter(None, (stem(source.history[0]), source.month)))
     if not source.history:
-        source = replace(source, history=(SAMPLE,), config_path=source.config_path or SAMPLE_CONFIG)
-    directory = out or Path("reports", "-".join(filter(None, (stem(source.history[0]), source.month))))
+        month = source.month or (MONTH if source.start is source.end is None else None)
+        source = replace(source, history=known(month), month=month, config_path=source.config_path or SAMPLE_CONFIG)
+        name = stem(source.history[-1])
+    directory = out or Path("reports", name)
+    wait = source.compile(quiet=quiet)
     records = source.records()
     base = source.config(records)
     log = clean(records, base)
@@ -167,7 +182,8 @@ def command(
     spans = [each.span for each in (*earlier, jobs)]
     key = fingerprint(jobs.sources, base, settings, spans=spans, may_change=may_change, **source.reading)
     checkpoint = resumable(directory, key, resume=resume)
-    with progress("tuning", quiet=quiet) as step:
+    with progress("tuning", quiet=quiet) as step, working(settings, backend, cluster) as settings:
+        wait()
         recommendation = recommend(
             jobs,
             base,

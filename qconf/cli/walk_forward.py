@@ -16,6 +16,7 @@ from qconf.cli.options import PATH, retired_option, stem, with_options
 from qconf.cli.progress import progress, resumable
 from qconf.cli.settings import strategy_names, strategy_settings
 from qconf.cli.source import Source
+from qconf.cli.workers import backend_option, scheduler_option, working
 
 if TYPE_CHECKING:
     from qconf.backtest import Backtest
@@ -42,6 +43,8 @@ walk_forward_options = with_options(
         help="Days of jobs before a test period that fill the machine and are not counted.",
     ),
     click.option("-o", "--out", type=PATH, help="Run directory.  [default: reports/<history>-COMMAND]"),
+    backend_option,
+    scheduler_option,
     click.option("--resume", is_flag=True, help="Go on from what an interrupted run had finished."),
     click.option("--json", "as_json", is_flag=True, help="Print run.json on stdout, all else on stderr."),
     click.option("-q", "--quiet", is_flag=True, help="Print where the result is written; warnings."),
@@ -65,10 +68,13 @@ class WalkForward:
     resume: bool
     as_json: bool
     quiet: bool
+    backend: str | None
+    scheduler: str | None
 
     def __post_init__(self) -> None:
         self.directory = self.out or Path("reports", f"{stem(self.source.history[0])}-{self.name}")
         self.began = perf_counter()
+        self.wait = self.source.compile(quiet=self.quiet)
 
     def _names(self) -> tuple[str, ...] | None:
         """Return what ``--strategies`` names; what the site has is always among them."""
@@ -121,7 +127,9 @@ class WalkForward:
         key = fingerprint(history.sources, base, settings, **about, **self.source.reading)
         inputs = {} if config is None else {"configuration": SourceInfo.of(config)}
         checkpoint = resumable(self.directory, key, resume=self.resume)
-        with progress(self.name, quiet=self.quiet) as step:
+        here = working(settings, self.backend, self.scheduler)
+        with progress(self.name, quiet=self.quiet) as step, here as settings:
+            self.wait()
             options = {"strategies": names, "settings": settings, "warmup_days": self.warmup_days}
             result = evaluate(*given, base, **options, checkpoint=checkpoint, progress=step)
             run = write_run(

@@ -13,6 +13,7 @@ from parsim.system import LIMITS
 from parsim.workload import MAX_CORES, MAX_DURATION
 from qconf.config.durations import parse_duration
 from qconf.config.policy import parse_policy
+from qconf.inert import inert
 
 #: Ends the name of the PBS queue through which the jobs of another one enter the pool.
 POOL_SUFFIX = "_p"
@@ -32,6 +33,12 @@ def _name(value: str) -> str:
 def _user(value: object) -> object:
     """Let a number stand for the user that a log calls by it."""
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+def _printable(value: str) -> str:
+    if inert(value) != value:
+        raise ValueError("a name holds no line break and nothing invisible")
+    return value
 
 
 Name = Annotated[str, Field(min_length=1, max_length=64)]
@@ -70,6 +77,8 @@ class MachineConfig(Model):
     cores: Cores
     cores_per_node: Cores = 1
     whole_nodes: bool = False
+
+    _check_name = field_validator("name")(_printable)
 
 
 class AccessConfig(Model):

@@ -13,11 +13,12 @@ from qconf.config.durations import format_duration
 from qconf.config.models import SCALARS, AccessConfig
 from qconf.config.policy import policy_text
 from qconf.config.site import SiteConfig
+from qconf.inert import inert
 
 
 def dump(config: SiteConfig, comment: str = "") -> str:
     """Write a configuration that `parse` reads back as an equal one; `comment` becomes its header."""
-    lines = [f"# {line}".rstrip() for line in comment.splitlines()]
+    lines = [f"# {inert(line)}".rstrip() for line in comment.splitlines()]
     lines += [f"machine: {_flow(config.machine)}", *_shown(config, SCALARS, ("mode", "order")), "queues:"]
     for queue in config.queues:
         hidden = queue.partition == 0 and (config.mode == "shared" or queue.reservation)

@@ -7,26 +7,39 @@ have been.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import count
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from qconf.evaluation.guard_rails import GuardValues
 from qconf.evaluation.holdout import Holdout, Simulated
-from qconf.evaluation.period import NotApplicableError
+from qconf.evaluation.period import NotApplicableError, UnroutableError
 from qconf.evaluation.score import gain, log_ratios, weights
-from qconf.parallel import parallel_map
+from qconf.parallel import Shared, parallel_map
 
 RESAMPLES = 100
+CHUNK = 5  # resamples that a worker makes at a time
 BOUNDS = (5.0, 95.0)  # percentiles of a 90 % interval
 DEVIATIONS = 1.5  # standard deviations by which the mean score must be below 0: 93 % of a normal distribution
 
+#: Why something cannot be simulated on a resample.
+Failed = NotApplicableError | UnroutableError
 #: Mean wait, mean bounded slowdown, longest wait, utilization, then the 95 % wait of each base queue.
 _Numbers = NDArray[np.float64]
-#: Returns the numbers of this name that an interrupted run kept, else those that are made.
-Keep = Callable[[str, Callable[[], _Numbers]], _Numbers]
+
+
+class Store(Protocol):
+    """Keeps what was measured, for a run that goes on after an interrupt."""
+
+    def get(self, name: str) -> _Numbers | None:
+        """Return what is kept under a name."""
+
+    def put(self, name: str, numbers: _Numbers) -> None:
+        """Keep it."""
 
 
 class NoDaysError(NotApplicableError):
@@ -67,29 +80,78 @@ class Bootstrap:
         objective: str,
         seed: int,
         workers: int,
-        keep: Keep = lambda _, make: make(),
+        store: Store | None = None,
     ) -> None:
-        self.tests, self.seed, self.keep = tests, seed, keep
+        self.tests, self.seed, self.store = tests, seed, store
         self.names = tests[0].period.base.names
         self.objective, self.workers = objective, workers
-        self.before = keep("current", lambda: self._measure([base] * len(tests)))
+        self._shared = Shared(tuple(tests))
+        (before,) = self._measure({"current": [base] * len(tests)})
+        if isinstance(before, Failed):
+            raise before
+        self.before = before
         if np.isnan(self.before[:, 0]).all():
             raise NoDaysError("no job was submitted on the whole days of the test periods")
 
-    def _measure(self, subjects: Sequence[Simulated]) -> _Numbers:
-        """Return the numbers of every resample, a mean over the holdouts weighted by days; shape (resamples, 4 + Q)."""
-        holdouts = [*enumerate(zip(self.tests, subjects, strict=True))]
-        # Every resample is made again when it is needed: those of a year do not fit in memory together.
-        tasks = [(test, (self.seed, k, i), subject) for k in range(RESAMPLES) for i, (test, subject) in holdouts]
-        found = np.array(parallel_map(self.workers, _numbers, tasks))
-        return _mean(found.reshape(RESAMPLES, len(holdouts), -1), axis=1, weights=[t.end - t.start for t in self.tests])
+    def _measure(
+        self, strategies: Mapping[str, Sequence[Simulated]], advance: Callable[[float], None] = lambda _: None
+    ) -> list[_Numbers | Failed]:
+        """Return the numbers of every resample, a mean over the holdouts weighted by days; shape (resamples, 4 + Q).
 
-    def compare(self, subjects: Sequence[Simulated], name: str = "") -> BootstrapResult:
-        """Compare the proposals of one strategy, one for each holdout, with the current configuration.
-
-        The numbers are kept under `name`.
+        Of a strategy that cannot be simulated on one of them it is the reason. What is stored is not measured again.
         """
-        return self.between(self.before, self.keep(name, lambda: self._measure(subjects)))
+        known = {} if self.store is None else {name: self.store.get(name) for name in strategies}
+        found: dict[str, _Numbers | Failed] = {name: each for name, each in known.items() if each is not None}
+        new = [name for name in strategies if name not in found]
+        for name, numbers in zip(new, self._simulated([strategies[name] for name in new], advance), strict=True):
+            found[name] = numbers
+            if self.store is not None and not isinstance(numbers, Failed):
+                self.store.put(name, numbers)
+        return [found[name] for name in strategies]
+
+    def _simulated(
+        self, strategies: Sequence[Sequence[Simulated]], advance: Callable[[float], None]
+    ) -> list[_Numbers | Failed]:
+        if not strategies:
+            return []
+        subjects = Shared([[each[i] for each in strategies] for i in range(len(self.tests))])
+        tasks = [
+            (self._shared, subjects, i, self.seed, range(first, first + CHUNK))
+            for first in range(0, RESAMPLES, CHUNK)
+            for i in range(len(self.tests))
+        ]
+        done = count(1)
+        chunks = parallel_map(
+            self.workers, _chunk, tasks, processes=True, done=lambda *_: advance(next(done) / len(tasks))
+        )
+        weights = [test.end - test.start for test in self.tests]
+        found: list[_Numbers | Failed] = []
+        for results in zip(*chunks, strict=True):
+            failed = next((each for each in results if isinstance(each, Failed)), None)
+            if failed is None:
+                rows = np.stack(results).reshape(-1, len(self.tests), CHUNK, 4 + len(self.names))
+                numbers = rows.swapaxes(1, 2).reshape(RESAMPLES, len(self.tests), -1)
+                found.append(_mean(numbers, axis=1, weights=weights))
+            else:
+                found.append(failed)
+        return found
+
+    def compare(self, subjects: Sequence[Simulated]) -> BootstrapResult:
+        """Compare the proposals of one strategy, one for each holdout, with the current configuration."""
+        (found,) = self.compare_all({"": subjects})
+        if isinstance(found, Failed):
+            raise found
+        return found
+
+    def compare_all(
+        self, strategies: Mapping[str, Sequence[Simulated]], advance: Callable[[float], None] = lambda _: None
+    ) -> list[BootstrapResult | Failed]:
+        """Do so for several by name, all on each resample; of one that cannot be simulated there, return the reason.
+
+        `advance` is called with the share of all that is done.
+        """
+        measured = self._measure(strategies, advance)
+        return [each if isinstance(each, Failed) else self.between(self.before, each) for each in measured]
 
     def between(self, before: _Numbers, after: _Numbers) -> BootstrapResult:
         """Compare what was measured of two strategies on the same resamples; gains are over the first."""
@@ -117,9 +179,31 @@ def _mean(values: _Numbers, axis: int, weights: Sequence[int] | None = None) -> 
     return np.asarray(np.ma.filled(means, np.nan))
 
 
-def _numbers(whole: Holdout, seed: tuple[int, int, int], subject: Simulated) -> _Numbers:
-    """Resample and simulate; NaN where no job is counted."""
-    found = whole.resample(np.random.default_rng(seed)).outcome(subject)
+def _chunk(
+    tests: Shared[tuple[Holdout, ...]],
+    subjects: Shared[list[list[Simulated]]],
+    i: int,
+    seed: int,
+    resamples: range,
+) -> list[_Numbers | Failed]:
+    """Make some resamples of a holdout, and simulate each subject on each of them; shape (resamples, 4 + Q)."""
+    here = subjects.value[i]
+    found: list[Any] = [[] for _ in here]
+    # Every resample is made again when it is needed: those of a year do not fit in memory together.
+    for k in resamples:
+        resample = tests.value[i].resample(np.random.default_rng((seed, k, i)))
+        for n, subject in enumerate(here):
+            if not isinstance(found[n], Failed):
+                try:
+                    found[n].append(_numbers(resample, subject))
+                except (NotApplicableError, UnroutableError) as error:
+                    found[n] = error
+    return [each if isinstance(each, Failed) else np.array(each) for each in found]
+
+
+def _numbers(resample: Holdout, subject: Simulated) -> _Numbers:
+    """Simulate; NaN where no job is counted."""
+    found = resample.outcome(subject)
     if not found.wait.size:
         return np.full(4 + len(found.period.base.queues), np.nan)
     return np.array([*found.means(), found.wait.max(), found.utilization, *found.p95])

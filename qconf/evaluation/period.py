@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property, wraps
-from typing import Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -35,6 +35,12 @@ class UnroutableError(QconfError):
     """A job fits no queue: the configuration is invalid, whatever it gains."""
 
 
+class Cached(Protocol):
+    """What `cached` makes of a function."""
+
+    known: WeakKeyDictionary[Any, dict[object, Any]]  #: results by subject and the further arguments
+
+
 def cached(function: Callable[Concatenate[Subject, P], T]) -> Callable[Concatenate[Subject, P], T]:
     """Compute a result once for each subject (the first argument, by identity) and further arguments (hashable).
 
@@ -50,7 +56,14 @@ def cached(function: Callable[Concatenate[Subject, P], T]) -> Callable[Concatena
             found[key] = function(subject, *args, **kwargs)
         return found[key]
 
+    once.known = known  # type: ignore[attr-defined]
     return once
+
+
+def remember(function: Callable[..., T], subject: Any, args: tuple[object, ...], result: T) -> None:  # noqa: ANN401
+    """Let a `cached` function know a result that was computed elsewhere."""
+    once = cast("Cached", function)
+    once.known.setdefault(subject, {}).setdefault((args, ()), result)
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,6 +17,7 @@ from qconf.errors import InputError
 from qconf.history.periods import FEWEST, Window, month_bounds, windows
 from qconf.history.records import FIELDS, TEXTS, TIMES, Log, shifted
 from qconf.history.times import zone
+from qconf.inert import guarded
 
 COLUMNS = (*FIELDS, "row")
 
@@ -159,10 +160,10 @@ class History(Log):
 
 
 def history_csv(table: pd.DataFrame, epoch: int) -> str:
-    """Write job rows as the project's history CSV: Unix seconds, empty cells where unknown."""
+    """Write job rows as the project's history CSV: Unix seconds, empty cells where unknown, no formulas."""
     out = table[list(FIELDS)].copy()
     for name in FIELDS:
         if name not in TEXTS:
             shifted = out[name] + (epoch if name in TIMES else 0)
             out[name] = shifted.astype("Int64").where(out[name] >= 0)
-    return str(out.to_csv(index=False, lineterminator="\n"))
+    return str(guarded(out).to_csv(index=False, lineterminator="\n"))

@@ -22,7 +22,7 @@ from qconf.recommend.checkpoint import Checkpoint
 from qconf.recommend.decide import decide
 from qconf.recommend.evaluator import Check, Evaluator
 from qconf.recommend.ladder import choose, ladder, shown_rows
-from qconf.recommend.recommendation import Curve, Recommendation, Row
+from qconf.recommend.recommendation import Curve, Evaluated, Recommendation, Row
 from qconf.strategies import baselines, registry
 from qconf.strategies import check as check_strategies
 from qconf.strategies import settings as all_settings
@@ -48,7 +48,7 @@ def recommend(
     needs: Check | None = None,
     may_change: Collection[str] = (),  # parts of the policy, besides those of the configuration
     checkpoint: Checkpoint | None = None,  # finished proposals of an interrupted run
-    progress: Callable[[str, float], None] | None = None,  # called before each strategy, with the share done
+    progress: Callable[[str, float], None] | None = None,  # called with what is being done, and the share done
 ) -> Recommendation:
     """Train every strategy on the first two thirds of the history, evaluate it on the rest, recommend the best.
 
@@ -90,16 +90,7 @@ def recommend(
         return replace(found, reason=reason, rows=[Row("current", given, None, whole, None)])
     enough = {name: split for name, split in splits.items() if split.enough}
     evaluator = Evaluator(training, enough, chosen, guards, check, needs, checkpoint)
-    rows: list[Row] = []
-    costs = np.array([registry()[name].cost for name in names])
-    ends = np.cumsum(costs) / costs.sum()
-    for name, begin, end in zip(names, [0.0, *ends[:-1]], ends, strict=True):
-
-        def advance(share: float, name: str = name, begin: float = begin, end: float = end) -> None:
-            if progress is not None:
-                progress(name, float(begin + share * (end - begin)))
-
-        rows += evaluator.rows(name, advance)
+    rows = evaluator.rows(names, progress or (lambda *_: None))
     best = choose(rows, evaluator.compare, least_gain)
     plain = [row for row in rows if not row.needs]
     found = replace(
@@ -115,6 +106,7 @@ def recommend(
         found,
         implausible=tuple(implausible(evaluator.whole.outcome(evaluator.base))),
         targets=target_results(present),
+        present=Evaluated(evaluator.base.config, present),
     )
     if best is not None:
         proposal, after = evaluator.evaluated[best.name, best.variant], evaluator.outcome(best)
@@ -122,6 +114,7 @@ def recommend(
             found,
             impact=impact(present, after),
             targets_met=target_results(after),
+            changed=Evaluated(proposal.config, after),
             robustness=robustness(last.test, evaluator.base, proposal, found.objective),
         )
     return _given_back(found, given.policy)
@@ -163,4 +156,4 @@ def curves(training: TrainingSet) -> list[Curve]:
     ]
 
 
-__all__ = ["Curve", "GuardRails", "Recommendation", "Row", "curves", "recommend"]
+__all__ = ["Curve", "Evaluated", "GuardRails", "Recommendation", "Row", "curves", "recommend"]

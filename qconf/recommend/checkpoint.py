@@ -6,7 +6,7 @@ import hashlib
 import json
 import platform
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
@@ -19,15 +19,15 @@ from numpy.typing import NDArray
 from qconf import __version__
 from qconf.config import SiteConfig, dump, parse
 from qconf.errors import InputError, QconfError
-from qconf.evaluation.period import NotApplicableError, TrainingSet, UnroutableError
+from qconf.evaluation.period import NotApplicableError, UnroutableError
 from qconf.history.records import SourceInfo
-from qconf.strategies import Proposal, propose
+from qconf.strategies import Proposal
 from qconf.strategies.base import Recorded
 from qconf.text import SCRATCH, write_whole
 
 FOLDER = ".unfinished"
 FINGERPRINT = "fingerprint"
-LIBRARIES = ("matplotlib", "numba", "numpy", "pandas", "scikit-learn", "scipy")
+LIBRARIES = ("numba", "numpy", "pandas", "scikit-learn", "scipy")
 Proposals = Mapping[str, Proposal]  #: of one strategy, by the names of its variants
 Numbers = NDArray[np.float64]  #: what was measured on the resamples
 Failure = NotApplicableError | UnroutableError  #: why there is no proposal
@@ -170,43 +170,6 @@ def _read_proposal(kept: Mapping[str, Any], path: Path) -> Proposal:
         runtimes=kept["runtimes"] and tuple((above, most) for above, most in kept["runtimes"]),
         **{name: kept[name] for name in _TEXTS},
     )
-
-
-def _cached(checkpoint: Checkpoint | None, key: str, make: Callable[[], Finished]) -> Any:  # noqa: ANN401 - as made
-    found = None if checkpoint is None else checkpoint.get(key)
-    if found is None:
-        found = make()
-        if checkpoint is not None:
-            checkpoint.put(key, found)
-    return found
-
-
-def cached_proposals(checkpoint: Checkpoint | None, key: str, make: Callable[[], Proposals]) -> Proposals:
-    """Return the proposals kept under `key`; else make them, and keep them, or the reason why there are none."""
-
-    def made() -> Finished:
-        try:
-            return make()
-        except (NotApplicableError, UnroutableError) as error:
-            return error
-
-    found: Proposals | Failure = _cached(checkpoint, key, made)
-    if isinstance(found, NotApplicableError | UnroutableError):
-        raise found
-    return found
-
-
-def cached_proposal(
-    checkpoint: Checkpoint | None, key: str, name: str, training: TrainingSet, settings: Mapping[str, Any]
-) -> Proposal:
-    """Return the proposal kept under `key`; else run the strategy called `name`, and keep its proposal."""
-    return cached_proposals(checkpoint, key, lambda: {"": propose(name, training, settings)})[""]
-
-
-def cached_numbers(checkpoint: Checkpoint | None, key: str, make: Callable[[], Numbers]) -> Numbers:
-    """Return the numbers kept under `key`; else compute them, and keep them."""
-    found: Numbers = _cached(checkpoint, key, make)
-    return found
 
 
 def fingerprint(

@@ -1,34 +1,54 @@
-"""Every strategy is trained and evaluated on the same splits of a history."""
+"""Every strategy is trained and evaluated on the same splits of a history, all of them step by step together."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from parsim.metrics import Summary
 from qconf.config import SiteConfig
-from qconf.evaluation.bootstrap import Bootstrap, BootstrapResult, NoDaysError
+from qconf.evaluation.bootstrap import Bootstrap, BootstrapResult, Failed, NoDaysError
 from qconf.evaluation.feasibility import fixed_text, fixed_violations, never_start
 from qconf.evaluation.guard_rails import GuardRails, GuardValues
 from qconf.evaluation.holdout import Holdout, Split
 from qconf.evaluation.outcome import Outcome
-from qconf.evaluation.period import NotApplicableError, TrainingSet, UnroutableError
+from qconf.evaluation.period import NotApplicableError, TrainingSet
 from qconf.evaluation.score import reduction
-from qconf.evaluation.targets import target_results
-from qconf.recommend.checkpoint import Checkpoint, Proposals, cached_numbers, cached_proposals
+from qconf.recommend.checkpoint import Checkpoint, Numbers, Proposals
 from qconf.recommend.ladder import LOW, best_of, rung_of
 from qconf.recommend.recommendation import Row, kind_of
-from qconf.strategies import Options, Proposal, variants
+from qconf.recommend.training import Measured, Parts, Trainer, bare
+from qconf.strategies import Options, Proposal, registry
 
+AHEAD = 4  #: workers from which on all are trained on the earlier parts too, before it is known whether they gain
+
+Progress = Callable[[str, float], None]
 Check = Callable[[SiteConfig], list[str]]  #: why a configuration is not exportable; empty if it is
+
+
+@dataclass(frozen=True)
+class Resamples:
+    """Keeps in a checkpoint what was measured on resamples."""
+
+    checkpoint: Checkpoint
+
+    def get(self, name: str) -> Numbers | None:
+        """Return what is kept under a name."""
+        found = self.checkpoint.get(f"{name}-resamples")
+        return found if isinstance(found, np.ndarray) else None
+
+    def put(self, name: str, numbers: Numbers) -> None:
+        """Keep it."""
+        self.checkpoint.put(f"{name}-resamples", numbers)
 
 
 @dataclass
 class Evaluator:
-    """Trains and evaluates strategies, one after the other; `splits` are those with enough jobs, ``last`` among them.
+    """Trains and evaluates strategies; `splits` are those with enough jobs, ``last`` among them.
 
     The `check` says why a configuration is not exportable, `needs` what must be installed for it; both may be None.
     """
@@ -53,20 +73,19 @@ class Evaluator:
         self.test = self.splits["last"].test
         self.current = self.test.evaluate(self.base)
         self.evaluated: dict[tuple[str, str], Proposal] = {}  # the proposal behind each row, trained for the test
+        training = {"whole": self.training} | {name: split.training for name, split in self.splits.items()}
+        parts = Parts(training, self.whole, self.test, self.settings)
+        self.trainer = Trainer(parts, self.options.workers, self.checkpoint)
 
     @cached_property
-    def bootstrap(self) -> Bootstrap:
-        """Resample the test days of all splits."""
+    def bootstrap(self) -> Bootstrap | NoDaysError:
+        """Resample the test days of all splits, or say why that is impossible."""
         tests = [split.test for split in self.splits.values()]
-        options, checkpoint = self.options, self.checkpoint
-        return Bootstrap(
-            tests,
-            self.base,
-            options.objective,
-            options.seed,
-            options.workers,
-            lambda name, make: cached_numbers(checkpoint, f"{name}-resamples", make),
-        )
+        try:
+            options, store = self.options, None if self.checkpoint is None else Resamples(self.checkpoint)
+            return Bootstrap(tests, self.base, options.objective, options.seed, options.workers, store)
+        except NoDaysError as error:
+            return error
 
     def outcome(self, row: Row) -> Outcome:
         """Return the outcome of a row on the test period."""
@@ -75,94 +94,153 @@ class Evaluator:
     def compare(self, row: Row, with_: Row | None) -> BootstrapResult:
         """Compare a row with another, or with the current configuration, over the resamples; both have some."""
         found, other = row.bootstrap, None if with_ is None else with_.bootstrap
-        if found is None:
+        if found is None or isinstance(self.bootstrap, NoDaysError):
             raise ValueError(f"{row.name} was not resampled")
         return found if other is None else self.bootstrap.between(other.numbers, found.numbers)
 
-    def propose(self, name: str, part: str, training: TrainingSet) -> Proposals:
-        """Run a strategy, or take the proposals that an interrupted run kept."""
-        return cached_proposals(self.checkpoint, f"{name}-{part}", lambda: variants(name, training, self.settings))
+    def rows(self, names: Sequence[str], progress: Progress = lambda *_: None) -> list[Row]:
+        """Train strategies on the whole history, and on its earlier part to evaluate them on the later one.
 
-    def rows(self, name: str, advance: Callable[[float], None] = lambda _: None) -> list[Row]:
-        """Train a strategy on the whole history, and on its earlier part to evaluate it on the later one.
-
-        Returns a row for each of its variants that differs from those before it, one at least. Of a strategy of several
-        kinds the one that does best with an order, or a reservation delay, is evaluated on the higher rungs too.
-        `advance` is called with the share of all that is done.
+        Returns a row for each variant of a strategy that differs from those before it, one at least of each. Of a
+        strategy of several kinds the one that does best with an order, or a reservation delay, is evaluated on the
+        higher rungs too. All of them go through each step together, for the workers. `progress` is called with what is
+        done and the share of all that is.
         """
-        advance(0.0)
-        began = time.perf_counter()
-        try:
-            finals = self.propose(name, "whole", self.training)
-            trained = self.propose(name, "last", self.splits["last"].training)
-        except (NotApplicableError, UnroutableError) as error:
-            rows = [Row(name, None, None, None, None, ineligible=str(error))]
-        else:
-            low = [variant for variant, final in finals.items() if rung_of(self.training.base, final.config) <= LOW]
-            advance(0.4)
-            rows = self._variants(name, low, finals, trained)
-            advance(0.7)
-            lead = best_of([row for row in rows if row.eligible]) or best_of(rows)
-            high = [each for each in finals if each not in low and (lead is None or lead.kind == kind_of(each))]
-            rows += self._variants(name, high, finals, trained)
-        seconds = time.perf_counter() - began
-        return [replace(row, seconds=seconds) for row in rows]
+        early = [part for part in self.splits if part != "last"]
+        ahead = names if self.options.workers >= AHEAD else [name for name in names if registry()[name].has_variants]
+        wanted = [(name, part) for name in names for part in ("whole", "last")]
+        wanted += [(name, part) for name in ahead for part in early]
+        self.trainer.train(wanted, lambda share: progress("training", 0.6 * share))
+        failed, finals, trained = {}, {}, {}
+        for name in names:
+            whole, last = (self.trainer.found[name, part] for part in ("whole", "last"))
+            if isinstance(whole, Failed) or isinstance(last, Failed):
+                failed[name] = str(whole if isinstance(whole, Failed) else last)
+            else:
+                finals[name], trained[name] = whole, last
+        low = {
+            name: [v for v, final in each.items() if rung_of(self.training.base, final.config) <= LOW]
+            for name, each in finals.items()
+        }
+        rows = self._variants(low, finals, trained, lambda share: progress("resampling", 0.6 + 0.2 * share))
+        high = {}
+        for name, each in finals.items():
+            own = [row for row in rows if row.name == name]
+            lead = best_of([row for row in own if row.eligible]) or best_of(own)
+            high[name] = [v for v in each if v not in low[name] and (lead is None or lead.kind == kind_of(v))]
+        rows += self._variants(high, finals, trained, lambda share: progress("resampling", 0.8 + 0.2 * share))
+        rows += [Row(name, None, None, None, None, ineligible=why) for name, why in failed.items()]
+        place = {name: i for i, name in enumerate(names)}
+        seconds = self.trainer.seconds
+        rows = [replace(row, seconds=seconds.get(row.name, 0.0)) for row in rows]
+        return sorted(rows, key=lambda row: place[row.name])
 
-    def _variants(self, name: str, variants: Sequence[str], finals: Proposals, trained: Proposals) -> list[Row]:
-        """Evaluate these variants, each that is not the same as one before it."""
-        rows, known = [], set()
-        for variant in variants:
-            row = Row(name, None, None, None, None, variant=variant)
-            final, proposal = finals[variant], trained.get(variant)
-            if proposal is None:
-                text = "trained on the part before the test period, it has no such proposal"
-                rows.append(self._of(replace(row, ineligible=text), final, self.whole.evaluate(final)))
-            elif (final.config, proposal.config) not in known:
-                known.add((final.config, proposal.config))
-                rows.append(self.row(row, final, proposal))
+    def _variants(
+        self,
+        wanted: Mapping[str, Sequence[str]],
+        finals: Mapping[str, Proposals],
+        trained: Mapping[str, Proposals],
+        advance: Callable[[float], None],
+    ) -> list[Row]:
+        """Evaluate these variants of each strategy, each that is not the same as one before it."""
+        rows: list[Row] = []
+        new: list[tuple[int, Proposal, Proposal]] = []
+        for name, variants in wanted.items():
+            known = set()
+            for variant in variants:
+                row = Row(name, None, None, None, None, variant=variant)
+                final, proposal = finals[name][variant], trained[name].get(variant)
+                if proposal is None:
+                    text = "trained on the part before the test period, it has no such proposal"
+                    rows.append(self._of(replace(row, ineligible=text), final, self.whole.evaluate(final)))
+                elif (final.config, proposal.config) not in known:
+                    known.add((final.config, proposal.config))
+                    new.append((len(rows), final, proposal))
+                    rows.append(row)
+        promising = []
+        for (place, final, proposal), found in zip(new, self.trainer.measure([each[1:] for each in new]), strict=True):
+            if isinstance(found, str):
+                rows[place] = replace(rows[place], ineligible=found)
+            else:
+                rows[place], reasons = self._on_test(rows[place], final, proposal, found)
+                gains = (rows[place].gain or 0) > 0 and rows[place].name != "current"
+                if (gains and not reasons) or rows[place].variant:
+                    promising.append((place, final, proposal, reasons))
+        return self._resampled(rows, promising, advance)
+
+    def _on_test(self, row: Row, final: Proposal, proposal: Proposal, found: Measured) -> tuple[Row, list[str]]:
+        """Compare with the current configuration on the test period; return why it may not be recommended, too."""
+        row = replace(self._of(row, final, found.in_sample), unmet=found.unmet)
+        self.evaluated[row.name, row.variant] = proposal
+        gained = reduction(found.test, self.current, self.options.objective)
+        reasons = self.reasons(final) if row.name != "current" else []
+        if gained > 0 and not reasons and row.name != "current" and final.config == self.training.base:
+            reasons.append("trained on the whole history, it proposes what you have")
+        worse = self.guards.broken(GuardValues.of(self.current), GuardValues.of(found.test), self.test.days)
+        row = replace(row, test=found.test, gain=gained, ineligible="; ".join([*reasons, *worse.values()]))
+        return row, reasons
+
+    def _resampled(
+        self,
+        rows: list[Row],
+        promising: Sequence[tuple[int, Proposal, Proposal, list[str]]],
+        advance: Callable[[float], None],
+    ) -> list[Row]:
+        """Compare with the current configuration over resamples of the test days of all splits."""
+        early = [part for part in self.splits if part != "last"]
+        self.trainer.train([(rows[place].name, part) for place, *_ in promising for part in early])
+        subjects: dict[int, list[Proposal]] = {}
+        named = {place: f"{rows[place].name}-{rows[place].variant}" for place, *_ in promising}
+        results: dict[int, BootstrapResult | Failed] = {}
+        for place, _, proposal, _ in promising:
+            try:
+                subjects[place] = [*map(bare, self._earlier(rows[place])), bare(proposal)]
+            except NotApplicableError as error:
+                results[place] = error
+        if subjects:
+            bootstrap = self.bootstrap
+            if isinstance(bootstrap, NoDaysError):
+                results |= dict.fromkeys(subjects, bootstrap)
+            else:
+                by_name = {named[place]: each for place, each in subjects.items()}
+                results |= zip(subjects, bootstrap.compare_all(by_name, advance), strict=True)
+        for place, final, proposal, reasons in promising:
+            rows[place] = self._judged(rows[place], final, proposal, reasons, results[place])
         return rows
 
-    def row(self, row: Row, final: Proposal, proposal: Proposal) -> Row:
-        """Evaluate one variant: `final` was trained on the whole history, `proposal` for the test period."""
-        try:
-            row = self._of(row, final, self.whole.evaluate(final))
-            return self._on_test(row, proposal, final)
-        except UnroutableError as error:
-            return replace(row, ineligible=str(error))
-
-    def _on_test(self, row: Row, proposal: Proposal, final: Proposal) -> Row:
-        """Evaluate on the test period and, where there is a gain, on resampled days of all splits."""
-        outcome = self.test.outcome(proposal)
-        summary = outcome.summary
-        row = replace(row, unmet=tuple(each.what for each in target_results(outcome) if not each.met))
-        self.evaluated[row.name, row.variant] = proposal
-        gained = reduction(summary, self.current, self.options.objective)
-        reasons = self.reasons(final) if row.name != "current" else []
-        promising = gained > 0 and not reasons and row.name != "current"
-        if promising and final.config == self.training.base:
-            reasons.append("trained on the whole history, it proposes what you have")
-        worse = self.guards.broken(GuardValues.of(self.current), GuardValues.of(summary), self.test.days)
-        result, tolerated = None, ""
-        if (promising and not reasons) or row.variant:
-            try:
-                result = self.bootstrap.compare([*self._earlier(row), proposal], f"{row.name}-{row.variant}")
-                usual = self.guards.broken(result.before, result.after, self.test.days)
-                tolerated = "; ".join(text for what, text in worse.items() if what not in usual)  # by chance
-                worse = {what: text for what, text in worse.items() if what in usual}
-            except NoDaysError as error:
-                reasons.append(f"whether that is chance is unknown: {error}")
-            except (NotApplicableError, UnroutableError) as error:
-                reasons.append(f"what is trained on an earlier part cannot be evaluated on the next: {error}")
-        ineligible = "; ".join([*reasons, *worse.values()])
-        row = replace(row, test=summary, gain=gained, bootstrap=result, tolerated=tolerated, ineligible=ineligible)
-        return row if result is None or ineligible else self.fallback(row, proposal, final)
+    def _judged(
+        self,
+        row: Row,
+        final: Proposal,
+        proposal: Proposal,
+        reasons: list[str],
+        result: BootstrapResult | Failed,
+    ) -> Row:
+        """Say what the resamples say of a row: guard rails that are broken by chance are tolerated."""
+        if row.test is None:
+            raise ValueError(f"{row.name} was not evaluated")
+        worse = self.guards.broken(GuardValues.of(self.current), GuardValues.of(row.test), self.test.days)
+        if isinstance(result, NoDaysError):
+            why = f"whether that is chance is unknown: {result}"
+        elif isinstance(result, Failed):
+            why = f"what is trained on an earlier part cannot be evaluated on the next: {result}"
+        else:
+            usual = self.guards.broken(result.before, result.after, self.test.days)
+            tolerated = "; ".join(text for what, text in worse.items() if what not in usual)  # by chance
+            kept = [text for what, text in worse.items() if what in usual]
+            ineligible = "; ".join([*reasons, *kept])
+            row = replace(row, bootstrap=result, tolerated=tolerated, ineligible=ineligible)
+            return row if ineligible else self.fallback(row, proposal, final)
+        return replace(row, ineligible="; ".join([*reasons, why, *worse.values()]))
 
     def _earlier(self, row: Row) -> list[Proposal]:
         """Return what the row's variant proposes on the splits before the last."""
         found = []
-        for part, split in self.splits.items():
+        for part in self.splits:
             if part != "last":
-                proposals = self.propose(row.name, part, split.training)
+                proposals = self.trainer.found[row.name, part]
+                if isinstance(proposals, Failed):
+                    raise NotApplicableError(str(proposals))
                 if row.variant not in proposals:
                     raise NotApplicableError("it has no such proposal there")
                 found.append(proposals[row.variant])

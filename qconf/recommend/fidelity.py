@@ -2,19 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import datetime
 
 import numpy as np
+import pandas as pd
 import scipy
+from numpy.typing import NDArray
 
 from parsim import simulate
 from qconf.config import SiteConfig
 from qconf.history import History
+from qconf.history.times import zone
 
 FEWEST = 20  # jobs whose start is known; with fewer nothing can be concluded
 FAR = 2.0  # factor between mean waits above which a report warns
 LEAST_CORRELATION = 0.5  # rank correlation below which it warns too
 NO_WAIT = 60.0  # seconds; where jobs wait less on average, which of them do is chance
+
+
+@dataclass(frozen=True)
+class Day:
+    """The jobs of one queue that were submitted on one day and whose start is known; waits in seconds."""
+
+    queue: str
+    date: str
+    jobs: int
+    real_mean: float
+    mean: float
 
 
 @dataclass(frozen=True)
@@ -27,6 +43,7 @@ class Fidelity:
     mean: float
     median: float
     correlation: float  #: Spearman's rank correlation of both waits; NaN where either is the same for all jobs
+    days: tuple[Day, ...] = ()  #: by queue, then date
 
     @property
     def means_differ(self) -> bool:
@@ -63,4 +80,26 @@ def fidelity(history: History, config: SiteConfig, span: tuple[int, int]) -> Fid
         mean=float(simulated.mean()),
         median=float(np.median(simulated)),
         correlation=float("nan") if alike else float(scipy.stats.spearmanr(real, simulated).statistic),
+        days=tuple(_days(history, config, known, real, simulated)),
     )
+
+
+def _days(
+    history: History,
+    config: SiteConfig,
+    known: NDArray[np.bool_],
+    real: NDArray[np.int64],
+    simulated: NDArray[np.int64],
+) -> Iterator[Day]:
+    """Yield the mean waits of each queue and day, in the history's time zone."""
+    jobs, where = history.jobs[known], zone(history.timezone)
+    dates = [datetime.fromtimestamp(history.epoch + second, where).date().isoformat() for second in jobs["submit"]]
+    table = pd.DataFrame({"queue": jobs["queue"].to_numpy(), "date": dates, "real": real, "mean": simulated})
+    grouped = (
+        table.groupby(["queue", "date"], sort=True)
+        .agg(jobs=("real", "size"), real=("real", "mean"), mean=("mean", "mean"))
+        .reset_index()
+    )
+    for queue in config.names:
+        own = grouped[grouped["queue"] == queue].drop(columns="queue")
+        yield from (Day(queue, *row) for row in own.itertuples(index=False, name=None))

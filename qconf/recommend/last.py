@@ -52,7 +52,7 @@ class Realised:
     before: Summary | None = None  #: of them, under the configuration in force then; None where nothing was promised
     after: Summary | None = None  #: under the one recommended; None where it has no queue for some job
     gain: float | None = None
-    why_not: str = ""  #: why there is no gain, where one was promised
+    not_evaluated: str = ""  #: why there is no gain, where one was promised
     loaded: bool | None = None  #: whether it is in force now; None where that cannot be told
     timezone: str = "UTC"  #: of dates
 
@@ -77,7 +77,7 @@ class Realised:
             "realised": self.gain,
             "realised_on": dict(zip(_SPAN, self.span, strict=True)),
             "inside": self.inside,
-            "not_evaluated": self.why_not,
+            "not_evaluated": self.not_evaluated,
             "mean_wait": {name: None if each is None else float(means(each)[0]) for name, each in waits.items()},
             "loaded": self.loaded,
         }
@@ -121,7 +121,7 @@ def realised(promise: Promise, records: Records, period: tuple[int, int], now: S
     try:
         after = test.evaluate(Proposal(promise.after))
     except UnroutableError as error:
-        return Realised(promise, span, before, why_not=str(error), loaded=loaded, timezone=log.timezone)
+        return Realised(promise, span, before, not_evaluated=str(error), loaded=loaded, timezone=log.timezone)
     gained = reduction(after, before, promise.objective)
     return Realised(promise, span, before, after, gained, loaded=loaded, timezone=log.timezone)
 

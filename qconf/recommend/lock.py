@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from qconf.errors import InputError, QconfError
+from qconf.inert import inert
 from qconf.recommend.checkpoint import FINGERPRINT, FOLDER, unfinished
 from qconf.text import SCRATCH
 
@@ -36,7 +37,7 @@ def exclusive(directory: Path) -> Iterator[None]:
         folder.mkdir(parents=True, exist_ok=True)
         handle = _locked(folder / LOCK, directory)
     except OSError as error:
-        raise QconfError(f"{directory}: cannot be written: {error.strerror or error}") from error
+        raise QconfError(f"{inert(str(directory))}: cannot be written: {error.strerror or error}") from error
     for left in (*directory.glob(f"{SCRATCH}*"), *folder.glob(f"{SCRATCH}*")):
         shutil.rmtree(left, ignore_errors=True)  # of a run that was killed
     try:

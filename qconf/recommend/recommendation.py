@@ -9,6 +9,7 @@ from parsim.metrics import Summary
 from qconf.config import SiteConfig
 from qconf.evaluation.bootstrap import BootstrapResult
 from qconf.evaluation.impact import Impact
+from qconf.evaluation.outcome import Outcome
 from qconf.evaluation.robustness import Scenario
 from qconf.evaluation.targets import TargetResult
 from qconf.recommend.last import Realised
@@ -87,6 +88,14 @@ class Curve:
     utilizations: list[float]
 
 
+@dataclass(frozen=True, eq=False)
+class Evaluated:
+    """What was simulated on the test period: of a change the configuration trained for it, not the one to load."""
+
+    config: SiteConfig
+    outcome: Outcome
+
+
 @dataclass(frozen=True)
 class Recommendation:
     """The result of ``qconf tune``."""
@@ -113,6 +122,10 @@ class Recommendation:
     targets: tuple[TargetResult, ...] = ()  #: what the present makes of the site's targets on the test period
     targets_met: tuple[TargetResult, ...] = ()  #: what the change makes of them
     last: Realised | None = None  #: what became of the recommendation before this one; None where none is given
+    #: The test period under the present and under the change; the second is None for KEEP, both are where nothing was
+    #: evaluated. Not recorded: figures are drawn of them.
+    present: Evaluated | None = field(default=None, repr=False, compare=False)
+    changed: Evaluated | None = field(default=None, repr=False, compare=False)
 
     @property
     def row(self) -> Row:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from qconf.backtest import REFERENCES, Average, Backtest
+from qconf.backtest import CURRENT, REFERENCES, Average, Backtest
 from qconf.evaluation.score import OBJECTIVE_TEXTS
 from qconf.report.columns import COLUMNS
 from qconf.report.wording import ABSENT, merged, notes
@@ -14,6 +14,40 @@ from qconf.text import grouped
 def is_comparison(found: Backtest) -> bool:
     """Whether it is of two logs (``qconf compare``) and not of the periods of one (``qconf backtest``)."""
     return "period" not in found.settings
+
+
+def running(found: Backtest) -> str:
+    """Name what stands for what the site runs: `current`, or without a configuration the present queues shared."""
+    return CURRENT if CURRENT in found.strategies else "shared"
+
+
+def headline(found: Backtest) -> list[str]:
+    """Say what would have served the site best, of what a batch system can do: one sentence, then what qualifies it."""
+    here, what = running(found), OBJECTIVE_TEXTS[found.objective]
+    ineligible = {each.strategy for each in found.results if each.not_exportable or each.fixed}
+    usable = [average for average in found.averages if average.strategy not in ineligible]
+    best = max(usable, key=lambda average: average.against[here].reduction)
+    several = len(found.folds) > 1
+    jobs = sum(fold.jobs for fold in found.folds)
+    over = f"{len(found.folds)} test periods, {found.folds[0].label} to {found.folds[-1].label}, {jobs} jobs."
+    if best.strategy == here or best.against[here].reduction <= 0:
+        return [f"Keep what you have: no strategy makes {what} less than {here}", *([over] if several else [])]
+    gains = {name: best.against[name] for name in dict.fromkeys((here, "fcfs-easy")) if name != best.strategy}
+    texts = [f"{_change(each.reduction)} against {name}" for name, each in gains.items()]
+    out = [f"{best.strategy} would have served you best: {what} {', '.join(texts)}"]
+    if several:
+        out.append("These are means of the changes of each test period.")
+        for name, each in gains.items():
+            worse = f"worse than {name} in {round(each.worse * len(found.folds))} of {len(found.folds)} test periods"
+            out.append(f"It is {worse}; best {_period(each.best)}, worst {_period(each.worst)}.")
+        out.append(over)
+    return out
+
+
+def worse_than(found: Backtest, average: Average) -> str:
+    """Write in how many per cent of the periods a strategy is worse than what the site runs."""
+    here = running(found)
+    return ABSENT if average.strategy == here else f"{100 * average.against[here].worse:.0f}"
 
 
 def headings() -> list[str]:
@@ -96,7 +130,6 @@ def sentences(found: Backtest) -> list[str]:
         )
         out = [text]
     out += [f"left out: {label}: {why}" for label, why in found.skipped]
-    out += found.notes
     out += dict.fromkeys(f"* {result.not_exportable}" for result in found.results if result.not_exportable)
     out += [*_fixed(found), *_noted(found)]
     if all(fold.warmup_jobs == 0 for fold in folds) and found.settings["warmup_days"]:
@@ -105,15 +138,26 @@ def sentences(found: Backtest) -> list[str]:
 
 
 def _noted(found: Backtest) -> Iterator[str]:
-    """Say what strategies noted, and in how many periods; once for all that noted the same, with any one number."""
+    """Say what strategies noted, and where the current configuration stood in for one, and in how many periods."""
+    noted = [
+        (each.strategy, each.period, text)
+        for each in found.results
+        for _, text in notes([(each.strategy, each.decisions)])
+    ]
+    yield from _once("noted", noted, len(found.folds))
+    instead = [(each.strategy, each.period, each.fallback) for each in found.results if each.fallback]
+    yield from _once("left to the current configuration", instead, len(found.folds))
+
+
+def _once(what: str, notes: Iterable[tuple[str, str, str]], of: int) -> Iterator[str]:
+    """Say a note of strategies in periods once for all in which it is the same, with any one number."""
     periods: dict[str, dict[str, dict[str, None]]] = {}  # strategy, note, period; the last as an ordered set
-    for result in found.results:
-        for _, note in notes([(result.strategy, result.decisions)]):
-            periods.setdefault(result.strategy, {}).setdefault(note, {})[result.period] = None
+    for name, period, text in notes:
+        periods.setdefault(name, {}).setdefault(text, {})[period] = None
     items = [
-        (f"noted, in {_several(noted[note] for note in stands_for)} of {len(found.folds)} periods: {text}", name)
-        for name, noted in periods.items()
-        for text, stands_for in merged(noted)
+        (f"{what}, in {_several(own[text] for text in stands_for)} of {of} periods: {note}", name)
+        for name, own in periods.items()
+        for note, stands_for in merged(own)
     ]
     for text, names in grouped(items).items():
         yield f"{', '.join(names)} {text}"

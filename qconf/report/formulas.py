@@ -253,16 +253,24 @@ def in_words(
     return " ".join(f"{sentence}." for sentence in reading.sentences())
 
 
-def order_in_words(config: SiteConfig) -> str:
-    """Read the order of a configuration for typical jobs of its machine; nothing for fcfs."""
+def reading_of(config: SiteConfig) -> Reading:
+    """Return the order of a configuration with typical jobs of its machine."""
     machine = config.machine
     node = machine.cores_per_node
     wide = max(machine.cores // 8 // node * node, min(2 * node, machine.cores))
     longest = max(queue.walltime[1] for queue in config.queues)
     walltimes = (HOUR, 12 * HOUR) if longest >= 12 * HOUR else (max(longest // 12, 1), longest)
     # The priorities of orders by name come before them, as they always do.
-    queues = {} if config.order in ORDERS else {queue.name: queue.priority for queue in config.queues}
-    return in_words(config.order, cores=(node, wide), walltimes=walltimes, queues=queues)
+    queues = {"": 1.0} if config.order in ORDERS else {queue.name: queue.priority for queue in config.queues}
+    return Reading(NAMED.get(config.order, config.order), walltimes, (node, wide), queues)
+
+
+def order_in_words(config: SiteConfig) -> str:
+    """Read the order of a configuration for typical jobs of its machine; nothing for fcfs."""
+    if config.order == "fcfs":
+        return ""
+    found = reading_of(config)
+    return in_words(config.order, cores=found.cores, walltimes=found.walltimes, queues=found.queues)
 
 
 def _same(a: float, b: float) -> bool:

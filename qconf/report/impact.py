@@ -32,12 +32,17 @@ def losers(found: Impact) -> list[str]:
     return [line(group) for group in found.losers]
 
 
+def short(group: Group) -> str:
+    """Say by how much a group is worse, or that it is not."""
+    name = f"queue {group.name}" if group.kind == "queue" else group.name
+    return f"{name} {_lead(group)}"
+
+
 def line(group: Group) -> str:
     """Say by how much a group is worse, or how it fares where it is not, and what it waits before and after."""
-    name = f"queue {group.name}" if group.kind == "queue" else group.name
     facts = ", ".join(_fact(group, key, text) for key, text in _NAMES.items())
     jobs = f"{group.jobs} job{'s' * (group.jobs != 1)}, {_share(group.share)} of the core-hours"
-    return f"{name} {_lead(group)}: {facts} ({jobs})"
+    return f"{short(group)}: {facts} ({jobs})"
 
 
 def _lead(group: Group) -> str:

@@ -19,7 +19,7 @@ def last_lines(found: Realised) -> Iterator[str]:
     what = f"{promise.winner} ({promise.title})" if promise.title else promise.winner
     yield f"{first} to {last}: {promise.verdict} to {what}, promised gain {interval_text(promised)} %"
     if found.gain is None or found.before is None or found.after is None:
-        yield f"on the jobs of this log it cannot be evaluated: {found.why_not}"
+        yield f"on the jobs of this log it cannot be evaluated: {found.not_evaluated}"
     else:
         where = "inside" if found.inside else "below" if found.gain < promised.low else "above"
         waits = " -> ".join(hours(means(each)[0]) for each in (found.before, found.after))

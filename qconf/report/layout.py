@@ -7,12 +7,14 @@ import re
 import sys
 import textwrap
 from collections.abc import Iterable, Sequence
+from typing import Any, TextIO
 
 from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from qconf.inert import inert
 from qconf.text import grouped
 
 WIDTH = 80  #: columns where there is no terminal
@@ -35,7 +37,7 @@ def filled(text: str, columns: int | None = None, indent: str = "") -> str:
     No line breaks between a number and its unit, or within a word, such as a path; those after the first begin with
     `indent`.
     """
-    glued = re.sub(r"(?<=[0-9]) (?=(?:%|h|s)(?![A-Za-z0-9]))", NO_BREAK, text)
+    glued = re.sub(r"(?<=[0-9]) (?=(?:%|h|s)(?![A-Za-z0-9]))", NO_BREAK, inert(text, lines=True))
     lines = textwrap.fill(
         glued,
         min(width() if columns is None else columns, MOST),
@@ -53,16 +55,29 @@ def listed(items: Iterable[tuple[str, str]], columns: int | None = None) -> list
     return [filled(f"  {names}".ljust(len(indent) - 2) + f"  {text}", columns, indent) for names, text in named]
 
 
+def styled(stream: TextIO) -> TextIO:
+    """Return what takes the colours of a terminal, where the stream itself takes plain text only."""
+    return getattr(stream, "styled", stream)
+
+
+class InertTable(Table):
+    """A table whose cells are plain text, whatever stands in them."""
+
+    def add_row(self, *cells: Any, **given: Any) -> None:  # noqa: ANN401 - of rich
+        """Add a row of texts."""
+        super().add_row(*(Text(inert(str(cell))) for cell in cells), **given)
+
+
 def console() -> Console:
     """Return the console of tables: as wide as the terminal, or plain text `WIDTH` wide where there is none."""
     if sys.stdout.isatty():
-        return Console(highlight=False)
+        return Console(highlight=False, file=styled(sys.stdout))
     return Console(width=WIDTH, highlight=False, color_system=None, force_terminal=False)
 
 
 def new_table(texts: Sequence[str], numbers: Sequence[str], *, title: str | None = None) -> Table:
     """Return an empty table: columns of texts, then columns of numbers."""
-    table = Table(title=title, title_justify="left", box=None, padding=(0, 2, 0, 0), pad_edge=False)
+    table = InertTable(title=title, title_justify="left", box=None, padding=(0, 2, 0, 0), pad_edge=False)
     for heading in texts:
         table.add_column(heading, no_wrap=True, overflow="fold")
     for heading in numbers:

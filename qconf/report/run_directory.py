@@ -18,14 +18,17 @@ from qconf.evaluation.bootstrap import BootstrapResult
 from qconf.export import Exporter
 from qconf.history import History
 from qconf.history.records import SourceInfo
+from qconf.inert import csv_text
 from qconf.recommend import Recommendation, Row
 from qconf.recommend.checkpoint import FOLDER, versions
 from qconf.recommend.fidelity import Fidelity
 from qconf.report.backtest import is_comparison
+from qconf.report.backtest_page import render_backtest
 from qconf.report.exported import Exported
 from qconf.report.figures import backtest_figures, figures
 from qconf.report.frames import backtest_frame, comparison_frame
-from qconf.report.html import render, render_backtest, settings_shown
+from qconf.report.html import settings_shown
+from qconf.report.tune_page import render
 from qconf.text import (
     all_or_nothing,
     as_json,
@@ -78,24 +81,23 @@ def write_run(
     configs = [result.base, *([result.config] if isinstance(result, Recommendation) else [])]
     odd = [] if assumed_current else [warning for config in configs for warning in config.warnings()]
     warnings = list(dict.fromkeys([*warnings, *odd]))
+    labels = labels_of([source.path for source in history.sources])
+    about = {"versions": versions(), "inputs": _inputs(history, labels, inputs or {})}
     if isinstance(result, Recommendation):
-        files, record = _tune(result, history, warnings, exported, fidelity)
+        files, record = _tune(result, history, warnings, exported, fidelity, about)
         times = [(row.name, row.seconds) for row in result.rows]
     else:
-        files, record = _backtest(result, history, warnings)
+        files, record = _backtest(result, history, warnings, about)
         times = [(each.strategy, each.seconds) for each in result.results]
-    labels = labels_of([source.path for source in history.sources])
     dropped = history.dropped.assign(file=history.dropped["file"].map(lambda path: labels.get(path, Path(path).name)))
-    files["dropped.csv"] = dropped.to_csv(index=False, lineterminator="\n")
-    record |= {
-        "versions": versions(),
+    files["dropped.csv"] = csv_text(dropped)
+    record |= about | {
         "objective": result.objective,
         "seed": result.settings.get("seed"),
         "settings": settings_shown(result.settings),
         "history": _history(history, labels),
         "base": _plain(result.base),
         "assumed_current": assumed_current,
-        "inputs": _inputs(history, labels, inputs or {}),
         "warnings": warnings,
         "files": digests(files),
     }
@@ -142,17 +144,18 @@ def _tune(
     warnings: Sequence[str],
     exported: Exported | None,
     fidelity: Fidelity | None,
+    about: Mapping[str, Any],
 ) -> tuple[dict[str, str], dict[str, Any]]:
     """Return the files of a recommendation, and its part of the record."""
-    drawn = figures(result)
-    page = render(result, drawn, history=history, fidelity=fidelity, warnings=warnings, exported=exported)
+    drawn = figures(result, history, fidelity)
+    page = render(result, drawn, history=history, fidelity=fidelity, warnings=warnings, exported=exported, **about)
     kept = result.verdict == "KEEP"
     loads = "the configuration as it stands, nothing to load." if kept else f"what {result.winner} proposes."
     files = {
         "report.html": page,
-        "comparison.csv": comparison_frame(result).to_csv(index=False, lineterminator="\n"),
+        "comparison.csv": csv_text(comparison_frame(result)),
         "config.yaml": dump(result.config, f"{result.verdict}: {loads}\n{result.reason}"),
-        **{f"figures/{name}.svg": svg for name, svg in drawn.items()},
+        **{f"figures/{name}.svg": figure.file for name, figure in drawn.items()},
     }
     export = None
     if exported is not None:
@@ -194,16 +197,18 @@ def _tune(
     return files, record
 
 
-def _backtest(found: Backtest, history: History, warnings: Sequence[str]) -> tuple[dict[str, str], dict[str, Any]]:
+def _backtest(
+    found: Backtest, history: History, warnings: Sequence[str], about: Mapping[str, Any]
+) -> tuple[dict[str, str], dict[str, Any]]:
     """Return the files of a backtest, and its part of the record."""
-    drawn = backtest_figures(found)
+    drawn = backtest_figures(found, history)
     table, name = backtest_frame(found), "backtest.csv"
     if is_comparison(found):
         table, name = table.drop(columns="period"), "comparison.csv"
     files = {
-        "report.html": render_backtest(found, history, drawn, warnings),
-        name: table.to_csv(index=False, lineterminator="\n"),
-        **{f"figures/{name}.svg": svg for name, svg in drawn.items()},
+        "report.html": render_backtest(found, history, drawn, warnings, **about),
+        name: csv_text(table),
+        **{f"figures/{name}.svg": figure.file for name, figure in drawn.items()},
     }
     record = {
         "periods": [asdict(fold) for fold in found.folds],

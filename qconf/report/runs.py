@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+import pandas as pd
 from rich.table import Table
-from rich.text import Text
 
 from qconf.errors import InputError
 from qconf.history.records import SourceInfo
+from qconf.inert import csv_text
 from qconf.report.layout import new_table
 from qconf.report.recorded import older, read_record
 from qconf.report.run_directory import RECORD
@@ -24,7 +23,7 @@ _INTERVAL = ("expected", "low", "high")
 
 
 @dataclass(frozen=True)
-class Month:
+class PastRun:
     """A run, and what a later one found of its recommendation; None where it did not, or there is no such thing."""
 
     run: str  #: the directory; empty where it is known from a later run alone
@@ -53,7 +52,7 @@ class Month:
         return first[:7] if first[:7] == last[:7] else f"{first} to {last}"
 
 
-def months(directories: Sequence[Path]) -> list[Month]:
+def past_runs(directories: Sequence[Path]) -> list[PastRun]:
     """Read runs of ``qconf tune``, and runs in folders, and join each with what a later one found of it.
 
     Raises InputError where a directory holds no run, or one of a version that recorded less.
@@ -62,13 +61,15 @@ def months(directories: Sequence[Path]) -> list[Month]:
     if not paths:
         raise InputError("holds no run of qconf tune", file=directories[0], fix="name directories that it wrote")
     records = {path: read_record(path) for path in paths}
-    found = {(month := _month(path, record)).sha256: month for path, record in records.items()}
+    found = {(past := _past_run(path, record)).sha256: past for path, record in records.items()}
     for path, record in sorted(records.items(), key=lambda each: _span(*each)):
-        if last := record.get("last"):
-            known = found.get(last["sha256"]) or _only_in(last)
-            values = {name: last[name] for name in ("realised", "inside", "loaded")} | last["mean_wait"]
-            found[last["sha256"]] = Month(**{**asdict(known), **values, "realised_in": str(path.parent)})
-    return sorted(found.values(), key=lambda month: (month.first_submit, month.last_submit, month.run))
+        if record.get("last"):
+            try:
+                joined = _joined(found, record["last"], str(path.parent))
+            except (KeyError, TypeError, AttributeError) as error:
+                raise older(record, path, "another form of what became of the run before it") from error
+            found[joined.sha256] = joined
+    return sorted(found.values(), key=lambda past: (past.first_submit, past.last_submit, past.run))
 
 
 def _records(directory: Path) -> list[Path]:
@@ -86,13 +87,13 @@ def _span(path: Path, record: dict[str, Any]) -> tuple[int, str]:
         raise older(record, path, "no span of its history") from error
 
 
-def _month(path: Path, record: dict[str, Any]) -> Month:
+def _past_run(path: Path, record: dict[str, Any]) -> PastRun:
     try:
         row = next(row for row in record["strategies"] if row["name"] == record["winner"])
         promised: dict[str, Any] = dict.fromkeys(("gain", *_INTERVAL))
         if record["verdict"] == "CHANGE":
             promised = {"gain": row["gain"]} | {name: row["bootstrap"][name] for name in _INTERVAL}
-        return Month(
+        return PastRun(
             run=str(path.parent),
             sha256=SourceInfo.of(path).sha256,
             verdict=record["verdict"],
@@ -105,35 +106,45 @@ def _month(path: Path, record: dict[str, Any]) -> Month:
         raise older(record, path, "another form of what was recommended") from error
 
 
-def _only_in(last: dict[str, Any]) -> Month:
+def _joined(found: Mapping[str, PastRun], last: dict[str, Any], run: str) -> PastRun:
+    """Return a run with what a later one, `run`, found of it."""
+    known = asdict(found.get(last["sha256"]) or _only_in(last))
+    waits = {name: last["mean_wait"][name] for name in ("before", "after")}
+    values = {name: last[name] for name in ("realised", "inside", "loaded")}
+    return PastRun(**{**known, **waits, **values, "realised_in": run})
+
+
+def _only_in(last: dict[str, Any]) -> PastRun:
     """Return what a later run says of one that is not there."""
-    span: dict[str, Any] = {name: date(last["span"][name], "UTC").replace(" ", "T") for name in ("first_submit", "last_submit")}
+    span: dict[str, Any] = {
+        name: date(last["span"][name], "UTC").replace(" ", "T") for name in ("first_submit", "last_submit")
+    }
     named = {name: last[name] for name in ("sha256", "verdict", "winner", "title")}
     promised = last["promised"] or dict.fromkeys(("gain", *_INTERVAL))
-    return Month(run="", jobs=last["span"]["jobs"], **span, **named, **promised)
+    return PastRun(run="", jobs=last["span"]["jobs"], **span, **named, **promised)
 
 
-def summary(found: Sequence[Month]) -> str:
+def summary(found: Sequence[PastRun]) -> str:
     """Say how many promises were kept; empty where nothing is known of any."""
-    known = [month for month in found if month.realised is not None and month.expected is not None]
+    known = [past for past in found if past.realised is not None and past.expected is not None]
     if not known:
         return ""
     expected, realised = (gain_text(fmean(getattr(each, name) for each in known)) for name in ("expected", "realised"))
-    inside = sum(bool(month.inside) for month in known)
+    inside = sum(bool(past.inside) for past in known)
     return (
         f"Promises with jobs since: {len(known)}, of which {inside} inside the interval; the mean gain promised is "
         f"{expected} %, the realised one {realised} %."
     )
 
 
-def table(found: Sequence[Month]) -> Table:
-    """Return a row for each month."""
-    out = new_table(("period", "verdict", "change", "run"), ("promised %", "realised %", "inside", "loaded"))
-    for month in found:
-        change = f"{month.winner}: {month.title}" if month.title else month.winner
-        texts = (month.period, month.verdict, ABSENT if month.verdict == "KEEP" else change, month.run or ABSENT)
-        interval = ABSENT if month.expected is None else interval_text(month, short=True)  # type: ignore[arg-type]
-        out.add_row(*map(Text, texts), interval, gain_text(month.realised), _yes(month.inside), _yes(month.loaded))
+def table(found: Sequence[PastRun]) -> Table:
+    """Return a row for each run."""
+    out = new_table(("period", "change", "run"), ("promised %", "realised %", "inside", "loaded"))
+    for past in found:
+        change = past.verdict if past.verdict == "KEEP" else past.title or past.winner
+        texts = (past.period, change, past.run or ABSENT)
+        interval = ABSENT if past.expected is None else interval_text(past, short=True)  # type: ignore[arg-type]
+        out.add_row(*texts, interval, gain_text(past.realised), _yes(past.inside), _yes(past.loaded))
     return out
 
 
@@ -141,10 +152,6 @@ def _yes(value: bool | None) -> str:
     return {True: "yes", False: "no", None: ABSENT}[value]
 
 
-def as_csv(found: Sequence[Month]) -> str:
-    """Write the months as CSV: gains are shares, waits seconds, what is unknown is empty."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(field.name for field in fields(Month))
-    writer.writerows(asdict(month).values() for month in found)
-    return out.getvalue()
+def as_csv(found: Sequence[PastRun]) -> str:
+    """Write the runs as CSV: gains are shares, waits seconds, what is unknown is empty."""
+    return csv_text(pd.DataFrame([asdict(past) for past in found]))

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 
 from rich.console import Console
 from rich.table import Table
-from rich.text import Text
 
 from qconf.backtest import REFERENCES, Average, Backtest
 from qconf.recommend import Recommendation
@@ -55,7 +54,7 @@ def _strategies(recommendation: Recommendation) -> Table:
         gain = None if row.name == "current" else row.gain
         cells += [gain_text(gain), interval_text(row.bootstrap, short=True)]
         mark = ">" if row.name == recommendation.winner else "x" if row.ineligible else ""
-        table.add_row(mark, Text(row.marked), *cells, style=style)
+        table.add_row(mark, row.marked, *cells, style=style)
     return table
 
 
@@ -72,9 +71,7 @@ def _ladder(recommendation: Recommendation) -> Table:
             else ""
         )
         texts = (rung.name, row.title or row.label)
-        table.add_row(
-            mark, *map(Text, texts), *(interval_text(each, short=True) for each in (row.bootstrap, rung.step))
-        )
+        table.add_row(mark, *texts, *(interval_text(each, short=True) for each in (row.bootstrap, rung.step)))
     return table
 
 
@@ -95,5 +92,5 @@ def _averages(found: Backtest, headings: Sequence[str], cells: Callable[[Average
     table = new_table(("strategy",), headings)
     for average in found.averages:
         style = "dim" if average.strategy in REFERENCES else ""
-        table.add_row(Text(backtest.mark(found, average)), *cells(average), style=style)
+        table.add_row(backtest.mark(found, average), *cells(average), style=style)
     return table

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from qconf.evaluation.score import means
+from qconf.evaluation.bootstrap import RESAMPLES
+from qconf.evaluation.score import OBJECTIVE_TEXTS, means
 from qconf.evaluation.targets import TargetResult
 from qconf.recommend import Recommendation
 from qconf.recommend.fidelity import Fidelity
-from qconf.report.impact import fairness, losers
+from qconf.report.exported import Exported
+from qconf.report.impact import fairness, losers, short
 from qconf.report.last import last_lines
-from qconf.report.wording import fidelity_warning, gain_text, hours, interval_text
+from qconf.report.wording import fidelity_warning, gain_text, hours, interval_text, number
 
 FAR = 2.0  # factor between the mean waits of the test period and of the whole history from which both are shown
 MINUTE = 60.0  # seconds, added to both
@@ -27,12 +29,57 @@ def headline(found: Recommendation, near: Fidelity | None) -> list[str]:
     return [f"{found.verdict}, in doubt: {why[0]}", found.reason] if why else [f"{found.verdict}: {found.reason}"]
 
 
+def action(found: Recommendation, exported: Exported | None) -> str:
+    """Write what to do in one sentence: what to load, what it changes for all jobs, and who is worse off most."""
+    if found.verdict != "CHANGE":
+        tried = sum(row.test is not None and row.name != "current" for row in found.rows)
+        why = f"of {tried} strategies none does better beyond doubt" if tried else "too little is known to change it"
+        return f"Keep what you have: {why}"
+    main = "config.yaml"
+    if exported is not None and not exported.not_exportable:
+        main = f"{exported.exporter.target}/{next(iter(exported.export.loaded), 'PLAN.md')}"
+    before, after = found.rows[0].test, found.row.test
+    texts = []
+    if before is not None and after is not None:
+        then, now = means(before), means(after)
+        if found.objective != "bounded-slowdown":
+            texts.append(f"mean wait {hours(then[0])} -> {hours(now[0])} h")
+        if found.objective != "mean-wait":
+            texts.append(f"mean bounded slowdown {number(then[1])} -> {number(now[1])}")
+    worse = () if found.impact is None else found.impact.losers
+    if worse:
+        texts.append(short(worse[0]))
+    elif found.impact is not None:
+        texts.append("no queue, size or user class is worse off")
+    return f"Load {main}: {', '.join(texts)}"
+
+
+def sure(found: Recommendation) -> Iterator[str]:
+    """Say how sure that is: the interval over the resamples, the test itself, other months."""
+    rows = [found.row] if found.verdict == "CHANGE" else [row for row in found.rows if row.bootstrap is not None]
+    best = max(rows, key=lambda row: -1.0 if row.bootstrap is None else row.bootstrap.expected, default=None)
+    if best is None or best.bootstrap is None:
+        yield "Nothing gained on the test period, so no gain was resampled." if found.rows[0].test else found.reason
+        return
+    result, what = best.bootstrap, OBJECTIVE_TEXTS[found.objective]
+    whose = "" if found.verdict == "CHANGE" else f" of the best candidate, {best.label},"
+    yield (
+        f"Over {RESAMPLES} resamples of the test days the gain{whose} in {what} is {100 * result.expected:.1f} % "
+        f"(90 % interval {100 * result.low:.1f} to {100 * result.high:.1f} %): "
+        f"{'beyond chance' if result.certain else 'it may be chance'}."
+    )
+    if best.gain is not None:
+        yield f"On the test period itself, which it was not trained on, it is {100 * best.gain:.1f} %."
+    for text in _robustness(found):
+        yield f"In another month: {text}."
+
+
 def sections(found: Recommendation, near: Fidelity | None) -> Iterator[tuple[str, Sequence[str]]]:
     """Yield what stands beside a verdict, each with its title; sections without content are left out."""
     texts = (
         ("Also in doubt", doubts(found, near)[1:]),
         ("The whole history", list(_whole(found))),
-        ("What it needs to run", list(_needs(found))),
+        ("What it needs to run", list(needs(found))),
         ("Who waits longer", [] if found.impact is None else losers(found.impact) or ["no queue, size or user class"]),
         ("Fairness", list(_fairness(found))),
         ("What the site wants", list(_targets(found))),
@@ -53,7 +100,7 @@ def _whole(found: Recommendation) -> Iterator[str]:
             yield f"{row.label}: mean wait {hours(there)} h, in the test period {hours(here)} h"
 
 
-def _needs(found: Recommendation) -> Iterator[str]:
+def needs(found: Recommendation) -> Iterator[str]:
     """Say what must be installed beside the batch system, and what the recommendation would be without."""
     if found.verdict != "CHANGE" or not found.row.needs:
         return

@@ -17,6 +17,7 @@ from qconf.errors import InputError
 from qconf.evaluation.period import TrainingSet
 from qconf.strategies.base import Options as Options
 from qconf.strategies.base import Proposal as Proposal
+from qconf.strategies.base import Question as Question
 from qconf.strategies.base import Step as Step
 from qconf.strategies.base import Strategy as Strategy
 
@@ -27,6 +28,15 @@ def registry() -> dict[str, Strategy]:
     modules = [importlib.import_module(found.name) for found in pkgutil.walk_packages(__path__, f"{__name__}.")]
     found: list[Strategy] = [strategy for module in modules for strategy in getattr(module, "STRATEGIES", ())]
     return {strategy.name: strategy for strategy in sorted(found, key=lambda each: each.position)}
+
+
+def gathered(names: Sequence[str]) -> list[tuple[str, ...]]:
+    """Gather strategies by package: what those of a package compute, they share where they run together."""
+    found: dict[str, tuple[str, ...]] = {}
+    for name in names:
+        package = type(registry()[name]).__module__.rpartition(".")[0]
+        found[package] = (*found.get(package, ()), name)
+    return list(found.values())
 
 
 def names(*, default: bool = False) -> tuple[str, ...]:
@@ -65,6 +75,11 @@ def variants(name: str, training: TrainingSet, given: Mapping[str, Any] | None =
     """Run the strategy called `name` as `propose` does, and return all of its proposals by variant."""
     prepared = _prepared(name, training, given)  # which raises for an unknown name
     return registry()[name].variants(*prepared)
+
+
+def asked(wanted: Sequence[str], training: TrainingSet, given: Mapping[str, Any] | None = None) -> list[Question]:
+    """Return what these strategies compute of single periods of a training set."""
+    return [each for name in wanted for each in registry()[name].asked(*_prepared(name, training, given))]
 
 
 def _prepared(name: str, training: TrainingSet, given: Mapping[str, Any] | None) -> tuple[TrainingSet, Options]:

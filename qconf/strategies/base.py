@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Self, TypeVar, dataclass_transform
 
@@ -141,6 +141,10 @@ class Proposal:
         return explain(workload, system, schedule, job, names=names, state=period.begun(self.config))
 
 
+#: A function that is `qconf.evaluation.period.cached`, a period, and the further arguments.
+Question = tuple[Callable[..., Any], Period, tuple[Any, ...]]
+
+
 class Strategy(ABC):
     """A named way from a training set to a configuration.
 
@@ -155,9 +159,19 @@ class Strategy(ABC):
     cost: ClassVar[float] = 1.0  # of its evaluation in time, relative to the others': what a progress bar expects
     Options: ClassVar[type[Options]] = Options
 
+    @property
+    def has_variants(self) -> bool:
+        """Whether an evaluation chooses among several proposals."""
+        return type(self).variants is not Strategy.variants
+
     @abstractmethod
     def propose(self, training: TrainingSet, options: Any) -> Proposal:  # noqa: ANN401 - an instance of its `Options`
         """Propose a configuration; raise NotApplicableError if there is none for this training set."""
+
+    def asked(self, training: TrainingSet, options: Any) -> list[Question]:  # noqa: ANN401 - as above
+        """Return what it computes of single periods, of earlier ones too: training sets that share periods share it."""
+        del training, options
+        return []
 
     def variants(self, training: TrainingSet, options: Any) -> Mapping[str, Proposal]:  # noqa: ANN401 - as above
         """Return all proposals among which an evaluation chooses, by name; of most strategies the one."""

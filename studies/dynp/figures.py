@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from parsim.planning import ORDERS
-from qconf.report.drawing import COLOURS, MARKERS, draw
+from studies.drawing import COLOURS, MARKERS, draw
 from studies.dynp.sweeps import Grid, Sweep
 
 SIZE = (6.4, 4)  #: inches

@@ -8,9 +8,9 @@ from typing import Any
 import pandas as pd
 
 from qconf.report.columns import COLUMNS, Column, columns
-from qconf.report.figures import grouped_bars
 from qconf.strategies import settings as all_settings
 from qconf.text import markdown_table
+from studies.drawing import grouped_bars
 from studies.paper.pieces import PieceResult
 from studies.paper.plan import CLAIMS, Claim
 

@@ -30,6 +30,7 @@ from tests.benchmarks.speed import best
 
 ROOT = Path(__file__).parents[2]
 PARTITIONS = (1440, 8400, 6240, 10560, 0)  # of the Cray's queues; the pool has the rest of 35 232 cores
+CORES = 2816  #: of the machine that jobs come to for years
 SIZES = (10_000, 100_000, 1_000_000, 10_000_000)
 
 
@@ -68,23 +69,27 @@ def scaled(cores: int) -> dict[str, System]:
     """One list; priorities by size and running limits; partitions and a pool, whose load stays below 1."""
     queues = [Queue(name=str(i), priority=1 + i, starvation=86400, max_run=cores >> i) for i in range(4)]
     sizes = [cores * share // 100 for share in (3, 8, 25, 0)]
-    hybrid = [replace(queue, max_run=None, partition=size) for queue, size in zip(queues, sizes, strict=True)]
+    free = [replace(queue, max_run=None) for queue in queues]
+    hybrid = [replace(queue, partition=size) for queue, size in zip(free, sizes, strict=True)]
     return {
         "EASY": System(cores, [Queue(name=str(i)) for i in range(4)]),
         "shared, priorities, limits": System(cores, queues),
+        "formula": System(cores, free, order="queue_priority * (eligible_time + walltime) / walltime ** 1.3"),
         "hybrid": System(cores, hybrid, mode="hybrid", pool=Pool(cores - sum(sizes), 1, entry="move")),
     }
 
 
-def stable(jobs: int, cores: int = 512) -> Workload:
-    """Return generated jobs at a load of 0.6 in four queues by size, so short that ten million are within 68 years."""
-    workload = stable_workload(jobs, cores, 0.6, mean_log=6.3)
-    return replace(workload, queue=np.digitize(workload.cores, [4, 16, 64]))
+def stable(jobs: int, cores: int = CORES) -> Workload:
+    """Return generated jobs of up to 128 cores at a load of 0.6 in four queues by size; ten million span a decade."""
+    sized_for = 512
+    workload = stable_workload(jobs, sized_for, 0.6, mean_log=6.3)
+    submit = workload.submit[0] + (workload.submit - workload.submit[0]) * sized_for // cores
+    return replace(workload, submit=submit, queue=np.digitize(workload.cores, [4, 16, 64]))
 
 
 def one(jobs: int, label: str) -> None:
     """Simulate once, kernels compiled, and print seconds and the peak memory of this process, its jobs included."""
-    system = scaled(512)[label]
+    system = scaled(CORES)[label]
     simulate(stable(1000), system)
     workload = stable(jobs)
     loaded = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -102,14 +107,14 @@ def one(jobs: int, label: str) -> None:
 def jobs(sizes: list[int]) -> None:
     """Print a row per size and system, each from a process of its own."""
     for size in sizes or SIZES:
-        for label in scaled(512):
+        for label in scaled(CORES):
             subprocess.run([sys.executable, "-m", "tests.benchmarks.scaling", "one", str(size), label], check=True)
 
 
 def threads() -> None:
     """Print how long eight simulations take on two threads, beside one after another."""
     workload = stable(200_000)
-    for label, system in scaled(512).items():
+    for label, system in scaled(CORES).items():
         work = partial(simulate, workload, system)
         work()
         ratios = []

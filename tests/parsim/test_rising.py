@@ -101,5 +101,5 @@ def test_lxf_is_a_formula_where_floats_compare_its_ratios_exactly() -> None:
     assert not is_formula(rounded, System(4, [queue], order="lxf"))
     assert not is_formula(exact, System(4, [queue, other], order="lxf"))
     assert not is_formula(exact, System(4, [Queue(name="a", starvation=9)], order="lxf"))
-    assert not is_formula(exact, System(4, [Queue(name="a", max_run=1)], order="lxf"))
+    assert is_formula(exact, System(4, [Queue(name="a", max_run=1)], order="lxf"))
     assert not is_formula(exact, System(4, [queue]))

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
+import pickle
+import signal
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
 from joblib import parallel_config, register_parallel_backend
 from joblib.parallel import ThreadingBackend
 
-from qconf.errors import InputError
-from qconf.parallel import parallel_map
+from qconf.errors import InputError, QconfError
+from qconf.parallel import Shared, parallel_map
 
 
 def where(_):
@@ -83,3 +86,56 @@ def test_a_call_may_itself_be_parallel():
     inner = [(2, k) for k in range(4)]
     for processes in (False, True):
         assert parallel_map(2, parallel_map, [(2, pow, inner)] * 3, processes=processes) == [[1, 2, 4, 8]] * 3
+
+
+def added(shared, number):
+    return sum(shared.value) + number, os.getpid(), id(shared.value)
+
+
+def test_what_is_shared_goes_to_each_worker_once():
+    shared = Shared([1, 2])
+    found = parallel_map(2, added, [(shared, k) for k in range(40)], processes=True)
+    assert [each[0] for each in found] == [3 + k for k in range(40)]
+    assert len({each[1:] for each in found}) == len({each[1] for each in found}) <= 2
+    (path,) = {Path(shared.__reduce__()[1][0])}
+    assert path.exists()
+    del shared
+    assert not path.exists()
+
+
+def test_results_are_seen_as_they_come():
+    seen = {}
+    for workers, processes in ((1, False), (2, False), (2, True)):
+        seen.clear()
+        found = parallel_map(workers, pow, [(2, k) for k in range(9)], processes=processes, done=seen.__setitem__)
+        assert [seen[i] for i in range(9)] == found
+
+
+def lost(folder, number):
+    """End the process that makes the third call, the first time."""
+    if number == 3 and not (folder / "lost").exists():
+        (folder / "lost").touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return number
+
+
+def test_a_lost_worker_is_survived(tmp_path):
+    assert parallel_map(2, lost, [(tmp_path, k) for k in range(8)], processes=True) == list(range(8))
+    assert (tmp_path / "lost").exists()
+
+
+def always_lost(_):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_workers_that_are_lost_again_and_again_end_it():
+    with pytest.raises(QconfError, match="--workers"):
+        parallel_map(2, always_lost, [(0,), (1,)], processes=True)
+
+
+def test_another_version_on_a_worker_is_refused(monkeypatch):
+    packed = pickle.dumps(Shared(1))
+    assert pickle.loads(packed).value == 1
+    monkeypatch.setattr("qconf.parallel.__version__", "0.0")
+    with pytest.raises(QconfError, match="same everywhere"):
+        pickle.loads(packed)

@@ -13,6 +13,7 @@ from click.testing import CliRunner
 from qconf import synth
 from qconf.cli import main, qconf
 from qconf.errors import InputError, QconfError
+from qconf.history.sample import SAMPLES, known
 
 ROOT = Path(__file__).parents[2]
 HOUR = 3600
@@ -181,10 +182,16 @@ def test_files_are_the_same_bytes_every_time(tmp_path: Path) -> None:
     assert text.splitlines()[0] == "job_id,submit,runtime,walltime,cores,queue,user"
 
 
-def test_the_sample_is_what_the_generator_makes() -> None:
-    path = ROOT / "data" / "cray-xc40-2016-02.csv.gz"
+@pytest.mark.parametrize(("path", "month"), zip(SAMPLES, (6, 7, 8), strict=True))
+def test_the_sample_is_what_the_generator_makes(path: Path, month: int) -> None:
     assert path.stat().st_size < 1_000_000
-    pd.testing.assert_frame_equal(pd.read_csv(path), synth.generate_month("cray-xc40", 7), check_dtype=False)
+    pd.testing.assert_frame_equal(pd.read_csv(path), synth.generate_month("cray-xc40", month), check_dtype=False)
+
+
+def test_of_the_sample_the_months_are_known_that_are_over() -> None:
+    assert known("2016-02") == SAMPLES[:2]
+    assert known("2016-03") == known(None) == SAMPLES
+    assert known("2015-01") == SAMPLES, "there is no such month, which is said where it is looked for"
 
 
 def test_the_documented_table_is_what_the_command_prints() -> None:

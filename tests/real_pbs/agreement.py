@@ -89,19 +89,22 @@ class OnePass(_Simulation):
         self.row = {job.name: j for j, job in enumerate(self.jobs)}
         self.in_steps, self.last_pass = in_steps, min(self.submit)
         self.exiting: set[int] = set()
-        self.saw = 0.0
+        self.saw: dict[int, float] = {}  #: when the cycle saw each job
 
     def starts(self, cycle: Cycle) -> set[int]:
         """Return the rows of the jobs that a pass starts from what a cycle saw."""
-        self.now, self.saw = int(cycle.saw), cycle.saw
-        gone = cycle.saw_nodes if self.whole_nodes else cycle.saw
-        present = [j for j, job in enumerate(self.jobs) if job.submitted <= cycle.saw and gone < job.gone]
-        running = [j for j in present if self.jobs[j].run <= cycle.saw]
-        self.waiting = {*present} - {*running}
-        self.exiting = {j for j in running if self.jobs[j].obit <= cycle.saw}
+        self.now = int(cycle.began)
+        self.saw = {j: moment for j, job in enumerate(self.jobs) if (moment := cycle.saw_job(job)) is not None}
+        running = [j for j, moment in self.saw.items() if self.jobs[j].run <= moment]
+        self.waiting = {*self.saw} - {*running}
+        if self.whole_nodes:
+            running += [
+                j for j, job in enumerate(self.jobs) if job.run <= cycle.saw_nodes < job.gone and j not in self.saw
+            ]
+        self.exiting = {j for j in running if self.jobs[j].obit <= self.saw.get(j, math.inf)}
         self.nodes_of = {j: self.cores_of_nodes(j) for j in running}
         self.running = [Running(j, self.jobs[j].start, self.cores_taken(j)) for j in running]
-        self.moved = {j for j in self.waiting if self.jobs[j].queue(cycle.saw) != self.queue(j).name}
+        self.moved = {j for j in self.waiting if self.jobs[j].queue(self.saw[j]) != self.queue(j).name}
         before = set(self.waiting)
         self.one_pass()
         return before - self.waiting
@@ -124,7 +127,9 @@ class OnePass(_Simulation):
         return self.now + 1 if r.job in self.exiting or end <= self.now else end
 
     def may_start_at(self, instant: int, j: int, places: list[int]) -> bool:
-        return (not self.in_steps or self.ends_step(instant)) and super().may_start_at(instant, j, places)
+        return (not self.in_steps or instant == self.now or self.ends_step(instant)) and super().may_start_at(
+            instant, j, places
+        )
 
     def ends_step(self, instant: int) -> bool:
         """Whether an end is the last of its step: PBS looks at ends of one second and the next together, or more."""
@@ -135,15 +140,17 @@ class OnePass(_Simulation):
                 return following > begin + 1
         return False
 
-    def above_limits(self, j: int, others: list[int]) -> bool:
-        """Limits do not count a job that is exiting, though its cores are not idle yet."""
-        return super().above_limits(j, [k for k in others if k not in self.exiting])
+    def used(self, j: int, others: list[int]) -> list[int]:
+        """A job that is exiting counts for no limit, though its cores are not idle yet; its end is taken off still."""
+        counted = super().used(j, [k for k in others if k not in self.exiting])
+        ended = super().used(j, [k for k in self.exiting if k not in others])
+        return [many - few + alone for many, few, alone in zip(counted, ended, super().used(j, []), strict=True)]
 
     def eligible(self, j: int) -> bool:
         return self.home(j) == self.pool
 
     def may_be_head_job(self, j: int) -> bool:
-        return not self.system.reservation_delay or self.jobs[j].altered <= self.saw
+        return not self.system.reservation_delay or self.jobs[j].altered <= self.saw[j]
 
 
 def compare(site: Site, recording: Recording, *, in_steps: bool = False) -> Agreement:
@@ -170,7 +177,7 @@ def compare(site: Site, recording: Recording, *, in_steps: bool = False) -> Agre
     passes = [
         Pass(cycle, {one_pass.row[name] for name in cycle.started}, one_pass.starts(cycle))
         for cycle in recording.cycles
-        if cycle.saw >= min(job.submitted for job in jobs)
+        if cycle.began >= min(job.submitted for job in jobs)
     ]
     simulated = parsim.simulate(workload, system).start
     return Agreement(

@@ -50,6 +50,10 @@ class Job:
         """When it first could start."""
         return self.enqueued[0][0]
 
+    def is_in(self, queue: str, moment: float) -> bool:
+        """Whether it waits or runs in a queue at a moment."""
+        return self.submitted <= moment < self.gone and self.queue(moment) == queue
+
     def queue(self, moment: float = np.inf) -> str:
         """Return the queue in which it is at a moment."""
         return [name for at, name in self.enqueued if at <= moment][-1]
@@ -57,14 +61,19 @@ class Job:
 
 @dataclass
 class Cycle:
-    """A scheduling cycle: when it saw the nodes and then the jobs, and the jobs that it started, in their order."""
+    """A scheduling cycle: when it saw the nodes and then the jobs of each queue, and the jobs that it started."""
 
     began: float
     saw_nodes: float
-    saw: float
+    saw: dict[str, float]  #: by queue
     started: list[str] = field(default_factory=list)
     top: list[str] = field(default_factory=list)  #: jobs for which it reserved
     said: dict[str, str] = field(default_factory=dict)  #: what its log says of a job last
+
+    def saw_job(self, job: Job) -> float | None:
+        """Return when it saw a job, None if it did not: in the queue in which the job was then."""
+        moments = (moment for name, moment in self.saw.items() if job.is_in(name, moment))
+        return next(moments, None)
 
 
 @dataclass
@@ -208,16 +217,18 @@ def read(kept: Kept) -> Recording:
             chunks = re.search(r" exec_vnode=(\S+)", fields)[1]  # type: ignore[index]
             for node, cores in re.findall(r"(\w+):ncpus=(\d+)", chunks):
                 jobs[name].nodes[node] = jobs[name].nodes.get(node, 0) + int(cores)
+    # The scheduler reads the queues in which jobs run one after the other, as they were created.
+    queues = [name for name in re.findall(r";Que;([^;]+);created at request of", logs["server"]) if name != "route"]
     ordered = dict(sorted(jobs.items(), key=lambda item: int(item[0].partition(".")[0])))
-    return Recording(version, ordered, _cycles(logs["scheduler"], requests, jobs), logs)
+    return Recording(version, ordered, _cycles(logs["scheduler"], requests, queues, jobs), logs)
 
 
-def _cycles(log: str, requests: dict[str, list[float]], jobs: dict[str, Job]) -> list[Cycle]:
+def _cycles(log: str, requests: dict[str, list[float]], queues: list[str], jobs: dict[str, Job]) -> list[Cycle]:
     cycles: list[Cycle] = []
     for moment, subject, text in _lines(log):
         if text == "Starting Scheduling Cycle":
-            after = [moments[bisect_left(moments, moment) :][:1] or [moment] for moments in requests.values()]
-            cycles.append(Cycle(moment, *(first for (first,) in after)))
+            nodes, of_jobs = (moments[bisect_left(moments, moment) :] or [moment] for moments in requests.values())
+            cycles.append(Cycle(moment, nodes[0], dict(zip(queues, of_jobs, strict=False))))
         elif subject in jobs and cycles:
             cycles[-1].said[subject] = text
             if text == "Job run":

@@ -102,6 +102,7 @@ KINDS = {
         "set sched job_sort_formula_threshold = 5\nset sched job_sort_formula = ncpus\n",
         {},
     ),
+    "stopped": (SHARED.replace("ORDER", "lxf"), "set server scheduling = False\n", {}),
     "access": (
         SHARED.replace("ORDER", "fcfs")
         .replace("max_run: 6", "access: {users: [alice, bob]}")

@@ -37,7 +37,7 @@ class PbsExporter(Exporter):
     source = "output of qmgr -c 'print server'"
 
     current: Server | None = option(  # noqa: RUF009 - a field
-        f"What the server holds: {source}; only the difference is written.", read=_read_server, metavar="FILE"
+        "qmgr -c 'print server', to write what differs.", read=_read_server, metavar="FILE"
     )
     scheduler: Scheduler | None = option(  # noqa: RUF009 - a field
         "The scheduler's settings: its sched_config.", read=_read_scheduler, metavar="FILE"

@@ -14,6 +14,9 @@ COMMANDS = ("create", "delete", "set", "unset")
 KINDS = ("server", "queue", "node", "resource", "sched", "hook", "pbshook")
 
 _NAMES = r"[^\s,=\"']+(?:,[^\s,=\"']+)*"
+_NAME = re.compile(
+    r"[A-Za-z0-9_.@:+*-]+(?:\[[A-Za-z0-9_.-]+\])?"
+)  # nothing that a shell, to which a plan gives it, would obey
 _ATTRIBUTE = r"\s*([A-Za-z_][A-Za-z0-9_]*)(?:\.([A-Za-z][A-Za-z0-9_-]*))?\s*"
 _END = r"\s*(?:,(?=\s*\S)|$)"  # a comma and another attribute, or the end
 _UNSET = re.compile(_ATTRIBUTE + _END)
@@ -105,6 +108,8 @@ def parse_statement(text: str, line: int = 1) -> Statement:
         names, rest = tuple(match[1].split(",")), rest[match.end() :]
     if not names and kind not in ("server", "sched"):
         raise QmgrSyntaxError(line, f"the name of the {kind} is missing")
+    if strange := [name for name in names if not _NAME.fullmatch(name)]:
+        raise QmgrSyntaxError(line, f"{strange[0]!r} is no name of a {kind}")
     settings = tuple(_settings(rest, line, _UNSET if command == "unset" else _SET))
     if command in ("set", "unset") and not settings:
         raise QmgrSyntaxError(line, f"{command} without an attribute")

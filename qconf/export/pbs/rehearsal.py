@@ -6,6 +6,7 @@ import re
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from difflib import ndiff
 from pathlib import Path
 
 from qconf.errors import InputError
@@ -26,6 +27,7 @@ _SAVED = {
 }
 #: What the server is brought to: its own, and what of its scheduler decides on exports.
 PRINTED = f"{_SAVED['print server']}; {_SAVED['print sched']}"
+SHOWN = 4  #: lines that differ
 _SCHEDULER = ("job_sort_formula", "job_sort_formula_threshold", "preempt_queue_prio", "preempt_prio")
 
 
@@ -84,12 +86,12 @@ class Plan:
         return [each for name in names for each in qmgr.parse(self.files.get(name, ""))]
 
     def presumed(self) -> list[str]:
-        """Name the queues that its scripts change and do not create."""
+        """Name the queues that its scripts and blocks change and do not create."""
         statements = [each for each in self.statements("queues.qmgr") if each.kind == "queue"]
         created = {name for each in statements if each.command == "create" for name in each.names}
-        return list(
-            dict.fromkeys(name for each in statements for name in each.names if name not in {*created, "workq"})
-        )
+        changed = [name for each in statements for name in each.names]
+        changed += [name for _, block in [*self.steps, *self.undo] for name in re.findall(r"set queue (\S+) ", block)]
+        return list(dict.fromkeys(name for name in changed if name not in {*created, "workq"}))
 
     def nodes(self) -> dict[str, int]:
         """Name the nodes that the export needs, of one core each."""
@@ -139,7 +141,9 @@ def follow(plan: Plan, server: PrivateServer, current: Server | None = None) -> 
     run_blocks(plan.undo, server, result)
     after = {name: server.run(command).stdout for name, command in _SAVED.items()}
     changed = [name for name in _SAVED if before[name] != after[name]]
-    result.problems += [f"not what it was after the undo: {name}" for name in changed]
+    for name in changed:
+        lines = "; ".join(_changed_lines(before[name], after[name])[:SHOWN])
+        result.problems.append(f"not what it was after the undo: {name}: {lines}")
     result.rolled_back = not changed
     return result
 
@@ -158,7 +162,8 @@ def resemble(server: PrivateServer, wanted: Server) -> list[str]:
     present = Server.parse(server.run(PRINTED).stdout)
     own = {key: value for key, value in present.scheduler.items() if key not in _SCHEDULER or not wanted.scheduler}
     given = {key: value for key, value in wanted.scheduler.items() if key in _SCHEDULER}
-    wanted = replace(wanted, scheduler=own | given)
+    unless_said = {"scheduling": "True"}
+    wanted = replace(wanted, attributes=unless_said | wanted.attributes, scheduler=own | given)
     refused = []
     for lines in transition(present, wanted).values():
         for line in lines:
@@ -171,6 +176,7 @@ def resemble(server: PrivateServer, wanted: Server) -> list[str]:
 def submit_examples(plan: Plan, server: PrivateServer, result: Rehearsal) -> list[str]:
     """Submit the plan's examples as an ordinary user; return those that do not land where it says."""
     wrong = []
+    starts_jobs = "scheduling = True" in server.run("qmgr -c 'list server scheduling'").stdout
     server.run("qmgr -c 'set server scheduling = False'")
     for queue, cores, walltime in plan.examples:
         command = f"qsub -q {plan.route} -l ncpus={cores} -l walltime={walltime} -- /bin/true"
@@ -180,7 +186,7 @@ def submit_examples(plan: Plan, server: PrivateServer, result: Rehearsal) -> lis
         result.examples += landed == queue
         if landed != queue:
             wrong.append(f"{cores} cores for {walltime} land in {landed}, not in {queue}")
-    server.run("qmgr -c 'set server scheduling = True'")
+    server.run(f"qmgr -c 'set server scheduling = {starts_jobs}'")
     return wrong
 
 
@@ -196,6 +202,12 @@ def _queue_of(job: str, server: PrivateServer, route: str) -> str:
             return found[1]
         time.sleep(0.2)
     return route
+
+
+def _changed_lines(before: str, after: str) -> list[str]:
+    """Return the lines that are gone, behind a minus, and those that are new, behind a plus; no comments."""
+    lines = ndiff(before.splitlines(), after.splitlines())
+    return [line for line in lines if line[0] in "-+" and line[2:3] != "#"]
 
 
 def _differences(wanted: Server, held: Server) -> Iterator[str]:

@@ -160,9 +160,12 @@ def _plan(config: SiteConfig, goal: Desired, before: Server, **values: object) -
 
 
 def _switches(route: str, before: Server, *, undone: bool = False) -> dict[str, list[str]]:
-    """Return what stops the starting and routing of jobs, and what starts both again; `undone`, as it was before."""
+    """Return what stops the starting and routing of jobs, and what starts both again; `undone`, as it was before.
+
+    Where no job was started before, none is afterwards.
+    """
     stop = ["qmgr -a -c 'set server scheduling = False'"]
-    start = ["qmgr -a -c 'set server scheduling = True'"]
+    start = [f"qmgr -a -c 'set server scheduling = {before.attributes.get('scheduling') != 'False'}'"]
     known = route in before.queues
     if known or undone:
         stop.append(f"qmgr -a -c 'set queue {route} started = False'")

@@ -95,8 +95,9 @@ def _scheduler(config: SiteConfig) -> str:
 def backfilling(config: SiteConfig) -> dict[str, str]:
     """Return the words of SchedulerParameters with which Slurm backfills as the simulator does, as far as it can.
 
-    One reservation in each partition, on nodes that are in use where these will do, and every waiting job is tried, with
-    little delay. When a job can start is found in steps, which double by default: the last may be half of the time.
+    One reservation in each partition, on nodes that are in use where these will do, and every waiting job is tried,
+    with little delay. When a job can start is found in steps, which double by default: the last may be half of the
+    time.
     """
     if not config.backfill:
         return {}

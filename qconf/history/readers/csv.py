@@ -19,6 +19,7 @@ from qconf.history.dates import TwoReadingsError, check_format, read_times
 from qconf.history.readers.sources import Source, records_of
 from qconf.history.records import FIELDS, LIMITS, TEXTS, TIMES, UNKNOWN, Drop, Records, job_table, stack
 from qconf.history.times import parse_column, zone
+from qconf.inert import unguarded
 
 REQUIRED = ("job_id", "submit", "runtime", "walltime", "cores", "queue")
 DURATIONS = ("runtime", "walltime")
@@ -133,7 +134,7 @@ class _File:
         columns: dict[str, Any] = {"line": self.lines}
         self.fits_format = self.about.date_format is None
         for name in wanted:
-            columns[name] = self.cells[name].str.strip() if name in TEXTS else self._integers(name)
+            columns[name] = unguarded(self.cells[name].str.strip()) if name in TEXTS else self._integers(name)
         if not self.fits_format and self.lines.size:
             value, fix = self.about.date_format, f"submit is written like {self.cells['submit'].iloc[0]!r}"
             raise self.source.error("no time of the file is written so", fix, field="--date-format", value=value)

@@ -13,8 +13,8 @@ from collections.abc import Mapping
 
 from qconf.evaluation.period import TrainingSet
 from qconf.strategies.auto.families import AutoOptions
-from qconf.strategies.auto.search import climb
-from qconf.strategies.base import Proposal, Strategy
+from qconf.strategies.auto.search import climb, orders_asked
+from qconf.strategies.base import Proposal, Question, Strategy
 
 #: Whether a kind leaves the general order out, and whether it guards queues.
 KINDS = {"general": (False, False), "fitted": (True, False), "guarded": (True, True)}
@@ -43,6 +43,10 @@ class Auto(Strategy):
             if what
         }
         return found or {"": self.propose(training, options)}
+
+    def asked(self, training: TrainingSet, options: AutoOptions) -> list[Question]:
+        """Return the orders that every kind tries, in each period."""
+        return orders_asked(training, options)
 
     def _climb(self, training: TrainingSet, options: AutoOptions, kind: str) -> Mapping[str, Proposal]:
         fit, guard = KINDS[kind]

@@ -21,6 +21,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from parsim import System
 from qconf.config import SiteConfig
 from qconf.config.durations import format_duration
 from qconf.evaluation.feasibility import fixed_violations, never_start
@@ -32,7 +33,7 @@ from qconf.strategies.auto.families import FAMILIES, AutoOptions
 from qconf.strategies.auto.frame import Frame, policy_of
 from qconf.strategies.auto.measures import Measure, logarithms, of_base, of_configs, of_first_come, of_orders, of_system
 from qconf.strategies.auto.orders import JOBS, PRIOR_PENALTY, forecast_skill, usual_longest
-from qconf.strategies.base import Proposal, Step, step
+from qconf.strategies.base import Proposal, Question, Step, step
 
 
 @dataclass(frozen=True)
@@ -170,6 +171,17 @@ def climb(
     return _Search(training, options, guard=guard, fit=fit, constants=constants or Constants()).run()
 
 
+def orders_asked(training: TrainingSet, options: AutoOptions) -> list[Question]:
+    """Return what the search asks of each period alone: all orders of its family."""
+    if not len(training) or training.base.mode == "hybrid":
+        return []
+    search = _Search(training, options, constants=Constants())
+    plain = search.plain()
+    if search.stuck(plain):
+        return []
+    return [(of_orders, period, search.question(plain)) for period in search.periods]
+
+
 class _Search:
     """The search on one training set."""
 
@@ -264,8 +276,8 @@ class _Search:
     def orders(self, found: dict[str, _Candidate]) -> _Candidate:
         """Return the best order of the waiting list; with guarding, with factors that keep the tails short."""
         orders = self.candidates[self.tried]
-        plain = self.ordered(self.candidates[0], self.frame)
-        if stuck := ["order"] if self.base.is_fixed("order") else self.violations(plain):
+        plain = self.plain()
+        if stuck := self.stuck(plain):
             self.log.append(Orders(note=f"none can be tried: {', '.join(stuck)} is fixed"))
             return self.current
         measured = [self.measured(each, plain) for each in self.periods]
@@ -357,8 +369,20 @@ class _Search:
 
     def measured(self, period: Period, plain: SiteConfig) -> list[Measure]:
         """Simulate all orders on a period, where `plain` has one of them."""
+        return of_orders(period, *self.question(plain))
+
+    def question(self, plain: SiteConfig) -> tuple[System, tuple[str, ...], int]:
+        """Return what `of_orders` is asked of a period."""
         orders = tuple(self.frame.formula(self.base, order) for order in self.candidates)
-        return of_orders(period, plain.system(), orders, self.workers)
+        return plain.system(), orders, self.workers
+
+    def plain(self) -> SiteConfig:
+        """Return the base under the first of the orders."""
+        return self.ordered(self.candidates[0], self.frame)
+
+    def stuck(self, plain: SiteConfig) -> list[str]:
+        """List what is fixed and keeps the order from being tried."""
+        return ["order"] if self.base.is_fixed("order") else self.violations(plain)
 
     def guarded(self, orders: Sequence[str], best: _Candidate) -> _Candidate:
         """With guarding, raise the factors of queues whose tails are too long; return `best` if that does not help."""

@@ -82,6 +82,8 @@ class SurrogateStep(Step):
     penalty: float | None = None
     r2: float | None = None
     rmse: float | None = None
+    simulated: list[int] | None = None  # mean waits of the samples, seconds
+    expected: list[int] | None = None  # the same by a polynomial that was fitted without the sample
     note: str = ""
 
 
@@ -204,6 +206,8 @@ class _Program:
                 penalty=s.penalty,
                 r2=round(s.r2, 4),
                 rmse=round(s.rmse, 1),
+                simulated=np.rint(waits[:, e]).astype(int).tolist(),
+                expected=np.rint(s.crossed).astype(int).tolist(),
                 note="a bad fit" if s.r2 < 0.5 else "",
             )
             for e, (weight, s) in enumerate(fitted)

@@ -33,6 +33,7 @@ class Surrogate:
     powers: NDArray[np.int64]
     coefficients: NDArray[np.float64]
     intercept: float
+    crossed: NDArray[np.float64]  # what is expected at each sample by a fit without it, seconds, shape (samples,)
 
     def __call__(self, fractions: NDArray[np.float64]) -> float:
         """Return the mean wait that the polynomial expects, seconds; fractions of shape (k,)."""
@@ -71,6 +72,9 @@ def fit(fractions: NDArray[np.float64], waits: NDArray[np.float64], degrees: Seq
     if best is None:
         raise ValueError("no degree to fit")
     error, degree, model, features = best
+    # Leaving a sample out enlarges its residual and does not turn its sign.
+    left_out = np.sqrt(model.cv_results_[:, int(np.argmin(model.cv_results_.mean(axis=0)))])
+    residuals = waits - model.predict(features.transform(z))
     spread = float(np.var(waits))
     return Surrogate(
         degree=degree,
@@ -82,4 +86,5 @@ def fit(fractions: NDArray[np.float64], waits: NDArray[np.float64], degrees: Seq
         powers=features.powers_,
         coefficients=model.coef_,
         intercept=float(model.intercept_),
+        crossed=waits - np.copysign(left_out, residuals),
     )

@@ -81,7 +81,7 @@ def test_the_training_set_of_auto_has_every_earlier_period(history, monkeypatch)
         earlier.extend([len(training.earlier)] * (name == "auto"))
         return propose(name, training, settings)
 
-    monkeypatch.setattr("qconf.recommend.checkpoint.propose", spy)
+    monkeypatch.setattr("qconf.backtest.walk_forward.propose", spy)
     found = small_backtest(history, strategies=("auto",), period="6d", fewest=20)
     assert len(earlier) > 2
     assert earlier == list(range(len(earlier)))
@@ -239,7 +239,7 @@ def test_finished_proposals_are_taken_from_the_checkpoint(history, tmp_path, mon
     def refuse(name, *_):
         raise AssertionError(name)
 
-    monkeypatch.setattr("qconf.recommend.checkpoint.propose", refuse)
+    monkeypatch.setattr("qconf.backtest.walk_forward.propose", refuse)
     after = small_backtest(history, strategies=TRAINED, checkpoint=Checkpoint(tmp_path, {"a": 1}, resume=True))
     assert [proposals(before, s.label) for s in before.folds] == [proposals(after, s.label) for s in after.folds]
     assert before.averages == after.averages

@@ -62,7 +62,9 @@ def test_writes_the_run_directory(run: tuple[Path, Result]) -> None:
         "report.html",
         "run.json",
         "figures/mean-wait.svg",
-        "figures/ratio.svg",
+        "figures/mean-bounded-slowdown.svg",
+        "figures/utilization.svg",
+        "figures/core-hours.svg",
     }
     table = pd.read_csv(out / "backtest.csv")
     assert list(table.columns) == ["period", "strategy", "queue", "metric", "value"]
@@ -123,8 +125,8 @@ def test_an_interrupted_run_goes_on_and_gives_the_same(
             raise KeyboardInterrupt
         return propose(name, *rest)  # type: ignore[arg-type]
 
-    monkeypatch.setattr("qconf.recommend.checkpoint.propose", interrupted)
-    arguments = [*inputs, *QUICK, "--out", tmp_path / "out"]
+    monkeypatch.setattr("qconf.backtest.walk_forward.propose", interrupted)
+    arguments = [*inputs, *QUICK, "--workers", 1, "--out", tmp_path / "out"]
     stopped = invoke(*arguments)
     assert (stopped.exit_code, stopped.stderr) == (130, "qconf: interrupted: --resume goes on from what was finished\n")
     assert not (tmp_path / "out" / "run.json").exists()
@@ -140,8 +142,8 @@ def test_an_interrupt_before_anything_is_finished(
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("qconf.recommend.checkpoint.propose", interrupted)
-    stopped = invoke(*inputs, *QUICK, "--out", tmp_path / "out")
+    monkeypatch.setattr("qconf.backtest.walk_forward.propose", interrupted)
+    stopped = invoke(*inputs, *QUICK, "--workers", 1, "--out", tmp_path / "out")
     assert (stopped.exit_code, stopped.stderr) == (130, "qconf: interrupted: nothing is left to go on from\n")
     assert not (tmp_path / "out").exists()
 

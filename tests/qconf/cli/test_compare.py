@@ -60,7 +60,7 @@ def test_goes_on_only_from_what_was_trained_on_the_same_log(tmp_path: Path, monk
     names = ("one", "two", "three")
     logs = [walking.write(tmp_path / f"{name}.csv", walking.table(periods=1, first=i)) for i, name in enumerate(names)]
     (tmp_path / "site.yaml").write_text(walking.CONFIG)
-    chosen = ["--config", tmp_path / "site.yaml", "--strategies", "pp", "--out", tmp_path / "out"]
+    chosen = ["--config", tmp_path / "site.yaml", "--strategies", "pp", "--workers", 1, "--out", tmp_path / "out"]
 
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt

@@ -7,6 +7,7 @@ from qconf.config import parse
 from qconf.export.directory import write_export
 from qconf.export.pbs.rehearsal import Plan
 from qconf.export.slurm.rehearsal import Plan as SlurmPlan
+from tests.qconf.export.pbs.model import PbsServer
 from tests.qconf.export.sites import FRESH, HYBRID, NODES, pbs_files, slurm_files
 
 
@@ -72,5 +73,10 @@ def test_an_export_for_another_server_needs_that_servers_state(tmp_path, capsys,
     said = capsys.readouterr().err
     assert "changes queues that the server has already (small), and a new one lacks them" in said
     assert "Give --current" in said
-    write_export(tmp_path, pbs_files(parse(HYBRID), current=FRESH, nodes=NODES))
+    files = pbs_files(parse(HYBRID), current=FRESH, nodes=NODES)
+    write_export(tmp_path, files)
     assert Plan(tmp_path).presumed() == []
+    (server := PbsServer(FRESH)).load(files["queues.qmgr"])
+    order_alone = pbs_files(parse(HYBRID.replace("order: fcfs", "order: lxf")), current=server.printed(), nodes=NODES)
+    write_export(tmp_path / "order", order_alone)
+    assert "route" in Plan(tmp_path / "order").presumed()

@@ -131,8 +131,9 @@ def test_resume_uses_what_was_finished(small: Path, tmp_path: Path, monkeypatch:
             raise KeyboardInterrupt
         return variants(name, *rest)  # type: ignore[arg-type]
 
-    monkeypatch.setattr("qconf.recommend.evaluator.variants", interrupted)
+    monkeypatch.setattr("qconf.recommend.training.variants", interrupted)
     arguments = ["--history", small, "--config", ROOT / "configs/cray-xc40.yaml", "--out", tmp_path / "out", *QUICK]
+    arguments += ["--workers", 1]
     stopped = invoke(*arguments)
     assert (stopped.exit_code, stopped.stderr) == (130, "qconf: interrupted: --resume goes on from what was finished\n")
     assert not (tmp_path / "out" / "run.json").exists()

@@ -126,3 +126,60 @@ def test_a_subclass_needs_no_more_than_the_three_methods():
     assert Toy().check(load(CRAY)) == []
     assert Toy().needs(load(CRAY)) == []
     assert Toy().read(CRAY).config == load(CRAY)
+
+
+HOSTILE = (
+    "$(touch_owned)",
+    "`id`",
+    "a;b",
+    "a|b",
+    "]]--[[",
+    "x%s",
+    "<script>",
+    "=cmd()",
+    "a'b",
+    'a"b',
+    "a\\b",
+    "#a",
+    "-a",
+    "{{7}}",
+)
+
+
+@pytest.mark.parametrize("target", targets())
+@pytest.mark.parametrize("name", HOSTILE)
+def test_no_export_has_a_queue_of_a_hostile_name(target, name):
+    site = load(CRAY)
+    queues = (site.queues[0].model_copy(update={"name": name}), *site.queues[1:])
+    with pytest.raises(ExportError, match="queue name "):
+        exporter(target)().export(site.with_queues(queues))
+
+
+@pytest.mark.parametrize("target", targets())
+@pytest.mark.parametrize("name", [*HOSTILE, "a b $(x) `x` ]]", "--]] os.execute('x')"])
+def test_a_hostile_machine_is_no_more_than_a_comment(target, name):
+    plain, site = load(CRAY), load(CRAY)
+    site = site.replace(machine=site.machine.model_copy(update={"name": name}))
+    found, expected = exporter(target)().export(site), exporter(target)().export(plain)
+    assert found.files.keys() == expected.files.keys()
+    for file, text in found.files.items():
+        lines = zip(text.splitlines(), expected.files[file].splitlines(), strict=True)
+        for mine, other in lines:
+            if mine != other:
+                assert plain.machine.name in other
+                assert not set("$`;|<>=()\"'\\{}[]") & (set(mine) - set(other)), mine
+
+
+@pytest.mark.parametrize("target", targets())
+@pytest.mark.parametrize("name", HOSTILE)
+def test_no_export_has_a_node_of_a_hostile_name(target, name):
+    with pytest.raises((ExportError, InputError)):
+        exporter(target).of(nodes=f"{name},n1")
+
+
+@pytest.mark.parametrize("name", [each for each in HOSTILE if each[0] not in "-#" and each != "a;b"])
+def test_no_export_has_an_object_of_a_hostile_name_that_a_server_holds(tmp_path, name):
+    for kind in ("queue", "resource"):
+        (tmp_path / "printed").write_text(f"{FRESH}create {kind} {name}\n")
+        with pytest.raises(InputError, match="printed, line 8: "):
+            exporter("pbs").of(current=tmp_path / "printed")

@@ -33,6 +33,17 @@ def test_waits_that_are_simulated_exactly_are_near():
     assert fidelity_warning(found) == ""
 
 
+def test_the_waits_of_each_queue_and_day():
+    found = fidelity_of(WAITS + 600)
+    jobs = PAST.jobs.assign(real=WAITS + 600, mean=WAITS)
+    dates = [PAST.date(second)[:10] for second in jobs["submit"]]
+    assert len(found.days) == len({*zip(jobs["queue"], dates, strict=True)}) > 1
+    assert [day.queue for day in found.days] == sorted((d.queue for d in found.days), key=STARVED.names.index)
+    for day in found.days:
+        own = jobs[(jobs["queue"] == day.queue) & (np.array(dates) == day.date)]
+        assert (day.jobs, day.real_mean, day.mean) == (len(own), own["real"].mean(), own["mean"].mean())
+
+
 def test_waits_under_another_configuration_are_far_apart():
     found = fidelity_of(3 * WAITS + 3600)
     assert found.far

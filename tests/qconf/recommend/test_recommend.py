@@ -53,7 +53,7 @@ def proposing(monkeypatch, function):
     def found(name, training, settings):
         return variants(name, training, settings) if name in several else {"": function(name, training, settings)}
 
-    monkeypatch.setattr("qconf.recommend.evaluator.variants", found)
+    monkeypatch.setattr("qconf.recommend.training.variants", found)
 
 
 def recommended(base, strategies=("pp", "dp-nlp"), guards=None, least_gain=0.02, **about):

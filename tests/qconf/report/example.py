@@ -9,9 +9,11 @@ import numpy as np
 from parsim import metrics, simulate
 from parsim.system import System
 from qconf.config import load
+from qconf.evaluation.impact import impact
+from qconf.evaluation.outcome import Outcome
 from qconf.evaluation.period import Period
 from qconf.history import clean, read
-from qconf.recommend import Curve, Recommendation, Row
+from qconf.recommend import Curve, Evaluated, Recommendation, Row
 from qconf.strategies.fcfs_easy import undistinguished
 from tests.qconf.report import small
 
@@ -65,7 +67,9 @@ def recommendation(verdict="CHANGE"):
             )
         )
     rows.append(Row("dqr", None, None, None, None, ineligible="no queue can be split: every one has a single size"))
-    winner = "auto" if verdict == "CHANGE" else "current"
+    change = verdict == "CHANGE"
+    winner = "auto" if change else "current"
+    present, changed = (Evaluated(configs[n], Outcome(late, late.simulate(configs[n]))) for n in ("current", "auto"))
     moments = {"history": (month, first, last), "training": (month.between(first, middle), first, middle - 1)}
     moments["test"] = (late, middle, last)
     return Recommendation(
@@ -83,7 +87,11 @@ def recommendation(verdict="CHANGE"):
             "workers": 2,
             "objective": "mean-wait",
             "guards": {"p95_wait": 1.3, "max_wait": 1.5},
+            "strategies": ["current", "pp", "dp-nlp", "auto"],
         },
+        impact=impact(present.outcome, changed.outcome) if change else None,
+        present=present,
+        changed=changed if change else None,
     )
 
 
@@ -93,12 +101,20 @@ REASONS = {
     "KEEP": "Nothing beats the current configuration on the last ten days beyond doubt: the 90 % interval of the best "
     "gain spans zero, and a reconfiguration drains the machine.",
 }
+SIMULATED = [8000 + 37 * i % 900 for i in range(40)]
 DECISIONS = {
     "dp-nlp": [
         {"step": "bounds", "low": [11, 43, 43, 342], "slack": 0.3, "notes": []},
-        {"step": "surrogate", "epoch": 1, "degree": 2, "r2": 0.913, "rmse": 812.4, "note": ""},
-        {"step": "surrogate", "epoch": 2, "degree": 1, "r2": 0.31, "rmse": 2210.0, "note": "a bad fit"},
-        {"step": "decide", "tried": 22, "units": [50, 350, 225, 843], "weighted_wait": 8123.4},
+        *(
+            {"step": "surrogate", "epoch": e, "weight": e / 3, "degree": 2, "r2": 1 - e / 10, "rmse": 812.4, "note": ""}
+            | {"simulated": SIMULATED, "expected": [each + (-1) ** i * 90 * e for i, each in enumerate(SIMULATED)]}
+            for e in (1, 2, 3)
+        ),
+        {"step": "decide", "tried": 22, "nodes": [50, 350, 225, 843], "weighted_wait": 8123.4}
+        | {"pp_weighted_wait": 12000.0, "current_weighted_wait": 9500.0},
+        {"step": "split", "queue": "small", "by": "jobs", "kept": False, "weighted_wait": 8800.0, "why": "no less"},
+        {"step": "merge", "queues": "small + small72", "at": "walltime 0 to 72h", "into": ["small 9600"], "kept": True}
+        | {"before": 8123.4, "weighted_wait": 7000.0, "why": "the best, and less than before"},
     ],
     "auto": [
         {"step": "tried", "order": "fcfs", "mean_wait": 9120.5, "kept": False},

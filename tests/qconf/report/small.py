@@ -6,6 +6,7 @@ from parsim.metrics import METRICS, Summary
 from qconf.config import MachineConfig, PoolConfig, QueueConfig, SiteConfig
 from qconf.evaluation.bootstrap import BootstrapResult
 from qconf.evaluation.guard_rails import GuardValues
+from qconf.evaluation.impact import GROWTH, Group, Impact
 from qconf.recommend import Curve, Recommendation, Row
 
 FEBRUARY = 1454284800
@@ -71,6 +72,11 @@ def recommendation(verdict="CHANGE", names=("short", "long"), machine="toy", tex
         Row("exact", None, None, None, None, ineligible="a queue has no job"),
     ]  # fmt: skip
     change = verdict == "CHANGE"
+    groups = (
+        Group("queue", name, 450, 1.0, 0.5, *({key: row.test.queues[name][key] for key in GROWTH} for row in both))
+        for both in [(rows[0], rows[3])]
+        for name in names
+    )
     return Recommendation(
         verdict=verdict,
         reason=f"A {text} reason. hybrid lowers mean wait by 33.3 %.",
@@ -89,4 +95,5 @@ def recommendation(verdict="CHANGE", names=("short", "long"), machine="toy", tex
             "test": (900, FEBRUARY + 19 * DAY, FEBRUARY + 28 * DAY),
         },
         settings={"seed": 0, "workers": 2, "warmup_seconds": 3 * DAY, "guards": {"factor": 1.5}, "note": text},
+        impact=Impact(tuple(groups)) if change else None,
     )

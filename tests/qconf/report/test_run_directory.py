@@ -60,7 +60,12 @@ def test_the_files_of_a_run(tmp_path, past):
     assert set(files) == set(found.files)
     assert {
         *("report.html", "comparison.csv", "config.yaml", "dropped.csv", "run.json", "timings.json"),
-        *("figures/mean-wait.svg", "figures/wait-by-size.svg", "figures/utilization-by-size.svg"),
+        *(
+            "figures/strategies.svg",
+            "figures/machine.svg",
+            "figures/wait-by-size.svg",
+            "figures/utilization-by-size.svg",
+        ),
         *("pbs/PLAN.md", "pbs/queues.qmgr", "pbs/nodes.qmgr"),
     } <= set(files)
     config = load(tmp_path / "run" / "config.yaml")

@@ -138,15 +138,17 @@ def test_the_plan_says_that_eligible_time_begins_at_0_and_finds_queues_that_cann
 @needs_printed
 @pytest.mark.parametrize("after", ["Change the scheduler", "Start again", "Later: delete"])
 @pytest.mark.parametrize("routing", ["True", "False", "none"])
-def test_undoing_the_plan_from_any_step_leaves_the_server_as_it_was(after, routing):
+@pytest.mark.parametrize("starting", ["True", "False"])
+def test_undoing_the_plan_from_any_step_leaves_the_server_as_it_was(after, routing, starting):
     server = PbsServer(FRESH if routing == "none" else current())
     server.load("" if routing == "none" else f"set queue route started = {routing}")
+    server.load(f"set server scheduling = {starting}")
     before = server.printed()
     plan = (files := pbs_files(load(CRAY), current=before))["PLAN.md"]
     follow(server, files, plan[: plan.index(after if after in plan else "## Undo")])
     assert server.printed() != before
     undo = plan[plan.index("## Undo") :]
-    assert undo.index("started = False") < undo.index("rollback.qmgr") < undo.index("scheduling = True")
+    assert undo.index("started = False") < undo.index("rollback.qmgr") < undo.rindex(f"scheduling = {starting}")
     follow(server, files, undo)
     assert server.printed() == before
 

@@ -146,7 +146,7 @@ def test_strategies_that_are_not_trained_need_no_job(name):
 @pytest.mark.parametrize("value", [np.nan, -1e9])
 def test_dp_nlp_survives_bad_surrogates(monkeypatch, value):
     class BadSurrogate:
-        degree, penalty, r2, rmse = 1, 1.0, -9.0, 0.0
+        degree, penalty, r2, rmse, crossed = 1, 1.0, -9.0, 0.0, np.zeros(3)
 
         def __call__(self, fractions):
             return value

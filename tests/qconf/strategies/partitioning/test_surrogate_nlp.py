@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from sklearn.linear_model import Ridge
 
 from qconf.strategies.partitioning.bounds import Bounds
 from qconf.strategies.partitioning.nlp import minimise
@@ -98,3 +99,15 @@ def test_a_surrogate_of_nan_is_left_out():
 
 def test_without_surrogates_there_is_no_minimum():
     assert minimise([], free_of([0, 0, 0]), 1000, STARTS).divisions == []
+
+
+def test_what_is_expected_of_a_sample_is_by_a_fit_without_it():
+    x = np.random.default_rng(3).dirichlet(np.ones(4), 40)
+    waits = cubic(x) + np.random.default_rng(4).normal(0, 50, 40)
+    surrogate = fit(x, waits, (1,))
+    z = (x[:, :-1] - surrogate.mean) / surrogate.scale
+    for i in range(0, 40, 7):
+        rest = np.delete(np.arange(40), i)
+        model = Ridge(surrogate.penalty).fit(z[rest], waits[rest])
+        assert surrogate.crossed[i] == pytest.approx(model.predict(z[[i]])[0])
+    assert surrogate.rmse == pytest.approx(np.sqrt(np.mean((surrogate.crossed - waits) ** 2)))

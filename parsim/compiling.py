@@ -1,0 +1,115 @@
+"""Kernels are compiled before they are needed: ``python -m parsim.compiling [NAME ...]``, names of `GROUPS`.
+
+numba compiles a kernel at its first call and keeps it on disk. It compiles one at a time in a process; processes that
+compile side by side take as long as the slowest group.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from parsim import Pool, Queue, System, Workload, metrics, plan, simulate
+from parsim.kernels.conservative import conservative
+from parsim.kernels.easy import easy
+from parsim.kernels.general import general
+from parsim.kernels.planning import replan
+from parsim.kernels.time_dependent import time_dependent
+from parsim.kernels.top_job import top_job
+from parsim.tabulate import waits_by_size
+
+WORKLOAD = Workload(*np.array([[0, 1, 2], [4, 4, 1], [50, 50, 9], [60, 60, 10], [0, 0, 0]]))
+_FORMULA = "eligible_time / walltime"
+
+
+class Group(NamedTuple):
+    """Kernels that one process compiles: the one that takes longest, and a call of each."""
+
+    longest: Any
+    call: Callable[[], object]
+
+
+def _general() -> None:
+    simulate(WORKLOAD, System(5, [Queue(partition=4)], "hybrid", pool=Pool(1, 0)))
+
+
+def _lists() -> None:
+    system = System(5)
+    metrics.summary(WORKLOAD, simulate(WORKLOAD, system), system)
+    waits_by_size(WORKLOAD, [5])
+    simulate(WORKLOAD, System(5, [Queue()], mode="multiqueue"))
+
+
+def _formulas() -> None:
+    simulate(WORKLOAD, System(5, [Queue()], order=_FORMULA))
+    simulate(WORKLOAD, System(5, [Queue()], order="walltime"))
+
+
+#: Those that take longest first.
+GROUPS: dict[str, Group] = {
+    "general": Group(general, _general),
+    "top jobs": Group(top_job, lambda: simulate(WORKLOAD, System(5, [Queue()], reserve="nodes"))),
+    "formulas": Group(time_dependent, _formulas),
+    "lists": Group(easy, _lists),
+    "planning": Group(replan, lambda: plan(WORKLOAD, 5, "dynp")),
+    "conservative": Group(conservative, lambda: plan(WORKLOAD, 5, "conservative")),
+}
+
+
+def needed(system: System | None = None) -> list[str]:
+    """Return the names of the groups with which a system, and what a search may make of it, is simulated."""
+    plans = system is not None and system.plans_top_job
+    return ["general", *(["top jobs"] if plans else []), "formulas", "lists"]
+
+
+def missing(names: Iterable[str] = GROUPS) -> list[str]:
+    """Return those of the groups that are not on disk, newer than their source, for this user."""
+    return [name for name in names if not _is_compiled(GROUPS[name].longest)]
+
+
+def _is_compiled(kernel: Any) -> bool:  # noqa: ANN401 - a numba dispatcher
+    function = kernel.py_func
+    source = Path(function.__code__.co_filename).stat().st_mtime
+    kept = Path(kernel.stats.cache_path).glob(f"*.{function.__qualname__}-{function.__code__.co_firstlineno}.*.nbi")
+    return any(each.stat().st_mtime > source for each in kept)
+
+
+class Compiling:
+    """Groups that compile, each in a process of its own, at most so many at a time."""
+
+    def __init__(self, names: Iterable[str], most: int) -> None:
+        self._waiting, self._most = list(names), most
+        self._running: dict[str, subprocess.Popen[bytes]] = {}
+        self.failed: list[str] = []
+        self._start()
+
+    def _start(self) -> None:
+        while self._waiting and len(self._running) < self._most:
+            name = self._waiting.pop(0)
+            self._running[name] = subprocess.Popen([sys.executable, "-m", __name__, name])  # noqa: S603
+
+    def wait(self) -> None:
+        """Return when all are compiled; what fails here is compiled, and says why, where it is called."""
+        while self._running:
+            name, process = next(iter(self._running.items()))
+            if process.wait() != 0:
+                self.failed.append(name)
+            del self._running[name]
+            self._start()
+
+    def stop(self) -> None:
+        """End what still runs."""
+        self._waiting.clear()
+        for process in self._running.values():
+            process.terminate()
+        self.wait()
+
+
+if __name__ == "__main__":
+    for _name in sys.argv[1:] or GROUPS:
+        GROUPS[_name].call()

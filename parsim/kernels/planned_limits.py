@@ -1,0 +1,94 @@
+"""Limits as PBS plans them: of running jobs by their expected ends, and of the plans of head jobs.
+
+Numbers ("rule 22") refer to docs/reference/simulator.md.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from parsim.kernels.state import routine, step
+
+
+class Counts(NamedTuple):
+    """Jobs and cores of a queue, and of a user in it."""
+
+    jobs: np.int64
+    cores: np.int64
+    user_jobs: np.int64
+    user_cores: np.int64
+
+
+@step
+def add_counts(s, j, counts, mate, sign):
+    """Count a job where it shares the limits of job j."""
+    job, other = s.jobs[j], s.jobs[mate]
+    if other.queue != job.queue:
+        return counts
+    cores = sign * np.int64(other.cores)
+    same = np.int64(job.user >= 0 and other.user == job.user)
+    return Counts(
+        counts.jobs + sign, counts.cores + cores, counts.user_jobs + same * sign, counts.user_cores + same * cores
+    )
+
+
+@step
+def count_running(s, j):
+    """Job j and the running jobs that share its limits."""
+    job, zero = s.jobs[j], np.int64(0)
+    queue = s.queues[job.queue]
+    counts = Counts(queue.jobs, queue.cores, zero, zero)
+    if s.settings.user_limits and job.user >= 0:
+        use = s.use[job.user * s.queues.size + job.queue]
+        counts = Counts(queue.jobs, queue.cores, use.jobs, use.cores)
+    return add_counts(s, j, counts, j, 1)
+
+
+@step
+def count_later(s, plans, j, moment):
+    """Job j and the running jobs that share its limits and are expected to run past a moment."""
+    running, bits, zero = plans.running, s.settings.bits, np.int64(0)
+    counts = add_counts(s, j, Counts(zero, zero, zero, zero), j, 1)
+    for i in range(s.progress.running - 1, -1, -1):
+        if (running.keys[i] >> bits) <= moment:
+            break
+        counts = add_counts(s, j, counts, running.keys[i] & ((np.int64(1) << bits) - 1), 1)
+    return counts
+
+
+@step
+def above_limits(s, plans, j, counts, moment):
+    """Whether job j is above a limit beside what is counted and the head jobs that are to run at a moment."""
+    promises = plans.promises
+    for k in range(s.partitions.size):
+        other = promises[k]
+        if other.job < 0 or other.job == j or not other.begin <= moment < other.end:
+            continue
+        again = False  # it may have a plan in two lists
+        for o in range(k):
+            again |= promises[o].job == other.job and promises[o].begin <= moment < promises[o].end
+        if not again:
+            counts = add_counts(s, j, counts, other.job, 1)
+    queue = s.queues[s.jobs[j].queue]
+    return (
+        counts.jobs > queue.max_run
+        or counts.cores > queue.max_run_cores
+        or counts.user_jobs > queue.max_user_run
+        or counts.user_cores > queue.max_user_cores
+    )
+
+
+@routine
+def is_held_later(s, plans, j, instant):
+    """Whether job j, begun at this instant, would be above a limit when a head job of its queue begins (rule 22)."""
+    until = instant + s.jobs[j].walltime
+    for k in range(s.partitions.size):
+        other = plans.promises[k]
+        if other.job < 0 or other.job == j or not instant < other.begin < until:
+            continue
+        if s.jobs[other.job].queue == s.jobs[j].queue and above_limits(s, plans, j, count_running(s, j), other.begin):
+            if above_limits(s, plans, j, count_later(s, plans, j, other.begin), other.begin):
+                return True
+    return False

@@ -1,0 +1,58 @@
+"""The time axis of an outcome: how much of the machine is in use, how much work and how many jobs wait, and when."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qconf.evaluation.outcome import Outcome
+
+Floats = NDArray[np.float64]
+#: Lengths of a bin, seconds.
+BINS = (900, 1800, 3600, 7200, 10800, 21600, 43200, 86400)
+MOST = 400  # bins
+
+
+@dataclass(frozen=True, eq=False)
+class Timeline:
+    """Means over bins of time, of all jobs of a schedule, those of the warm-up too."""
+
+    edges: NDArray[np.int64]  #: seconds, shape (bins + 1,)
+    used: Floats  #: share of the machine in use, shape (bins,)
+    queued: Floats  #: core-seconds that waiting jobs will use
+    waiting: Floats  #: jobs that wait
+
+
+def timeline(outcome: Outcome) -> Timeline:
+    """Cut the time from the first to the last counted submission into bins of a round length, `MOST` at most."""
+    submit = outcome.jobs.submit
+    first, last = int(submit[0]), int(submit[-1])
+    length = next((each for each in BINS if last - first <= MOST * each), -(-(last - first) // MOST))
+    edges = np.append(np.arange(first, last, max(length, 1), dtype=np.int64), last)
+    found, jobs = outcome.schedule, outcome.period.workload
+    work = found.cores * jobs.effective_runtime
+    span = np.maximum(np.diff(edges), 1).astype(np.float64)
+
+    def mean(begin: NDArray[np.int64], end: NDArray[np.int64], weight: NDArray[np.int64] | None = None) -> Floats:
+        """Return the mean in each bin of the sum of the weights of the jobs that are between begin and end."""
+        return np.asarray(np.diff(_sum(begin, edges, weight) - _sum(end, edges, weight)) / span)
+
+    return Timeline(
+        edges=edges,
+        used=mean(found.start, found.end, found.cores) / outcome.period.base.machine.cores,
+        queued=mean(found.submit, found.start, work),
+        waiting=mean(found.submit, found.start),
+    )
+
+
+def _sum(since: NDArray[np.int64], times: NDArray[np.int64], weight: NDArray[np.int64] | None) -> Floats:
+    """Return, at each of the times, the seconds since each earlier instant, weighted and added."""
+    order = np.argsort(since, kind="stable")
+    weights = (np.ones(since.size) if weight is None else weight.astype(np.float64))[order]
+    instants = since[order] - times[0]  # small numbers, so that products of them stay exact
+    total = np.concatenate([[0.0], np.cumsum(weights)])
+    moment = np.concatenate([[0.0], np.cumsum(weights * instants)])
+    before = np.searchsorted(instants, times - times[0], side="right")
+    return np.asarray(total[before] * (times - times[0]) - moment[before])

@@ -1,0 +1,66 @@
+"""Users and groups by numbers instead of names, from the first record on: nothing that is written later has a name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+import pandas as pd
+
+from qconf.config import AccessConfig, QueueConfig, SiteConfig, Target
+from qconf.history.records import Records
+
+
+@dataclass
+class Names:
+    """Numbers names in the order in which they are met: the same number for the same name throughout a run."""
+
+    users: dict[str, str] = field(default_factory=dict)
+    groups: dict[str, str] = field(default_factory=dict)
+
+    def records(self, found: Records) -> Records:
+        """Replace the users and groups of all records."""
+        columns = {name: self._column(found.table[name], kind) for name, kind in (("user", "user"), ("group", "group"))}
+        return replace(found, table=found.table.assign(**columns))
+
+    def config(self, found: SiteConfig) -> SiteConfig:
+        """Replace those of a configuration: of its targets, and of who may use a queue."""
+        return found.replace(
+            targets=tuple(map(self._target, found.targets)), queues=tuple(map(self._queue, found.queues))
+        )
+
+    def _column(self, texts: pd.Series, kind: str) -> pd.Series:
+        for text in texts.unique():
+            self._name(str(text), kind)
+        return texts.map(lambda text: self._name(str(text), kind)).astype(texts.dtype)
+
+    def _name(self, text: str, kind: str) -> str:
+        known = self.users if kind == "user" else self.groups
+        return text if text in ("", "*") else known.setdefault(text, f"{kind}{len(known) + 1}")
+
+    def _target(self, target: Target) -> Target:
+        group = None if target.group is None else self._name(target.group, "group")
+        return target.model_copy(update={"group": group, "users": self._all(target.users, "user")})
+
+    def _queue(self, queue: QueueConfig) -> QueueConfig:
+        if queue.access is None:
+            return queue
+        access = queue.access
+        listed = {
+            name: None if texts is None else self._all(texts, kind)
+            for name, texts, kind in (
+                ("users", access.users, "user"),
+                ("groups", access.groups, "group"),
+                ("accounts", access.accounts, "group"),
+            )
+        }
+        return queue.model_copy(update={"access": AccessConfig(**{**dict(access), **listed})})
+
+    def _all(self, texts: Iterable[str], kind: str) -> tuple[str, ...]:
+        """Replace the names in entries like ``+alice@*``: what stands around a name stays."""
+        found = []
+        for text in texts:
+            sign = text[:1] if text[:1] in "+-" else ""
+            name, at, host = text[len(sign) :].partition("@")
+            found.append(f"{sign}{self._name(name, kind)}{at}{host}")
+        return tuple(found)

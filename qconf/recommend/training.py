@@ -1,0 +1,131 @@
+"""What workers compute for a recommendation: what strategies propose on the parts of a history, and its outcomes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from parsim.metrics import Summary
+from qconf.evaluation.holdout import Holdout
+from qconf.evaluation.period import NotApplicableError, TrainingSet, UnroutableError
+from qconf.evaluation.targets import target_results
+from qconf.parallel import Shared, parallel_map
+from qconf.recommend.checkpoint import Checkpoint, Failure, Proposals
+from qconf.strategies import Proposal, gathered, registry, variants
+from qconf.strategies.ahead import Answer, answered, learn
+
+Result = Proposals | Failure  #: the proposals of a strategy by variant, or why it has none
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """What strategies are trained and evaluated on."""
+
+    training: Mapping[str, TrainingSet]  #: by part: ``whole``, and the splits' names
+    whole: Holdout
+    test: Holdout  #: of the last split
+    settings: Mapping[str, Any]
+
+
+class Measured(NamedTuple):
+    """One variant: its metrics on the whole history, as trained on all of it, and on the test period."""
+
+    in_sample: Summary
+    test: Summary
+    unmet: tuple[str, ...]  #: targets of the site that are not met on the test period
+
+
+class Trainer:
+    """Runs strategies on parts of a history, each once, and keeps what they propose."""
+
+    def __init__(self, parts: Parts, workers: int, checkpoint: Checkpoint | None) -> None:
+        self.workers, self.checkpoint = workers, checkpoint
+        self.shared = Shared(replace(parts, settings={**parts.settings, "workers": 1}) if workers > 1 else parts)
+        self.found: dict[tuple[str, str], Result] = {}
+        self.seconds: dict[str, float] = {}
+
+    def train(self, wanted: Sequence[tuple[str, str]], advance: Callable[[float], None] = lambda _: None) -> None:
+        """Propose for (strategy, part), but for what is known; `advance` gets the share of all that is done."""
+        new = [each for each in wanted if each not in self.found and not self._resumed(*each)]
+        tasks = _tasks(new, self.workers)
+        parts = self.shared.value
+        answers = answered(list(parts.training.values()), [name for name, _ in new], parts.settings, self.workers)
+        spent, total = [0.0], sum(map(_cost, tasks)) or 1.0
+
+        def keep(i: int, results: list[tuple[Result, float]]) -> None:
+            part, names = tasks[i]
+            for name, (result, seconds) in zip(names, results, strict=True):
+                self.found[name, part] = result
+                self.seconds[name] = self.seconds.get(name, 0.0) + seconds
+                if self.checkpoint is not None:
+                    self.checkpoint.put(f"{name}-{part}", result)
+            spent[0] += _cost(tasks[i])
+            advance(spent[0] / total)
+
+        parallel_map(
+            self.workers, _propose, [(self.shared, answers, *task) for task in tasks], processes=True, done=keep
+        )
+
+    def _resumed(self, name: str, part: str) -> bool:
+        kept = None if self.checkpoint is None else self.checkpoint.get(f"{name}-{part}")
+        if kept is None or isinstance(kept, np.ndarray):
+            return False
+        self.found[name, part] = kept
+        return True
+
+    def measure(self, pairs: Sequence[tuple[Proposal, Proposal]]) -> list[Measured | str]:
+        """Evaluate proposals: trained on the whole history, and for the test period."""
+        tasks = [(self.shared, bare(final), bare(proposal)) for final, proposal in pairs]
+        return parallel_map(self.workers, _measure, tasks, processes=True)
+
+
+def bare(proposal: Proposal) -> Proposal:
+    """Leave out the log, which no simulation reads."""
+    return replace(proposal, steps=())
+
+
+def _tasks(wanted: Sequence[tuple[str, str]], workers: int) -> list[tuple[str, tuple[str, ...]]]:
+    """Gather by part and package, what takes longest first; with one worker each strategy is a step of its own."""
+    parts: dict[str, list[str]] = {}
+    for name, part in wanted:
+        parts.setdefault(part, []).append(name)
+    if workers <= 1:
+        return [(part, (name,)) for name, part in wanted]
+    return sorted(((part, own) for part, names in parts.items() for own in gathered(names)), key=_cost, reverse=True)
+
+
+def _cost(task: tuple[str, tuple[str, ...]]) -> float:
+    return sum(registry()[name].cost for name in task[1])
+
+
+def _propose(
+    shared: Shared[Parts], answers: Shared[list[Answer]], part: str, names: Sequence[str]
+) -> list[tuple[Result, float]]:
+    """Run these strategies on a part; the time that each took goes with it."""
+    learn(answers, tuple(shared.value.training.values()))
+
+    def results() -> Iterator[tuple[Result, float]]:
+        for name in names:
+            began = time.perf_counter()
+            result: Result
+            try:
+                result = variants(name, shared.value.training[part], shared.value.settings)
+            except (NotApplicableError, UnroutableError) as error:
+                result = error
+            yield result, time.perf_counter() - began
+
+    return list(results())
+
+
+def _measure(shared: Shared[Parts], final: Proposal, proposal: Proposal) -> Measured | str:
+    try:
+        in_sample = shared.value.whole.evaluate(final)
+        outcome = shared.value.test.outcome(proposal)
+        unmet = tuple(each.what for each in target_results(outcome) if not each.met)
+        return Measured(in_sample, outcome.summary, unmet)
+    except UnroutableError as error:
+        return str(error)

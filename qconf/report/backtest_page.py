@@ -1,0 +1,64 @@
+"""report.html of ``qconf backtest`` and ``qconf compare``: what tuning would have brought, strategy by strategy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from qconf.backtest import REFERENCES, Backtest
+from qconf.evaluation.score import OBJECTIVE_TEXTS
+from qconf.history import History
+from qconf.report import backtest
+from qconf.report.columns import BESIDE, COLUMNS
+from qconf.report.figures import Figure
+from qconf.report.frames import period_frame
+from qconf.report.html import page, settings_rows
+
+SHOWN = ("mean_wait", "mean_bounded_slowdown", "utilization_window")  #: metrics of the tables of periods
+SECTIONS = (
+    ("warnings", "Warnings"),
+    ("strategies", "Strategies"),
+    ("reductions", "Change against each reference"),
+    ("figures", "Period by period, as figures"),
+    ("periods", "Period by period, as numbers"),
+    ("notes", "Notes"),
+    ("workload", "What was submitted"),
+    ("read", "What was read"),
+    ("settings", "How it was evaluated"),
+    ("decisions", "Decisions"),
+    ("glossary", "Ten terms"),
+)
+
+
+def render_backtest(
+    found: Backtest,
+    history: History,
+    figures: Mapping[str, Figure],
+    warnings: Sequence[str] = (),
+    *,
+    versions: Mapping[str, str] | None = None,
+    inputs: Sequence[Mapping[str, str]] = (),
+) -> str:
+    """Write the report of a backtest, or of a comparison, with `figures` from `qconf.report.figures`."""
+    last, comparison = found.folds[-1].label, backtest.is_comparison(found)
+    context: dict[str, Any] = {
+        "found": found,
+        "view": backtest,
+        "beside": BESIDE,
+        "comparison": comparison,
+        "headline": backtest.headline(found),
+        "present": backtest.running(found),
+        "history": history,
+        "tables": [(COLUMNS[key].caption, period_frame(found, key).map(COLUMNS[key].write)) for key in SHOWN],
+        "fallbacks": {(result.period, result.strategy) for result in found.results if result.fallback},
+        "settings": settings_rows(found.settings),
+        "versions": versions,
+        "inputs": inputs,
+        "warnings": warnings,
+        "references": REFERENCES,
+        "objective": OBJECTIVE_TEXTS[found.objective],
+        "logs": [(each.strategy, each.decisions) for each in found.results if each.period == last and each.decisions],
+        "trained": f"for the last period, {last}",
+    }
+    title = f"{'Comparison' if comparison else 'Backtest'}: queues of {found.base.machine.name}"
+    return page("backtest", title, SECTIONS, figures, context)

@@ -1,0 +1,43 @@
+"""The test period as time goes by: utilization, queued work and queue length, before and after."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from qconf.evaluation.outcome import Outcome
+from qconf.evaluation.timeline import timeline
+from qconf.report.figures.base import Figure
+from qconf.report.svg import Drawing, Scale, date_ticks, ticks
+
+LOOKS = ("before", "after")
+TALL, GAP = 96, 40
+
+
+def over_time(outcomes: Sequence[tuple[str, Outcome]], epoch: int, where: str) -> Figure:
+    """Draw three panels with a line for each named outcome; `epoch` is the second 0 of their times."""
+    found = [timeline(outcome) for _, outcome in outcomes]
+    edges = found[0].edges + epoch
+    series = (
+        ("utilization", "% of the cores", [100 * each.used for each in found], 100.0),
+        ("queued work", "core-hours of the jobs that wait", [each.queued / 3600 for each in found], 0.0),
+        ("queue length", "jobs that wait", [each.waiting for each in found], 0.0),
+    )
+    drawing = Drawing(0)
+    top = drawing.legend([(f"line {look}", name) for look, (name, _) in zip(LOOKS, outcomes, strict=False)])
+    x = Scale(float(edges[0]), float(edges[-1]), 62, drawing.width - 10)
+    for i, (title, unit, lines, least) in enumerate(series):
+        high = max(least, *(float(line.max(initial=0)) for line in lines)) or 1.0
+        y = Scale(0, high, top + 24 + (i + 1) * TALL + i * GAP, top + 24 + i * (TALL + GAP))
+        panel = drawing.panel(
+            x, y, title=title, y_title=unit, y_ticks=ticks(0, high, 4), grid="y", unit=unit.partition(" of")[0],
+            x_ticks=[(at, text) for at, text in date_ticks(x.low, x.high, where)],
+        )  # fmt: skip
+        for look, (name, _), line in zip(LOOKS, outcomes, lines, strict=False):
+            panel.steps(edges, line, look, name)
+        drawing.height = y.start + 26
+    hours = (found[0].edges[1] - found[0].edges[0]) / 3600
+    text = (
+        f"The test period, in means over {hours:g} h: how much of the machine is in use, how much work waits, how many "
+        "jobs wait."
+    )
+    return Figure("over-time", drawing.svg(text, x="time", zone=where), text)

@@ -1,0 +1,205 @@
+"""report.html of ``qconf tune``: first what to do, how sure that is and who loses, then everything it rests on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from qconf.config import SiteConfig, dump
+from qconf.errors import ExportError
+from qconf.evaluation.impact import Kind, grown
+from qconf.evaluation.score import OBJECTIVE_TEXTS
+from qconf.export.plan import blocks
+from qconf.history import History
+from qconf.recommend import Recommendation
+from qconf.recommend.fidelity import Fidelity
+from qconf.report import verdict, wording
+from qconf.report.changes import definitions, pairs
+from qconf.report.columns import BESIDE, COMPARISON, columns
+from qconf.report.exported import Exported
+from qconf.report.figures import Figure
+from qconf.report.formulas import order_in_words
+from qconf.report.html import page, setting, settings_rows
+from qconf.report.impact import losers
+from qconf.report.story import story
+from qconf.strategies import baselines
+
+GROUPS = columns("mean_wait", "median_wait", "p95_wait", "max_wait", "mean_bounded_slowdown")
+KINDS: dict[Kind, str] = {"size": "jobs by their cores", "user": "users by their core-hours"}
+LONGEST_FILE = 200  # lines of an export's main file that the page shows
+SECTIONS = (
+    ("warnings", "Warnings"),
+    ("load", "How to load it"),
+    ("winners", "Who wins and who loses"),
+    ("changes", "What changes"),
+    ("ladder", "From small to large changes"),
+    ("strategies", "Strategies"),
+    ("time", "The test period as time goes by"),
+    ("jobs", "Every job"),
+    ("waits", "How long jobs wait"),
+    ("workload", "What was submitted"),
+    ("sizes", "What a partition's size does"),
+    ("partitions", "How the partitions came about"),
+    ("recorded", "Recorded against simulated"),
+    ("read", "What was read"),
+    ("evaluation", "How it was evaluated"),
+    ("proposals", "What each strategy proposes"),
+    ("decisions", "Decisions"),
+    ("glossary", "Ten terms"),
+)
+
+
+def render(
+    recommendation: Recommendation,
+    figures: Mapping[str, Figure],
+    *,
+    history: History | None = None,
+    fidelity: Fidelity | None = None,
+    warnings: Sequence[str] = (),
+    exported: Exported | None = None,
+    versions: Mapping[str, str] | None = None,
+    inputs: Sequence[Mapping[str, str]] = (),
+) -> str:
+    """Write the report of a recommendation, with `figures` from `qconf.report.figures`.
+
+    The history adds what was dropped and changed, and gives the time zone, else UTC. No other file is referred to
+    but the export's PLAN.md.
+    """
+    r, doubts = recommendation, verdict.doubts(recommendation, fidelity)[:1]
+    context = {
+        "r": r,
+        "change": r.verdict == "CHANGE",
+        "action": verdict.action(r, exported),
+        "sure": list(verdict.sure(r)),
+        "needs": list(verdict.needs(r)) or ["nothing beside the batch system"],
+        "losers": [] if r.impact is None else losers(r.impact),
+        "history": history,
+        "fidelity": None if fidelity is None else wording.fidelity_text(fidelity),
+        "zone": "UTC" if history is None else history.timezone,
+        "baselines": ("current", *baselines()),
+        "columns": (*COMPARISON, *BESIDE),
+        "groups": list(_groups(r)),
+        "group_columns": GROUPS,
+        "doubts": doubts,
+        "beside": [each for each in verdict.sections(r, fidelity) if each[0] not in _ELSEWHERE],
+        "proposals": list(_proposals(r, exported)),
+        "sites": pairs(wording.site_facts(r.base), wording.site_facts(r.config)),
+        "order": order_in_words(r.config),
+        "definitions": definitions(r.base, r.config),
+        "story": story(r),
+        "logs": [(row.label, row.decisions) for row in r.rows if row.decisions],
+        "trained": "on the whole history",
+        "settings": settings_rows(r.settings),
+        "versions": versions,
+        "inputs": inputs,
+        "warmup": setting("warmup_seconds", r.settings.get("warmup_seconds", 0))[1],
+        "objective": OBJECTIVE_TEXTS[r.objective],
+        "warnings": warnings,
+        "exported": exported,
+        "commands": [] if exported is None else list(_commands(exported)),
+    }
+    title = f"{r.verdict}{', in doubt' if doubts else ''}: queues of {r.base.machine.name}"
+    return page("tune", title, SECTIONS, figures, context)
+
+
+#: What `verdict.sections` has and this page shows in places of its own.
+_ELSEWHERE = ("What it needs to run", "Who waits longer", "In another month")
+
+
+def _commands(exported: Exported) -> Iterator[tuple[str, str]]:
+    """Yield the steps of the plan, without the way back."""
+    for title, block in blocks(exported.export.files.get("PLAN.md", "")):
+        if not title.startswith("Undo"):
+            yield title, block.rstrip()
+
+
+def _groups(recommendation: Recommendation) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    """Yield what groups are of, and the groups: numbers of current, those of the winner, and their differences."""
+    if recommendation.impact is None:
+        row = recommendation.rows[0]
+        queues = {} if row.test is None else row.test.queues
+        yield "queue", [_group(name, values["jobs"], None, values, None) for name, values in queues.items()]
+        return
+    for kind, title in ({"queue": "queue"} | KINDS).items():
+        members = recommendation.impact.of(kind)  # type: ignore[arg-type]
+        yield title, [_group(each.name, each.jobs, each.share, each.before, each.after) for each in members]
+
+
+def _group(
+    name: str,
+    jobs: float,
+    share: float | None,
+    before: Mapping[str, float],
+    after: Mapping[str, float] | None,
+) -> dict[str, Any]:
+    """Return a group with a cell for each metric: before, after, and the difference with its sense."""
+    senses = {}
+    if after is not None:
+        senses = dict.fromkeys(grown(after, before), "better") | dict.fromkeys(grown(before, after), "worse")
+    cells = []
+    for column in GROUPS:
+        cell = {"before": column.write(before[column.key]), "value": before[column.key], "difference": "", "after": ""}
+        if after is not None:
+            difference = after[column.key] - before[column.key]
+            text = column.write(difference)
+            plus = "" if text.startswith("-") or not text.strip("0.") else "+"
+            cell |= {
+                "after": column.write(after[column.key]),
+                "difference": plus + text,
+                "value": difference,
+                "sense": senses.get(column.key, ""),
+            }
+        cells.append(cell)
+    return {
+        "name": name,
+        "jobs": jobs,
+        "share": wording.ABSENT if share is None else wording.number(100 * share, 1),
+        "cells": cells,
+    }
+
+
+def _proposals(recommendation: Recommendation, exported: Exported | None) -> Iterator[dict[str, Any]]:
+    """Yield what every strategy proposes: its definitions and the export's main file, or why there is none."""
+    first: dict[str, str] = {}
+    for row in recommendation.rows:
+        found: dict[str, Any] = {
+            "name": row.label,
+            "note": "",
+            "site": {},
+            "queues": [],
+            "order": "by a formula"
+            if row.config is not None and row.config.is_formula
+            else row.config and row.config.order,
+            "file": "",
+            "text": "",
+            "cut": 0,
+        }
+        text = "" if row.config is None else dump(row.config)
+        if row.config is None:
+            found["note"] = f"It proposes nothing: {row.ineligible}"
+        elif text in first:
+            found["note"] = f"The same configuration as {first[text]}."
+        else:
+            found["site"] = wording.site_facts(row.config)
+            found["order"] = "by a formula" if row.config.is_formula else row.config.order
+            found["queues"] = [(queue.name, wording.queue_facts(queue, row.config)) for queue in row.config.queues]
+        if row.not_exportable:
+            found["note"] = f"No batch system can do what was simulated: {row.not_exportable}"
+        elif found["site"]:
+            first[text] = row.label
+            found |= _main_file(row.config, exported)
+        yield found
+
+
+def _main_file(config: SiteConfig | None, exported: Exported | None) -> dict[str, Any]:
+    """Return the export's first file to load, cut where it is long, or the reason why there is none."""
+    if config is None or exported is None:
+        return {}
+    try:
+        export = exported.exporter.export(config)
+    except ExportError as error:
+        return {"note": f"Not exportable to {exported.exporter.name}: {error}"}
+    name = next(iter(export.loaded), "PLAN.md")
+    lines = export.files[name].splitlines()
+    cut = max(len(lines) - LONGEST_FILE, 0)
+    return {"file": name, "text": "\n".join(lines[:LONGEST_FILE]), "cut": cut}

@@ -1,0 +1,56 @@
+"""What strategies compute of single periods is computed ahead, side by side, and once for all training sets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from qconf.evaluation.period import Period, TrainingSet, cached, remember
+from qconf.parallel import Shared, parallel_map
+from qconf.strategies import asked
+
+#: A cached function, the place of a period, the further arguments, the result.
+Answer = tuple[Callable[..., Any], int, tuple[Any, ...], Any]
+
+
+def answered(
+    training: Sequence[TrainingSet], names: Sequence[str], settings: Mapping[str, Any], workers: int
+) -> Shared[list[Answer]]:
+    """Compute what strategies ask of the periods that several of these training sets have; others ask for themselves.
+
+    With one worker nothing is: what is computed is kept anyway.
+    """
+    counts: dict[Period, int] = {}
+    for each in training:
+        for period in (*each.earlier, each.period):
+            counts[period] = counts.get(period, 0) + 1
+    if workers <= 1 or not any(each.earlier for each in training):
+        return Shared([])
+    questions = {
+        (function, place[period], args): None
+        for place in ({period: i for i, period in enumerate(periods_of(training))},)
+        for each in training
+        for function, period, args in asked(names, each, settings)
+        if counts[period] > 1
+    }
+    periods = Shared(periods_of(training))
+    tasks = [(periods, *question) for question in questions]
+    results = parallel_map(workers, _answer, tasks, processes=True)
+    return Shared([(*question, result) for question, result in zip(questions, results, strict=True)])
+
+
+def periods_of(training: Sequence[TrainingSet]) -> tuple[Period, ...]:
+    """Return the periods of training sets, each once."""
+    return tuple(dict.fromkeys(period for each in training for period in (*each.earlier, each.period)))
+
+
+def _answer(periods: Shared[tuple[Period, ...]], function: Callable[..., Any], i: int, args: tuple[Any, ...]) -> Any:  # noqa: ANN401
+    return function(periods.value[i], *args)
+
+
+@cached
+def learn(answers: Shared[list[Answer]], training: tuple[TrainingSet, ...]) -> None:
+    """Let strategies know the answers; the second time there is nothing to do."""
+    periods = periods_of(training)
+    for function, i, args, result in answers.value:
+        remember(function, periods[i], args, result)

@@ -1,0 +1,56 @@
+"""Kernels are compiled before they are needed, into the cache on disk, each function for few types."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from parsim import Queue, System
+from parsim.compiling import GROUPS, Compiling, missing, needed
+from tests.benchmarks.compiling import measured
+
+
+def test_a_group_is_missing_until_it_is_compiled(tmp_path):
+    def run(*words: str) -> str:
+        environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
+        return subprocess.run(
+            [sys.executable, *words], env=environment, check=True, capture_output=True, text=True
+        ).stdout
+
+    ask = ("-c", "from parsim.compiling import missing; print(*missing(['lists', 'conservative']), sep=',')")
+    assert run(*ask).strip() == "lists,conservative"
+    run("-m", "parsim.compiling", "conservative")
+    assert run(*ask).strip() == "lists"
+
+
+def test_no_function_is_compiled_for_the_numbers_that_are_written_in_its_calls():
+    found = {name: len(taken) for name, taken in measured("lists").items() if name.startswith("parsim.kernels.")}
+    assert "parsim.kernels.easy.begin_job" in found
+    assert max(found.values()) <= 2  # of running jobs, whose cores are int32 or int64
+
+
+def test_what_reserves_nodes_or_plans_limits_needs_the_kernels_of_top_jobs():
+    assert needed() == needed(System(4)) == ["general", "formulas", "lists"]
+    planned = System(4, [Queue(max_run=1)], held_jobs="reserve")
+    assert set(needed(planned)) - set(needed()) == {"top jobs"}
+    assert set(needed(planned)) <= set(GROUPS)
+
+
+def test_a_group_that_fails_is_named_and_the_others_are_compiled():
+    running = Compiling(["no such group", *missing()], 2)
+    running.wait()
+    assert running.failed == ["no such group"]
+
+
+def test_what_is_stopped_ends():
+    running = Compiling(["general", "lists"], 1)
+    running.stop()
+    assert running.failed == ["general"]
+
+
+@pytest.mark.parametrize("name", GROUPS)
+def test_every_group_can_be_called(name):
+    GROUPS[name].call()

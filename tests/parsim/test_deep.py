@@ -1,0 +1,135 @@
+"""Queues deep in jobs: of those that are alike only the first is looked at, and every start is the same."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator
+from dataclasses import replace
+from random import Random
+
+import numpy as np
+import pytest
+
+from parsim import Queue, Schedule, System, Workload, packing, plan, simulate
+from parsim.verify import check_schedule
+from tests import fuzz, generate
+from tests.benchmarks import deep
+
+CORES = 64
+ALL = 10**9  #: looks a job, so many that no kernel gives up
+module = importlib.import_module("parsim.simulate")
+
+
+@pytest.fixture(autouse=True)
+def _no_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every queue is deep at the first event."""
+    monkeypatch.setattr(packing, "LOOKS", -1)
+
+
+def with_looks(looks: int, monkeypatch: pytest.MonkeyPatch, workload: Workload, system: System) -> Schedule:
+    """Simulate with so many looks at waiting jobs, a job, until a queue is deep."""
+    with monkeypatch.context() as patch:
+        patch.setattr(packing, "LOOKS", looks)
+        return simulate(workload, system)
+
+
+def same(one: Schedule, other: Schedule) -> bool:
+    return one.start.tolist() == other.start.tolist() and all(
+        one.placement(job) == other.placement(job) for job in range(len(one))
+    )
+
+
+@pytest.mark.parametrize("discipline", fuzz.DISCIPLINES)
+def test_deep_queues_equal_naive(discipline: str) -> None:
+    assert [seed for seed in range(60) if fuzz.differs(discipline, seed)] == []
+
+
+def systems() -> Iterator[tuple[str, System]]:
+    """Yield the systems of the benchmark that simulate a list, or several, and a few more of each kind."""
+    for name, run in deep.disciplines(CORES).items():
+        system = getattr(run, "keywords", {}).get("system")
+        if system is None:
+            continue
+        yield name, system
+        if system.mode == "hybrid" and system.pool is not None:
+            queues = [replace(queue, starvation=20_000, max_run=9, max_user_cores=40) for queue in system.queues]
+            yield (
+                f"{name}, everything",
+                replace(system, queues=queues, order="wfp3", pool=replace(system.pool, starving_first=True)),
+            )
+    limits = [Queue(name=name, max_run=6, starvation=30_000, priority=1 + i) for i, name in enumerate("abcd")]
+    yield "ljf, limits", System(CORES, limits, order="ljf")
+    yield "wfp3", System(CORES, limits, order="wfp3")
+    yield "reserve after", System(CORES, limits, reserve_after=3600)
+    yield "no backfilling", System(CORES, limits, backfill=False)
+
+
+@pytest.mark.parametrize(("name", "system"), list(systems()))
+def test_bursts_of_jobs_alike_start_as_before(name: str, system: System, monkeypatch: pytest.MonkeyPatch) -> None:
+    workload = deep.bursts(1200, CORES)
+    before = with_looks(ALL, monkeypatch, workload, system)
+    assert same(simulate(workload, system), before)
+    assert same(with_looks(20, monkeypatch, workload, system), before)
+    assert check_schedule(workload, system, before) == []
+
+
+@pytest.mark.parametrize(
+    ("system", "kernel"),
+    [
+        (System(CORES, [Queue(name=name) for name in "abcd"], order="sjf"), "time_dependent"),
+        (System(CORES, [Queue(name=name, max_run=9) for name in "abcd"]), "time_dependent"),
+        (System(CORES, [Queue(name=name, max_run=9) for name in "abcd"], order="wfp3"), "general"),
+    ],
+)
+def test_a_kernel_gives_up_once_it_has_looked_at_too_many_jobs(
+    system: System, kernel: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = []
+    called = getattr(module, kernel)
+    monkeypatch.setattr(module, kernel, lambda *arguments: calls.append(1) or called(*arguments))
+    workload = deep.bursts(1200, CORES)
+    with_looks(ALL, monkeypatch, workload, system)
+    without = len(calls)
+    with_looks(5, monkeypatch, workload, system)
+    assert len(calls) == 2 * without + 1
+
+
+def test_jobs_that_may_pass_each_other_are_looked_at_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    queues = [Queue(name=name, partition=CORES // 4, max_run=4) for name in "abcd"]
+    workload = deep.bursts(300, CORES)
+    for order in ("-eligible_time", "eligible_time / walltime"):  # it falls; limits hold one job longer than another
+        system = System(CORES, queues, "partitioned", order=order)
+        assert packing.pack(packing.prepare(workload), system, gives_up=True).progress["looks"] == packing.NEVER
+    system = System(CORES, queues, "partitioned", order="-walltime")
+    assert packing.pack(packing.prepare(workload), system, gives_up=True).progress["looks"] < 0
+
+
+def test_plans_of_bursts_are_those_of_jobs_that_are_never_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    workload = deep.bursts(800, CORES)
+    for policy in ("planned-fcfs", "planned-sjf", "planned-ljf", "dynp-bounds", "conservative"):
+        alike = plan(workload, CORES, policy)
+        with monkeypatch.context() as patch:
+            patch.setattr(packing.Prepared, "alike_in_size", packing.Prepared.single)
+            alone = plan(replace(workload), CORES, policy)
+        assert alike.schedule.start.tolist() == alone.schedule.start.tolist()
+        assert alike.cases.tolist() == alone.cases.tolist()
+
+
+def test_jobs_are_numbered_by_what_decides_about_them() -> None:
+    rng = Random(0)
+    workload, _ = generate.disciplines()["alike"](rng)
+    prepared = packing.prepare(workload)
+    w = prepared.workload
+    kinds = {}
+    for kind, number in zip(
+        zip(w.cores.tolist(), w.walltime.tolist(), w.queue.tolist(), w.user.tolist(), strict=True),
+        prepared.alike.tolist(),
+        strict=True,
+    ):
+        assert kinds.setdefault(kind, number) == number
+    assert len(set(kinds.values())) == len(kinds)
+    lines = prepared.lines
+    assert (lines.members[lines.place] == np.arange(len(w))).all()
+    for line, end in enumerate(lines.end.tolist()):
+        begin = lines.end[line - 1] if line else 0
+        assert lines.members[begin:end].tolist() == np.flatnonzero(lines.line == line).tolist()

@@ -1,0 +1,129 @@
+"""Where workers run: the same bytes on every back end, on a Dask cluster of processes too, and clear refusals."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from qconf.cli import qconf
+from qconf.errors import InputError
+from qconf.parallel import Shared, parallel_map
+from tests.qconf.backtest import walking
+
+distributed = pytest.importorskip("distributed")
+
+
+def invoke(*arguments: object) -> Result:
+    return CliRunner().invoke(qconf, [*map(str, arguments)], catch_exceptions=False)
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    paths = [path for path in sorted(folder.rglob("*")) if path.is_file() and path.name != "timings.json"]
+    return {str(path.relative_to(folder)): path.read_bytes() for path in paths}
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[str]:
+    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as found:
+        yield found.scheduler_address
+
+
+@pytest.fixture(scope="module")
+def commands(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[object]]:
+    folder = tmp_path_factory.mktemp("log")
+    log = walking.write(folder / "log.csv", walking.table())
+    (folder / "site.yaml").write_text(walking.CONFIG)
+    given = ["--history", log, "--config", folder / "site.yaml", "--samples", 20]
+    return {
+        "tune": ["tune", *given],
+        "backtest": ["backtest", *given, "--period", "10d", "--strategies", "pp,dp-nlp,auto"],
+    }
+
+
+@pytest.fixture(scope="module")
+def alone(commands: dict[str, list[object]], tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, bytes]]:
+    """What one worker writes."""
+    found = {}
+    for name, words in commands.items():
+        out = tmp_path_factory.mktemp("alone") / name
+        assert invoke(*words, "--workers", 1, "--out", out).exit_code == 0
+        found[name] = contents(out)
+    return found
+
+
+@pytest.mark.parametrize("name", ["tune", "backtest"])
+@pytest.mark.parametrize("words", [("--workers", 3), ("--workers", 2, "--backend", "threading")])
+def test_the_same_bytes_on_every_back_end(commands, alone, tmp_path, name, words) -> None:
+    assert invoke(*commands[name], *words, "--out", tmp_path / "out").exit_code == 0
+    assert contents(tmp_path / "out") == alone[name]
+
+
+@pytest.mark.parametrize("name", ["tune", "backtest"])
+def test_the_same_bytes_on_a_dask_cluster(commands, alone, cluster, tmp_path, name) -> None:
+    words = ["--backend", "dask", "--scheduler", cluster, "--out", tmp_path / "out"]
+    assert invoke(*commands[name], *words).exit_code == 0
+    assert contents(tmp_path / "out") == alone[name]
+
+
+def found_in(shared: Shared[list[int]], number: int) -> tuple[int, int, int]:
+    time.sleep(0.02)
+    return shared.value[number], os.getpid(), id(shared.value)
+
+
+def test_a_cluster_gets_what_is_shared_once(cluster: str) -> None:
+    from joblib import parallel_config
+
+    shared = Shared(list(range(40)))
+    with distributed.Client(cluster), parallel_config(backend="dask"):
+        found = parallel_map(2, found_in, [(shared, i) for i in range(40)], processes=True)
+    assert [each[0] for each in found] == list(range(40))
+    assert os.getpid() not in {each[1] for each in found}
+    assert len({each[1:] for each in found}) == len({each[1] for each in found})
+
+
+def test_what_is_no_back_end_is_refused(commands, tmp_path) -> None:
+    out = ["--out", tmp_path / "out"]
+    with pytest.raises(InputError, match="no such back end"):
+        invoke(*commands["tune"], *out, "--backend", "none such")
+    with pytest.raises(InputError, match="no scheduler answers"):
+        invoke(*commands["tune"], *out, "--backend", "dask", "--scheduler", "tcp://127.0.0.1:9")
+    assert invoke(*commands["tune"], *out, "--backend", "dask").exit_code == 2
+    assert not (tmp_path / "out" / "run.json").exists()
+
+
+def test_an_interrupt_at_the_terminal_is_one_line_and_leaves_no_process(commands, tmp_path) -> None:
+    line = [
+        sys.executable,
+        "-m",
+        "qconf",
+        *map(str, commands["tune"]),
+        "--workers",
+        "2",
+        "--out",
+        str(tmp_path / "out"),
+    ]
+    process = subprocess.Popen(
+        line, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    workers: list[str] = []
+    while process.poll() is None and len(workers) < 2:
+        time.sleep(0.1)
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        workers = [each for each in children if "popen_loky" in Path(f"/proc/{each}/cmdline").read_text()]
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to all of them
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert said.strip().splitlines()[-1].startswith("qconf: interrupted")
+    assert "Traceback" not in said
+    deadline = time.monotonic() + 30
+    while any(Path(f"/proc/{each}").exists() for each in workers) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not any(Path(f"/proc/{each}").exists() for each in workers)
