@@ -30,7 +30,7 @@ LOGS = {
     "HPC2N": ("HPC2N-2002-2.1-cln.swf.gz", "hpc2n.yaml"),
 }
 ORDERS = {"fcfs-easy": "fcfs", "formula": "(eligible_time + walltime) / walltime"}
-WARM = 0.1  #: share of the log before the first instant: there is nothing to learn from
+WARM = 0.1  #: share of the log before the first instant: there is nothing to train on
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ def measure(history: History, jobs: Workload, system: System, instants: int, run
     schedule = simulate(jobs, system)
     user = history.jobs["user"].to_numpy(dtype=str)
     ends = np.argsort(schedule.end, kind="stable")
-    model, learned = RunTimes(), 0
+    model, trained = RunTimes(), 0
     first, last = int(jobs.submit[0]), int(jobs.submit[-1])
     rng = np.random.default_rng(seed)
     chosen: list[int] = []
@@ -85,11 +85,11 @@ def measure(history: History, jobs: Workload, system: System, instants: int, run
     calibration = Calibration(0.8)
     pending: list[tuple[NDArray[Any], ...]] = []  # predictions that had not come true
     for number, now in enumerate(sorted(chosen)):
-        while learned < ends.size and schedule.end[ends[learned]] <= now:
-            j = ends[learned]
+        while trained < ends.size and schedule.end[ends[trained]] <= now:
+            j = ends[trained]
             ran = jobs.runtime[j] / jobs.walltime[j]
             model.add(user[j], "", int(jobs.cores[j]), int(jobs.walltime[j]), float(np.clip(ran, 1e-6, 1)))
-            learned += 1
+            trained += 1
         for each in pending:
             over = each[3] <= now
             calibration.add(*(column[over] for column in each))

@@ -26,7 +26,7 @@ class Calibration:
     early: list[float] = field(default_factory=list)
 
     def add(self, low: Floats, middle: Floats, high: Floats, true: Floats) -> None:
-        """Learn from predictions that have come true."""
+        """Count predictions that have come true."""
         self.late += ((true - middle) / (high - middle + SLACK)).tolist()
         self.early += ((middle - true) / (middle - low + SLACK)).tolist()
 

@@ -33,7 +33,7 @@ class Ahead:
 
     @property
     def unknown_from(self) -> int:
-        """Starts from here on wait for nodes whose return nobody knows."""
+        """Starts from here on wait for nodes whose return is unknown."""
         return self.now + FAR
 
 
@@ -87,8 +87,8 @@ def ahead(snapshot: Snapshot, config: SiteConfig, extra: Sequence[Job] = ()) -> 
     present = Present(
         workload, State(now, start, windows=windows), [job.user for job, _ in kept], [job.name for job, _ in kept]
     )
-    told = tuple(text if count == 1 else f"{count} times: {text}" for text, count in warnings.items())
-    return Ahead(now, present, system, tuple(job for job, _ in kept), tuple(left_out), told)
+    counted = tuple(text if count == 1 else f"{count} times: {text}" for text, count in warnings.items())
+    return Ahead(now, present, system, tuple(job for job, _ in kept), tuple(left_out), counted)
 
 
 def _sorted_out(

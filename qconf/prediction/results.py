@@ -24,7 +24,7 @@ class Start:
     """When a waiting job will start; Unix seconds."""
 
     job: Job
-    planned: int | None  #: by the walltimes; None: not before nodes are back whose return nobody knows
+    planned: int | None  #: by the walltimes; None: not before nodes are back whose return is unknown
     expected: int | None  #: median of the simulations with likely run times; as planned without a history
     intervals: dict[float, tuple[int, int]]  #: by level; empty without a history
     why: str
@@ -80,7 +80,7 @@ def predict(
     planned = plan(found.present, found.system)
     expected, spans = planned, {}
     if history is not None:
-        model, arrivals = learned(history, config, found.now)
+        model, arrivals = trained(history, config, found.now)
         likely = likely_starts(
             found.present, found.system, model, runs=runs, seed=seed, arrivals=arrivals, workers=workers
         )
@@ -104,8 +104,8 @@ def predict(
     return Prediction(found, planned, tuple(starts), tuple(gaps(found, planned)), runs if history is not None else 0)
 
 
-def learned(history: History, config: SiteConfig, now: int) -> tuple[RunTimes, Arrivals]:
-    """Learn run times, and which jobs come, from what a log tells that was over by `now`."""
+def trained(history: History, config: SiteConfig, now: int) -> tuple[RunTimes, Arrivals]:
+    """Train on run times, and on which jobs come, by what a log tells that was over by `now`."""
     jobs = history.jobs
     end = jobs["end"].to_numpy() + history.epoch
     known = (jobs["end"].to_numpy() < 0) | (end <= now)
@@ -114,7 +114,7 @@ def learned(history: History, config: SiteConfig, now: int) -> tuple[RunTimes, A
     workload = history.workload(config)
     of = workload.take(order)
     user = jobs["user"].to_numpy(dtype=str)
-    model = RunTimes.learn(Ended(user[order], names[order], of.cores, of.walltime, of.effective_runtime))
+    model = RunTimes.of(Ended(user[order], names[order], of.cores, of.walltime, of.effective_runtime))
     before = np.flatnonzero(known & (jobs["submit"].to_numpy() + history.epoch < now))
     moved = workload.take(before)
     moved = type(moved)(
@@ -147,7 +147,7 @@ def reasons(found: Ahead, planned: NDArray[np.int64]) -> Iterator[str]:
         elif w.submit[row] > found.now:
             yield "asked to start later"
         elif planned[row] >= found.unknown_from:
-            yield "needs nodes that are down, and nobody knows until when"
+            yield "needs nodes that are down, their return is unknown"
         elif queue.max_run is not None and in_queue[w.queue[row]] >= queue.max_run:
             yield f"limit: {queue.max_run} running jobs of {queue.name}"
         elif queue.max_run_cores is not None and cores_in_queue[w.queue[row]] + cores > queue.max_run_cores:

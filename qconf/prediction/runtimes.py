@@ -1,4 +1,4 @@
-"""Run times as they are: which share of its walltime a job runs, learned from jobs that have ended."""
+"""Run times as they are: which share of its walltime a job runs, by jobs like it that have ended."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ class RunTimes:
     open: dict[tuple[object, ...], list[float]] = field(default_factory=dict)
 
     @classmethod
-    def learn(cls, ended: Ended) -> RunTimes:
-        """Learn from jobs that have ended."""
+    def of(cls, ended: Ended) -> RunTimes:
+        """Train on jobs that have ended."""
         model = cls()
         share = np.clip(ended.runtime / np.maximum(1, ended.walltime), 1e-6, 1.0)
         rows = zip(ended.user, ended.name, ended.cores.tolist(), ended.walltime.tolist(), share.tolist(), strict=True)
@@ -57,7 +57,7 @@ class RunTimes:
         return model
 
     def add(self, user: str, name: str, cores: int, walltime: int, share: float) -> None:
-        """Learn from one job more."""
+        """Train on one job more."""
         for kind in kinds(user, name, cores, walltime):
             known = self.shares.setdefault(kind, [])
             known.append(share)

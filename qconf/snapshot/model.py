@@ -28,7 +28,7 @@ class Closure:
 
     name: str
     begin: int
-    end: int | None  #: None: nobody knows
+    end: int | None  #: None: unknown
     cores: int
     queue: str = ""  #: whose jobs run there, if any do
 

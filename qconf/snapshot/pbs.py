@@ -47,7 +47,7 @@ def read_pbs(documents: list[dict[str, Any]], reservations: str, where: tzinfo) 
         if total and (cores is None or total > cores):
             cores = total
             if abs(int(doc.get("timestamp", now)) - now) > 600:
-                warnings["jobs and nodes were asked for more than ten minutes apart"] += 1
+                warnings["jobs and nodes were printed more than ten minutes apart"] += 1
             lost = {
                 name: _ncpus(node.get("resources_available"))
                 for name, node in doc["nodes"].items()
@@ -67,14 +67,14 @@ def _jobs(found: dict[str, Any], now: int, where: tzinfo, warnings: Counter[str]
     jobs = []
     subjobs = {name.split("[")[0] for name in found if re.search(r"\[\d+\]", name)}
     for name, job in found.items():
-        state, asked = str(job.get("job_state")), job.get("Resource_List", {})
+        state, wanted = str(job.get("job_state")), job.get("Resource_List", {})
         if state in OVER:
             continue
         if "[]" in name and name.split("[")[0] in subjobs:
             continue  # its subjobs are there
         if state not in "RQHWTSUB":
             warnings[f"state {state} of a job is unknown: it is taken to wait"] += 1
-        cores, submit = _ncpus(asked), clock(job.get("ctime"), where)
+        cores, submit = _ncpus(wanted), clock(job.get("ctime"), where)
         if not cores or submit is None:
             warnings["a job without cores or time of submission is left out"] += 1
             continue
@@ -88,7 +88,7 @@ def _jobs(found: dict[str, Any], now: int, where: tzinfo, warnings: Counter[str]
                     name=str(job.get("Job_Name", "")),
                     queue=str(job.get("queue", "")),
                     cores=cores,
-                    walltime=duration(asked.get("walltime", 0)),
+                    walltime=duration(wanted.get("walltime", 0)),
                     submit=min(submit, now),
                     start=start,
                     held=_held(state, job),

@@ -42,7 +42,7 @@ def test_nodes_that_are_down_and_a_maintenance():
     closures = (Closure("node", 1000, None, 4), Closure("maintenance", 1200, 1500, 16))
     found = predict(Snapshot(1000, (job("a", 16, 50), job("b", 12, 300), job("c", 12, 100)), 16, closures), SITE)
     assert starts(found) == {"c": 1000, "b": 1500, "a": None}
-    assert found.starts[-1].why == "needs nodes that are down, and nobody knows until when"
+    assert found.starts[-1].why == "needs nodes that are down, their return is unknown"
 
 
 def test_what_a_new_job_would_get_and_a_job_that_is_none_yet():
@@ -72,7 +72,7 @@ def test_run_times_are_those_of_jobs_alike_that_ran_as_long():
     n = 40
     who = np.array(["ann"] * 20 + ["bob"] * 20)
     ran = np.array([100] * 10 + [300] * 10 + [900] * 20)
-    model = RunTimes.learn(Ended(who, np.full(n, ""), np.full(n, 4), np.full(n, 1000), ran))
+    model = RunTimes.of(Ended(who, np.full(n, ""), np.full(n, 4), np.full(n, 1000), ran))
     assert model.like("ann", "", 4, 1000).tolist() == [0.1] * 10 + [0.3] * 10
     assert set(model.like("ann", "", 4, 1000, elapsed=200)) == {0.3}
     assert set(model.like("bob", "", 4, 1000)) == {0.9}
