@@ -153,7 +153,7 @@ def reasons(found: Ahead, planned: NDArray[np.int64]) -> Iterator[str]:
         elif queue.max_run_cores is not None and cores_in_queue[w.queue[row]] + cores > queue.max_run_cores:
             yield f"limit: {queue.max_run_cores} running cores of {queue.name}"
         elif cores > idle:
-            yield f"needs {cores} cores, {idle} are idle"
+            yield f"needs {cores} core{'s' * (cores > 1)}, {idle} idle"
         elif any(found.now < each.begin < found.now + w.walltime[row] for each in state.windows):
             yield "would run into a downtime or a reservation"
         elif ends.size:

@@ -6,6 +6,7 @@ import pytest
 
 from parsim import Workload
 from qconf.evaluation.period import Period, UnroutableError, cached
+from qconf.history import clean, read
 from tests.qconf.small import LONG, SHORT, WIDE, period, site, training, two
 
 
@@ -115,6 +116,19 @@ def test_a_period_can_be_cut_in_two():
     middle = int(here.workload.submit[50])
     assert len(here.between(0, middle)) + len(here.between(middle, 2**40)) == 100
     assert here.core_seconds.sum() == (here.workload.cores * here.workload.effective_runtime).sum()
+
+
+def test_jobs_go_round_a_downtime_of_the_configuration(tmp_path):
+    log = tmp_path / "log.csv"
+    rows = ("1,2026-03-01T00:00:00,600,3600,4,short", "2,2026-03-01T00:05:00,600,1200,4,short")
+    log.write_text("\n".join(("job_id,submit,runtime,walltime,cores,queue", *rows)))
+    for downtime, waits in (
+        ((), [0, 0]),
+        (({"begin": "2026-03-01T00:30", "end": "2026-03-01T02:00"},), [7200, 0]),
+    ):
+        base = two(mode="shared", downtime=downtime)
+        here = Period.of(clean(read([log]), base), base)
+        assert here.simulate(base).wait.tolist() == waits
 
 
 def begun(started):

@@ -33,8 +33,8 @@ def test_the_plan_by_walltimes():
     assert starts(found) == {"b": 1000, "a": 1250, "c": 1200}
     assert {each.job.job_id: each.why for each in found.starts} == {
         "b": "starts now",
-        "a": "needs 8 cores, 0 are idle",
-        "c": "needs 4 cores, 0 are idle",
+        "a": "needs 8 cores, 0 idle",
+        "c": "needs 4 cores, 0 idle",
     }
 
 
