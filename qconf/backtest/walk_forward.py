@@ -165,8 +165,10 @@ def _evaluated(
     shared = Shared(every)
     known = [_kept(checkpoint, names, fold) for fold in every.folds]
     if "static" in names:  # trained once
-        static = known[0].get("static") or _proposed("static", every.training[0], every.settings)
-        _keep(checkpoint, "static", every.folds[0], static)
+        static = known[0].get("static")
+        if static is None:
+            static = _proposed("static", every.training[0], every.settings)
+            _keep(checkpoint, "static", every.folds[0], static)
         known = [each | {"static": static} for each in known]
     # What strategies of a family share needs no other process; where there is but one, the finest steps are resumed.
     groups = gathered(names) if workers > 1 else [(name,) for name in names]
