@@ -33,7 +33,7 @@ _HYBRID = (
 mode: hybrid
 queues:
   - {name: narrow, cores: [1, 12], walltime: [0, 4h], priority: 60, partition: 16}
-  - {name: wide, cores: [13, 24], walltime: [0, 4h], priority: 30, partition: 24}
+  - {name: wide, cores: [13, 24], walltime: [0, 4h], priority: 15, partition: 24}
 pool: {cores: 24, threshold: 1, placement: pool, entry: move}
 """
 )
@@ -56,8 +56,10 @@ DISCIPLINES = {
     "whole_nodes": _WIDE.replace("_node: 4", "_node: 4, whole_nodes: true"),
     "shared_nodes": _WIDE,
 }
-BETWEEN = {"partitioned": 3.6, "hybrid": 3.6, "limits": 4.0}  #: mean seconds between submissions, where not 4.5
-MINUTES = {"hybrid": 8}  #: walltimes are multiples of, where not 1: jobs may enter the pool after multiples of 8 s
+BETWEEN = {"partitioned": 3.6, "hybrid": 5.4, "limits": 4.0}  #: mean seconds between submissions, where not 4.5
+PHASES = {"hybrid": 3}  #: steps of a cycle, in one of which jobs end, in the next are submitted; 2 unless given
+#: First walltime and the minutes from each to the next, 1 unless given. So a job may enter the pool in the third step.
+MINUTES = {"hybrid": (4, 12)}
 
 
 @dataclass(frozen=True)

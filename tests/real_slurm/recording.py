@@ -1,7 +1,8 @@
 """A real schedule: jobs submitted as ordinary users to a private Slurm with an export, and what its log says of it.
 
-Jobs are submitted at odd multiples of `STEP` seconds and end at even ones, so that no two events are nearer than Slurm
-takes to act on one: schedules would part at the first such pair. A start counts for the multiple before it.
+In a cycle of two or three steps jobs end at the first one, are submitted at the second, and may enter the pool at the
+third, so that no two events are nearer than Slurm takes to act on one: schedules would part at the first such pair. A
+start counts for the step before it.
 """
 
 from __future__ import annotations
@@ -23,13 +24,13 @@ from qconf.export.nodes import Node
 from qconf.export.private import USERS, WORK
 from qconf.export.slurm.private_server import PrivateSlurm
 from qconf.export.slurm.rehearsal import SITE, Plan, Rehearsal, run_blocks
-from tests.real_slurm.disciplines import BETWEEN, MINUTES, Site
+from tests.real_slurm.disciplines import BETWEEN, MINUTES, PHASES, Site
 from tests.submissions import submit
 
 STEP = 4  #: seconds
-_RUN = f"""\
+_RUN = """\
 now=$(date +%s%3N)
-left=$((now / {2000 * STEP} * {2000 * STEP} + $1 * {2000 * STEP} - now))
+left=$((now / $2 * $2 + $1 * $2 - now))
 sleep $((left / 1000)).$(printf %03d $((left % 1000)))
 """
 _LINE = re.compile(r"\[(\S+)\] (?:sched: |sched/backfill: _start_job: )?(.*?) JobId=(\d+)\b ?(.*)")
@@ -92,21 +93,24 @@ def _promote(server: PrivateSlurm, plan: Plan, done: threading.Event) -> None:
 
 
 def _submit(site: Site, server: PrivateSlurm, jobs: int, rng: np.random.Generator) -> dict[str, tuple[int, int, int]]:
-    """Submit jobs at odd multiples of the step; return user, cores and walltime by id."""
+    """Submit jobs at the second step of cycles; return user, cores and walltime by id."""
     widest = max(queue.cores[1] for queue in site.config.queues)
-    of = MINUTES.get(site.discipline, 1)
-    longest = max(queue.walltime[1] for queue in site.config.queues) // 60 // of
-    at = np.cumsum(rng.exponential(BETWEEN.get(site.discipline, 4.5), jobs)) // (2 * STEP) * 2 * STEP
+    cycle = STEP * PHASES.get(site.discipline, 2)
+    first, of = MINUTES.get(site.discipline, (1, 1))
+    longest = max(queue.walltime[1] for queue in site.config.queues) // 60
+    walltimes = np.arange(first, longest + 1, of)
+    at = np.cumsum(rng.exponential(BETWEEN.get(site.discipline, 4.5), jobs)) // cycle * cycle
     width = np.where(rng.random(jobs) < 0.7, rng.integers(1, widest // 4 + 1, jobs), rng.integers(1, widest + 1, jobs))
     # Of two jobs of one walltime the second ends behind the first in Slurm, where it starts a second later.
-    minutes, steps = of + of * rng.choice(longest, jobs, replace=longest < jobs), rng.integers(1, 5, jobs)
+    minutes, cycles = rng.choice(walltimes, jobs, replace=walltimes.size < jobs), rng.integers(1, 5, jobs)
     users: NDArray[np.int64] = rng.integers(0, len(USERS), jobs)
     server.write("run.sh", _RUN)
     server.run(f"chmod 755 {WORK} && chmod 644 run.sh")
-    begin = (int(time.time()) // (2 * STEP) + 2) * 2 * STEP + STEP
+    begin = (int(time.time()) // cycle + 2) * cycle + STEP
     sbatch = "sbatch --parsable --output=/dev/null"
     commands = [
-        f"{sbatch} --ntasks={width[j]} --time={minutes[j]} --wrap 'sh {WORK}/run.sh {steps[j]}'" for j in range(jobs)
+        f"{sbatch} --ntasks={width[j]} --time={minutes[j]} --wrap 'sh {WORK}/run.sh {cycles[j]} {1000 * cycle}'"
+        for j in range(jobs)
     ]
     names = submit(server, begin + at, users, commands)
     wanted = {name: (int(users[j]), int(width[j]), 60 * int(minutes[j])) for j, name in enumerate(names)}
