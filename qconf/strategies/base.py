@@ -122,15 +122,12 @@ class Proposal:
         return [step.record() for step in self.steps]
 
     def simulate(self, period: Period) -> Schedule:
-        """Simulate all jobs of a period as proposed, from its state or else an empty machine."""
-        return simulate(
-            period.routed(self.config, self.runtimes), self.system or self.config.system(), period.begun(self.config)
-        )
+        """Simulate all jobs of a period as proposed, from an empty machine."""
+        return simulate(period.routed(self.config, self.runtimes), self.system or self.config.system())
 
     def verify(self, period: Period, schedule: Schedule) -> list[Violation]:
         """Check what `simulate` returned by the rules alone."""
-        workload, system = period.routed(self.config, self.runtimes), self.system or self.config.system()
-        return check_schedule(workload, system, schedule, period.begun(self.config))
+        return check_schedule(period.routed(self.config, self.runtimes), self.system or self.config.system(), schedule)
 
     def explain(self, period: Period, schedule: Schedule, job: int, names: Sequence[str]) -> tuple[Reason, ...]:
         """Explain why `job` started when it did in what `simulate` returned; `names` are the jobs' identifiers.
@@ -138,7 +135,7 @@ class Proposal:
         Raises ValueError for a schedule of another period or proposal, InputError for a planning discipline.
         """
         workload, system = period.routed(self.config, self.runtimes), self.system or self.config.system()
-        return explain(workload, system, schedule, job, names=names, state=period.begun(self.config))
+        return explain(workload, system, schedule, job, names=names)
 
 
 #: A function that is `qconf.evaluation.period.cached`, a period, and the further arguments.

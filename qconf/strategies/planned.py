@@ -27,14 +27,12 @@ class PlannedProposal(Proposal):
     discipline: str = "planned-fcfs"
 
     def simulate(self, period: Period) -> Schedule:
-        """Plan all jobs of a period, from its state or else an empty machine."""
-        return plan(period.workload, period.base.machine.cores, self.discipline, period.begun(self.config)).schedule
+        """Plan all jobs of a period, from an empty machine."""
+        return plan(period.workload, period.base.machine.cores, self.discipline).schedule
 
     def verify(self, period: Period, schedule: Schedule) -> list[Violation]:
         """Check what `simulate` returned by the rules of the discipline."""
-        return check_planned(
-            period.workload, period.base.machine.cores, named(self.discipline), schedule, period.begun(self.config)
-        )
+        return check_planned(period.workload, period.base.machine.cores, named(self.discipline), schedule)
 
     def explain(self, period: Period, schedule: Schedule, job: int, names: Sequence[str]) -> tuple[Reason, ...]:
         """Refuse: each pass plans all jobs again, so that no single job is the reason why another waits."""

@@ -1,1 +1,0 @@
-"""When jobs will start: plans by walltimes, run times as they are, idle windows."""
