@@ -14,10 +14,12 @@ import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from concurrent.futures import BrokenExecutor, ThreadPoolExecutor
+from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from joblib import Parallel, delayed
+from joblib.externals.loky.backend import resource_tracker as loky_tracker
 from joblib.parallel import LokyBackend, MultiprocessingBackend, ThreadingBackend, get_active_backend
 
 from qconf import __version__
@@ -165,6 +167,8 @@ def _numbered(i: int, function: Callable[..., T], *arguments: object) -> tuple[i
 
 def _start(workers: int) -> None:
     """Start processes that leave an interrupt at the terminal, which all get, to the one that has to say something."""
+    for tracker in (resource_tracker, loky_tracker):  # which would lift the block as they start
+        tracker.ensure_running()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # which those that are started inherit
     try:
         Parallel(workers, prefer="processes", max_nbytes=None)([delayed(int)()] * workers)
