@@ -92,9 +92,10 @@ def walk_forward(
         raise InputError(message, field="chain", fix="leave it out, or split on walltime")
     compared = tuple(name for name in names() if name in wanted)
     folds, skipped = plan_folds(history, periods, fewest, warmup_days)
-    every = _Folds.of(history, base, folds, {label: (start, end) for label, start, end in periods}, warmup_days, chosen)
+    bounds = {label: (start, end) for label, start, end in periods}
+    every = _Folds.of(history, base, folds, bounds, warmup_days, chosen, checkpoint)
     evaluated = _chained if chain else _evaluated
-    results = evaluated(every, compared, chosen["workers"], checkpoint, progress or (lambda *_: None))
+    results = evaluated(every, compared, chosen["workers"], progress or (lambda *_: None))
     about = {"warmup_days": warmup_days, "chain": chain, "fewest_jobs": fewest, "strategies": list(compared)}
     used = chosen | recorded | about
     return Backtest(
@@ -117,6 +118,7 @@ class _Folds:
     training: tuple[TrainingSet, ...]
     around: tuple[Period, ...]  #: test periods, with their warm-up
     settings: Mapping[str, Any]
+    checkpoint: Checkpoint | None
 
     @classmethod
     def of(
@@ -127,6 +129,7 @@ class _Folds:
         bounds: Mapping[str, tuple[int, int]],
         warmup_days: int,
         settings: Mapping[str, Any],
+        checkpoint: Checkpoint | None,
     ) -> _Folds:
         """Cut a history; `bounds` are those of the periods by label."""
         training: list[TrainingSet] = []
@@ -134,27 +137,53 @@ class _Folds:
             earlier = (*training[-1].earlier, training[-1].period) if training else ()
             training.append(TrainingSet(Period.of(history.between(*bounds[fold.training]), base), earlier))
         around = [Period.of(history.between(fold.start - warmup_days * DAY, fold.end), base) for fold in folds]
-        return cls(tuple(folds), tuple(training), tuple(around), settings)
+        return cls(tuple(folds), tuple(training), tuple(around), settings, checkpoint)
+
+    def kept(self, names: Sequence[str], fold: Fold) -> dict[str, Proposed]:
+        """Return the proposals that an interrupted run kept, and why there are none."""
+        found = {} if self.checkpoint is None else {name: self.checkpoint.get(_key(name, fold)) for name in names}
+        return {name: _one(each) for name, each in found.items() if isinstance(each, Mapping | Failure)}
+
+    def keep(self, name: str, fold: Fold, proposal: Proposed) -> None:
+        """Keep what a worker proposes, unless it did so itself."""
+        if self.checkpoint is not None:
+            self.checkpoint.put(_key(name, fold), {"": proposal} if isinstance(proposal, Proposal) else proposal)
+
+    def proposed(self, name: str, i: int, base: SiteConfig | None = None) -> Proposed:
+        """Train a strategy on a fold, and keep what it proposes."""
+        training = self.training[i] if base is None else self.training[i].under(base)
+
+        def work() -> Mapping[str, Proposal] | Failure:
+            try:
+                return {"": propose(name, training, self.settings)}
+            except (NotApplicableError, UnroutableError) as error:
+                return error
+
+        return _one(work() if self.checkpoint is None else self.checkpoint.kept(_key(name, self.folds[i]), work))
 
 
 Proposed = Proposal | Failure  #: or why there is none
 
 
-def _evaluated(
-    every: _Folds, names: Sequence[str], workers: int, checkpoint: Checkpoint | None, progress: Progress
-) -> list[FoldResult]:
+def _one(kept: Mapping[str, Proposal] | Failure) -> Proposed:
+    return kept if isinstance(kept, Failure) else kept[""]
+
+
+def _key(name: str, fold: Fold) -> str:
+    return f"{name}-{fold.training}"
+
+
+def _evaluated(every: _Folds, names: Sequence[str], workers: int, progress: Progress) -> list[FoldResult]:
     """Evaluate strategies on every fold: those of a family on one fold are a call."""
     if workers > 1:
         every = replace(every, settings={**every.settings, "workers": 1})
-    ahead = compute_ahead(every.training, names, every.settings, workers)
-    shared = Shared(every)
-    known = [_kept(checkpoint, names, fold) for fold in every.folds]
+    known = [every.kept(names, fold) for fold in every.folds]
     if "static" in names:  # trained once
-        static = known[0].get("static")
-        if static is None:
-            static = _proposed("static", every.training[0], every.settings)
-            _keep(checkpoint, "static", every.folds[0], static)
+        static = known[0].get("static") or every.proposed("static", 0)
         known = [each | {"static": static} for each in known]
+    new = [name for name in names if any(name not in each for each in known)]
+    ahead = compute_ahead(every.training, new, every.settings, workers)
+    shared = Shared(every)
     # What strategies of a family share needs no other process; where there is but one, the finest steps are resumed.
     groups = gathered(names) if workers > 1 else [(name,) for name in names]
     calls = [(i, own) for i in range(len(every.folds)) for own in groups]
@@ -167,7 +196,7 @@ def _evaluated(
         fold = every.folds[i]
         for name, (proposal, _) in zip(own, found, strict=True):
             if name not in known[i]:
-                _keep(checkpoint, name, fold, proposal)
+                every.keep(name, fold, proposal)
         progress(f"{fold.label} {', '.join(own)}", next(finished) / len(calls))
 
     tasks = [(shared, ahead, i, own, {n: known[i][n] for n in own if n in known[i]}) for i, own in calls]
@@ -189,31 +218,29 @@ def _fold(
     found = []
     for name in names:
         began = time.perf_counter()
-        proposal = known[name] if name in known else _proposed(name, every.training[i], every.settings)
+        proposal = known.get(name) or every.proposed(name, i)
         result = evaluate(every.folds[i], name, every.around[i], proposal)
         found.append((proposal, replace(result, seconds=time.perf_counter() - began)))
     return found
 
 
-def _chained(
-    every: _Folds, names: Sequence[str], workers: int, checkpoint: Checkpoint | None, progress: Progress
-) -> list[FoldResult]:
+def _chained(every: _Folds, names: Sequence[str], workers: int, progress: Progress) -> list[FoldResult]:
     """Evaluate strategies on every fold, each from its result of the fold before; references stay as they are."""
     fixed = [name for name in names if name in REFERENCES]
     moving = [name for name in names if name not in REFERENCES]
     part = len(fixed) / len(names)
-    results = _evaluated(every, fixed, workers, checkpoint, lambda what, share: progress(what, part * share))
+    results = _evaluated(every, fixed, workers, lambda what, share: progress(what, part * share))
     if workers > 1:
         every = replace(every, settings={**every.settings, "workers": 1})
     finished = count(1)
 
     def keep(k: int, found: list[tuple[Proposed, FoldResult]]) -> None:
         for fold, (proposal, _) in zip(every.folds, found, strict=True):
-            _keep(checkpoint, moving[k], fold, proposal)
+            every.keep(moving[k], fold, proposal)
         progress(f"chain {moving[k]}", part + (1 - part) * next(finished) / len(moving))
 
     shared = Shared(every)
-    known = [_kept(checkpoint, moving, fold) for fold in every.folds]
+    known = [every.kept(moving, fold) for fold in every.folds]
     tasks = [(shared, name, [each.get(name) for each in known]) for name in moving]
     found = parallel_map(workers, _links, tasks, processes=True, done=keep)
     by_place = {(each.period, each.strategy): each for each in results}
@@ -224,39 +251,13 @@ def _chained(
 def _links(shared: Shared[_Folds], name: str, known: Sequence[Proposed | None]) -> list[tuple[Proposed, FoldResult]]:
     """Train a strategy on one fold after the other, and evaluate it on each."""
     every, base, found = shared.value, None, []
-    for fold, training, around, before in zip(every.folds, every.training, every.around, known, strict=True):
+    for i, (fold, around, before) in enumerate(zip(every.folds, every.around, known, strict=True)):
         began = time.perf_counter()
-        proposal = before or _proposed(name, training, every.settings, base)
+        proposal = before or every.proposed(name, i, base)
         base = proposal.config if isinstance(proposal, Proposal) else base
         result = evaluate(fold, name, around, proposal)
         found.append((proposal, replace(result, seconds=time.perf_counter() - began)))
     return found
-
-
-def _kept(checkpoint: Checkpoint | None, names: Sequence[str], fold: Fold) -> dict[str, Proposed]:
-    """Return the proposals that an interrupted run kept, and why there are none."""
-    found: dict[str, Proposed] = {}
-    for name in names if checkpoint is not None else ():
-        kept = None if checkpoint is None else checkpoint.get(f"{name}-{fold.training}")
-        if isinstance(kept, Failure):
-            found[name] = kept
-        elif isinstance(kept, Mapping):
-            found[name] = kept[""]
-    return found
-
-
-def _keep(checkpoint: Checkpoint | None, name: str, fold: Fold, proposal: Proposed) -> None:
-    if checkpoint is not None:
-        checkpoint.put(f"{name}-{fold.training}", {"": proposal} if isinstance(proposal, Proposal) else proposal)
-
-
-def _proposed(
-    name: str, training: TrainingSet, settings: Mapping[str, Any], base: SiteConfig | None = None
-) -> Proposed:
-    try:
-        return propose(name, training if base is None else training.under(base), settings)
-    except (NotApplicableError, UnroutableError) as error:
-        return error
 
 
 def plan_folds(

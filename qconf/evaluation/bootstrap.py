@@ -7,9 +7,9 @@ have been.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import count
 from typing import Any, Protocol
 
 import numpy as np
@@ -30,16 +30,20 @@ DEVIATIONS = 1.5  # standard deviations by which the mean score must be below 0:
 Failed = NotApplicableError | UnroutableError
 #: Mean wait, mean bounded slowdown, longest wait, utilization, then the 95 % wait of each base queue.
 _Numbers = NDArray[np.float64]
+_Chunk = list[_Numbers | Failed]  # of each subject, over some resamples of a holdout
 
 
 class Store(Protocol):
-    """Keeps what was measured, for a run that goes on after an interrupt."""
+    """Keeps what was measured, for a run that goes on after an interrupt; it goes to workers."""
 
-    def get(self, name: str) -> _Numbers | None:
-        """Return what is kept under a name."""
+    def get(self, key: str) -> Any:  # noqa: ANN401 - whatever is kept
+        """Return what is kept."""
 
-    def put(self, name: str, numbers: _Numbers) -> None:
-        """Keep it."""
+    def put(self, key: str, finished: _Chunk) -> None:
+        """Keep what a worker could not keep itself."""
+
+    def kept(self, key: str, work: Callable[[], _Chunk]) -> _Chunk:
+        """Return what is kept; else do the work, and keep it."""
 
 
 class NoDaysError(NotApplicableError):
@@ -98,32 +102,13 @@ class Bootstrap:
     ) -> list[_Numbers | Failed]:
         """Return the numbers of every resample, a mean over the holdouts weighted by days; shape (resamples, 4 + Q).
 
-        Of a strategy that cannot be simulated on one of them it is the reason. What is stored is not measured again.
+        Of a strategy that cannot be simulated on one of them it is the reason. A chunk that is stored is not measured
+        again.
         """
-        known = {} if self.store is None else {name: self.store.get(name) for name in strategies}
-        found: dict[str, _Numbers | Failed] = {name: each for name, each in known.items() if each is not None}
-        new = [name for name in strategies if name not in found]
-        for name, numbers in zip(new, self._simulated([strategies[name] for name in new], advance), strict=True):
-            found[name] = numbers
-            if self.store is not None and not isinstance(numbers, Failed):
-                self.store.put(name, numbers)
-        return [found[name] for name in strategies]
-
-    def _simulated(
-        self, strategies: Sequence[Sequence[Simulated]], advance: Callable[[float], None]
-    ) -> list[_Numbers | Failed]:
         if not strategies:
             return []
-        subjects = Shared([[each[i] for each in strategies] for i in range(len(self.tests))])
-        tasks = [
-            (self._shared, subjects, i, self.seed, range(first, first + CHUNK))
-            for first in range(0, RESAMPLES, CHUNK)
-            for i in range(len(self.tests))
-        ]
-        done = count(1)
-        chunks = parallel_map(
-            self.workers, _chunk, tasks, processes=True, done=lambda *_: advance(next(done) / len(tasks))
-        )
+        subjects = Shared([[each[i] for each in strategies.values()] for i in range(len(self.tests))])
+        chunks = self._chunks("\n".join(strategies), subjects, advance)
         weights = [test.end - test.start for test in self.tests]
         found: list[_Numbers | Failed] = []
         for results in zip(*chunks, strict=True):
@@ -135,6 +120,34 @@ class Bootstrap:
             else:
                 found.append(failed)
         return found
+
+    def _chunks(
+        self, names: str, subjects: Shared[list[list[Simulated]]], advance: Callable[[float], None]
+    ) -> list[_Chunk]:
+        """Measure in chunks of some resamples of a holdout; each is kept when it is done.
+
+        What a chunk holds depends on the names of the subjects, and on nothing else that differs within a run.
+        """
+        asked = hashlib.sha256(names.encode()).hexdigest()[:12]
+        places = [(first, i) for first in range(0, RESAMPLES, CHUNK) for i in range(len(self.tests))]
+        keys = {place: f"resamples {asked} {'-'.join(map(str, place))}" for place in places}
+        found: dict[tuple[int, int], _Chunk] = {}
+        if self.store is not None:
+            found = {place: kept for place, key in keys.items() if (kept := self.store.get(key)) is not None}
+        new = [place for place in places if place not in found]
+
+        def keep(n: int, chunk: _Chunk) -> None:
+            found[new[n]] = chunk
+            if self.store is not None:
+                self.store.put(keys[new[n]], chunk)
+            advance(len(found) / len(places))
+
+        tasks = [
+            (self._shared, subjects, i, self.seed, range(first, first + CHUNK), self.store, keys[first, i])
+            for first, i in new
+        ]
+        parallel_map(self.workers, _kept_chunk, tasks, processes=True, done=keep)
+        return [found[place] for place in places]
 
     def compare(self, subjects: Sequence[Simulated]) -> BootstrapResult:
         """Compare the proposals of one strategy, one for each holdout, with the current configuration."""
@@ -179,13 +192,18 @@ def _mean(values: _Numbers, axis: int, weights: Sequence[int] | None = None) -> 
     return np.asarray(np.ma.filled(means, np.nan))
 
 
+def _kept_chunk(*given: Any) -> _Chunk:  # noqa: ANN401 - as `_chunk`
+    *subject, store, key = given
+    return _chunk(*subject) if store is None else store.kept(key, lambda: _chunk(*subject))
+
+
 def _chunk(
     tests: Shared[tuple[Holdout, ...]],
     subjects: Shared[list[list[Simulated]]],
     i: int,
     seed: int,
     resamples: range,
-) -> list[_Numbers | Failed]:
+) -> _Chunk:
     """Make some resamples of a holdout, and simulate each subject on each of them; shape (resamples, 4 + Q)."""
     here = subjects.value[i]
     found: list[Any] = [[] for _ in here]

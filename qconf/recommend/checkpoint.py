@@ -6,11 +6,11 @@ import hashlib
 import json
 import platform
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 import numpy as np
@@ -31,7 +31,9 @@ LIBRARIES = ("numba", "numpy", "pandas", "scipy")
 Proposals = Mapping[str, Proposal]  #: of one strategy, by the names of its variants
 Numbers = NDArray[np.float64]  #: what was measured on the resamples
 Failure = NotApplicableError | UnroutableError  #: why there is no proposal
-Finished = Proposals | Numbers | Failure  #: one piece of work: a training, or the resamples of a proposal
+Chunk = list[Numbers | Failure]  #: what some resamples gave, proposal by proposal
+Finished = Proposals | Numbers | Failure | Chunk  #: one piece of work: a training, or some resamples
+F = TypeVar("F", bound=Finished)
 
 #: Fields of a proposal that are texts.
 _TEXTS = ("not_exportable", "title", "not_yet")
@@ -57,12 +59,15 @@ class Checkpoint:
     The `fingerprint` has everything that the work depends on: inputs' sha256, configuration, settings, versions. With
     `resume` the work that is there is used. Raises InputError where that is of another fingerprint, and names what
     differs. Without `resume` it is deleted.
+
+    It goes to the workers, who keep each piece as they finish it. One on another machine may not reach the folder: of
+    those the process that began the run keeps what arrives.
     """
 
     def __init__(self, directory: Path, fingerprint: Mapping[str, Any], *, resume: bool) -> None:
         text = json.dumps(fingerprint, sort_keys=True, default=str)
-        self.key = hashlib.sha256(text.encode()).hexdigest()
-        self.folder = directory / FOLDER
+        self.key = _hash(text.encode())
+        self.folder = directory.absolute() / FOLDER
         self.note = ""  #: what to say about the run before this one
         if unfinished(directory):
             if not resume:
@@ -86,20 +91,43 @@ class Checkpoint:
             return {}
         return found if isinstance(found, dict) else {}
 
+    def kept(self, key: str, work: Callable[[], F]) -> F:
+        """Return finished work; what is not finished is done, and kept."""
+        found = self.get(key)
+        if found is None:
+            found = work()
+            self.put(key, found)
+        return found  # type: ignore[return-value]
+
     def get(self, key: str) -> Finished | None:
         """Return finished work, or None."""
         path = self._path(key)
         try:
             kept = json.loads(path.read_text(encoding="utf-8"))
-            return _read(kept, path) if kept["fingerprint"] == self.key else None
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, QconfError):
+            if kept["fingerprint"] == self.key:
+                return _read(kept, path)
+        except OSError:
             return None
+        except (ValueError, KeyError, TypeError, AttributeError, QconfError):
+            pass
+        path.unlink(missing_ok=True)  # done again, it takes this place
+        return None
 
     def put(self, key: str, finished: Finished) -> None:
-        """Keep finished work, unless a configuration does not express a proposal: such a one takes no time to make."""
-        kept = _written(finished)
-        if kept is not None:
-            write_whole(self._path(key), json.dumps({"fingerprint": self.key, **kept}))
+        """Keep finished work that a worker did not keep itself.
+
+        A proposal that no configuration expresses is not kept: it takes no time to make.
+        """
+        path, kept = self._path(key), _written(finished)
+        if kept is not None and not path.exists() and self._is_here():
+            write_whole(path, json.dumps({"fingerprint": self.key, **kept}))
+
+    def _is_here(self) -> bool:
+        """Tell whether the folder is this run's: it may be out of reach, or another's by now."""
+        try:
+            return _hash((self.folder / FINGERPRINT).read_bytes()) == self.key
+        except OSError:
+            return False
 
     def _path(self, key: str) -> Path:
         return self.folder / f"{quote(key, safe=' ()')}.json"
@@ -115,6 +143,10 @@ class Checkpoint:
         with suppress(OSError):
             self.folder.rename(gone)
         shutil.rmtree(gone, ignore_errors=True)
+
+
+def _hash(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
 
 
 def _differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
@@ -136,6 +168,8 @@ def _option(name: str) -> str:
 
 
 def _written(finished: Finished) -> dict[str, Any] | None:
+    if isinstance(finished, list):
+        return {"chunk": [_written(each) for each in finished]}
     if isinstance(finished, np.ndarray):
         return {"numbers": finished.tolist()}
     if isinstance(finished, QconfError):
@@ -154,6 +188,8 @@ def _proposal(proposal: Proposal) -> dict[str, Any]:
 
 
 def _read(kept: Mapping[str, Any], path: Path) -> Finished:
+    if "chunk" in kept:
+        return [_read(each, path) for each in kept["chunk"]]  # type: ignore[misc]
     if "numbers" in kept:
         return np.array(kept["numbers"], dtype=np.float64)
     if "unroutable" in kept:

@@ -7,8 +7,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-import numpy as np
-
 from parsim.metrics import Summary
 from qconf.config import SiteConfig
 from qconf.evaluation.bootstrap import Bootstrap, BootstrapResult, Failed, NoDaysError
@@ -18,7 +16,7 @@ from qconf.evaluation.holdout import Holdout, Split
 from qconf.evaluation.outcome import Outcome
 from qconf.evaluation.period import NotApplicableError, TrainingSet
 from qconf.evaluation.score import reduction
-from qconf.recommend.checkpoint import Checkpoint, Numbers, Proposals
+from qconf.recommend.checkpoint import Checkpoint, Proposals
 from qconf.recommend.ladder import LOW, best_of, rung_of
 from qconf.recommend.recommendation import Row, kind_of
 from qconf.recommend.training import Measured, Parts, Trainer, bare
@@ -28,22 +26,6 @@ AHEAD = 4  #: workers from which on all are trained on the earlier parts too, be
 
 Progress = Callable[[str, float], None]
 Check = Callable[[SiteConfig], list[str]]  #: why a configuration is not exportable; empty if it is
-
-
-@dataclass(frozen=True)
-class Resamples:
-    """Keeps in a checkpoint what was measured on resamples."""
-
-    checkpoint: Checkpoint
-
-    def get(self, name: str) -> Numbers | None:
-        """Return what is kept under a name."""
-        found = self.checkpoint.get(f"{name}-resamples")
-        return found if isinstance(found, np.ndarray) else None
-
-    def put(self, name: str, numbers: Numbers) -> None:
-        """Keep it."""
-        self.checkpoint.put(f"{name}-resamples", numbers)
 
 
 @dataclass
@@ -82,8 +64,8 @@ class Evaluator:
         """Resample the test days of all splits, or say why that is impossible."""
         tests = [split.test for split in self.splits.values()]
         try:
-            options, store = self.options, None if self.checkpoint is None else Resamples(self.checkpoint)
-            return Bootstrap(tests, self.base, options.objective, options.seed, options.workers, store)
+            options = self.options
+            return Bootstrap(tests, self.base, options.objective, options.seed, options.workers, self.checkpoint)
         except NoDaysError as error:
             return error
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, NamedTuple
-
-import numpy as np
 
 from parsim.metrics import Summary
 from qconf.evaluation.holdout import Holdout
@@ -66,14 +65,14 @@ class Trainer:
             spent[0] += _cost(tasks[i])
             advance(spent[0] / total)
 
-        parallel_map(self.workers, _propose, [(self.shared, ahead, *task) for task in tasks], processes=True, done=keep)
+        calls = [(self.shared, ahead, self.checkpoint, *task) for task in tasks]
+        parallel_map(self.workers, _propose, calls, processes=True, done=keep)
 
     def _resumed(self, name: str, part: str) -> bool:
         kept = None if self.checkpoint is None else self.checkpoint.get(f"{name}-{part}")
-        if kept is None or isinstance(kept, np.ndarray):
-            return False
-        self.found[name, part] = kept
-        return True
+        if isinstance(kept, Mapping | Failure):
+            self.found[name, part] = kept
+        return (name, part) in self.found
 
     def measure(self, pairs: Sequence[tuple[Proposal, Proposal]]) -> list[Measured | str]:
         """Evaluate proposals: trained on the whole history, and for the test period."""
@@ -101,22 +100,28 @@ def _cost(task: tuple[str, tuple[str, ...]]) -> float:
 
 
 def _propose(
-    shared: Shared[Parts], ahead: Shared[list[Computed]], part: str, names: Sequence[str]
+    shared: Shared[Parts],
+    ahead: Shared[list[Computed]],
+    checkpoint: Checkpoint | None,
+    part: str,
+    names: Sequence[str],
 ) -> list[tuple[Result, float]]:
-    """Run these strategies on a part; the time that each took goes with it."""
+    """Run these strategies on a part, and keep what each proposes; the time that it took goes with it."""
     learn(ahead, tuple(shared.value.training.values()))
 
-    def results() -> Iterator[tuple[Result, float]]:
-        for name in names:
-            began = time.perf_counter()
-            result: Result
-            try:
-                result = variants(name, shared.value.training[part], shared.value.settings)
-            except (NotApplicableError, UnroutableError) as error:
-                result = error
-            yield result, time.perf_counter() - began
+    def trained(name: str) -> Result:
+        try:
+            return variants(name, shared.value.training[part], shared.value.settings)
+        except (NotApplicableError, UnroutableError) as error:
+            return error
 
-    return list(results())
+    found: list[tuple[Result, float]] = []
+    for name in names:
+        began = time.perf_counter()
+        work = partial(trained, name)
+        result = work() if checkpoint is None else checkpoint.kept(f"{name}-{part}", work)
+        found.append((result, time.perf_counter() - began))
+    return found
 
 
 def _measure(shared: Shared[Parts], final: Proposal, proposal: Proposal) -> Measured | str:

@@ -6,8 +6,8 @@ result moves to its place. Then ``--resume`` finishes it, of every third run kil
 
 * after each kill: every file under its final name is whole, that of this run or of the run before;
 * at the end: the directory has the bytes of an undisturbed run, and no other file;
-* in between: a piece of work, a training or the resamples of a proposal, is done again only if a kill fell between its
-  end and its file.
+* in between: a piece of work, a training or five resamples of a part, is begun again only if it was not kept: of each
+  worker at most the one that it was at.
 
 Every second run replaces an earlier one, whose configuration was edited. The exit code is 1 if a check fails.
 """
@@ -23,7 +23,9 @@ import signal
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -33,9 +35,17 @@ import click
 from qconf.text import markdown_table
 from tests.qconf.backtest import walking
 
-IDLE = "no work: "
+BEGUN, DONE, IDLE = "begun: ", "done: ", "no work: "
 LAST = 40  # accesses to files, in which the result moves to its place
 FOLDER = ".unfinished"
+TRACE = "QCONF_KILLS_TRACE"  #: where workers note what they do
+#: Of workers, which inherit nothing of this process; Python imports it as it starts, from PYTHONPATH.
+SITE = """
+import os, sys
+if "joblib.externals.loky.backend.popen_loky_posix" in sys.orig_argv:
+    from tests.benchmarks import kills
+    kills.note_work(os.environ[kills.TRACE])
+"""
 EDITED = b"# edited by hand\n"
 TIMED = ("timings.json",)  #: its bytes are those of no other run
 SEARCHES = {"full": "pp,dp-nlp,hybrid,exact,mqb,auto-guarded", "quick": "pp,dp-nlp"}
@@ -51,7 +61,8 @@ class Tally:
     writing: int = 0  #: kills while files of the result moved to their places
     units: int = 0  #: pieces of work of an undisturbed run
     ended: int = 0  #: kills when all was written and said: the run is complete, and --resume begins another
-    done_again: list[int] = field(default_factory=list)  #: of each other kill
+    begun_again: list[int] = field(default_factory=list)  #: pieces of work that each kill cost
+    done_again: int = 0  #: of these, what was finished, but not kept yet
     wrong: list[str] = field(default_factory=list)
 
 
@@ -99,21 +110,34 @@ class Accesses:
             os.kill(os.getpid(), signal.SIGKILL)
 
 
+def note_work(trace: str) -> None:
+    """Note each piece of work as this process begins and ends it."""
+    from qconf.recommend.checkpoint import Checkpoint, Finished
+
+    notes = os.open(trace, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    original = Checkpoint.kept
+
+    def kept(checkpoint: Checkpoint, key: str, work: Callable[[], Finished]) -> Finished:
+        def noted() -> Finished:
+            os.write(notes, f"{BEGUN}{key}\n".encode())
+            found = work()
+            os.write(notes, f"{DONE}{key}\n".encode())
+            return found
+
+        found = original(checkpoint, key, noted)
+        if isinstance(found, dict) and checkpoint._is_here() and not checkpoint._path(key).exists():
+            os.write(notes, f"{IDLE}{key}\n".encode())  # made anew each time, at once
+        return found
+
+    Checkpoint.kept = kept  # type: ignore[method-assign,assignment]
+
+
 def _child(arguments: list[str], folder: Path, at: int, trace: Path) -> None:
     """Run a command; note each piece of work that is done, and at the end how many accesses to files there were."""
     from qconf.cli import main
-    from qconf.recommend import checkpoint
 
-    notes = os.open(trace, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-    put = checkpoint.Checkpoint.put
-
-    def noted(kept: checkpoint.Checkpoint, key: str, finished: checkpoint.Finished) -> None:
-        os.write(notes, f"{key}\n".encode())
-        put(kept, key, finished)
-        if isinstance(finished, dict) and not kept._path(key).exists():
-            os.write(notes, f"{IDLE}{key}\n".encode())  # made anew each time, at once
-
-    checkpoint.Checkpoint.put = noted  # type: ignore[method-assign]
+    note_work(str(trace))
+    os.environ[TRACE] = str(trace)
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, 1)
     os.dup2(os.open(trace.with_suffix(".err"), os.O_WRONLY | os.O_APPEND | os.O_CREAT), 2)
@@ -144,8 +168,12 @@ def run(arguments: list[str], folder: Path, trace: Path, *, after: float | None 
 
 
 def contents(folder: Path) -> Contents:
-    """Return every file below a folder."""
-    return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
+    """Return every file below a folder; a worker may outlive a kill for a moment, and move one in between."""
+    found = {}
+    for path in sorted(folder.rglob("*")):
+        with suppress(FileNotFoundError, IsADirectoryError, NotADirectoryError):
+            found[str(path.relative_to(folder))] = path.read_bytes()
+    return found
 
 
 def whole(found: Contents, *expected: Contents) -> list[str]:
@@ -164,16 +192,15 @@ def whole(found: Contents, *expected: Contents) -> list[str]:
     return wrong
 
 
-def done(trace: Path) -> tuple[set[str], set[str]]:
-    """Return the pieces of work that a run did, and what it makes anew each time, at once."""
+def noted(trace: Path, what: str) -> set[str]:
+    """Return the pieces of work that a run began, finished, or makes anew each time."""
     lines = trace.read_text().splitlines() if trace.exists() else []
-    idle = {line.removeprefix(IDLE) for line in lines if line.startswith(IDLE)}
-    return {line for line in lines if not line.startswith(IDLE)}, idle
+    return {line.removeprefix(what) for line in lines if line.startswith(what)}
 
 
 def trials(given: list[str], searches: str, work: Path, kills: int, rng: random.Random) -> Tally:
     """Kill a command so many times."""
-    found, arguments = Tally(), [*given, "--samples", "20", "--workers", "1", "--strategies", searches]
+    found, arguments = Tally(), [*given, "--samples", "20", "--strategies", searches]
     began = time.perf_counter()
     for name, strategies in (("before", "pp"), ("calm", searches)):
         began = time.perf_counter()
@@ -182,8 +209,8 @@ def trials(given: list[str], searches: str, work: Path, kills: int, rng: random.
     took = time.perf_counter() - began
     accesses = int((work / "calm.count").read_text())
     before, calm = contents(work / "before"), contents(work / "calm")
-    units, idle = done(work / "calm.txt")
-    found.units = len(units - idle)
+    idle = noted(work / "calm.txt", IDLE)
+    found.units = len(noted(work / "calm.txt", DONE) - idle)
     edited = next(name for name in ("config.yaml", "comparison.csv", "backtest.csv") if name in before)
     number = 0
     while found.kills < kills:
@@ -193,7 +220,9 @@ def trials(given: list[str], searches: str, work: Path, kills: int, rng: random.
                 (folder / path).parent.mkdir(parents=True, exist_ok=True)
                 (folder / path).write_bytes(data)
             expected[f"{edited}~"] = EDITED
-        earlier: set[str] = set()
+        begun: dict[str, int] = {}  # in which turn last
+        done: set[str] = set()
+        costs: Counter[int] = Counter()
         code, turn, complete = None, 0, False
         while code is None:
             moment: dict[str, Any] = {}
@@ -205,13 +234,18 @@ def trials(given: list[str], searches: str, work: Path, kills: int, rng: random.
             trace = work / f"{number}-{turn}.txt"
             code = run([*arguments, *["--resume"] * (turn > 0)], folder, trace, **moment)
             now = contents(folder)
-            units, _ = done(trace)
-            if turn and not complete:
-                found.done_again.append(len((units - idle) & earlier))
-            earlier |= units
+            units = noted(trace, BEGUN) - idle
+            if complete:
+                begun.clear()
+                done.clear()
+            costs.update(begun[unit] for unit in units & begun.keys())
+            found.done_again += len(units & done)
+            begun |= dict.fromkeys(units, turn)
+            done |= noted(trace, DONE)
             complete = code is None and not (folder / FOLDER).exists() and whole(calm, now) == []
             found.ended += complete
             if code is None:
+                costs[turn] += 0
                 found.kills += 1
                 found.writing += f"{FOLDER}/files" in now
                 found.wrong += whole(now, calm, before, {edited: EDITED, f"{edited}~": EDITED})
@@ -222,6 +256,7 @@ def trials(given: list[str], searches: str, work: Path, kills: int, rng: random.
         if end != expected:
             differ = sorted(name for name in {*end, *expected} if end.get(name) != expected.get(name))
             found.wrong.append(f"trial {number}: not as undisturbed: {', '.join(differ)}")
+        found.begun_again += costs.values()
         shutil.rmtree(folder)
         number += 1
     return found
@@ -234,27 +269,34 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--quick", action="store_true", help="two searches instead of six")
     parser.add_argument("--commands", default="tune,compare,backtest")
+    parser.add_argument("--workers", type=int, default=1)
     given = parser.parse_args()
     import_all()
     rows, wrong = [], []
     with tempfile.TemporaryDirectory() as scratch:
         every = commands(Path(scratch) / "in")
+        (Path(scratch) / "sitecustomize.py").write_text(SITE)
+        os.environ["PYTHONPATH"] = os.pathsep.join([scratch, str(Path(__file__).parents[2])])
         for name in given.commands.split(","):
             (work := Path(scratch) / name).mkdir()
             began = time.perf_counter()
             searches = SEARCHES["quick" if given.quick else "full"]
-            found = trials(every[name], searches, work, given.kills, random.Random(f"{given.seed} {name}"))
-            most, times = max(found.done_again, default=0), sum(found.done_again)
-            counts = (found.kills, found.writing, found.ended, found.units, times, most, len(found.wrong))
+            command = [*every[name], "--workers", str(given.workers)]
+            found = trials(command, searches, work, given.kills, random.Random(f"{given.seed} {name}"))
+            most, times = max(found.begun_again, default=0), sum(found.begun_again)
+            again = (times, found.done_again, most)
+            counts = (found.kills, found.writing, found.ended, found.units, *again, len(found.wrong))
             rows.append([name, *map(str, counts), f"{time.perf_counter() - began:.0f}"])
-            wrong += [f"{name}: {text}" for text in found.wrong] + [f"{name}: {most} done again"] * (most > 1)
+            wrong += [f"{name}: {text}" for text in found.wrong]
+            wrong += [f"{name}: {most} begun again by a kill"] * (most > given.workers)
     titles = [
         "command",
         "kills",
         "while moving",
         "at the end",
         "pieces of work",
-        "done again",
+        "begun again",
+        "of these finished",
         "most by a kill",
         "wrong",
         "s",
