@@ -21,7 +21,8 @@ class Names:
     def records(self, found: Records) -> Records:
         """Replace the users and groups of all records."""
         columns = {name: self._column(found.table[name], kind) for name, kind in (("user", "user"), ("group", "group"))}
-        return replace(found, table=found.table.assign(**columns))
+        # What could not be read may hold a name: of a torn line, or a row that has slipped by a column.
+        return replace(found, table=found.table.assign(**columns), dropped=found.dropped.assign(detail=""))
 
     def config(self, found: SiteConfig) -> SiteConfig:
         """Replace those of a configuration: of its targets, and of who may use a queue."""

@@ -26,6 +26,7 @@ def inputs(tmp_path_factory):
         for i in range(1200)
     ]
     rows.append(rows[0] | {"job_id": "x", "cores": 0})
+    rows.append(rows[0] | {"job_id": "y", "cores": "alice"})  # a row that has slipped by some columns
     pd.DataFrame(rows).to_csv(folder / "log.csv", index=False)
     (folder / "site.yaml").write_text(
         "machine: {name: toy, cores: 64}\n"
@@ -64,6 +65,7 @@ def test_a_run_without_a_name(inputs, tmp_path):
     record, plain = (json.loads((tmp_path / name / "run.json").read_text()) for name in ("run", "named"))
     assert record["verdict"] == plain["verdict"]
     assert record["base"]["targets"][0]["group"].startswith("group")
+    assert "y,log.csv,1203,cores not a number,\n" in written[tmp_path / "run" / "dropped.csv"]
     assert "user1" in written[tmp_path / "run" / "report.html"]
     for mine, theirs in zip(record["strategies"], plain["strategies"], strict=True):
         assert mine["test"]["overall"]["mean_wait"] == theirs["test"]["overall"]["mean_wait"]
