@@ -128,6 +128,16 @@ class Recommendation:
     changed: Evaluated | None = field(default=None, repr=False, compare=False)
 
     @property
+    def rung_titles(self) -> list[str]:
+        """What each line of the ladder is, in a few words: of two with the same ones, by which kind of search, too."""
+        titles = [line.row.title or line.row.label for line in self.ladder]
+        kinds = [line.row.kind for line in self.ladder]
+        return [
+            f"{title} ({kind})" if kind and titles.count(title) > 1 else title
+            for title, kind in zip(titles, kinds, strict=True)
+        ]
+
+    @property
     def row(self) -> Row:
         """The row of the winner."""
         return next(row for row in self.rows if row.name == self.winner)

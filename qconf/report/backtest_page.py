@@ -29,6 +29,8 @@ SECTIONS = (
     ("glossary", "Ten terms"),
 )
 
+_AT_ONCE = {"figures": "Strategies, as figures", "periods": "The test period, as numbers"}  #: headings for one period
+
 
 def render_backtest(
     found: Backtest,
@@ -61,4 +63,5 @@ def render_backtest(
         "trained": f"for the last period, {last}",
     }
     title = f"{'Comparison' if comparison else 'Backtest'}: queues of {found.base.machine.name}"
-    return page("backtest", title, SECTIONS, figures, context)
+    sections = [(name, _AT_ONCE.get(name, heading) if len(found.folds) == 1 else heading) for name, heading in SECTIONS]
+    return page("backtest", title, sections, figures, context)

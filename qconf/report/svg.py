@@ -187,7 +187,7 @@ class Drawing:
         """Write a legend of (look, text) in lines from the top; returns the y below it."""
         left = x
         for look, text in entries:
-            width = 24 + LETTER * len(text) + 16
+            width = 24 + LETTER * len(text) + 24
             if left + width > self.width and left > x:
                 left, y = x, y + LINE + 2
             if look.startswith("line"):

@@ -61,7 +61,7 @@ def _strategies(recommendation: Recommendation) -> Table:
 def _ladder(recommendation: Recommendation) -> Table:
     """Every rung that was tried, with its gain and what it gains over the rungs below."""
     table = new_table(("", "change", "by"), ("gain % (90 %)", "over rungs below"), title="From small to large:")
-    for rung in recommendation.ladder:
+    for rung, title in zip(recommendation.ladder, recommendation.rung_titles, strict=True):
         row = rung.row
         mark = (
             ">"
@@ -70,8 +70,7 @@ def _ladder(recommendation: Recommendation) -> Table:
             if row.ineligible
             else ""
         )
-        texts = (rung.name, row.title or row.label)
-        table.add_row(mark, *texts, *(interval_text(each, short=True) for each in (row.bootstrap, rung.step)))
+        table.add_row(mark, rung.name, title, *(interval_text(each, short=True) for each in (row.bootstrap, rung.step)))
     return table
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from qconf.backtest import backtest
+from qconf.backtest import backtest, compare
 from qconf.config import load
 from qconf.evaluation.outcome import Outcome
 from qconf.evaluation.period import Period
@@ -47,7 +47,9 @@ def everything():
     """The page of a recommendation with all that a page can have."""
     found = example.recommendation()
     rungs = tuple(Rung(name, row) for name, row in zip(("order", "policy", "boundaries"), found.rows[1:4], strict=True))
-    rungs = (*rungs, Rung("order", found.row, small.bootstrap(0.2, 0.1, 0.3)))
+    long = replace(found.row, title="the order, and reservations after 24h, without any of the site's policy")
+    rungs = (*rungs, Rung("order", found.row, small.bootstrap(0.2, 0.1, 0.3)), Rung("reservation delay", long))
+    found = replace(found, winner=long.name, config=long.config)
     days = tuple(
         Day(name, f"2016-02-{day:02}", 3 * day, 900.0 * day, 400.0 * day + 900 * i)
         for i, name in enumerate(found.base.names)
@@ -83,6 +85,15 @@ def many_periods():
 
 
 @lru_cache(maxsize=1)
+def one_period():
+    base, january = load(example.SITE), example.SAMPLE.with_name("cray-xc40-2016-01.csv.gz")
+    first, later = clean(read([january]), base), example.history()
+    found = compare(first, later, base, strategies=["current", "lxf-easy", "pp"])
+    history = first.joined(later)
+    return render_backtest(found, history, backtest_figures(found, history))
+
+
+@lru_cache(maxsize=1)
 def hostile(folder):
     """The page of jobs whose users, queues, ids and machine try to be more than text."""
     queues = (HOSTILE.replace("\u202e", ""), "</script><script>hacked=2</script>")
@@ -110,7 +121,7 @@ def write(folder, text):
     return path
 
 
-PAGES = {"change": everything, "keep": kept, "backtest": many_periods}
+PAGES = {"change": everything, "keep": kept, "backtest": many_periods, "compare": one_period}
 
 
 @pytest.fixture(scope="module", params=PAGES)

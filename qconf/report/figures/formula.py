@@ -33,18 +33,19 @@ def formula_figure(config: SiteConfig, name: str = "order") -> Figure | None:
     drawing = Drawing(0)
     looks = ("q0", "q1", "q2", "q3")
     times, cores = reading.walltimes, reading.cores
+    counts = [f"{n} core{'s' * (n != 1)}" for n in cores]
     entries = [
-        (f"line {look}", f"{LENGTH[long]} ({times[long] / 3600:g} h) {WIDTH[wide]} ({cores[wide]} cores)")
+        (f"line {look}", f"{LENGTH[long]} ({times[long] / 3600:g} h) {WIDTH[wide]} ({counts[wide]})")
         for look, (long, wide, _) in zip(looks, rows, strict=True)
     ]
     top = drawing.legend(entries) + 22
     x = Scale(60, LONGEST, 62, drawing.width - 16, log=True)
     y = Scale(low, high, top + 190, top + 14, log=log)
     marks = [low, high] if not log else _powers(low, high)
+    above = "; above the top a job goes before all that do not starve" if min(starving) < LONGEST else ""
     panel = drawing.panel(
         x, y, x_ticks=list(TICKS.items()), y_ticks=[(each, plain(float(f"{each:.3g}"))) for each in marks],
-        y_title="priority that the formula gives; above the top a job goes before all that do not starve",
-        x_title="wait", grid="xy",
+        y_title=f"priority that the formula gives{above}", x_title="wait", grid="xy",
     )  # fmt: skip
     for look, entry, (_, _, values) in zip(looks, entries, rows, strict=True):
         panel.line(np.maximum(WAITS, 60), values, look, entry[1])

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from qconf.evaluation.bootstrap import BootstrapResult
 from qconf.recommend import Recommendation
 from qconf.report.figures.base import Figure
-from qconf.report.svg import LETTER, Drawing, Scale, ticks
+from qconf.report.svg import LETTER, LINE, Drawing, Scale, ticks
 from qconf.report.wording import gain_text, interval_text
 
 LEAST = -100.0  #: per cent; what is less stands at the edge, as an arrow
 ROW = 24
+BOLD = 1.12 * LETTER  #: mean width of a letter of what is recommended
 
 
 @dataclass(frozen=True)
@@ -43,12 +45,12 @@ def gain_figures(found: Recommendation) -> list[Figure]:
         out.append(Figure("strategies", whiskers(rows, best).svg(text), text))
     ladder = [
         Whisker(
-            f"{rung.name}: {rung.row.title or rung.row.label}",
+            f"{rung.name}: {title}",
             rung.row.gain,
             rung.row.bootstrap,
             _look(rung.row.name == found.winner and rung.row.config == found.config, bool(rung.row.ineligible)),
         )
-        for rung in found.ladder
+        for rung, title in zip(found.ladder, found.rung_titles, strict=True)
     ]
     if ladder:
         text = "The same for each change of the ladder, from small to large."
@@ -67,20 +69,22 @@ def whiskers(rows: Sequence[Whisker], best: str) -> Drawing:
     pad = max((high - low) * 0.05, 1.0)
     looks = [row.look for row in rows]
     drawing = Drawing(0)
-    left = min(22 + LETTER * max(len(row.label) for row in rows), 0.45 * drawing.width)
+    left = min(22 + BOLD * max(len(row.label) for row in rows), 0.45 * drawing.width)
+    room = int((left - 12) / BOLD)
+    labels = [textwrap.wrap(row.label, room, max_lines=2, placeholder="\N{HORIZONTAL ELLIPSIS}") for row in rows]
+    tall = ROW + (LINE - 3) * (max(map(len, labels), default=1) - 1)
     entries = [("dot after", best), ("dot plain", "others"), ("dot ineligible hollow", "ineligible")]
     top = drawing.legend([each for each in entries if each[0].split()[1] in looks] + [("cross plain", "test period")])
     x = Scale(min(low, 0) - pad, high + pad, left, drawing.width - 16)
-    y = Scale(0, len(rows), top + 4, top + 4 + ROW * len(rows))
+    y = Scale(0, len(rows), top + 4, top + 4 + tall * len(rows))
     panel = drawing.panel(x, Scale(len(rows), 0, y.end, y.start), x_ticks=ticks(x.low, x.high), grid="x",
                           x_title="gain, %")  # fmt: skip
     panel.rule(x=0.0)
     for i, row in enumerate(rows):
         middle = i + 0.5
-        text = row.label
-        room = int((left - 12) / LETTER)
-        text = text if len(text) <= room else f"{text[: room - 1].rstrip()}\N{HORIZONTAL ELLIPSIS}"
-        drawing.text(left - 8, y.at(middle) + 4, text, f"end {'head' if row.look == 'after' else 'ink'}")
+        for k, text in enumerate(labels[i]):
+            at = y.at(middle) + 4 + (LINE - 2) * (k - (len(labels[i]) - 1) / 2)
+            drawing.text(left - 8, at, text, f"end {'head' if row.look == 'after' else 'ink'}")
         hollow = " hollow" if row.look == "ineligible" else ""
         title = f"{row.label}: {gain_text(row.gain)} % on the test period"
         if (found := row.resampled) is not None:

@@ -1,4 +1,7 @@
-"""A backtest's periods: each strategy in a small panel of its own, as ratios to what it is compared with."""
+"""A backtest's periods: each strategy in a small panel of its own, as ratios to what it is compared with.
+
+Of one period there is nothing to follow: all strategies are rows of one panel.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +21,7 @@ from qconf.report.svg import Drawing, Scale, ticks
 from qconf.report.wording import number
 
 COLUMNS, TALL, GAP = 3, 96, 56
+ROW = 24  #: height of a strategy's row, of one period
 HIGHEST = 3.0  #: ratios above are drawn at the edge
 EASY = "fcfs-easy"
 #: Metric to name, unit of its floor (a minute, a slowdown of 1), and what is drawn of it.
@@ -31,7 +35,8 @@ def backtest_figures(found: Backtest, history: History) -> dict[str, Figure]:
 
 
 def _figures(found: Backtest) -> Iterator[Figure]:
-    present = running(found)
+    present, one = running(found), len(found.folds) == 1
+    drawn, periods, better = (_rows, "the test period", "1") if one else (_panels, "each test period", "the line")
     references = {EASY: "before"} | ({} if present == EASY else {present: "after"})
     for metric, (name, floor) in RATIOS.items():
         table = period_frame(found, metric) + floor
@@ -39,18 +44,18 @@ def _figures(found: Backtest) -> Iterator[Figure]:
         if not np.isfinite(table.to_numpy()).any():
             continue
         text = (
-            f"{name[0].upper()}{name[1:]} in each test period as part of that under {' and '.join(references)}: below "
-            f"the line is better. {'A minute is' if floor > 1 else 'One is'} added to both. Ratios above {HIGHEST:g} "
+            f"{name[0].upper()}{name[1:]} in {periods} as part of that under {' and '.join(references)}: below "
+            f"{better} is better. {'A minute is' if floor > 1 else 'One is'} added to both. Ratios above {HIGHEST:g} "
             "stand at the edge."
         )
-        yield Figure(metric.replace("_", "-"), _panels(found, ratios, references, (0, HIGHEST), 1.0).svg(text), text)
+        yield Figure(metric.replace("_", "-"), drawn(found, ratios, references, (0, HIGHEST), 1.0).svg(text), text)
     used = 100 * period_frame(found, "utilization_window")
     others = {other: used[[other] * len(used.columns)].set_axis(used.columns, axis=1) for other in references}
     low = float(np.floor(np.nanmin(used.to_numpy()) / 10) * 10) if np.isfinite(used.to_numpy()).any() else 0.0
-    text = f"Utilization in each test period, %, and that under {' and '.join(references)} as lines."
+    text = f"Utilization in {periods}, %, and that under {' and '.join(references)}."
     looks = {"strategy": "plain", **references}
     frames = {"strategy": used, **others}
-    yield Figure("utilization", _panels(found, frames, looks, (low, 100.0), None).svg(text), text)
+    yield Figure("utilization", drawn(found, frames, looks, (low, 100.0), None).svg(text), text)
 
 
 def _panels(
@@ -84,6 +89,35 @@ def _panels(
                     title = f"{name}, {labels[k]}: {number(value)}" + (f" of {other}" if rule is not None else " %")
                     panel.dot(k, value, f"dot {looks[other]}", title, 2.4)
         drawing.height = y.start + 30
+    return drawing
+
+
+def _rows(
+    found: Backtest,
+    frames: dict[str, pd.DataFrame],
+    looks: dict[str, str],
+    bounds: tuple[float, float],
+    rule: float | None,
+) -> Drawing:
+    """Draw a row for each strategy, with a dot for each frame: of one period."""
+    names = [name for name in found.strategies if rule is None or name not in looks]
+    drawing = Drawing(0)
+    kind = "over " if rule is not None else ""
+    top = drawing.legend([(f"dot {look}", f"{kind}{other}") for other, look in looks.items()]) + 4
+    x = Scale(*bounds, 110, drawing.width - 16)
+    y = Scale(len(names), 0, top + ROW * len(names), top)
+    unit = "ratio" if rule is not None else "%"
+    panel = drawing.panel(x, y, x_ticks=ticks(*bounds), grid="x", x_title=unit)
+    if rule is not None:
+        panel.rule(x=rule)
+    for i, name in enumerate(names):
+        drawing.text(x.start - 8, y.at(i + 0.5) + 4, name, "end ink")
+        for k, (other, frame) in enumerate(frames.items()):
+            value = float(frame[name].iloc[0])
+            if math.isfinite(value):
+                title = f"{name}: {number(value)}" + (f" of {other}" if rule is not None else f" %, {other}")
+                panel.dot(value, i + 0.3 + 0.4 * k / max(len(frames) - 1, 1), f"dot {looks[other]}", title)
+    drawing.height = y.start + 36
     return drawing
 
 

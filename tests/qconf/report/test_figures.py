@@ -17,12 +17,15 @@ from qconf.config import MachineConfig, PoolConfig, QueueConfig, SiteConfig
 from qconf.evaluation.outcome import Outcome
 from qconf.evaluation.period import Period
 from qconf.evaluation.timeline import timeline
+from qconf.export import exporter
 from qconf.recommend import Evaluated, default_strategies
 from qconf.recommend.fidelity import Day, Fidelity
 from qconf.recommend.recommendation import Rung
+from qconf.report.exported import Exported
 from qconf.report.figures import backtest_figures, figures
 from qconf.report.figures.gantt import gantt, partitions, pieces
 from qconf.report.formulas import reading_of
+from qconf.report.run_directory import write_run
 from qconf.report.story import story
 from qconf.report.svg import DAY
 from qconf.strategies import baselines
@@ -104,11 +107,35 @@ def test_strategies_stand_at_their_gains(found, drawn):
         assert (low, high) == pytest.approx((100 * row.bootstrap.low, 100 * row.bootstrap.high), abs=0.3)
 
 
-def test_the_ladder_from_small_to_large(found):
+def test_the_ladder_from_small_to_large_has_the_numbers_of_run_json(found, tmp_path):
     rungs = tuple(Rung(f"rung {i}", row) for i, row in enumerate(found.rows[1:4]))
-    (panel,) = panels(figures(replace(found, ladder=rungs))["ladder"])
-    titles = [text for _, text in panel.titled("path") if text]
-    assert [text.partition(":")[0] for text in titles] == ["rung 0", "rung 1", "rung 2"]
+    rungs = (*rungs, Rung("rung 3", found.row, small.bootstrap(0.2, -0.1, 0.3)))
+    found = replace(found, ladder=rungs)
+    write_run(tmp_path / "run", found, example.history(), exported=Exported.of(found, exporter("pbs")()))
+    written = json.loads((tmp_path / "run" / "run.json").read_text())["ladder"]
+    (panel,) = panels(figures(found)["ladder"])
+    titles = {text.partition(":")[0]: place for place, text in panel.titled("path") if text}
+    assert list(titles) == [each["rung"] for each in written] == ["rung 0", "rung 1", "rung 2", "rung 3"]
+    dots = {text.partition(":")[0]: x for x, _, text in panel.dots()}
+    assert set(dots) == {each["rung"] for each in written if each["bootstrap"]} != set()
+    for each in written:
+        left = float(re.match(r"M(-?[\d.]+),", titles[each["rung"]].get("d"))[1])  # of the cross
+        assert panel.x(left + 4) == pytest.approx(100 * each["gain"], abs=0.3)
+        if each["bootstrap"]:
+            assert dots[each["rung"]] == pytest.approx(100 * each["bootstrap"]["expected"], abs=0.3)
+            (low, _), (high, _) = panel.line(f"{each['rung']}: {each['title'] or each['name']}")
+            bounds = [100 * each["bootstrap"][end] for end in ("low", "high")]
+            assert (low, high) == pytest.approx(bounds, abs=0.3)
+
+
+def test_lines_of_the_ladder_with_the_same_title_say_by_which_search(found):
+    rows = [replace(found.row, title="the order", variant=f"{kind} order") for kind in ("fitted", "guarded")]
+    rows.append(replace(found.row, title="another", variant="fitted policy"))
+    found = replace(found, ladder=tuple(Rung("order", row) for row in rows))
+    assert found.rung_titles == ["the order (fitted)", "the order (guarded)", "another"]
+    (panel,) = panels(figures(found)["ladder"])
+    shown = {text.split(": ")[1] for _, text in panel.titled("path") if text}
+    assert shown == set(found.rung_titles)
 
 
 def test_over_time_is_what_the_schedules_say(found, drawn):
@@ -360,6 +387,28 @@ def test_a_backtest_has_a_panel_for_each_strategy_with_its_ratios(tested):
     for name, panel in zip(names, panels(drawn["utilization"]), strict=True):
         used = [100 * each.summary["utilization_window"] for each in tested.results if each.strategy == name]
         assert [y for _, y in panel.line("strategy")] == pytest.approx(used, abs=0.5)
+
+
+def test_one_test_period_has_a_row_for_each_strategy(tested):
+    fold = tested.folds[0]
+    results = [each for each in tested.results if each.period == fold.label]
+    one = replace(tested, folds=(fold,), results=results)
+    drawn = backtest_figures(one, example.history())
+    values = {each.strategy: each.summary for each in results}
+    for figure, metric, floor in (
+        ("mean-wait", "mean_wait", 60),
+        ("mean-bounded-slowdown", "mean_bounded_slowdown", 1),
+    ):
+        (panel,) = panels(drawn[figure])
+        names = [name for name in tested.strategies if name not in ("fcfs-easy", "current")]
+        dots = {(text.partition(":")[0], text.rpartition(" ")[2]): x for x, _, text in panel.dots()}
+        assert set(dots) == {(name, other) for name in names for other in ("fcfs-easy", "current")}
+        for (name, other), ratio in dots.items():
+            expected = (values[name][metric] + floor) / (values[other][metric] + floor)
+            assert ratio == pytest.approx(min(expected, 3), abs=0.01)
+    (panel,) = panels(drawn["utilization"])
+    own = {text.partition(":")[0]: x for x, _, text in panel.dots() if text.endswith("strategy")}
+    assert own == {name: pytest.approx(100 * values[name]["utilization_window"], abs=0.1) for name in tested.strategies}
 
 
 def test_a_machine_in_pieces_does_not_make_the_page_large():
