@@ -25,26 +25,28 @@ class QueueHeadJobsReplay(ListReplay):
         taken = sum(cores for begin, end, cores in self.plans.values() if begin <= moment < end)
         return partition.available(moment) - taken
 
-    def _fits(self, partition: Partition, job: int, begin: int) -> bool:
-        end = begin + self.jobs.walltime[job]
-        moments = [begin, *(other for other, _, _ in self.plans.values() if begin < other < end)]
+    def _fits(self, partition: Partition, job: int, begin: int, last: int) -> bool:
+        """Whether its cores are left from `begin` to `last`, both included; they get fewer where a plan begins."""
+        moments = [begin, *(other for other, _, _ in self.plans.values() if begin < other <= last)]
         return min(self._left(partition, moment) for moment in moments) >= self.jobs.cores[job]
 
     def _may_start(self, partition: Partition, job: int) -> bool:
-        """Rule 28: it fits, and leaves a node idle for each head job whose begin it runs past."""
+        """Rule 28: it fits, its end included, and leaves a node idle for each head job that is to begin by then."""
         end = self.now + self.jobs.walltime[job]
         kept = 0
         for begin, _, _ in self.plans.values():
-            if begin < end:
+            if begin <= end:
                 beside = [other for other in self.keeping if self.plans[other][0] <= begin < self.plans[other][1]]
                 kept = max(kept, self.system.cores_per_node * len(beside))
-        return partition.idle - kept >= self.jobs.cores[job] and self._fits(partition, job, self.now)
+        return partition.idle - kept >= self.jobs.cores[job] and self._fits(partition, job, self.now, end)
 
     def _plan(self, partition: Partition, job: int) -> None:
         """Plan a head job at the earliest instant at which it fits."""
         ends = [end for end, _ in partition.running] + [end for _, end, _ in self.plans.values()]
-        begin = next(instant for instant in sorted([self.now, *ends]) if self._fits(partition, job, instant))
-        self.plans[job] = (begin, begin + self.jobs.walltime[job], self.jobs.cores[job])
+        length = self.jobs.walltime[job]
+        instants = sorted([self.now, *ends])
+        begin = next(instant for instant in instants if self._fits(partition, job, instant, instant + length - 1))
+        self.plans[job] = (begin, begin + length, self.jobs.cores[job])
         self.keeping.add(job)
 
     def _visit_list(self, index: int) -> None:
@@ -70,7 +72,7 @@ class QueueHeadJobsReplay(ListReplay):
             if self._may_start(partition, job):
                 self._must_start_on(job, ((index, jobs.cores[job]),), ordered[at:])
                 end = self.now + jobs.walltime[job]
-                self.keeping -= {other for other, (begin, _, _) in self.plans.items() if end <= begin}
+                self.keeping -= {other for other, (begin, _, _) in self.plans.items() if end < begin}
                 continue
             if job in self.due:
                 rule = "capacity" if jobs.cores[job] > partition.idle else "head job"
