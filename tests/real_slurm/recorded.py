@@ -91,8 +91,8 @@ def rows(folder: Path = RUNS) -> Iterator[str]:
 
 def main() -> None:
     """Print the table, or why there is none."""
-    wanted = [RUNS / f"{name}.sacct" for name in CONFIGURED] + [RUNS / f"{kind}.yaml" for kind, _ in CONFIGURED.values()]
-    missing = sorted({str(path) for path in wanted if not path.is_file()})
+    wanted = {f"{name}.sacct" for name in CONFIGURED} | {f"{kind}.yaml" for kind, _ in CONFIGURED.values()}
+    missing = sorted(str(RUNS / name) for name in wanted if not (RUNS / name).is_file())
     if missing:
         print(f"skipped: no {', '.join(missing[:3])}{' and others' if len(missing) > 3 else ''}")
         return
