@@ -19,7 +19,7 @@ from parsim.kernels.starts import end_job, is_held, occupy, resume_running, star
 from parsim.kernels.state import NEVER, kernel, routine, step
 from parsim.kernels.top_job import any_fits, enter_pool, make_heap
 from parsim.kernels.waiting import STARTED, drop_started, kind_of, note_held
-from parsim.kernels.windows import UNKNOWN_END, Outages, next_instant
+from parsim.kernels.windows import UNKNOWN_END, next_instant
 
 
 class HeadJobs(NamedTuple):
@@ -35,7 +35,8 @@ class HeadJobs(NamedTuple):
 def queue_head_jobs(s, by_queue, idle, heads, outages):
     """Simulate the jobs of a `parsim.kernels.state.State`; fills its `start` and `placement`.
 
-    `idle` is a `Profile`, `outages` are `parsim.kernels.windows.Outages` of partitions. `heads` has room for the head job of each queue, or, unless `by_queue`, for that of a list.
+    `idle` is a `Profile`, `outages` are `parsim.kernels.windows.Outages` of partitions. `heads` has room for the head
+    job of each queue, or, unless `by_queue`, for that of a list.
     """
     settings, progress = s.settings, s.progress
     n = s.jobs.size

@@ -91,5 +91,10 @@ class QueueHeadJobsReplay(ListReplay):
                 raise Discrepancy(rule, job, f"may not start on {partition.name} now")
             whose = jobs.queue[job] if self.system.mode == "shared" else index
             has_waited = self.now - jobs.submit[job] >= self.system.reservation_delay
-            if has_waited and whose not in has_head_job and jobs.cores[job] <= partition.cores and self._plan(index, job):
+            if (
+                has_waited
+                and whose not in has_head_job
+                and jobs.cores[job] <= partition.cores
+                and self._plan(index, job)
+            ):
                 has_head_job.add(whose)

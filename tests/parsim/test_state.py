@@ -23,7 +23,7 @@ def test_head_jobs_of_queues_go_round_a_downtime():
     queues = [Queue("a"), Queue("b")]
     jobs = Workload([0, 0, 0], [8, 4, 2], [30, 20, 5], [30, 20, 5], queue=[0, 1, 1])
     down = State(0, [UNSTARTED] * 3, windows=[Window(10, 50, 4)])
-    # Job 0 is planned at 50; job 1 may not run into that beside a node that stays idle, and ends before 10 or not at all.
+    # Job 0 is planned at 50. Job 1 runs into the downtime, and leaves two cores idle, as a node has.
     assert simulate(jobs, System(10, queues, reserve="queues", cores_per_node=2), down).start.tolist() == [50, 0, 0]
 
 
