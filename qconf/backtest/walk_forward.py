@@ -36,6 +36,7 @@ class Options(TypedDict, total=False):
     strategies: Sequence[str] | None  #: the `REFERENCES` are always among them; unless given, all
     settings: Mapping[str, Any] | None  #: options of the strategies by name
     warmup_days: int  #: days before a test period whose jobs fill the machine and are not counted
+    from_log: bool  #: instead of an empty machine before them, what ran and waited by the log where it tells starts
     chain: bool  #: whether a strategy starts from its result of the period before, as the paper reconfigures
     checkpoint: Checkpoint | None  #: finished proposals of an interrupted run
     progress: Progress | None
@@ -79,6 +80,7 @@ def walk_forward(
     strategies: Sequence[str] | None = None,
     settings: Mapping[str, Any] | None = None,
     warmup_days: int = WARMUP_DAYS,
+    from_log: bool = False,
     chain: bool = False,
     checkpoint: Checkpoint | None = None,
     progress: Progress | None = None,
@@ -93,10 +95,17 @@ def walk_forward(
     compared = tuple(name for name in names() if name in wanted)
     folds, skipped = plan_folds(history, periods, fewest, warmup_days)
     bounds = {label: (start, end) for label, start, end in periods}
-    every = _Folds.of(history, base, folds, bounds, warmup_days, chosen, checkpoint)
+    every = _Folds.of(history, base, folds, bounds, chosen, warmup_days=warmup_days, from_log=from_log)
+    every = replace(every, checkpoint=checkpoint)
     evaluated = _chained if chain else _evaluated
     results = evaluated(every, compared, chosen["workers"], progress or (lambda *_: None))
-    about = {"warmup_days": warmup_days, "chain": chain, "fewest_jobs": fewest, "strategies": list(compared)}
+    about = {
+        "warmup_days": warmup_days,
+        "from_log": from_log,
+        "chain": chain,
+        "fewest_jobs": fewest,
+        "strategies": list(compared),
+    }
     used = chosen | recorded | about
     return Backtest(
         folds=folds,
@@ -118,7 +127,7 @@ class _Folds:
     training: tuple[TrainingSet, ...]
     around: tuple[Period, ...]  #: test periods, with their warm-up
     settings: Mapping[str, Any]
-    checkpoint: Checkpoint | None
+    checkpoint: Checkpoint | None = None
 
     @classmethod
     def of(
@@ -127,17 +136,22 @@ class _Folds:
         base: SiteConfig,
         folds: Sequence[Fold],
         bounds: Mapping[str, tuple[int, int]],
-        warmup_days: int,
         settings: Mapping[str, Any],
-        checkpoint: Checkpoint | None,
+        *,
+        warmup_days: int,
+        from_log: bool,
     ) -> _Folds:
         """Cut a history; `bounds` are those of the periods by label."""
         training: list[TrainingSet] = []
         for fold in folds:
             earlier = (*training[-1].earlier, training[-1].period) if training else ()
             training.append(TrainingSet(Period.of(history.between(*bounds[fold.training]), base), earlier))
-        around = [Period.of(history.between(fold.start - warmup_days * DAY, fold.end), base) for fold in folds]
-        return cls(tuple(folds), tuple(training), tuple(around), settings, checkpoint)
+        whole, around = Period.of(history, base), []
+        for fold in folds:
+            warm = Period.of(history.between(fold.start - warmup_days * DAY, fold.end), base)
+            begun = whole.beginning(fold.start, fold.end, warmup_days * DAY) if from_log else warm
+            around.append(replace(begun, binding=warm.binding))
+        return cls(tuple(folds), tuple(training), tuple(around), settings)
 
     def kept(self, names: Sequence[str], fold: Fold) -> dict[str, Proposed]:
         """Return the proposals that an interrupted run kept, and why there are none."""
