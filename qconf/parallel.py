@@ -12,10 +12,12 @@ import pickle
 import signal
 import sys
 import tempfile
+import time
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from concurrent.futures import BrokenExecutor, ThreadPoolExecutor
+from contextlib import nullcontext
 from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -32,6 +34,28 @@ T = TypeVar("T")
 
 KEPT = 4  # of what was shared, that a worker keeps
 _received: OrderedDict[str, Any] = OrderedDict()
+
+
+class Clock:
+    """Seconds in which workers have calls, those within calls not counted again: in all others one thread works."""
+
+    def __init__(self) -> None:
+        self.seconds, self._began, self._depth = 0.0, 0.0, 0
+
+    def __enter__(self) -> None:
+        """Begin, unless it has."""
+        self._depth += 1
+        if self._depth == 1:
+            self._began = time.perf_counter()
+
+    def __exit__(self, *_: object) -> None:
+        """End."""
+        self._depth -= 1
+        if not self._depth:
+            self.seconds += time.perf_counter() - self._began
+
+
+working = Clock()  # of calls that prefer processes, in this one
 
 
 class Shared(Generic[T]):
@@ -106,8 +130,17 @@ def parallel_map(
     QconfError
         Workers were lost again and again.
     """
-    workers = min(workers, len(arguments))
-    prefer = "processes" if processes else "threads"
+    with working if processes else nullcontext():
+        return _mapped(min(workers, len(arguments)), function, arguments, done, "processes" if processes else "threads")
+
+
+def _mapped(
+    workers: int,
+    function: Callable[..., T],
+    arguments: Sequence[tuple[object, ...]],
+    done: Callable[[int, T], None],
+    prefer: str,
+) -> list[T]:
     found: dict[int, T] = {}
 
     def take(i: int, result: T) -> None:
