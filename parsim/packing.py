@@ -36,9 +36,10 @@ MOST = 2**31 - 1
 MOST_JOBS = 2**28  #: of a simulation: so the keys of their instants have 34 bits, 544 years, for the seconds
 LATEST = 2 * MAX_DURATION  #: 136 years after its submit; a job that is eligible later is taken to be so then
 
-#: Entries of waiting lists that a kernel may look at, a job, until it gives up and those of deep queues take over. Of
-#: waiting jobs that are alike these look at the first only, but at each for longer.
+#: Entries of waiting lists that a kernel may look at, a submitted job, until it gives up and those of deep queues take
+#: over. Of waiting jobs that are alike these look at the first only, but at each for longer.
 LOOKS = 1000
+AHEAD = 2000  #: jobs whose looks it has before they are submitted, so that the first burst does not decide
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,9 +172,9 @@ class Prepared:
         return np.argsort(self.workload.queue, kind="stable").astype(np.int32)
 
 
-def most_looks(jobs: int) -> int:
-    """Entries of waiting lists that may be looked at in all in a simulation of so many jobs."""
-    return LOOKS * jobs
+def most_looks() -> tuple[int, int]:
+    """How many entries of waiting lists may be looked at, and how many more for each job that is submitted."""
+    return AHEAD * LOOKS, LOOKS
 
 
 def _lines(line: NDArray[np.int32]) -> kernel.Alike:
@@ -283,7 +284,7 @@ def pack(prepared: Prepared, system: System, *, gives_up: bool = False, lines: b
     held["since"] = -1
     progress = np.zeros(1, dtype=kernel.PROGRESS)[0]
     formula = pack_formula(prepared.workload, system)
-    progress["looks"] = most_looks(n) if gives_up and _keeps_turns(prepared, system, formula.columns) else NEVER
+    progress["looks"] = most_looks()[0] if gives_up and _keeps_turns(prepared, system, formula.columns) else NEVER
     return kernel.State(
         jobs=jobs,
         start=np.full(n, -1, dtype=np.int64),
@@ -381,6 +382,7 @@ def _pack_settings(prepared: Prepared, system: System, lines: bool) -> np.void:
         move=pool is not None and pool.entry == "move",
         starving_first=pool is not None and pool.starving_first,
         alike=lines,
+        looks=LOOKS,
     )
 
 

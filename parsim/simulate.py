@@ -164,7 +164,7 @@ def _run_easy(
     queue = prepared.workload.queue if len(queues) > 1 else np.zeros(jobs.size, dtype=np.int64)
     start = np.empty(jobs.size, dtype=np.int64)
     ranks = rank(jobs, queue, queues, system.order, bits)
-    easy(jobs, cores, system.backfill, bits, *ranks, most_looks(jobs.size), start)
+    easy(jobs, cores, system.backfill, bits, *ranks, *most_looks(), start)
     return start
 
 

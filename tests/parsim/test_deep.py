@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from parsim import Queue, Schedule, System, Workload, packing, plan, simulate
+from parsim.kernels.general import general
 from parsim.verify import check_schedule
 from tests import fuzz, generate
 from tests.benchmarks import deep
@@ -92,6 +93,19 @@ def test_a_kernel_gives_up_once_it_has_looked_at_too_many_jobs(
     without = len(calls)
     with_looks(5, monkeypatch, workload, system)
     assert len(calls) == 2 * without + 1
+
+
+def test_a_kernel_gives_up_at_the_same_event_whatever_comes_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Or long simulations would lose more time than short ones before they change over."""
+    monkeypatch.setattr(packing, "LOOKS", 1)
+    workload = deep.bursts(12_000, CORES)
+    system = System(CORES, [Queue(name=name, max_run=9) for name in "abcd"])
+    submitted = []
+    for jobs in (6000, 12_000):
+        state = packing.pack(packing.prepare(workload.take(np.arange(jobs))), system, gives_up=True)
+        general(state)
+        submitted.append(int(state.progress["submitted"]))
+    assert 0 < submitted[0] == submitted[1] < 6000
 
 
 def test_jobs_that_may_pass_each_other_are_looked_at_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
