@@ -10,10 +10,10 @@ from random import Random
 import numpy as np
 import pytest
 
-from parsim import Queue, Schedule, System, Workload, packing, plan, simulate
+from parsim import Pool, Queue, Schedule, System, Workload, packing, plan, simulate
 from parsim.kernels.general import general
 from parsim.verify import check_schedule
-from tests import fuzz, generate
+from tests import fuzz, generate, naive
 from tests.benchmarks import deep
 
 CORES = 64
@@ -93,6 +93,27 @@ def test_a_kernel_gives_up_once_it_has_looked_at_too_many_jobs(
     without = len(calls)
     with_looks(5, monkeypatch, workload, system)
     assert len(calls) == 2 * without + 1
+
+
+def test_a_job_passes_one_like_it_where_a_head_job_gives_its_partition_back() -> None:
+    """Jobs 4 and 5 are alike; between their turns in the pool's list is that of 6, the head job of their partition.
+
+    At 1000 six cores of the pool become idle, and job 3 is its head job: until 1300 all six may be taken, from then on
+    one. Job 4 needs two cores of its partition, all promised to job 6, which then starts in the pool; so job 5 may
+    have four of them.
+    """
+    workload = Workload(
+        submit=[0, 0, 0, 10, 100, 300, 500],
+        cores=[1, 4, 6, 9, 5, 5, 5],
+        runtime=[1100, 1300, 1000, 100, 400, 400, 250],
+        walltime=[1100, 1300, 1000, 100, 400, 400, 250],
+        queue=[0, 1, 1, 1, 0, 0, 0],
+    )
+    queues = [Queue(name="a", partition=5), Queue(name="b")]
+    system = System(15, queues, "hybrid", order="sjf", pool=Pool(10, threshold=1.5, placement="combined"))
+    schedule = simulate(workload, system)
+    assert schedule.start[4] > schedule.start[5] == schedule.start[6] == 1000
+    assert schedule.start.tolist() == naive.simulate(workload, system).start
 
 
 def test_a_kernel_gives_up_at_the_same_event_whatever_comes_later(monkeypatch: pytest.MonkeyPatch) -> None:
