@@ -11,17 +11,21 @@ from parsim.explain import Reason, explain
 from parsim.planning import PlannedRun, Policy, plan
 from parsim.schedule import Schedule
 from parsim.simulate import simulate
+from parsim.state import UNSTARTED, State, Window
 from parsim.system import Pool, Queue, System
 from parsim.workload import Workload
 
 __all__ = [
+    "UNSTARTED",
     "PlannedRun",
     "Policy",
     "Pool",
     "Queue",
     "Reason",
     "Schedule",
+    "State",
     "System",
+    "Window",
     "Workload",
     "explain",
     "metrics",

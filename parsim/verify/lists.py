@@ -9,6 +9,7 @@ from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator
 
 from parsim.system import LIMITS, System
+from parsim.verify.beginning import Beginning
 from parsim.verify.formula import compile_formula
 from parsim.verify.orders import STATIC, Ratio, Value, WaitingList, by_ratio
 from parsim.verify.partition import Partition
@@ -22,8 +23,8 @@ class ListReplay(Replay):
 
     jobs: Jobs
 
-    def __init__(self, jobs: Jobs, system: System) -> None:
-        super().__init__(jobs)
+    def __init__(self, jobs: Jobs, system: System, beginning: Beginning | None = None) -> None:
+        super().__init__(jobs, beginning)
         self.system = system
         self.partitions = list(map(Partition, system.partition_names, system.partition_cores))
         self.pool = jobs.pool
@@ -86,6 +87,12 @@ class ListReplay(Replay):
 
     def _happen(self, kind: int, job: int) -> None:
         (self._end, self._submit, self._starve, self._become_eligible)[kind](job)
+
+    def _resume(self, job: int) -> None:
+        jobs = self.jobs
+        for index, cores in jobs.placement[job]:
+            self.partitions[index].occupy(jobs.start[job] + jobs.walltime[job], cores)
+        self._count(job, 1)
 
     def _end(self, job: int) -> None:
         jobs = self.jobs

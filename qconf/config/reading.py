@@ -14,7 +14,7 @@ from parsim.system import LIMITS, ORDERS
 from parsim.workload import MAX_CORES
 from qconf.config.checks import mistakes
 from qconf.config.durations import FORMS
-from qconf.config.models import MachineConfig, PoolConfig, QueueConfig, SiteFields, Target
+from qconf.config.models import Downtime, MachineConfig, PoolConfig, QueueConfig, SiteFields, Target
 from qconf.config.policy import FORMS as POLICY_FORMS
 from qconf.config.problems import ConfigError, Problem, did_you_mean, dotted, shorten
 from qconf.config.site import SiteConfig
@@ -46,6 +46,7 @@ _ALLOWED = {
     "access": "like {users: [ann, bob], groups: [staff]}, or leave it out for all users",
     **dict.fromkeys(("groups", "hosts"), "a list of names, as the batch system writes them"),
     "fixed": "a list of paths like queues.large or queues.*.max_user_run",
+    "downtime": "a list like [{begin: 2026-03-01T08:00, end: 2026-03-01T18:00, cores: 512}]",
     "targets": "a list like [{queue: small, p95_wait: 4h}, {group: physics, users: [alice, bob], weight: 2}]",
     "queue": "the name of a queue",
     "group": "a name of 1 to 64 visible characters without blanks",
@@ -57,6 +58,7 @@ _STAND_INS = {"queues": [{"name": "?"}], "machine": {"cores": 1}, "machine.cores
 #: What an item of a list of parts looks like.
 _ITEMS = {
     "queues": "like {name: small, cores: [1, 64], walltime: [0, 24h]}",
+    "downtime": "like {begin: 2026-03-01T08:00, end: 2026-03-01T18:00, cores: 512}",
     "targets": "like {queue: small, p95_wait: 4h, weight: 2}",
 }
 
@@ -199,7 +201,7 @@ class _Document:
         self.broken.add(name)
         value = (
             self.written[path][1]
-            if path in self.written and name not in ("queues", "machine", "pool", "targets", "strategies")
+            if path in self.written and name not in ("queues", "machine", "pool", "targets", "downtime", "strategies")
             else None
         )
         while path and path not in self.written:
@@ -249,6 +251,7 @@ def _instead(path: Steps) -> str:
         "machine": MachineConfig,
         "queues": QueueConfig,
         "pool": PoolConfig,
+        "downtime": Downtime,
         "targets": Target,
     }
     known = (inner[path[0]] if len(path) > 1 else SiteFields).model_fields
@@ -263,9 +266,12 @@ def _stand_in(data: dict[str, Any], path: Steps) -> None:
     last = path[-1]
     if (name := ".".join(map(str, path))) in _STAND_INS:
         parent[last] = _STAND_INS[name]
+    elif path[0] == "downtime" and last in ("begin", "end"):
+        parent[last] = {"begin": "2000-01-01", "end": "2000-01-02"}[str(last)]
     elif path[0] == "queues" and last == "name":
         parent[last] = f"?{path[1]}"
     elif isinstance(last, int):
-        parent[last] = {"queues": {"name": f"?{last}"}, "targets": {}}.get(str(path[0]), "*")
+        day = {"begin": "2000-01-01", "end": "2000-01-02"}
+        parent[last] = {"queues": {"name": f"?{last}"}, "targets": {}, "downtime": day}.get(str(path[0]), "*")
     else:
         del parent[last]
