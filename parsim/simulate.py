@@ -23,6 +23,7 @@ from parsim.packing import (
     most_looks,
     pack,
     pack_alike,
+    pack_bounds,
     pack_classes,
     pack_limits,
     pack_order,
@@ -264,7 +265,8 @@ def _run_time_dependent(prepared: Prepared, system: System) -> Outcome:
     keys = wake_ups(jobs, queue, system.queues, bits, prepared.begin)
     delay = system.reservation_delay
     begin = (prepared.first, prepared.begin)
-    time_dependent(jobs, *begin, of, system.cores, system.backfill, delay, bits, formula, *limits, keys, start)
+    bounds = pack_bounds(prepared, of)
+    time_dependent(jobs, *begin, of, *bounds, system.cores, system.backfill, delay, bits, formula, *limits, keys, start)
     check_started(prepared, start)
     return _on_one_partition(start)
 

@@ -25,12 +25,14 @@ module = importlib.import_module("parsim.simulate")
 def _no_looks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every queue is deep at the first event."""
     monkeypatch.setattr(packing, "LOOKS", -1)
+    monkeypatch.setattr(packing, "MANY", 0)
 
 
 def with_looks(looks: int, monkeypatch: pytest.MonkeyPatch, workload: Workload, system: System) -> Schedule:
     """Simulate with so many looks at waiting jobs, a job, until a queue is deep."""
     with monkeypatch.context() as patch:
         patch.setattr(packing, "LOOKS", looks)
+        patch.setattr(packing, "MANY", ALL if looks == ALL else 30)
         return simulate(workload, system)
 
 
