@@ -326,7 +326,7 @@ def begin_planned(s, plans, j, now):
     start_job(s, j, now)
 
 
-@step
+@routine
 def resume_planned(s, plans):
     """Let the jobs run that run when the simulation begins (rule 29)."""
     for row in plans.begun:
@@ -340,7 +340,7 @@ def resume_planned(s, plans):
         start_job(s, j, s.start[j])
 
 
-@step
+@routine
 def plan_windows(s, plans, now):
     """Let the windows known now count as plans in this pass (rule 30)."""
     running, bits = plans.running, s.settings.bits

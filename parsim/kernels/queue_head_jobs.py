@@ -119,7 +119,7 @@ def visit(s, by_queue, idle, heads, outages, p, now):
             continue
         c, w = np.int64(waiting.cores[i]), np.int64(waiting.walltime[i])
         k = s.jobs[j].queue if by_queue else 0
-        starts = c + kept_idle(heads, now + w) <= partition.free - out
+        starts = c <= partition.free - out and c + kept_idle(heads, now + w) <= partition.free - out
         if starts:
             first, _ = fit(idle, size, 0, c, w + 1, now + 1)  # its end included
             starts = first == 0

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from parsim.kernels.running import add_running, available, first_instant, push_key, remove_running
-from parsim.kernels.state import NEVER, step
+from parsim.kernels.state import NEVER, routine, step
 
 
 @step
@@ -92,7 +92,7 @@ def start_job(s, j, now):
     count_use(s, j, 1)
 
 
-@step
+@routine
 def resume_running(s):
     """Let the jobs run that run when the simulation begins (rule 29)."""
     for j in range(s.settings.first):

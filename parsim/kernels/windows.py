@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parsim.kernels.profile import change
-from parsim.kernels.state import NEVER, step
+from parsim.kernels.state import NEVER, routine, step
 
 UNKNOWN_END = np.int64(2**60)  #: after all that is known to end, and sums of it with durations are int64
 
@@ -35,7 +35,7 @@ def next_instant(instants, passed):
     return instants[passed] if passed < instants.size else NEVER
 
 
-@step
+@routine
 def apply_windows(profile, size, windows, taken, before, now):
     """Let a profile that begins at `now` have what became of the windows since the instant `before` (rule 30).
 
