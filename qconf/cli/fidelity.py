@@ -61,7 +61,14 @@ COUNT = click.IntRange(1, 100_000)
 @click.option("-o", "--out", type=PATH, help="Folder to write.  [with --calibrate: reports/<history>-fidelity]")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of tables.")
 def command(
-    *, source: Source, calibrate: bool, vary: tuple[str, ...], trials: int, out: Path | None, as_json: bool, **given: Any
+    *,
+    source: Source,
+    calibrate: bool,
+    vary: tuple[str, ...],
+    trials: int,
+    out: Path | None,
+    as_json: bool,
+    **given: Any,  # noqa: ANN401 - of `verify` and `calibrate`
 ) -> None:
     """Compare simulated starts with recorded ones, in windows that begin with what ran by the log.
 
@@ -101,10 +108,10 @@ def command(
     if as_json:
         click.echo(document, nl=False)
     else:
-        from qconf.report.fidelity import print_calibration, print_verification
+        from qconf.report.fidelity import print_fidelity
         from qconf.report.layout import console
 
-        (print_calibration if calibrate else print_verification)(found, console())  # type: ignore[operator]
+        print_fidelity(found, console())
         if directory is not None:
             click.echo("")
             say(f"Written to {directory}: {', '.join(FILES)}")
@@ -136,7 +143,7 @@ def _write(directory: Path, found: Verification | Calibration, document: str) ->
     from qconf.inert import csv_text
     from qconf.text import all_or_nothing
 
-    verification = found.found if hasattr(found, "found") else found
+    verification = found.verification
     graded = with_grade(verification.config, verification.grade)
     texts = csv_text(pd.DataFrame(list(verification.rows()))), document, dump(graded, found.comment())
     with all_or_nothing(directory) as scratch:

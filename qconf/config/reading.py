@@ -214,7 +214,8 @@ class _Document:
         self.broken.add(name)
         value = (
             self.written[path][1]
-            if path in self.written and name not in ("queues", "machine", "pool", "targets", "downtime", "fidelity", "strategies")
+            if path in self.written
+            and name not in ("queues", "machine", "pool", "targets", "downtime", "fidelity", "strategies")
             else None
         )
         while path and path not in self.written:

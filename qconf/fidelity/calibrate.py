@@ -50,6 +50,11 @@ class Calibration:
         """The configuration that is proposed."""
         return self.found.config
 
+    @property
+    def verification(self) -> Verification:
+        """That of the configuration that is proposed."""
+        return self.found
+
     def document(self) -> dict[str, Any]:
         """Return it as JSON holds it."""
         return {
@@ -83,10 +88,10 @@ def calibrate(
     within: tuple[int, int] | None = None,
     progress: Callable[[str, float], None] = lambda *_: None,
 ) -> Calibration:
-    """Search on every other window `within` these seconds, by the change that raises the agreement most, until none does.
+    """Search on every other window `within` these seconds, by the change that raises the agreement most.
 
-    A change must raise it by `LEAST`, and in both halves of these windows. Raises `InputError` where the log tells no
-    starts or is too short.
+    It goes on until none does by `LEAST`, and in both halves of these windows. Raises `InputError` where the log tells
+    no starts or is too short.
     """
     recorded = Recorded.of(history, config)
     windows = cut(recorded, spans(recorded, lengths, count, seed, within))
@@ -184,4 +189,3 @@ class _Search:
 
         found = parallel_map(self.workers, _score, [(self.windows, each) for each in new], processes=True, done=step)
         self.scores |= dict(zip(new, found, strict=True))
-

@@ -105,8 +105,8 @@ class _Log:
         ended = own[(self.end[own] <= begun) & (self.end[own] > begun - MINUTE)]
         if ended.size:
             last = int(ended[np.argmax(self.end[ended])])
-            seconds = begun - int(self.end[last])
-            yield f"dependency: starts {seconds} s after job {self.name(last)} of the same user ends"
+            since_then = begun - int(self.end[last])
+            yield f"dependency: starts {since_then} s after job {self.name(last)} of the same user ends"
         changes = np.concatenate((np.maximum(self.start[own], since), np.minimum(self.end[own], begun)))
         order = np.lexsort((np.repeat((1, 0), own.size), changes))  # an end comes before a start of the same second
         running = np.cumsum(np.repeat((1, -1), own.size)[order])

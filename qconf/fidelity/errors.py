@@ -7,7 +7,7 @@ simulated too early is positive.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 import numpy as np
@@ -76,16 +76,21 @@ def _columns(i: int, window: LogWindow, config: SiteConfig, leave_out: Mask | No
     submit = window.period.workload.submit[there]
     since = np.maximum(submit, window.begin)
     start = window.simulate(config).start[there] if there.any() else submit
-    return window.rows[there], np.full_like(since, i), since, np.full_like(since, window.end), window.start[there], start
+    return (
+        window.rows[there],
+        np.full_like(since, i),
+        since,
+        np.full_like(since, window.end),
+        window.start[there],
+        start,
+    )
 
 
 def without(window: LogWindow, gone: Mask) -> LogWindow:
     """Return a window without some of its jobs."""
     rows, state = np.flatnonzero(~gone), window.period.state
-    period = window.period.take(rows)
-    if state is not None:
-        object.__setattr__(period, "state", state.take(rows))
-    return LogWindow(window.begin, window.end, period, window.rows[rows])
+    period = replace(window.period.take(rows), state=None if state is None else state.take(rows))
+    return LogWindow(window.begin, window.end, period, window.start[rows], window.rows[rows])
 
 
 @dataclass(frozen=True)

@@ -45,15 +45,14 @@ class Family:
     dedicated: tuple[Downtime, ...]  #: hours of the week in which no job starts
 
     @classmethod
-    def of(
-        cls, given: SiteConfig, recorded: Recorded, windows: Sequence[LogWindow], history: History
-    ) -> Family:
+    def of(cls, given: SiteConfig, recorded: Recorded, windows: Sequence[LogWindow], history: History) -> Family:
         """Look at the windows that are trained on."""
         w, queues = recorded.period.workload, range(len(given.queues))
         widest = np.zeros(len(given.queues), dtype=np.int64)
         np.maximum.at(widest, w.queue, w.cores)
-        peaks = tuple(tuple(max(_peaks(each, q)[i] for each in windows) for i in (0, 1)) for q in queues)
-        return cls(given, tuple(widest.tolist()), peaks, tuple(_dedicated(recorded, windows, history)))  # type: ignore[arg-type]
+        peaks = [np.max([_peaks(each, q) for each in windows], axis=0).tolist() for q in queues]
+        idle_hours = tuple(_dedicated(recorded, windows, history))
+        return cls(given, tuple(widest.tolist()), tuple((jobs, cores) for jobs, cores in peaks), idle_hours)
 
     def changes(self, config: SiteConfig, parts: Sequence[str] = PARTS) -> Iterator[Change]:
         """Yield all configurations that differ in one part from this one."""
@@ -107,8 +106,8 @@ class Family:
         for share in SHARES:
             cores = [max(config.machine.cores // share, 1, widest) for widest in self.widest]
             yield f"max_user_cores 1/{share} of the machine", _queues(config, max_user_cores=cores)
-        for i, (queue, (jobs, cores)) in enumerate(zip(config.queues, self.peaks, strict=True)):
-            for name, most in (("max_run", jobs), ("max_run_cores", max(cores, self.widest[i]))):
+        for i, (queue, (jobs, used)) in enumerate(zip(config.queues, self.peaks, strict=True)):
+            for name, most in (("max_run", jobs), ("max_run_cores", max(used, self.widest[i]))):
                 if most and not (name == "max_run_cores" and most >= config.machine.cores):
                     own = [getattr(each, name) for each in config.queues]
                     own[i] = most
@@ -146,10 +145,8 @@ def _peaks(window: LogWindow, queue: int) -> tuple[int, int]:
     order = np.lexsort((np.repeat((1, 0), int(inside.sum())), instants))
     cores = w.cores[own][inside]
     ones = np.ones_like(cores)
-    jobs, used = (
-        int(np.cumsum(np.concatenate((each, -each))[order]).max(initial=0)) for each in (ones, cores)
-    )
-    return jobs, used
+    jobs, used = (np.cumsum(np.concatenate((each, -each))[order]).max(initial=0) for each in (ones, cores))
+    return int(jobs), int(used)
 
 
 def _dedicated(recorded: Recorded, windows: Sequence[LogWindow], history: History) -> Iterator[Downtime]:

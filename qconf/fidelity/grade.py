@@ -45,8 +45,8 @@ def with_grade(config: SiteConfig, found: Grade | None) -> SiteConfig:
     if found is None:
         return config.replace(fidelity=None)
     agreement = 1.0 if math.isnan(found.agreement) else round(found.agreement, 4)
-    about = {"agreement": agreement, "jobs": found.jobs, "windows": found.windows}
-    return config.replace(fidelity=FidelityConfig(grade=found.letter, of=digest(config), **about))
+    about = {"grade": found.letter, "agreement": agreement, "jobs": found.jobs, "windows": found.windows}
+    return config.replace(fidelity=about | {"of": digest(config)})
 
 
 def carried(config: SiteConfig) -> FidelityConfig | None:
@@ -65,7 +65,5 @@ def grade_warnings(config: SiteConfig) -> list[str]:
     """Say that a grade is of what the configuration no longer is."""
     if config.fidelity is None or carried(config) is not None:
         return []
-    return [
-        f"fidelity: grade {config.fidelity.grade} is of another configuration than this one and does not count: "
-        "qconf fidelity gives a new one"
-    ]
+    text = f"fidelity: grade {config.fidelity.grade} is of another configuration than this one and does not count"
+    return [f"{text}: qconf fidelity gives a new one"]

@@ -63,8 +63,8 @@ class Timeline:
 def held(recorded: Recorded, timeline: Timeline, rows: Column) -> Mask:
     """Return which jobs of the log something held that no scheduler decides; only `rows` are looked at.
 
-    From an instant on, `HELD` seconds before it started or more, cores were idle for all its walltime, and a job that is
-    no narrower and was submitted later started between that instant and its own start.
+    From an instant on, `HELD` seconds before it started or more, cores were idle for all its walltime, and a job that
+    is no narrower and was submitted later started between that instant and its own start.
     """
     w, start = recorded.period.workload, recorded.start
     found = np.zeros(len(w), dtype=np.bool_)

@@ -68,6 +68,11 @@ class Verification:
             "config": self.config.model_dump(mode="json"),
         }
 
+    @property
+    def verification(self) -> Verification:
+        """Itself, as a calibration has one."""
+        return self
+
     def comment(self) -> str:
         """Say what a configuration file holds, for its header."""
         return "As given, with the grade of qconf fidelity on all windows."
@@ -158,7 +163,7 @@ def _warnings(recorded: Recorded, windows: Sequence[LogWindow], empty: int, tota
     if empty:
         yield f"{empty} windows are left out: no job waits in them"
     if total.inside < FEWEST:
-        yield f"only {total.inside} jobs start inside windows, too few for a grade: take longer windows, or more of them"
+        yield f"only {total.inside} jobs start inside windows: too few for a grade"
 
 
 __all__ = ["Errors", "Group", "Span", "Verification", "grade_of", "verification", "verify"]

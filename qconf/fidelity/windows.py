@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +34,7 @@ class Recorded:
     """The jobs of a log whose starts it tells, with the run times that they had."""
 
     period: Period
+    start: Column  #: when each job started, shape (n,)
     rows: Column  #: of each job in the history
     unknown: int  #: jobs that are left out: the log tells no start of them
 
@@ -49,13 +51,7 @@ class Recorded:
         exact = Workload(w.submit, w.cores, ran, np.maximum(w.walltime, ran), w.queue, w.user)
         rows = np.flatnonzero((start >= 0) & (start >= w.submit))
         known = replace(period, workload=exact, started=start).take(rows)
-        return cls(known, rows, len(history) - rows.size)
-
-    @property
-    def start(self) -> Column:
-        """When each job started, shape (n,)."""
-        assert self.period.started is not None
-        return self.period.started
+        return cls(known, start[rows], rows, len(history) - rows.size)
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,13 +61,8 @@ class LogWindow:
     begin: int
     end: int
     period: Period  #: begins with what ran then
+    start: Column  #: recorded, of each job, shape (n,)
     rows: Column  #: of each job among those of `Recorded`
-
-    @property
-    def start(self) -> Column:
-        """Recorded start of each job, shape (n,)."""
-        assert self.period.started is not None
-        return self.period.started
 
     @property
     def there(self) -> Mask:
@@ -96,7 +87,7 @@ def cut(recorded: Recorded, spans: Sequence[tuple[int, int]]) -> tuple[LogWindow
     found = []
     for begin, end in spans:
         rows = np.flatnonzero((period.workload.submit < end) & ((recorded.start >= begin) | (last > begin)))
-        window = LogWindow(begin, end, period.take(rows).beginning(begin, end, 0), rows)
+        window = LogWindow(begin, end, period.take(rows).beginning(begin, end, 0), recorded.start[rows], rows)
         if window.there.any():
             found.append(window)
     return tuple(found)
@@ -134,7 +125,7 @@ def spans(
     rng = np.random.default_rng(seed)
     edges = np.linspace(first, last, parts + 1).astype(np.int64).tolist()
     found = []
-    for low, high in zip(edges, edges[1:], strict=False):
+    for low, high in pairwise(edges):
         length = int(rng.integers(shortest, longest + 1))
         begin = int(rng.integers(low, high - length + 1))
         found.append((begin, begin + length))

@@ -11,7 +11,7 @@ from rich.table import Table
 
 from qconf.config import format_clock, format_duration
 from qconf.fidelity.calibrate import Calibration
-from qconf.fidelity.errors import Errors, Figures
+from qconf.fidelity.errors import Errors
 from qconf.fidelity.verify import Group, Verification
 from qconf.history.times import zone
 from qconf.report.layout import new_table, print_lines, print_table, print_text
@@ -26,7 +26,14 @@ AGREEMENT = "same %"
 TITLES = {"queue": "By queue:", "user": "By user, the farthest off:", "hour": "By hour of day of the start:"}
 
 
-def print_verification(found: Verification, to: Console) -> None:
+def print_fidelity(found: Verification | Calibration, to: Console) -> None:
+    """Print what there is to say of either."""
+    if isinstance(found, Calibration):
+        _print_calibration(found, to)
+    _print_verification(found.verification, to)
+
+
+def _print_verification(found: Verification, to: Console) -> None:
     """Print the grade, all windows, some of them, groups, and the jobs farthest off."""
     to.print()
     print_text(to, summary(found))
@@ -46,8 +53,8 @@ def print_verification(found: Verification, to: Console) -> None:
         print_lines(to, "Farthest off:", list(farthest_lines(found)))
 
 
-def print_calibration(found: Calibration, to: Console) -> None:
-    """Print what was searched and found, and the fidelity before and after."""
+def _print_calibration(found: Calibration, to: Console) -> None:
+    """Print what was searched and found, and the agreement before and after."""
     to.print()
     print_text(to, verdict(found))
     if found.steps:
@@ -62,7 +69,6 @@ def print_calibration(found: Calibration, to: Console) -> None:
             table.add_row(on, name, *cells(figures.counted), share(figures.agreement))
     to.print()
     print_table(to, table)
-    print_verification(found.found, to)
 
 
 def verdict(found: Calibration) -> str:
@@ -122,7 +128,9 @@ def _windows(found: Verification) -> Table:
     table.columns[0].min_width = 16
     for each in found.windows[:WINDOWS]:
         begin = datetime.fromtimestamp(each.begin, where).strftime("%Y-%m-%d %H:%M")
-        table.add_row(begin, format_clock(each.end - each.begin), *seconds(each.figures.counted), share(each.figures.agreement))
+        table.add_row(
+            begin, format_clock(each.end - each.begin), *seconds(each.figures.counted), share(each.figures.agreement)
+        )
     return table
 
 
@@ -145,4 +153,3 @@ def farthest_lines(found: Verification) -> Iterator[str]:
         more = f"; {job.alike} more of the user are alike" if job.alike else ""
         why = "; ".join(job.causes) or "nothing in the log explains it"
         yield f"{job.job_id} ({of}): {begun}, {text}{more}. {why}"
-
