@@ -15,7 +15,6 @@ from qconf.cli.source import Source, history_options
 from qconf.errors import InputError
 
 if TYPE_CHECKING:
-    from qconf.config import SiteConfig
     from qconf.fidelity.calibrate import Calibration
     from qconf.fidelity.verify import Verification
 
@@ -75,6 +74,7 @@ def command(
     Run times are exact and submissions known, so that what differs is the scheduler. --calibrate searches a small
     family of configurations on every other window, evaluates on those between, and writes the best with its grade.
     """
+    from qconf.fidelity.grade import grade_warnings
     from qconf.fidelity.verify import verify
     from qconf.text import as_json as to_json
 
@@ -85,8 +85,7 @@ def command(
         warn([*config.warnings(), *history_warnings(config, jobs)])
     else:
         report_history(jobs, config, warnings=history_warnings(config, jobs), derived=source.config_path is None)
-    config, notes = _simulated(config)
-    warn(notes)
+    warn(grade_warnings(config))
     directory = out or (Path("reports", f"{stem(source.history[0])}-fidelity") if calibrate else None)
     if directory is not None:
         _check_target(directory, source)
@@ -115,17 +114,6 @@ def command(
         if directory is not None:
             click.echo("")
             say(f"Written to {directory}: {', '.join(FILES)}")
-
-
-def _simulated(config: SiteConfig) -> tuple[SiteConfig, list[str]]:
-    """Return what a simulation can begin with a state, and a note where that is not what is given."""
-    from qconf.fidelity.grade import grade_warnings
-
-    notes = grade_warnings(config)
-    if config.system().reserves_for_queues:
-        config = config.replace(reserve="cores")
-        notes.append("reserve: queues is simulated as reserve: cores, since each window begins with running jobs")
-    return config, notes
 
 
 def _check_target(directory: Path, source: Source) -> None:

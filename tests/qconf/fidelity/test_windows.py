@@ -1,6 +1,7 @@
 """Windows of a log: what they hold, and that the log of the simulator itself is simulated without an error."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -51,7 +52,7 @@ def test_windows_do_not_overlap_and_lie_in_the_log():
     found = spans(recorded, (HOUR, 6 * HOUR), 30, seed=3)
     assert len(found) == 30
     assert all(HOUR <= end - begin <= 6 * HOUR for begin, end in found)
-    assert all(end <= begin for (_, end), (begin, _) in zip(found, found[1:], strict=False))
+    assert all(end <= begin for (_, end), (begin, _) in pairwise(found))
     submit = recorded.period.workload.submit
     assert found[0][0] >= submit[0] + min(LEAD, (submit[-1] - submit[0]) // 10)
     assert found[-1][1] <= submit[-1]
