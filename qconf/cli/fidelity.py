@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from qconf.fidelity.calibrate import Calibration
     from qconf.fidelity.verify import Verification
 
-FILES = ("fidelity.csv", "fidelity.json", "config.yaml")
+FILES = ("report.html", "fidelity.csv", "fidelity.json", "config.yaml")
 
 
 def _lengths(text: str) -> tuple[int, int] | None:
@@ -81,11 +82,11 @@ def command(
     wait = source.compile(quiet=as_json)
     log, config = source.whole()
     jobs = source.cut(log)
+    warnings = [*history_warnings(config, jobs), *grade_warnings(config)]
     if as_json:
-        warn([*config.warnings(), *history_warnings(config, jobs)])
+        warn([*config.warnings(), *warnings])
     else:
-        report_history(jobs, config, warnings=history_warnings(config, jobs), derived=source.config_path is None)
-    warn(grade_warnings(config))
+        report_history(jobs, config, warnings=warnings, derived=source.config_path is None)
     directory = out or (Path("reports", f"{stem(source.history[0])}-fidelity") if calibrate else None)
     if directory is not None:
         _check_target(directory, source)
@@ -103,7 +104,7 @@ def command(
             found = verify(log, config, **given, within=jobs.span)
     document = to_json(found.document())
     if directory is not None:
-        _write(directory, found, document)
+        _write(directory, found, document, warnings)
     if as_json:
         click.echo(document, nl=False)
     else:
@@ -122,18 +123,20 @@ def _check_target(directory: Path, source: Source) -> None:
     refuse_overwrite(source.inputs, [directory / name for name in FILES], "choose another folder with --out")
 
 
-def _write(directory: Path, found: Verification | Calibration, document: str) -> None:
-    """Write the table, the document and the configuration with its grade; all or none."""
+def _write(directory: Path, found: Verification | Calibration, document: str, warnings: Sequence[str]) -> None:
+    """Write the page, the table, the document and the configuration with its grade; all or none."""
     import pandas as pd
 
     from qconf.config import dump
     from qconf.fidelity.grade import with_grade
     from qconf.inert import csv_text
+    from qconf.report.fidelity_page import render_fidelity
     from qconf.text import all_or_nothing
 
     verification = found.verification
     graded = with_grade(verification.config, verification.grade)
-    texts = csv_text(pd.DataFrame(list(verification.rows()))), document, dump(graded, found.comment())
+    table = csv_text(pd.DataFrame(list(verification.rows())))
+    texts = render_fidelity(found, warnings), table, document, dump(graded, found.comment())
     with all_or_nothing(directory) as scratch:
         for name, text in zip(FILES, texts, strict=True):
             (scratch / name).write_text(text, encoding="utf-8")

@@ -11,7 +11,7 @@ from rich.table import Table
 
 from qconf.config import format_clock, format_duration
 from qconf.fidelity.calibrate import Calibration
-from qconf.fidelity.errors import Errors
+from qconf.fidelity.errors import Errors, Figures
 from qconf.fidelity.verify import Group, Verification
 from qconf.history.times import zone
 from qconf.report.layout import new_table, print_lines, print_table, print_text
@@ -66,7 +66,7 @@ def _print_calibration(found: Calibration, to: Console) -> None:
         ("between", (found.given.total, found.found.total)),
     ):
         for name, figures in zip(("given", "found"), pair, strict=True):
-            table.add_row(on, name, *cells(figures.counted), share(figures.agreement))
+            table.add_row(on, name, *row(figures))
     to.print()
     print_table(to, table)
 
@@ -112,13 +112,18 @@ def seconds(errors: Errors) -> list[str]:
     return [str(errors.jobs), *(ABSENT if math.isnan(value) else f"{value:.0f}" for value in values)]
 
 
+def row(figures: Figures) -> list[str]:
+    """Return the cells of a row with the agreement."""
+    return [*cells(figures.counted), share(figures.agreement)]
+
+
 def _totals(found: Verification) -> Table:
     title = "Recorded minus simulated start, seconds:"
     table = new_table(("jobs that",), (*ERRORS, *SHARES, AGREEMENT), title=title)
     total, without = found.total, found.without_held
-    table.add_row("start in both", *cells(total.counted), share(total.agreement), style="bold")
+    table.add_row("start in both", *row(total), style="bold")
     table.add_row("wait, all", *cells(total.every), "")
-    table.add_row("are not held", *cells(without.counted), share(without.agreement))
+    table.add_row("are not held", *row(without))
     return table
 
 
@@ -138,7 +143,7 @@ def _groups(title: str, groups: Iterable[Group]) -> Table:
     table = new_table(("",), (*ERRORS, *SHARES, AGREEMENT), title=title)
     for group in groups:
         name = queue_label(group.name) if group.kind == "queue" else group.name or "unknown"
-        table.add_row(name, *cells(group.figures.counted), share(group.figures.agreement))
+        table.add_row(name, *row(group.figures))
     return table
 
 

@@ -17,9 +17,9 @@ from qconf.config import load
 from qconf.evaluation.outcome import Outcome
 from qconf.evaluation.period import Period
 from qconf.export import exporter
+from qconf.fidelity.grade import Grade
 from qconf.history import clean, read
 from qconf.recommend import Evaluated
-from qconf.fidelity.grade import Grade
 from qconf.recommend.fidelity import Day, Fidelity
 from qconf.recommend.recommendation import Rung
 from qconf.report.backtest_page import render_backtest

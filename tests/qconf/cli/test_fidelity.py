@@ -52,7 +52,7 @@ def test_what_is_written(folder, tmp_path):
     out = tmp_path / "near"
     printed = json.loads(run(folder, "--json", "--out", str(out)).stdout)
     assert json.loads((out / "fidelity.json").read_text()) == printed
-    assert {path.name for path in out.iterdir()} == {"fidelity.csv", "fidelity.json", "config.yaml"}
+    assert {path.name for path in out.iterdir()} == {"report.html", "fidelity.csv", "fidelity.json", "config.yaml"}
     rows = (out / "fidelity.csv").read_text().splitlines()
     assert rows[0].startswith("of,name,duration,jobs,mean,median,least,most,deviation,within_minute")
     assert sum(row.startswith("window,") for row in rows) == len(printed["windows"])
@@ -67,7 +67,9 @@ def test_calibrate_writes_what_wrote_the_log(folder, tmp_path):
     for workers in ("1", "2"):
         out = tmp_path / workers
         result = run(folder, "--calibrate", "--vary", "order,backfill", "--workers", workers, "--out", str(out))
-        texts.append([(out / name).read_bytes() for name in ("fidelity.csv", "fidelity.json", "config.yaml")])
+        texts.append(
+            [(out / name).read_bytes() for name in ("report.html", "fidelity.csv", "fidelity.json", "config.yaml")]
+        )
     assert texts[0] == texts[1]
     assert "order: order sjf" in (tmp_path / "1/config.yaml").read_text()
     config = load(tmp_path / "1/config.yaml")
