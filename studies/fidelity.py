@@ -16,7 +16,7 @@ import numpy as np
 from qconf.config import SiteConfig, load
 from qconf.fidelity.calibrate import calibrate
 from qconf.fidelity.errors import Figures, Starts, by_window
-from qconf.fidelity.windows import Recorded, cut
+from qconf.fidelity.windows import Recorded, cut, spans
 from qconf.history import History, clean, read
 from qconf.recommend import recommend
 from qconf.report.wording import interval_text
@@ -38,12 +38,12 @@ STRATEGIES = ("fcfs-easy", "lxf-easy", "auto")
 def main(arguments: Sequence[str] | None = None) -> None:
     """Print the tables; ``--part`` chooses one."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--part", choices=("table1", "calibrate", "months"), action="append")
+    parser.add_argument("--part", choices=("table1", "wrong", "calibrate", "months"), action="append")
     parser.add_argument("--log", choices=tuple(LOGS), action="append")
     parser.add_argument("--draws", type=int, default=25, help="times that eight windows are drawn")
     parser.add_argument("--workers", type=int, default=2)
     given = parser.parse_args(arguments)
-    parts = {"table1": table1, "calibrate": calibrated, "months": months}
+    parts = {"table1": table1, "wrong": wrong, "calibrate": calibrated, "months": months}
     for part in given.part or parts:
         for name in given.log or LOGS:
             for line in parts[part](name, given):
@@ -98,6 +98,15 @@ def _row(found: Figures) -> str:
     each = found.counted
     values = (each.mean, each.median, each.least, each.most, each.deviation)
     return f"{each.jobs} | " + " | ".join(f"{value:.0f}" for value in values) + f" | {100 * found.agreement:.1f}"
+
+
+def wrong(name: str, _: argparse.Namespace) -> Iterator[str]:
+    """Yield the agreement of windows of 2 to 24 h as given, and under a discipline that no site has."""
+    history, config = loaded(name)
+    recorded = Recorded.of(history, config)
+    windows = cut(recorded, spans(recorded))
+    for what, each in (("given", config), ("without backfilling", config.replace(backfill=False))):
+        yield f"{name} | {what} | {100 * Figures.of(Starts.of(windows, each)).agreement:.1f}"
 
 
 def calibrated(name: str, given: argparse.Namespace) -> Iterator[str]:
