@@ -64,7 +64,8 @@ def held(recorded: Recorded, timeline: Timeline, rows: Column) -> Mask:
     """Return which jobs of the log something held that no scheduler decides; only `rows` are looked at.
 
     From an instant on, `HELD` seconds before it started or more, cores were idle for all its walltime, and a job that
-    is no narrower and was submitted later started between that instant and its own start.
+    was submitted later and is neither narrower nor shorter started between that instant and its own start: where the
+    one may pass a head job, so may the other.
     """
     w, start = recorded.period.workload, recorded.start
     found = np.zeros(len(w), dtype=np.bool_)
@@ -79,5 +80,6 @@ def held(recorded: Recorded, timeline: Timeline, rows: Column) -> Mask:
             continue
         low, high = np.searchsorted(starts, (fits, begun))
         others = by_start[low:high]
-        found[row] = bool(((w.submit[others] > submit) & (w.cores[others] >= cores)).any())
+        as_hard = (w.cores[others] >= cores) & (w.walltime[others] >= w.walltime[row])
+        found[row] = bool((as_hard & (w.submit[others] > submit)).any())
     return found

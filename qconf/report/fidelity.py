@@ -92,7 +92,7 @@ def summary(found: Verification) -> str:
     return (
         f"{text} {total.counted.jobs} jobs start there in the log and in the simulation, {total.only_recorded} in the "
         f"log only, {total.only_simulated} in the simulation only. {found.held} jobs wait an hour or more although "
-        "they fit on idle cores and others start: something held them that no scheduler decides."
+        "they fit on idle cores and later ones, no smaller, start: something held them that no scheduler decides."
     )
 
 

@@ -96,7 +96,7 @@ def test_wrong_options_are_refused(folder, arguments, says):
 
 def test_a_part_that_is_none_and_a_log_without_starts_are_refused(folder, tmp_path):
     given = ["fidelity", "--history", str(folder / "log.csv"), "--config", str(folder / "site.yaml")]
-    with pytest.raises(InputError, match="choose among order"):
+    with pytest.raises(InputError, match="Choose among order"):
         CliRunner().invoke(qconf, [*given, "--vary", "moon"], catch_exceptions=False)
     log = written(site(), w=None)
     blind = tmp_path / "blind.csv"

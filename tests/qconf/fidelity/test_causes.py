@@ -37,7 +37,7 @@ def test_a_held_job_is_found_and_the_others_are_right_without_it():
 
 
 def test_no_job_of_a_log_that_the_simulator_wrote_is_held():
-    for order in ("fcfs", "sjf", "lxf"):
+    for order in ("fcfs", "sjf"):
         config = site(order=order)
         w = workload()
         recorded = Recorded.of(history(w, simulate(w, config.system()).start, config), config)
