@@ -23,6 +23,7 @@ LAYERS = (
     ("qconf.synth",),
     ("qconf.evaluation",),
     ("qconf.prediction",),
+    ("qconf.fidelity",),
     ("qconf.strategies",),
     ("qconf.recommend", "qconf.backtest"),
     ("qconf.export",),

@@ -1,7 +1,16 @@
 """The configuration of a site: read, checked as a whole, changed safely, written."""
 
 from qconf.config.durations import format_clock, format_duration, parse_duration
-from qconf.config.models import POOL_SUFFIX, SCALARS, AccessConfig, MachineConfig, PoolConfig, QueueConfig, Target
+from qconf.config.models import (
+    POOL_SUFFIX,
+    SCALARS,
+    AccessConfig,
+    FidelityConfig,
+    MachineConfig,
+    PoolConfig,
+    QueueConfig,
+    Target,
+)
 from qconf.config.policy import POLICY
 from qconf.config.problems import ConfigError, Problem
 from qconf.config.reading import load, parse
@@ -16,6 +25,7 @@ __all__ = [
     "SCALARS",
     "AccessConfig",
     "ConfigError",
+    "FidelityConfig",
     "MachineConfig",
     "PoolConfig",
     "Problem",

@@ -213,6 +213,16 @@ class Downtime(Model):
     queue: Name | None = None  #: a reservation: the jobs of this queue run there, and no others
 
 
+class FidelityConfig(Model):
+    """How near a log is to what is simulated under a configuration: what ``qconf fidelity`` found; not simulated."""
+
+    grade: Literal["A", "B", "C", "D", "E"]
+    agreement: Annotated[float, Field(ge=0, le=1)]
+    jobs: Annotated[int, Field(ge=0)]
+    windows: Annotated[int, Field(ge=0)]
+    of: Annotated[str, Field(pattern=r"^[0-9a-f]{12}$")]  #: digest of what was simulated
+
+
 class SiteFields(Model):
     """All that a configuration file holds, and what follows from it alone; `SiteConfig` is one whose parts fit."""
 
@@ -229,6 +239,7 @@ class SiteFields(Model):
     fixed: Annotated[tuple[str, ...], BeforeValidator(_as_tuple)] = ()
     targets: Annotated[tuple[Target, ...], BeforeValidator(_as_tuple)] = ()
     downtime: Annotated[tuple[Downtime, ...], BeforeValidator(_as_tuple)] = ()
+    fidelity: FidelityConfig | None = None
     #: Settings of the strategies by name, as the file has them: what they may be, the strategies know.
     strategies: Annotated[dict[Name, Setting], AfterValidator(Settings)] = Settings()
 
@@ -261,5 +272,5 @@ class SiteFields(Model):
 SCALARS = tuple(
     name
     for name in SiteFields.model_fields
-    if name not in ("machine", "queues", "pool", "policy", "fixed", "targets", "downtime", "strategies")
+    if name not in ("machine", "queues", "pool", "policy", "fixed", "targets", "downtime", "fidelity", "strategies")
 )

@@ -14,7 +14,15 @@ from parsim.system import LIMITS, ORDERS
 from parsim.workload import MAX_CORES
 from qconf.config.checks import mistakes
 from qconf.config.durations import FORMS
-from qconf.config.models import Downtime, MachineConfig, PoolConfig, QueueConfig, SiteFields, Target
+from qconf.config.models import (
+    Downtime,
+    FidelityConfig,
+    MachineConfig,
+    PoolConfig,
+    QueueConfig,
+    SiteFields,
+    Target,
+)
 from qconf.config.policy import FORMS as POLICY_FORMS
 from qconf.config.problems import ConfigError, Problem, did_you_mean, dotted, shorten
 from qconf.config.site import SiteConfig
@@ -47,6 +55,11 @@ _ALLOWED = {
     **dict.fromkeys(("groups", "hosts"), "a list of names, as the batch system writes them"),
     "fixed": "a list of paths like queues.large or queues.*.max_user_run",
     "downtime": "a list like [{begin: 2026-03-01T08:00, end: 2026-03-01T18:00, cores: 512}]",
+    "fidelity": "what `qconf fidelity --calibrate` wrote, or leave it out",
+    "grade": "A, B, C, D or E",
+    "agreement": "a number from 0 to 1",
+    **dict.fromkeys(("jobs", "windows"), "a whole number from 0 up"),
+    "of": "what `qconf fidelity --calibrate` wrote, 12 digits of a hexadecimal number",
     "targets": "a list like [{queue: small, p95_wait: 4h}, {group: physics, users: [alice, bob], weight: 2}]",
     "queue": "the name of a queue",
     "group": "a name of 1 to 64 visible characters without blanks",
@@ -201,7 +214,8 @@ class _Document:
         self.broken.add(name)
         value = (
             self.written[path][1]
-            if path in self.written and name not in ("queues", "machine", "pool", "targets", "downtime", "strategies")
+            if path in self.written
+            and name not in ("queues", "machine", "pool", "targets", "downtime", "fidelity", "strategies")
             else None
         )
         while path and path not in self.written:
@@ -252,6 +266,7 @@ def _instead(path: Steps) -> str:
         "queues": QueueConfig,
         "pool": PoolConfig,
         "downtime": Downtime,
+        "fidelity": FidelityConfig,
         "targets": Target,
     }
     known = (inner[path[0]] if len(path) > 1 else SiteFields).model_fields
@@ -260,6 +275,9 @@ def _instead(path: Steps) -> str:
 
 def _stand_in(data: dict[str, Any], path: Steps) -> None:
     """Replace what is wrong by something harmless; an optional field is left out."""
+    if path[0] == "fidelity":
+        data.pop("fidelity", None)
+        return
     parent: Any = data
     for step in path[:-1]:
         parent = parent[step]

@@ -33,6 +33,8 @@ def dump(config: SiteConfig, comment: str = "") -> str:
         lines += ["targets:", *(f"  - {_flow(target)}" for target in config.targets)]
     if config.downtime:
         lines += ["downtime:", *(f"  - {_flow(each, always=())}" for each in config.downtime)]
+    if config.fidelity is not None:
+        lines.append(f"fidelity: {_flow(config.fidelity, always=())}")
     if config.strategies:
         settings = (f"{_scalar(name)}: {_setting(value)}" for name, value in config.strategies.items())
         lines.append(f"strategies: {{{', '.join(settings)}}}")

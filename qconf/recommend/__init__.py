@@ -17,6 +17,7 @@ from qconf.evaluation.period import Period, TrainingSet
 from qconf.evaluation.plausibility import implausible
 from qconf.evaluation.robustness import robustness
 from qconf.evaluation.targets import target_results
+from qconf.fidelity.grade import carried
 from qconf.history import History, binding_limits
 from qconf.recommend.checkpoint import Checkpoint
 from qconf.recommend.decide import decide
@@ -61,7 +62,10 @@ def recommend(
     wanted = default_strategies() if strategies is None else strategies
     names = tuple(dict.fromkeys(("current", *baselines(), *wanted)))
     check_strategies(names, chosen, base)
-    given, base = base, base.replace(policy=(*base.policy, *may_change))
+    graded, given = carried(base), base
+    # The grade is of what is given, and of nothing that a strategy makes of it.
+    plain = base.replace(fidelity=None)
+    base = plain.replace(policy=(*base.policy, *may_change))
     binding = tuple(dict.fromkeys(path for each in (history, *earlier) for path in binding_limits(each)))
     period, *before = (Period.of(each, base, binding) for each in (history, *earlier))
     training = TrainingSet(period, tuple(before))
@@ -73,7 +77,8 @@ def recommend(
         reason="",
         winner="current",
         config=given,
-        base=given,
+        base=plain,
+        graded=graded,
         objective=chosen["objective"],
         rows=[],
         curves=[],
@@ -87,18 +92,18 @@ def recommend(
             f"least {FEWEST_JOBS} jobs are needed in each, and {FEWEST_DAYS} days. Keep what you have."
         )
         whole = Outcome(period, period.simulate(base)).summary if len(period) else None
-        return replace(found, reason=reason, rows=[Row("current", given, None, whole, None)])
+        return replace(found, reason=reason, rows=[Row("current", plain, None, whole, None)])
     enough = {name: split for name, split in splits.items() if split.enough}
     evaluator = Evaluator(training, enough, chosen, guards, check, needs, checkpoint)
     rows = evaluator.rows(names, progress or (lambda *_: None))
     best = choose(rows, evaluator.compare, least_gain)
-    plain = [row for row in rows if not row.needs]
+    needless = [row for row in rows if not row.needs]
     found = replace(
         found,
         rows=shown_rows(rows, best),
         curves=curves(training),
         ladder=ladder(rows, best, evaluator.compare),
-        without_scripts=None if best is None or not best.needs else choose(plain, evaluator.compare, least_gain),
+        without_scripts=None if best is None or not best.needs else choose(needless, evaluator.compare, least_gain),
     )
     found = decide(found, best, least_gain)
     present = last.test.outcome(evaluator.base)
@@ -117,18 +122,19 @@ def recommend(
             changed=Evaluated(proposal.config, after),
             robustness=robustness(last.test, evaluator.base, proposal, found.objective),
         )
-    return _given_back(found, given.policy)
+    return _given_back(found, given)
 
 
-def _given_back(found: Recommendation, policy: tuple[str, ...]) -> Recommendation:
+def _given_back(found: Recommendation, given: SiteConfig) -> Recommendation:
     """Let the configurations say of the policy what the given one says: an option of a run is no part of it."""
+    policy = given.policy
 
     def row(each: Row) -> Row:
         return each if each.config is None else replace(each, config=each.config.replace(policy=policy))
 
     return replace(
         found,
-        config=found.config.replace(policy=policy),
+        config=given if found.verdict == "KEEP" else found.config.replace(policy=policy),
         rows=[row(each) for each in found.rows],
         ladder=tuple(replace(each, row=row(each.row)) for each in found.ladder),
         without_scripts=None if found.without_scripts is None else row(found.without_scripts),

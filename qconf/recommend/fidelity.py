@@ -1,4 +1,4 @@
-"""How near simulated waits are to the actual ones, where a log has the starts of its jobs."""
+"""How near simulated waits are to the actual ones, where a log has the starts of its jobs, and the grade of that."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 
 from parsim import simulate
 from qconf.config import SiteConfig
+from qconf.errors import InputError
+from qconf.fidelity.grade import Grade
+from qconf.fidelity.verify import grade_of
 from qconf.history import History
 from qconf.history.times import zone
 
 FEWEST = 20  # jobs whose start is known; with fewer nothing can be concluded
-FAR = 2.0  # factor between mean waits above which a report warns
-LEAST_CORRELATION = 0.5  # rank correlation below which it warns too
-NO_WAIT = 60.0  # seconds; where jobs wait less on average, which of them do is chance
 
 
 @dataclass(frozen=True)
@@ -43,22 +43,13 @@ class Fidelity:
     median: float
     correlation: float  #: Spearman's rank correlation of both waits; NaN where either is the same for all jobs
     days: tuple[Day, ...] = ()  #: by queue, then date
+    #: Of windows that begin with what ran by the log; None where too few jobs start in them, or the log is too short.
+    grade: Grade | None = None
 
     @property
-    def means_differ(self) -> bool:
-        """Whether the means, a minute added to each, differ by more than `FAR`."""
-        low, high = sorted((self.real_mean, self.mean))
-        return high + NO_WAIT > FAR * (low + NO_WAIT)
-
-    @property
-    def others_wait(self) -> bool:
-        """Whether other jobs wait than did: the rank correlation is below `LEAST_CORRELATION`."""
-        return max(self.real_mean, self.mean) > NO_WAIT and self.correlation < LEAST_CORRELATION
-
-    @property
-    def far(self) -> bool:
+    def doubtful(self) -> bool:
         """Whether the simulation is too far from what was recorded to be taken on trust."""
-        return self.means_differ or self.others_wait
+        return self.grade is not None and self.grade.doubtful
 
 
 def fidelity(history: History, config: SiteConfig, span: tuple[int, int]) -> Fidelity | None:
@@ -80,6 +71,7 @@ def fidelity(history: History, config: SiteConfig, span: tuple[int, int]) -> Fid
         median=float(np.median(simulated)),
         correlation=float("nan") if alike else rank_correlation(real, simulated),
         days=tuple(_days(history, config, known, real, simulated)),
+        grade=_grade(history, config, span),
     )
 
 
@@ -87,6 +79,13 @@ def rank_correlation(first: NDArray[np.int64], second: NDArray[np.int64]) -> flo
     """Return Spearman's: `scipy.stats` has it too, and takes a third of a second to import."""
     ranks = np.array([pd.Series(each).rank() for each in (first, second)], dtype=np.float64)
     return float(np.asarray(np.corrcoef(ranks))[0, 1])
+
+
+def _grade(history: History, config: SiteConfig, span: tuple[int, int]) -> Grade | None:
+    try:
+        return grade_of(history, config, span)
+    except InputError:  # too short for a window
+        return None
 
 
 def _days(

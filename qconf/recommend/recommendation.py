@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from parsim.metrics import Summary
-from qconf.config import SiteConfig
+from qconf.config import FidelityConfig, SiteConfig
 from qconf.evaluation.bootstrap import BootstrapResult
 from qconf.evaluation.impact import Impact
 from qconf.evaluation.outcome import Outcome
@@ -121,6 +121,7 @@ class Recommendation:
     robustness: tuple[Scenario, ...] = ()  #: of the change
     targets: tuple[TargetResult, ...] = ()  #: what the present makes of the site's targets on the test period
     targets_met: tuple[TargetResult, ...] = ()  #: what the change makes of them
+    graded: FidelityConfig | None = None  #: the grade that the configuration of the present carries
     last: Realised | None = None  #: what became of the recommendation before this one; None where none is given
     #: The test period under the present and under the change; the second is None for KEEP, both are where nothing was
     #: evaluated. Not recorded: figures are drawn of them.

@@ -191,6 +191,7 @@ def _tune(
         },
         "curves": [asdict(curve) for curve in result.curves],
         "fidelity": None if fidelity is None else asdict(fidelity),
+        "graded": None if result.graded is None else result.graded.model_dump(mode="json"),
         "export": export,
         "last": None if result.last is None else result.last.record(),
     }

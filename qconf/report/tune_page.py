@@ -70,7 +70,7 @@ def render(
         "r": r,
         "change": r.verdict == "CHANGE",
         "action": verdict.action(r, exported),
-        "sure": list(verdict.sure(r)),
+        "sure": list(verdict.sure(r, fidelity)),
         "needs": list(verdict.needs(r)) or ["nothing beside the batch system"],
         "losers": [] if r.impact is None else losers(r.impact),
         "history": history,

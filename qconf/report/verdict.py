@@ -11,7 +11,15 @@ from qconf.recommend.fidelity import Fidelity
 from qconf.report.exported import Exported
 from qconf.report.impact import fairness, losers, short
 from qconf.report.last import last_lines
-from qconf.report.wording import fidelity_warning, gain_text, hours, interval_text, number
+from qconf.report.wording import (
+    carried_text,
+    fidelity_warning,
+    gain_text,
+    grade_text,
+    hours,
+    interval_text,
+    number,
+)
 
 FAR = 2.0  # factor between the mean waits of the test period and of the whole history from which both are shown
 MINUTE = 60.0  # seconds, added to both
@@ -19,7 +27,7 @@ MINUTE = 60.0  # seconds, added to both
 
 def doubts(found: Recommendation, near: Fidelity | None) -> list[str]:
     """Say why the simulation may be far from what the users saw, one sentence each; empty if nothing says so."""
-    return [*filter(None, ["" if near is None else fidelity_warning(near)]), *found.implausible]
+    return [*filter(None, [fidelity_warning(near, found.graded)]), *found.implausible]
 
 
 def headline(found: Recommendation, near: Fidelity | None) -> list[str]:
@@ -53,8 +61,16 @@ def action(found: Recommendation, exported: Exported | None) -> str:
     return f"Load {main}: {', '.join(texts)}"
 
 
-def sure(found: Recommendation) -> Iterator[str]:
-    """Say how sure that is: the interval over the resamples, the test itself, other months."""
+def sure(found: Recommendation, near: Fidelity | None = None) -> Iterator[str]:
+    """Say how sure that is: the interval over the resamples, the test itself, other months, the grade of fidelity."""
+    yield from _gained(found)
+    if near is not None and near.grade is not None:
+        yield grade_text(near.grade)
+    if found.graded is not None:
+        yield carried_text(found.graded)
+
+
+def _gained(found: Recommendation) -> Iterator[str]:
     rows = [found.row] if found.verdict == "CHANGE" else [row for row in found.rows if row.bootstrap is not None]
     best = max(rows, key=lambda row: -1.0 if row.bootstrap is None else row.bootstrap.expected, default=None)
     if best is None or best.bootstrap is None:

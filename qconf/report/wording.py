@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from parsim.system import ORDERS
 from parsim.workload import MAX_CORES, MAX_DURATION
-from qconf.config import PoolConfig, QueueConfig, SiteConfig, format_duration
+from qconf.config import FidelityConfig, PoolConfig, QueueConfig, SiteConfig, format_duration
+from qconf.fidelity.grade import DOUBT
 from qconf.history.times import zone
 
 if TYPE_CHECKING:
     from qconf.evaluation.bootstrap import BootstrapResult
+    from qconf.fidelity.grade import Grade
     from qconf.recommend.fidelity import Fidelity
     from qconf.recommend.last import Gain
 
@@ -28,34 +30,61 @@ def queue_label(name: str) -> str:
 
 
 def fidelity_text(near: Fidelity) -> str:
-    """Say how near the simulated waits are to the recorded ones, in two sentences or three."""
+    """Say how near the simulation is to what was recorded, with the grade."""
     text = (
         f"According to the log, the {near.jobs} jobs with a recorded start waited {near.real_mean / 3600:.2f} h on "
         f"average (median {near.real_median / 3600:.2f} h); simulated under the current configuration they wait "
         f"{near.mean / 3600:.2f} h (median {near.median / 3600:.2f} h)"
     )
     text += f", rank correlation {near.correlation:.2f}." if math.isfinite(near.correlation) else "."
-    if near.far:
-        what = {
-            (True, True): "These are far apart, and other jobs wait than did",
-            (True, False): "These are far apart",
-            (False, True): "Other jobs wait than did",
-        }[near.means_differ, near.others_wait]
+    if near.grade is None:
+        return f"{text} Too few jobs start in windows of the log to grade that."
+    text += f" {grade_text(near.grade)}"
+    if near.doubtful:
         text += (
-            f" {what}: the site may have had another configuration, or something else held the jobs "
-            "(outages, reservations, limits of users or projects). Gains are measured against the simulation."
+            " The site may have had another configuration, or something else held the jobs (outages, reservations, "
+            "limits of users or projects): qconf fidelity shows which jobs are farthest off, and with --calibrate "
+            "searches for what was in force. Gains are measured against the simulation."
         )
     return text
 
 
-def fidelity_warning(near: Fidelity) -> str:
-    """Say in one sentence, for a headline, that the simulation is far from what was recorded; empty if it is not."""
-    if not near.far:
-        return ""
-    figures = f"{hours(near.real_mean)} h recorded, {hours(near.mean)} h simulated"
-    if math.isfinite(near.correlation):
-        figures += f", rank correlation {near.correlation:.2f}"
-    return f"The simulation is far from what the log recorded (mean wait {figures}): trust the gain less."
+def grade_text(found: Grade) -> str:
+    """Say a grade of fidelity, and what it goes by."""
+    windows = f"{found.windows} window{'s' * (found.windows != 1)}"
+    waiting = "no job waits there, recorded or simulated"
+    if math.isfinite(found.agreement):
+        waiting = f"{100 * found.agreement:.0f} % of the waiting there is the same"
+    return f"Fidelity grade {found.letter}: simulated from what ran at the begin of {windows}, {waiting}."
+
+
+def carried_text(found: FidelityConfig) -> str:
+    """Say the grade that a configuration carries."""
+    return (
+        f"The configuration carries fidelity grade {found.grade}: {100 * found.agreement:.0f} % of the waiting in "
+        f"{found.windows} windows that it was not calibrated on is as the log recorded."
+    )
+
+
+def fidelity_warning(near: Fidelity | None, carries: FidelityConfig | None = None) -> str:
+    """Say in one sentence, for a headline, that the simulation is far from what the log recorded; empty if it is not.
+
+    The grade that the configuration `carries` counts where the log at hand gives none.
+    """
+    if near is not None and near.grade is not None:
+        if not near.doubtful:
+            return ""
+        figures = f"{hours(near.real_mean)} h recorded, {hours(near.mean)} h simulated"
+        return (
+            f"The simulation is far from what the log recorded (fidelity grade {near.grade.letter}, mean wait {figures}"
+            "): trust the gain less."
+        )
+    if carries is not None and carries.grade in DOUBT:
+        return (
+            f"The simulation is far from what was recorded (the configuration carries fidelity grade {carries.grade}): "
+            "trust the gain less."
+        )
+    return ""
 
 
 def number(value: float, digits: int = 2) -> str:

@@ -17,6 +17,7 @@ from qconf.config import load
 from qconf.evaluation.outcome import Outcome
 from qconf.evaluation.period import Period
 from qconf.export import exporter
+from qconf.fidelity.grade import Grade
 from qconf.history import clean, read
 from qconf.recommend import Evaluated
 from qconf.recommend.fidelity import Day, Fidelity
@@ -55,7 +56,7 @@ def everything():
         for i, name in enumerate(found.base.names)
         for day in range(1, 25)
     )
-    near = Fidelity(100, 36 * 3600, 3600, 6 * 3600, 3600, 0.12, days)
+    near = Fidelity(100, 36 * 3600, 3600, 6 * 3600, 3600, 0.12, days, Grade("E", 0.2, 3.0, 90, 12))
     found = replace(found, ladder=rungs, implausible=("queue medium never drains",))
     exported = Exported.of(found, exporter("pbs")())
     inputs = [{"what": "history", "name": "log.csv", "sha256": "0" * 64}]

@@ -8,6 +8,8 @@ import pytest
 from scipy.stats import spearmanr
 
 from parsim import simulate
+from qconf.fidelity.grade import Grade, with_grade
+from qconf.recommend import recommend
 from qconf.recommend.fidelity import FEWEST, Fidelity, fidelity, rank_correlation
 from qconf.report.wording import fidelity_text, fidelity_warning
 from tests.qconf.recommend.test_recommend import STARVED, history
@@ -29,8 +31,8 @@ def test_waits_that_are_simulated_exactly_are_near():
     assert found.real_mean == found.mean == WAITS.mean()
     assert found.real_median == found.median == np.median(WAITS)
     assert found.correlation == pytest.approx(1.0)
-    assert not found.far
-    assert "far apart" not in fidelity_text(found)
+    assert (found.grade.letter, found.grade.agreement) == ("A", 1.0)
+    assert not found.doubtful
     assert fidelity_warning(found) == ""
 
 
@@ -47,8 +49,8 @@ def test_the_waits_of_each_queue_and_day():
 
 def test_waits_under_another_configuration_are_far_apart():
     found = fidelity_of(3 * WAITS + 3600)
-    assert found.far
-    assert "These are far apart" in fidelity_text(found)
+    assert found.grade.letter in "DE"
+    assert "qconf fidelity shows which jobs are farthest off" in fidelity_text(found)
     assert f"waited {(3 * WAITS + 3600).mean() / 3600:.2f} h on average" in fidelity_text(found)
 
 
@@ -65,43 +67,31 @@ def test_only_jobs_whose_start_is_known_count():
 def test_without_waits_there_is_no_correlation():
     found = fidelity_of(np.zeros(200, dtype=np.int64))
     assert math.isnan(found.correlation)
-    assert not found.others_wait
     assert "correlation" not in fidelity_text(found)
 
 
-@pytest.mark.parametrize(
-    ("real", "mean", "correlation", "means_differ", "others_wait"),
-    [
-        (7200.0, 7200.0, 0.5, False, False),
-        (7200.0, 7200.0, 0.49, False, True),
-        (7200.0, 7200.0, math.nan, False, False),
-        (7200.0, 3600.0, 0.9, False, False),
-        (7200.0, 3500.0, 0.9, True, False),
-        (128880.0, 24120.0, 0.12, True, True),
-        (50.0, 10.0, 0.1, False, False),  # no jobs to speak of wait
-    ],
-)
-def test_far_is_by_the_means_or_by_the_ranks(real, mean, correlation, means_differ, others_wait):
-    found = Fidelity(100, real, real, mean, mean, correlation)
-    assert (found.means_differ, found.others_wait) == (means_differ, others_wait)
-    assert found.far == (means_differ or others_wait)
-    assert ("Gains are measured against the simulation" in fidelity_text(found)) == found.far
-    assert bool(fidelity_warning(found)) == found.far
+@pytest.mark.parametrize("letter", "ABCDE")
+def test_a_grade_of_d_or_e_is_a_doubt(letter):
+    found = replace(Fidelity(100, 7200.0, 0.0, 7100.0, 0.0, 0.9), grade=Grade(letter, 0.6, 5.0, 80, 12))
+    assert found.doubtful == (letter in "DE")
+    assert f"Fidelity grade {letter}: simulated from what ran at the begin of 12 windows, 60 %" in fidelity_text(found)
+    assert ("Gains are measured against the simulation" in fidelity_text(found)) == found.doubtful
+    assert bool(fidelity_warning(found)) == found.doubtful
 
 
 def test_the_same_waits_of_other_jobs_are_far():
     rng = np.random.default_rng(0)
     found = fidelity_of(rng.permutation(WAITS))
     assert found.mean == found.real_mean
-    assert found.far
-    assert "Other jobs wait than did: the site may have had another configuration" in fidelity_text(found)
+    assert found.grade.letter in "DE"
+    assert "the site may have had another configuration" in fidelity_text(found).lower()
 
 
 def test_the_headline_has_the_figures():
-    found = Fidelity(100, 128880.0, 0.0, 24120.0, 0.0, 0.12)
+    found = replace(Fidelity(100, 128880.0, 0.0, 24120.0, 0.0, 0.12), grade=Grade("E", 0.2, 5.0, 80, 12))
     assert fidelity_warning(found) == (
-        "The simulation is far from what the log recorded (mean wait 35.80 h recorded, 6.70 h simulated, rank "
-        "correlation 0.12): trust the gain less."
+        "The simulation is far from what the log recorded (fidelity grade E, mean wait 35.80 h recorded, 6.70 h "
+        "simulated): trust the gain less."
     )
 
 
@@ -110,3 +100,29 @@ def test_the_rank_correlation_of_scipy() -> None:
     for most in (3, 10**6):
         first, second = rng.integers(0, most, (2, 500))
         assert rank_correlation(first, second) == pytest.approx(spearmanr(first, second).statistic, abs=1e-12)
+
+
+def test_a_configuration_carries_a_grade_where_the_log_gives_none():
+    carries = with_grade(STARVED, Grade("D", 0.42, 5.0, 80, 12)).fidelity
+    says = "The simulation is far from what was recorded (the configuration carries fidelity grade D)"
+    assert fidelity_warning(None, carries).startswith(says)
+    assert fidelity_warning(Fidelity(100, 9.0, 0.0, 9.0, 0.0, 0.9), carries).startswith(says)
+    own = replace(Fidelity(100, 9.0, 0.0, 9.0, 0.0, 0.9), grade=Grade("B", 0.8, 5.0, 80, 12))
+    assert fidelity_warning(own, carries) == ""
+    assert fidelity_warning(None, with_grade(STARVED, Grade("B", 0.8, 5.0, 80, 12)).fidelity) == ""
+    assert fidelity_warning(None) == ""
+
+
+def test_a_recommendation_has_the_grade_of_the_present_and_no_proposal_has_it():
+    graded = with_grade(STARVED, Grade("C", 0.55, 5.0, 80, 12))
+    found = recommend(history(graded, jobs=600), graded, strategies=("pp",))
+    assert found.verdict == "CHANGE"
+    assert found.graded == graded.fidelity
+    assert found.config.fidelity is None
+    assert all(row.config is None or row.config.fidelity is None for row in found.rows)
+    kept = recommend(history(graded, jobs=30), graded, strategies=())
+    assert kept.verdict == "KEEP"
+    assert kept.config == graded
+    assert recommend(history(STARVED, jobs=30), STARVED, strategies=()).graded is None
+    edited = graded.replace(order="sjf")
+    assert recommend(history(edited, jobs=30), edited, strategies=()).graded is None

@@ -10,6 +10,7 @@ import pytest
 from qconf.config import QueueConfig
 from qconf.evaluation.impact import GROWTH, Group, Impact
 from qconf.export import Export, exporter
+from qconf.fidelity.grade import Grade
 from qconf.recommend.fidelity import Fidelity
 from qconf.recommend.recommendation import Rung
 from qconf.report.changes import definitions
@@ -117,7 +118,7 @@ def test_what_to_know_before_what_to_do():
     found = small.recommendation()
     rows = [replace(row, needs=("a timer",)) if row.name == "hybrid" else row for row in found.rows]
     found = replace(found, rows=rows, without_scripts=rows[1])
-    near = Fidelity(100, 128880.0, 0.0, 24120.0, 0.0, 0.12)
+    near = Fidelity(100, 128880.0, 0.0, 24120.0, 0.0, 0.12, grade=Grade("E", 0.2, 3.0, 90, 12))
     waits = dict.fromkeys(GROWTH, 3600.0)
     groups = (
         Group("queue", "long", 7, 1.0, 0.5, waits, waits | {"mean_wait": 7200.0}),
@@ -225,7 +226,7 @@ def test_definitions_before_and_after():
 
 def test_a_doubt_is_in_the_headline():
     found = small.recommendation()
-    far = Fidelity(100, 36 * 3600, 3600, 6 * 3600, 3600, 0.12)
+    far = Fidelity(100, 36 * 3600, 3600, 6 * 3600, 3600, 0.12, grade=Grade("E", 0.2, 3.0, 90, 12))
     for near, headline in ((None, "CHANGE"), (far, "CHANGE, in doubt")):
         text = render(found, {}, fidelity=near)
         assert f'<span class="verdict">{headline}:</span>' in text

@@ -7,14 +7,15 @@ import pytest
 
 from qconf.evaluation.robustness import Scenario
 from qconf.evaluation.targets import TargetResult
+from qconf.fidelity.grade import Grade, with_grade
 from qconf.recommend.fidelity import Fidelity
 from qconf.recommend.recommendation import Rung
 from qconf.report import terminal, verdict
 from tests.qconf.report import small
 
 HOUR = 3600
-NEAR = Fidelity(100, HOUR, HOUR, HOUR, HOUR, 0.9)
-FAR = Fidelity(100, 36 * HOUR, HOUR, 6 * HOUR, HOUR, 0.12)
+NEAR = Fidelity(100, HOUR, HOUR, HOUR, HOUR, 0.9, grade=Grade("B", 0.8, 3.0, 90, 12))
+FAR = Fidelity(100, 36 * HOUR, HOUR, 6 * HOUR, HOUR, 0.12, grade=Grade("E", 0.2, 3.0, 90, 12))
 
 
 def shown(near=None, **changes):
@@ -26,8 +27,22 @@ def test_a_simulation_far_from_the_record_is_in_the_headline():
     assert verdict.headline(found, NEAR) == [f"{found.verdict}: {found.reason}"]
     first, reason = verdict.headline(found, FAR)
     assert first.startswith(f"{found.verdict}, in doubt: The simulation is far from what the log recorded")
-    assert "36.00 h recorded, 6.00 h simulated, rank correlation 0.12" in first
+    assert "(fidelity grade E, mean wait 36.00 h recorded, 6.00 h simulated)" in first
     assert reason == found.reason
+
+
+def test_how_sure_it_is_has_the_grades():
+    found = small.recommendation()
+    assert (
+        "Fidelity grade B: simulated from what ran at the begin of 12 windows, 80 %"
+        in list(verdict.sure(found, NEAR))[-1]
+    )
+    carries = with_grade(found.base, Grade("D", 0.4, 3.0, 90, 12)).fidelity
+    graded = replace(found, graded=carries)
+    assert "The configuration carries fidelity grade D: 40 %" in list(verdict.sure(graded, NEAR))[-1]
+    assert verdict.headline(graded, NEAR)[0].startswith(f"{found.verdict}: ")  # that of the log at hand counts
+    assert "in doubt" in verdict.headline(graded, None)[0]
+    assert not any("grade" in text for text in verdict.sure(found, None))
 
 
 def test_an_implausible_present_is_a_doubt():

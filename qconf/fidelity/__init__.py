@@ -1,0 +1,1 @@
+"""How near simulated starts are to recorded ones, window by window, and what configuration brings them nearest."""

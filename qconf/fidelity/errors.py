@@ -1,0 +1,174 @@
+"""Recorded minus simulated starts, as the paper's Table 1 has them, and how much of all waiting agrees.
+
+Karbach, section 6.1: counted are the jobs that started and were simulated to start in the window. A start that is
+simulated too early is positive.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qconf.config import SiteConfig
+from qconf.fidelity.windows import Column, LogWindow, Mask
+from qconf.history import History
+from qconf.history.times import zone
+
+MINUTE, TEN_MINUTES, HOUR = 60, 600, 3600  #: seconds; a scheduler may look at its jobs once a minute
+GROUPS = ("queue", "user", "hour")
+
+
+@dataclass(frozen=True, eq=False)
+class Starts:
+    """Recorded and simulated starts of the jobs that wait in windows; columns of shape (n,)."""
+
+    row: Column  #: of the job among those of `Recorded`
+    window: Column  #: which one
+    since: Column  #: from when on the job waits in its window
+    until: Column  #: end of its window
+    recorded: Column
+    simulated: Column
+
+    @classmethod
+    def of(cls, windows: Sequence[LogWindow], config: SiteConfig, leave_out: Mask | None = None) -> Starts:
+        """Simulate windows, without the waiting jobs at the rows of the log that are left out."""
+        found = [_columns(i, window, config, leave_out) for i, window in enumerate(windows)]
+        empty = np.empty(0, dtype=np.int64)
+        return cls(*(np.concatenate([empty, *column]) for column in zip(*found, strict=True)))
+
+    def take(self, rows: Mask | NDArray[np.intp]) -> Starts:
+        """Return those of these rows."""
+        columns = (self.row, self.window, self.since, self.until, self.recorded, self.simulated)
+        return Starts(*(column[rows] for column in columns))
+
+    @property
+    def counted(self) -> Mask:
+        """Which jobs started, and are simulated to start, inside."""
+        return (self.recorded < self.until) & (self.simulated < self.until)
+
+    @property
+    def inside(self) -> Mask:
+        """Which jobs started, or are simulated to start, inside."""
+        return (self.recorded < self.until) | (self.simulated < self.until)
+
+    @property
+    def error(self) -> Column:
+        """Recorded minus simulated start."""
+        return self.recorded - self.simulated
+
+    @property
+    def waits(self) -> tuple[Column, Column]:
+        """How long each job waits inside its window, recorded and simulated."""
+        return (
+            np.minimum(self.recorded, self.until) - self.since,
+            np.minimum(self.simulated, self.until) - self.since,
+        )
+
+
+def _columns(i: int, window: LogWindow, config: SiteConfig, leave_out: Mask | None) -> tuple[Column, ...]:
+    if leave_out is not None:
+        window = without(window, leave_out[window.rows] & window.there)
+    there = window.there
+    submit = window.period.workload.submit[there]
+    since = np.maximum(submit, window.begin)
+    start = window.simulate(config).start[there] if there.any() else submit
+    return (
+        window.rows[there],
+        np.full_like(since, i),
+        since,
+        np.full_like(since, window.end),
+        window.start[there],
+        start,
+    )
+
+
+def without(window: LogWindow, gone: Mask) -> LogWindow:
+    """Return a window without some of its jobs."""
+    rows, state = np.flatnonzero(~gone), window.period.state
+    period = replace(window.period.take(rows), state=None if state is None else state.take(rows))
+    return LogWindow(window.begin, window.end, period, window.start[rows], window.rows[rows])
+
+
+@dataclass(frozen=True)
+class Errors:
+    """How far off starts are, seconds; NaN where there is none."""
+
+    jobs: int
+    mean: float
+    median: float
+    least: float
+    most: float
+    deviation: float
+    within_minute: float  #: share of the jobs
+    within_ten_minutes: float
+    within_hour: float
+
+    @classmethod
+    def of(cls, error: Column) -> Errors:
+        """Summarise recorded minus simulated starts."""
+        if not error.size:
+            return cls(0, *[float("nan")] * 8)
+        size = np.abs(error)
+        deviation = float(error.std(ddof=1)) if error.size > 1 else 0.0
+        middle = (float(error.mean()), float(np.median(error)), float(error.min()), float(error.max()))
+        shares = (float((size <= limit).mean()) for limit in (MINUTE, TEN_MINUTES, HOUR))
+        return cls(error.size, *middle, deviation, *shares)
+
+
+@dataclass(frozen=True)
+class Figures:
+    """All that is measured of one window, one group of jobs, or all."""
+
+    counted: Errors  #: of the jobs that started and are simulated to start inside, as the paper counts
+    every: Errors  #: of all jobs that wait there, whenever they start
+    only_recorded: int  #: jobs that started inside and are simulated to start later
+    only_simulated: int  #: jobs that are simulated to start inside and started later
+    #: Share of the waiting inside, recorded or simulated, that is both, of the jobs that start inside by one of them;
+    #: what differs by a minute or less is the same. NaN where no job waits.
+    agreement: float
+
+    @property
+    def inside(self) -> int:
+        """Jobs that start inside, by the log or the simulation."""
+        return self.counted.jobs + self.only_recorded + self.only_simulated
+
+    @classmethod
+    def of(cls, starts: Starts) -> Figures:
+        """Measure starts."""
+        recorded, simulated = (wait[starts.inside] for wait in starts.waits)
+        off, either = np.abs(recorded - simulated), float(np.maximum(recorded, simulated).sum())
+        counted, inside = starts.counted, starts.recorded < starts.until
+        return cls(
+            counted=Errors.of(starts.error[counted]),
+            every=Errors.of(starts.error),
+            only_recorded=int((inside & ~counted).sum()),
+            only_simulated=int(((starts.simulated < starts.until) & ~counted).sum()),
+            agreement=1 - float(off[off > MINUTE].sum()) / either if either else float("nan"),
+        )
+
+
+def by_window(starts: Starts, count: int) -> tuple[Figures, ...]:
+    """Measure each window by itself."""
+    return tuple(Figures.of(starts.take(starts.window == i)) for i in range(count))
+
+
+def by_group(starts: Starts, history: History, rows: Column) -> Iterator[tuple[str, str, Figures]]:
+    """Yield what groups are of, the group and its figures: queues, users, hours of the day at which jobs started.
+
+    `rows` are the places in the history of the jobs of `Recorded`. Users come by how far off theirs are in all.
+    """
+    jobs, where = history.jobs.iloc[rows[starts.row]], zone(history.timezone)
+    hours = [f"{datetime.fromtimestamp(history.epoch + int(s), where):%H}" for s in starts.recorded.tolist()]
+    labels = {"queue": jobs["queue"].to_numpy(dtype=str), "user": jobs["user"].to_numpy(dtype=str)}
+    labels["hour"] = np.array(hours, dtype=str)
+    waits = starts.waits
+    off = np.abs(waits[0] - waits[1])
+    for kind in GROUPS:
+        names, which = np.unique(labels[kind], return_inverse=True)
+        order = np.argsort(-np.bincount(which, off, names.size), kind="stable") if kind == "user" else range(names.size)
+        for i in order:
+            yield kind, str(names[i]), Figures.of(starts.take(which == i))

@@ -1,0 +1,195 @@
+"""The small family of what a site may run: changes of a configuration, one part at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+import numpy as np
+
+from parsim.system import ORDERS
+from qconf.config import QueueConfig, SiteConfig, format_duration
+from qconf.config.models import Downtime
+from qconf.fidelity.log import Timeline
+from qconf.fidelity.windows import LogWindow, Recorded
+from qconf.history import History
+from qconf.history.times import zone
+
+#: Parts of a configuration, in the order in which equals are preferred.
+PARTS = ("order", "priorities", "backfill", "starvation", "limits", "dedicated")
+STARVATIONS = (12 * 3600, 24 * 3600, 72 * 3600, 168 * 3600)
+DELAYS = (0, 3600, 4 * 3600, 12 * 3600, 24 * 3600, 72 * 3600, 720 * 3600)  #: the last: hardly any reservation at all
+JOBS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)  #: running jobs of a user
+SHARES = (32, 16, 8, 4, 2)  #: of the machine, that a user's running cores are at most: one part of so many
+HOUR, WEEK = 3600, 168  #: seconds, hours
+UNLIKELY = 7.0  #: starts to be expected in an hour of the week, in which none is no chance (one of a thousand)
+
+
+@dataclass(frozen=True)
+class Change:
+    """One part of a configuration made different."""
+
+    part: str
+    text: str
+    config: SiteConfig
+
+
+@dataclass(frozen=True)
+class Family:
+    """What changes are made of, besides the configuration: the jobs that limits must let start, and idle hours."""
+
+    given: SiteConfig
+    widest: tuple[int, ...]  #: cores of the widest job of each queue of the log
+    peaks: tuple[tuple[int, int], ...]  #: most running jobs and cores of each queue that training windows show
+    dedicated: tuple[Downtime, ...]  #: hours of the week in which no job starts
+
+    @classmethod
+    def of(cls, given: SiteConfig, recorded: Recorded, windows: Sequence[LogWindow], history: History) -> Family:
+        """Look at the windows that are trained on."""
+        w, queues = recorded.period.workload, range(len(given.queues))
+        widest = np.zeros(len(given.queues), dtype=np.int64)
+        np.maximum.at(widest, w.queue, w.cores)
+        peaks = [np.max([_peaks(each, q) for each in windows], axis=0).tolist() for q in queues]
+        idle_hours = tuple(_dedicated(recorded, windows, history))
+        return cls(given, tuple(widest.tolist()), tuple((jobs, cores) for jobs, cores in peaks), idle_hours)
+
+    def changes(self, config: SiteConfig, parts: Sequence[str] = PARTS) -> Iterator[Change]:
+        """Yield all configurations that differ in one part from this one."""
+        for part in parts:
+            for text, found in getattr(self, f"_{part}")(config):
+                if found != config:
+                    yield Change(part, text, found)
+
+    def _order(self, config: SiteConfig) -> Iterator[tuple[str, SiteConfig]]:
+        plain = _queues(config, priority=[1.0] * len(config.queues), starvation=[None] * len(config.queues))
+        for order in dict.fromkeys((self.given.order, *ORDERS)):
+            yield f"order {order}", config.replace(order=order)
+            # Priorities and starvation come before any order but a formula, and hide it.
+            yield f"order {order}, equal priorities, no starvation", plain.replace(order=order)
+
+    def _priorities(self, config: SiteConfig) -> Iterator[tuple[str, SiteConfig]]:
+        yield "priorities as given", _queues(config, priority=[queue.priority for queue in self.given.queues])
+        if len(config.queues) == 1:
+            return
+        now = [queue.priority for queue in config.queues]
+        yield "equal priorities", _queues(config, priority=[1.0] * len(now))
+        for i, queue in enumerate(config.queues):
+            first, last = [*now], [*now]
+            first[i], last[i] = 2 * max(now), min(now) / 2
+            yield f"{queue.name} first", _queues(config, priority=_ranked(first))
+            yield f"{queue.name} last", _queues(config, priority=_ranked(last))
+
+    def _backfill(self, config: SiteConfig) -> Iterator[tuple[str, SiteConfig]]:
+        yield "no backfilling", config.replace(backfill=False, reserve_after=0)
+        if config.mode != "shared":
+            yield "EASY backfilling", config.replace(backfill=True)
+            return
+        for delay in dict.fromkeys((self.given.reserve_after, *DELAYS)):
+            text = f", reservations after {format_duration(delay)}" if delay else ""
+            yield f"EASY backfilling{text}", config.replace(backfill=True, reserve_after=delay)
+
+    def _starvation(self, config: SiteConfig) -> Iterator[tuple[str, SiteConfig]]:
+        given = [queue.starvation for queue in self.given.queues]
+        yield "starvation as given", _queues(config, starvation=given)
+        for seconds in (None, *STARVATIONS):
+            text = "no starvation" if seconds is None else f"starvation after {format_duration(seconds)}"
+            yield text, _queues(config, starvation=[seconds] * len(given))
+
+    def _limits(self, config: SiteConfig) -> Iterator[tuple[str, SiteConfig]]:
+        for name in ("max_user_run", "max_user_cores", "max_run", "max_run_cores"):
+            given = [getattr(queue, name) for queue in self.given.queues]
+            yield f"{name} as given", _queues(config, **{name: given})
+            yield f"no {name}", _queues(config, **{name: [None] * len(given)})
+        for most in JOBS:
+            yield f"max_user_run {most}", _queues(config, max_user_run=[most] * len(config.queues))
+        for share in SHARES:
+            cores = [max(config.machine.cores // share, 1, widest) for widest in self.widest]
+            yield f"max_user_cores 1/{share} of the machine", _queues(config, max_user_cores=cores)
+        for i, (queue, (jobs, used)) in enumerate(zip(config.queues, self.peaks, strict=True)):
+            for name, most in (("max_run", jobs), ("max_run_cores", max(used, self.widest[i]))):
+                if most and not (name == "max_run_cores" and most >= config.machine.cores):
+                    own = [getattr(each, name) for each in config.queues]
+                    own[i] = most
+                    yield f"{name} {most} of {queue.name}", _queues(config, **{name: own})
+
+    def _dedicated(self, config: SiteConfig) -> Iterator[tuple[str, SiteConfig]]:
+        yield "downtimes as given", config.replace(downtime=self.given.downtime)
+        if self.dedicated:
+            yield "dedicated hours of the week", config.replace(downtime=(*self.given.downtime, *self.dedicated))
+
+
+def _queues(config: SiteConfig, **columns: Sequence[object]) -> SiteConfig:
+    """Return a configuration whose queues have these values."""
+    changes = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    queues: list[QueueConfig] = [
+        queue.model_copy(update=change) for queue, change in zip(config.queues, changes, strict=True)
+    ]
+    return config.replace(queues=tuple(queues))
+
+
+def _ranked(values: Sequence[float]) -> list[float]:
+    """Write priorities as 10, 20, 30, ..., equals alike."""
+    ranks = sorted(set(values))
+    return [10.0 * (1 + ranks.index(value)) for value in values]
+
+
+def _peaks(window: LogWindow, queue: int) -> tuple[int, int]:
+    """Return the most running jobs and cores of a queue that the log shows inside a window."""
+    w = window.period.workload
+    own = np.flatnonzero((w.queue == queue) & (window.start < window.end))
+    start = np.maximum(window.start[own], window.begin)
+    end = window.start[own] + w.effective_runtime[own]
+    inside = end > window.begin
+    instants = np.concatenate((start[inside], end[inside]))
+    order = np.lexsort((np.repeat((1, 0), int(inside.sum())), instants))
+    cores = w.cores[own][inside]
+    ones = np.ones_like(cores)
+    jobs, used = (np.cumsum(np.concatenate((each, -each))[order]).max(initial=0) for each in (ones, cores))
+    return int(jobs), int(used)
+
+
+def _dedicated(recorded: Recorded, windows: Sequence[LogWindow], history: History) -> Iterator[Downtime]:
+    """Yield a downtime each week for the hours in which windows show no start, though jobs wait that fit."""
+    where, epoch = zone(history.timezone), history.epoch
+    timeline = Timeline.of(recorded)
+    begun, covered = np.zeros(WEEK), np.zeros(WEEK)
+    for window in windows:
+        moments = np.arange(window.begin, window.end - HOUR, HOUR)
+        if not moments.size:
+            continue
+        inside = window.there & (window.start < window.end)
+        begun_in = np.histogram(window.start[inside], np.append(moments, moments[-1] + HOUR))[0]
+        idle = timeline.least_between(moments, moments + HOUR)
+        w = window.period.workload
+        waits = [
+            bool(((w.submit <= at) & (window.start > at) & (w.cores <= free)).any())
+            for at, free in zip(moments.tolist(), idle.tolist(), strict=True)
+        ]
+        cells = [_hour_of_week(datetime.fromtimestamp(epoch + at, where)) for at in moments.tolist()]
+        np.add.at(begun, cells, begun_in)
+        np.add.at(covered, cells, np.array(waits, dtype=float))
+    rate = begun.sum() / max(1.0, covered.sum())
+    closed = (begun == 0) & (covered * rate >= UNLIKELY)
+    if not closed.any() or closed.all():
+        return
+    submit = recorded.period.workload.submit
+    first = datetime.fromtimestamp(epoch + int(submit[0]), where)
+    monday = (first - timedelta(days=first.weekday())).replace(hour=0, minute=0, second=0, microsecond=0, tzinfo=None)
+    last = datetime.fromtimestamp(epoch + int(submit[-1]), where).replace(tzinfo=None)
+    while monday <= last:
+        for begin, end in _stretches(closed):
+            yield Downtime(
+                begin=(monday + timedelta(hours=begin)).isoformat(), end=(monday + timedelta(hours=end)).isoformat()
+            )
+        monday += timedelta(days=7)
+
+
+def _hour_of_week(moment: datetime) -> int:
+    return 24 * moment.weekday() + moment.hour
+
+
+def _stretches(closed: np.ndarray) -> Iterator[tuple[int, int]]:
+    """Yield first and last hour, exclusive, of each run of closed hours."""
+    edges = np.flatnonzero(np.diff(np.concatenate(([0], closed.astype(np.int8), [0]))))
+    yield from zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True)

@@ -1,0 +1,85 @@
+"""What a log shows of its machine by itself: cores that were idle, and jobs that were kept waiting though they fit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qconf.fidelity.windows import Column, Mask, Recorded
+
+HELD = 3600  #: seconds that a job goes on to wait after it first fits, from which on something else held it
+
+
+@dataclass(frozen=True, eq=False)
+class Timeline:
+    """Idle cores as time goes by, by the recorded starts and ends."""
+
+    instants: Column  #: ascending, shape (m,)
+    idle: Column  #: from each instant to the next
+
+    @classmethod
+    def of(cls, recorded: Recorded) -> Timeline:
+        """Add up what runs."""
+        w = recorded.period.workload
+        start, end = recorded.start, recorded.start + w.effective_runtime
+        instants, where = np.unique(np.concatenate((start, end)), return_inverse=True)
+        change = np.bincount(where, np.concatenate((w.cores, -w.cores)), instants.size)
+        return cls(instants, recorded.period.base.machine.cores - np.cumsum(change).astype(np.int64))
+
+    @cached_property
+    def _least(self) -> list[NDArray[np.int32]]:
+        """Least idle cores of 1, 2, 4, ... intervals from each one on."""
+        levels = [np.clip(self.idle, -(2**31), 2**31 - 1).astype(np.int32)]
+        while (half := 1 << (len(levels) - 1)) * 2 <= self.idle.size:
+            levels.append(np.minimum(levels[-1][:-half], levels[-1][half:]))
+        return levels
+
+    def least_between(self, begin: Column, end: Column) -> Column:
+        """Return the least idle cores from each begin up to its end; both within the log."""
+        first = np.maximum(np.searchsorted(self.instants, begin, side="right") - 1, 0)
+        last = np.maximum(np.searchsorted(self.instants, end, side="left"), first + 1)
+        level = np.frexp(last - first)[1] - 1
+        found = np.empty(first.size, dtype=np.int64)
+        for each in np.unique(level).tolist():
+            rows = np.flatnonzero(level == each)
+            table = self._least[each]
+            found[rows] = np.minimum(table[first[rows]], table[last[rows] - (1 << each)])
+        return found
+
+    def first_fit(self, cores: int, walltime: int, submit: int, start: int) -> int:
+        """Return from when on a job could have run to its walltime on cores that were idle; -1 where nowhere.
+
+        Only instants at least `HELD` before its start count. From its start on it has its own cores.
+        """
+        low, high = np.searchsorted(self.instants, (submit, start - HELD), side="right")
+        at = np.concatenate(([submit], self.instants[low:high]))
+        fits = self.least_between(at, np.minimum(at + walltime, start)) >= cores
+        return int(at[np.argmax(fits)]) if fits.any() else -1
+
+
+def held(recorded: Recorded, timeline: Timeline, rows: Column) -> Mask:
+    """Return which jobs of the log something held that no scheduler decides; only `rows` are looked at.
+
+    From an instant on, `HELD` seconds before it started or more, cores were idle for all its walltime, and a job that
+    was submitted later and is neither narrower nor shorter started between that instant and its own start: where the
+    one may pass a head job, so may the other.
+    """
+    w, start = recorded.period.workload, recorded.start
+    found = np.zeros(len(w), dtype=np.bool_)
+    by_start = np.argsort(start, kind="stable")
+    starts = start[by_start]
+    for row in rows.tolist():
+        submit, begun, cores = int(w.submit[row]), int(start[row]), int(w.cores[row])
+        if begun - submit < HELD:
+            continue
+        fits = timeline.first_fit(cores, int(w.walltime[row]), submit, begun)
+        if fits < 0:
+            continue
+        low, high = np.searchsorted(starts, (fits, begun))
+        others = by_start[low:high]
+        as_hard = (w.cores[others] >= cores) & (w.walltime[others] >= w.walltime[row])
+        found[row] = bool((as_hard & (w.submit[others] > submit)).any())
+    return found

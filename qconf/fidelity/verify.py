@@ -1,0 +1,169 @@
+"""The fidelity of a configuration to a log: all windows, groups of jobs, and those farthest off."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+
+from qconf.config import SiteConfig, format_clock
+from qconf.fidelity.causes import Farthest, farthest
+from qconf.fidelity.errors import Errors, Figures, Starts, by_group, by_window
+from qconf.fidelity.grade import FEWEST, Grade, grade
+from qconf.fidelity.log import Timeline, held
+from qconf.fidelity.windows import LENGTHS, MOST, LogWindow, Recorded, cut, spans
+from qconf.history import History
+from qconf.history.times import zone
+
+SHOWN = 10  #: jobs farthest off
+
+
+@dataclass(frozen=True)
+class Span:
+    """A window and its figures; Unix seconds."""
+
+    begin: int
+    end: int
+    figures: Figures
+
+
+@dataclass(frozen=True)
+class Group:
+    """The jobs of a queue, of a user, or that started in an hour of the day."""
+
+    kind: str
+    name: str
+    figures: Figures
+
+
+@dataclass(frozen=True)
+class Verification:
+    """How near simulated starts are to recorded ones."""
+
+    config: SiteConfig
+    windows: tuple[Span, ...]
+    total: Figures
+    groups: tuple[Group, ...]
+    farthest: tuple[Farthest, ...]
+    held: int  #: jobs of the windows that something held which no scheduler decides
+    without_held: Figures  #: of the others, simulated without them
+    grade: Grade | None  #: None where too few jobs start
+    warnings: tuple[str, ...]
+    timezone: str
+
+    def document(self) -> dict[str, Any]:
+        """Return it as JSON holds it."""
+        return {
+            "grade": None if self.grade is None else asdict(self.grade),
+            "total": asdict(self.total),
+            "held": self.held,
+            "without_held": asdict(self.without_held),
+            "windows": [asdict(each) for each in self.windows],
+            "groups": [asdict(each) for each in self.groups],
+            "farthest": [asdict(each) for each in self.farthest],
+            "warnings": list(self.warnings),
+            "config": self.config.model_dump(mode="json"),
+        }
+
+    @property
+    def verification(self) -> Verification:
+        """Itself, as a calibration has one."""
+        return self
+
+    def comment(self) -> str:
+        """Say what a configuration file holds, for its header."""
+        return "As given, with the grade of qconf fidelity on all windows."
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """Yield the rows of a table: each window, each group, all windows, and those without held jobs."""
+        where = zone(self.timezone)
+        for each in self.windows:
+            begin = datetime.fromtimestamp(each.begin, where).strftime("%Y-%m-%d %H:%M:%S")
+            yield _row("window", begin, each.figures, format_clock(each.end - each.begin))
+        for group in self.groups:
+            yield _row(group.kind, group.name, group.figures)
+        yield _row("all", "", self.total)
+        yield _row("all", "without held jobs", self.without_held)
+
+
+def _row(of: str, name: str, found: Figures, duration: str = "") -> dict[str, Any]:
+    measured: dict[str, Any] = asdict(found)
+    counted, every = measured.pop("counted"), measured.pop("every")
+    more = {f"all_{key}": value for key, value in every.items()}
+    return {"of": of, "name": name, "duration": duration, **counted, **measured, **more}
+
+
+def verify(
+    history: History,
+    config: SiteConfig,
+    *,
+    lengths: tuple[int, int] = LENGTHS,
+    count: int = MOST,
+    seed: int = 0,
+    shown: int = SHOWN,
+    within: tuple[int, int] | None = None,
+) -> Verification:
+    """Simulate windows of a history that was cleaned with `config` under it, all of them `within` these seconds.
+
+    Raises `InputError` where the log tells no starts.
+    """
+    recorded = Recorded.of(history, config)
+    drawn = spans(recorded, lengths, count, seed, within)
+    windows = cut(recorded, drawn)
+    return verification(history, config, recorded, windows, shown=shown, empty=len(drawn) - len(windows))
+
+
+def grade_of(history: History, config: SiteConfig, within: tuple[int, int]) -> Grade | None:
+    """Return the grade alone, of windows within these seconds of a history."""
+    recorded = Recorded.of(history, config)
+    windows = cut(recorded, spans(recorded, within=within))
+    return grade(Figures.of(Starts.of(windows, config)), len(windows))
+
+
+def verification(
+    history: History,
+    config: SiteConfig,
+    recorded: Recorded,
+    windows: Sequence[LogWindow],
+    *,
+    shown: int = SHOWN,
+    empty: int = 0,
+) -> Verification:
+    """Simulate these windows of a log."""
+    starts = Starts.of(windows, config)
+    timeline = Timeline.of(recorded)
+    kept_back = held(recorded, timeline, np.unique(starts.row))
+    total = Figures.of(starts)
+    figures = by_window(starts, len(windows))
+    epoch = history.epoch
+    return Verification(
+        config=config,
+        windows=tuple(
+            Span(each.begin + epoch, each.end + epoch, found) for each, found in zip(windows, figures, strict=True)
+        ),
+        total=total,
+        groups=tuple(Group(*each) for each in by_group(starts, history, recorded.rows)),
+        farthest=farthest(shown, starts, windows, config, history, recorded, timeline, kept_back),
+        held=int(kept_back.sum()),
+        without_held=Figures.of(Starts.of(windows, config, kept_back)),
+        grade=grade(total, len(windows)),
+        warnings=tuple(_warnings(recorded, windows, empty, total)),
+        timezone=history.timezone,
+    )
+
+
+def _warnings(recorded: Recorded, windows: Sequence[LogWindow], empty: int, total: Figures) -> Iterator[str]:
+    if recorded.unknown:
+        yield f"{recorded.unknown} jobs are left out: the log tells no start of them, or one before their submission"
+    if crowded := sum(window.crowded_out for window in windows):
+        yield f"{crowded} times more cores ran at the begin of a window than the machine has: the last to start wait"
+    if empty:
+        yield f"{empty} windows are left out: no job waits in them"
+    if total.inside < FEWEST:
+        yield f"only {total.inside} jobs start inside windows: too few for a grade"
+
+
+__all__ = ["Errors", "Group", "Span", "Verification", "grade_of", "verification", "verify"]

@@ -1,0 +1,132 @@
+"""Windows of a log: what ran and waited at their begin, and what was submitted until their end.
+
+As Karbach verifies JuFo (section 6): run times are exact and submissions known, so that what differs is the scheduler.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from parsim import Schedule, Workload, simulate
+from qconf.config import SiteConfig
+from qconf.errors import InputError
+from qconf.evaluation.period import Period
+from qconf.history import History
+from qconf.history.records import MAX_TIME
+
+Column = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+
+DAY = 86400
+LEAD = 3 * DAY  #: after the first submission, until no job runs that the log does not have
+LEAD_SHARE = 10  #: of the log, its tenth part, that is at most left out for that
+LENGTHS = (2 * 3600, 24 * 3600)  #: seconds, the shortest and the longest window
+MOST = 60  #: windows, unless told
+
+
+@dataclass(frozen=True, eq=False)
+class Recorded:
+    """The jobs of a log whose starts it tells, with the run times that they had."""
+
+    period: Period
+    start: Column  #: when each job started, shape (n,)
+    rows: Column  #: of each job in the history
+    unknown: int  #: jobs that are left out: the log tells no start of them
+
+    @classmethod
+    def of(cls, history: History, config: SiteConfig) -> Recorded:
+        """Take the jobs of a history that was cleaned with `config`.
+
+        A job that ran longer than its walltime has its run time as walltime: it is not cut off, since it was not.
+        """
+        period = Period.of(history, config, binding=())
+        start, end = (history.jobs[name].to_numpy(dtype=np.int64) for name in ("start", "end"))
+        w = period.workload
+        ran = np.where((start >= 0) & (end > start), end - start, w.runtime)
+        exact = Workload(w.submit, w.cores, ran, np.maximum(w.walltime, ran), w.queue, w.user)
+        rows = np.flatnonzero((start >= 0) & (start >= w.submit))
+        known = replace(period, workload=exact, started=start).take(rows)
+        return cls(known, start[rows], rows, len(history) - rows.size)
+
+
+@dataclass(frozen=True, eq=False)
+class LogWindow:
+    """The jobs that ran or waited at `begin` or were submitted before `end`, seconds after the log's epoch."""
+
+    begin: int
+    end: int
+    period: Period  #: begins with what ran then
+    start: Column  #: recorded, of each job, shape (n,)
+    rows: Column  #: of each job among those of `Recorded`
+
+    @property
+    def there(self) -> Mask:
+        """Which jobs wait at `begin` or are submitted later, shape (n,)."""
+        return self.start >= self.begin
+
+    @property
+    def crowded_out(self) -> int:
+        """Jobs that ran by the log where the machine had no cores left: they wait in the simulation."""
+        state = self.period.state
+        return 0 if state is None else int(((self.start < self.begin) & (state.start >= self.begin)).sum())
+
+    def simulate(self, config: SiteConfig) -> Schedule:
+        """Simulate from `begin` on under the queues that routed the jobs; nothing is submitted from `end` on."""
+        return simulate(self.period.workload, config.system(), self.period.begun(config))
+
+
+def cut(recorded: Recorded, spans: Sequence[tuple[int, int]]) -> tuple[LogWindow, ...]:
+    """Cut windows of these begins and ends out of a log; those with no job that waits are left out."""
+    period = recorded.period
+    last = recorded.start + period.workload.effective_runtime
+    found = []
+    for begin, end in spans:
+        rows = np.flatnonzero((period.workload.submit < end) & ((recorded.start >= begin) | (last > begin)))
+        window = LogWindow(begin, end, period.take(rows).beginning(begin, end, 0), recorded.start[rows], rows)
+        if window.there.any():
+            found.append(window)
+    return tuple(found)
+
+
+def spans(
+    recorded: Recorded,
+    lengths: tuple[int, int] = LENGTHS,
+    count: int = MOST,
+    seed: int = 0,
+    within: tuple[int, int] | None = None,
+) -> tuple[tuple[int, int], ...]:
+    """Draw windows: the log, or what is `within` it, in equal parts, in each one window at random, its length too.
+
+    Windows do not overlap. There are fewer than `count` where the log is too short for so many; where it is too short
+    for one, it is one itself, up to its last start. Raises `InputError` where no start is known.
+    """
+    submit = recorded.period.workload.submit
+    low, high = within or (-MAX_TIME, MAX_TIME)
+    inside = (submit >= low) & (submit <= high)
+    if not inside.any():
+        raise InputError(
+            "the log tells no start of a job",
+            field="start",
+            fix="give a log with starts: SWF, PBS accounting, sacct, or a CSV with the column start",
+        )
+    begin, last = int(submit[0]), int(submit[-1])
+    first = max(begin + min(LEAD, (last - begin) // LEAD_SHARE), low)
+    last = min(last, high)
+    shortest, longest = lengths
+    parts = min(count, (last - first) // longest)
+    if parts < 1:
+        first = int(submit[inside][0])
+        return ((first, int(recorded.start[inside].max()) + 1),)
+    rng = np.random.default_rng(seed)
+    edges = np.linspace(first, last, parts + 1).astype(np.int64).tolist()
+    found = []
+    for low, high in pairwise(edges):
+        length = int(rng.integers(shortest, longest + 1))
+        begin = int(rng.integers(low, high - length + 1))
+        found.append((begin, begin + length))
+    return tuple(found)

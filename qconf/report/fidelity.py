@@ -1,0 +1,160 @@
+"""What a terminal shows of the fidelity of a configuration, and of a calibration."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+
+from rich.console import Console
+from rich.table import Table
+
+from qconf.config import format_clock, format_duration
+from qconf.fidelity.calibrate import Calibration
+from qconf.fidelity.errors import Errors, Figures
+from qconf.fidelity.verify import Group, Verification
+from qconf.history.times import zone
+from qconf.report.layout import new_table, print_lines, print_table, print_text
+from qconf.report.wording import ABSENT, grade_text, number, queue_label
+
+WINDOWS = 12  #: that are shown
+USERS = 5
+#: Columns of the paper's Table 1, in seconds.
+ERRORS = ("jobs", "mean", "median", "min", "max", "\N{GREEK SMALL LETTER SIGMA}")
+SHARES = ("<1 min", "<10", "<1 h")  #: of these jobs, per cent
+AGREEMENT = "same %"
+TITLES = {"queue": "By queue:", "user": "By user, the farthest off:", "hour": "By hour of day of the start:"}
+
+
+def print_fidelity(found: Verification | Calibration, to: Console) -> None:
+    """Print what there is to say of either."""
+    if isinstance(found, Calibration):
+        _print_calibration(found, to)
+    _print_verification(found.verification, to)
+
+
+def _print_verification(found: Verification, to: Console) -> None:
+    """Print the grade, all windows, some of them, groups, and the jobs farthest off."""
+    to.print()
+    print_text(to, summary(found))
+    for text in found.warnings:
+        print_text(to, f"note: {text}", "  ")
+    to.print()
+    print_table(to, _totals(found))
+    to.print()
+    print_table(to, _windows(found))
+    if len(found.windows) > WINDOWS:
+        print_text(to, f"{len(found.windows) - WINDOWS} more windows: --json and --out have them all")
+    for kind, title in TITLES.items():
+        groups = [group for group in found.groups if group.kind == kind]
+        to.print()
+        print_table(to, _groups(title, groups[:USERS] if kind == "user" else groups))
+    if found.farthest:
+        print_lines(to, "Farthest off:", list(farthest_lines(found)))
+
+
+def _print_calibration(found: Calibration, to: Console) -> None:
+    """Print what was searched and found, and the agreement before and after."""
+    to.print()
+    print_text(to, verdict(found))
+    if found.steps:
+        steps = [f"{step.text} (to {share(step.agreement)} % on the training windows)" for step in found.steps]
+        print_lines(to, "Changed:" if not found.rejected else "Tried in vain:", steps)
+    table = new_table(("windows", "config"), (*ERRORS, *SHARES, AGREEMENT))
+    for on, pair in (
+        ("training", found.trained),
+        ("between", (found.given.total, found.found.total)),
+    ):
+        for name, figures in zip(("given", "found"), pair, strict=True):
+            table.add_row(on, name, *row(figures))
+    to.print()
+    print_table(to, table)
+
+
+def verdict(found: Calibration) -> str:
+    """Say in a few sentences what a calibration found."""
+    tried = f"{found.tried} configurations were simulated on {len(found.given.windows)} windows"
+    if found.rejected:
+        return f"{tried}. What was best there is not proposed: {found.rejected}. Keep what is given."
+    if not found.steps:
+        return f"{tried}. None is nearer to the log beyond chance: keep what is given."
+    before, after = (each.total.agreement for each in (found.given, found.found))
+    return (
+        f"{tried}. On the windows between, which no choice was made on, the waiting that is the same rises from "
+        f"{share(before)} to {share(after)} %."
+    )
+
+
+def summary(found: Verification) -> str:
+    """Say the grade, and how far off starts are."""
+    total = found.total
+    text = "Too few jobs start in windows for a grade." if found.grade is None else grade_text(found.grade)
+    return (
+        f"{text} {total.counted.jobs} jobs start there in the log and in the simulation, {total.only_recorded} in the "
+        f"log only, {total.only_simulated} in the simulation only. {found.held} jobs wait an hour or more although "
+        "they fit on idle cores and later ones, no smaller, start: something held them that no scheduler decides."
+    )
+
+
+def share(value: float) -> str:
+    """Write a share in per cent."""
+    return number(100 * value, 1)
+
+
+def cells(errors: Errors) -> list[str]:
+    """Return the cells of `ERRORS` and `SHARES`."""
+    return [*seconds(errors), *map(share, (errors.within_minute, errors.within_ten_minutes, errors.within_hour))]
+
+
+def seconds(errors: Errors) -> list[str]:
+    """Return the cells of `ERRORS` alone."""
+    values = (errors.mean, errors.median, errors.least, errors.most, errors.deviation)
+    return [str(errors.jobs), *(ABSENT if math.isnan(value) else f"{value:.0f}" for value in values)]
+
+
+def row(figures: Figures) -> list[str]:
+    """Return the cells of a row with the agreement."""
+    return [*cells(figures.counted), share(figures.agreement)]
+
+
+def _totals(found: Verification) -> Table:
+    title = "Recorded minus simulated start, seconds:"
+    table = new_table(("jobs that",), (*ERRORS, *SHARES, AGREEMENT), title=title)
+    total, without = found.total, found.without_held
+    table.add_row("start in both", *row(total), style="bold")
+    table.add_row("wait, all", *cells(total.every), "")
+    table.add_row("are not held", *row(without))
+    return table
+
+
+def _windows(found: Verification) -> Table:
+    where = zone(found.timezone)
+    table = new_table(("window", "length"), (*ERRORS, AGREEMENT))
+    table.columns[0].min_width = 16
+    for each in found.windows[:WINDOWS]:
+        begin = datetime.fromtimestamp(each.begin, where).strftime("%Y-%m-%d %H:%M")
+        table.add_row(
+            begin, format_clock(each.end - each.begin), *seconds(each.figures.counted), share(each.figures.agreement)
+        )
+    return table
+
+
+def _groups(title: str, groups: Iterable[Group]) -> Table:
+    table = new_table(("",), (*ERRORS, *SHARES, AGREEMENT), title=title)
+    for group in groups:
+        name = queue_label(group.name) if group.kind == "queue" else group.name or "unknown"
+        table.add_row(name, *row(group.figures))
+    return table
+
+
+def farthest_lines(found: Verification) -> Iterator[str]:
+    """Yield a line for each of the jobs farthest off: when it starts, and what could explain that."""
+    where = zone(found.timezone)
+    for job in found.farthest:
+        begun = datetime.fromtimestamp(job.recorded, where).strftime("%Y-%m-%d %H:%M")
+        late = job.recorded - job.simulated
+        text = f"{format_duration(abs(late))} {'later' if late > 0 else 'earlier'} than simulated"
+        of = f"{job.cores} cores, {queue_label(job.queue)}" + (f", user {job.user}" if job.user else "")
+        more = f"; {job.alike} more of the user are alike" if job.alike else ""
+        why = "; ".join(job.causes) or "nothing in the log explains it"
+        yield f"{job.job_id} ({of}): {begun}, {text}{more}. {why}"

@@ -1,0 +1,129 @@
+"""What wrote a log is found in the family, on half of the windows, and holds on the other half."""
+
+import json
+
+import pytest
+
+from parsim import simulate
+from qconf.config import QueueConfig
+from qconf.errors import InputError
+from qconf.fidelity.calibrate import calibrate
+from qconf.fidelity.family import PARTS, Family
+from qconf.fidelity.windows import Recorded, cut, spans
+from tests.qconf.fidelity.logs import DAY, HOUR, history, limited, site, workload, written
+
+TRUE = {
+    "order": site(order="sjf"),
+    "backfill": site(backfill=False),
+    "limits": limited(site(), max_user_run=2),
+}
+SOME = {"lengths": (4 * HOUR, 12 * HOUR), "count": 24}
+
+
+@pytest.mark.parametrize("part", TRUE)
+def test_what_wrote_the_log_is_found(part):
+    true = TRUE[part]
+    found = calibrate(written(true), site(), **SOME)
+    assert found.given.total.agreement < 0.9
+    assert found.found.total.agreement == 1.0
+    assert found.found.grade.letter == "A"
+    assert found.steps[0].part == part
+    for name in ("order", "backfill"):
+        assert getattr(found.config, name) == getattr(true, name)
+    assert [queue.max_user_run for queue in found.config.queues] == [queue.max_user_run for queue in true.queues]
+    assert (found.found.total.counted.least, found.found.total.counted.most) == (0, 0)
+
+
+def test_two_parts_are_found_one_after_the_other():
+    true = limited(site(order="ljf"), max_user_run=3)
+    found = calibrate(written(true), site(), **SOME)
+    assert {step.part for step in found.steps} == {"order", "limits"}
+    assert found.found.total.agreement == 1.0
+
+
+def test_what_is_right_stays():
+    found = calibrate(written(site()), site(), **SOME)
+    assert found.steps == ()
+    assert found.config == site()
+    assert found.found is found.given
+
+
+def test_workers_make_no_difference_and_the_number_of_trials_is_kept():
+    log = written(TRUE["order"])
+    one, two = (calibrate(log, site(), **SOME, workers=workers, parts=("order", "backfill")) for workers in (1, 2))
+    assert json.dumps(one.document(), default=str) == json.dumps(two.document(), default=str)
+    few = calibrate(log, site(), **SOME, trials=3)
+    assert few.tried == 3
+    assert one.tried > 3
+    shares = []
+    calibrate(log, site(), **SOME, parts=("order",), progress=lambda _, share: shares.append(share))
+    assert shares == sorted(shares)
+    assert shares[-1] == 1.0
+
+
+def test_only_the_parts_that_are_named_are_searched():
+    found = calibrate(written(TRUE["order"]), site(), **SOME, parts=("backfill",))
+    assert all(step.part == "backfill" for step in found.steps)
+    assert found.config.order == "fcfs"
+
+
+def test_too_few_windows_are_refused():
+    with pytest.raises(InputError, match="too few to train on half of them"):
+        calibrate(written(site()), site(), lengths=(4 * DAY, 4 * DAY))
+
+
+def test_what_does_not_hold_on_the_other_windows_is_not_proposed(monkeypatch):
+    # On the windows that are trained on, anything is better than what is given.
+    log = written(site())
+    monkeypatch.setattr("qconf.fidelity.calibrate._Score.betters", lambda mine, other: len(other.halves) == 2)
+    monkeypatch.setattr(
+        "qconf.fidelity.calibrate._Search._agreement", lambda self, change: change.config.order == "ljf"
+    )
+    found = calibrate(log, site(), **SOME, trials=40, parts=("order",))
+    assert found.steps
+    assert found.rejected
+    assert found.config == site()
+
+
+def test_every_change_of_the_family_lets_every_job_start_and_differs():
+    given = site(
+        queues=(
+            QueueConfig(name="short", walltime=(0, 2 * HOUR), priority=2.0, max_run=5),
+            QueueConfig(name="long", walltime=(2 * HOUR, DAY), starvation=DAY),
+        )
+    )
+    w = workload()
+    log = written(given, w)
+    recorded = Recorded.of(log, given)
+    family = Family.of(given, recorded, cut(recorded, spans(recorded, count=14)), log)
+    changes = list(family.changes(given))
+    assert {change.part for change in changes} == set(PARTS) - {"dedicated"}
+    for change in changes:
+        assert change.config != given
+        assert (simulate(w, change.config.system()).start >= w.submit).all()
+
+
+def test_hours_of_the_week_in_which_no_job_starts_are_found():
+    w = workload(jobs=4000, days=90)
+
+    # From 8 to 12 on each Monday nothing starts; day 4 of the epoch's scale is a Monday.
+    def opened(second):
+        into = (second - 4 * DAY) % (7 * DAY)
+        return second + 12 * HOUR - into if 8 * HOUR <= into < 12 * HOUR else second
+
+    from dataclasses import replace
+
+    import numpy as np
+
+    narrow = replace(w, cores=np.ones_like(w.cores))
+    start = np.array([opened(int(second)) for second in w.submit])
+    log = history(narrow, start, site())
+    recorded = Recorded.of(log, site())
+    windows = cut(recorded, spans(recorded, (DAY, DAY), 90))
+    found = Family.of(site(), recorded, windows, log).dedicated
+    assert found
+    assert {each.begin[11:16] for each in found} == {"08:00"}
+    assert {each.end[11:16] for each in found} == {"12:00"}
+    result = calibrate(log, site(), lengths=(DAY, DAY), count=88, parts=("dedicated",))
+    assert [step.part for step in result.steps] == ["dedicated"]
+    assert result.found.total.agreement > 0.95 > result.given.total.agreement
