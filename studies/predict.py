@@ -21,7 +21,7 @@ from qconf.config import load
 from qconf.history import History, clean, read
 from qconf.prediction.calibration import Calibration
 from qconf.prediction.runtimes import RunTimes
-from qconf.prediction.starts import Arrivals, Present, interval, likely_starts, plan
+from qconf.prediction.starts import DAY, DAYS, Present, interval, likely_starts, plan
 
 TRACES = Path(__file__).resolve().parents[2] / "shared" / "traces"
 LOGS = {
@@ -88,7 +88,7 @@ def measure(history: History, jobs: Workload, system: System, instants: int, run
         while trained < ends.size and schedule.end[ends[trained]] <= now:
             j = ends[trained]
             ran = jobs.runtime[j] / jobs.walltime[j]
-            model.add(user[j], "", int(jobs.cores[j]), int(jobs.walltime[j]), float(np.clip(ran, 1e-6, 1)))
+            model.add(user[j], "", int(jobs.cores[j]), int(jobs.walltime[j]), float(ran))
             trained += 1
         for each in pending:
             over = each[3] <= now
@@ -98,10 +98,8 @@ def measure(history: History, jobs: Workload, system: System, instants: int, run
         present = Present(
             jobs.take(there), State.at(schedule, now).take(there), user[there].tolist(), [""] * there.size
         )
-        ended = np.flatnonzero(schedule.end <= now)
-        ended = ended[np.argsort(jobs.submit[ended], kind="stable")]
-        arrivals = Arrivals(jobs.take(ended), jobs.effective_runtime[ended])
-        likely = likely_starts(present, system, model, runs=runs, seed=seed + number, arrivals=arrivals)
+        past = jobs.take((schedule.end <= now) & (jobs.submit >= now - DAYS * DAY))
+        likely = likely_starts(present, system, model, past=past, runs=runs, seed=seed + number)
         waits = present.waiting
         low, high = interval(likely[:, waits], 0.8)
         middle = np.median(likely[:, waits], axis=0)
@@ -137,7 +135,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         trace, site = LOGS[log]
         history = clean(read([TRACES / trace]), load(Path(__file__).resolve().parents[1] / "configs" / site))
         jobs = history.workload(load(Path(__file__).resolve().parents[1] / "configs" / site))
-        jobs = Workload(jobs.submit, jobs.cores, jobs.runtime, jobs.walltime, user=jobs.user)
+        jobs = Workload(history.epoch + jobs.submit, jobs.cores, jobs.runtime, jobs.walltime, user=jobs.user)
         cores = load(Path(__file__).resolve().parents[1] / "configs" / site).machine.cores
         for name, order in ORDERS.items():
             system = System.single(cores, order)
