@@ -26,7 +26,7 @@ from parsim.kernels.homes import find_eligible, find_homes
 from parsim.kernels.nodes import NO_SHARE, SHARE, Nodes
 from parsim.kernels.plans import PROMISE, ROWS, Plans
 from parsim.kernels.profile import Profile
-from parsim.kernels.windows import WINDOW
+from parsim.kernels.windows import WINDOW, Outages
 from parsim.resuming import Begun, layout, resume
 from parsim.rising import never_falls
 from parsim.state import State
@@ -38,6 +38,7 @@ Table = NDArray[np.void]  #: a structured array: one record of named fields per 
 NEVER = int(kernel.NEVER)
 MOST = 2**31 - 1
 _NO_NODES = np.empty((0, 3), dtype=np.int64)
+_NO_OUTAGES = Outages(np.empty(0, dtype=WINDOW), np.empty((0, 1), dtype=np.int64), np.empty(0, dtype=np.int64))
 MOST_JOBS = 2**28  #: of a simulation: so the keys of their instants have 34 bits, 544 years, for the seconds
 LATEST = 2 * MAX_DURATION  #: 136 years after its submit; a job that is eligible later is taken to be so then
 
@@ -461,8 +462,9 @@ def _pack_queues(prepared: Prepared, system: System) -> Table:
 
 
 def pack_profile(prepared: Prepared, system: System) -> Profile:
-    """Make room for the idle cores over time: what runs at one time, and a head job of each queue, cut it twice."""
-    most = 2 * (min(len(prepared.workload), system.cores) + len(system.queues)) + 4
+    """Make room for the idle cores over time: what runs at one time, windows, and a head job of each queue cut it."""
+    windows = 0 if prepared.begun is None else prepared.begun.windows.size
+    most = 2 * (min(len(prepared.workload), system.cores) + len(system.queues) + windows) + 4
     return Profile(np.empty(most, dtype=np.int64), np.empty(most, dtype=np.int64))
 
 
@@ -495,16 +497,15 @@ def pack_plans(prepared: Prepared, system: System) -> Plans:
         later=np.empty_like(idle),
         left=np.empty_like(idle),
         begun=_NO_NODES if begun is None else begun.on_nodes,
-        windows=np.empty(0, dtype=WINDOW) if begun is None else begun.windows,
-        instants=np.empty(0, dtype=np.int64) if begun is None else begun.instants,
+        outages=pack_windows(prepared),
+        loose=np.zeros(1, dtype=np.bool_),
     )
 
 
-def pack_windows(prepared: Prepared) -> tuple[Table, NDArray[np.int64], Column]:
-    """Windows, their cores and the instants that they make events, for the kernels that keep a profile."""
-    if prepared.begun is None:
-        return np.empty(0, dtype=WINDOW), np.empty((0, 1), dtype=np.int64), np.empty(0, dtype=np.int64)
-    return prepared.begun.windows, prepared.begun.taken, prepared.begun.instants
+def pack_windows(prepared: Prepared) -> Outages:
+    """Lay out the windows for the kernels that keep a profile."""
+    begun = prepared.begun
+    return _NO_OUTAGES if begun is None else Outages(begun.windows, begun.taken, begun.instants)
 
 
 def pack_classes(workload: Workload, system: System) -> tuple[Column, Table]:

@@ -55,7 +55,7 @@ def reservations(workload: Workload, system: System, state: State) -> Iterator[R
                 mode="multiqueue" if system.mode == "multiqueue" else "shared",
                 queues=[replace(each, cores=(1, MAX_CORES)) for each in system.queues],
                 pool=None,
-                reserve="cores",
+                reserve="cores" if system.reserves_nodes else system.reserve,
             ),
             state=State(state.begin, state.start[rows], windows=closed),
         )

@@ -36,7 +36,7 @@ from parsim.packing import (
 )
 from parsim.reserving import place, reservations
 from parsim.schedule import SPANNING, Schedule
-from parsim.state import State
+from parsim.state import UNSTARTED, State
 from parsim.system import Queue, System
 from parsim.workload import Column, Workload
 
@@ -217,11 +217,20 @@ def _run_constant_order(prepared: Prepared, system: System) -> Outcome:
         if members.size:
             alone = _run_easy(prepared, members, (its,), its.partition, system)
             if alone.min() < 0:
-                jobs = replace(prepared.workload.take(members), queue=np.zeros_like(members))
                 one_list = System(its.partition, (its,), order=system.order, backfill=system.backfill)
-                alone = _run_time_dependent(prepare(jobs), one_list).start + prepared.jobs["submit"][members[0]]
+                own = _of_members(prepared, members, one_list)
+                alone = _run_time_dependent(own, one_list).start + own.base - prepared.base
             start[members] = alone
     return Outcome(start, queue.astype(np.int32), {})
+
+
+def _of_members(prepared: Prepared, members: NDArray[np.intp], one_list: System) -> Prepared:
+    """Return what the kernels need of some jobs, which are of one list."""
+    jobs = replace(prepared.workload.take(members), queue=np.zeros_like(members))
+    if prepared.begun is None:
+        return prepare(jobs)
+    start = np.where(members < prepared.first, prepared.unstarted()[members] + prepared.base, UNSTARTED)
+    return prepare_from(jobs, one_list, State(prepared.base + prepared.begin, start))
 
 
 def _run_easy(
@@ -285,7 +294,7 @@ def _run_queue_head_jobs(prepared: Prepared, system: System) -> Outcome:
     state = pack(prepared, system)
     begin, end, keeps = np.empty((3, len(system.queues)), dtype=np.int64)
     heads = HeadJobs(begin, end, keeps, np.int64(system.cores_per_node))
-    queue_head_jobs(state, system.mode == "shared", pack_profile(prepared, system), heads)
+    queue_head_jobs(state, system.mode == "shared", pack_profile(prepared, system), heads, pack_windows(prepared))
     return _outcome(prepared, state)
 
 
@@ -323,8 +332,8 @@ def _outcome(prepared: Prepared, state: KernelState) -> Outcome:
 #: The first that applies simulates a system; the general event loop takes every one but ``multiqueue``.
 DISCIPLINES = (
     Discipline("multiple queues", lambda _, system: system.mode == "multiqueue", _run_multiqueue),
-    Discipline("windows", lambda prepared, _: prepared.has_windows, _run_top_job),
     Discipline("head jobs of queues", _reserves_for_queues, _run_queue_head_jobs),
+    Discipline("windows", lambda prepared, _: prepared.has_windows, _run_top_job),
     Discipline("top jobs", lambda _, system: system.plans_top_job, _run_top_job),
     Discipline("constant order", _is_constant_order, _run_constant_order),
     Discipline("time-dependent priority", _is_time_dependent, _run_time_dependent),

@@ -171,8 +171,6 @@ class State:
                 f"start[{row}]",
                 f"{self.start[row]} is before its submit {workload.submit[row]} ({early.size} such jobs)",
             )
-        if system.reserves_for_queues:
-            yield "begin", "with reserve: queues a simulation begins with an empty machine"
         for i, window in enumerate(self.windows):
             for path, message in window.problems(system):
                 yield f"windows[{i}].{path}", message

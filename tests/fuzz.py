@@ -39,8 +39,7 @@ from tests.naive_planning import naive_plan
 TRACES = {"KTH-SP2": 100, "SDSC-SP2": 128, "HPC2N": 240}  #: of HPC2N, its first 60 000 jobs
 BEGUN = "state:"  #: before the name of a discipline: cases that begin with a state
 DISCIPLINES = (*generate.disciplines(), "multiqueue", "alike-multiqueue", "planned", "alike-planned")
-#: With `reserve: queues` a simulation begins with an empty machine.
-DISCIPLINES += tuple(BEGUN + name for name in DISCIPLINES if not name.startswith("queues"))
+DISCIPLINES += tuple(BEGUN + name for name in DISCIPLINES)
 
 
 class Case(NamedTuple):

@@ -552,16 +552,19 @@ class _Simulation:
             if self.above_limits(j, [r.job for r in self.running]):
                 self.held_in_last_pass.add(j)
                 continue
-            c, w, blocks = self.cores[j], self.walltime[j], [*self.expected(p), *plans.values()]
+            c, w, busy = self.cores[j], self.walltime[j], [*self.expected(p), *self.out_of_service(p)]
+            blocks = [*busy, *plans.values()]
             moments = [plan.begin for plan in plans.values() if plan.begin < self.now + w]
             kept = [sum(keeps[k] for k, plan in plans.items() if plan.begin <= at < plan.end) for at in moments]
             whose = self.queue_index[j] if self.shared else p
-            idle = free_at(self.capacity[p], self.expected(p), self.now)
+            idle = free_at(self.capacity[p], busy, self.now)
             if fits(self.capacity[p], blocks, c, self.now, w) and c + max(kept, default=0) <= idle:
                 self.begin(j, {p: c})
                 keeps |= {k: 0 for k, plan in plans.items() if plan.begin >= self.now + w}
             elif whose not in plans and c <= self.capacity[p] and self.may_be_head_job(j):
                 instant = earliest(self.capacity[p], blocks, c, self.now, w)
+                if instant == math.inf:
+                    continue  # rule 31
                 plans[whose], keeps[whose] = Block(p, instant, instant + w, c), self.system.cores_per_node
 
     def planning_pass(self) -> None:
@@ -838,7 +841,7 @@ def simulate_apart(
             mode="multiqueue" if system.mode == "multiqueue" else "shared",
             queues=[replace(each, cores=(1, 2**31 - 1)) for each in system.queues],
             pool=None,
-            reserve="cores",
+            reserve="cores" if system.reserve == "nodes" else system.reserve,
         )
         found = simulated(workload.take(np.array(its, int)), alone, State(state.begin, state.start[its], windows=gaps))
         for k, j in enumerate(its):

@@ -16,7 +16,7 @@ from parsim.kernels.reservations import divide
 from parsim.kernels.running import add_running, remove_running
 from parsim.kernels.starts import count_use, start_job
 from parsim.kernels.state import NEVER, Running, routine, step
-from parsim.kernels.windows import UNKNOWN_END
+from parsim.kernels.windows import UNKNOWN_END, Outages
 
 #: The plan of the head job of one list, in the present pass; `job` is -1 without one.
 PROMISE = np.dtype([("job", np.int64), ("begin", np.int64), ("end", np.int64)], align=True)
@@ -37,8 +37,8 @@ class Plans(NamedTuple):
     later: NDArray[np.int32]  # (V,): cores of each node that are idle at the instant looked at
     left: NDArray[np.int32]  # (V,): cores of each node that the job looked at may take
     begun: NDArray[np.int64]  # (k, 3): job, node and cores of those that run when the simulation begins
-    windows: NDArray[np.void]  # (W,) WINDOW; their plans are in the last rows
-    instants: NDArray[np.int64]  # at which windows become known or end
+    outages: Outages  # their plans are in the last rows
+    loose: NDArray[np.bool_]  # (1,): whether in this pass a node may have less than none left
 
 
 @step
@@ -76,9 +76,9 @@ def takes_at(plans, q, row, j, moment):
 def most_left(plans, q, j, idle, begin, until):
     """No fewer cores of partition q than job j may take in [begin, until), of `idle` ones; as many if no plan begins.
 
-    This is `find_left` by the sums of the nodes; with windows, which may leave a node less than none, only a bound.
+    This is `find_left` by the sums of the nodes. Where one may have less than none left, it is only a bound.
     """
-    if plans.windows.size > 0:
+    if plans.loose[0]:
         return idle
     least = idle
     for row in range(ROWS):
@@ -130,7 +130,7 @@ def find_left(plans, q, j, idle, begin, until):
                 else:
                     for node in range(left.size):
                         left[node] = min(left[node], extra[node] + h * here[node] + p * pool[node] + r * reserved[node])
-    if plans.windows.size > 0:
+    if plans.loose[0]:
         for node in range(left.size):
             left[node] = max(left[node], np.int32(0))
     return total(left)
@@ -240,6 +240,8 @@ def promise(s, plans_limits, plans, k, j, begin):
     """Let the plan of head job j of list k, which is made, stand for this pass."""
     promises, row = plans.promises, row_of(plans, k)
     end = begin + s.jobs[j].walltime
+    for other in range(s.partitions.size):
+        plans.loose[0] |= promises[other].job == j
     promises[k].job = j
     promises[k].begin = begin
     promises[k].end = end
@@ -343,9 +345,10 @@ def plan_windows(s, plans, now):
     """Let the windows known now count as plans in this pass (rule 30)."""
     running, bits = plans.running, s.settings.bits
     low = (np.int64(1) << bits) - 1
-    promises, lists = plans.promises, s.partitions.size
-    for k in range(plans.windows.size):
-        window, row = plans.windows[k], promises[lists + k]
+    promises, lists, windows = plans.promises, s.partitions.size, plans.outages.windows
+    plans.loose[0] = windows.size > 0
+    for k in range(windows.size):
+        window, row = windows[k], promises[lists + k]
         row.job = s.jobs.size + k if window.known_from <= now < window.end else -1
         row.begin = window.begin
         row.end = window.known_end if window.known_end < UNKNOWN_END else NEVER

@@ -50,8 +50,8 @@ def top_job(s, plans_limits, by_nodes, plans):
     resume_planned(s, plans)
     while True:
         submit = max(settings.begin, np.int64(s.jobs[arriving].submit)) if arriving < n else NEVER
-        now = next_event(s, min(submit, next_instant(plans.instants, passed)), now)
-        while next_instant(plans.instants, passed) <= now < NEVER:
+        now = next_event(s, min(submit, next_instant(plans.outages.instants, passed)), now)
+        while next_instant(plans.outages.instants, passed) <= now < NEVER:
             passed += 1
         if now == NEVER:
             break
@@ -151,7 +151,7 @@ def visit(s, plans_limits, by_nodes, plans, p, now):
             gone = min(gone, i)
         elif not found and (plans_limits or not held) and may_be_head_job(s, by_nodes, p, j, now):
             goes_on = settings.backfill and (settings.track_held or any_left(s, p, x, m))
-            if not goes_on and not counts_later and plans.windows.size == 0:
+            if not goes_on and not counts_later and plans.outages.windows.size == 0:
                 break
             begin = find_instant(s, plans_limits, plans, j, now)
             if begin == NEVER:  # rule 31

@@ -5,7 +5,10 @@ Numbers ("rule 30") refer to docs/reference/simulator.md.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
 from parsim.kernels.profile import change
 from parsim.kernels.state import NEVER, step
@@ -16,6 +19,14 @@ UNKNOWN_END = np.int64(2**60)  #: after all that is known to end, and sums of it
 WINDOW = np.dtype(
     [("begin", np.int64), ("end", np.int64), ("known_from", np.int64), ("known_end", np.int64)], align=True
 )
+
+
+class Outages(NamedTuple):
+    """All windows of a simulation."""
+
+    windows: NDArray[np.void]  # (W,) WINDOW
+    taken: NDArray[np.int64]  # (W, V): cores that each takes of each node; nodes not told apart are one of a partition
+    instants: NDArray[np.int64]  # at which windows become known or end
 
 
 @step

@@ -84,9 +84,9 @@ def _check(workload: Workload, system: System, schedule: Schedule, beginning: Be
 
 def replay_of(workload: Workload, system: System, beginning: Beginning | None) -> type[ListReplay]:
     """Return what replays the waiting lists of a system; with windows all that is planned counts together."""
-    if system.plans_top_job or (beginning is not None and beginning.outages):
-        return TopJobReplay
-    return QueueHeadJobsReplay if reserves_for_queues(workload, system) else ListReplay
+    if reserves_for_queues(workload, system):
+        return QueueHeadJobsReplay
+    return TopJobReplay if system.plans_top_job or (beginning is not None and beginning.outages) else ListReplay
 
 
 def assert_schedule(workload: Workload, system: System, schedule: Schedule, state: State | None = None) -> None:

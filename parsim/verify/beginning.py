@@ -138,9 +138,10 @@ def parts(workload: Workload, system: System, schedule: Schedule, state: State) 
         for k, edge in enumerate(edges[:-1]):
             if there[k] < cores:
                 gaps.append(Window(edge, edges[k + 1], cores - there[k]))
+        reserve = "cores" if system.reserves_nodes else system.reserve
         mode: Mode = "multiqueue" if system.mode == "multiqueue" else "shared"
         queues = [replace(each, cores=(1, 2**31 - 1)) for each in system.queues]
-        alone = replace(system, cores=cores, mode=mode, queues=queues, pool=None, reserve="cores")
+        alone = replace(system, cores=cores, mode=mode, queues=queues, pool=None, reserve=reserve)
         rows = np.flatnonzero(may)
         on_it = _take(schedule, rows, alone)
         inner = State(state.begin, state.start[rows], windows=gaps)

@@ -59,9 +59,6 @@ def ahead(snapshot: Snapshot, config: SiteConfig, extra: Sequence[Job] = ()) -> 
     queues = {closure.queue for closure in snapshot.closures if closure.queue}
     names = [*config.names, *sorted(queues & {job.queue for job in snapshot.jobs} - set(config.names))]
     system = config.system()
-    if system.reserve == "queues":
-        warnings["reserve: queues is predicted as reserve: cores"] += 1
-        system = replace(system, reserve="cores")
     if len(names) > len(config.names):
         more = [Queue(name) for name in names[len(config.names) :]]
         if config.mode != "shared":

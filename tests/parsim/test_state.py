@@ -19,10 +19,12 @@ def test_random_states_and_windows(discipline):
     assert not [seed for seed in range(12) if fuzz.differs(discipline, seed)]
 
 
-def test_head_jobs_of_queues_begin_with_an_empty_machine():
-    jobs = Workload([0], [1], [1], [1])
-    with pytest.raises(ValueError, match="begin: with reserve: queues a simulation begins with an empty machine"):
-        simulate(jobs, System(1, [Queue()], reserve="queues"), State(5, [UNSTARTED]))
+def test_head_jobs_of_queues_go_round_a_downtime():
+    queues = [Queue("a"), Queue("b")]
+    jobs = Workload([0, 0, 0], [8, 4, 2], [30, 20, 5], [30, 20, 5], queue=[0, 1, 1])
+    down = State(0, [UNSTARTED] * 3, windows=[Window(10, 50, 4)])
+    # Job 0 is planned at 50. Job 1 runs into the downtime, and leaves two cores idle, as a node has.
+    assert simulate(jobs, System(10, queues, reserve="queues", cores_per_node=2), down).start.tolist() == [50, 0, 0]
 
 
 def one(submit, cores, walltime, state, *, machine=10, runtime=None, **system):
