@@ -219,7 +219,7 @@ class Period:
         there = (self.started >= 0) & (begun + self.workload.effective_runtime > start)
         rows = np.flatnonzero((submit < end) & ((submit >= start) | there))
         found = self.take(rows)
-        return replace(found, state=_fitting(found.workload, begun[rows], start, self.base.machine.cores))
+        return replace(found, state=fitting(found.workload, begun[rows], start, self.base.machine.cores))
 
     def epochs(self, weights: tuple[float, ...]) -> tuple[tuple[float, Period], ...]:
         """Cut into equal spans of time, one for each weight: (weight, jobs); spans without jobs are left out."""
@@ -274,7 +274,7 @@ class TrainingSet:
         return replace(self, period=self.period.between(start, end))
 
 
-def _fitting(workload: Workload, begun: NDArray[np.int64], start: int, cores: int) -> State:
+def fitting(workload: Workload, begun: NDArray[np.int64], start: int, cores: int) -> State:
     """Return what runs at `start` by the log; of more than the machine holds, the last to start wait then."""
     running = np.flatnonzero(begun < start)
     running = running[np.argsort(begun[running], kind="stable")]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from parsim import UNSTARTED, State, System, Workload, simulate
+from parsim import UNSTARTED, Schedule, State, System, Workload, simulate
 from qconf.parallel import parallel_map
 from qconf.prediction.runtimes import RunTimes, sample, together
 
@@ -36,7 +36,7 @@ class Present:
         return np.asarray(self.state.start >= self.state.begin)
 
 
-def draw(rng: np.random.Generator, submit: Column, now: int, days: int) -> tuple[NDArray[np.intp], Column]:
+def days_ahead(rng: np.random.Generator, submit: Column, now: int, days: int) -> tuple[NDArray[np.intp], Column]:
     """Return which jobs, of those submitted at ascending instants, come again in the days ahead, and when.
 
     Each day ahead is one of the last weeks' days. Days begin at the hour of `now`, so that nights stay nights; working
@@ -68,6 +68,62 @@ def plan(present: Present, system: System) -> Column:
     return simulate(replace(w, runtime=w.walltime), system, present.state).start
 
 
+@dataclass(frozen=True)
+class Draw:
+    """What is random in one simulation."""
+
+    runtime: Column  #: of each job that is there
+    again: NDArray[np.intp]  #: rows, in past and present, of the jobs that come
+    when: Column  #: when each of them is submitted
+    ran: Column  #: how long each of them runs
+
+
+class Draws:
+    """Run times of the jobs that are there, and the jobs to come, for one simulation after another."""
+
+    def __init__(self, present: Present, model: RunTimes, past: Workload | None = None, seed: int = 0) -> None:
+        """Come may what came before: `past`, whose run times are known, and the jobs that are there."""
+        w, state = present.workload, present.state
+        self.present, self.past, self.seed = present, past, seed
+        self.elapsed = np.where(state.start < state.begin, state.begin - state.start, 0)
+        columns = (w.cores.tolist(), w.walltime.tolist(), self.elapsed.tolist())
+        jobs = list(zip(present.user, present.name, *columns, strict=True))
+        model.watch(job for job, waits in zip(jobs, present.waiting.tolist(), strict=True) if not waits)
+        known = {job: model.quantiles(*job) for job in set(jobs)}
+        self.shares = np.array([known[job] for job in jobs])
+        self.order = np.argsort(w.submit if past is None else np.concatenate((past.submit, w.submit)), kind="stable")
+
+    def draw(self, run: int, days: int = AHEAD) -> Draw:
+        """Return what is random in a simulation; the same number, the same draw."""
+        rng, w, now = np.random.default_rng([self.seed, run]), self.present.workload, self.present.state.begin
+        drawn = np.ceil(sample(self.shares, together(rng, w.user)) * w.walltime).astype(np.int64)
+        runtime = np.clip(drawn, self.elapsed + 1, np.maximum(w.walltime, self.elapsed + 1))
+        if self.past is None:
+            none = np.empty(0, dtype=np.int64)
+            return Draw(runtime, none, none, none)
+        submit, ran = (
+            np.concatenate(both)[self.order]
+            for both in ((self.past.submit, w.submit), (self.past.effective_runtime, runtime))
+        )
+        again, when = days_ahead(rng, submit, now, days)
+        return Draw(runtime, self.order[again], when, ran[again])
+
+
+def coming(present: Present, past: Workload | None, drawn: Draw) -> Workload:
+    """Return the jobs to come as they were drawn, in the queues that they have in `past` and `present`."""
+    if past is None:
+        return present.workload.take(drawn.again)
+    return replace(joined(past, present.workload).take(drawn.again), submit=drawn.when, runtime=drawn.ran)
+
+
+def simulate_from(present: Present, later: Workload, drawn: Draw, system: System) -> Schedule:
+    """Simulate from a present on, with the run times that were drawn; the jobs to come are the last of the schedule."""
+    state = present.state
+    begun = np.concatenate((state.start, np.full(len(later), UNSTARTED)))
+    jobs = joined(replace(present.workload, runtime=drawn.runtime), later)
+    return simulate(jobs, system, State(state.begin, begun, state.placement, state.nodes, state.windows))
+
+
 def likely_starts(
     present: Present,
     system: System,
@@ -78,34 +134,12 @@ def likely_starts(
     seed: int = 0,
     workers: int = 1,
 ) -> Column:
-    """Return the starts of all jobs in each of many simulations with likely run times, shape (runs, n).
-
-    Jobs to come are like those of `past`, whose run times are known, and those that are there now.
-    """
-    w, state = present.workload, present.state
-    now = state.begin
-    elapsed = np.where(state.start < now, now - state.start, 0)
-    rows = zip(present.user, present.name, w.cores.tolist(), w.walltime.tolist(), elapsed.tolist(), strict=True)
-    jobs = list(rows)
-    model.watch(job for job, waits in zip(jobs, present.waiting.tolist(), strict=True) if not waits)
-    known = {job: model.quantiles(*job) for job in set(jobs)}
-    shares = np.array([known[job] for job in jobs])
-    came = w.take(slice(0)) if past is None else joined(past, w)
-    order = np.argsort(came.submit, kind="stable")
-    came = came.take(order)
+    """Return the starts of all jobs in each of many simulations with likely run times, shape (runs, n)."""
+    draws, n = Draws(present, model, past, seed), len(present.workload)
 
     def one(run: int) -> Column:
-        rng = np.random.default_rng([seed, run])
-        drawn = np.ceil(sample(shares, together(rng, w.user)) * w.walltime).astype(np.int64)
-        likely = replace(w, runtime=np.clip(drawn, elapsed + 1, np.maximum(w.walltime, elapsed + 1)))
-        begun = state.start
-        if past is not None:
-            again, when = draw(rng, came.submit, now, AHEAD)
-            ran = np.concatenate((past.effective_runtime, likely.runtime))[order[again]]
-            likely = joined(likely, replace(came.take(again), submit=when, runtime=ran))
-            begun = np.concatenate((begun, np.full(again.size, UNSTARTED)))
-        whole = State(now, begun, state.placement, state.nodes, state.windows)
-        return simulate(likely, system, whole).start[: len(w)]
+        drawn = draws.draw(run)
+        return simulate_from(present, coming(present, past, drawn), drawn, system).start[:n]
 
     return np.array(parallel_map(workers, one, [(run,) for run in range(runs)]))
 
