@@ -21,7 +21,7 @@ from qconf.config import load
 from qconf.history import History, clean, read
 from qconf.prediction.calibration import Calibration
 from qconf.prediction.runtimes import RunTimes
-from qconf.prediction.starts import Arrivals, Present, interval, likely_starts, plan
+from qconf.prediction.starts import DAY, DAYS, Present, interval, likely_starts, plan
 
 TRACES = Path(__file__).resolve().parents[2] / "shared" / "traces"
 LOGS = {
@@ -30,21 +30,31 @@ LOGS = {
     "HPC2N": ("HPC2N-2002-2.1-cln.swf.gz", "hpc2n.yaml"),
 }
 ORDERS = {"fcfs-easy": "fcfs", "formula": "(eligible_time + walltime) / walltime"}
+LEVEL = 0.8
 WARM = 0.1  #: share of the log before the first instant: there is nothing to train on
 
 
 @dataclass(frozen=True)
-class Errors:
-    """Predicted and true starts of all waiting jobs at all instants."""
+class Predicted:
+    """Predicted and true starts of all waiting jobs at all instants, which ascend."""
 
+    now: NDArray[np.int64]
     true: NDArray[np.int64]
     planned: NDArray[np.int64]
     middle: NDArray[np.float64]
     low: NDArray[np.float64]
     high: NDArray[np.float64]
-    calibrated_low: NDArray[np.float64]
-    calibrated_high: NDArray[np.float64]
-    now: NDArray[np.int64]
+
+    def calibrated(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the intervals that the predictions which had come true by each instant make of these."""
+        low, high = self.low.copy(), self.high.copy()
+        for now in np.unique(self.now).tolist():
+            here, before = self.now == now, (self.now < now) & (self.true <= now)
+            calibration = Calibration.of(
+                LEVEL, self.now[before], self.low[before], self.middle[before], self.high[before], self.true[before]
+            )
+            low[here], high[here] = calibration.widened(now, self.low[here], self.middle[here], self.high[here])
+        return low, high
 
     def inside(self, low: NDArray[np.float64], high: NDArray[np.float64]) -> str:
         """Return the share of the jobs, and the mean of the shares of the instants, that start in an interval."""
@@ -62,54 +72,47 @@ class Errors:
             f"{by_model.mean() / 60:.0f}",
             f"{by_model.mean() / by_plan.mean():.2f}",
             self.inside(self.low, self.high),
-            self.inside(self.calibrated_low, self.calibrated_high),
+            self.inside(*self.calibrated()),
             f"{100 * (by_plan <= 600).mean():.0f}",
             f"{100 * (by_model <= 600).mean():.0f}",
         ]
 
 
-def measure(history: History, jobs: Workload, system: System, instants: int, runs: int, seed: int) -> Errors:
+def instants(jobs: Workload, start: NDArray[np.int64], count: int, seed: int) -> list[int]:
+    """Return random instants at which a job waits, ascending."""
+    first, last = int(jobs.submit[0]), int(jobs.submit[-1])
+    rng = np.random.default_rng(seed)
+    chosen: list[int] = []
+    while len(chosen) < count:
+        now = int(rng.integers(first + round(WARM * (last - first)), last))
+        if ((jobs.submit < now) & (start >= now)).any():
+            chosen.append(now)
+    return sorted(chosen)
+
+
+def measure(history: History, jobs: Workload, system: System, count: int, runs: int, seed: int) -> Predicted:
     """Predict all waiting jobs at random instants."""
     schedule = simulate(jobs, system)
     user = history.jobs["user"].to_numpy(dtype=str)
     ends = np.argsort(schedule.end, kind="stable")
     model, trained = RunTimes(), 0
-    first, last = int(jobs.submit[0]), int(jobs.submit[-1])
-    rng = np.random.default_rng(seed)
-    chosen: list[int] = []
-    while len(chosen) < instants:  # those at which a job waits
-        now = int(rng.integers(first + round(WARM * (last - first)), last))
-        if ((jobs.submit < now) & (schedule.start >= now)).any():
-            chosen.append(now)
     parts: list[tuple[NDArray[Any], ...]] = []
-    calibration = Calibration(0.8)
-    pending: list[tuple[NDArray[Any], ...]] = []  # predictions that had not come true
-    for number, now in enumerate(sorted(chosen)):
+    for number, now in enumerate(instants(jobs, schedule.start, count, seed)):
         while trained < ends.size and schedule.end[ends[trained]] <= now:
             j = ends[trained]
-            ran = jobs.runtime[j] / jobs.walltime[j]
-            model.add(user[j], "", int(jobs.cores[j]), int(jobs.walltime[j]), float(np.clip(ran, 1e-6, 1)))
+            model.add(user[j], "", int(jobs.cores[j]), int(jobs.walltime[j]), float(jobs.runtime[j] / jobs.walltime[j]))
             trained += 1
-        for each in pending:
-            over = each[3] <= now
-            calibration.add(*(column[over] for column in each))
-        pending = [tuple(column[each[3] > now] for column in each) for each in pending]
         there = np.flatnonzero((jobs.submit < now) & (schedule.end > now))
         present = Present(
             jobs.take(there), State.at(schedule, now).take(there), user[there].tolist(), [""] * there.size
         )
-        ended = np.flatnonzero(schedule.end <= now)
-        ended = ended[np.argsort(jobs.submit[ended], kind="stable")]
-        arrivals = Arrivals(jobs.take(ended), jobs.effective_runtime[ended])
-        likely = likely_starts(present, system, model, runs=runs, seed=seed + number, arrivals=arrivals)
+        past = jobs.take((schedule.end <= now) & (jobs.submit >= now - DAYS * DAY))
+        likely = likely_starts(present, system, model, past=past, runs=runs, seed=seed + number)
         waits = present.waiting
-        low, high = interval(likely[:, waits], 0.8)
         middle = np.median(likely[:, waits], axis=0)
-        true = schedule.start[there[waits]]
-        pending.append((low, middle, high, true))
-        calibrated = calibration.widened(low, middle, high, now)
-        parts.append((true, plan(present, system)[waits], middle, low, high, *calibrated, np.full(true.size, now)))
-    return Errors(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+        planned, true = plan(present, system)[waits], schedule.start[there[waits]]
+        parts.append((np.full(true.size, now), true, planned, middle, *interval(likely[:, waits], LEVEL)))
+    return Predicted(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -137,7 +140,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         trace, site = LOGS[log]
         history = clean(read([TRACES / trace]), load(Path(__file__).resolve().parents[1] / "configs" / site))
         jobs = history.workload(load(Path(__file__).resolve().parents[1] / "configs" / site))
-        jobs = Workload(jobs.submit, jobs.cores, jobs.runtime, jobs.walltime, user=jobs.user)
+        jobs = Workload(history.epoch + jobs.submit, jobs.cores, jobs.runtime, jobs.walltime, user=jobs.user)
         cores = load(Path(__file__).resolve().parents[1] / "configs" / site).machine.cores
         for name, order in ORDERS.items():
             system = System.single(cores, order)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,11 +12,14 @@ from qconf.cli.options import Number
 
 if TYPE_CHECKING:
     from qconf.config import SiteConfig
+    from qconf.history import History
     from qconf.prediction.results import Prediction
-    from qconf.snapshot import Job
+    from qconf.report.prediction import Loaded
+    from qconf.snapshot import Job, Snapshot
 
 FOLDER = click.Path(path_type=Path, exists=True, file_okay=False)
 FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
+PAGE = click.Path(path_type=Path, dir_okay=False)
 
 
 @click.command("predict")
@@ -23,70 +27,132 @@ FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 @click.option("--config", "config_path", type=FILE, help="Configuration; by default what the snapshot tells.")
 @click.option("--history", type=FILE, multiple=True, help="Log to learn run times from; repeat for several files.")
 @click.option("--what-if", "what_if", multiple=True, metavar="cores=64,walltime=4h", help="A job not yet submitted.")
+@click.option("--then", type=FOLDER, metavar="RUN", help="Also the days after a recommendation of qconf tune is loaded.")
+@click.option("--days", type=Number(1, 14), default=7, show_default=True, help="How many of them.")
 @click.option("--runs", type=Number(1, 100_000), default=300, show_default=True, help="Simulations for intervals.")
+@click.option(
+    "--instants",
+    type=Number(0, 10_000),
+    default=60,
+    show_default=True,
+    help="Earlier instants of the log that are predicted anew, to widen intervals until they hold.",
+)
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the run times that are drawn.")
 @click.option("--timezone", default="UTC", show_default=True, help="Of times without an offset.")
 @click.option("--workers", type=Number(1, 1024), default=1, show_default=True, help="Simulations at a time.")
 @click.option("--watch", type=Number(1, 86400), metavar="SECONDS", help="Read the folder again every so often.")
+@click.option("--html", "page", type=PAGE, help="Write a page with a Gantt chart, too.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of tables.")
 def command(folder: Path, watch: float | None, **given: Any) -> None:  # noqa: ANN401 - the other options
     """Predict when each waiting job starts, and say which idle cores a new job would get now.
 
     The plan takes every job for as long as its walltime. With a history run times are those of jobs alike in it, and
-    each start has intervals, of 80 and of 95 of 100 simulations.
+    each start has intervals, of 80 and of 95 of 100 starts.
     """
     import time
 
+    from qconf.errors import QconfError
+
+    asked = Asked(folder, **given)
     while True:
-        _once(folder, **given)
+        try:
+            asked.show()
+        except QconfError as error:
+            if watch is None:
+                raise
+            click.echo(f"error: {error}", err=True)  # the next snapshot may be whole
         if watch is None:
             return
         time.sleep(watch)
 
 
-def _once(folder: Path, *, as_json: bool, **given: Any) -> None:  # noqa: ANN401 - the other options
-    from qconf.cli.messages import warn
+@dataclass
+class Asked:
+    """What the command line asks for; the log is read once."""
 
-    found = _predict(folder, **given)
-    if as_json:
-        import json
+    folder: Path
+    config_path: Path | None
+    history: tuple[Path, ...]
+    what_if: tuple[str, ...]
+    then: Path | None
+    days: float
+    runs: float
+    instants: float
+    seed: int
+    timezone: str
+    workers: float
+    page: Path | None
+    as_json: bool
+    past: History | None = None
 
-        click.echo(json.dumps(found.document(), indent=2, allow_nan=False))
-        return
-    from qconf.report.layout import console
-    from qconf.report.prediction import tables
+    def show(self) -> None:
+        """Predict, and print or write what comes of it."""
+        found, loaded = self._predict()
+        if self.page is not None:
+            from qconf.report.prediction_page import render_prediction
+            from qconf.text import write_whole
 
-    warn(found.ahead.warnings)
-    to = console()
-    for each in tables(found, given["timezone"], to.width):
-        to.print(each)
+            write_whole(self.page, render_prediction(found, self.timezone, loaded))
+        if self.as_json:
+            import json
 
+            document = found.document() | ({} if loaded is None else {"then": loaded.document()})
+            click.echo(json.dumps(document, indent=2, allow_nan=False))
+            return
+        from qconf.cli.messages import warn
+        from qconf.report.layout import console
+        from qconf.report.prediction import tables
 
-def _predict(
-    folder: Path,
-    *,
-    config_path: Path | None,
-    history: tuple[Path, ...],
-    what_if: tuple[str, ...],
-    runs: float,
-    seed: int,
-    timezone: str,
-    workers: float,
-) -> Prediction:
-    from qconf.history.times import zone
-    from qconf.prediction.results import predict
-    from qconf.snapshot import read_snapshot
+        warn(found.ahead.warnings)
+        to = console()
+        for each in tables(found, self.timezone, to.width, loaded):
+            to.print(each)
+        if self.page is not None:
+            click.echo(str(self.page))
 
-    where = zone(timezone)
-    snapshot = read_snapshot(folder, where)
-    config = _config(folder, config_path, snapshot.cores)
-    extra = [_job(text, number, snapshot.now) for number, text in enumerate(what_if, start=1)]
-    past = None
-    if history:
-        from qconf.history import clean, read
+    def _predict(self) -> tuple[Prediction, Loaded | None]:
+        from qconf.prediction.results import predict
+        from qconf.snapshot import read_snapshot
 
-        past = clean(read(list(history)), config)
-    return predict(snapshot, config, history=past, extra=extra, runs=int(runs), seed=seed, workers=int(workers))
+        snapshot = read_snapshot(self.folder, self.timezone)
+        config = _config(self.folder, self.config_path, snapshot.cores)
+        extra = [_job(text, number, snapshot.now) for number, text in enumerate(self.what_if, start=1)]
+        if self.history and self.past is None:
+            from qconf.history import clean, read
+
+            self.past = clean(read(list(self.history)), config)
+        more = {"seed": self.seed, "workers": int(self.workers)}
+        found = predict(
+            snapshot,
+            config,
+            history=self.past,
+            extra=extra,
+            runs=int(self.runs),
+            instants=int(self.instants),
+            **more,
+        )
+        return found, None if self.then is None else self._loaded(snapshot, config, more)
+
+    def _loaded(self, snapshot: Snapshot, config: SiteConfig, more: dict[str, int]) -> Loaded:
+        from qconf.errors import InputError
+        from qconf.prediction.loading import loading
+        from qconf.report.prediction import Loaded
+        from qconf.report.recorded import promised
+
+        if self.past is None or self.then is None:
+            raise click.UsageError("--then needs --history: which jobs come")
+        promise = promised(self.then)
+        if promise.after.machine.cores != config.machine.cores:
+            raise InputError(
+                f"is of a machine of {promise.after.machine.cores} cores, this one has {config.machine.cores}",
+                file=self.then,
+                field="--then",
+                fix="give a run of qconf tune of this machine",
+            )
+        return Loaded(
+            promise,
+            loading(snapshot, config, promise.after, self.past, promise.objective, days=int(self.days), **more),
+        )
 
 
 def _config(folder: Path, path: Path | None, cores: int | None) -> SiteConfig:
@@ -118,9 +184,9 @@ def _job(text: str, number: int, now: int) -> Job:
     fields = dict(part.partition("=")[::2] for part in text.replace(" ", "").split(","))
     try:
         cores, walltime = int(fields.pop("cores")), parse_duration(fields.pop("walltime"))
-        queue, user = fields.pop("queue", ""), fields.pop("user", "")
+        queue, user, name = (fields.pop(key, "") for key in ("queue", "user", "name"))
     except (KeyError, ValueError) as error:
         raise click.BadParameter(f"{text}: {error}; write cores=64,walltime=4h", param_hint="--what-if") from error
     if fields or cores < 1:
-        raise click.BadParameter(f"{text}: known are cores, walltime, queue, user", param_hint="--what-if")
-    return Job(f"what-if {number}", user, "", queue, cores, walltime, now)
+        raise click.BadParameter(f"{text}: known are cores, walltime, queue, user, name", param_hint="--what-if")
+    return Job(f"what-if {number}", user, name, queue, cores, walltime, now)

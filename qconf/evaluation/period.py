@@ -234,7 +234,7 @@ class Period:
         found = self.take(rows)
         jobs = replace(found.workload, submit=comes[rows])
         begun = np.where(runs, began, UNSTARTED)[rows]
-        state = _fitting(jobs, begun, start, self.base.machine.cores)
+        state = fitting(jobs, begun, start, self.base.machine.cores)
         return replace(found, workload=jobs, fills=(runs | waits)[rows], state=state)
 
     def epochs(self, weights: tuple[float, ...]) -> tuple[tuple[float, Period], ...]:
@@ -290,7 +290,7 @@ class TrainingSet:
         return replace(self, period=self.period.between(start, end))
 
 
-def _fitting(workload: Workload, begun: NDArray[np.int64], start: int, cores: int) -> State:
+def fitting(workload: Workload, begun: NDArray[np.int64], start: int, cores: int) -> State:
     """Return what runs at `start` by the log; of more than the machine holds, the last to start wait then."""
     running = np.flatnonzero(begun < start)
     running = running[np.argsort(begun[running], kind="stable")]

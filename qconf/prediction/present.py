@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -13,6 +13,8 @@ from parsim import UNSTARTED, Queue, State, System, Window, Workload
 from parsim.workload import MAX_CORES, MAX_DURATION
 from qconf.config import POOL_SUFFIX, SiteConfig, route
 from qconf.errors import InputError
+from qconf.evaluation.downtime import outages
+from qconf.evaluation.downtime import windows as downtimes
 from qconf.prediction.starts import Present
 from qconf.snapshot import Job, Snapshot
 
@@ -30,6 +32,18 @@ class Ahead:
     jobs: tuple[Job, ...]  #: as `present` has them
     left_out: tuple[tuple[Job, str], ...]  #: waiting jobs that no plan has a start for, and why
     warnings: tuple[str, ...]
+    users: Mapping[str, int]  #: numbers of the users in `present`
+
+    def idle(self, instant: int) -> int:
+        """Return the cores that are idle then, of those that run now and are in service."""
+        w, state = self.present.workload, self.present.state
+        runs = (state.start < self.now) & (state.start + w.walltime > instant)
+        lost = sum(
+            self.system.cores if each.cores is None else each.cores
+            for each in state.windows
+            if each.begin <= instant < each.end and each.queue is None
+        )
+        return max(0, self.system.cores - int(w.cores[runs].sum()) - lost)
 
     @property
     def unknown_from(self) -> int:
@@ -56,6 +70,7 @@ def ahead(snapshot: Snapshot, config: SiteConfig, extra: Sequence[Job] = ()) -> 
         ] += 1
     there = cores if snapshot.cores is None else snapshot.cores
     windows = [Window(now, now + FAR, cores - there, known_end=False)] if there < cores else []
+    windows += downtimes(outages(config, 0, snapshot.timezone), config, now)
     queues = {closure.queue for closure in snapshot.closures if closure.queue}
     names = [*config.names, *sorted(queues & {job.queue for job in snapshot.jobs} - set(config.names))]
     system = config.system()
@@ -88,7 +103,7 @@ def ahead(snapshot: Snapshot, config: SiteConfig, extra: Sequence[Job] = ()) -> 
         workload, State(now, start, windows=windows), [job.user for job, _ in kept], [job.name for job, _ in kept]
     )
     counted = tuple(text if count == 1 else f"{count} times: {text}" for text, count in warnings.items())
-    return Ahead(now, present, system, tuple(job for job, _ in kept), tuple(left_out), counted)
+    return Ahead(now, present, system, tuple(job for job, _ in kept), tuple(left_out), counted, users)
 
 
 def _sorted_out(
@@ -100,6 +115,8 @@ def _sorted_out(
     idle = config.machine.cores
     for job in sorted(jobs, key=lambda job: (job.start is None, job.start or 0)):
         queue = _queue(job, config, names)
+        if job.queue and job.queue.removesuffix(POOL_SUFFIX) not in names:
+            warnings[f"the configuration has no queue {job.queue}: its jobs are taken by their size"] += 1
         most = config.queues[queue].walltime[1] if queue < len(config.queues) else MAX_DURATION
         walltime = min(job.walltime or most, MAX_DURATION)
         if not job.walltime and walltime == MAX_DURATION:

@@ -7,13 +7,17 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtr
 
 Floats = NDArray[np.float64]
 Column = NDArray[np.int64]
+Kind = tuple[object, ...]
 
-ENOUGH = 8  #: jobs like it, from which on these alone say how long a job runs
-MOST = 60  #: the last ones of them
+MOST = 60  #: the last jobs of a kind that count
+HALF = 15.0  #: after so many later ones of its kind a job counts half
+PRIOR = 4.0  #: jobs of a kind that count as much as all kinds of less likeness together
 STEPS = 32  #: of the quantiles that are drawn from
+TOGETHER = 0.3  #: correlation of run times of one user: jobs of a campaign succeed or fail together
 
 
 @dataclass(frozen=True)
@@ -31,10 +35,10 @@ class Ended:
         return self.runtime.size
 
 
-def kinds(user: object, name: object, cores: int, walltime: int) -> list[tuple[object, ...]]:
+def kinds(user: object, name: object, cores: int, walltime: int) -> list[Kind]:
     """Return what a job is like, the closest likeness first."""
     size = int(cores).bit_length()
-    found: list[tuple[object, ...]] = [(user, name, size, walltime), (user, name, walltime)] if name else []
+    found: list[Kind] = [(user, name, size, walltime), (user, name, walltime)] if name else []
     return [*found, (user, size, walltime), (user, walltime), (user, size), (user,), (size, walltime // 3600), ()]
 
 
@@ -42,15 +46,15 @@ def kinds(user: object, name: object, cores: int, walltime: int) -> list[tuple[o
 class RunTimes:
     """Shares of their walltimes that jobs ran, by what the jobs were like."""
 
-    shares: dict[tuple[object, ...], list[float]] = field(default_factory=dict)
+    shares: dict[Kind, list[float]] = field(default_factory=dict)
     #: Shares for which jobs have run that have not ended: of jobs alike that started together the short ones end first.
-    open: dict[tuple[object, ...], list[float]] = field(default_factory=dict)
+    open: dict[Kind, list[float]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, ended: Ended) -> RunTimes:
         """Train on jobs that have ended."""
         model = cls()
-        share = np.clip(ended.runtime / np.maximum(1, ended.walltime), 1e-6, 1.0)
+        share = ended.runtime / np.maximum(1, ended.walltime)
         rows = zip(ended.user, ended.name, ended.cores.tolist(), ended.walltime.tolist(), share.tolist(), strict=True)
         for user, name, cores, walltime, ran in rows:
             model.add(str(user), str(name), cores, walltime, ran)
@@ -60,7 +64,7 @@ class RunTimes:
         """Train on one job more."""
         for kind in kinds(user, name, cores, walltime):
             known = self.shares.setdefault(kind, [])
-            known.append(share)
+            known.append(min(1.0, max(1e-6, share)))
             if len(known) > 4 * MOST:
                 del known[: len(known) - MOST]
 
@@ -71,53 +75,66 @@ class RunTimes:
             for kind in kinds(user, name, cores, walltime):
                 self.open.setdefault(kind, []).append(elapsed / max(1, walltime))
 
-    def like(self, user: str, name: str, cores: int, walltime: int, elapsed: int = 0) -> Floats:
-        """Return equally likely shares that a job like this one runs, above what it has run already; ascending."""
+    def quantiles(self, user: str, name: str, cores: int, walltime: int, elapsed: int = 0) -> Floats:
+        """Return quantiles at equal steps of the share that a job like this one runs, shape (STEPS + 1,).
+
+        Above what it has run already. Each kind counts the more, the more jobs of it are known; those of less likeness
+        have what it leaves.
+        """
         least = elapsed / max(1, walltime)
-        best: tuple[list[float], list[float]] = ([], [])
+        shares, weights, closed, rest = [], [], [], 1.0
         for kind in kinds(user, name, cores, walltime):
-            known = [share for share in self.shares.get(kind, [])[-MOST:] if share > least]
-            if len(known) > len(best[0]):
-                best = known, [share for share in self.open.get(kind, ()) if share > least]
-            if len(best[0]) >= ENOUGH:
-                break
-        if not best[0]:
-            return least + (1.0 - least) * np.array([0.1, 0.3, 0.5, 0.7, 0.9, 1.0])
-        return likely(np.array(best[0]), np.array(best[1]))
+            ended = np.array(self.shares.get(kind, ())[-MOST:])
+            unended = np.array(self.open.get(kind, ())[-MOST:])
+            weight = np.concatenate((AGED[MOST - ended.size :], np.ones(unended.size)))
+            both = np.concatenate((ended, unended))
+            longer = both > least
+            total = float(weight[longer].sum())
+            if not total:
+                continue
+            part = rest * total / (total + PRIOR)
+            shares.append(both[longer])
+            weights.append(weight[longer] * (part / total))
+            closed.append((np.arange(both.size) < ended.size)[longer])
+            rest -= part
+        if not shares:
+            return least + (1.0 - least) * np.linspace(0, 1, STEPS + 1)
+        return likely(np.concatenate(shares), np.concatenate(weights), np.concatenate(closed))
 
 
-def likely(ended: Floats, unended: Floats) -> Floats:
-    """Return equally likely shares, ascending: those of jobs that ended, and what the others may come to.
+AGED = 0.5 ** (np.arange(MOST - 1, -1, -1) / HALF)  #: by how much each of the last jobs counts
+
+
+def likely(shares: Floats, weights: Floats, closed: NDArray[np.bool_]) -> Floats:
+    """Return the quantiles of shares of jobs that ended (`closed`), and of what the others may come to.
 
     Kaplan and Meier, JASA 53, 1958: what stands behind a job that has not ended is divided among those that ran for
     longer; what none did may end anywhere up to the walltime.
     """
-    if not unended.size:
-        return np.sort(ended)
-    shares = np.concatenate((ended, unended))
-    closed = np.concatenate((np.ones(ended.size), np.zeros(unended.size)))
-    order = np.lexsort((1 - closed, shares))
-    shares, closed = shares[order], closed[order]
-    left = np.cumprod(1 - closed / np.arange(shares.size, 0, -1))  # still running after each
-    points, cumulated = shares[closed > 0], 1 - left[closed > 0]
-    rest = float(left[-1])
-    if rest > 0:
-        longest = float(shares[-1])
-        tail = longest + (1 - longest) * np.array([0.25, 0.5, 0.75, 1.0])
-        points = np.concatenate((points, tail))
-        cumulated = np.concatenate((cumulated, 1 - rest + rest * np.array([0.25, 0.5, 0.75, 1.0])))
-    levels = (np.arange(MOST) + 0.5) / MOST
-    return np.asarray(points[np.minimum(np.searchsorted(cumulated, levels), points.size - 1)])
+    order = np.lexsort((~closed, shares))
+    shares, weights, closed = shares[order], weights[order], closed[order]
+    at_risk = np.cumsum(weights[::-1])[::-1]
+    left = np.cumprod(1 - np.where(closed, np.minimum(1.0, weights / at_risk), 0.0))  # still running after each
+    points, cumulated = shares[closed], 1 - left[closed]
+    rest, longest = float(left[-1]), float(shares[-1])
+    if rest > 1e-9:
+        up = np.array([0.25, 0.5, 0.75, 1.0])
+        points = np.concatenate((points, longest + (1 - longest) * up))
+        cumulated = np.concatenate((cumulated, 1 - rest + rest * up))
+    levels = np.linspace(0, 1, STEPS + 1)
+    return np.asarray(points[np.minimum(np.searchsorted(cumulated, levels - 1e-9), points.size - 1)])
 
 
-def quantiles(shares: Floats) -> Floats:
-    """Return the quantiles of shares at equal steps, linear between those known, shape (STEPS + 1,)."""
-    return np.asarray(np.interp(np.linspace(0, shares.size - 1, STEPS + 1), np.arange(shares.size), shares))
+def together(rng: np.random.Generator, user: Column) -> Floats:
+    """Return a uniform number for each job, those of one user alike (a Gaussian copula)."""
+    of_user = rng.standard_normal(int(user.max(initial=-1)) + 2)[user]  # -1, of no user, is the last
+    of_job = rng.standard_normal(user.size)
+    return np.asarray(ndtr(TOGETHER**0.5 * of_user + (1 - TOGETHER) ** 0.5 * of_job))
 
 
 def sample(of: Floats, uniform: Floats) -> Floats:
     """Return a share for each job from its `quantiles`, shape (n, STEPS + 1), for uniform numbers in [0, 1)."""
-    place = uniform * STEPS
+    place = np.minimum(uniform, 1 - 1e-9) * STEPS
     low = place.astype(np.int64)
     row = np.arange(uniform.size)
     return np.asarray(of[row, low] + (place - low) * (of[row, low + 1] - of[row, low]))

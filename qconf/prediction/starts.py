@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from parsim import State, System, Workload, simulate
+from parsim import UNSTARTED, Schedule, State, System, Workload, simulate
 from qconf.parallel import parallel_map
-from qconf.prediction.runtimes import RunTimes, quantiles, sample
+from qconf.prediction.runtimes import RunTimes, sample, together
 
 Column = NDArray[np.int64]
 Floats = NDArray[np.float64]
+
+DAY = 86400
+DAYS = 28  #: the last ones, from which the days ahead are drawn
+WEEK = 7.0  #: after so many days a day counts half
+AHEAD = 7  #: days in which jobs come
 
 
 @dataclass(frozen=True)
@@ -31,39 +36,92 @@ class Present:
         return np.asarray(self.state.start >= self.state.begin)
 
 
-@dataclass(frozen=True)
-class Arrivals:
-    """Jobs that were submitted in the past, to be submitted again in the days ahead."""
+def days_ahead(rng: np.random.Generator, submit: Column, now: int, days: int) -> tuple[NDArray[np.intp], Column]:
+    """Return which jobs, of those submitted at ascending instants, come again in the days ahead, and when.
 
-    workload: Workload  #: ascending by submit
-    ran: Column  #: seconds that each ran
+    Each day ahead is one of the last weeks' days. Days begin at the hour of `now`, so that nights stay nights; working
+    days stand for working days. Late ones count more: whoever is at work now goes on.
+    """
+    back = np.arange(1, min(DAYS, (now - int(submit[0])) // DAY if submit.size else 0) + 1)
+    rows, when = [np.empty(0, dtype=np.intp)], [np.empty(0, dtype=np.int64)]
+    if back.size:
+        weights = 0.5 ** (back / WEEK)
+        weekend = is_weekend(now - back * DAY)
+        for day in range(days):
+            alike = weights * (weekend == is_weekend(now + day * DAY))
+            alike = alike if alike.any() else weights
+            begin = now - int(rng.choice(back, p=alike / alike.sum())) * DAY
+            chosen = np.arange(*np.searchsorted(submit, (begin, begin + DAY)))
+            rows.append(chosen)
+            when.append(submit[chosen] + (now + day * DAY + 1 - begin))
+    return np.concatenate(rows), np.concatenate(when)
 
-    def draw(self, rng: np.random.Generator, now: int, ahead: int) -> tuple[Workload, Column]:
-        """Return those of a random stretch of the past, as if submitted from `now` on, and how long they ran."""
-        submit = self.workload.submit
-        none = np.empty(0, dtype=np.int64)
-        if not submit.size or submit[-1] - submit[0] < ahead:
-            return self.workload.take(none), none
-        # Whole weeks and days apart, so that nights stay nights where the past is long enough.
-        day = 86400
-        latest = int(now - ahead - 1)
-        choices = np.arange(latest - (latest - now) % day - 28 * day, latest + 1, day)
-        choices = choices[choices >= submit[0]]
-        begin = int(rng.choice(choices)) if choices.size else int(submit[0])
-        first, last = np.searchsorted(submit, (begin, begin + ahead))
-        rows = np.arange(first, last)
-        jobs = self.workload.take(rows)
-        moved = Workload(
-            jobs.submit + (now - begin) + 1, jobs.cores, jobs.runtime, jobs.walltime, jobs.queue, jobs.user
-        )
-        return moved, self.ran[rows]
+
+def is_weekend(second: Column | int) -> NDArray[np.bool_]:
+    """Tell whether most of the day that begins then, in Unix seconds, is a Saturday or a Sunday."""
+    return np.asarray(((np.asarray(second) + DAY // 2) // DAY + 3) % 7 >= 5)  # 1970 began on a Thursday
 
 
 def plan(present: Present, system: System) -> Column:
     """Return the starts of all jobs if each runs as long as its walltime and none is submitted, shape (n,)."""
     w = present.workload
-    by_walltime = Workload(w.submit, w.cores, w.walltime, w.walltime, w.queue, w.user)
-    return simulate(by_walltime, system, present.state).start
+    return simulate(replace(w, runtime=w.walltime), system, present.state).start
+
+
+@dataclass(frozen=True)
+class Draw:
+    """What is random in one simulation."""
+
+    runtime: Column  #: of each job that is there
+    again: NDArray[np.intp]  #: rows, in past and present, of the jobs that come
+    when: Column  #: when each of them is submitted
+    ran: Column  #: how long each of them runs
+
+
+class Draws:
+    """Run times of the jobs that are there, and the jobs to come, for one simulation after another."""
+
+    def __init__(self, present: Present, model: RunTimes, past: Workload | None = None, seed: int = 0) -> None:
+        """Come may what came before: `past`, whose run times are known, and the jobs that are there."""
+        w, state = present.workload, present.state
+        self.present, self.past, self.seed = present, past, seed
+        self.elapsed = np.where(state.start < state.begin, state.begin - state.start, 0)
+        columns = (w.cores.tolist(), w.walltime.tolist(), self.elapsed.tolist())
+        jobs = list(zip(present.user, present.name, *columns, strict=True))
+        model.watch(job for job, waits in zip(jobs, present.waiting.tolist(), strict=True) if not waits)
+        known = {job: model.quantiles(*job) for job in set(jobs)}
+        self.shares = np.array([known[job] for job in jobs])
+        self.order = np.argsort(w.submit if past is None else np.concatenate((past.submit, w.submit)), kind="stable")
+
+    def draw(self, run: int, days: int = AHEAD) -> Draw:
+        """Return what is random in a simulation; the same number, the same draw."""
+        rng, w, now = np.random.default_rng([self.seed, run]), self.present.workload, self.present.state.begin
+        drawn = np.ceil(sample(self.shares, together(rng, w.user)) * w.walltime).astype(np.int64)
+        runtime = np.clip(drawn, self.elapsed + 1, np.maximum(w.walltime, self.elapsed + 1))
+        if self.past is None:
+            none = np.empty(0, dtype=np.int64)
+            return Draw(runtime, none, none, none)
+        submit, ran = (
+            np.concatenate(both)[self.order]
+            for both in ((self.past.submit, w.submit), (self.past.effective_runtime, runtime))
+        )
+        again, when = days_ahead(rng, submit, now, days)
+        return Draw(runtime, self.order[again], when, ran[again])
+
+
+def coming(present: Present, past: Workload | None, drawn: Draw) -> Workload:
+    """Return the jobs to come as they were drawn, in the queues that they have in `past` and `present`."""
+    if past is None:
+        return present.workload.take(drawn.again)
+    return replace(joined(past, present.workload).take(drawn.again), submit=drawn.when, runtime=drawn.ran)
+
+
+def simulate_from(present: Present, later: Workload, drawn: Draw, system: System) -> Schedule:
+    """Simulate from a present on, with the run times that were drawn; the jobs to come are the last of the schedule."""
+    state = present.state
+    begun = np.concatenate((state.start, np.full(len(later), UNSTARTED)))
+    jobs = joined(replace(present.workload, runtime=drawn.runtime), later)
+    return simulate(jobs, system, State(state.begin, begun, state.placement, state.nodes, state.windows))
 
 
 def likely_starts(
@@ -71,45 +129,25 @@ def likely_starts(
     system: System,
     model: RunTimes,
     *,
+    past: Workload | None = None,
     runs: int = 300,
     seed: int = 0,
-    arrivals: Arrivals | None = None,
-    ahead: int = 2 * 86400,
     workers: int = 1,
 ) -> Column:
     """Return the starts of all jobs in each of many simulations with likely run times, shape (runs, n)."""
-    w, state = present.workload, present.state
-    now = state.begin
-    elapsed = np.where(state.start < now, now - state.start, 0)
-    rows = zip(present.user, present.name, w.cores.tolist(), w.walltime.tolist(), elapsed.tolist(), strict=True)
-    jobs = list(rows)
-    model.watch(job for job, waits in zip(jobs, present.waiting.tolist(), strict=True) if not waits)
-    shares = np.array([quantiles(model.like(*job)) for job in jobs])
+    draws, n = Draws(present, model, past, seed), len(present.workload)
 
     def one(run: int) -> Column:
-        rng = np.random.default_rng([seed, run])
-        drawn = sample(shares, rng.random(len(w)))
-        runtime = np.clip(np.ceil(drawn * w.walltime), np.maximum(1, elapsed + 1), None).astype(np.int64)
-        runtime = np.minimum(runtime, np.maximum(w.walltime, elapsed + 1))
-        likely = Workload(w.submit, w.cores, runtime, w.walltime, w.queue, w.user)
-        begun = state.start
-        if arrivals is not None:
-            later, ran = arrivals.draw(rng, now, ahead)
-            likely = joined(likely, later, ran)
-            begun = np.concatenate((begun, np.full(len(later), now)))
-        whole = State(now, begun, state.placement, state.nodes, state.windows)
-        return simulate(likely, system, whole).start[: len(w)]
+        drawn = draws.draw(run)
+        return simulate_from(present, coming(present, past, drawn), drawn, system).start[:n]
 
     return np.array(parallel_map(workers, one, [(run,) for run in range(runs)]))
 
 
-def joined(jobs: Workload, later: Workload, ran: Column) -> Workload:
-    """Return both, the later ones last, with the run times that they had."""
-    columns = {
-        name: np.concatenate((getattr(jobs, name), getattr(later, name)))
-        for name in ("submit", "cores", "walltime", "queue", "user")
-    }
-    return Workload(runtime=np.concatenate((jobs.runtime, np.maximum(1, ran))), **columns)
+def joined(jobs: Workload, later: Workload) -> Workload:
+    """Return the jobs of both, in this order."""
+    columns = (np.concatenate((getattr(jobs, each.name), getattr(later, each.name))) for each in fields(jobs))
+    return Workload(*columns)
 
 
 def interval(starts: Column, level: float) -> tuple[Floats, Floats]:

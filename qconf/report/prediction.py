@@ -2,35 +2,83 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal
+from typing import Any, Literal
 
 from rich.table import Table
 from rich.text import Text
 
 from qconf.config import format_duration
 from qconf.history.times import zone
+from qconf.inert import inert
+from qconf.prediction.loading import Gained, Loading
 from qconf.prediction.results import Prediction
+from qconf.recommend.last import Promise
+from qconf.report.figures.ahead import cores_in_use, horizon
 
 WIDTH = 24  #: columns of the timeline
 WIDE = 100  #: columns of a terminal from which on there is one
 MOST = 200  #: jobs that are shown
+LEVELS = " ▁▂▃▄▅▆▇█"
 
 
-def tables(found: Prediction, timezone: str, width: int) -> Iterator[Table | Text]:
-    """Yield what a person wants to see: the jobs, what is not predicted, the idle cores."""
-    where, wide = zone(timezone), width >= WIDE + found.runs.bit_length() * 6
+@dataclass(frozen=True)
+class Loaded:
+    """A recommendation, and the days after it is loaded."""
+
+    promise: Promise
+    found: Loading
+
+    def document(self) -> dict[str, Any]:
+        """Return it as JSON holds it."""
+        promised = self.promise.gain
+        return {
+            "run": self.promise.run,
+            "title": self.promise.title,
+            "objective": self.promise.objective,
+            "promised": None if promised is None else vars(promised),
+            **self.found.document(),
+        }
+
+    def sentences(self) -> Iterator[str]:
+        """Say what becomes of the promise."""
+        promised, found = self.promise.gain, self.found
+        if promised is not None:
+            yield f"promised: {_gain(Gained(promised.expected, promised.low, promised.high))} in {self.promise.objective}"
+        yield f"from this state, of the jobs of the {len(found.days)} days and those that wait: {_gain(found.gain)}"
+        yield f"of the jobs of these days alone: {_gain(found.later)}"
+        yield f"of the same jobs without the backlog, on an empty machine: {_gain(found.empty)}"
+        if found.left_out:
+            yield f"{found.left_out} jobs of the snapshot are left out: one of the two cannot start them"
+
+
+def _gain(gained: Gained) -> str:
+    return f"{100 * gained.mean:+.1f} % ({100 * gained.low:.1f} to {100 * gained.high:.1f})"
+
+
+def clocks(found: Prediction, timezone: str) -> Callable[[int | None], str]:
+    """Return what writes instants: those of today without their date."""
+    where = zone(timezone)
+    today = datetime.fromtimestamp(found.ahead.now, where).date()
 
     def clock(second: int | None) -> str:
         if second is None:
             return "unknown"
         moment = datetime.fromtimestamp(second, where)
-        today = datetime.fromtimestamp(found.ahead.now, where).date()
         return f"{moment:%H:%M:%S}" if moment.date() == today else f"{moment:%d %b %H:%M}"
 
-    running = int((~found.ahead.present.waiting).sum())
-    yield Text(f"{clock(found.ahead.now)}: {running} jobs run, {len(found.starts)} wait")
+    return clock
+
+
+def tables(found: Prediction, timezone: str, width: int, loaded: Loaded | None = None) -> Iterator[Table | Text]:
+    """Yield what a person wants to see: the jobs, what is not predicted, the idle cores, the days ahead."""
+    wide, clock = width >= WIDE + found.runs.bit_length() * 6, clocks(found, timezone)
+    running, now = int((~found.ahead.present.waiting).sum()), found.ahead.now
+    yield Text(f"{clock(now)}: {running} jobs run, {len(found.starts)} wait")
+    last = horizon(found)
+    yield Text(f"cores in use by the plan until {clock(last)}: {spark(found, now, last, min(width - 50, 60))}")
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
     for name in ("job", "user", "queue", "cores", "walltime", "plan"):
         justify: Literal["left", "right"] = "right" if name in ("cores", "walltime", "plan") else "left"
@@ -41,31 +89,72 @@ def tables(found: Prediction, timezone: str, width: int) -> Iterator[Table | Tex
     table.add_column("why it waits", overflow="fold")
     if wide:
         table.add_column("", no_wrap=True)
-    shown = found.starts[:MOST]
-    ends = sorted(each.planned + each.job.walltime for each in shown if each.planned is not None)
-    last = ends[9 * (len(ends) - 1) // 10] if ends else found.ahead.now  # the few farthest off would hide the others
-    for each in shown:
+    for each in found.starts[:MOST]:
         job = each.job
         cells = [job.job_id, job.user, job.queue, str(job.cores), format_duration(job.walltime), clock(each.planned)]
         if found.runs:
             spans = [f"{clock(low)} to {clock(high)}" for low, high in each.intervals.values()] or ["", ""]
             cells += [clock(each.expected), *spans]
-        drawn = [bar(each.planned, job.walltime, found.ahead.now, last)] if wide else []
-        table.add_row(*map(Text, [*cells, each.why, *drawn]))
+        drawn = [bar(each.planned, job.walltime, now, last)] if wide else []
+        table.add_row(*(Text(inert(cell)) for cell in [*cells, each.why, *drawn]))
     yield table
     if len(found.starts) > MOST:
         yield Text(f"{len(found.starts) - MOST} more wait; --json has them all")
     for job, why in found.ahead.left_out:
-        yield Text(f"not predicted: {job.job_id}, {why}")
-    if found.gaps:
-        fits = [f"up to {gap.cores} cores for {_span(gap.seconds)}" for gap in found.gaps]
-        yield Text(f"a new job would start now with {', '.join(fits)}")
-    else:
-        yield Text("no core is idle for a new job now")
+        yield Text(inert(f"not predicted: {job.job_id}, {why}"))
+    yield Text(idle(found))
+    if found.runs:
+        yield Text(rests(found))
+    if loaded is not None:
+        yield from _then(loaded, clock)
+
+
+def idle(found: Prediction) -> str:
+    """Say what a new job would get now."""
+    if not found.gaps:
+        return "no core is idle for a new job now"
+    fits = [f"up to {gap.cores} cores for {_span(gap.seconds)}" for gap in found.gaps]
+    return f"a new job would start now with {', '.join(fits)}"
+
+
+def rests(found: Prediction) -> str:
+    """Say what the intervals rest on."""
+    if found.checked:
+        return f"intervals: {found.runs} simulations, widened by {found.checked} earlier predictions that came true"
+    return f"intervals: {found.runs} simulations as they are; too few earlier predictions came true to widen them"
+
+
+def _then(loaded: Loaded, clock: Callable[[int | None], str]) -> Iterator[Table | Text]:
+    yield Text(inert(f"\nthen, with {loaded.promise.title or loaded.promise.winner} of {loaded.promise.run} loaded"))
+    for sentence in loaded.sentences():
+        yield Text(f"  {sentence}")
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
+    for name in ("day from", "submitted", "mean wait, as it is", "then", "waiting at its end, as it is", "then"):
+        table.add_column(name, justify="right")
+    for day in loaded.found.days:
+        waits = [format_duration(round(each)) for each in day.wait]
+        table.add_row(clock(day.begin), f"{day.submitted:.0f}", *waits, *(f"{each:.0f}" for each in day.waiting))
+    yield table
 
 
 def _span(seconds: int | None) -> str:
     return "as long as it likes" if seconds is None else format_duration(seconds)
+
+
+def spark(found: Prediction, begin: int, end: int, width: int) -> str:
+    """Draw the share of the cores that is in use, from `begin` to `end`."""
+    edges, used = cores_in_use(found, begin, end)
+    means, place = [], 0
+    for i in range(width):
+        low, high = (begin + (end - begin) * at / width for at in (i, i + 1))
+        area = 0.0
+        while place < len(used):
+            area += used[place] * max(0.0, min(high, edges[place + 1]) - max(low, edges[place]))
+            if edges[place + 1] >= high:
+                break
+            place += 1
+        means.append(area / max(1.0, high - low) / found.ahead.system.cores)
+    return "".join(LEVELS[min(8, max(0, round(8 * mean)))] for mean in means)
 
 
 def bar(start: int | None, walltime: int, now: int, last: int) -> str:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from datetime import tzinfo
+from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from qconf.errors import InputError
+from qconf.history.times import zone
 from qconf.snapshot.model import Closure, Job, Snapshot
 from qconf.snapshot.pbs import read_pbs
 from qconf.snapshot.plain import read_plain
@@ -20,34 +20,67 @@ __all__ = ["Closure", "Job", "Snapshot", "read_snapshot"]
 ASK = "qstat -t -f -F json and pbsnodes -a -v -F json, or squeue --json and sinfo --json, each into a file of its own"
 
 
-def read_snapshot(folder: Path, where: tzinfo) -> Snapshot:
+def read_snapshot(folder: Path, timezone: str = "UTC") -> Snapshot:
     """Read a folder; which system it is from is known by what is in its files.
 
     Raises `InputError` where it cannot be read or holds no jobs.
     """
+    where = zone(timezone)
     try:
         texts = {path: path.read_text("utf-8", "replace") for path in sorted(folder.iterdir()) if path.is_file()}
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror or error}", file=folder, fix="give a folder") from error
-    if (folder / "jobs.csv") in texts:
-        state = yaml.safe_load(texts.get(folder / "state.yaml", "")) or {}
-        return read_plain(texts[folder / "jobs.csv"], state, where, str(folder / "jobs.csv"))
-    documents = [_document(path, text) for path, text in texts.items() if text.lstrip().startswith("{")]
+    if (folder / "jobs.csv") in texts or (folder / "jobs.yaml") in texts:
+        return replace(read_plain(texts, folder, where), timezone=timezone)
+    cut: Counter[str] = Counter()
+    documents = [_document(path, text, cut) for path, text in texts.items() if text.lstrip().startswith("{")]
     rest = "\n".join(text for text in texts.values() if not text.lstrip().startswith("{"))
     if any("Jobs" in doc for doc in documents):
-        return read_pbs(documents, rest, where)
-    if any("jobs" in doc for doc in documents):
+        found = read_pbs(documents, rest, where)
+    elif any("jobs" in doc for doc in documents):
         taken = texts.get(folder / "taken_at", "").strip()
-        return read_slurm(documents, rest, where, int(taken) if taken.isdigit() else None)
-    raise InputError("holds no jobs of PBS or Slurm, and no jobs.csv", file=folder, fix=f"put there {ASK}")
+        found = read_slurm(documents, rest, where, int(taken) if taken.isdigit() else None)
+    else:
+        raise InputError("holds no jobs of PBS or Slurm, and no jobs.csv", file=folder, fix=f"put there {ASK}")
+    return replace(found, warnings=cut + found.warnings, timezone=timezone)
 
 
-def _document(path: Path, text: str) -> dict[str, Any]:
+def _document(path: Path, text: str, warnings: Counter[str]) -> dict[str, Any]:
     try:
         found = json.loads(text)
     except ValueError as error:
-        line = getattr(error, "lineno", None)
-        raise InputError("ends in the middle, or is no JSON", file=path, line=line, fix="take it again") from error
+        found = salvaged(text)
+        if found is None:
+            line = getattr(error, "lineno", None)
+            raise InputError("ends in the middle, or is no JSON", file=path, line=line, fix="take it again") from error
+        warnings[f"{path.name} ends in the middle: what comes before is read, what is missing is not predicted"] += 1
     if not isinstance(found, dict):
         raise InputError("is no JSON of a batch system", file=path)
     return found
+
+
+def salvaged(text: str) -> Any:  # noqa: ANN401 - of a JSON document
+    """Return what a JSON document holds that was cut, up to its last whole job or node; None where there is none.
+
+    These are the values in the lists and objects of the outermost object.
+    """
+    open_, quoted, skip, whole = "", False, False, None
+    for place, letter in enumerate(text):
+        if skip:
+            skip = False
+        elif quoted:
+            skip, quoted = letter == "\\", letter != '"'
+        elif letter == '"':
+            quoted = True
+        elif letter in "{[":
+            open_ += "}" if letter == "{" else "]"
+        elif letter in "}]":
+            if not open_ or open_[-1] != letter:
+                break
+            open_ = open_[:-1]
+            if len(open_) == 2:
+                whole = text[: place + 1] + open_[::-1]
+    try:
+        return None if whole is None else json.loads(whole)
+    except ValueError:
+        return None

@@ -42,8 +42,20 @@ class Snapshot:
     cores: int | None = None  #: of all nodes, in service or not
     closures: tuple[Closure, ...] = ()
     warnings: Counter[str] = field(default_factory=Counter)  #: what was odd, and how often
+    timezone: str = "UTC"  #: of times without an offset, in the configuration too
 
     @property
     def running(self) -> list[Job]:
         """The jobs that run."""
         return [job for job in self.jobs if job.start is not None]
+
+
+def indices(text: str) -> list[int]:
+    """Read the tasks of an array, like ``2-6:2,9``, with or without ``%4`` behind them; what is none is left out."""
+    found: list[int] = []
+    for part in text.partition("%")[0].split(","):
+        low, _, high = part.partition("-")
+        high, _, step = high.partition(":")
+        if low.isdigit() and (not high or high.isdigit()):
+            found += range(int(low), int(high or low) + 1, int(step) if step.isdigit() and int(step) else 1)
+    return found

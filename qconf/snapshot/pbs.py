@@ -7,7 +7,8 @@ from collections import Counter
 from datetime import datetime, tzinfo
 from typing import Any
 
-from qconf.snapshot.model import Closure, Job, Snapshot
+from qconf.errors import InputError
+from qconf.snapshot.model import Closure, Job, Snapshot, indices
 
 OVER = {"X", "F", "E", "M"}  #: finished, exiting, moved
 CLOSED = re.compile(r"down|offline|unknown|stale|maintenance|sleep")
@@ -39,7 +40,7 @@ def read_pbs(documents: list[dict[str, Any]], reservations: str, where: tzinfo) 
     """Read a snapshot from its JSON documents and what pbs_rstat printed."""
     warnings: Counter[str] = Counter()
     held = max((doc for doc in documents if "Jobs" in doc), key=lambda doc: len(doc["Jobs"]))
-    now = int(held["timestamp"])
+    now = _time(held, documents, where)
     jobs = _jobs(held["Jobs"], now, where, warnings)
     cores, closures = None, _reservations(reservations, where, warnings)
     for doc in documents:
@@ -58,6 +59,17 @@ def read_pbs(documents: list[dict[str, Any]], reservations: str, where: tzinfo) 
     return Snapshot(now, tuple(jobs), cores, tuple(closures), warnings)
 
 
+def _time(held: dict[str, Any], documents: list[dict[str, Any]], where: tzinfo) -> int:
+    """Return when jobs were printed, else nodes, else the last time that a job tells."""
+    stamps = [int(doc["timestamp"]) for doc in (held, *documents) if str(doc.get("timestamp", "")).isdigit()]
+    if stamps:
+        return stamps[0]
+    told = [clock(job.get(key), where) or 0 for job in held["Jobs"].values() for key in ("mtime", "ctime", "stime")]
+    if not any(told):
+        raise InputError("tells no time", field="timestamp", fix="take qstat -f -F json again")
+    return max(told)
+
+
 def _ncpus(resources: Any) -> int:  # noqa: ANN401 - of a JSON document
     found = resources.get("ncpus", 0) if isinstance(resources, dict) else 0
     return int(found) if str(found).isdigit() else 0
@@ -67,6 +79,9 @@ def _jobs(found: dict[str, Any], now: int, where: tzinfo, warnings: Counter[str]
     jobs = []
     subjobs = {name.split("[")[0] for name in found if re.search(r"\[\d+\]", name)}
     for name, job in found.items():
+        if not isinstance(job, dict):
+            warnings["a job without attributes is left out"] += 1
+            continue
         state, wanted = str(job.get("job_state")), job.get("Resource_List", {})
         if state in OVER:
             continue
@@ -78,9 +93,11 @@ def _jobs(found: dict[str, Any], now: int, where: tzinfo, warnings: Counter[str]
         if not cores or submit is None:
             warnings["a job without cores or time of submission is left out"] += 1
             continue
+        if submit > now:
+            warnings["a job was submitted after the snapshot: clocks are apart"] += 1
         start = clock(job.get("stime"), where) if state in "RSU" else None
         remaining = str(job.get("array_indices_remaining", ""))
-        for suffix in _indices(remaining) if "[]" in name and remaining else [""]:
+        for suffix in map(str, indices(remaining)) if "[]" in name and remaining else [""]:
             jobs.append(  # noqa: PERF401
                 Job(
                     job_id=(name.replace("[]", f"[{suffix}]") if suffix else name).split(".")[0],
@@ -103,16 +120,6 @@ def _held(state: str, job: dict[str, Any]) -> str:
         return ""
     depends = str(job.get("depend", ""))
     return f"waits for {depends}" if depends else f"on hold ({job.get('Hold_Types', 'u')})"
-
-
-def _indices(text: str) -> list[str]:
-    found = []
-    for part in text.split(","):
-        low, _, high = part.partition("-")
-        high, _, step = high.partition(":")
-        if low.isdigit() and (not high or high.isdigit()):
-            found += [str(i) for i in range(int(low), int(high or low) + 1, int(step) if step.isdigit() else 1)]
-    return found
 
 
 def _reservations(text: str, where: tzinfo, warnings: Counter[str]) -> list[Closure]:

@@ -1,13 +1,18 @@
-"""Snapshots of our own: ``jobs.csv``, and ``state.yaml`` with the time, the cores and what is out of service."""
+"""Snapshots of our own: ``jobs.csv`` or ``jobs.yaml``, and ``state.yaml``: the time, the cores, what is out of service."""
 
 from __future__ import annotations
 
 import csv
 import io
 from collections import Counter
+from collections.abc import Iterator, Mapping
 from datetime import tzinfo
+from pathlib import Path
 from typing import Any
 
+import yaml
+
+from qconf.config import parse_duration
 from qconf.errors import InputError
 from qconf.history.times import instant
 from qconf.snapshot.model import Closure, Job, Snapshot
@@ -15,46 +20,86 @@ from qconf.snapshot.model import Closure, Job, Snapshot
 COLUMNS = ("job_id", "cores", "walltime", "submit")
 
 
-def read_plain(jobs: str, state: dict[str, Any], where: tzinfo, source: str) -> Snapshot:
+def read_plain(texts: Mapping[Path, str], folder: Path, where: tzinfo) -> Snapshot:
     """Read a snapshot from a table of jobs and a mapping ``{now: ..., cores: ..., down: [...]}``."""
-
-    def second(value: object) -> int:
-        text = str(value)
-        return int(text) if text.lstrip("-").isdigit() else instant(text, where)
-
-    def fail(what: str, line: int | None = None, **more: Any) -> InputError:  # noqa: ANN401
-        return InputError(what, file=source, line=line, **more)
-
-    rows = list(csv.DictReader(io.StringIO(jobs)))
-    missing = [name for name in COLUMNS if not rows or name not in rows[0]]
+    source = folder / "jobs.csv" if folder / "jobs.csv" in texts else folder / "jobs.yaml"
+    warnings: Counter[str] = Counter()
+    rows = list(_rows(source, texts[source]))
+    missing = [name for name in COLUMNS if not rows or name not in rows[0][1]]
     if missing:
-        raise fail(f"has no column {missing[0]}", fix=f"give job_id, user, queue, {', '.join(COLUMNS[1:])}, start")
-    found = []
-    for line, row in enumerate(rows, start=2):
+        fix = f"give job_id, user, queue, {', '.join(COLUMNS[1:])}, start"
+        raise InputError(f"has no column {missing[0]}", file=source, fix=fix)
+    jobs, faults = [], []
+    for line, row in rows:
         try:
-            start = row.get("start") or None
-            found.append(
-                Job(
-                    job_id=row["job_id"],
-                    user=row.get("user") or "",
-                    name=row.get("name") or "",
-                    queue=row.get("queue") or "",
-                    cores=int(row["cores"]),
-                    walltime=int(row["walltime"] or 0),
-                    submit=second(row["submit"]),
-                    start=None if start is None else second(start),
-                    held=row.get("held") or "",
-                )
-            )
-        except ValueError as error:
-            raise fail(f"not a job: {error}", line) from error
+            jobs.append(_job(row, where))
+        except (KeyError, TypeError, ValueError) as error:
+            faults.append((line, str(error)))
+    if faults and not jobs:
+        raise InputError(f"not a job: {faults[0][1]}", file=source, line=faults[0][0])
+    if faults:
+        warnings[f"{source.name}:{faults[0][0]}: not a job, and left out: {faults[0][1]}"] = len(faults)
+    state = _yaml(folder / "state.yaml", texts.get(folder / "state.yaml", ""))
     try:
-        now = second(state["now"])
+        now = _second(state["now"], where)
         closures = tuple(
-            Closure(str(each.get("name", "downtime")), second(each["begin"]), second(each["end"]), int(each["cores"]))
-            for each in state.get("down", [])
+            Closure(
+                str(each.get("name", "downtime")),
+                _second(each["begin"], where),
+                None if each.get("end") is None else _second(each["end"], where),
+                int(each["cores"]),
+                str(each.get("queue", "")),
+            )
+            for each in state.get("down") or []
         )
         cores = int(state["cores"]) if "cores" in state else None
-    except (KeyError, ValueError, TypeError) as error:
-        raise fail(f"state.yaml: {error}", fix="like {now: 2026-03-01T08:00, cores: 512, down: []}") from error
-    return Snapshot(now, tuple(found), cores, closures, Counter())
+    except (KeyError, ValueError, TypeError, AttributeError) as error:
+        fix = "like {now: 2026-03-01T08:00, cores: 512, down: []}"
+        raise InputError(f"is no state: {error}", file=folder / "state.yaml", fix=fix) from error
+    return Snapshot(now, tuple(jobs), cores, closures, warnings)
+
+
+def _rows(source: Path, text: str) -> Iterator[tuple[int | None, Mapping[str, Any]]]:
+    """Yield the jobs with their lines."""
+    if source.suffix == ".csv":
+        yield from enumerate(csv.DictReader(io.StringIO(text)), start=2)
+        return
+    found = _yaml(source, text)
+    if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
+        raise InputError("is no list of jobs", file=source, fix="like [{job_id: 7, cores: 4, walltime: 3600, ...}]")
+    yield from ((None, each) for each in found)
+
+
+def _yaml(path: Path, text: str) -> Any:  # noqa: ANN401 - of a YAML document
+    try:
+        return yaml.safe_load(text) or {}
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        raise InputError("is no YAML", file=path, line=mark.line + 1 if mark else None) from error
+
+
+def _second(value: object, where: tzinfo) -> int:
+    text = str(value)
+    return int(text) if text.lstrip("-").isdigit() else instant(text, where)
+
+
+def _duration(value: object) -> int:
+    text = str(value or 0)
+    return int(text) if text.isdigit() else parse_duration(text)
+
+
+def _job(row: Mapping[str, Any], where: tzinfo) -> Job:
+    start, cores, walltime = row.get("start") or None, int(row["cores"]), _duration(row["walltime"])
+    if cores < 1 or walltime < 0:
+        raise ValueError(f"{cores} cores for {walltime} s")
+    return Job(
+        job_id=str(row["job_id"]),
+        user=str(row.get("user") or ""),
+        name=str(row.get("name") or ""),
+        queue=str(row.get("queue") or ""),
+        cores=cores,
+        walltime=walltime,
+        submit=_second(row["submit"], where),
+        start=None if start is None else _second(start, where),
+        held=str(row.get("held") or ""),
+    )

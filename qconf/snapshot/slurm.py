@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
 from datetime import datetime, tzinfo
 from typing import Any
 
-from qconf.snapshot.model import Closure, Job, Snapshot
+from ClusterShell.NodeSet import NodeSet
+
+from qconf.snapshot.model import Closure, Job, Snapshot, indices
 
 CLOSED = re.compile(r"DOWN|DRAIN|FAIL|MAINT|POWERED_DOWN|UNKNOWN|FUTURE")
+
+RESERVATION = "reservation "  #: before its name, where it stands for a queue
 
 
 def number(value: Any) -> int | None:  # noqa: ANN401 - of a JSON document
@@ -28,49 +34,78 @@ def read_slurm(documents: list[dict[str, Any]], reservations: str, where: tzinfo
     if now is None:
         now = max((number(job.get(key)) or 0 for job in listed for key in ("submit_time", "start_time")), default=0)
         warnings["no time of the snapshot: the last time of a job stands for it"] += 1
-    jobs = [made for job in listed if (made := _job(job, now, warnings)) is not None]
-    nodes = {node["name"]: node for doc in documents for node in doc.get("nodes", []) if "name" in node}
-    cores = sum(number(node.get("cpus")) or 0 for node in nodes.values())
-    closures = _reservations(reservations, where, nodes, warnings)
-    for name, node in nodes.items():
-        state = node.get("state", "")
-        words = " ".join(state if isinstance(state, list) else [str(state), *node.get("state_flags", [])]).upper()
-        if CLOSED.search(words) and number(node.get("cpus")):
-            closures.append(Closure(f"node {name}", now, None, number(node.get("cpus")) or 0))
+    nodes = _nodes(documents)
+    cores = sum(size for size, _ in nodes.values())
+    closures = _reservations(reservations, where, sorted((size for size, _ in nodes.values()), reverse=True), warnings)
+    reserved = {closure.queue for closure in closures}
+    jobs = [made for job in listed for made in _jobs(job, now, reserved, warnings)]
+    closures += [
+        Closure(f"node {name}", now, None, size) for name, (size, state) in nodes.items() if size and CLOSED.search(state)
+    ]
     return Snapshot(now, tuple(jobs), cores or None, tuple(closures), warnings)
 
 
-def _job(job: dict[str, Any], now: int, warnings: Counter[str]) -> Job | None:
+def _nodes(documents: list[dict[str, Any]]) -> dict[str, tuple[int, str]]:
+    """Return cores and state of each node, as scontrol and older sinfo list them, or as newer sinfo groups them."""
+    found = {}
+    for doc in documents:
+        for node in doc.get("nodes", []):
+            if "name" in node:
+                found[node["name"]] = number(node.get("cpus")) or 0, _state([node, node.get("state_flags", [])])
+        for group in doc.get("sinfo", []):
+            names, cpus = group.get("nodes", {}).get("nodes", []), group.get("cpus", {})
+            for name in NodeSet(",".join(names)):
+                found[name] = number(cpus.get("maximum")) or 0, _state([group.get("node", {})])
+    return found
+
+
+def _state(parts: list[Any]) -> str:
+    words: list[str] = []
+    for part in parts:
+        state = part.get("state", "") if isinstance(part, dict) else part
+        words += state if isinstance(state, list) else [str(state)]
+    return " ".join(map(str, words)).upper()
+
+
+def _jobs(job: dict[str, Any], now: int, reserved: set[str], warnings: Counter[str]) -> Iterator[Job]:
+    """Yield a job, or each of the tasks of an array that wait together."""
     state = job.get("job_state", "")
     state = state[0] if isinstance(state, list) and state else str(state)
     if state not in ("RUNNING", "PENDING", "SUSPENDED", "CONFIGURING"):
         if state not in ("COMPLETING", "COMPLETED", "CANCELLED", "FAILED", "TIMEOUT", "NODE_FAIL", "PREEMPTED"):
             warnings[f"state {state} of a job is unknown: it is left out"] += 1
-        return None
+        return
     cores, submit = number(job.get("cpus")), number(job.get("submit_time"))
     if not cores or submit is None:
         warnings["a job without cores or time of submission is left out"] += 1
-        return None
-    task = number(job.get("array_task_id"))
-    array = number(job.get("array_job_id"))
+        return
+    if submit > now:
+        warnings["a job was submitted after the snapshot: clocks are apart"] += 1
+    array, pending = number(job.get("array_job_id")), state == "PENDING"
     minutes = number(job.get("time_limit"))
     reason, eligible = str(job.get("state_reason", "")), number(job.get("eligible_time"))
-    pending = state == "PENDING"
-    return Job(
-        job_id=f"{array}_{task}" if array and task is not None else str(job.get("job_id")),
+    reservation = f"{RESERVATION}{job.get('resv_name') or ''}"
+    made = Job(
+        job_id=str(job.get("job_id")),
         user=str(job.get("user_name", "")),
         name=str(job.get("name", "")),
-        queue=str(job.get("partition", "")).split(",")[0],
+        queue=reservation if reservation in reserved else str(job.get("partition", "")).split(",")[0],
         cores=cores,
         walltime=60 * minutes if minutes else 0,
         submit=min(submit, now),
-        start=None if pending else number(job.get("start_time")),
+        start=None if pending else number(job.get("start_time")) or now,
         held=reason if pending and re.search(r"Held|Dependency", reason) else "",
         not_before=eligible if pending and eligible and eligible > now else None,
     )
+    tasks = indices(str(job.get("array_task_string") or "")) if pending else []
+    task = job.get("array_task_id")
+    task = task.get("number") if isinstance(task, dict) and task.get("set") else task
+    if array and not tasks and isinstance(task, int):
+        tasks = [task]
+    yield from (replace(made, job_id=f"{array}_{each}") for each in tasks) if array and tasks else [made]
 
 
-def _reservations(text: str, where: tzinfo, nodes: dict[str, Any], warnings: Counter[str]) -> list[Closure]:
+def _reservations(text: str, where: tzinfo, sizes: list[int], warnings: Counter[str]) -> list[Closure]:
     closures = []
     for block in re.split(r"(?=ReservationName=)", text):
         fields = dict(re.findall(r"(\w+)=(\S*)", block))
@@ -86,9 +121,8 @@ def _reservations(text: str, where: tzinfo, nodes: dict[str, Any], warnings: Cou
             warnings["a reservation without times or cores is left out"] += 1
             continue
         of_nodes = int(fields["NodeCnt"]) if fields.get("NodeCnt", "").isdigit() else 0
-        if of_nodes and nodes:
-            sizes = sorted((number(node.get("cpus")) or 0 for node in nodes.values()), reverse=True)
-            cores = max(cores, sum(sizes[:of_nodes]))
+        cores = max(cores, sum(sizes[:of_nodes]))
         if cores and begin < end:
-            closures.append(Closure(f"reservation {fields['ReservationName']}", begin, end, cores))
+            name = RESERVATION + fields["ReservationName"]
+            closures.append(Closure(name, begin, end, cores, "" if "MAINT" in fields.get("Flags", "") else name))
     return closures

@@ -124,14 +124,14 @@ def pieces(found: Evaluated, rows: NDArray[np.int64]) -> Iterator[tuple[int, lis
     for job in rows[np.argsort(schedule.start[rows], kind="stable")].tolist():
         while ending and ending[0][0] <= schedule.start[job]:
             for part, piece in taken.pop(heapq.heappop(ending)[1]):
-                _release(free[part], piece)
+                release(free[part], piece)
         placed = schedule.placement(job).items()
-        taken[job] = [(part, piece) for part, cores in placed for piece in _take(free[part], cores)]
+        taken[job] = [(part, piece) for part, cores in placed for piece in take(free[part], cores)]
         heapq.heappush(ending, (int(schedule.end[job]), job))
         yield job, [piece for _, piece in taken[job]]
 
 
-def _take(free: list[tuple[int, int]], cores: int) -> Iterator[Piece]:
+def take(free: list[tuple[int, int]], cores: int) -> Iterator[Piece]:
     """Take cores out of the intervals that are free: of the lowest that has all, else of the largest first."""
     whole = next((each for each in free if each[1] - each[0] >= cores), None)
     order = [whole] if whole is not None else sorted(free, key=lambda each: each[0] - each[1])
@@ -146,7 +146,7 @@ def _take(free: list[tuple[int, int]], cores: int) -> Iterator[Piece]:
         yield low, got
 
 
-def _release(free: list[tuple[int, int]], piece: Piece) -> None:
+def release(free: list[tuple[int, int]], piece: Piece) -> None:
     low, high = piece[0], piece[0] + piece[1]
     for each in [each for each in free if each[1] == low or each[0] == high]:
         free.remove(each)

@@ -12,7 +12,7 @@ from qconf.cli import qconf
 from qconf.config import MachineConfig, QueueConfig, SiteConfig
 from qconf.errors import InputError
 from qconf.prediction.results import predict
-from qconf.prediction.runtimes import Ended, RunTimes, quantiles, sample
+from qconf.prediction.runtimes import STEPS, RunTimes, likely, sample, together
 from qconf.snapshot import Closure, Job, Snapshot
 
 SITE = SiteConfig(machine=MachineConfig(cores=16), queues=(QueueConfig(name="work"),))
@@ -69,19 +69,47 @@ def test_another_machine_is_refused():
 
 
 def test_run_times_are_those_of_jobs_alike_that_ran_as_long():
-    n = 40
-    who = np.array(["ann"] * 20 + ["bob"] * 20)
-    ran = np.array([100] * 10 + [300] * 10 + [900] * 20)
-    model = RunTimes.of(Ended(who, np.full(n, ""), np.full(n, 4), np.full(n, 1000), ran))
-    assert model.like("ann", "", 4, 1000).tolist() == [0.1] * 10 + [0.3] * 10
-    assert set(model.like("ann", "", 4, 1000, elapsed=200)) == {0.3}
-    assert set(model.like("bob", "", 4, 1000)) == {0.9}
-    assert (model.like("new", "", 64, 7, elapsed=3) > 3 / 7).all()
+    model = RunTimes()
+    for user, share in [("ann", 0.1)] * 10 + [("ann", 0.3)] * 10 + [("bob", 0.9)] * 20:
+        model.add(user, "", 4, 1000, share)
+    of_ann, of_bob = model.quantiles("ann", "", 4, 1000), model.quantiles("bob", "", 4, 1000)
+    assert (of_ann <= 0.3).mean() > 0.9
+    assert (of_bob == 0.9).mean() > 0.9
+    assert (np.diff(of_ann) >= 0).all()
+    assert np.median(of_ann) == 0.3  # the later ones count more
+    longer = model.quantiles("ann", "", 4, 1000, elapsed=200)
+    assert longer[0] == 0.3
+    assert (model.quantiles("new", "", 64, 7, elapsed=3) > 3 / 7).all()
 
 
-def test_quantiles_are_linear_between_what_is_known():
-    of = quantiles(np.array([0.0, 1.0]))[None]
-    assert sample(of, np.array([0.25])).tolist() == [0.25]
+def test_a_user_without_a_past_is_like_all_others():
+    model = RunTimes()
+    for _ in range(30):
+        model.add("ann", "", 4, 1000, 0.5)
+    assert (model.quantiles("new", "", 4, 1000) == 0.5).all()
+    assert RunTimes().quantiles("new", "", 4, 1000)[[0, -1]].tolist() == [0, 1]
+
+
+def test_jobs_that_run_have_run_so_long_at_least():
+    shares, closed = np.array([0.1, 0.5, 0.5]), np.array([True, False, False])
+    found = likely(shares, np.ones(3), closed)
+    assert (found == 0.1).mean() == pytest.approx(1 / 3, abs=0.05)
+    assert ((found > 0.5) & (found <= 1)).mean() == pytest.approx(2 / 3, abs=0.05)
+
+
+def test_shares_are_linear_between_quantiles():
+    of = np.linspace(0, 1, STEPS + 1)[None]
+    assert sample(of, np.array([0.25])) == pytest.approx(0.25)
+    assert sample(of, np.array([1.0])) == pytest.approx(1.0)
+
+
+def test_jobs_of_one_user_run_alike():
+    users = np.array([0, 0, 1] + [-1] * 2)
+    drawn = np.array([together(np.random.default_rng(i), users) for i in range(2000)])
+    found = np.corrcoef(drawn.T)
+    assert 0.2 < found[0, 1] < 0.4
+    assert abs(found[0, 2]) < 0.1
+    assert drawn.mean() == pytest.approx(0.5, abs=0.02)
 
 
 def test_the_command(tmp_path):

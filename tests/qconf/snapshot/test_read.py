@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC
 
 import pytest
 
@@ -17,7 +16,7 @@ REAL = SHARED / "pbs" / "snapshot"
 def test_a_real_pbs_server():
     if not REAL.exists():
         pytest.skip(f"{REAL} is not there")
-    found = read_snapshot(REAL, UTC)
+    found = read_snapshot(REAL)
     assert found.now == 1795429613
     assert found.cores == 16
     assert [job.job_id for job in found.running] == ["1053", "1054", "1055", "1056", "1059[2]"]
@@ -30,7 +29,7 @@ def test_a_real_pbs_server():
 def pbs(tmp_path, jobs, nodes):
     (tmp_path / "qstat.json").write_text(json.dumps({"timestamp": 1000000000, "Jobs": jobs}))
     (tmp_path / "nodes.json").write_text(json.dumps({"timestamp": 1000000000, "nodes": nodes}))
-    return read_snapshot(tmp_path, UTC)
+    return read_snapshot(tmp_path)
 
 
 JOB = {
@@ -83,7 +82,7 @@ def test_slurm_of_both_forms(tmp_path):
         "ReservationName=maint StartTime=1970-01-01T01:00:00 EndTime=1970-01-01T02:00:00 Duration=01:00:00\n"
         "   Nodes=n[1-2] NodeCnt=2 CoreCnt=16 Features=(null)\n"
     )
-    found = read_snapshot(tmp_path, UTC)
+    found = read_snapshot(tmp_path)
     assert (found.now, found.cores) == (300, 16)
     assert [(job.job_id, job.cores, job.walltime, job.start, job.held) for job in found.jobs] == [
         ("1", 4, 3600, 200, ""),
@@ -98,7 +97,7 @@ def test_slurm_of_both_forms(tmp_path):
 def test_files_of_our_own(tmp_path):
     (tmp_path / "jobs.csv").write_text("job_id,cores,walltime,submit,start\na,4,60,10,20\nb,2,60,15,\n")
     (tmp_path / "state.yaml").write_text("{now: 30, cores: 8, down: [{begin: 40, end: 50, cores: 8}]}")
-    found = read_snapshot(tmp_path, UTC)
+    found = read_snapshot(tmp_path)
     assert [(job.job_id, job.start) for job in found.jobs] == [("a", 20), ("b", None)]
     assert found.closures[0].end == 50
 
@@ -117,4 +116,4 @@ def test_what_cannot_be_read(tmp_path, files, message):
     for name, text in files.items():
         (tmp_path / name).write_text(text)
     with pytest.raises(InputError, match=message):
-        read_snapshot(tmp_path, UTC)
+        read_snapshot(tmp_path)

@@ -1,0 +1,154 @@
+"""The days after another configuration is loaded into this state, and what the backlog does to a promised gain."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from parsim import UNSTARTED, Schedule, State, Workload, simulate
+from parsim.metrics import bounded_slowdown
+from qconf.config import SiteConfig
+from qconf.errors import InputError
+from qconf.evaluation.period import Period
+from qconf.evaluation.score import gain
+from qconf.history import History
+from qconf.parallel import parallel_map
+from qconf.prediction.present import Ahead, ahead
+from qconf.prediction.replays import Log
+from qconf.prediction.runtimes import RunTimes
+from qconf.prediction.starts import DAY, Draw, Draws, coming, simulate_from
+from qconf.snapshot import Snapshot
+
+Floats = NDArray[np.float64]
+
+DAYS = 7  #: that are simulated
+RUNS = 30
+
+
+@dataclass(frozen=True)
+class Day:
+    """A day ahead, under the present configuration and the other one; means of the simulations."""
+
+    begin: int  #: Unix seconds
+    submitted: float  #: jobs
+    wait: tuple[float, float]  #: mean of these, seconds
+    waiting: tuple[float, float]  #: jobs at its end
+
+
+@dataclass(frozen=True)
+class Gained:
+    """A gain in an objective: its mean, and the tenth and ninetieth of a hundred simulations."""
+
+    mean: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Loading:
+    """What becomes of a state under the present configuration and another one."""
+
+    days: tuple[Day, ...]
+    gain: Gained  #: of the jobs that come, and those that wait
+    later: Gained  #: of those that come
+    empty: Gained  #: of those that come, on an empty machine: without the backlog
+    left_out: int  #: jobs of the snapshot that one of the configurations cannot start
+    runs: int
+
+    def document(self) -> dict[str, Any]:
+        """Return it as JSON holds it."""
+        return {
+            **{name: vars(getattr(self, name)) for name in ("gain", "later", "empty")},
+            "days": [
+                {
+                    "begin": day.begin,
+                    "submitted": day.submitted,
+                    "mean_wait": dict(zip(("now", "then"), day.wait, strict=True)),
+                    "waiting_at_end": dict(zip(("now", "then"), day.waiting, strict=True)),
+                }
+                for day in self.days
+            ],
+            "left_out": self.left_out,
+            "runs": self.runs,
+        }
+
+
+def loading(
+    snapshot: Snapshot,
+    config: SiteConfig,
+    other: SiteConfig,
+    history: History,
+    objective: str,
+    *,
+    runs: int = RUNS,
+    days: int = DAYS,
+    seed: int = 0,
+    workers: int = 1,
+) -> Loading:
+    """Simulate the days ahead under both, with the same run times and the same jobs to come.
+
+    Raises `InputError` where the log has no days before the snapshot, and `UnroutableError` where `other` has no queue
+    for some job.
+    """
+    both, left_out = _common(snapshot, config, other)
+    now, users = snapshot.now, both[0].users
+    log, model = Log.of(history, config, now), RunTimes()
+    log.teach(model, log.ended(now))
+    routed = Period.of(history, config).routed(other).queue
+    pasts = log.past(now, users), log.past(now, users, routed)
+    if not len(pasts[0]) or now - int(pasts[0].submit.min()) < DAY:
+        raise InputError("has no jobs of the days before the snapshot", field="--history", fix="give the log up to now")
+    draws = Draws(both[0].present, model, pasts[0], seed)
+
+    def one(run: int) -> list[Floats]:
+        drawn = draws.draw(run, days)
+        return [_simulated(each, past, drawn, days) for each, past in zip(both, pasts, strict=True)]
+
+    found = np.array(parallel_map(workers, one, [(run,) for run in range(runs)]))  # run, configuration, row, column
+    mean = found.mean(axis=0)
+    table = [
+        Day(now + day * DAY, mean[0, 3 + day, 0], (mean[0, 3 + day, 1], mean[1, 3 + day, 1]), tuple(mean[:, 3 + day, 2]))
+        for day in range(days)
+    ]
+    gains = [gain(found[:, 1, row, :2], found[:, 0, row, :2], objective) for row in range(3)]
+    gained = [Gained(float(each.mean()), *np.quantile(each, (0.1, 0.9)).tolist()) for each in gains]
+    return Loading(tuple(table), *gained, left_out, runs)
+
+
+def _common(snapshot: Snapshot, config: SiteConfig, other: SiteConfig) -> tuple[tuple[Ahead, Ahead], int]:
+    """Return the present under both, of the jobs that both can start, and how many of the others there are."""
+    found = ahead(snapshot, config), ahead(snapshot, other)
+    able = {job.job_id for job in found[0].jobs} & {job.job_id for job in found[1].jobs}
+    shared = replace(snapshot, jobs=tuple(job for job in snapshot.jobs if job.job_id in able))
+    return (ahead(shared, config), ahead(shared, other)), len(snapshot.jobs) - len(able)
+
+
+def _simulated(found: Ahead, past: Workload, drawn: Draw, days: int) -> Floats:
+    """Return mean wait and slowdown of all jobs, of those to come, and of these alone; and three numbers of each day.
+
+    These are the jobs submitted, their mean wait, and the jobs that wait at its end. Shape (3 + days, 3).
+    """
+    present, now = found.present, found.now
+    later = coming(present, past, drawn)
+    schedule = simulate_from(present, later, drawn, found.system)
+    alone = simulate(later, found.system, State(now, np.full(len(later), UNSTARTED), windows=present.state.windows))
+    there = np.flatnonzero(present.waiting)
+    come = np.arange(len(present.workload), len(schedule.start))
+    counted = np.concatenate((there, come))
+    rows = [_means(schedule, counted), _means(schedule, come), _means(alone, np.arange(len(later)))]
+    submit, start = schedule.submit[counted], schedule.start[counted]
+    for end in range(now + DAY, now + days * DAY + 1, DAY):
+        of_day = (submit >= end - DAY) & (submit < end) & (counted >= len(present.workload))
+        wait = float((start - submit)[of_day].mean()) if of_day.any() else 0.0
+        rows.append((float(of_day.sum()), wait, float(((submit < end) & (start >= end)).sum())))
+    return np.array(rows)
+
+
+def _means(schedule: Schedule, rows: NDArray[np.intp]) -> tuple[float, float, float]:
+    if not rows.size:
+        return 0.0, 1.0, 0.0
+    return float(schedule.wait[rows].mean()), float(bounded_slowdown(schedule)[rows].mean()), 0.0
