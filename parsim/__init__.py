@@ -7,6 +7,7 @@
 """
 
 from parsim import metrics, verify
+from parsim.fairshare import Fairshare, Share
 from parsim.explain import Reason, explain
 from parsim.planning import PlannedRun, Policy, plan
 from parsim.schedule import Schedule
@@ -15,12 +16,14 @@ from parsim.system import Pool, Queue, System
 from parsim.workload import Workload
 
 __all__ = [
+    "Fairshare",
     "PlannedRun",
     "Policy",
     "Pool",
     "Queue",
     "Reason",
     "Schedule",
+    "Share",
     "System",
     "Workload",
     "explain",

@@ -21,12 +21,14 @@ from numpy.typing import NDArray
 from parsim.kernels import order as orders
 from parsim.kernels import state as kernel
 from parsim.kernels.alike import NO_JOB, find_alike
+from parsim.kernels.fairshare import Fair
 from parsim.kernels.homes import find_eligible, find_homes
 from parsim.kernels.nodes import NO_SHARE, SHARE, Nodes
 from parsim.kernels.plans import PROMISE, ROWS, Plans
 from parsim.kernels.profile import Profile
 from parsim.rising import never_falls
-from parsim.system import LIMITS, ORDERS, Queue, System
+from parsim.shares import NO_FAIR, lay_out
+from parsim.system import FAIRSHARE, LIMITS, ORDERS, Queue, System
 from parsim.workload import MAX_DURATION, Column, Workload
 
 Table = NDArray[np.void]  #: a structured array: one record of named fields per row
@@ -151,6 +153,12 @@ class Prepared:
         return present.size, number - int(present[0] < 0)
 
     @cached_property
+    def present(self) -> tuple[tuple[str, ...], NDArray[np.int64]]:
+        """Names of the users who have jobs, empty for none, and which of them each job is of."""
+        present, which = np.unique(self.workload.user, return_inverse=True)
+        return tuple(map(self.workload.user_name, present.tolist())), which.astype(np.int64)
+
+    @cached_property
     def queues(self) -> int:
         """How many queues a system must have at least."""
         return int(self.workload.queue.max(initial=-1)) + 1
@@ -270,6 +278,7 @@ def pack(prepared: Prepared, system: System, *, gives_up: bool = False, lines: b
     n = len(prepared.workload)
     cores = np.array(system.partition_cores, dtype=np.int64)
     settings = _pack_settings(prepared, system, lines)
+    formula, fair = pack_formula(prepared, system)
     jobs = prepared.queued_jobs.view(np.uint8).copy().view(kernel.QUEUED_JOB)  # field by field is ten times as slow
     entries = np.zeros(cores.size + 1, dtype=np.int64)
     find_homes(jobs, cores, system.mode == "shared", entries)
@@ -282,7 +291,6 @@ def pack(prepared: Prepared, system: System, *, gives_up: bool = False, lines: b
     held = np.zeros(n if settings["track_held"] else 0, dtype=kernel.HELD)
     held["since"] = -1
     progress = np.zeros(1, dtype=kernel.PROGRESS)[0]
-    formula = pack_formula(prepared.workload, system)
     progress["looks"] = most_looks(n) if gives_up and _keeps_turns(prepared, system, formula.columns) else NEVER
     return kernel.State(
         jobs=jobs,
@@ -306,6 +314,7 @@ def pack(prepared: Prepared, system: System, *, gives_up: bool = False, lines: b
         usable=np.zeros(cores.size, dtype=np.bool_),
         idle=np.zeros(cores.size, dtype=np.int64),
         alike=_pack_lines(prepared, system) if lines else NO_LINES,
+        fair=fair,
     )
 
 
@@ -314,7 +323,7 @@ NO_LINES = kernel.Alike(_NONE, _NONE, _NONE, _NONE, np.empty((2, 0), dtype=np.in
 
 
 def _pack_lines(prepared: Prepared, system: System) -> kernel.Alike:
-    lines = prepared.lines if _has_user_limits(system) else prepared.lines_but_for_users
+    lines = prepared.lines if _tells_users_apart(system) else prepared.lines_but_for_users
     return lines._replace(first=np.full_like(lines.first, NO_JOB))
 
 
@@ -366,10 +375,11 @@ def _is_small(ratio: Fraction) -> bool:
 def _pack_settings(prepared: Prepared, system: System, lines: bool) -> np.void:
     pool = system.pool if system.mode == "hybrid" else None
     formula = system.formula
+    named = orders.FAIRSHARE if system.order == FAIRSHARE else ORDERS.index(system.order) if formula is None else 0
     return kernel.one(
         kernel.SETTINGS,
         bits=prepared.bits,
-        order=orders.FORMULA if formula is not None else ORDERS.index(system.order),
+        order=orders.FORMULA if formula is not None else named,
         backfill=system.backfill,
         single_list=system.mode == "shared",
         reservation_delay=system.reservation_delay,
@@ -463,7 +473,7 @@ def pack_alike(prepared: Prepared, system: System, columns: NDArray[np.float64])
     """
     if not _keeps_turns(prepared, system, columns):
         return prepared.single
-    return prepared.alike if _has_user_limits(system) else prepared.alike_but_for_users
+    return prepared.alike if _tells_users_apart(system) else prepared.alike_but_for_users
 
 
 def _keeps_turns(prepared: Prepared, system: System, columns: NDArray[np.float64]) -> bool:
@@ -480,35 +490,59 @@ def _has_user_limits(system: System) -> bool:
     return any(queue.max_user_run or queue.max_user_cores for queue in system.queues)
 
 
-def pack_formula(workload: Workload, system: System) -> kernel.Formula:
-    """Lay out the formula that is the system's order; empty arrays where it has none."""
-    formula = system.formula
+def _tells_users_apart(system: System) -> bool:
+    """Whether jobs of two users that are else alike differ: in limits, or in what the order reads of users."""
+    return _has_user_limits(system) or system.is_fair
+
+
+def pack_formula(prepared: Prepared, system: System) -> tuple[kernel.Formula, Fair]:
+    """Lay out the formula that is the system's order, and what it reads of users; empty arrays where it has none."""
+    formula, workload = system.formula, prepared.workload
     eligible = np.empty(orders.CHUNK)
+    if system.order == FAIRSHARE and system.is_fair:
+        return pack_fairshare(prepared, system)
     if formula is None:
         nothing = np.empty((0, 0))
-        return kernel.Formula(np.empty((0, 2), np.int64), np.empty(0), nothing, eligible, np.empty((0, orders.CHUNK)))
+        empty = np.empty((0, 2), np.int64), np.empty(0), nothing, eligible, np.empty((0, orders.CHUNK))
+        return kernel.Formula(*empty), NO_FAIR
     priority = np.array([queue.priority for queue in system.queues], dtype=np.float64)[workload.queue]
-    base = np.stack([priority, workload.walltime, workload.cores, np.zeros(len(workload))])
+    fair, share, nothing = NO_FAIR, np.zeros(len(workload)), np.zeros(len(workload))
+    if formula.uses_shares:
+        fair, share = lay_out(system, *prepared.present, first=len(formula.column_codes))
+    columns = formula.columns(np.stack([priority, workload.walltime, workload.cores, nothing, share]))
+    if formula.uses:
+        columns = np.vstack([columns, np.empty((len(formula.uses), len(workload)))])
     stack = np.empty((formula.depth, orders.CHUNK))
-    return kernel.Formula(formula.code, formula.constants, formula.columns(base), eligible, stack)
+    return kernel.Formula(formula.code, formula.constants, columns, eligible, stack), fair
+
+
+def pack_fairshare(prepared: Prepared, system: System) -> tuple[kernel.Formula, Fair]:
+    """Lay out the order of rule 38 as a formula."""
+    fair, share = lay_out(system, *prepared.present, first=0)
+    return _program([(orders.COLUMN, 0)], [], np.empty((1, share.size))), fair
 
 
 def is_formula(prepared: Prepared, system: System) -> bool:
-    """Whether a formula gives the order of one list: its own, or that of ``lxf`` where nothing goes before the ratio.
+    """Whether a formula gives the order of one list: its own, or a named one where nothing goes before its values.
 
-    Quotients differ as floats wherever they differ if numerators and denominators have no more than 50 bits together.
+    Quotients of ``lxf`` differ as floats wherever they differ if numerators and denominators have no more than 50 bits together.
     """
-    if system.order != "lxf":
+    if system.order not in ("lxf", FAIRSHARE):
         return system.formula is not None
     if len({queue.priority for queue in system.queues}) > 1 or any(its.starvation is not None for its in system.queues):
         return False
-    return prepared.longest_wait * int(prepared.workload.walltime.max()) < 1 << 50
+    return system.order == FAIRSHARE or prepared.longest_wait * int(prepared.workload.walltime.max()) < 1 << 50
 
 
-def pack_order(prepared: Prepared, system: System) -> kernel.Formula:
+def pack_order(prepared: Prepared, system: System) -> tuple[kernel.Formula, Fair]:
     """Lay out the formula that gives the order of one list: `is_formula`, or constant but for those that starve."""
-    if system.formula is not None:
-        return pack_formula(prepared.workload, system)
+    if system.formula is not None or system.order == FAIRSHARE:
+        return pack_formula(prepared, system)
+    return _pack_named(prepared, system), NO_FAIR
+
+
+def _pack_named(prepared: Prepared, system: System) -> kernel.Formula:
+    """Lay out a named order."""
     walltime = prepared.workload.walltime.astype(np.float64)
     if system.order == "lxf":
         return _program([(orders.ELIGIBLE_TIME, 0), (orders.COLUMN, 0), (orders.DIVIDE, 0)], [], walltime[np.newaxis])

@@ -180,12 +180,12 @@ def _is_one_list(system: System) -> bool:
 def _run_time_dependent(prepared: Prepared, system: System) -> Outcome:
     jobs, queue, bits = prepared.jobs, prepared.workload.queue, prepared.bits
     start = np.empty(jobs.size, dtype=np.int64)
-    formula = pack_order(prepared, system)
+    formula, fair = pack_order(prepared, system)
     of = pack_alike(prepared, system, formula.columns)
     limits = (system.has_limits, system.formula is not None, *pack_limits(prepared, system))
     keys = wake_ups(jobs, queue, system.queues, bits)
     delay = system.reservation_delay
-    time_dependent(jobs, of, system.cores, system.backfill, delay, bits, formula, *limits, keys, start)
+    time_dependent(jobs, of, system.cores, system.backfill, delay, bits, formula, fair, *limits, keys, start)
     check_started(prepared, start)
     return _on_one_partition(start)
 

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Literal
 
+from parsim.fairshare import ORDER as FAIRSHARE
+from parsim.fairshare import Fairshare
 from parsim.formula import Formula
 from parsim.formula import parse as parse_formula
 from parsim.workload import MAX_CORES, MAX_DURATION
@@ -19,7 +21,7 @@ HeldJobs = Literal["pass", "reserve"]
 Reserve = Literal["cores", "nodes", "queues"]
 
 #: Orders of a waiting list that have a name; any other text is a formula.
-ORDERS = ("fcfs", "sjf", "ljf", "lxf", "wfp3")
+ORDERS = ("fcfs", "sjf", "ljf", "lxf", "wfp3", FAIRSHARE)
 
 #: What may be limited for a queue: running jobs and cores, of all its jobs and of each user's.
 LIMITS = ("max_run", "max_run_cores", "max_user_run", "max_user_cores")
@@ -146,7 +148,8 @@ class System:
         One machine for all (`partition` is ignored), a partition per queue, partitions and a common pool, or
         multiple-queue backfilling: classes by walltime, for which the queues, the order and `backfill` play no part.
     order : str
-        ``fcfs``, ``sjf``, ``ljf``, ``lxf``, ``wfp3``, or a formula of the names of PBS's job_sort_formula.
+        ``fcfs``, ``sjf``, ``ljf``, ``lxf``, ``wfp3``, ``fairshare``, or a formula of the names of PBS's
+        job_sort_formula.
     pool : Pool or None
         Required by ``hybrid``, ignored elsewhere.
     backfill : bool
@@ -164,6 +167,8 @@ class System:
         Cores of a node, where nodes are reserved; the last node has what is left.
     class_limits : sequence of int
         Seconds at which the classes of ``multiqueue`` meet, ascending; a class goes from above one up to the next.
+    fairshare : Fairshare
+        The shares that the order ``fairshare`` and formulas read.
 
     Raises
     ------
@@ -182,6 +187,7 @@ class System:
     reserve: Reserve = "cores"
     cores_per_node: int = 1
     class_limits: Sequence[int] = (100, 1000, 10_000)
+    fairshare: Fairshare = Fairshare()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "queues", tuple(self.queues))
@@ -210,6 +216,7 @@ class System:
             yield "mode", f"{self.mode!r} is none of shared, partitioned, hybrid, multiqueue"
         yield from _from_zero("reserve_after", self.reserve_after)
         yield from self._reserve_problems()
+        yield from ((f"fairshare.{path}", message) for path, message in self.fairshare.problems())
         wrong = [limit for limit in self.class_limits if not _is_whole(limit)]
         if wrong:
             yield "class_limits", f"{tuple(self.class_limits)} has {NOT_WHOLE}"
@@ -264,6 +271,12 @@ class System:
     def formula(self) -> Formula | None:
         """The parsed `order`, where it is not one of `ORDERS`."""
         return None if self.order in ORDERS else parse_formula(self.order)
+
+    @property
+    def is_fair(self) -> bool:
+        """Whether the order reads shares or what is used of them."""
+        formula = self.formula
+        return self.mode != "multiqueue" and (self.order == FAIRSHARE if formula is None else formula.uses_shares)
 
     @property
     def is_whole(self) -> bool:

@@ -17,8 +17,9 @@ from typing import NamedTuple
 
 from parsim.system import System
 from parsim.workload import Workload
+from tests.naive_fairshare import NAMES, Charge, Values
 
-NAMED_ORDERS = ("fcfs", "sjf", "ljf", "lxf", "wfp3")
+NAMED_ORDERS = ("fcfs", "sjf", "ljf", "lxf", "wfp3", "fairshare")
 RESERVED = -1  # home of the jobs that start by advance reservation
 
 
@@ -183,6 +184,8 @@ class _Simulation:
         self.runtime = [min(int(r), w) for r, w in zip(workload.runtime, self.walltime, strict=True)]
         self.queue_index = [int(x) for x in workload.queue]
         self.user = [int(x) for x in workload.user]
+        self.called = [workload.user_name(user) for user in self.user]
+        self.reads_use = any(name in system.order for name in ("fairshare", *NAMES))
 
         self.capacity = list(system.partition_cores)
         self.shared = system.mode == "shared"
@@ -206,6 +209,8 @@ class _Simulation:
         self.held_in_last_pass: set[int] = set()
         self.last_pass: int | None = None
         self.start = [0] * self.n
+        self.charges: list[Charge] = []
+        self.values: Values | None = None  # of the users in this pass
         self.cores_on: list[dict[int, int]] = [{} for _ in range(self.n)]
         self.nodes_of: dict[int, list[int]] = {}  # running job -> its cores of each node
         self.by_queues = system.reserves_for_queues and all(self.home(j) != RESERVED for j in range(self.n))
@@ -295,6 +300,7 @@ class _Simulation:
                 walltime=w,
                 ncpus=self.cores[j],
                 job_priority=0,
+                **(self.values.of(self.called[j]) if self.values else {}),
             )
             return (-value, self.submit[j], j)
         if self.starves(j):
@@ -305,6 +311,7 @@ class _Simulation:
             "ljf": lambda: -w,
             "lxf": lambda: -Fraction(wait + w, w),
             "wfp3": lambda: -(Fraction(wait, w) ** 3) * self.cores[j],
+            "fairshare": lambda: self.values.key(self.called[j]),
         }[order]()
         return (1, -self.queue(j).priority, by_order, self.submit[j], j)
 
@@ -341,6 +348,10 @@ class _Simulation:
         self.held_in_last_pass = set()
         self.head_jobs, self.head_job_of, self.reservation = set(), {}, []
         self.promises = []
+        if self.reads_use:  # rule 36
+            self.values = Values(
+                self.system.fairshare, sorted(set(self.called)), self.charges, min(self.submit), self.now
+            )
 
         if self.plans_limits or self.by_nodes:
             self.planning_pass()
@@ -370,6 +381,7 @@ class _Simulation:
         self.start[j] = self.now
         self.cores_on[j] = cores_on
         self.running.append(Running(j, self.now, cores_on))
+        self.charges.append(Charge(self.called[j], self.now, self.now + self.runtime[j], self.cores[j]))
 
     def expected(self, partition: int) -> list[Block]:
         """Return what the running jobs hold of a partition, until the ends that their walltimes promise."""

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parsim.kernels.compiled import kernel, routine, step  # noqa: F401 - the kernels take them from here
+from parsim.kernels.fairshare import Fair
 
 NEVER = np.int64(2**62)  #: after every instant
 LONGEST = np.int64(2**31 - 1)  #: of all durations that fit an int32
@@ -195,3 +196,4 @@ class State(NamedTuple):
     usable: NDArray[np.bool_]  # (P,): partitions that a reservation may use
     idle: NDArray[np.int64]  # (P,): their idle cores at its instant
     alike: Alike
+    fair: Fair

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from parsim.kernels.alike import NO_JOB, Lines, join, leave
 from parsim.kernels.easy import ONE, begin_job, end_job, next_wake_up, shadow_time
+from parsim.kernels.fairshare import charge, fill
 from parsim.kernels.order import CHUNK, interpret
 from parsim.kernels.running import last_instant
 from parsim.kernels.state import LONGEST, NEVER, Running, step
@@ -60,7 +61,7 @@ class Chunk(NamedTuple):
 
 @njit(cache=True, nogil=True)
 def time_dependent(
-    jobs, of, machine, backfill, reservation_delay, bits, formula, limited, stop_time, left, rows, wake_ups, start
+    jobs, of, machine, backfill, reservation_delay, bits, formula, fair, limited, stop_time, left, rows, wake_ups, start
 ):
     """Schedule `jobs` on `machine` cores.
 
@@ -78,6 +79,8 @@ def time_dependent(
         As `parsim.kernels.easy.easy` takes it.
     formula : Formula
         The largest value goes first.
+    fair : Fair
+        What it reads of the users.
     limited : bool
         Whether there are running limits.
     stop_time : bool
@@ -110,6 +113,7 @@ def time_dependent(
         reservation_delay,
         bits,
         formula,
+        fair,
         limits,
         wake_ups,
         ends,
@@ -129,6 +133,7 @@ def event_loop(
     reservation_delay,
     bits,
     formula,
+    fair,
     limits,
     wake_ups,
     ends,
@@ -160,6 +165,7 @@ def event_loop(
             free += jobs[j].cores
             size -= 1
             change_left(limits, jobs, j, 1)
+            charge(fair, j, -np.int64(jobs[j].cores), now)
         while arriving < n and jobs[arriving].submit == now:
             if not join(lines, arriving):
                 waiting.job[last] = arriving
@@ -175,16 +181,17 @@ def event_loop(
         if least > free and not any_holds:
             continue
 
-        evaluate(waiting, last, formula, chunk, now)
+        evaluate(waiting, last, formula, fair, chunk, now)
         kept = last  # first entry whose job started
         latest = now - reservation_delay if reservation_delay > 0 else NEVER
         head = first_entry(jobs, waiting, last, free, latest)
         while head >= 0 and waiting.cores[head] <= free:
             begin_job(jobs, waiting.job[head], now, bits, ends, running, size, start)
+            charge(fair, waiting.job[head], np.int64(waiting.cores[head]), now)
             free -= waiting.cores[head]
             size += 1
             count_entry(jobs, waiting, last, limits, head, now)
-            if not succeed(jobs, lines, waiting, formula, chunk, limits, head, now):
+            if not succeed(jobs, lines, waiting, formula, fair, chunk, limits, head, now):
                 kept = min(kept, head)
             head = first_entry(jobs, waiting, last, free, latest)
         if head >= 0 and backfill:
@@ -194,12 +201,13 @@ def event_loop(
             i = first_beside(waiting, last, free, slack, extra)
             while i >= 0:
                 begin_job(jobs, waiting.job[i], now, bits, ends, running, size, start)
+                charge(fair, waiting.job[i], np.int64(waiting.cores[i]), now)
                 free -= waiting.cores[i]
                 size += 1
                 if waiting.walltime[i] > slack:
                     extra -= waiting.cores[i]
                 count_entry(jobs, waiting, last, limits, i, now)
-                if not succeed(jobs, lines, waiting, formula, chunk, limits, i, now):
+                if not succeed(jobs, lines, waiting, formula, fair, chunk, limits, i, now):
                     kept = min(kept, i)
                 i = first_beside(waiting, last, free, slack, extra)
             change_left(limits, jobs, waiting.job[head], 1)
@@ -207,7 +215,7 @@ def event_loop(
 
 
 @step
-def succeed(jobs, lines, waiting, formula, chunk, limits, i, now):
+def succeed(jobs, lines, waiting, formula, fair, chunk, limits, i, now):
     """Let the next job alike take entry i, whose job has started; return whether there is one."""
     j = leave(lines, waiting.job[i])
     if j == NO_JOB:
@@ -223,6 +231,7 @@ def succeed(jobs, lines, waiting, formula, chunk, limits, i, now):
             return True
     chunk.job[0] = j
     formula.eligible[0] = now - waiting.origin[i]
+    fill(fair, formula.columns, chunk.job, 1, now)
     interpret(formula.code, formula.constants, formula.columns, chunk.job, formula.eligible, formula.stack, 1)
     v = formula.stack[0, 0]
     waiting.value[i] = 0.0 if math.isnan(v) else v
@@ -299,7 +308,7 @@ def count_entry(jobs, waiting, last, limits, i, now):
 
 
 @step
-def evaluate(waiting, last, formula, chunk, now):
+def evaluate(waiting, last, formula, fair, chunk, now):
     """Set the values of the waiting jobs that are not held at this instant; 0 where undefined (rule 8)."""
     if last == 1:
         waiting.value[0] = 0.0  # whatever it is, the job goes first
@@ -315,6 +324,7 @@ def evaluate(waiting, last, formula, chunk, now):
         else:
             waiting.value[i] = PASSED
         if count == CHUNK or i + 1 == last:
+            fill(fair, formula.columns, chunk.job, count, now)
             interpret(formula.code, formula.constants, formula.columns, chunk.job, eligible, stack, count)
             for k in range(count):
                 v = stack[0, k]

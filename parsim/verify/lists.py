@@ -8,13 +8,17 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator
 
-from parsim.system import LIMITS, System
+from parsim.system import FAIRSHARE, LIMITS, System
+from parsim.verify.fairshare import NAMES as SHARE_NAMES
+from parsim.verify.fairshare import Uses
 from parsim.verify.formula import compile_formula
 from parsim.verify.orders import STATIC, Ratio, Value, WaitingList, by_ratio
 from parsim.verify.partition import Partition
 from parsim.verify.replay import Replay
 from parsim.verify.rules import ALL, RESERVED, Jobs, Placement
 from parsim.verify.violation import Discrepancy, Violation
+
+NO_SHARES = (0.0,) * len(SHARE_NAMES)
 
 
 class ListReplay(Replay):
@@ -51,8 +55,11 @@ class ListReplay(Replay):
             ratio = lambda job, now: (now - submit[job], walltime[job])  # noqa: E731
         elif order == "wfp3":
             ratio = lambda job, now: ((now - submit[job]) ** 3 * cores[job], walltime[job] ** 3)  # noqa: E731
-        elif order not in STATIC:
+        elif order not in STATIC and order != FAIRSHARE:
             value = self._formula(order)
+        self.uses: Uses | None = None  #: where the order reads what users have used
+        if any(name in order for name in (FAIRSHARE, *SHARE_NAMES)):
+            self.uses = Uses(self.system.fairshare, jobs.user_name, min(submit, default=0))
         # Rule 5 needs the held jobs of every pass, but only a formula uses eligible_time.
         self.tracked = value is not None and "eligible_time" in order and any(self.limited)
         self.held_before: list[int] = []
@@ -60,7 +67,14 @@ class ListReplay(Replay):
         rank = [ranks.index(queue.priority) for queue in self.system.queues]
         shared = self.system.mode == "shared"
         level = [rank[q] if shared else 0 for q in jobs.queue]
-        self.lists = [WaitingList(order, level, walltime, ratio, value) for _ in self.partitions]
+        path = self._path if order == FAIRSHARE else None
+        self.lists = [WaitingList(order, level, walltime, ratio, value, path) for _ in self.partitions]
+
+    def _path(self, job: int, now: int) -> list[float]:
+        """Rule 38."""
+        assert self.uses is not None
+        self.uses.advance(now)
+        return self.uses.path(self.jobs.user_name[job])
 
     def _formula(self, text: str) -> Value:
         jobs = self.jobs
@@ -71,7 +85,8 @@ class ListReplay(Replay):
         def value(job: int, now: int) -> float:
             eligible_time = now - jobs.submit[job] - self.held_time[job]
             walltime, cores = float(jobs.walltime[job]), float(jobs.cores[job])
-            return formula((priority[jobs.queue[job]], float(eligible_time), walltime, cores, 0.0))
+            uses = self.uses.values(jobs.user_name[job], now) if self.uses else NO_SHARES
+            return formula((priority[jobs.queue[job]], float(eligible_time), walltime, cores, 0.0, *uses))
 
         return value
 
@@ -92,6 +107,7 @@ class ListReplay(Replay):
         for partition, cores in jobs.placement[job]:
             self.partitions[partition].vacate(jobs.start[job] + jobs.walltime[job], cores)
         self._count(job, -1)
+        self._charge(job, -1)
 
     def _submit(self, job: int) -> None:
         home = self.at_home[job]
@@ -133,6 +149,11 @@ class ListReplay(Replay):
         for index, cores in jobs.placement[job]:
             self.partitions[index].occupy(self.now + jobs.walltime[job], cores)
         self._count(job, 1)
+        self._charge(job, 1)
+
+    def _charge(self, job: int, sign: int) -> None:
+        if self.uses:
+            self.uses.charge(self.jobs.user_name[job], sign * self.jobs.cores[job], self.now)
 
     def _count(self, job: int, sign: int) -> None:
         jobs = self.jobs
