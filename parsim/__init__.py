@@ -7,8 +7,8 @@
 """
 
 from parsim import metrics, verify
-from parsim.fairshare import Fairshare, Share
 from parsim.explain import Reason, explain
+from parsim.fairshare import Fairshare, Share
 from parsim.planning import PlannedRun, Policy, plan
 from parsim.schedule import Schedule
 from parsim.simulate import simulate

@@ -20,7 +20,7 @@ from typing import Literal
 SHARE_NAME = "fairshare_perc"
 USE_NAMES = ("fairshare_tree_usage", "fairshare_factor", "fair_share", "fairshare_target")
 
-ORDER = "fairshare"  #: the order by use over share
+FAIRSHARE = "fairshare"  #: the order by use over share
 
 UNKNOWN = "unknown"  #: the group of users who are not in the tree
 MOST_SHARES = 10**9
@@ -109,6 +109,9 @@ class Fairshare:
                 yield f"{at}.target", f"{share.target!r} is not a percentage from 0 to 100"
             if share.bound not in ("target", "floor", "ceiling"):
                 yield f"{at}.bound", f"{share.bound!r} is none of target, floor, ceiling"
+
+
+EQUAL_SHARES = Fairshare()  #: of all users
 
 
 def _is_below_itself(name: str, groups: dict[str, str]) -> bool:

@@ -18,6 +18,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
+from parsim.fairshare import FAIRSHARE
 from parsim.kernels import order as orders
 from parsim.kernels import state as kernel
 from parsim.kernels.alike import NO_JOB, find_alike
@@ -28,7 +29,7 @@ from parsim.kernels.plans import PROMISE, ROWS, Plans
 from parsim.kernels.profile import Profile
 from parsim.rising import never_falls
 from parsim.shares import NO_FAIR, lay_out
-from parsim.system import FAIRSHARE, LIMITS, ORDERS, Queue, System
+from parsim.system import LIMITS, ORDERS, Queue, System
 from parsim.workload import MAX_DURATION, Column, Workload
 
 Table = NDArray[np.void]  #: a structured array: one record of named fields per row
@@ -502,11 +503,11 @@ def pack_formula(prepared: Prepared, system: System) -> tuple[kernel.Formula, Fa
     if system.order == FAIRSHARE and system.is_fair:
         return pack_fairshare(prepared, system)
     if formula is None:
-        nothing = np.empty((0, 0))
-        empty = np.empty((0, 2), np.int64), np.empty(0), nothing, eligible, np.empty((0, orders.CHUNK))
+        empty = np.empty((0, 2), np.int64), np.empty(0), np.empty((0, 0)), eligible, np.empty((0, orders.CHUNK))
         return kernel.Formula(*empty), NO_FAIR
     priority = np.array([queue.priority for queue in system.queues], dtype=np.float64)[workload.queue]
-    fair, share, nothing = NO_FAIR, np.zeros(len(workload)), np.zeros(len(workload))
+    nothing = np.zeros(len(workload))
+    fair, share = NO_FAIR, nothing
     if formula.uses_shares:
         fair, share = lay_out(system, *prepared.present, first=len(formula.column_codes))
     columns = formula.columns(np.stack([priority, workload.walltime, workload.cores, nothing, share]))
@@ -525,7 +526,8 @@ def pack_fairshare(prepared: Prepared, system: System) -> tuple[kernel.Formula, 
 def is_formula(prepared: Prepared, system: System) -> bool:
     """Whether a formula gives the order of one list: its own, or a named one where nothing goes before its values.
 
-    Quotients of ``lxf`` differ as floats wherever they differ if numerators and denominators have no more than 50 bits together.
+    Quotients of ``lxf`` differ as floats wherever they differ if numerators and denominators have no more than 50 bits
+    together.
     """
     if system.order not in ("lxf", FAIRSHARE):
         return system.formula is not None

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from parsim.fairshare import ORDER, UNKNOWN, Fairshare, Share
+from parsim.fairshare import FAIRSHARE, UNKNOWN, Fairshare, Share
 from parsim.kernels import fairshare as kernel
 from parsim.system import System
 
@@ -98,12 +98,13 @@ def lay_out(
     depth = max(map(len, paths))
     rank = kernel.RANK if fairshare.fair_share == "tree" else kernel.FACTOR
     if formula is None:
-        reads = [kernel.RANK if depth > 1 else kernel.TURN] if system.order == ORDER else []
+        reads = [kernel.RANK if depth > 1 else kernel.TURN] if system.order == FAIRSHARE else []
     else:
         reads = [_ROWS.get(name, rank) for name in formula.uses]
     k = len(tree.shares)
     nodes = np.zeros(k, dtype=kernel.NODE)
     nodes["parent"], nodes["share"], nodes["part"] = tree.parent, tree.share, tree.part
+    nodes["decay"] = fairshare.decay_time
     nodes["target"] = [np.nan if share.target is None else share.target for share in tree.shares]
     nodes["low"], nodes["high"] = np.array([_BOUNDS[share.bound] for share in tree.shares]).T
     row = np.full(k, -1, dtype=np.int32)

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Literal
 
-from parsim.fairshare import ORDER as FAIRSHARE
-from parsim.fairshare import Fairshare
+from parsim.fairshare import EQUAL_SHARES, FAIRSHARE, Fairshare
 from parsim.formula import Formula
 from parsim.formula import parse as parse_formula
 from parsim.workload import MAX_CORES, MAX_DURATION
@@ -187,7 +186,7 @@ class System:
     reserve: Reserve = "cores"
     cores_per_node: int = 1
     class_limits: Sequence[int] = (100, 1000, 10_000)
-    fairshare: Fairshare = Fairshare()
+    fairshare: Fairshare = EQUAL_SHARES
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "queues", tuple(self.queues))

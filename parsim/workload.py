@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -113,7 +113,8 @@ class Workload:
         Workload
             The jobs at `rows`, in that order.
         """
-        return Workload(*(getattr(self, name)[rows] for name in BOUNDS), user_names=self.user_names)
+        columns = {name: getattr(self, name)[rows] for name in BOUNDS}
+        return replace(self, **columns)
 
     def user_name(self, user: int) -> str:
         """Return the name of a user; empty for -1."""

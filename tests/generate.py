@@ -272,11 +272,14 @@ def fairshare(rng: Random) -> Fairshare:
     names = ["0", "1", "2", "3", "a", "b"]
     rng.shuffle(names)
     groups = [name for name in ("g", "h", "i") if rng.random() < 0.5]
-    shares = []
-    for i, name in enumerate(groups):
-        shares.append(Share(name, rng.choice((0, 1, 2, 10, 60)), rng.choice(["", *groups[:i]]), *_target(rng)))
-    for name in names[: rng.randint(0, 4)]:
-        shares.append(Share(name, rng.choice((0, 1, 1, 3, 7)), rng.choice(["", *groups]), *_target(rng)))
+    shares = [
+        Share(name, rng.choice((0, 1, 2, 10, 60)), rng.choice(["", *groups[:i]]), *_target(rng))
+        for i, name in enumerate(groups)
+    ]
+    shares += [
+        Share(name, rng.choice((0, 1, 1, 3, 7)), rng.choice(["", *groups]), *_target(rng))
+        for name in names[: rng.randint(0, 4)]
+    ]
     rng.shuffle(shares)
     return Fairshare(
         shares=shares if rng.random() < 0.75 else (),

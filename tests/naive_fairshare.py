@@ -33,9 +33,7 @@ class Node(NamedTuple):
 class Values:
     """What a formula may read of users at one instant; a node is called by the names that lead to it."""
 
-    def __init__(
-        self, fairshare: Fairshare, users: list[str], charges: list[Charge], first: int, now: int
-    ) -> None:
+    def __init__(self, fairshare: Fairshare, users: list[str], charges: list[Charge], first: int, now: int) -> None:
         self.fairshare = fairshare
         self.nodes: dict[tuple[str, ...], Node] = {}
         self.hang(users)

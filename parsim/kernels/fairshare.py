@@ -23,6 +23,7 @@ NODE = np.dtype(
         ("high", np.float64),
         ("cores", np.int64),  # of the running jobs
         ("at", np.int64),  # instant until which they are charged
+        ("decay", np.int64),  # the next one after it
         ("since", np.int64),  # core-seconds since the last decay
         ("used", np.float64),  # use after that
     ],
@@ -65,26 +66,29 @@ def charge(fair, j, cores, now):
         k = fair.nodes[k].parent
 
 
-@routine
+@step
 def bring_up(fair, k, now):
     """Charge node k until now, and let its use decay at the instants between (rule 35)."""
-    node, period, factor = fair.nodes[k], fair.period, fair.factor
-    begin = node.at
-    if begin == now:
-        return
+    node = fair.nodes[k]
+    if now >= node.decay:
+        decay(fair, k, now)
+    node.since += node.cores * (now - node.at)
     node.at = now
-    missed = now // period - begin // period
-    if missed > 0:
-        last = now - now % period
-        node.used = decayed(node.used, node.since + node.cores * (period - begin % period), factor)
-        charged = node.cores * period
-        for _ in range(1, missed):
-            if charged == 0 and node.used == 0.0:
-                break
-            node.used = decayed(node.used, charged, factor)
-        node.since = 0
-        begin = last
-    node.since += node.cores * (now - begin)
+
+
+@routine
+def decay(fair, k, now):
+    """Charge node k until the last decay, and let its use decay there and at those before."""
+    node, period, factor = fair.nodes[k], fair.period, fair.factor
+    node.used = decayed(node.used, node.since + node.cores * (node.decay - node.at), factor)
+    node.since = 0
+    charged = node.cores * period
+    node.at = now - now % period
+    for _ in range((node.at - node.decay) // period):
+        if charged == 0 and node.used == 0.0:
+            break
+        node.used = decayed(node.used, charged, factor)
+    node.decay = node.at + period
 
 
 @step
@@ -163,8 +167,12 @@ def rank(fair, user, now):
         for k in range(nodes.size):
             bring_up(fair, np.int64(k), now)
             ratio[k] = ratio_of(nodes[k])
-    own = np.int64(fair.row[user])
     count = np.int64(0)
+    if paths.shape[1] == 1:
+        for k in range(1, nodes.size):
+            count += ratio[k] < ratio[user]
+        return np.float64(paths.shape[0] - count) / np.float64(paths.shape[0])
+    own = np.int64(fair.row[user])
     for other in range(paths.shape[0]):
         count += goes_before(paths, ratio, other, own)
     return np.float64(paths.shape[0] - count) / np.float64(paths.shape[0])

@@ -6,7 +6,7 @@ The numbered rules are those of ``docs/reference/simulator.md``.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from parsim.fairshare import UNKNOWN, Fairshare, Share
@@ -29,8 +29,7 @@ class Node:
     @property
     def part(self) -> float:
         """Its part of its group."""
-        assert self.group is not None
-        total = sum(member.entry.shares for member in self.group.members)
+        total = 0 if self.group is None else sum(member.entry.shares for member in self.group.members)
         return self.entry.shares / total if total else 0.0
 
     @property
@@ -108,6 +107,15 @@ class Uses:
     def path(self, user: str) -> list[float]:
         """Rule 38: what users are compared by, the least first."""
         return [node.ratio for node in reversed(self.users[user].line())]
+
+    def path_of(self, users: Sequence[str]) -> Callable[[int, int], list[float]]:
+        """Return the path of the user of each (job, now)."""
+
+        def path(job: int, now: int) -> list[float]:
+            self.advance(now)
+            return self.path(users[job])
+
+        return path
 
     def values(self, user: str, now: int) -> tuple[float, ...]:
         """Rule 37: `NAMES` of a user."""

@@ -8,11 +8,12 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator
 
-from parsim.system import FAIRSHARE, LIMITS, System
+from parsim.fairshare import FAIRSHARE
+from parsim.system import LIMITS, System
 from parsim.verify.fairshare import NAMES as SHARE_NAMES
 from parsim.verify.fairshare import Uses
 from parsim.verify.formula import compile_formula
-from parsim.verify.orders import STATIC, Ratio, Value, WaitingList, by_ratio
+from parsim.verify.orders import STATIC, Path, Ratio, Value, WaitingList, by_ratio
 from parsim.verify.partition import Partition
 from parsim.verify.replay import Replay
 from parsim.verify.rules import ALL, RESERVED, Jobs, Placement
@@ -67,14 +68,10 @@ class ListReplay(Replay):
         rank = [ranks.index(queue.priority) for queue in self.system.queues]
         shared = self.system.mode == "shared"
         level = [rank[q] if shared else 0 for q in jobs.queue]
-        path = self._path if order == FAIRSHARE else None
+        path: Path | None = None
+        if self.uses and order == FAIRSHARE:
+            path = self.uses.path_of(jobs.user_name)
         self.lists = [WaitingList(order, level, walltime, ratio, value, path) for _ in self.partitions]
-
-    def _path(self, job: int, now: int) -> list[float]:
-        """Rule 38."""
-        assert self.uses is not None
-        self.uses.advance(now)
-        return self.uses.path(self.jobs.user_name[job])
 
     def _formula(self, text: str) -> Value:
         jobs = self.jobs

@@ -1,7 +1,17 @@
 """The configuration of a site: read, checked as a whole, changed safely, written."""
 
 from qconf.config.durations import format_clock, format_duration, parse_duration
-from qconf.config.models import POOL_SUFFIX, SCALARS, AccessConfig, MachineConfig, PoolConfig, QueueConfig, Target
+from qconf.config.models import (
+    POOL_SUFFIX,
+    SCALARS,
+    AccessConfig,
+    FairshareConfig,
+    MachineConfig,
+    PoolConfig,
+    QueueConfig,
+    ShareConfig,
+    Target,
+)
 from qconf.config.policy import POLICY
 from qconf.config.problems import ConfigError, Problem
 from qconf.config.reading import load, parse
@@ -16,10 +26,12 @@ __all__ = [
     "SCALARS",
     "AccessConfig",
     "ConfigError",
+    "FairshareConfig",
     "MachineConfig",
     "PoolConfig",
     "Problem",
     "QueueConfig",
+    "ShareConfig",
     "SiteConfig",
     "Target",
     "access_changes",

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, field_validator
 
+from parsim.fairshare import EQUAL_SHARES, MOST_SHARES
 from parsim.system import LIMITS
 from parsim.workload import MAX_CORES, MAX_DURATION
 from qconf.config.durations import parse_duration
@@ -186,6 +187,25 @@ class Target(Model):
         return f"group {self.group}" if self.queue is None else f"queue {self.queue}"
 
 
+class ShareConfig(Model):
+    """What a user or a group of users should have, beside others of the same group."""
+
+    name: User
+    shares: Annotated[int, Field(ge=0, le=MOST_SHARES)] = 1
+    group: Annotated[User, Field(min_length=1)] | None = None
+    target: Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)] | None = None
+    bound: Literal["target", "floor", "ceiling"] = "target"
+
+
+class FairshareConfig(Model):
+    """How use is set against shares, and how it decays."""
+
+    decay_time: Duration = EQUAL_SHARES.decay_time
+    decay_factor: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] = EQUAL_SHARES.decay_factor
+    fair_share: Literal["classic", "tree"] = EQUAL_SHARES.fair_share
+    unknown_shares: Annotated[int, Field(ge=0, le=MOST_SHARES)] = EQUAL_SHARES.unknown_shares
+
+
 class SiteFields(Model):
     """All that a configuration file holds, and what follows from it alone; `SiteConfig` is one whose parts fit."""
 
@@ -198,6 +218,8 @@ class SiteFields(Model):
     reserve: Literal["cores", "nodes", "queues"] = "cores"
     queues: Annotated[tuple[QueueConfig, ...], BeforeValidator(_as_tuple), Field(min_length=1)]
     pool: PoolConfig | None = None
+    fairshare: FairshareConfig | None = None
+    shares: Annotated[tuple[ShareConfig, ...], BeforeValidator(_as_tuple)] = ()
     policy: Annotated[tuple[str, ...], BeforeValidator(parse_policy)] = ()  #: parts that a search may change
     fixed: Annotated[tuple[str, ...], BeforeValidator(_as_tuple)] = ()
     targets: Annotated[tuple[Target, ...], BeforeValidator(_as_tuple)] = ()
@@ -233,5 +255,5 @@ class SiteFields(Model):
 SCALARS = tuple(
     name
     for name in SiteFields.model_fields
-    if name not in ("machine", "queues", "pool", "policy", "fixed", "targets", "strategies")
+    if name not in ("machine", "queues", "pool", "fairshare", "shares", "policy", "fixed", "targets", "strategies")
 )

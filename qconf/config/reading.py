@@ -10,11 +10,20 @@ from typing import Any, NoReturn
 import yaml
 from pydantic import BaseModel, ValidationError
 
+from parsim.fairshare import MOST_SHARES
 from parsim.system import LIMITS, ORDERS
 from parsim.workload import MAX_CORES
 from qconf.config.checks import mistakes
 from qconf.config.durations import FORMS
-from qconf.config.models import MachineConfig, PoolConfig, QueueConfig, SiteFields, Target
+from qconf.config.models import (
+    FairshareConfig,
+    MachineConfig,
+    PoolConfig,
+    QueueConfig,
+    ShareConfig,
+    SiteFields,
+    Target,
+)
 from qconf.config.policy import FORMS as POLICY_FORMS
 from qconf.config.problems import ConfigError, Problem, did_you_mean, dotted, shorten
 from qconf.config.site import SiteConfig
@@ -24,7 +33,15 @@ _ALLOWED = {
     **dict.fromkeys(("whole_nodes", "backfill", "reservation", "starving_first"), "true or false"),
     **dict.fromkeys(("machine.cores", "cores_per_node"), f"a whole number from 1 to {MAX_CORES}"),
     **dict.fromkeys(("partition", "pool.cores"), "a whole number of cores from 0 up"),
-    **dict.fromkeys(("reserve_after", "starvation", "p95_wait"), FORMS),
+    **dict.fromkeys(("reserve_after", "starvation", "p95_wait", "decay_time"), FORMS),
+    "fairshare": "like {decay_time: 24h, decay_factor: 0.5}",
+    "decay_factor": "a number from 0 to 1",
+    "fair_share": "classic or tree",
+    **dict.fromkeys(("unknown_shares", "shares.shares"), f"a whole number from 0 to {MOST_SHARES}"),
+    "shares": "a list like [{name: physics, shares: 60}, {name: alice, group: physics, shares: 2}]",
+    **dict.fromkeys(("shares.name", "shares.group"), "a user or a group as logs name them, 1 to 256 characters"),
+    "target": "a percentage from 0 to 100",
+    "bound": "target, floor or ceiling",
     **dict.fromkeys(LIMITS, "a whole number from 1 up, or leave it out for no limit"),
     "held_jobs": "pass or reserve",
     "reserve": "cores, nodes or queues",
@@ -58,7 +75,11 @@ _STAND_INS = {"queues": [{"name": "?"}], "machine": {"cores": 1}, "machine.cores
 _ITEMS = {
     "queues": "like {name: small, cores: [1, 64], walltime: [0, 24h]}",
     "targets": "like {queue: small, p95_wait: 4h, weight: 2}",
+    "shares": "like {name: alice, shares: 2}",
 }
+
+#: Keys whose values are too long to be quoted.
+_PARTS = ("queues", "machine", "pool", "targets", "fairshare", "shares", "strategies")
 
 Steps = tuple[str | int, ...]
 #: Takes name and value of a setting in ``strategies:``, and returns what is wrong with it, else nothing.
@@ -197,11 +218,7 @@ class _Document:
         if any(_within(name, wrong) for wrong in self.broken):
             return
         self.broken.add(name)
-        value = (
-            self.written[path][1]
-            if path in self.written and name not in ("queues", "machine", "pool", "targets", "strategies")
-            else None
-        )
+        value = self.written[path][1] if path in self.written and name not in _PARTS else None
         while path and path not in self.written:
             path = path[:-1]
         self.problems.append(Problem(self.written[path][0], name, value or None, message))
@@ -250,6 +267,8 @@ def _instead(path: Steps) -> str:
         "queues": QueueConfig,
         "pool": PoolConfig,
         "targets": Target,
+        "fairshare": FairshareConfig,
+        "shares": ShareConfig,
     }
     known = (inner[path[0]] if len(path) > 1 else SiteFields).model_fields
     return did_you_mean(str(path[-1]), known) or f"; known are {', '.join(known)}"
@@ -263,9 +282,10 @@ def _stand_in(data: dict[str, Any], path: Steps) -> None:
     last = path[-1]
     if (name := ".".join(map(str, path))) in _STAND_INS:
         parent[last] = _STAND_INS[name]
-    elif path[0] == "queues" and last == "name":
+    elif path[0] in ("queues", "shares") and last == "name":
         parent[last] = f"?{path[1]}"
     elif isinstance(last, int):
-        parent[last] = {"queues": {"name": f"?{last}"}, "targets": {}}.get(str(path[0]), "*")
+        stand_ins = {"queues": {"name": f"?{last}"}, "targets": {}, "shares": {"name": f"?{last}"}}
+        parent[last] = stand_ins.get(str(path[0]), "*")
     else:
         del parent[last]

@@ -15,8 +15,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from parsim.fairshare import FAIRSHARE
 from parsim.formula import parse
-from parsim.system import FAIRSHARE, ORDERS
+from parsim.system import ORDERS
 from qconf.config import SiteConfig
 from qconf.text import grouped
 
@@ -270,7 +271,9 @@ def order_in_words(config: SiteConfig) -> str:
     if config.order == "fcfs":
         return ""
     if config.order == FAIRSHARE:
-        return "Jobs go by what their users have used over what they should have, the least first; of one user the oldest."
+        return (
+            "Jobs go by what their users have used over what they should have, the least first; of one user the oldest."
+        )
     found = reading_of(config)
     return in_words(config.order, cores=found.cores, walltimes=found.walltimes, queues=found.queues)
 
