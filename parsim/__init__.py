@@ -12,10 +12,12 @@ from parsim.fairshare import Fairshare, Share
 from parsim.planning import PlannedRun, Policy, plan
 from parsim.schedule import Schedule
 from parsim.simulate import simulate
+from parsim.state import UNSTARTED, State, Window
 from parsim.system import Pool, Queue, System
 from parsim.workload import Workload
 
 __all__ = [
+    "UNSTARTED",
     "Fairshare",
     "PlannedRun",
     "Policy",
@@ -24,7 +26,9 @@ __all__ = [
     "Reason",
     "Schedule",
     "Share",
+    "State",
     "System",
+    "Window",
     "Workload",
     "explain",
     "metrics",

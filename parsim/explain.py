@@ -12,13 +12,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from parsim.schedule import Schedule
+from parsim.state import State
 from parsim.system import LIMITS, System
-from parsim.verify.columns import check_capacity, check_times
+from parsim.verify import replay_of
+from parsim.verify.beginning import Beginning, parts
+from parsim.verify.columns import check_begun, check_capacity, check_times
 from parsim.verify.lists import ListReplay
 from parsim.verify.multiqueue import ClassReplay
 from parsim.verify.partition import Partition
 from parsim.verify.queue_head_jobs import QueueHeadJobsReplay
-from parsim.verify.rules import RESERVED, Jobs, reserves_for_queues
+from parsim.verify.rules import RESERVED, Jobs
 from parsim.verify.top_job import TopJobReplay
 from parsim.verify.violation import Violation
 from parsim.workload import Workload
@@ -44,7 +47,13 @@ class Reason:
 
 
 def explain(
-    workload: Workload, system: System, schedule: Schedule, job: int, *, names: Sequence[str] | None = None
+    workload: Workload,
+    system: System,
+    schedule: Schedule,
+    job: int,
+    *,
+    names: Sequence[str] | None = None,
+    state: State | None = None,
 ) -> tuple[Reason, ...]:
     """Explain why a job started when it did.
 
@@ -58,6 +67,8 @@ def explain(
         Row of the workload.
     names : sequence of str, optional
         Names of the jobs, by row; by default their rows.
+    state : State, optional
+        The one that the schedule began with; a job that had started then has no reason but that.
 
     Returns
     -------
@@ -83,7 +94,10 @@ def explain(
     """
     if not 0 <= job < len(workload):
         raise ValueError(f"job: {job} is not one of {len(workload)} jobs")
-    _refuse(check_times(workload, system, schedule) or check_capacity(schedule, system.partition_cores))
+    _refuse(check_times(workload, system, schedule))
+    if state is not None:
+        return _from_state(workload, system, schedule, job, names, state)
+    _refuse(check_capacity(schedule, system.partition_cores))
     rows = np.arange(len(workload))
     # Else the time that limits held the others counts, too, or the nodes that jobs before had.
     if not system.reserves_nodes and (system.formula is None or not system.has_limits):
@@ -100,18 +114,40 @@ def explain(
         shares={present_row[row]: shares for row, shares in schedule.shares.items() if row in present_row},
     )
     job_names = [str(row) if names is None else names[row] for row in rows.tolist()]
-    explained: type[_ExplainedClassReplay | _ExplainedListReplay] = _ExplainedListReplay
-    if system.mode == "multiqueue":
-        explained = _ExplainedClassReplay
-    elif reserves_for_queues(workload, system):
-        explained = _ExplainedQueueHeadJobsReplay
-    elif system.plans_top_job:
-        explained = _ExplainedTopJobReplay
-    replay = explained(workload.take(rows), system, of_rows, job_names, present_row[job])
+    of = _replay_of(workload, system, None)
+    replay = of(workload.take(rows), system, of_rows, job_names, present_row[job])
     # The jobs that matter are all there only from its submission to its start.
     begin, end = workload.submit[job], schedule.start[job]
     _refuse([wrong for wrong in replay.run() if begin <= wrong.time <= end])
     return tuple(replay.reasons)
+
+
+def _from_state(
+    workload: Workload, system: System, schedule: Schedule, job: int, names: Sequence[str] | None, state: State
+) -> tuple[Reason, ...]:
+    """Explain a start in a schedule that began with a state."""
+    start = int(schedule.start[job])
+    if start < state.begin:
+        return (Reason(start, start, "started before the simulation begins"),)
+    _refuse(check_begun(schedule, state))
+    for part in parts(workload, system, schedule, state):
+        rows = part.rows.tolist()
+        if job in rows and start < part.beginning.until:
+            job_names = [str(row) if names is None else names[row] for row in rows]
+            of = _replay_of(part.workload, part.system, part.beginning)
+            replay = of(part.workload, part.system, part.schedule, job_names, rows.index(job), part.beginning)
+            _refuse([wrong for wrong in replay.run() if workload.submit[job] <= wrong.time <= start])
+            return tuple(replay.reasons)
+    raise AssertionError("each job is of one part")
+
+
+def _replay_of(
+    workload: Workload, system: System, beginning: Beginning | None
+) -> type[_ExplainedClassReplay] | type[_ExplainedListReplay]:
+    if system.mode == "multiqueue":
+        return _ExplainedClassReplay
+    explained = {TopJobReplay: _ExplainedTopJobReplay, QueueHeadJobsReplay: _ExplainedQueueHeadJobsReplay}
+    return explained.get(replay_of(workload, system, beginning), _ExplainedListReplay)
 
 
 def _refuse(found: list[Violation]) -> None:
@@ -152,10 +188,19 @@ class _Explained:
 class _ExplainedListReplay(_Explained, ListReplay):
     """A replay of lists that follows one job."""
 
-    def __init__(self, workload: Workload, system: System, schedule: Schedule, names: list[str], row: int) -> None:
+    def __init__(
+        self,
+        workload: Workload,
+        system: System,
+        schedule: Schedule,
+        names: list[str],
+        row: int,
+        beginning: Beginning | None = None,
+    ) -> None:
         jobs = Jobs(workload, system, schedule)
-        _refuse(list(jobs.misplaced()))
-        super().__init__(jobs, system)
+        running = set() if beginning is None else beginning.running
+        _refuse([wrong for wrong in jobs.misplaced() if wrong.job not in running])
+        super().__init__(jobs, system, beginning)
         self.names, self.explained = [names[each] for each in jobs.row], jobs.row.index(row)
         self.reasons = []
         self.held = ""
@@ -184,6 +229,13 @@ class _ExplainedListReplay(_Explained, ListReplay):
         if partition.head_job == job:
             return f"heads the list of {partition.name}, waits for {_cores(self.jobs.cores[job])}"
         eligible = self.jobs.submit[job] + self.system.reservation_delay
+        out = sum(outage.cores.get(home, 0) for outage in self._known() if outage.begin <= self.now)
+        if (
+            out
+            and not self.system.reserves_nodes
+            and self.jobs.cores[job] <= partition.idle < self.jobs.cores[job] + out
+        ):
+            return f"{out} cores of {partition.name} are out of service"
         if self.now < eligible and self.jobs.cores[job] > partition.idle:
             return f"waits for {_cores(self.jobs.cores[job])}, reserved for it from {eligible} on at the earliest"
         if partition.head_job >= 0:
@@ -243,8 +295,16 @@ class _ExplainedTopJobReplay(_ExplainedListReplay, TopJobReplay):
 class _ExplainedClassReplay(_Explained, ClassReplay):
     """A replay of multiple-queue backfilling that follows one job."""
 
-    def __init__(self, workload: Workload, system: System, schedule: Schedule, names: list[str], row: int) -> None:
-        super().__init__(workload, system, schedule)
+    def __init__(
+        self,
+        workload: Workload,
+        system: System,
+        schedule: Schedule,
+        names: list[str],
+        row: int,
+        beginning: Beginning | None = None,
+    ) -> None:
+        super().__init__(workload, system, schedule, beginning)
         self.names, self.explained = [names[each] for each in self.jobs.row], self.jobs.row.index(row)
         self.reasons = []
 

@@ -12,6 +12,7 @@ from copy import copy
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
+from itertools import pairwise
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -27,8 +28,11 @@ from parsim.kernels.homes import find_eligible, find_homes
 from parsim.kernels.nodes import NO_SHARE, SHARE, Nodes
 from parsim.kernels.plans import PROMISE, ROWS, Plans
 from parsim.kernels.profile import Profile
+from parsim.kernels.windows import WINDOW, Outages
+from parsim.resuming import Begun, layout, resume
 from parsim.rising import never_falls
 from parsim.shares import NO_FAIR, lay_out
+from parsim.state import State
 from parsim.system import LIMITS, ORDERS, Queue, System
 from parsim.workload import MAX_DURATION, Column, Workload
 
@@ -36,6 +40,8 @@ Table = NDArray[np.void]  #: a structured array: one record of named fields per 
 
 NEVER = int(kernel.NEVER)
 MOST = 2**31 - 1
+_NO_NODES = np.empty((0, 3), dtype=np.int64)
+_NO_OUTAGES = Outages(np.empty(0, dtype=WINDOW), np.empty((0, 1), dtype=np.int64), np.empty(0, dtype=np.int64))
 MOST_JOBS = 2**28  #: of a simulation: so the keys of their instants have 34 bits, 544 years, for the seconds
 LATEST = 2 * MAX_DURATION  #: 136 years after its submit; a job that is eligible later is taken to be so then
 
@@ -54,10 +60,41 @@ class Prepared:
         Ascending by submit.
     rows : ndarray(int64), shape (n,), or None
         Where each job stood before, None if in the same place.
+    begun : Begun or None
+        How the simulation begins, if not with the first submission; the jobs that run then come first.
     """
 
     workload: Workload
     rows: NDArray[np.int64] | None
+    begun: Begun | None = None
+
+    @cached_property
+    def base(self) -> int:
+        """Instant from which the kernels count."""
+        submit = self.workload.submit
+        return int(submit[0] if self.begun is None else submit.min())
+
+    @cached_property
+    def first(self) -> int:
+        """How many jobs run when the simulation begins."""
+        return 0 if self.begun is None else self.begun.start.size
+
+    @property
+    def begin(self) -> int:
+        """First instant at which anything is decided, counted from `base`."""
+        return 0 if self.begun is None else self.begun.begin
+
+    @property
+    def has_windows(self) -> bool:
+        """Whether cores are out of service for a while."""
+        return self.begun is not None and self.begun.windows.size > 0
+
+    def unstarted(self) -> NDArray[np.int64]:
+        """Return the column that a kernel fills with starts: -1, but for the jobs that run already."""
+        start = np.full(len(self.workload), -1, dtype=np.int64)
+        if self.begun is not None:
+            start[: self.first] = self.begun.start
+        return start
 
     @cached_property
     def runtime(self) -> NDArray[np.int64]:
@@ -88,7 +125,7 @@ class Prepared:
     def _table(self, record: np.dtype[np.void]) -> Table:
         w = self.workload
         jobs = np.zeros(len(w), dtype=record)
-        jobs["submit"] = w.submit - w.submit[:1]
+        jobs["submit"] = w.submit - self.base if len(w) else 0
         jobs["cores"] = w.cores
         jobs["runtime"] = self.runtime
         jobs["walltime"] = w.walltime
@@ -97,8 +134,10 @@ class Prepared:
     @cached_property
     def longest_wait(self) -> int:
         """Seconds; no job waits longer, whatever the system."""
-        submit = self.workload.submit
-        return min(int(submit[-1] - submit[0]) + int(self.runtime.sum()) + MAX_DURATION, 1 << (62 - self.bits))
+        last = int(self.workload.submit[-1]) - self.base
+        if self.begun is not None:
+            last = max(last, self.begin, int(self.begun.windows["end"].max(initial=0)))
+        return min(last + int(self.runtime.sum()) + MAX_DURATION, 1 << (62 - self.bits))
 
     @cached_property
     def single(self) -> NDArray[np.int32]:
@@ -227,10 +266,22 @@ def prepare(workload: Workload) -> Prepared:
     return found
 
 
+def prepare_from(workload: Workload, system: System, state: State) -> Prepared:
+    """Return what the kernels need of a workload, of which no job has ended, where they begin with a state."""
+    runs = state.start < state.begin
+    running = np.flatnonzero(runs)
+    waits = np.flatnonzero(~runs)
+    running = running[np.argsort(state.start[running], kind="stable")]
+    waits = waits[np.argsort(workload.submit[waits], kind="stable")]
+    rows = np.concatenate((running, waits))
+    ordered = workload.take(rows)
+    return Prepared(ordered, rows, resume(ordered, system, state, running) if len(workload) else None)
+
+
 Ranks = tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]]
 
 
-def rank(jobs: Table, queue: Column, queues: Sequence[Queue], order: str, bits: int) -> Ranks:
+def rank(jobs: Table, queue: Column, queues: Sequence[Queue], order: str, bits: int, begin: int = 0) -> Ranks:
     """Rank the jobs of one list by the priority of their queues, a constant order and their submission (rule 6).
 
     Returns the `rank`, `ranked` and `wake_ups` of `parsim.kernels.easy`.
@@ -252,21 +303,22 @@ def rank(jobs: Table, queue: Column, queues: Sequence[Queue], order: str, bits: 
     periods = {queue.starvation for queue in queues}
     if periods == {None} or (ranked is numbers and len(periods) == 1):  # the starving go first already
         return places, ranked, np.empty(0, dtype=np.int64)
-    if 0 in periods:
-        on_arrival = np.array([queue.starvation == 0 for queue in queues])[queue]
+    if 0 in periods or begin > 0:
+        period = np.array([NEVER if its.starvation is None else min(its.starvation, NEVER) for its in queues])[queue]
+        on_arrival = jobs["submit"] + period <= np.maximum(jobs["submit"], begin)
         places = np.where(on_arrival, numbers - np.int32(n), places)
-    return places, ranked, wake_ups(jobs, queue, queues, bits)
+    return places, ranked, wake_ups(jobs, queue, queues, bits, begin)
 
 
-def wake_ups(jobs: Table, queue: Column, queues: Sequence[Queue], bits: int) -> Column:
-    """Keys of the instants after their submission at which jobs begin to starve, ascending."""
+def wake_ups(jobs: Table, queue: Column, queues: Sequence[Queue], bits: int, begin: int = 0) -> Column:
+    """Keys of the instants after their submission, and after `begin`, at which jobs begin to starve, ascending."""
     latest = 1 << (62 - bits)  # so long no job waits
     periods = [latest if its.starvation is None else min(its.starvation, latest) for its in queues]
     if min(periods) == latest:
         return np.empty(0, dtype=np.int64)
     period = np.array(periods, dtype=np.int64)[queue]
     instant = jobs["submit"] + period
-    keys = ((instant << bits) | np.arange(len(jobs)))[(period > 0) & (instant < latest)]
+    keys = ((instant << bits) | np.arange(len(jobs)))[(period > 0) & (instant < latest) & (instant > begin)]
     keys.sort()
     return keys
 
@@ -287,17 +339,25 @@ def pack(prepared: Prepared, system: System, *, gives_up: bool = False, lines: b
     entries[-2] += may_enter  # these may stand in the pool's list as well
     listed = int(entries.sum()) + kernel.BLOCK
     most = np.minimum(cores, n) + 1
-    spanning = 1 + int(entries[-1]) + (int(may_enter + entries[-2]) if settings["combined"] else 0)
+    running = prepared.first
+    spanning = 1 + running + int(entries[-1]) + (int(may_enter + entries[-2]) if settings["combined"] else 0)
     users = prepared.users[0] if settings["limits"] else 0
     held = np.zeros(n if settings["track_held"] else 0, dtype=kernel.HELD)
     held["since"] = -1
+    shares = np.empty((spanning, cores.size), dtype=np.int64)
+    placement = np.empty(n, dtype=np.int32)
+    if prepared.begun is not None:
+        shares[:running] = prepared.begun.shares
+        spans = (prepared.begun.shares > 0).sum(axis=1) > 1
+        placement[:running] = np.where(spans, -1 - np.arange(running), prepared.begun.shares.argmax(axis=1))
     progress = np.zeros(1, dtype=kernel.PROGRESS)[0]
+    progress["spanning"] = running
     progress["looks"] = most_looks(n) if gives_up and _keeps_turns(prepared, system, formula.columns) else NEVER
     return kernel.State(
         jobs=jobs,
-        start=np.full(n, -1, dtype=np.int64),
-        placement=np.empty(n, dtype=np.int32),
-        shares=np.empty((spanning, cores.size), dtype=np.int64),
+        start=prepared.unstarted(),
+        placement=placement,
+        shares=shares,
         eligible_at=eligible_at,
         held=held,
         queues=_pack_queues(prepared, system),
@@ -380,6 +440,8 @@ def _pack_settings(prepared: Prepared, system: System, lines: bool) -> np.void:
     return kernel.one(
         kernel.SETTINGS,
         bits=prepared.bits,
+        first=prepared.first,
+        begin=prepared.begin,
         order=orders.FORMULA if formula is not None else named,
         backfill=system.backfill,
         single_list=system.mode == "shared",
@@ -411,36 +473,50 @@ def _pack_queues(prepared: Prepared, system: System) -> Table:
 
 
 def pack_profile(prepared: Prepared, system: System) -> Profile:
-    """Make room for the idle cores over time: what runs at one time, and a head job of each queue, cut it twice."""
-    most = 2 * (min(len(prepared.workload), system.cores) + len(system.queues)) + 4
+    """Make room for the idle cores over time: what runs at one time, windows, and a head job of each queue cut it."""
+    windows = 0 if prepared.begun is None else prepared.begun.windows.size
+    most = 2 * (min(len(prepared.workload), system.cores) + len(system.queues) + windows) + 4
     return Profile(np.empty(most, dtype=np.int64), np.empty(most, dtype=np.int64))
 
 
 def pack_plans(prepared: Prepared, system: System) -> Plans:
     """Lay out the nodes, each partition one node unless nodes are told apart (rule 23), and the plans of head jobs."""
-    sizes: list[NDArray[np.int32]] = []
-    for cores in system.partition_cores:
-        size = min(system.cores_per_node, max(1, cores)) if system.reserves_nodes else cores
-        whole, rest = divmod(cores, size) if system.reserves_nodes else (1, 0)
-        sizes.append(np.array([size] * whole + [rest] * (rest > 0), dtype=np.int32))
-    n, parts, idle = len(prepared.workload), len(sizes), np.concatenate(sizes)
+    nodes = layout(system, by_node=system.reserves_nodes)
+    begun = prepared.begun
+    windows = 0 if begun is None else begun.windows.size
+    n, parts, idle = len(prepared.workload), len(nodes.first) - 1, np.array(nodes.sizes, dtype=np.int32)
     most = min(n, system.cores) + 1
     shares = np.empty(min(system.cores, n * idle.size), dtype=SHARE)
     shares["next"] = np.arange(1, shares.size + 1)
-    promises = np.zeros(parts + 1, dtype=PROMISE)
+    promises = np.zeros(parts + 1 + windows, dtype=PROMISE)
     promises["job"] = -1
-    first_node = np.cumsum([0, *map(len, sizes)], dtype=np.int64)
+    first_node = np.array(nodes.first, dtype=np.int64)
+    taken = np.zeros((ROWS + windows, idle.size), dtype=np.int32)
+    takes = np.zeros((ROWS + windows, parts), dtype=np.int64)
+    if begun is not None:
+        taken[ROWS:] = begun.taken
+        for q, (first, last) in enumerate(pairwise(nodes.first)):
+            takes[ROWS:, q] = begun.taken[:, first:last].sum(axis=1)
     return Plans(
         nodes=Nodes(first_node, idle, np.full(n, NO_SHARE), shares, np.zeros(1, dtype=np.int64)),
         running=kernel.Running(np.empty(most, np.int64), np.empty(most, np.int64)),
         promises=promises,
-        taken=np.zeros((ROWS, idle.size), dtype=np.int32),
-        extra=np.zeros((ROWS, idle.size), dtype=np.int32),
-        takes=np.zeros((ROWS, parts), dtype=np.int64),
-        leaves=np.zeros((ROWS, parts), dtype=np.int64),
+        taken=taken,
+        extra=np.zeros_like(taken),
+        takes=takes,
+        leaves=np.zeros_like(takes),
         later=np.empty_like(idle),
         left=np.empty_like(idle),
+        begun=_NO_NODES if begun is None else begun.on_nodes,
+        outages=pack_windows(prepared),
+        loose=np.zeros(1, dtype=np.bool_),
     )
+
+
+def pack_windows(prepared: Prepared) -> Outages:
+    """Lay out the windows for the kernels that keep a profile."""
+    begun = prepared.begun
+    return _NO_OUTAGES if begun is None else Outages(begun.windows, begun.taken, begun.instants)
 
 
 def pack_classes(workload: Workload, system: System) -> tuple[Column, Table]:
@@ -509,7 +585,7 @@ def pack_formula(prepared: Prepared, system: System) -> tuple[kernel.Formula, Fa
     nothing = np.zeros(len(workload))
     fair, share = NO_FAIR, nothing
     if formula.uses_shares:
-        fair, share = lay_out(system, *prepared.present, first=len(formula.column_codes))
+        fair, share = lay_out(system, *prepared.present, first=len(formula.column_codes), begin=prepared.begin)
     columns = formula.columns(np.stack([priority, workload.walltime, workload.cores, nothing, share]))
     if formula.uses:
         columns = np.vstack([columns, np.empty((len(formula.uses), len(workload)))])
@@ -519,7 +595,7 @@ def pack_formula(prepared: Prepared, system: System) -> tuple[kernel.Formula, Fa
 
 def pack_fairshare(prepared: Prepared, system: System) -> tuple[kernel.Formula, Fair]:
     """Lay out the order of rule 38 as a formula."""
-    fair, share = lay_out(system, *prepared.present, first=0)
+    fair, share = lay_out(system, *prepared.present, first=0, begin=prepared.begin)
     return _program([(orders.COLUMN, 0)], [], np.empty((1, share.size))), fair
 
 

@@ -22,9 +22,11 @@ from numpy.typing import NDArray
 from parsim.kernels import planning as kernel
 from parsim.kernels.conservative import conservative
 from parsim.kernels.state import one
-from parsim.packing import check_started, prepare
+from parsim.packing import Prepared, check_started, pack_windows, prepare, prepare_from
 from parsim.schedule import Schedule
-from parsim.workload import MAX_CORES, MAX_SUBMIT, Column, Workload
+from parsim.state import State
+from parsim.system import Queue, System
+from parsim.workload import MAX_CORES, Column, Workload
 
 Order = Literal["fcfs", "sjf", "ljf"]
 Kind = Literal["fixed", "conservative", "bounds", "self-tuning"]
@@ -201,7 +203,7 @@ class PlannedRun:
         return chosen
 
 
-def plan(workload: Workload, cores: int, policy: Policy | str) -> PlannedRun:
+def plan(workload: Workload, cores: int, policy: Policy | str, state: State | None = None) -> PlannedRun:
     """Simulate a planning scheduler.
 
     Parameters
@@ -212,6 +214,8 @@ def plan(workload: Workload, cores: int, policy: Policy | str) -> PlannedRun:
         Of the machine.
     policy : Policy or str
         A discipline, or the name of one in `NAMED`.
+    state : State, optional
+        What runs already, and which cores are out of service; reservations are like other windows here.
 
     Returns
     -------
@@ -237,33 +241,66 @@ def plan(workload: Workload, cores: int, policy: Policy | str) -> PlannedRun:
         raise ValueError(
             f"cores[{job}]: {workload.cores[job]} is wider than the machine's {cores} ({wide.size} such jobs)"
         )
-    prepared = prepare(workload)
-    jobs, first = prepared.workload, workload.submit.min(initial=MAX_SUBMIT)
-    cases, promised = np.zeros((3, 8, 3), dtype=np.int64), None
-    if policy.kind == "conservative":
-        start, promised = conservative(prepared.jobs, prepared.alike_in_size, cores, prepared.bits)
-        check_started(prepared, start)
-        promised = prepared.restore(promised + first)
-        starts, seconds = np.zeros(3, dtype=np.int64), np.zeros(3, dtype=np.int64)
-        starts[kernel.FCFS] = len(jobs)
-        seconds[kernel.FCFS] = (start + prepared.runtime).max(initial=0)
+    if state is None:
+        start, promised, cases, starts, seconds = _run(prepare(workload), cores, policy)
     else:
-        of = prepared.single if policy.kind == "self-tuning" else prepared.alike_in_size
-        start, cases, starts, seconds = kernel.replan(
-            prepared.jobs, of, _ranks(jobs), _weight(jobs, policy.metric), cores, prepared.bits, _settings(policy)
-        )
-    check_started(prepared, start)
-    start += first
+        system = System(cores, (Queue(),) * (1 + int(workload.queue.max(initial=0))))
+        problems = [f"{path}: {message}" for path, message in state.problems(workload, system)]
+        if problems:
+            raise ValueError("state: " + "; ".join(problems))
+        ended = (state.start < state.begin) & (state.start + workload.effective_runtime <= state.begin)
+        rows = np.flatnonzero(~ended)
+        prepared = prepare_from(workload.take(rows), system, state.take(rows))
+        begun, kept, cases, starts, seconds = _run(prepared, cores, policy)
+        start, promised = state.start.copy(), None
+        start[rows] = begun
+        if kept is not None:
+            promised = state.start.copy()
+            promised[rows] = kept
     schedule = Schedule(
         submit=workload.submit,
-        start=prepared.restore(start),
-        end=prepared.restore(start + prepared.runtime),
+        start=start,
+        end=start + workload.effective_runtime,
         cores=workload.cores,
         partition=np.zeros(len(workload), dtype=np.int32),
         shares={},
         partition_names=("machine",),
     )
     return PlannedRun(policy, schedule, cases, starts, seconds, promised)
+
+
+def _run(prepared: Prepared, cores: int, policy: Policy) -> tuple[Column, Column | None, Column, Column, Column]:
+    """Return starts, promises, and what is counted, in the order of the workload."""
+    jobs, begin, windows = prepared.workload, (prepared.first, prepared.begin), pack_windows(prepared)
+    if not len(jobs):
+        nothing = np.zeros(3, dtype=np.int64)
+        return jobs.submit, jobs.submit, np.zeros((3, 8, 3), dtype=np.int64), nothing, nothing
+    start = prepared.unstarted()
+    promised = None
+    if policy.kind == "conservative":
+        cases = np.zeros((3, 8, 3), dtype=np.int64)
+        promised = conservative(prepared.jobs, *begin, prepared.alike_in_size, cores, prepared.bits, *windows, start)
+        check_started(prepared, start)
+        promised = prepared.restore(promised + prepared.base)
+        starts, seconds = np.zeros(3, dtype=np.int64), np.zeros(3, dtype=np.int64)
+        starts[kernel.FCFS] = len(jobs) - prepared.first
+        seconds[kernel.FCFS] = (start + prepared.runtime).max(initial=0) - prepared.begin
+    else:
+        of = prepared.single if policy.kind == "self-tuning" else prepared.alike_in_size
+        cases, starts, seconds = kernel.replan(
+            prepared.jobs,
+            *begin,
+            of,
+            _ranks(jobs),
+            _weight(jobs, policy.metric),
+            cores,
+            prepared.bits,
+            _settings(policy),
+            *windows,
+            start,
+        )
+    check_started(prepared, start)
+    return prepared.restore(start + prepared.base), promised, cases, starts, seconds
 
 
 def _ranks(jobs: Workload) -> NDArray[np.int64]:

@@ -77,7 +77,7 @@ def tree_of(fairshare: Fairshare, present: tuple[str, ...]) -> Tree:
 
 
 def lay_out(
-    system: System, present: tuple[str, ...], user: NDArray[np.int64], first: int
+    system: System, present: tuple[str, ...], user: NDArray[np.int64], first: int, begin: int
 ) -> tuple[kernel.Fair, NDArray[np.float64]]:
     """Return the tree for a kernel, and the share of the user of each job.
 
@@ -90,6 +90,8 @@ def lay_out(
         Which of them each job is of.
     first : int
         Column of the formula that has the first value that changes.
+    begin : int
+        Instant from which jobs are charged.
     """
     fairshare, formula = system.fairshare, system.formula
     tree = tree_of(fairshare, present)
@@ -104,7 +106,7 @@ def lay_out(
     k = len(tree.shares)
     nodes = np.zeros(k, dtype=kernel.NODE)
     nodes["parent"], nodes["share"], nodes["part"] = tree.parent, tree.share, tree.part
-    nodes["decay"] = fairshare.decay_time
+    nodes["at"], nodes["decay"] = begin, begin + fairshare.decay_time
     nodes["target"] = [np.nan if share.target is None else share.target for share in tree.shares]
     nodes["low"], nodes["high"] = np.array([_BOUNDS[share.bound] for share in tree.shares]).T
     row = np.full(k, -1, dtype=np.int32)
@@ -121,6 +123,7 @@ def lay_out(
         way=np.empty(depth, dtype=np.int64),
         reads=np.array(reads, dtype=np.int64),
         first=np.int64(first),
+        begin=np.int64(begin),
         period=np.int64(fairshare.decay_time),
         factor=np.float64(fairshare.decay_factor),
         ranked=np.bool_(kernel.RANK in reads),
@@ -142,6 +145,7 @@ NO_FAIR = kernel.Fair(
     way=np.empty(0, dtype=np.int64),
     reads=np.empty(0, dtype=np.int64),
     first=np.int64(0),
+    begin=np.int64(0),
     period=np.int64(1),
     factor=np.float64(1),
     ranked=np.bool_(False),

@@ -13,7 +13,7 @@ from parsim.kernels.easy import easy
 from parsim.kernels.general import general
 from parsim.kernels.multiqueue import multiqueue
 from parsim.kernels.queue_head_jobs import HeadJobs, queue_head_jobs
-from parsim.kernels.state import State
+from parsim.kernels.state import State as KernelState
 from parsim.kernels.time_dependent import time_dependent
 from parsim.kernels.top_job import top_job
 from parsim.packing import (
@@ -28,16 +28,20 @@ from parsim.packing import (
     pack_order,
     pack_plans,
     pack_profile,
+    pack_windows,
     prepare,
+    prepare_from,
     rank,
     wake_ups,
 )
+from parsim.reserving import place, reservations
 from parsim.schedule import SPANNING, Schedule
+from parsim.state import UNSTARTED, State
 from parsim.system import Queue, System
 from parsim.workload import Column, Workload
 
 
-def simulate(workload: Workload, system: System) -> Schedule:
+def simulate(workload: Workload, system: System, state: State | None = None) -> Schedule:
     """Decide when and where each job would have started.
 
     Parameters
@@ -45,6 +49,8 @@ def simulate(workload: Workload, system: System) -> Schedule:
     workload : Workload
         In any order; ties of submit go by position.
     system : System
+    state : State, optional
+        What runs already, and which cores are out of service; without it the machine is empty at the first submission.
 
     Returns
     -------
@@ -55,20 +61,19 @@ def simulate(workload: Workload, system: System) -> Schedule:
     ------
     ValueError
         A job that no partition of the system can ever hold, or whose queue it lacks; more than 2**28 jobs; or n jobs
-        that last more than 2**62 / n seconds from the first submission on, n rounded up to a power of two.
+        that last more than 2**62 / n seconds from the first submission on, n rounded up to a power of two; a state
+        that does not fit both.
 
     References
     ----------
     Mu'alem and Feitelson, IEEE TPDS 12(6), 2001; Kondameedi and Vadhiyar, CCGrid 2017, sections II to IV.A;
     Lawson and Smirni, JSSPP 2002.
     """
+    if state is not None:
+        return simulate_from(workload, system, state)
     prepared = prepare(workload)
     _check(prepared, system)
-    start, partition, shares = Outcome(np.empty(0, np.int64), np.empty(0, np.int32), {})
-    if len(workload):
-        discipline = next(each for each in DISCIPLINES if each.applies(prepared, system))
-        start, partition, shares = discipline.run(prepared, system)
-        start += prepared.workload.submit[0]
+    start, partition, shares = run(prepared, system)
     return Schedule(
         submit=workload.submit,
         start=prepared.restore(start),
@@ -78,6 +83,67 @@ def simulate(workload: Workload, system: System) -> Schedule:
         shares=shares if prepared.rows is None else {int(prepared.rows[job]): row for job, row in shares.items()},
         partition_names=system.partition_names,
     )
+
+
+def simulate_from(workload: Workload, system: System, state: State) -> Schedule:
+    """Simulate from a state on (rules 29 to 33)."""
+    problems = [f"{path}: {message}" for path, message in state.problems(workload, system)]
+    if problems:
+        raise ValueError("state: " + "; ".join(problems))
+    start = state.start.copy()
+    partition = np.where(workload.queue < len(system.partition_cores), workload.queue, 0).astype(np.int32)
+    if system.is_whole:
+        partition[:] = 0
+    shares: dict[int, Column] = {}
+    submit = workload.submit.copy()
+    rest = ~((start < state.begin) & (start + workload.effective_runtime <= state.begin))
+    for own in reservations(workload, system, state):
+        prepared = prepare_from(workload.take(own.rows), own.system, own.state)
+        begun = prepared.restore(run(prepared, own.system).start)
+        inside = own.rows[begun < own.end]
+        start[inside] = begun[begun < own.end]
+        rest[inside] = False
+        waits = np.flatnonzero((workload.queue == own.queue) & rest & (start >= state.begin))
+        submit[waits] = np.maximum(submit[waits], own.end)
+        for row in inside.tolist():
+            placed = place(own, state, system, max(state.begin, int(start[row])), int(workload.cores[row]))
+            _put(row, placed, partition, shares, len(system.partition_cores))
+    rows = np.flatnonzero(rest)
+    jobs = replace(workload, submit=submit).take(rows)
+    prepared = prepare_from(jobs, system, state.take(rows))
+    _check(prepared, system)
+    outcome = run(prepared, system)
+    start[rows] = prepared.restore(outcome.start)
+    partition[rows] = prepared.restore(outcome.partition)
+    of = rows if prepared.rows is None else rows[prepared.rows]
+    shares |= {int(of[job]): row for job, row in outcome.shares.items()}
+    return Schedule(
+        submit=workload.submit,
+        start=start,
+        end=start + workload.effective_runtime,
+        cores=workload.cores,
+        partition=partition,
+        shares=shares,
+        partition_names=system.partition_names,
+    )
+
+
+def _put(row: int, placed: dict[int, int], partition: NDArray[np.int32], shares: dict[int, Column], count: int) -> None:
+    """Note the cores of a job on each partition."""
+    if len(placed) == 1:
+        partition[row] = next(iter(placed))
+        return
+    partition[row] = SPANNING
+    shares[row] = np.array([placed.get(p, 0) for p in range(count)], dtype=np.int64)
+
+
+def run(prepared: Prepared, system: System) -> Outcome:
+    """Let the kernel of its discipline simulate a system."""
+    if not len(prepared.workload):
+        return Outcome(np.empty(0, np.int64), np.empty(0, np.int32), {})
+    discipline = next(each for each in DISCIPLINES if each.applies(prepared, system))
+    outcome = discipline.run(prepared, system)
+    return outcome._replace(start=outcome.start + prepared.base)
 
 
 def _check(prepared: Prepared, system: System) -> None:
@@ -130,6 +196,8 @@ CONSTANT = ("fcfs", "sjf", "ljf")  #: orders in which no job passes another as t
 
 def _is_constant_order(prepared: Prepared, system: System) -> bool:
     """Whether every list is alone on its cores and its order is constant."""
+    if prepared.begun is not None and not (system.mode == "shared" or prepared.begun.runs_at_home(prepared.workload)):
+        return False
     if system.order not in CONSTANT or system.pool_cores or system.has_limits or system.reservation_delay:
         return False
     if system.mode == "shared":
@@ -149,11 +217,20 @@ def _run_constant_order(prepared: Prepared, system: System) -> Outcome:
         if members.size:
             alone = _run_easy(prepared, members, (its,), its.partition, system)
             if alone.min() < 0:
-                jobs = replace(prepared.workload.take(members), queue=np.zeros_like(members))
                 one_list = System(its.partition, (its,), order=system.order, backfill=system.backfill)
-                alone = _run_time_dependent(prepare(jobs), one_list).start + prepared.jobs["submit"][members[0]]
+                own = _of_members(prepared, members, one_list)
+                alone = _run_time_dependent(own, one_list).start + own.base - prepared.base
             start[members] = alone
     return Outcome(start, queue.astype(np.int32), {})
+
+
+def _of_members(prepared: Prepared, members: NDArray[np.intp], one_list: System) -> Prepared:
+    """Return what the kernels need of some jobs, which are of one list."""
+    jobs = replace(prepared.workload.take(members), queue=np.zeros_like(members))
+    if prepared.begun is None:
+        return prepare(jobs)
+    start = np.where(members < prepared.first, prepared.unstarted()[members] + prepared.base, UNSTARTED)
+    return prepare_from(jobs, one_list, State(prepared.base + prepared.begin, start))
 
 
 def _run_easy(
@@ -162,9 +239,10 @@ def _run_easy(
     """Simulate the list of these jobs of these queues alone on so many cores; starts are -1 where it gave up."""
     jobs, bits = prepared.jobs[members], prepared.bits
     queue = prepared.workload.queue if len(queues) > 1 else np.zeros(jobs.size, dtype=np.int64)
-    start = np.empty(jobs.size, dtype=np.int64)
-    ranks = rank(jobs, queue, queues, system.order, bits)
-    easy(jobs, cores, system.backfill, bits, *ranks, most_looks(jobs.size), start)
+    start = prepared.unstarted()[members] if prepared.first else np.empty(jobs.size, dtype=np.int64)
+    first = prepared.first if isinstance(members, slice) else int(np.searchsorted(members, prepared.first))
+    ranks = rank(jobs, queue, queues, system.order, bits, prepared.begin)
+    easy(jobs, first, prepared.begin, cores, system.backfill, bits, *ranks, most_looks(jobs.size), start)
     return start
 
 
@@ -179,21 +257,23 @@ def _is_one_list(system: System) -> bool:
 
 def _run_time_dependent(prepared: Prepared, system: System) -> Outcome:
     jobs, queue, bits = prepared.jobs, prepared.workload.queue, prepared.bits
-    start = np.empty(jobs.size, dtype=np.int64)
+    start = prepared.unstarted()
     formula, fair = pack_order(prepared, system)
     of = pack_alike(prepared, system, formula.columns)
     limits = (system.has_limits, system.formula is not None, *pack_limits(prepared, system))
-    keys = wake_ups(jobs, queue, system.queues, bits)
+    keys = wake_ups(jobs, queue, system.queues, bits, prepared.begin)
     delay = system.reservation_delay
-    time_dependent(jobs, of, system.cores, system.backfill, delay, bits, formula, fair, *limits, keys, start)
+    begin = (prepared.first, prepared.begin)
+    time_dependent(jobs, *begin, of, system.cores, system.backfill, delay, bits, formula, fair, *limits, keys, start)
     check_started(prepared, start)
     return _on_one_partition(start)
 
 
 def _run_multiqueue(prepared: Prepared, system: System) -> Outcome:
-    start = np.empty(len(prepared.workload), dtype=np.int64)
+    start = prepared.unstarted()
     job_class, classes = pack_classes(prepared.workload, system)
-    multiqueue(prepared.jobs, prepared.alike_in_size, system.cores, job_class, classes, prepared.bits, start)
+    begin, of, windows = (prepared.first, prepared.begin), prepared.alike_in_size, pack_windows(prepared)
+    multiqueue(prepared.jobs, *begin, of, system.cores, job_class, classes, prepared.bits, *windows, start)
     check_started(prepared, start)
     return _on_one_partition(start)
 
@@ -214,7 +294,7 @@ def _run_queue_head_jobs(prepared: Prepared, system: System) -> Outcome:
     state = pack(prepared, system)
     begin, end, keeps = np.empty((3, len(system.queues)), dtype=np.int64)
     heads = HeadJobs(begin, end, keeps, np.int64(system.cores_per_node))
-    queue_head_jobs(state, system.mode == "shared", pack_profile(prepared, system), heads)
+    queue_head_jobs(state, system.mode == "shared", pack_profile(prepared, system), heads, pack_windows(prepared))
     return _outcome(prepared, state)
 
 
@@ -235,7 +315,7 @@ def _run_general(prepared: Prepared, system: System) -> Outcome:
     return _outcome(prepared, state)
 
 
-def _outcome(prepared: Prepared, state: State) -> Outcome:
+def _outcome(prepared: Prepared, state: KernelState) -> Outcome:
     start, placement = state.start, state.placement
     if start.min() < 0:
         if state.progress["running"]:
@@ -253,6 +333,7 @@ def _outcome(prepared: Prepared, state: State) -> Outcome:
 DISCIPLINES = (
     Discipline("multiple queues", lambda _, system: system.mode == "multiqueue", _run_multiqueue),
     Discipline("head jobs of queues", _reserves_for_queues, _run_queue_head_jobs),
+    Discipline("windows", lambda prepared, _: prepared.has_windows, _run_top_job),
     Discipline("top jobs", lambda _, system: system.plans_top_job, _run_top_job),
     Discipline("constant order", _is_constant_order, _run_constant_order),
     Discipline("time-dependent priority", _is_time_dependent, _run_time_dependent),

@@ -37,7 +37,9 @@ from tests.beside import REFERENCE
 from tests.naive_planning import naive_plan
 
 TRACES = {"KTH-SP2": 100, "SDSC-SP2": 128, "HPC2N": 240}  #: of HPC2N, its first 60 000 jobs
+BEGUN = "state:"  #: before the name of a discipline: cases that begin with a state
 DISCIPLINES = (*generate.disciplines(), "multiqueue", "alike-multiqueue", "planned", "alike-planned")
+DISCIPLINES += tuple(BEGUN + name for name in DISCIPLINES)
 
 
 class Case(NamedTuple):
@@ -62,34 +64,38 @@ def schedule(workload: Workload, names: tuple[str, ...], found: naive.NaiveSched
 
 
 def case(discipline: str, seed: int) -> Case:
-    """Return the random case of a discipline and a seed."""
+    """Return the random case of a discipline and a seed; it begins with a state if its name begins with ``state:``."""
     rng = Random(seed)
+    discipline, begun = discipline.removeprefix(BEGUN), discipline.startswith(BEGUN)
     if discipline in {"planned", "alike-planned"}:
         workload, cores, policy = generate.planned(rng)
         if discipline == "alike-planned":
             workload = generate.few_kinds(rng, workload)
+        state = generate.state(rng, workload, System.single(cores)).without_queues() if begun else None
         return Case(
             workload,
-            lambda: plan(workload, cores, policy).schedule,
+            lambda: plan(workload, cores, policy, state).schedule,
             lambda: schedule(
-                workload, ("machine",), naive.on_machine(workload, naive_plan(workload, cores, policy).start)
+                workload, ("machine",), naive.on_machine(workload, naive_plan(workload, cores, policy, state).start)
             ),
-            partial(check_planned, workload, cores, policy),
+            partial(check_planned, workload, cores, policy, state=state),
         )
     if discipline in {"multiqueue", "alike-multiqueue"}:
         workload, cores, limits = generate.multiqueue(rng)
         if discipline == "alike-multiqueue":
             workload = generate.few_kinds(rng, workload)
         system = System(cores, mode="multiqueue", class_limits=limits)
-        slow = partial(naive.simulate_multiqueue, workload, cores, limits)
+        state = generate.state(rng, workload, system) if begun else None
+        slow = partial(naive.simulate_multiqueue, workload, cores, limits, state)
     else:
         workload, system = generate.disciplines()[discipline](rng)
-        slow = partial(naive.simulate, workload, system)
+        state = generate.state(rng, workload, system, windows=rng.random() < 0.7) if begun else None
+        slow = partial(naive.simulate, workload, system, state)
     return Case(
         workload,
-        partial(simulate, workload, system),
+        partial(simulate, workload, system, state),
         lambda: schedule(workload, system.partition_names, slow()),
-        partial(check_schedule, workload, system),
+        partial(check_schedule, workload, system, state=state),
     )
 
 

@@ -17,6 +17,7 @@ from parsim import planning
 from parsim.fairshare import Fairshare, Share
 from parsim.planning import Policy
 from parsim.schedule import SPANNING, Schedule
+from parsim.state import UNSTARTED, State, Window
 from parsim.system import UNLIMITED, Pool, Queue, System
 from parsim.workload import MAX_DURATION, Workload
 
@@ -464,6 +465,44 @@ def _policy(rng: Random) -> Policy:
         rng.choice(planning.METRICS),
         rng.choice(("each", "each", "standing")),
     )
+
+
+def state(rng: Random, jobs: Workload, machine: System, *, windows: bool = True) -> State:
+    """Return a state for a workload and a machine: jobs that run already, and cores that are out of service."""
+    submit, length = jobs.submit.tolist(), jobs.effective_runtime.tolist()
+    begin = rng.choice((min(submit), rng.choice(submit), rng.randint(min(submit) - 2, max(submit) + 20)))
+    start, left = [UNSTARTED] * len(jobs), machine.cores
+    for j in range(len(jobs)):
+        if submit[j] < begin and rng.random() < 0.7:
+            instant = rng.randint(submit[j], begin - 1)
+            runs = instant + length[j] > begin
+            if not runs or jobs.cores[j] <= left:
+                start[j] = instant
+                left -= int(jobs.cores[j]) if runs else 0
+    return State(begin, start, windows=[window(rng, begin, machine) for _ in range(rng.randint(0, 3) * windows)])
+
+
+def window(rng: Random, begin: int, machine: System) -> Window:
+    """Return cores that are out of service for a while."""
+    first = begin + rng.choice((0, 0, rng.randint(-10, 60)))
+    count = sum(-(-cores // machine.cores_per_node) for cores in machine.partition_cores)
+    by_nodes = rng.random() < 0.3
+    return Window(
+        first,
+        first + rng.randint(1, rng.choice((5, 20, 60))),
+        rng.choice((None, rng.randint(1, machine.cores), rng.randint(1, machine.cores))),
+        rng.choice((None, rng.randrange(len(machine.partition_cores)))),
+        rng.sample(range(count), rng.randint(1, count)) if by_nodes else (),
+        rng.choice((None, None, first, first - 5, first + 2)),
+        rng.random() < 0.7,
+        rng.randrange(len(machine.queues)) if rng.random() < 0.15 else None,
+    )
+
+
+def from_state(discipline: str, rng: Random) -> tuple[Workload, System, State]:
+    """Return a case of a discipline of `disciplines` that begins with a state."""
+    jobs, machine = disciplines()[discipline](rng)
+    return jobs, machine, state(rng, jobs, machine, windows=rng.random() < 0.7)
 
 
 def broken(rng: Random, right: Schedule) -> Schedule:

@@ -8,13 +8,17 @@ the interval. The numbered rules are those of ``docs/reference/simulator.md``.
 from __future__ import annotations
 
 import ast
+import itertools
 import math
 import operator
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import NamedTuple
 
+import numpy as np
+
+from parsim.state import State, Window
 from parsim.system import System
 from parsim.workload import Workload
 from tests.naive_fairshare import NAMES, Charge, Values
@@ -52,6 +56,16 @@ class Promise(NamedTuple):
     begin: int
     end: int
     cores_of: list[int]  # what it holds of each node
+
+
+class Downtime(NamedTuple):
+    """A window: cores of each node that are out of service."""
+
+    begin: int
+    end: int
+    known_from: int
+    known_end: float
+    cores_of: dict[int, int]
 
 
 class Running(NamedTuple):
@@ -156,26 +170,99 @@ def free_at(capacity: int, blocks: list[Block], moment: int) -> int:
     return capacity - sum(b.cores for b in blocks if b.begin <= moment < b.end)
 
 
-def fits(capacity: int, blocks: list[Block], cores: int, begin: int, walltime: int) -> bool:
-    """Whether ``cores`` of a partition are free throughout [begin, begin + walltime) beside its ``blocks``.
+def free_throughout(capacity: int, blocks: list[Block], begin: int, walltime: int) -> int:
+    """Return how many cores of a partition are free throughout [begin, begin + walltime) beside its ``blocks``.
 
     Free cores fall only where a block begins, so these are the moments to look at.
     """
     moments = [begin, *(b.begin for b in blocks if begin < b.begin < begin + walltime)]
-    return all(free_at(capacity, blocks, moment) >= cores for moment in moments)
+    return max(0, min(free_at(capacity, blocks, moment) for moment in moments))
 
 
-def earliest(capacity: int, blocks: list[Block], cores: int, now: int, walltime: int) -> int:
-    """Return the first instant from ``now`` on at which it fits: now, or the end of a block."""
-    candidates = sorted({now} | {b.end for b in blocks if b.end > now})
-    return next(t for t in candidates if fits(capacity, blocks, cores, t, walltime))
+def fits(capacity: int, blocks: list[Block], cores: int, begin: int, walltime: int) -> bool:
+    return free_throughout(capacity, blocks, begin, walltime) >= cores
+
+
+def earliest(capacity: int, blocks: list[Block], cores: int, now: int, walltime: int) -> float:
+    """Return the first instant from ``now`` on at which it fits: now, or the end of a block; else infinity."""
+    candidates = sorted({now} | {b.end for b in blocks if now < b.end < math.inf})
+    return next((t for t in candidates if fits(capacity, blocks, cores, t, walltime)), math.inf)
+
+
+# --- states
+
+
+def sizes_of_nodes(system: System, *, by_node: bool) -> list[tuple[int, int]]:
+    """Partition and cores of each node; not told apart, each partition is one."""
+    sizes = list(enumerate(system.partition_cores))
+    if by_node:  # rule 23
+        size = system.cores_per_node
+        sizes = [(p, min(size, cores - first)) for p, cores in sizes for first in range(0, cores, size)]
+    return sizes
+
+
+def lost_by(window: Window, system: System) -> dict[int, int]:
+    """Rule 32: the cores of each node that a window takes."""
+    nodes = sizes_of_nodes(system, by_node=True)
+    by_nodes = system.reserves_nodes
+    if window.nodes:
+        lost = {node: nodes[node][1] for node in sorted(window.nodes)}
+    else:
+        sizes = system.partition_cores
+        of = range(len(sizes)) if window.partition is None else [window.partition]
+        total = sum(sizes[p] for p in of)
+        cores = total if window.cores is None else min(total, window.cores)
+        shares = {p: sizes[p] * cores // total for p in of} if total else {}
+        for p in sorted(of, key=lambda p: (-sizes[p], p))[: cores - sum(shares.values())]:
+            shares[p] += 1
+        lost = {}
+        for p, cores in shares.items():
+            left = cores
+            for node in reversed([node for node, (q, _) in enumerate(nodes) if q == p]):
+                lost[node] = min(left, nodes[node][1])
+                left -= lost[node]
+    if by_nodes:
+        return lost
+    parts: dict[int, int] = {}
+    for node, cores in lost.items():
+        parts[nodes[node][0]] = parts.get(nodes[node][0], 0) + cores
+    return parts
+
+
+def downtimes(system: System, state: State | None) -> list[Downtime]:
+    return [
+        Downtime(
+            window.begin,
+            window.end,
+            state.begin if window.known_from is None else max(state.begin, window.known_from),
+            window.end if window.known_end else math.inf,
+            lost_by(window, system),
+        )
+        for window in (state.windows if state else ())
+    ]
+
+
+def runs_at(workload: Workload, state: State | None) -> list[int]:
+    """Jobs that run when the simulation begins, as they come by start and position."""
+    if state is None:
+        return []
+    start, length = state.start.tolist(), workload.effective_runtime.tolist()
+    running = [j for j in range(len(workload)) if start[j] < state.begin < start[j] + length[j]]
+    return sorted(running, key=lambda j: (start[j], j))
+
+
+def started_before(workload: Workload, state: State | None) -> dict[int, int]:
+    """Starts of the jobs that run then or ended before."""
+    if state is None:
+        return {}
+    return {j: int(state.start[j]) for j in range(len(workload)) if state.start[j] < state.begin}
 
 
 # --- simulator
 
 
 class _Simulation:
-    def __init__(self, workload: Workload, system: System) -> None:
+    def __init__(self, workload: Workload, system: System, state: State | None = None) -> None:
         self.system = system
         self.n = len(workload)
         self.submit = [int(x) for x in workload.submit]
@@ -193,10 +280,7 @@ class _Simulation:
         self.pool_cores = system.pool_cores
         self.plans_limits = system.held_jobs == "reserve"
         self.by_nodes = system.reserve == "nodes"
-        self.nodes = list(enumerate(self.capacity))  # partition and cores of each
-        if self.by_nodes:  # rule 23
-            size = system.cores_per_node
-            self.nodes = [(p, min(size, cores - first)) for p, cores in self.nodes for first in range(0, cores, size)]
+        self.nodes = sizes_of_nodes(system, by_node=self.by_nodes)
         self.combined = self.pool_cores > 0 and system.pool.placement == "combined"
         self.nodes_combined = self.combined and self.by_nodes
         self.move = self.pool_cores > 0 and system.pool.entry == "move"
@@ -220,6 +304,50 @@ class _Simulation:
         self.head_job_of: dict[int, tuple[int, Block]] = {}  # partition -> (its head job, that job's block)
         self.reservation: list[Block] = []
         self.promises: list[Promise] = []
+
+        self.downtimes = downtimes(system, state)
+        self.began = started_before(workload, state)
+        self.first_instant = min(self.submit, default=0) if state is None else state.begin
+        self.now = self.first_instant - 1
+        for j, instant in self.began.items():
+            self.start[j] = instant
+        for j in runs_at(workload, state):
+            self.resume(j, state)
+
+    def resume(self, j: int, state: State) -> None:
+        """Rule 29: let a job run that runs when the simulation begins."""
+        cores_of = [0] * len(self.nodes)
+        idle = self.idle_nodes(self.now, j)
+        if self.by_nodes and j in state.nodes:
+            for node, cores in state.nodes[j].items():
+                cores_of[node] = cores
+        else:
+            own = 0 if self.shared else self.queue_index[j]
+            others = [p for p in range(len(self.capacity)) if p not in (own, self.pool)]
+            wanted = dict.fromkeys(dict.fromkeys([own, self.pool, *others]), self.cores[j])
+            for p, cores in state.placement.get(j, wanted).items():
+                most = cores
+                for node, (partition, _) in enumerate(self.nodes):
+                    if partition == p:
+                        cores_of[node] = max(0, min(idle[node], most, self.cores[j] - sum(cores_of)))
+                        most -= cores_of[node]
+        self.nodes_of[j] = cores_of
+        for (partition, _), cores in zip(self.nodes, cores_of, strict=True):
+            if cores:
+                self.cores_on[j][partition] = self.cores_on[j].get(partition, 0) + cores
+        self.running.append(Running(j, self.start[j], self.cores_on[j]))
+        self.charges.append(Charge(self.called[j], self.first_instant, self.start[j] + self.runtime[j], self.cores[j]))
+
+    def known(self) -> list[Downtime]:
+        """Rule 30: the windows that are known now."""
+        return [d for d in self.downtimes if d.known_from <= self.now < d.end]
+
+    def out_of_service(self, partition: int) -> list[Block]:
+        found = []
+        for d in self.known():
+            cores = sum(n for node, n in d.cores_of.items() if self.nodes[node][0] == partition)
+            found.append(Block(partition, d.begin, d.known_end, cores))
+        return found
 
     # --- job by job
 
@@ -325,10 +453,12 @@ class _Simulation:
     # --- event loop
 
     def run(self) -> None:
-        pending = sorted(range(self.n), key=lambda j: (self.submit[j], j), reverse=True)
+        pending = [j for j in range(self.n) if j not in self.began]
+        pending.sort(key=lambda j: (self.submit[j], j), reverse=True)
         while pending or self.waiting or self.running:
             instants = [r.start + self.runtime[r.job] for r in self.running]
-            instants += [self.submit[j] for j in pending[-1:]]
+            instants += [max(self.submit[j], self.first_instant) for j in pending[-1:]]
+            instants += [t for d in self.downtimes for t in (d.known_from, d.end) if t > self.now]  # rule 31
             for j in self.waiting:
                 wake_ups = (self.starving_from(j), self.eligible_from(j))
                 instants += [t for t in wake_ups if t is not None and t > self.now]
@@ -336,21 +466,22 @@ class _Simulation:
                 raise RuntimeError(f"jobs {sorted(self.waiting)} wait for ever")
             self.now = min(instants)
             self.running = [r for r in self.running if r.start + self.runtime[r.job] > self.now]
-            while pending and self.submit[pending[-1]] == self.now:
+            while pending and self.submit[pending[-1]] <= self.now:
                 self.waiting.add(pending.pop())
             self.one_pass()
 
     def one_pass(self) -> None:
         for j in self.waiting:  # rule 5
             if self.submit[j] < self.now and j not in self.held_in_last_pass:
-                self.eligible_time[j] += self.now - self.last_pass
+                before = self.submit[j] if self.last_pass is None else max(self.submit[j], self.last_pass)
+                self.eligible_time[j] += self.now - before
         self.last_pass = self.now
         self.held_in_last_pass = set()
         self.head_jobs, self.head_job_of, self.reservation = set(), {}, []
         self.promises = []
         if self.reads_use:  # rule 36
             self.values = Values(
-                self.system.fairshare, sorted(set(self.called)), self.charges, min(self.submit), self.now
+                self.system.fairshare, sorted(set(self.called)), self.charges, self.first_instant, self.now
             )
 
         if self.plans_limits or self.by_nodes:
@@ -389,8 +520,9 @@ class _Simulation:
         return [Block(partition, r.start, self.expected_end(r), r.cores_on[partition]) for r in on_partition]
 
     def promised(self, partition: int) -> list[Block]:
-        """Return what the running jobs and the standing reservation hold of a partition."""
-        return self.expected(partition) + [block for block in self.reservation if block.partition == partition]
+        """Return what the running jobs, the standing reservation and the windows hold of a partition."""
+        reserved = [block for block in self.reservation if block.partition == partition]
+        return self.expected(partition) + reserved + self.out_of_service(partition)
 
     # --- lists
 
@@ -406,9 +538,11 @@ class _Simulation:
             if cores_on is not None:
                 self.begin(j, cores_on)
             elif not found and self.cores[j] <= self.capacity[partition] and self.may_be_head_job(j):
-                found = True
                 c, w = self.cores[j], self.walltime[j]
                 instant = earliest(self.capacity[partition], self.promised(partition), c, self.now, w)  # rule 12
+                if instant == math.inf:
+                    continue  # rule 31
+                found = True
                 self.head_jobs.add(j)
                 self.head_job_of[partition] = (j, Block(partition, instant, instant + w, c))
                 if not self.system.backfill:
@@ -431,16 +565,19 @@ class _Simulation:
             if self.above_limits(j, [r.job for r in self.running]):
                 self.held_in_last_pass.add(j)
                 continue
-            c, w, blocks = self.cores[j], self.walltime[j], [*self.expected(p), *plans.values()]
+            c, w, busy = self.cores[j], self.walltime[j], [*self.expected(p), *self.out_of_service(p)]
+            blocks = [*busy, *plans.values()]
             moments = [plan.begin for plan in plans.values() if plan.begin < self.now + w]
             kept = [sum(keeps[k] for k, plan in plans.items() if plan.begin <= at < plan.end) for at in moments]
             whose = self.queue_index[j] if self.shared else p
-            idle = free_at(self.capacity[p], self.expected(p), self.now)
+            idle = free_at(self.capacity[p], busy, self.now)
             if fits(self.capacity[p], blocks, c, self.now, w) and c + max(kept, default=0) <= idle:
                 self.begin(j, {p: c})
                 keeps |= {k: 0 for k, plan in plans.items() if plan.begin >= self.now + w}
             elif whose not in plans and c <= self.capacity[p] and self.may_be_head_job(j):
                 instant = earliest(self.capacity[p], blocks, c, self.now, w)
+                if instant == math.inf:
+                    continue  # rule 31
                 plans[whose], keeps[whose] = Block(p, instant, instant + w, c), self.system.cores_per_node
 
     def planning_pass(self) -> None:
@@ -471,9 +608,11 @@ class _Simulation:
             if cores_of is not None:
                 self.begin_on_nodes(j, cores_of)
             elif not found and (self.plans_limits or not held) and self.may_be_top_job(partition, j):
-                found = True
                 places = self.places(partition, j)
-                shadow = min(t for t in self.instants() if self.may_start_at(t, j, places))
+                shadow = min((t for t in self.instants() if self.may_start_at(t, j, places)), default=math.inf)
+                if shadow == math.inf:
+                    continue  # rule 31
+                found = True
                 self.promise(j, shadow, self.take(self.may_take(shadow, j, places), self.cores[j]))
                 if not self.system.backfill:
                     break
@@ -488,7 +627,9 @@ class _Simulation:
             usable = self.usable(g)
             if sum(self.capacity[partition] for partition in usable) < self.cores[g]:
                 return  # rule 14
-            shadow = min(t for t in self.instants() if self.may_start_at(t, g, usable))
+            shadow = min((t for t in self.instants() if self.may_start_at(t, g, usable)), default=math.inf)
+            if shadow == math.inf:
+                return  # rule 31
             cores_of = self.shares_at(shadow, g, usable)
             if shadow == self.now:
                 self.begin_on_nodes(g, cores_of)
@@ -545,12 +686,14 @@ class _Simulation:
         self.promises.append(Promise(j, shadow, shadow + self.walltime[j], cores_of))
 
     def instants(self) -> set[int]:
-        """Return the instants at which a plan may begin: now and the expected ends."""
-        return {self.now} | {self.expected_end(r) for r in self.running} | {p.end for p in self.promises}
+        """Return the instants at which a plan may begin: now, the expected ends, and the ends of windows."""
+        ends = [self.expected_end(r) for r in self.running] + [d.known_end for d in self.known()]
+        return {self.now} | {end for end in ends if end < math.inf} | {p.end for p in self.promises}
 
     def moments(self, instant: int, j: int) -> list[int]:
         """Return the moments of [instant, instant + walltime) after which more is taken than before."""
         begins = [promise.begin for promise in self.promises if promise.job != j]
+        begins += [d.begin for d in self.known()]
         return [instant, *(begin for begin in begins if instant < begin < instant + self.walltime[j])]
 
     def may_start_at(self, instant: int, j: int, places: list[int]) -> bool:
@@ -570,14 +713,19 @@ class _Simulation:
         """Rule 23: the cores of each node that j may take from an instant on, throughout its walltime."""
         idle = [self.idle_nodes(moment, j) for moment in self.moments(instant, j)]
         return [
-            min(cores) if partition in places else 0 for (partition, _), *cores in zip(self.nodes, *idle, strict=True)
+            max(0, min(cores)) if partition in places else 0
+            for (partition, _), *cores in zip(self.nodes, *idle, strict=True)
         ]
 
     def idle_nodes(self, moment: int, j: int) -> list[int]:
         """Return the cores of each node that are idle then, by the expected ends and the plans of other head jobs."""
         taken = [self.nodes_of[k] for k in self.running_after(moment)]
         taken += [p.cores_of for p in self.promises if p.job != j and p.begin <= moment < p.end]
-        return [size - sum(cores[node] for cores in taken) for node, (_, size) in enumerate(self.nodes)]
+        lost = [d.cores_of for d in self.known() if d.begin <= moment < d.known_end]
+        return [
+            size - sum(cores[node] for cores in taken) - sum(cores.get(node, 0) for cores in lost)
+            for node, (_, size) in enumerate(self.nodes)
+        ]
 
     def take(self, most: list[int], cores: int) -> list[int]:
         """Rule 23: from the first node on, of each as many as may be taken."""
@@ -621,6 +769,8 @@ class _Simulation:
             if sum(self.capacity[partition] for partition in usable) < self.cores[g]:
                 return  # rule 14
             instant, shares = self.divide(g, usable)
+            if instant == math.inf:
+                return  # rule 31
             if instant == self.now:
                 self.begin(g, shares)
                 continue
@@ -635,14 +785,17 @@ class _Simulation:
         closed = {self.home(j) for j in blockers}
         return [partition for partition in range(len(self.capacity)) if partition not in closed]
 
-    def divide(self, g: int, usable: list[int]) -> tuple[int, dict[int, int]]:
+    def divide(self, g: int, usable: list[int]) -> tuple[float, dict[int, int]]:
         """Rule 13: T of the head job of the reserved list, and its shares that are not 0."""
         need = self.cores[g]
-        blocks = {partition: self.expected(partition) for partition in usable}
-        for instant in sorted({self.now} | {b.end for partition in usable for b in blocks[partition]}):
-            free = {partition: free_at(self.capacity[partition], blocks[partition], instant) for partition in usable}
+        blocks = {partition: self.expected(partition) + self.out_of_service(partition) for partition in usable}
+        ends = {b.end for partition in usable for b in blocks[partition] if self.now < b.end < math.inf}
+        for instant in sorted({self.now} | ends):
+            free = {p: free_throughout(self.capacity[p], blocks[p], instant, self.walltime[g]) for p in usable}
             if sum(free.values()) >= need:
                 break
+        else:
+            return math.inf, {}
         shares = {partition: need * free[partition] // sum(free.values()) for partition in usable}
         by_free = sorted(usable, key=lambda partition: (-free[partition], partition))  # the pool has the largest number
         for partition in by_free[: need - sum(shares.values())]:
@@ -650,9 +803,14 @@ class _Simulation:
         return instant, {partition: cores for partition, cores in shares.items() if cores}
 
 
-def simulate(workload: Workload, system: System) -> NaiveSchedule:
+def simulate(workload: Workload, system: System, state: State | None = None) -> NaiveSchedule:
     """Simulate a shared, partitioned or hybrid machine."""
-    simulation = _Simulation(workload, system)
+    if state is None:
+        return _schedule(_Simulation(workload, system), system)
+    return simulate_apart(workload, system, state, lambda *of: _schedule(_Simulation(*of), of[1]))
+
+
+def _schedule(simulation: _Simulation, system: System) -> NaiveSchedule:
     simulation.run()
     names = system.partition_names
     return NaiveSchedule(
@@ -661,16 +819,89 @@ def simulate(workload: Workload, system: System) -> NaiveSchedule:
     )
 
 
+def simulate_apart(
+    workload: Workload, system: System, state: State, simulated: Callable[[Workload, System, State], NaiveSchedule]
+) -> NaiveSchedule:
+    """Rule 33: simulate each reservation, then what is left."""
+    n = len(workload)
+    start, length = state.start.tolist(), workload.effective_runtime.tolist()
+    left = [j for j in range(n) if start[j] >= state.begin or start[j] + length[j] > state.begin]
+    names = system.partition_names
+    own_names = [names[0 if system.is_whole else queue] for queue in workload.queue.tolist()]
+    placement = [{name: int(cores)} for name, cores in zip(own_names, workload.cores, strict=True)]  # of what has ended
+    submit = workload.submit.tolist()
+    for queue in sorted({window.queue for window in state.windows if window.queue is not None}):
+        own = [window for window in state.windows if window.queue == queue and window.end > state.begin]
+        if not own:
+            continue
+        end = max(window.end for window in own)
+
+        def size(instant: int, own: list[Window] = own) -> int:
+            return sum(sum(lost_by(w, system).values()) for w in own if w.begin <= instant < w.end)
+
+        most = max(size(window.begin) for window in own)
+        if not most:
+            continue
+        its = [j for j in left if workload.queue[j] == queue and workload.cores[j] <= most]
+        if sum(workload.cores[j] for j in its if start[j] < state.begin) > size(state.begin):
+            its = [j for j in its if start[j] >= state.begin]
+        edges = sorted({state.begin, end} | {edge for window in own for edge in (window.begin, window.end)})
+        gaps = [Window(a, b, most - size(a)) for a, b in itertools.pairwise(edges) if size(a) < most]
+        gaps.append(Window(end, end + 2**31))
+        alone = replace(
+            system,
+            cores=most,
+            mode="multiqueue" if system.mode == "multiqueue" else "shared",
+            queues=[replace(each, cores=(1, 2**31 - 1)) for each in system.queues],
+            pool=None,
+            reserve="cores" if system.reserve == "nodes" else system.reserve,
+        )
+        found = simulated(workload.take(np.array(its, int)), alone, State(state.begin, state.start[its], windows=gaps))
+        for k, j in enumerate(its):
+            if found.start[k] < end:
+                start[j] = found.start[k]
+                left.remove(j)
+                placement[j] = _reserved_place(int(workload.cores[j]), max(start[j], state.begin), own, system)
+        for j in left:
+            if workload.queue[j] == queue and start[j] >= state.begin:
+                submit[j] = max(submit[j], end)
+    rest = replace(workload, submit=submit).take(np.array(left, int))
+    found = simulated(rest, system, state.take(np.array(left, int)).without_queues())
+    for k, j in enumerate(left):
+        start[j], placement[j] = found.start[k], found.placement[k]
+    return NaiveSchedule(start, placement)
+
+
+def _reserved_place(cores: int, instant: int, own: list[Window], system: System) -> dict[str, int]:
+    names, nodes = system.partition_names, sizes_of_nodes(system, by_node=system.reserves_nodes)
+    found: dict[str, int] = {}
+    for window in own:
+        if window.begin <= instant < window.end:
+            for node, here in lost_by(window, system).items():
+                taken = min(here, cores - sum(found.values()))
+                if taken:
+                    name = names[nodes[node][0]]
+                    found[name] = found.get(name, 0) + taken
+    return found
+
+
 # --- multiple-queue backfilling
 
 
-def simulate_multiqueue(workload: Workload, cores: int, limits: tuple[int, ...]) -> NaiveSchedule:
+def simulate_multiqueue(
+    workload: Workload, cores: int, limits: tuple[int, ...], state: State | None = None
+) -> NaiveSchedule:
     """Simulate multiple-queue backfilling, with len(limits) + 1 classes that meet at ``limits``.
 
     References
     ----------
     Lawson and Smirni, JSSPP 2002.
     """
+    if state is not None and any(window.queue is not None for window in state.windows):
+        system = System(cores, mode="multiqueue", class_limits=limits)
+        return simulate_apart(
+            workload, system, state, lambda jobs, alone, inner: simulate_multiqueue(jobs, alone.cores, limits, inner)
+        )
     n = len(workload)
     submit = [int(x) for x in workload.submit]
     width = [int(x) for x in workload.cores]
@@ -678,12 +909,22 @@ def simulate_multiqueue(workload: Workload, cores: int, limits: tuple[int, ...])
     runtime = [min(int(r), w) for r, w in zip(workload.runtime, walltime, strict=True)]
     job_class = [sum(limit < w for limit in limits) for w in walltime]
     start = [0] * n
-    pending = sorted(range(n), key=lambda j: (submit[j], j), reverse=True)
+    began = started_before(workload, state)
+    for j, instant in began.items():
+        start[j] = instant
+    pending = sorted((j for j in range(n) if j not in began), key=lambda j: (submit[j], j), reverse=True)
     waiting: list[int] = []
-    running: list[int] = []
+    running = runs_at(workload, state)
+    windows = downtimes(System.single(cores), state)
+    begin = min(submit) if state is None else state.begin
+    now = begin - 1
 
     def block(j: int, begin: int) -> Block:
         return Block(0, begin, begin + walltime[j], width[j])
+
+    def out_of_service(now: int) -> list[Block]:
+        known = [d for d in windows if d.known_from <= now < d.end]
+        return [Block(0, d.begin, d.known_end, d.cores_of[0]) for d in known]
 
     def planned_pivots(now: int) -> list[tuple[int, Block]]:
         first: dict[int, int] = {}
@@ -691,7 +932,7 @@ def simulate_multiqueue(workload: Workload, cores: int, limits: tuple[int, ...])
             first.setdefault(job_class[j], j)
         plans: list[tuple[int, Block]] = []
         for j in sorted(first.values(), key=lambda j: (submit[j], j)):
-            blocks = [block(k, start[k]) for k in running] + [b for _, b in plans]
+            blocks = [block(k, start[k]) for k in running] + [b for _, b in plans] + out_of_service(now)
             plans.append((j, block(j, earliest(cores, blocks, width[j], now, walltime[j]))))
         return plans
 
@@ -700,11 +941,12 @@ def simulate_multiqueue(workload: Workload, cores: int, limits: tuple[int, ...])
         waiting.remove(j)
         running.append(j)
 
-    while pending or running:
-        instants = [start[k] + runtime[k] for k in running] + [submit[j] for j in pending[-1:]]
+    while pending or running or waiting:
+        instants = [start[k] + runtime[k] for k in running] + [max(begin, submit[j]) for j in pending[-1:]]
+        instants += [t for d in windows for t in (d.known_from, d.end) if t > now]
         now = min(instants)
         running = [k for k in running if start[k] + runtime[k] > now]
-        while pending and submit[pending[-1]] == now:
+        while pending and submit[pending[-1]] <= now:
             waiting.append(pending.pop())
 
         plans = planned_pivots(now)
@@ -714,7 +956,7 @@ def simulate_multiqueue(workload: Workload, cores: int, limits: tuple[int, ...])
         pivots = {j for j, _ in plans}
         others = [j for j in waiting if j not in pivots]
         for j in sorted(others, key=lambda j: (job_class[j], submit[j], j)):
-            blocks = [block(k, start[k]) for k in running] + [b for _, b in plans]
+            blocks = [block(k, start[k]) for k in running] + [b for _, b in plans] + out_of_service(now)
             if fits(cores, blocks, width[j], now, walltime[j]):
                 begin_job(j, now)
     return on_machine(workload, start)

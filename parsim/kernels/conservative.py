@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from parsim.kernels.profile import Profile, change, find_segment, fit, forget
 from parsim.kernels.running import last_instant, pop_key, push_key
 from parsim.kernels.state import NEVER, routine, step
+from parsim.kernels.windows import apply_windows, next_instant
 
 #: The last try, of the jobs that are alike, to find an earlier start.
 TRY = np.dtype(
@@ -40,7 +41,7 @@ class Plan(NamedTuple):
 
 
 @njit(cache=True, nogil=True)
-def conservative(jobs, of, machine, bits):
+def conservative(jobs, first, begin, of, machine, bits, windows, taken, instants, start):
     """Simulate conservative backfilling.
 
     A job that ends before its expected end gives the rest of its time back. Then each waiting job in turn, by
@@ -50,57 +51,72 @@ def conservative(jobs, of, machine, bits):
     Parameters
     ----------
     jobs : ndarray(JOB), shape (n,)
-        Ascending by submit; no job wider than the machine.
+        Ascending by submit, but for the first; no job wider than the machine.
+    first, begin
+        As `parsim.kernels.multiqueue.multiqueue` takes them.
     of : ndarray(int32), shape (n,)
         Which jobs are alike, `parsim.kernels.alike.Lines`.
     machine : int
         Cores.
     bits : int
         Low bits of a key that hold a job.
+    windows, taken, instants
+        As `parsim.resuming.Begun` has them.
+    start : ndarray(int64), shape (n,)
+        Filled with each job's start; -1 where it left the instants that a key can hold before.
 
     Returns
     -------
-    start, promised : ndarray(int64), shape (n,)
-        `promised` is the start that each job was promised when it was submitted. Both are -1 where it left the
-        instants that a key can hold before.
+    promised : ndarray(int64), shape (n,)
+        The start that each job was promised when it was submitted, of those that run already their start.
     """
     n = jobs.size
-    start = np.full(n, -1, np.int64)
-    promised = np.full(n, -1, np.int64)
+    promised = start.copy()
+    longest = 2 * (n + windows.size) + 4
     ends = np.empty(min(n, machine) + 1, np.int64)
     plan = Plan(
         np.empty(n, np.int64),
         np.empty(n, np.int64),
         # Each running or waiting job has at most two ends of its own, and a change cuts twice before it joins.
-        Profile(np.empty(2 * n + 4, np.int64), np.empty(2 * n + 4, np.int64)),
+        Profile(np.empty(longest, np.int64), np.empty(longest, np.int64)),
         np.zeros(of.max() + 1 if n > 0 else 0, TRY),
         np.empty(n, np.int64),
     )
-    event_loop(jobs, of, machine, bits, ends, plan, start, promised)
-    return start, promised
-
-
-@step
-def event_loop(jobs, of, machine, bits, ends, plan, start, promised):
-    """Simulate; fills `start` and `promised`. `ends` is a heap of real ends."""
-    n = jobs.size
-    waiting, planned, idle = plan.waiting, plan.planned, plan.idle
+    idle = plan.idle
     idle.times[0] = 0
     idle.free[0] = machine
     size = 1
+    for j in range(first):
+        push_key(ends, j, ((start[j] + jobs[j].runtime) << bits) | j)
+        size = change(idle, size, start[j], start[j] + jobs[j].walltime, -np.int64(jobs[j].cores))
+    size = forget(idle, size, begin)
+    event_loop(jobs, first, begin, of, bits, windows, taken, instants, ends, plan, size, start, promised)
+    return promised
+
+
+@step
+def event_loop(jobs, resumed, begin, of, bits, windows, taken, instants, ends, plan, size, start, promised):
+    """Simulate; fills `start` and `promised`. `ends` is a heap of real ends."""
+    n = jobs.size
+    waiting, planned, idle = plan.waiting, plan.planned, plan.idle
     waits = 0
-    running = 0
-    arriving = 0
+    running = resumed
+    arriving = resumed
+    passed = 0
+    now = begin - 1
     turn = 0
     soonest = NEVER  # of the promises
     horizon = last_instant(bits)
     while arriving < n or waits > 0 or running > 0:
-        now = np.int64(jobs[arriving].submit) if arriving < n else NEVER
+        before = now
+        now = max(begin, np.int64(jobs[arriving].submit)) if arriving < n else NEVER
         if running > 0:
             now = min(now, ends[0] >> bits)
-        now = min(now, soonest)
+        now = min(now, soonest, next_instant(instants, passed))
         if now > horizon:
             break
+        while next_instant(instants, passed) <= now:
+            passed += 1
         size = forget(idle, size, now)
 
         early = False
@@ -112,10 +128,15 @@ def event_loop(jobs, of, machine, bits, ends, plan, start, promised):
             if expected > now:
                 early = True
                 size = change(idle, size, now, expected, np.int64(jobs[j].cores))
-        if early and waits > 0:
+        known = False
+        if windows.size:
+            size, known = apply_windows(idle, size, windows, taken, before, now)
+        if known:
+            soonest, size = promise_anew(jobs, plan, waits, size)
+        elif early and waits > 0:
             turn += 1
             soonest, size = compress(jobs, of, plan, waits, size, now, turn)
-        while arriving < n and jobs[arriving].submit == now:
+        while arriving < n and jobs[arriving].submit <= now:
             cores, walltime = np.int64(jobs[arriving].cores), np.int64(jobs[arriving].walltime)
             i, _ = fit(idle, size, 0, cores, walltime, NEVER)
             planned[arriving] = idle.times[i]
@@ -141,6 +162,22 @@ def event_loop(jobs, of, machine, bits, ends, plan, start, promised):
                 push_key(ends, running, ((now + jobs[j].runtime) << bits) | j)
                 running += 1
         waits = kept
+
+
+@routine
+def promise_anew(jobs, plan, waits, size):
+    """Withdraw every promise, and plan the waiting jobs by submission (rule 32); as `compress` returns."""
+    planned, idle = plan.planned, plan.idle
+    soonest = NEVER
+    for j in plan.waiting[:waits]:
+        size = change(idle, size, planned[j], planned[j] + jobs[j].walltime, np.int64(jobs[j].cores))
+    for j in plan.waiting[:waits]:
+        cores, walltime = np.int64(jobs[j].cores), np.int64(jobs[j].walltime)
+        i, _ = fit(idle, size, 0, cores, walltime, NEVER)
+        planned[j] = idle.times[i]
+        size = change(idle, size, planned[j], planned[j] + walltime, -cores)
+        soonest = min(soonest, planned[j])
+    return soonest, size
 
 
 @step

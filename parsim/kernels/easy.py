@@ -41,13 +41,17 @@ class Ranked(NamedTuple):
 
 
 @njit(cache=True, nogil=True)
-def easy(jobs, machine, backfill, bits, rank, ranked, wake_ups, looks, start):
+def easy(jobs, first, begin, machine, backfill, bits, rank, ranked, wake_ups, looks, start):
     """Schedule `jobs` on `machine` cores.
 
     Parameters
     ----------
     jobs : ndarray(JOB), shape (n,)
-        Ascending by submit; no job wider than the machine.
+        Ascending by submit, but for the first; no job wider than the machine.
+    first : int
+        So many jobs run when the simulation begins; their starts are in `start`.
+    begin : int
+        First instant at which anything is decided.
     machine : int
         Cores.
     backfill : bool
@@ -70,12 +74,16 @@ def easy(jobs, machine, backfill, bits, rank, ranked, wake_ups, looks, start):
     ends = np.empty(most + 1, np.int64)
     running = Running(np.empty(most + 1, np.int64), np.empty(most + 1, np.int32))
     waiting = Ranked(np.empty(n + BLOCK, np.int32), np.empty(n + BLOCK, np.int32), np.empty(n + BLOCK, np.int32))
-    start[:] = -1
-    event_loop(jobs, machine, backfill, bits, rank, ranked, wake_ups, looks, ends, running, waiting, start)
+    start[first:] = -1
+    event_loop(
+        jobs, first, begin, machine, backfill, bits, rank, ranked, wake_ups, looks, ends, running, waiting, start
+    )
 
 
 @step
-def event_loop(jobs, machine, backfill, bits, rank, ranked, wake_ups, looks, ends, running, waiting, start):
+def event_loop(
+    jobs, resumed, begin, machine, backfill, bits, rank, ranked, wake_ups, looks, ends, running, waiting, start
+):
     """Simulate; fills `start`. `ends` is a heap of real ends."""
     n = jobs.size
     free = np.int64(machine)
@@ -85,12 +93,16 @@ def event_loop(jobs, machine, backfill, bits, rank, ranked, wake_ups, looks, end
     planned = False  # shadow and extra stand
     shadow = np.int64(0)
     extra = np.int64(0)
-    arriving = np.uint64(0)
+    while size < resumed:
+        begin_job(jobs, size, start[size], bits, ends, running, size, start)
+        free -= jobs[size].cores
+        size += 1
+    arriving = np.uint64(resumed)
     count = np.uint64(n)
     wake = np.uint64(0)
     horizon = last_instant(bits)
     while arriving < count or size > 0:
-        now = np.int64(jobs[arriving].submit) if arriving < count else NEVER
+        now = max(begin, np.int64(jobs[arriving].submit)) if arriving < count else NEVER
         if size > 0:
             now = min(now, ends[0] >> bits)
         now, wake = next_wake_up(wake_ups, wake, start, bits, now)
@@ -108,7 +120,7 @@ def event_loop(jobs, machine, backfill, bits, rank, ranked, wake_ups, looks, end
                 rescan |= begin_starving(waiting, first, rank[j], np.int32(np.int64(j) - n))
             wake += ONE
         stop = arriving
-        while stop < count and jobs[stop].submit == now:
+        while stop < count and jobs[stop].submit <= now:
             if stop > arriving and rank[stop] < rank[stop - ONE]:
                 rescan = True
             stop += ONE

@@ -49,6 +49,7 @@ class Fair(NamedTuple):
     way: NDArray[np.int64]  # (depth,): scratch
     reads: NDArray[np.int64]  # rows of `values` that the formula reads
     first: np.int64  # column of the formula that has the first of them
+    begin: np.int64  # instant from which jobs are charged
     period: np.int64  # seconds from decay to decay
     factor: np.float64
     ranked: np.bool_  # whether it reads ranks
@@ -60,6 +61,7 @@ def charge(fair, j, cores, now):
     if fair.user.size == 0:
         return
     k = np.int64(fair.user[j])
+    now = max(now, fair.begin)
     while k >= 0:
         bring_up(fair, k, now)
         fair.nodes[k].cores += cores
@@ -83,7 +85,7 @@ def decay(fair, k, now):
     node.used = decayed(node.used, node.since + node.cores * (node.decay - node.at), factor)
     node.since = 0
     charged = node.cores * period
-    node.at = now - now % period
+    node.at = now - (now - fair.begin) % period
     for _ in range((node.at - node.decay) // period):
         if charged == 0 and node.used == 0.0:
             break

@@ -15,7 +15,7 @@ import numpy as np
 
 from parsim.kernels.reservations import visit_reserved
 from parsim.kernels.running import last_instant, pop_key, push_key
-from parsim.kernels.starts import drop_head_job, end_job
+from parsim.kernels.starts import drop_head_job, end_job, resume_running
 from parsim.kernels.state import NEVER, UNKNOWN, kernel, step
 from parsim.kernels.visit import visit_list
 from parsim.kernels.waiting import add_waiting, begin_starving, leave_list
@@ -31,10 +31,11 @@ def general(s):
     n = s.jobs.size
     bits = settings.bits
     low = (np.int64(1) << bits) - 1
-    arriving = np.int64(0)
+    arriving = settings.first
     now = np.int64(-1)
+    resume_running(s)
     while True:
-        now = next_event(s, np.int64(s.jobs[arriving].submit) if arriving < n else NEVER, now)
+        now = next_event(s, max(settings.begin, np.int64(s.jobs[arriving].submit)) if arriving < n else NEVER, now)
         if now == NEVER:
             break
         while progress.running > 0 and (s.ends[0] >> bits) == now:
@@ -42,7 +43,7 @@ def general(s):
             pop_key(s.ends, progress.running)
             progress.running -= 1
             end_job(s, j)
-        while arriving < n and s.jobs[arriving].submit == now:
+        while arriving < n and s.jobs[arriving].submit <= now:
             submit_job(s, arriving, now)
             arriving += 1
         progress.submitted = arriving

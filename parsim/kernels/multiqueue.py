@@ -15,16 +15,21 @@ from parsim.kernels.alike import NO_JOB, Lines, join, leave
 from parsim.kernels.profile import Profile, change, copy_profile, fit, forget, reserve
 from parsim.kernels.running import last_instant, pop_key, push_key
 from parsim.kernels.state import NEVER, step
+from parsim.kernels.windows import apply_windows, next_instant
 
 
 @njit(cache=True, nogil=True)
-def multiqueue(jobs, of, machine, job_class, classes, bits, start):
+def multiqueue(jobs, first, begin, of, machine, job_class, classes, bits, windows, taken, instants, start):
     """Schedule `jobs` on `machine` cores.
 
     Parameters
     ----------
     jobs : ndarray(JOB), shape (n,)
-        Ascending by submit; no job wider than the machine.
+        Ascending by submit, but for the first; no job wider than the machine.
+    first : int
+        So many jobs run when the simulation begins; their starts are in `start`.
+    begin : int
+        First instant at which anything is decided.
     of : ndarray(int32), shape (n,)
         Which jobs are alike, `parsim.kernels.alike.Lines`.
     machine : int
@@ -35,6 +40,8 @@ def multiqueue(jobs, of, machine, job_class, classes, bits, start):
         All empty; entries for all its jobs follow the first of each class.
     bits : int
         Low bits of a key that hold a job.
+    windows, taken, instants
+        As `parsim.resuming.Begun` has them.
     start : ndarray(int64), shape (n,)
         Filled with each job's start; -1 where it left the instants that a key can hold before.
     """
@@ -42,38 +49,55 @@ def multiqueue(jobs, of, machine, job_class, classes, bits, start):
     most = min(n, machine)
     ends = np.empty(most + 1, np.int64)
     waiting = np.empty(n, np.int64)
-    idle = Profile(np.empty(2 * most + 4, np.int64), np.empty(2 * most + 4, np.int64))
-    longest = 2 * (most + classes.size) + 6
+    size = 2 * (most + windows.size) + 4
+    idle = Profile(np.empty(size, np.int64), np.empty(size, np.int64))
+    longest = size + 2 * classes.size + 2
     plan = Profile(np.empty(longest, np.int64), np.empty(longest, np.int64))
     order = np.empty(classes.size, np.int64)
     lines = Lines(of, np.full(of.max() + 1, NO_JOB, np.int32), np.empty(n, np.int32))
-    start[:] = -1
-    event_loop(jobs, lines, machine, job_class, classes, bits, ends, waiting, idle, plan, order, start)
+    start[first:] = -1
+    idle.times[0] = 0
+    idle.free[0] = machine
+    segments = 1
+    for j in range(first):
+        segments = begin_job(jobs, j, start[j], bits, ends, j, idle, segments, start)
+    segments = forget(idle, segments, begin)
+    event_loop(
+        jobs, first, begin, lines, job_class, classes, bits, windows, taken, instants, ends, waiting, idle, segments,
+        plan, order, start,
+    )  # fmt: skip
 
 
 @step
-def event_loop(jobs, lines, machine, job_class, classes, bits, ends, waiting, idle, plan, order, start):
+def event_loop(
+    jobs, resumed, begin, lines, job_class, classes, bits, windows, taken, instants, ends, waiting, idle, segments,
+    plan, order, start,
+):  # fmt: skip
     """Simulate; fills `start`.
 
     `ends` is a heap of real ends; `idle` has the cores idle beside the running jobs, `plan` also beside the pivots;
     `waiting` has of jobs that are alike the first.
     """
     n = jobs.size
-    size = 0  # running jobs
+    size = resumed  # running jobs
     waits = 0
-    segments = 1
-    idle.times[0] = 0
-    idle.free[0] = machine
     low = (np.int64(1) << bits) - 1
-    arriving = 0
+    arriving = resumed
+    passed = 0
+    now = begin - 1
     horizon = last_instant(bits)
-    while arriving < n or size > 0:
-        now = np.int64(jobs[arriving].submit) if arriving < n else NEVER
+    while arriving < n or size > 0 or waits > 0:
+        before = now
+        now = max(begin, np.int64(jobs[arriving].submit)) if arriving < n else NEVER
         if size > 0:
             now = min(now, ends[0] >> bits)
+        now = min(now, next_instant(instants, passed))
         if now > horizon:
             break
+        while next_instant(instants, passed) <= now:
+            passed += 1
         segments = forget(idle, segments, now)
+        segments, _ = apply_windows(idle, segments, windows, taken, before, now)
         while size > 0 and (ends[0] >> bits) == now:
             j = ends[0] & low
             pop_key(ends, size)
@@ -81,14 +105,14 @@ def event_loop(jobs, lines, machine, job_class, classes, bits, ends, waiting, id
             expected = start[j] + jobs[j].walltime
             if expected > now:
                 segments = change(idle, segments, now, expected, np.int64(jobs[j].cores))
-        while arriving < n and jobs[arriving].submit == now:
+        while arriving < n and jobs[arriving].submit <= now:
             if not join(lines, arriving):
                 its = classes[job_class[arriving]]
                 waiting[its.last] = arriving
                 its.last += 1
             waits += 1
             arriving += 1
-        if waits == 0 or idle.free[0] == 0:
+        if waits == 0 or idle.free[0] <= 0:
             continue
 
         # A pivot that can start now does, and all are planned again (rule 19 of docs/reference/simulator.md).
@@ -107,7 +131,7 @@ def event_loop(jobs, lines, machine, job_class, classes, bits, ends, waiting, id
 
         # Then the others that delay no pivot, shortest class first.
         for its in classes:
-            if plan.free[0] == 0:
+            if plan.free[0] <= 0:
                 break
             kept = its.first + 1
             i = its.first + 1

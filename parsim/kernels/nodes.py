@@ -90,6 +90,20 @@ def occupy(nodes, j, offset, taken):
 
 
 @step
+def occupy_node(nodes, j, node, cores):
+    """Job j takes cores of one node."""
+    nodes.idle[node] -= cores
+    number = np.int32(nodes.unused[0])
+    share = nodes.shares[number]
+    nodes.unused[0] = share.next
+    share.node = node
+    share.nodes = 1
+    share.cores = cores
+    share.next = nodes.first[j]
+    nodes.first[j] = number
+
+
+@step
 def add_shares(nodes, j, idle):
     """Add the cores of each node that job j takes to what is `idle`."""
     number = nodes.first[j]

@@ -62,7 +62,7 @@ def count_later(s, plans, j, moment):
 def above_limits(s, plans, j, counts, moment):
     """Whether job j is above a limit beside what is counted and the head jobs that are to run at a moment."""
     promises = plans.promises
-    for k in range(promises.size):
+    for k in range(s.partitions.size):
         other = promises[k]
         if other.job < 0 or other.job == j or not other.begin <= moment < other.end:
             continue
@@ -84,7 +84,7 @@ def above_limits(s, plans, j, counts, moment):
 def is_held_later(s, plans, j, instant):
     """Whether job j, begun at this instant, would be above a limit when a head job of its queue begins (rule 22)."""
     until = instant + s.jobs[j].walltime
-    for k in range(plans.promises.size):
+    for k in range(s.partitions.size):
         other = plans.promises[k]
         if other.job < 0 or other.job == j or not instant < other.begin < until:
             continue

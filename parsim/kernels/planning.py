@@ -19,6 +19,7 @@ from parsim.kernels.alike import NO_JOB, Lines, join, leave
 from parsim.kernels.profile import Profile, copy_profile, fit, reserve
 from parsim.kernels.running import add_running, last_instant, pop_key, push_key, remove_running
 from parsim.kernels.state import NEVER, Running, routine, step
+from parsim.kernels.windows import UNKNOWN_END, apply_windows, next_instant
 
 FCFS, SJF, LJF = 0, 1, 2  # rows of `ranks` and of all that is counted per policy
 FIXED, BOUNDS, TUNING = 0, 1, 2  # how the policy of a pass is found
@@ -67,13 +68,15 @@ class Planner(NamedTuple):
 
 
 @njit(cache=True, nogil=True)
-def replan(jobs, of, ranks, weight, machine, bits, settings):
+def replan(jobs, first, begin, of, ranks, weight, machine, bits, settings, windows, taken, instants, start):
     """Simulate a scheduler that plans its whole waiting list again at every submission and completion.
 
     Parameters
     ----------
     jobs : ndarray(JOB), shape (n,)
-        Ascending by submit; no job wider than the machine.
+        Ascending by submit, but for the first; no job wider than the machine.
+    first, begin
+        As `parsim.kernels.multiqueue.multiqueue` takes them.
     of : ndarray(int32), shape (n,)
         Which jobs are alike, `parsim.kernels.alike.Lines`; each its own for self-tuning, which looks at all.
     ranks : ndarray(int64), shape (3, n)
@@ -85,11 +88,13 @@ def replan(jobs, of, ranks, weight, machine, bits, settings):
     bits : int
         Low bits of a key that hold a job.
     settings : SETTINGS
+    windows, taken, instants
+        As `parsim.resuming.Begun` has them.
+    start : ndarray(int64), shape (n,)
+        Filled with each job's start.
 
     Returns
     -------
-    start : ndarray(int64), shape (n,)
-        -1 where it left the instants that a key can hold before.
     cases : ndarray(int64), shape (3, 8, 3)
         Decisions by policy in use before, set of the policies of least score (bits; 0 where nothing is
         scored), policy chosen.
@@ -98,11 +103,11 @@ def replan(jobs, of, ranks, weight, machine, bits, settings):
     """
     n = jobs.size
     most = min(n, machine)
-    start = np.full(n, -1, np.int64)
     cases, starts, seconds = np.zeros((3, 8, 3), np.int64), np.zeros(3, np.int64), np.zeros(3, np.int64)
     ends = np.empty(most + 1, np.int64)
     running = Running(np.empty(most + 1, np.int64), np.empty(most + 1, np.int64))
     count = of.max() + 1 if n > 0 else 0
+    segments = most + 2 * windows.size + 1
     planner = Planner(
         jobs,
         weight,
@@ -110,8 +115,8 @@ def replan(jobs, of, ranks, weight, machine, bits, settings):
         np.zeros(n, np.int64),
         np.empty((3, count), np.int64),
         np.empty((3, n if settings.kind == TUNING else 0), np.int64),
-        Profile(np.empty(most + 1, np.int64), np.empty(most + 1, np.int64)),
-        Profile(np.empty(n + 2, np.int64), np.empty(n + 2, np.int64)),
+        Profile(np.empty(segments, np.int64), np.empty(segments, np.int64)),
+        Profile(np.empty(n + segments + 2, np.int64), np.empty(n + segments + 2, np.int64)),
         np.empty(WIDTHS, np.int64),
         np.empty(WIDTHS, np.int64),
         Lines(of, np.full(count, NO_JOB, np.int32), np.empty(n, np.int32)),
@@ -123,12 +128,18 @@ def replan(jobs, of, ranks, weight, machine, bits, settings):
         np.empty(3, np.float64),
     )
     find_widths(jobs, planner.width)
-    event_loop(planner, ranks, machine, bits, ends, running, start, cases, starts, seconds)
-    return start, cases, starts, seconds
+    event_loop(
+        planner, first, begin, ranks, machine, bits, windows, taken, instants, ends, running, start, cases, starts,
+        seconds,
+    )  # fmt: skip
+    return cases, starts, seconds
 
 
 @step
-def event_loop(planner, ranks, machine, bits, ends, running, start, cases, starts, seconds):
+def event_loop(
+    planner, resumed, begin, ranks, machine, bits, windows, taken, instants, ends, running, start, cases, starts,
+    seconds,
+):  # fmt: skip
     """Simulate; fills `start` and what is counted. `ends` is a heap of real ends."""
     jobs, settings, n = planner.jobs, planner.settings, planner.jobs.size
     low = (np.int64(1) << bits) - 1
@@ -136,19 +147,29 @@ def event_loop(planner, ranks, machine, bits, ends, running, start, cases, start
     fixed = settings.kind == FIXED
     policy = settings.policy
     idle = np.int64(machine)
+    while size < resumed:
+        push_key(ends, size, ((start[size] + jobs[size].runtime) << bits) | size)
+        key = ((start[size] + jobs[size].walltime) << bits) | size
+        add_running(running, 0, size, key, np.int64(jobs[size].cores))
+        idle -= jobs[size].cores
+        size += 1
     waiting = 0  # entries of an order
     waits = 0  # jobs
     total = np.int64(0)  # their walltimes
-    arriving = 0
-    now = np.int64(0)
+    arriving = resumed
+    passed = 0
+    now = np.int64(begin)
     horizon = last_instant(bits)
-    while arriving < n or size > 0:
+    while arriving < n or size > 0 or waiting > 0:
         before = now
-        now = np.int64(jobs[arriving].submit) if arriving < n else NEVER
+        now = max(begin, np.int64(jobs[arriving].submit)) if arriving < n else NEVER
         if size > 0:
             now = min(now, ends[0] >> bits)
+        now = min(now, next_instant(instants, passed))
         if now > horizon:
             break
+        while next_instant(instants, passed) <= now:
+            passed += 1
         seconds[policy] += now - before
         while size > 0 and (ends[0] >> bits) == now:
             j = ends[0] & low
@@ -156,8 +177,8 @@ def event_loop(planner, ranks, machine, bits, ends, running, start, cases, start
             remove_running(running, 0, size, ((start[j] + jobs[j].walltime) << bits) | j)
             idle += jobs[j].cores
             size -= 1
-        submitted = arriving < n and jobs[arriving].submit == now
-        while arriving < n and jobs[arriving].submit == now:
+        submitted = arriving < n and jobs[arriving].submit <= now
+        while arriving < n and jobs[arriving].submit <= now:
             if not join(planner.lines, arriving):
                 for p in range(3):
                     if not fixed or p == policy:
@@ -170,6 +191,8 @@ def event_loop(planner, ranks, machine, bits, ends, running, start, cases, start
             continue
 
         base = left_by_running(planner.base, running, size, idle, now, bits)
+        if windows.size:
+            base, _ = apply_windows(planner.base, base, windows, taken, begin - 1, now)
         decides = waits >= settings.least and (submitted or settings.full)
         if settings.kind == TUNING and decides:
             least, chosen, row = tune(planner, waiting, base, policy, now)
@@ -181,7 +204,7 @@ def event_loop(planner, ranks, machine, bits, ends, running, start, cases, start
                 chosen = choose_by_bounds(settings, total, waits)
                 cases[policy, 0, chosen] += 1
                 policy = chosen
-            if idle == 0:
+            if planner.base.free[0] <= 0:
                 continue
             begun = plan_starts(planner, waiting, base, policy, ranks[policy], bits)
         if begun == 0:
@@ -283,6 +306,7 @@ def tune(planner, waiting, base, policy, now):
         Policies of least score, as bits; the policy; the row of `planned` that has the plan to follow.
     """
     settings, scores = planner.settings, planner.scores
+    open_ended = planner.base.times[base - 1] >= UNKNOWN_END
     least_score = np.inf
     for turn in range(3):
         # The policy in use goes first: plans that come out worse than its own end early.
@@ -290,11 +314,14 @@ def tune(planner, waiting, base, policy, now):
         if settings.standing and p == FCFS and policy != FCFS:
             scores[FCFS] = scores[policy]
             continue
-        most = np.inf if settings.standing else least_score * (1.0 + 1e-9)
+        most = np.inf if settings.standing or open_ended else least_score * (1.0 + 1e-9)
         scores[p] = np.inf
         if plan(planner, planner.orders[p], waiting, base, p == SJF, most, planner.planned[p]):
             scores[p] = score(planner, waiting, planner.planned[p], now)
         least_score = min(least_score, scores[p])
+    if open_ended:
+        score_planned(planner, waiting, policy if settings.standing else np.int64(FCFS), now)
+        least_score = min(scores[FCFS], scores[SJF], scores[LJF])
     least = 0
     for p in range(3):
         if scores[p] <= least_score * (1.0 + settings.tie):
@@ -321,11 +348,29 @@ def score(planner, waiting, planned, now):
     total = 0.0
     for k in range(waiting):
         j = planner.orders[FCFS, k]
-        if planner.settings.makespan:
-            total = max(total, float(planned[j] - now + planner.jobs[j].walltime))
-        else:
-            total += planner.weight[j] * (planned[j] - now)
+        total = add_score(planner, j, planned[j] - now, total)
     return total
+
+
+@step
+def add_score(planner, j, delay, total):
+    """Add what job j adds to the score of a plan that delays it by so many seconds."""
+    if planner.settings.makespan:
+        return max(total, float(delay + planner.jobs[j].walltime))
+    return total + planner.weight[j] * delay
+
+
+@routine
+def score_planned(planner, waiting, first, now):
+    """Score the plans by the jobs that have a start in each; what is scored for FCFS is the plan in row `first`."""
+    planned, scores = planner.planned, planner.scores
+    scores[:] = 0.0
+    for k in range(waiting):
+        j = planner.orders[FCFS, k]
+        if max(planned[first, j], planned[SJF, j], planned[LJF, j]) < UNKNOWN_END:
+            scores[FCFS] = add_score(planner, j, planned[first, j] - now, scores[FCFS])
+            scores[SJF] = add_score(planner, j, planned[SJF, j] - now, scores[SJF])
+            scores[LJF] = add_score(planner, j, planned[LJF, j] - now, scores[LJF])
 
 
 @step

@@ -11,12 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parsim.kernels.fairshare import charge
-from parsim.kernels.nodes import Nodes, add, add_shares, occupy, take_first, total, vacate
+from parsim.kernels.nodes import Nodes, add, add_shares, occupy, occupy_node, take_first, total, vacate
 from parsim.kernels.planned_limits import above_limits, add_counts, count_running, is_held_later
 from parsim.kernels.reservations import divide
 from parsim.kernels.running import add_running, remove_running
 from parsim.kernels.starts import count_use, start_job
 from parsim.kernels.state import NEVER, Running, routine, step
+from parsim.kernels.windows import UNKNOWN_END, Outages
 
 #: The plan of the head job of one list, in the present pass; `job` is -1 without one.
 PROMISE = np.dtype([("job", np.int64), ("begin", np.int64), ("end", np.int64)], align=True)
@@ -29,19 +30,22 @@ class Plans(NamedTuple):
 
     nodes: Nodes
     running: Running  # of the whole machine
-    promises: NDArray[np.void]  # (P + 1,) PROMISE; the last one is that of the reserved list
-    taken: NDArray[np.int32]  # (ROWS, V): cores of each node that a plan takes
-    extra: NDArray[np.int32]  # (ROWS, V): cores of each node that all plans leave at the begin of one
-    takes: NDArray[np.int64]  # (ROWS, P): the sum of `taken` of each partition; where it is 0 neither counts
-    leaves: NDArray[np.int64]  # (ROWS, P): the sum of `extra`
+    promises: NDArray[np.void]  # (P + 1 + W,) PROMISE; the lists', the last the reserved one's; then the windows'
+    taken: NDArray[np.int32]  # (ROWS + W, V): cores of each node that a plan takes
+    extra: NDArray[np.int32]  # (ROWS + W, V): cores of each node that all plans leave at the begin of one
+    takes: NDArray[np.int64]  # (ROWS + W, P): the sum of `taken` of each partition; where it is 0 neither counts
+    leaves: NDArray[np.int64]  # (ROWS + W, P): the sum of `extra`
     later: NDArray[np.int32]  # (V,): cores of each node that are idle at the instant looked at
     left: NDArray[np.int32]  # (V,): cores of each node that the job looked at may take
+    begun: NDArray[np.int64]  # (k, 3): job, node and cores of those that run when the simulation begins
+    outages: Outages  # their plans are in the last rows
+    loose: NDArray[np.bool_]  # (1,): whether in this pass a node may have less than none left
 
 
 @step
 def list_on(plans, q, row):
-    """Return the list whose plan is in this row of partition q, or -1."""
-    pool = plans.promises.size - 2
+    """Return the list, or behind the lists the window, whose plan is in this row of partition q, or -1."""
+    pool = plans.nodes.first_node.size - 2
     if row == 0:
         return q if q < pool else -1
     return pool + row - 1
@@ -73,8 +77,10 @@ def takes_at(plans, q, row, j, moment):
 def most_left(plans, q, j, idle, begin, until):
     """No fewer cores of partition q than job j may take in [begin, until), of `idle` ones; as many if no plan begins.
 
-    This is `find_left` by the sums of the nodes.
+    This is `find_left` by the sums of the nodes. Where one may have less than none left, it is only a bound.
     """
+    if plans.loose[0]:
+        return idle
     least = idle
     for row in range(ROWS):
         if concerns(plans, q, row, j):
@@ -101,12 +107,12 @@ def find_left(plans, q, j, idle, begin, until):
     there = idle[first:last]
     for node in range(left.size):
         left[node] = there[node]
-    for row in range(ROWS):
+    for row in range(plans.taken.shape[0]):
         if concerns(plans, q, row, j):
             other = plans.promises[list_on(plans, q, row)]
             if other.begin <= begin < other.end:
                 add(left, plans.taken[row, first:last], -1)
-    for row in range(ROWS):
+    for row in range(plans.taken.shape[0]):
         if concerns(plans, q, row, j):
             other = plans.promises[list_on(plans, q, row)]
             if begin < other.begin < until:
@@ -125,6 +131,9 @@ def find_left(plans, q, j, idle, begin, until):
                 else:
                     for node in range(left.size):
                         left[node] = min(left[node], extra[node] + h * here[node] + p * pool[node] + r * reserved[node])
+    if plans.loose[0]:
+        for node in range(left.size):
+            left[node] = max(left[node], np.int32(0))
     return total(left)
 
 
@@ -134,7 +143,7 @@ def room_now(s, plans, q, j, need, now):
     until = now + s.jobs[j].walltime
     most = most_left(plans, q, j, s.partitions[q].free, now, until)
     if most >= need:
-        for row in range(ROWS):
+        for row in range(plans.taken.shape[0]):
             if concerns(plans, q, row, j) and plans.promises[list_on(plans, q, row)].begin < until:
                 return find_left(plans, q, j, plans.nodes.idle, now, until)
     return most
@@ -196,7 +205,7 @@ def find_instant(s, plans_limits, plans, j, now):
 @step
 def row_of(plans, k):
     """The row in which the plan of list k is."""
-    return max(0, k - plans.promises.size + ROWS)
+    return max(0, k - plans.nodes.first_node.size + ROWS)
 
 
 @step
@@ -232,6 +241,8 @@ def promise(s, plans_limits, plans, k, j, begin):
     """Let the plan of head job j of list k, which is made, stand for this pass."""
     promises, row = plans.promises, row_of(plans, k)
     end = begin + s.jobs[j].walltime
+    for other in range(s.partitions.size):
+        plans.loose[0] |= promises[other].job == j
     promises[k].job = j
     promises[k].begin = begin
     promises[k].end = end
@@ -243,7 +254,7 @@ def promise(s, plans_limits, plans, k, j, begin):
         extra = plans.extra[row, first:last]
         for node in range(extra.size):
             extra[node] = plans.later[first + node]
-        for each in range(ROWS):
+        for each in range(plans.taken.shape[0]):
             if has_plan(plans, q, each):
                 other = promises[list_on(plans, q, each)]
                 if other.begin <= begin < other.end:
@@ -278,7 +289,7 @@ def withdraw(s, plans, j):
             if list_on(plans, q, row) != k or plans.takes[row, q] == 0:
                 continue
             first, last = plans.nodes.first_node[q], plans.nodes.first_node[q + 1]
-            for each in range(ROWS):
+            for each in range(plans.taken.shape[0]):
                 if has_plan(plans, q, each):
                     if promises[k].begin <= promises[list_on(plans, q, each)].begin < promises[k].end:
                         add(plans.extra[each, first:last], plans.taken[row, first:last], 1)
@@ -304,7 +315,7 @@ def begin_planned(s, plans, j, now):
         left = plans.left[first:last]
         find_left(plans, q, j, nodes.idle, now, until)
         take_first(left, cores, left)
-        for row in range(ROWS):
+        for row in range(plans.taken.shape[0]):
             if has_plan(plans, q, row) and promises[list_on(plans, q, row)].begin < until:
                 add(plans.extra[row, first:last], left, -1)
                 plans.leaves[row, q] -= cores
@@ -314,6 +325,48 @@ def begin_planned(s, plans, j, now):
         progress.spanning += 1
     add_running(plans.running, 0, progress.running, (until << s.settings.bits) | j, np.int64(s.jobs[j].cores))
     start_job(s, j, now)
+
+
+@step
+def resume_planned(s, plans):
+    """Let the jobs run that run when the simulation begins (rule 29)."""
+    for row in plans.begun:
+        occupy_node(plans.nodes, row[0], np.int32(row[1]), np.int32(row[2]))
+    for j in range(s.settings.first):
+        for q in range(s.usable.size):
+            s.partitions[q].free -= s.shares[j, q]
+        key = ((s.start[j] + s.jobs[j].walltime) << s.settings.bits) | j
+        add_running(plans.running, 0, s.progress.running, key, np.int64(s.jobs[j].cores))
+        s.progress.waiting += 1
+        start_job(s, j, s.start[j])
+
+
+@step
+def plan_windows(s, plans, now):
+    """Let the windows known now count as plans in this pass (rule 30)."""
+    running, bits = plans.running, s.settings.bits
+    low = (np.int64(1) << bits) - 1
+    promises, lists, windows = plans.promises, s.partitions.size, plans.outages.windows
+    plans.loose[0] = windows.size > 0
+    for k in range(windows.size):
+        window, row = windows[k], promises[lists + k]
+        row.job = s.jobs.size + k if window.known_from <= now < window.end else -1
+        row.begin = window.begin
+        row.end = window.known_end if window.known_end < UNKNOWN_END else NEVER
+    for k in range(lists, promises.size):
+        begin = promises[k].begin
+        if promises[k].job < 0 or begin <= now:
+            continue
+        extra = plans.extra[ROWS + k - lists]
+        for node in range(extra.size):
+            extra[node] = plans.nodes.idle[node]
+        for o in range(lists, promises.size):
+            if promises[o].job >= 0 and promises[o].begin <= begin < promises[o].end:
+                add(extra, plans.taken[ROWS + o - lists], -1)
+        i = np.int64(0)
+        while i < s.progress.running and (running.keys[i] >> bits) <= begin:
+            add_shares(plans.nodes, running.keys[i] & low, extra)
+            i += 1
 
 
 @step

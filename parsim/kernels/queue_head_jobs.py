@@ -15,10 +15,11 @@ from parsim.kernels.general import advance_starving, next_event, submit_job
 from parsim.kernels.order import LJF, before, refresh_values
 from parsim.kernels.profile import change, fit
 from parsim.kernels.running import pop_key, sift
-from parsim.kernels.starts import end_job, is_held, occupy, start_job
+from parsim.kernels.starts import end_job, is_held, occupy, resume_running, start_job
 from parsim.kernels.state import NEVER, kernel, routine, step
 from parsim.kernels.top_job import any_fits, enter_pool, make_heap
 from parsim.kernels.waiting import STARTED, drop_started, kind_of, note_held
+from parsim.kernels.windows import UNKNOWN_END, next_instant
 
 
 class HeadJobs(NamedTuple):
@@ -31,21 +32,27 @@ class HeadJobs(NamedTuple):
 
 
 @kernel
-def queue_head_jobs(s, by_queue, idle, heads):
+def queue_head_jobs(s, by_queue, idle, heads, outages):
     """Simulate the jobs of a `parsim.kernels.state.State`; fills its `start` and `placement`.
 
-    `idle` is a `Profile`. `heads` has room for the head job of each queue, or, unless `by_queue`, for that of a list.
+    `idle` is a `Profile`, `outages` are `parsim.kernels.windows.Outages` of partitions. `heads` has room for the head
+    job of each queue, or, unless `by_queue`, for that of a list.
     """
     settings, progress = s.settings, s.progress
     n = s.jobs.size
     low = (np.int64(1) << settings.bits) - 1
-    arriving = np.int64(0)
+    arriving = settings.first
     now = np.int64(-1)
+    passed = np.int64(0)
     for p in range(s.partitions.size):
         s.partitions[p].reserved_from = NEVER
         s.partitions[p].shadow = NEVER
+    resume_running(s)
     while True:
-        now = next_event(s, np.int64(s.jobs[arriving].submit) if arriving < n else NEVER, now)
+        submit = max(settings.begin, np.int64(s.jobs[arriving].submit)) if arriving < n else NEVER
+        now = next_event(s, min(submit, next_instant(outages.instants, passed)), now)
+        while next_instant(outages.instants, passed) <= now < NEVER:
+            passed += 1
         if now == NEVER:
             break
         while progress.running > 0 and (s.ends[0] >> settings.bits) == now:
@@ -53,7 +60,7 @@ def queue_head_jobs(s, by_queue, idle, heads):
             pop_key(s.ends, progress.running)
             progress.running -= 1
             end_job(s, j)
-        while arriving < n and s.jobs[arriving].submit == now:
+        while arriving < n and s.jobs[arriving].submit <= now:
             submit_job(s, arriving, now)
             arriving += 1
         while progress.wake_ups > 0 and (s.wake_ups[0] >> settings.bits) <= now:
@@ -66,11 +73,11 @@ def queue_head_jobs(s, by_queue, idle, heads):
             advance_starving(s, now)
         for p in range(s.partitions.size - 1):
             if s.partitions[p].waiting > 0 and s.partitions[p].cores > 0:
-                visit(s, by_queue, idle, heads, p, now)
+                visit(s, by_queue, idle, heads, outages, p, now)
 
 
 @routine
-def visit(s, by_queue, idle, heads, p, now):
+def visit(s, by_queue, idle, heads, outages, p, now):
     """Go once over list p and start the jobs that may start beside its head jobs (rules 3 and 28)."""
     settings, waiting, partition = s.settings, s.waiting, s.partitions[p]
     list_first, last = partition.first, partition.first + partition.waiting
@@ -87,6 +94,12 @@ def visit(s, by_queue, idle, heads, p, now):
     make_heap(s.candidates, m, is_sorted, order)
     heads.begin[:] = NEVER
     size = expected_ends(s, idle, p, now)
+    out = np.int64(0)
+    for k in range(outages.windows.size):
+        window = outages.windows[k]
+        if window.known_from <= now < window.end:
+            size = change(idle, size, max(now, window.begin), window.known_end, -outages.taken[k, p])
+            out += outages.taken[k, p] if window.begin <= now else 0
     x = np.int64(0)
     gone = last
     while x < m and (settings.track_held or partition.free > 0):
@@ -106,7 +119,7 @@ def visit(s, by_queue, idle, heads, p, now):
             continue
         c, w = np.int64(waiting.cores[i]), np.int64(waiting.walltime[i])
         k = s.jobs[j].queue if by_queue else 0
-        starts = c <= partition.free and c + kept_idle(heads, now + w) <= partition.free
+        starts = c + kept_idle(heads, now + w) <= partition.free - out
         if starts:
             first, _ = fit(idle, size, 0, c, w, now + 1)
             starts = first == 0
@@ -123,6 +136,8 @@ def visit(s, by_queue, idle, heads, p, now):
         elif heads.begin[k] == NEVER and c <= partition.cores and now - s.jobs[j].submit >= settings.reservation_delay:
             first, _ = fit(idle, size, 0, c, w, NEVER)
             begin = idle.times[first]
+            if begin >= UNKNOWN_END:  # rule 31
+                continue
             heads.begin[k], heads.end[k], heads.keeps[k] = begin, begin + w, heads.node
             size = change(idle, size, begin, begin + w, -c)
     if gone < last:

@@ -95,6 +95,18 @@ def start_job(s, j, now):
 
 
 @step
+def resume_running(s):
+    """Let the jobs run that run when the simulation begins (rule 29)."""
+    for j in range(s.settings.first):
+        begin = s.start[j]
+        for p in range(s.partitions.size - 1):
+            if s.shares[j, p] > 0:
+                occupy(s, j, p, s.shares[j, p], begin)
+        s.progress.waiting += 1
+        start_job(s, j, begin)
+
+
+@step
 def end_job(s, j):
     """Job j has ended: its cores are idle again, on every partition that it ran on."""
     job = s.jobs[j]

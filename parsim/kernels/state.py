@@ -95,6 +95,8 @@ UNKNOWN = np.int64(-1)  #: `first_starving` before it is needed
 SETTINGS = _record(
     [
         ("bits", np.int64),  #: low bits of a key that hold the job; the high ones hold an instant
+        ("first", np.int64),  #: the job after those that run when the simulation begins
+        ("begin", np.int64),  #: first instant at which anything is decided
         ("order", np.int64),
         ("backfill", np.bool_),
         ("single_list", np.bool_),  #: a shared machine

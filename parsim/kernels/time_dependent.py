@@ -61,13 +61,28 @@ class Chunk(NamedTuple):
 
 @njit(cache=True, nogil=True)
 def time_dependent(
-    jobs, of, machine, backfill, reservation_delay, bits, formula, fair, limited, stop_time, left, rows, wake_ups, start
+    jobs,
+    first,
+    begin,
+    of,
+    machine,
+    backfill,
+    reservation_delay,
+    bits,
+    formula,
+    fair,
+    limited,
+    stop_time,
+    left,
+    rows,
+    wake_ups,
+    start,
 ):
     """Schedule `jobs` on `machine` cores.
 
     Parameters
     ----------
-    jobs
+    jobs, first, begin
         As `parsim.kernels.easy.easy` takes them.
     of : ndarray(int32), shape (n,)
         Which jobs are alike, `parsim.kernels.alike.Lines`. With limits the formula's eligible time sets them apart.
@@ -104,9 +119,11 @@ def time_dependent(
     chunk = Chunk(np.empty(CHUNK, np.int32), np.empty(CHUNK, np.int32))
     limits = Limits(limited, stop_time, left, rows)
     lines = Lines(of, np.full(of.max() + 1, NO_JOB, np.int32), np.empty(n, np.int32))
-    start[:] = -1
+    start[first:] = -1
     event_loop(
         jobs,
+        first,
+        begin,
         lines,
         machine,
         backfill,
@@ -127,6 +144,8 @@ def time_dependent(
 @step
 def event_loop(
     jobs,
+    resumed,
+    begin,
     lines,
     machine,
     backfill,
@@ -147,12 +166,18 @@ def event_loop(
     free = np.int64(machine)
     size = 0  # running jobs
     last = np.int64(0)  # entries of the waiting list
-    arriving = 0
+    while size < resumed:
+        begin_job(jobs, size, start[size], bits, ends, running, size, start)
+        free -= jobs[size].cores
+        change_left(limits, jobs, size, -1)
+        charge(fair, size, np.int64(jobs[size].cores), begin)
+        size += 1
+    arriving = resumed
     wake = np.uint64(0)
     horizon = last_instant(bits)
 
     while arriving < n or size > 0:
-        now = np.int64(jobs[arriving].submit) if arriving < n else NEVER
+        now = max(begin, np.int64(jobs[arriving].submit)) if arriving < n else NEVER
         if size > 0:
             now = min(now, ends[0] >> bits)
         now, wake = next_wake_up(wake_ups, wake, start, bits, now)
@@ -166,12 +191,12 @@ def event_loop(
             size -= 1
             change_left(limits, jobs, j, 1)
             charge(fair, j, -np.int64(jobs[j].cores), now)
-        while arriving < n and jobs[arriving].submit == now:
+        while arriving < n and jobs[arriving].submit <= now:
             if not join(lines, arriving):
                 waiting.job[last] = arriving
                 waiting.cores[last] = jobs[arriving].cores
                 waiting.walltime[last] = jobs[arriving].walltime
-                waiting.origin[last] = now
+                waiting.origin[last] = jobs[arriving].submit
                 waiting.held[last] = NOT_HELD
                 last += 1
             arriving += 1

@@ -1,6 +1,7 @@
 """EASY as PBS plans its top jobs: limits, and the cores of each node, are planned as cores are.
 
-Every list has a head job of its own. Numbers ("rule 20") refer to docs/reference/simulator.md.
+Every list has a head job of its own. Any machine is simulated so while cores are out of service. Numbers ("rule 20")
+refer to docs/reference/simulator.md.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ from parsim.kernels.plans import (
     most_left,
     plan_first,
     plan_shares,
+    plan_windows,
     promise,
+    resume_planned,
     room_now,
     stop_counting,
 )
@@ -27,6 +30,7 @@ from parsim.kernels.running import pop_key, sift
 from parsim.kernels.starts import is_held
 from parsim.kernels.state import NEVER, UNKNOWN, kernel, routine, step
 from parsim.kernels.waiting import STARTED, add_waiting, drop_started, kind_of, leave_list, leave_others, note_held
+from parsim.kernels.windows import next_instant
 
 
 @kernel
@@ -40,17 +44,22 @@ def top_job(s, plans_limits, by_nodes, plans):
     bits = settings.bits
     low = (np.int64(1) << bits) - 1
     wide = settings.combined and by_nodes
-    arriving = np.int64(0)
+    arriving = settings.first
     now = np.int64(-1)
+    passed = np.int64(0)
+    resume_planned(s, plans)
     while True:
-        now = next_event(s, np.int64(s.jobs[arriving].submit) if arriving < n else NEVER, now)
+        submit = max(settings.begin, np.int64(s.jobs[arriving].submit)) if arriving < n else NEVER
+        now = next_event(s, min(submit, next_instant(plans.outages.instants, passed)), now)
+        while next_instant(plans.outages.instants, passed) <= now < NEVER:
+            passed += 1
         if now == NEVER:
             break
         while progress.running > 0 and (s.ends[0] >> bits) == now:
             j = s.ends[0] & low
             pop_key(s.ends, progress.running)
             end_planned(s, plans, j)
-        while arriving < n and s.jobs[arriving].submit == now:
+        while arriving < n and s.jobs[arriving].submit <= now:
             submit_job(s, arriving, now)
             arriving += 1
         progress.submitted = arriving
@@ -84,6 +93,7 @@ def one_pass(s, plans_limits, by_nodes, plans, now):
     """Visit every list in which a job waits (rules 2 and 26)."""
     partitions, promises = s.partitions, plans.promises
     count = partitions.size - 1
+    plan_windows(s, plans, now)
     if partitions[count].waiting > 0:
         visit_reserved(s, plans_limits, by_nodes, plans, now)
     pool_first = s.settings.combined and by_nodes
@@ -140,11 +150,15 @@ def visit(s, plans_limits, by_nodes, plans, p, now):
             waiting.job[i] = STARTED
             gone = min(gone, i)
         elif not found and (plans_limits or not held) and may_be_head_job(s, by_nodes, p, j, now):
-            found = True
             goes_on = settings.backfill and (settings.track_held or any_left(s, p, x, m))
-            if not goes_on and not counts_later:
+            if not goes_on and not counts_later and plans.outages.windows.size == 0:
                 break
             begin = find_instant(s, plans_limits, plans, j, now)
+            if begin == NEVER:  # rule 31
+                continue
+            found = True
+            if not goes_on and not counts_later:
+                break
             plan_first(s, plans, p, j)
             promise(s, plans_limits, plans, p, j, begin)
             if not settings.backfill:
@@ -236,6 +250,8 @@ def visit_reserved(s, plans_limits, by_nodes, plans, now):
         if find_usable(s, j, now) < s.jobs[j].cores:
             break
         begin = find_instant(s, plans_limits, plans, j, now)
+        if begin == NEVER:  # rule 31
+            break
         if by_nodes:
             plan_first(s, plans, count, j)
         else:

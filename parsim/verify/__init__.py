@@ -6,8 +6,10 @@ The verifier applies the rules, and shares no code with the simulator.
 from __future__ import annotations
 
 from parsim.schedule import Schedule
+from parsim.state import State
 from parsim.system import System
-from parsim.verify.columns import check_capacity, check_limits, check_times
+from parsim.verify.beginning import FOR_EVER, Beginning, parts
+from parsim.verify.columns import check_begun, check_capacity, check_limits, check_times
 from parsim.verify.lists import ListReplay
 from parsim.verify.multiqueue import ClassReplay
 from parsim.verify.queue_head_jobs import QueueHeadJobsReplay
@@ -25,7 +27,9 @@ __all__ = [
 ]
 
 
-def check_schedule(workload: Workload, system: System, schedule: Schedule) -> list[Violation]:
+def check_schedule(
+    workload: Workload, system: System, schedule: Schedule, state: State | None = None
+) -> list[Violation]:
     """Check a schedule of `workload` on `system`.
 
     First whole columns: times, placements, capacity, limits. If they are right, each pass is derived from the
@@ -37,6 +41,8 @@ def check_schedule(workload: Workload, system: System, schedule: Schedule) -> li
     workload : Workload
     system : System
     schedule : Schedule
+    state : State, optional
+        The one that it began with.
 
     Returns
     -------
@@ -50,19 +56,40 @@ def check_schedule(workload: Workload, system: System, schedule: Schedule) -> li
     found = check_times(workload, system, schedule)
     if found:
         return found
-    found = check_capacity(schedule, system.partition_cores)
+    if state is None:
+        return _check(workload, system, schedule, None)
+    found = check_begun(schedule, state)
+    if found:
+        return found
+    for part in parts(workload, system, schedule, state):
+        here = _check(part.workload, part.system, part.schedule, part.beginning)
+        found += [violation.at(part.rows) for violation in here]
+    return found
+
+
+def _check(workload: Workload, system: System, schedule: Schedule, beginning: Beginning | None) -> list[Violation]:
+    until = FOR_EVER if beginning is None else beginning.until
+    running = set() if beginning is None else beginning.running
+    found = [wrong for wrong in check_capacity(schedule, system.partition_cores) if wrong.time < until]
     if system.mode == "multiqueue":
-        return found or ClassReplay(workload, system, schedule).run()
-    found += check_limits(workload, system, schedule)
+        return found or ClassReplay(workload, system, schedule, beginning).run()
+    over = check_limits(workload, system, schedule)
+    found += [wrong for wrong in over if wrong.time < until and wrong.job not in running]
     if found:
         return found
     jobs = Jobs(workload, system, schedule)
-    one_each = QueueHeadJobsReplay if reserves_for_queues(workload, system) else ListReplay
-    replay = TopJobReplay if system.plans_top_job else one_each
-    return list(jobs.misplaced()) or replay(jobs, system).run()
+    found = [wrong for wrong in jobs.misplaced() if wrong.job not in running]
+    return found or replay_of(workload, system, beginning)(jobs, system, beginning).run()
 
 
-def assert_schedule(workload: Workload, system: System, schedule: Schedule) -> None:
+def replay_of(workload: Workload, system: System, beginning: Beginning | None) -> type[ListReplay]:
+    """Return what replays the waiting lists of a system; with windows all that is planned counts together."""
+    if reserves_for_queues(workload, system):
+        return QueueHeadJobsReplay
+    return TopJobReplay if system.plans_top_job or (beginning is not None and beginning.outages) else ListReplay
+
+
+def assert_schedule(workload: Workload, system: System, schedule: Schedule, state: State | None = None) -> None:
     """Raise unless `check_schedule` finds nothing.
 
     Parameters
@@ -70,12 +97,14 @@ def assert_schedule(workload: Workload, system: System, schedule: Schedule) -> N
     workload : Workload
     system : System
     schedule : Schedule
+    state : State, optional
+        The one that it began with.
 
     Raises
     ------
     VerificationError
         Lists the violations.
     """
-    found = check_schedule(workload, system, schedule)
+    found = check_schedule(workload, system, schedule, state)
     if found:
         raise VerificationError(found)

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parsim.schedule import SPANNING, Schedule
+from parsim.state import State
 from parsim.system import UNLIMITED, Queue, System
 from parsim.verify.violation import Violation
 from parsim.workload import Column, Workload
@@ -31,6 +32,16 @@ def check_times(workload: Workload, system: System, schedule: Schedule) -> list[
         rows = np.flatnonzero(wrong).tolist()
         found += [Violation(rule, row, int(schedule.start[row]), message) for row in rows]
     return found
+
+
+def check_begun(schedule: Schedule, state: State) -> list[Violation]:
+    """Check that the jobs that a state has started before its begin start then, and all others from its begin on."""
+    early = state.start < state.begin
+    wrong = np.where(early, schedule.start != state.start, schedule.start < state.begin)
+    return [
+        Violation("job", row, int(schedule.start[row]), "the state says otherwise of its start")
+        for row in np.flatnonzero(wrong).tolist()
+    ]
 
 
 def _check_shape(workload: Workload, system: System, schedule: Schedule) -> Iterator[Violation]:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 
 from parsim.fairshare import FAIRSHARE
 from parsim.system import LIMITS, System
+from parsim.verify.beginning import Beginning
 from parsim.verify.fairshare import NAMES as SHARE_NAMES
 from parsim.verify.fairshare import Uses
 from parsim.verify.formula import compile_formula
@@ -27,8 +28,8 @@ class ListReplay(Replay):
 
     jobs: Jobs
 
-    def __init__(self, jobs: Jobs, system: System) -> None:
-        super().__init__(jobs)
+    def __init__(self, jobs: Jobs, system: System, beginning: Beginning | None = None) -> None:
+        super().__init__(jobs, beginning)
         self.system = system
         self.partitions = list(map(Partition, system.partition_names, system.partition_cores))
         self.pool = jobs.pool
@@ -60,7 +61,7 @@ class ListReplay(Replay):
             value = self._formula(order)
         self.uses: Uses | None = None  #: where the order reads what users have used
         if any(name in order for name in (FAIRSHARE, *SHARE_NAMES)):
-            self.uses = Uses(self.system.fairshare, jobs.user_name, min(submit, default=0))
+            self.uses = Uses(self.system.fairshare, jobs.user_name, self.now)
         # Rule 5 needs the held jobs of every pass, but only a formula uses eligible_time.
         self.tracked = value is not None and "eligible_time" in order and any(self.limited)
         self.held_before: list[int] = []
@@ -98,6 +99,13 @@ class ListReplay(Replay):
 
     def _happen(self, kind: int, job: int) -> None:
         (self._end, self._submit, self._starve, self._become_eligible)[kind](job)
+
+    def _resume(self, job: int) -> None:
+        jobs = self.jobs
+        for index, cores in jobs.placement[job]:
+            self.partitions[index].occupy(jobs.start[job] + jobs.walltime[job], cores)
+        self._count(job, 1)
+        self._charge(job, 1)
 
     def _end(self, job: int) -> None:
         jobs = self.jobs

@@ -11,6 +11,7 @@ from bisect import bisect_left
 
 from parsim.schedule import Schedule
 from parsim.system import System
+from parsim.verify.beginning import Beginning, Outage
 from parsim.verify.idle import Idle
 from parsim.verify.replay import Columns, Replay
 from parsim.verify.violation import Discrepancy, Violation
@@ -32,13 +33,20 @@ class ClassReplay(Replay):
         In order of submit, the pivots and their planned starts in this pass.
     """
 
-    def __init__(self, workload: Workload, system: System, schedule: Schedule) -> None:
-        super().__init__(Columns(workload, schedule))
+    def __init__(
+        self, workload: Workload, system: System, schedule: Schedule, beginning: Beginning | None = None
+    ) -> None:
+        super().__init__(Columns(workload, schedule), beginning)
         self.class_limits = system.class_limits
         self.job_class = [bisect_left(self.class_limits, walltime) for walltime in self.jobs.walltime]
         self.lists: list[list[int]] = [[] for _ in range(len(self.class_limits) + 1)]
         self.idle = self.beside = Idle(self.now, system.cores)
         self.pivots: list[tuple[int, int]] = []
+        self.out: list[Outage] = []
+
+    def _resume(self, job: int) -> None:
+        jobs = self.jobs
+        self.idle.add(self.now, jobs.start[job] + jobs.walltime[job], -jobs.cores[job])
 
     def _happen(self, kind: int, job: int) -> None:
         if kind:
@@ -53,7 +61,8 @@ class ClassReplay(Replay):
 
     def _check_pass(self) -> list[Violation]:
         self.idle.forget(self.now)
-        if not self.idle.cores[0]:
+        self._note_windows()
+        if self.idle.cores[0] <= 0:
             return []  # no job can start, and by the check of capacity none does
         try:
             self._plan_pivots()
@@ -61,6 +70,17 @@ class ClassReplay(Replay):
         except Discrepancy as wrong:
             return [self._violation(wrong.rule, wrong.job, wrong.message)]
         return []
+
+    def _note_windows(self) -> None:
+        """Take what has become known out of service, and give back what has ended sooner than was known."""
+        known = self._known()
+        for outage in self.out:
+            if outage not in known:
+                self.idle.add(self.now, outage.known_end, outage.cores.get(0, 0))
+        for outage in known:
+            if outage not in self.out:
+                self.idle.add(outage.begin, outage.known_end, -outage.cores.get(0, 0))
+        self.out = known
 
     def _plan_pivots(self) -> None:
         """Plan by submit, each at its earliest start beside those before it; after a start, plan all again."""

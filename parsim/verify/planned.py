@@ -10,10 +10,14 @@ from bisect import insort
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
+import numpy as np
+
 from parsim.planning import Policy
 from parsim.schedule import Schedule
+from parsim.state import State
 from parsim.system import Queue, System
-from parsim.verify.columns import check_capacity, check_times
+from parsim.verify.beginning import FOR_EVER, Beginning, Outage, parts
+from parsim.verify.columns import check_begun, check_capacity, check_times
 from parsim.verify.idle import Idle
 from parsim.verify.replay import Columns, Replay
 from parsim.verify.violation import Violation
@@ -22,7 +26,9 @@ from parsim.workload import Workload
 ORDERS = ("fcfs", "sjf", "ljf")
 
 
-def check_planned(workload: Workload, cores: int, policy: Policy, schedule: Schedule) -> list[Violation]:
+def check_planned(
+    workload: Workload, cores: int, policy: Policy, schedule: Schedule, state: State | None = None
+) -> list[Violation]:
     """Check a schedule of `workload` on one machine of `cores` under a planning discipline.
 
     First whole columns: times and capacity. If they are right, each pass plans the jobs that wait in the
@@ -36,6 +42,8 @@ def check_planned(workload: Workload, cores: int, policy: Policy, schedule: Sche
         Of the machine.
     policy : Policy
     schedule : Schedule
+    state : State, optional
+        The one that it began with.
 
     Returns
     -------
@@ -48,15 +56,27 @@ def check_planned(workload: Workload, cores: int, policy: Policy, schedule: Sche
     """
     queues = 1 + int(workload.queue.max(initial=0))
     system = System(cores, (Queue(),) * queues)
-    found = check_times(workload, system, schedule) or check_capacity(schedule, (cores,))
-    return found or next(filter(None, _PlanReplay(workload, cores, policy, schedule).instants()), [])
+    found = check_times(workload, system, schedule)
+    if found:
+        return found
+    beginning = None
+    rows = np.arange(len(workload))
+    if state is not None:
+        found = check_begun(schedule, state)
+        part = list(parts(workload, system, schedule, state.without_queues()))[-1]
+        rows, workload, schedule, beginning = part.rows, part.workload, part.schedule, part.beginning
+    found = found or check_capacity(schedule, (cores,))
+    found = found or next(filter(None, _PlanReplay(workload, cores, policy, schedule, beginning).instants()), [])
+    return [violation.at(rows) for violation in found]
 
 
 class _PlanReplay(Replay):
     """Running and waiting jobs from the schedule alone; the policy in use and the promises from the rules."""
 
-    def __init__(self, workload: Workload, cores: int, policy: Policy, schedule: Schedule) -> None:
-        super().__init__(Columns(workload, schedule))
+    def __init__(
+        self, workload: Workload, cores: int, policy: Policy, schedule: Schedule, beginning: Beginning | None = None
+    ) -> None:
+        super().__init__(Columns(workload, schedule), beginning)
         self.machine, self.policy = cores, policy
         self.conservative = policy.kind == "conservative"
         self.order: str = policy.order
@@ -66,11 +86,17 @@ class _PlanReplay(Replay):
         self.early: list[int] = []  # ended since the last pass, before their walltimes
         self.promise: dict[int, int] = {}
         self.idle = Idle(self.now, cores)
+        self.out: list[Outage] = []
 
     def _events(self) -> Iterator[tuple[int, int, int]]:
         yield from super()._events()
         if self.conservative:  # a pass takes place where a promised start comes
             yield from ((instant, 2, job) for job, instant in enumerate(self.jobs.start))
+
+    def _resume(self, job: int) -> None:
+        self.running.add(job)
+        end = self.jobs.start[job] + self.jobs.walltime[job]
+        self.idle.add(self.now, end, -self.jobs.cores[job])
 
     def _happen(self, kind: int, job: int) -> None:
         if kind == 0:
@@ -115,6 +141,8 @@ class _PlanReplay(Replay):
         idle, jobs = Idle(self.now, self.machine), self.jobs
         for job in self.running:
             idle.add(self.now, jobs.start[job] + jobs.walltime[job], -jobs.cores[job])
+        for outage in self._known():
+            idle.add(outage.begin, outage.known_end, -outage.cores[0])
         sign = {"fcfs": 0, "sjf": 1, "ljf": -1}[order]
         return {
             job: self._reserve(idle, job) for job in sorted(self.waiting, key=lambda job: sign * jobs.walltime[job])
@@ -132,7 +160,9 @@ class _PlanReplay(Replay):
             return self._plan(self.order)
         plans = {order: self._plan(order) for order in ORDERS}
         before = self.order
-        scores = {order: self._score(plan) for order, plan in plans.items()}
+        made = [plans[order] for order in (before if policy.what_if == "standing" else "fcfs", "sjf", "ljf")]
+        counted = [job for job in waiting if max(plan[job] for plan in made) < FOR_EVER]  # rule 32
+        scores = {order: self._score({job: plan[job] for job in counted}) for order, plan in plans.items()}
         if policy.what_if == "standing":
             scores["fcfs"] = scores[before]
         best = min(scores.values())
@@ -151,7 +181,7 @@ class _PlanReplay(Replay):
         metric = self.policy.metric
         ends = {job: begin + self.jobs.walltime[job] for job, begin in planned.items()}
         if metric == "makespan":
-            return max(ends.values())
+            return max(ends.values(), default=0)
         total: int | Fraction = 0
         for job, end in ends.items():
             response, cores, walltime = end - self.jobs.submit[job], self.jobs.cores[job], self.jobs.walltime[job]
@@ -171,6 +201,19 @@ class _PlanReplay(Replay):
         self.idle.forget(now)
         for job in self.early:
             self.idle.add(now, jobs.start[job] + jobs.walltime[job], jobs.cores[job])
+        known = self._known()
+        ended = [outage for outage in self.out if outage not in known and outage.known_end > now]
+        added = [outage for outage in known if outage not in self.out]
+        self.out = known
+        for outage in ended:
+            self.idle.add(now, outage.known_end, outage.cores[0])
+        for outage in added:
+            self.idle.add(outage.begin, outage.known_end, -outage.cores[0])
+        if ended or added:  # rule 32
+            for job in self.waiting:
+                if job not in self.new:
+                    self.idle.add(self.promise[job], self.promise[job] + jobs.walltime[job], jobs.cores[job])
+            self.new.update(self.waiting)
         for job in self.waiting:
             if job not in self.new and self.early and self.promise[job] > now:
                 begin = self.promise[job]

@@ -6,8 +6,8 @@ The numbered rules are those of ``docs/reference/simulator.md``.
 from __future__ import annotations
 
 from parsim.system import System
+from parsim.verify.beginning import FOR_EVER, Beginning
 from parsim.verify.lists import ListReplay
-from parsim.verify.partition import Partition
 from parsim.verify.rules import Jobs
 from parsim.verify.violation import Discrepancy
 
@@ -15,22 +15,32 @@ from parsim.verify.violation import Discrepancy
 class QueueHeadJobsReplay(ListReplay):
     """A replay in which the plans of all head jobs of a list count together, and nodes stay idle for them."""
 
-    def __init__(self, jobs: Jobs, system: System) -> None:
-        super().__init__(jobs, system)
+    def __init__(self, jobs: Jobs, system: System, beginning: Beginning | None = None) -> None:
+        super().__init__(jobs, system, beginning)
         self.plans: dict[int, tuple[int, int, int]] = {}  #: job -> from, to, cores, in the order they were made
         self.keeping: set[int] = set()  #: those of them for which a node stays idle
 
-    def _left(self, partition: Partition, moment: int) -> int:
-        """Cores that the expected ends and the plans leave at a moment."""
-        taken = sum(cores for begin, end, cores in self.plans.values() if begin <= moment < end)
-        return partition.available(moment) - taken
+    def _taken(self, index: int) -> list[tuple[int, int, int]]:
+        """From when to when the plans and the windows known take how many cores of a partition."""
+        outages = [(out.begin, out.known_end, out.cores.get(index, 0)) for out in self._known()]
+        return [*self.plans.values(), *outages]
 
-    def _fits(self, partition: Partition, job: int, begin: int) -> bool:
+    def _left(self, index: int, moment: int) -> int:
+        """Cores that the expected ends, the plans and the windows leave at a moment."""
+        taken = sum(cores for begin, end, cores in self._taken(index) if begin <= moment < end)
+        return self.partitions[index].available(moment) - taken
+
+    def _fits(self, index: int, job: int, begin: int) -> bool:
         end = begin + self.jobs.walltime[job]
-        moments = [begin, *(other for other, _, _ in self.plans.values() if begin < other < end)]
-        return min(self._left(partition, moment) for moment in moments) >= self.jobs.cores[job]
+        moments = [begin, *(other for other, _, _ in self._taken(index) if begin < other < end)]
+        return min(self._left(index, moment) for moment in moments) >= self.jobs.cores[job]
 
-    def _may_start(self, partition: Partition, job: int) -> bool:
+    def _idle(self, index: int) -> int:
+        """Cores idle now that are in service."""
+        lost = sum(out.cores.get(index, 0) for out in self._known() if out.begin <= self.now)
+        return self.partitions[index].idle - lost
+
+    def _may_start(self, index: int, job: int) -> bool:
         """Rule 28: it fits, and leaves a node idle for each head job whose begin it runs past."""
         end = self.now + self.jobs.walltime[job]
         kept = 0
@@ -38,14 +48,18 @@ class QueueHeadJobsReplay(ListReplay):
             if begin < end:
                 beside = [other for other in self.keeping if self.plans[other][0] <= begin < self.plans[other][1]]
                 kept = max(kept, self.system.cores_per_node * len(beside))
-        return partition.idle - kept >= self.jobs.cores[job] and self._fits(partition, job, self.now)
+        return self._idle(index) - kept >= self.jobs.cores[job] and self._fits(index, job, self.now)
 
-    def _plan(self, partition: Partition, job: int) -> None:
-        """Plan a head job at the earliest instant at which it fits."""
-        ends = [end for end, _ in partition.running] + [end for _, end, _ in self.plans.values()]
-        begin = next(instant for instant in sorted([self.now, *ends]) if self._fits(partition, job, instant))
+    def _plan(self, index: int, job: int) -> bool:
+        """Plan a head job at the earliest instant at which it fits; whether there is one (rule 31)."""
+        ends = [end for end, _ in self.partitions[index].running] + [end for _, end, _ in self._taken(index)]
+        instants = sorted({self.now, *(end for end in ends if self.now < end < FOR_EVER)})
+        begin = next((instant for instant in instants if self._fits(index, job, instant)), None)
+        if begin is None:
+            return False
         self.plans[job] = (begin, begin + self.jobs.walltime[job], self.jobs.cores[job])
         self.keeping.add(job)
+        return True
 
     def _visit_list(self, index: int) -> None:
         self._visit(index, self.lists[index].ordered(self.now))
@@ -67,7 +81,7 @@ class QueueHeadJobsReplay(ListReplay):
                 if self.tracked:
                     self.held_before.append(job)
                 continue
-            if self._may_start(partition, job):
+            if self._may_start(index, job):
                 self._must_start_on(job, ((index, jobs.cores[job]),), ordered[at:])
                 end = self.now + jobs.walltime[job]
                 self.keeping -= {other for other, (begin, _, _) in self.plans.items() if end <= begin}
@@ -77,6 +91,10 @@ class QueueHeadJobsReplay(ListReplay):
                 raise Discrepancy(rule, job, f"may not start on {partition.name} now")
             whose = jobs.queue[job] if self.system.mode == "shared" else index
             has_waited = self.now - jobs.submit[job] >= self.system.reservation_delay
-            if has_waited and whose not in has_head_job and jobs.cores[job] <= partition.cores:
+            if (
+                has_waited
+                and whose not in has_head_job
+                and jobs.cores[job] <= partition.cores
+                and self._plan(index, job)
+            ):
                 has_head_job.add(whose)
-                self._plan(partition, job)

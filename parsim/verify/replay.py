@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 
 from parsim.schedule import Schedule
+from parsim.verify.beginning import Beginning, Outage
 from parsim.verify.violation import Discrepancy, Violation
 from parsim.workload import Workload
 
@@ -49,10 +50,14 @@ class Replay(ABC):
         Jobs that the schedule starts at this instant and that the pass has not started yet.
     """
 
-    def __init__(self, jobs: Columns) -> None:
+    def __init__(self, jobs: Columns, beginning: Beginning | None = None) -> None:
         self.jobs = jobs
-        self.now = self.before = min(jobs.submit, default=0)
+        self.beginning = beginning
+        self.now = self.before = min(jobs.submit, default=0) if beginning is None else beginning.state.begin
         self.due: set[int] = set()
+        #: Jobs that run when the replay begins, by start and position.
+        self.begun = [job for job, row in enumerate(jobs.row) if beginning and row in beginning.running]
+        self.begun.sort(key=lambda job: (jobs.start[job], jobs.row[job]))
 
     def run(self) -> list[Violation]:
         """Return all violations, in order of time."""
@@ -62,11 +67,22 @@ class Replay(ABC):
         """Yield what is wrong at each instant at which anything happens."""
         events: dict[int, list[tuple[int, int]]] = {}
         starts: dict[int, set[int]] = {}
+        begin, until, begun = self.now, None, set(self.begun)
+        for job in self.begun:
+            self._resume(job)
         for instant, kind, job in self._events():
-            events.setdefault(instant, []).append((kind, job))
+            if kind == 0 or job not in begun:
+                events.setdefault(max(begin, instant), []).append((kind, job))
         for job, instant in enumerate(self.jobs.start):
-            starts.setdefault(instant, set()).add(job)
+            if job not in begun:
+                starts.setdefault(instant, set()).add(job)
+        if self.beginning is not None:
+            until = self.beginning.until
+            for instant in self.beginning.instants():
+                events.setdefault(instant, [])
         for now in sorted(events.keys() | starts.keys()):
+            if until is not None and now >= until:
+                return
             self.before, self.now = self.now, now
             for kind, job in sorted(events.get(now, ())):
                 self._happen(kind, job)
@@ -83,6 +99,14 @@ class Replay(ABC):
         for kind, column in enumerate((self.jobs.end, self.jobs.submit)):
             for job, instant in enumerate(column):
                 yield instant, kind, job
+
+    def _known(self) -> list[Outage]:
+        """Return the windows that are known now."""
+        return [] if self.beginning is None else self.beginning.known(self.now)
+
+    @abstractmethod
+    def _resume(self, job: int) -> None:
+        """Let a job run that runs when the replay begins."""
 
     @abstractmethod
     def _happen(self, kind: int, job: int) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from parsim.system import LIMITS, System
+from parsim.verify.beginning import FOR_EVER, Beginning, nodes_of
 from parsim.verify.lists import ListReplay
 from parsim.verify.rules import Jobs
 from parsim.verify.violation import Discrepancy
@@ -29,15 +30,31 @@ class Plan:
 class TopJobReplay(ListReplay):
     """A replay in which the head job of each list has a plan, and every plan of a pass counts."""
 
-    def __init__(self, jobs: Jobs, system: System) -> None:
-        super().__init__(jobs, system)
-        self.nodes: list[tuple[int, int]] = []  #: partition and cores of each
-        for index, cores in enumerate(system.partition_cores):
-            size = system.cores_per_node if system.reserves_nodes else max(1, cores)
-            self.nodes += [(index, min(size, cores - first)) for first in range(0, cores, size)]
+    def __init__(self, jobs: Jobs, system: System, beginning: Beginning | None = None) -> None:
+        super().__init__(jobs, system, beginning)
+        self.nodes = nodes_of(system, by_node=system.reserves_nodes)  #: partition and cores of each
         self.on: dict[int, Cores] = {}  #: what each running job takes
         self.chosen: Cores = {}  #: what the job that starts at its turn takes
         self.plans: list[Plan] = []
+
+    def _resume(self, job: int) -> None:
+        super()._resume(job)
+        state = None if self.beginning is None else self.beginning.state
+        named = state.nodes.get(self.jobs.row[job]) if state is not None and self.system.reserves_nodes else None
+        if named:
+            self.on[job] = dict(named)
+            return
+        idle, taken = [size for _, size in self.nodes], {}
+        for cores_of in self.on.values():
+            for node, here in cores_of.items():
+                idle[node] -= here
+        for partition, cores in self.jobs.placement[job]:
+            left = cores
+            for node, (index, _) in enumerate(self.nodes):
+                if index == partition and left and idle[node] > 0:
+                    taken[node] = min(left, idle[node])
+                    left -= taken[node]
+        self.on[job] = taken
 
     def _end(self, job: int) -> None:
         super()._end(job)
@@ -77,16 +94,23 @@ class TopJobReplay(ListReplay):
         for _, cores in self._there(moment, job):
             for node, here in cores.items():
                 left[node] -= here
+        for outage in self._known():
+            if outage.begin <= moment < outage.known_end:
+                for node, here in outage.cores.items():
+                    left[node] -= here
         return left
 
     def _moments(self, begin: int, job: int) -> list[int]:
         end = begin + self.jobs.walltime[job]
-        return [begin, *{plan.begin for plan in self.plans if plan.job != job and begin < plan.begin < end}]
+        begins = {plan.begin for plan in self.plans if plan.job != job} | {outage.begin for outage in self._known()}
+        return [begin, *(other for other in begins if begin < other < end)]
 
     def _room(self, begin: int, job: int, places: Iterable[int]) -> list[int]:
         """Rule 23: cores of each node of some partitions that a job may take throughout its walltime."""
         moments = [self._left(moment, job) for moment in self._moments(begin, job)]
-        return [min(left) if index in places else 0 for (index, _), *left in zip(self.nodes, *moments, strict=True)]
+        return [
+            max(0, min(left)) if index in places else 0 for (index, _), *left in zip(self.nodes, *moments, strict=True)
+        ]
 
     def _held(self, job: int) -> str:
         return self._held_from(self.now, job) if self.system.plans_limits else super()._held(job)
@@ -108,15 +132,16 @@ class TopJobReplay(ListReplay):
         above = zip(LIMITS, limits, used, strict=True)
         return next((name for name, most, amount in above if most is not None and amount > most), "")
 
-    def _plan(self, job: int, places: list[int]) -> int:
-        """Rules 21 and 24: the earliest instant at which the job may start on these partitions."""
+    def _plan(self, job: int, places: list[int]) -> int | None:
+        """Rules 21 and 24: the earliest instant at which the job may start on these partitions, None if never."""
         instants = {self.now, *map(self._expected_end, self.on), *(plan.end for plan in self.plans)}
+        instants |= {outage.known_end for outage in self._known() if outage.known_end < FOR_EVER}
         for instant in sorted(instants):
             if self.system.plans_limits and self._held_from(instant, job):
                 continue
             if sum(self._room(instant, job, places)) >= self.jobs.cores[job]:
                 return instant
-        raise AssertionError("when all jobs have ended each job has room")
+        return None
 
     @staticmethod
     def _first_nodes(most: list[int], cores: int) -> Cores:
@@ -142,13 +167,13 @@ class TopJobReplay(ListReplay):
                 if not self.system.plans_limits:
                     continue
             usable = [index for index, waits in enumerate(self.lists) if min(waits.starving[:1], default=job) >= job]
-            time = self.now - 1
+            time = None
             if sum(self.partitions[index].cores for index in usable) >= jobs.cores[job]:
                 time = self._plan(job, usable)
-            if time != self.now:
+            if time is None or time > self.now:
                 if job in self.due:
                     raise Discrepancy("reservation", job, "starts, but the usable partitions do not hold it now")
-                if time > self.now:
+                if time is not None:
                     self._promise(job, time, self._divided(job, time, usable))
                 return
             self._start(job, self._divided(job, time, usable), ordered[at:])
@@ -204,6 +229,8 @@ class TopJobReplay(ListReplay):
             delayed = self.now - jobs.submit[job] < self.system.reservation_delay
             if not found and (plans_limits or not held) and not wide and not delayed:
                 begin = self._plan(job, places)
+                if begin is None:
+                    continue  # rule 31
                 self._promise(job, begin, self._first_nodes(self._room(begin, job, places), jobs.cores[job]))
                 partition.head_job = job
                 if not self.system.backfill:

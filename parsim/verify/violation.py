@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
 
 #: What each rule forbids; `Violation.rule` is one of these.
 RULES = {
@@ -42,6 +45,10 @@ class Violation:
     job: int
     time: int
     message: str
+
+    def at(self, rows: NDArray[np.int64]) -> Violation:
+        """Return the violation of a workload of which these `rows` were looked at."""
+        return replace(self, job=int(rows[self.job])) if self.job >= 0 else self
 
     def __str__(self) -> str:
         return f"[{self.rule}] job {self.job} at {self.time}: {self.message}"

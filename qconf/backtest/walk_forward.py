@@ -36,6 +36,7 @@ class Options(TypedDict, total=False):
     strategies: Sequence[str] | None  #: the `REFERENCES` are always among them; unless given, all
     settings: Mapping[str, Any] | None  #: options of the strategies by name
     warmup_days: int  #: days before a test period whose jobs fill the machine and are not counted
+    from_log: bool  #: instead of an empty machine before them, what ran and waited by the log where it tells starts
     chain: bool  #: whether a strategy starts from its result of the period before, as the paper reconfigures
     checkpoint: Checkpoint | None  #: finished proposals of an interrupted run
     progress: Progress | None
@@ -79,6 +80,7 @@ def walk_forward(
     strategies: Sequence[str] | None = None,
     settings: Mapping[str, Any] | None = None,
     warmup_days: int = WARMUP_DAYS,
+    from_log: bool = False,
     chain: bool = False,
     checkpoint: Checkpoint | None = None,
     progress: Progress | None = None,
@@ -92,10 +94,17 @@ def walk_forward(
         raise InputError(message, field="chain", fix="leave it out, or split on walltime")
     compared = tuple(name for name in names() if name in wanted)
     folds, skipped = plan_folds(history, periods, fewest, warmup_days)
-    every = _Folds.of(history, base, folds, {label: (start, end) for label, start, end in periods}, warmup_days, chosen)
+    bounds = {label: (start, end) for label, start, end in periods}
+    every = _Folds.of(history, base, folds, bounds, chosen, warmup_days=warmup_days, from_log=from_log)
     evaluated = _chained if chain else _evaluated
     results = evaluated(every, compared, chosen["workers"], checkpoint, progress or (lambda *_: None))
-    about = {"warmup_days": warmup_days, "chain": chain, "fewest_jobs": fewest, "strategies": list(compared)}
+    about = {
+        "warmup_days": warmup_days,
+        "from_log": from_log,
+        "chain": chain,
+        "fewest_jobs": fewest,
+        "strategies": list(compared),
+    }
     used = chosen | recorded | about
     return Backtest(
         folds=folds,
@@ -125,15 +134,21 @@ class _Folds:
         base: SiteConfig,
         folds: Sequence[Fold],
         bounds: Mapping[str, tuple[int, int]],
-        warmup_days: int,
         settings: Mapping[str, Any],
+        *,
+        warmup_days: int,
+        from_log: bool,
     ) -> _Folds:
         """Cut a history; `bounds` are those of the periods by label."""
         training: list[TrainingSet] = []
         for fold in folds:
             earlier = (*training[-1].earlier, training[-1].period) if training else ()
             training.append(TrainingSet(Period.of(history.between(*bounds[fold.training]), base), earlier))
-        around = [Period.of(history.between(fold.start - warmup_days * DAY, fold.end), base) for fold in folds]
+        whole, around = Period.of(history, base), []
+        for fold in folds:
+            warm = Period.of(history.between(fold.start - warmup_days * DAY, fold.end), base)
+            begun = whole.beginning(fold.start, fold.end, warmup_days * DAY) if from_log else warm
+            around.append(replace(begun, binding=warm.binding))
         return cls(tuple(folds), tuple(training), tuple(around), settings)
 
 

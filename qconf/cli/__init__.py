@@ -21,8 +21,8 @@ from qconf.inert import inert
 
 #: Each is the module of that name, in the order of a first visit.
 COMMANDS = (
-    *("tune", "runs", "compare", "backtest", "simulate", "policies", "inspect", "import", "init", "export", "rehearse"),
-    "synth",
+    *("tune", "runs", "compare", "backtest", "simulate", "predict", "policies", "inspect", "import", "init", "export"),
+    *("rehearse", "synth"),
 )
 
 

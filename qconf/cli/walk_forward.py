@@ -43,6 +43,7 @@ walk_forward_options = with_options(
         metavar="DAYS",
         help="Days of jobs before a test period that fill the machine and are not counted.",
     ),
+    click.option("--from-log", is_flag=True, help="Begin with what ran and waited by the log instead."),
     click.option("-o", "--out", type=PATH, help="Run directory.  [default: reports/<history>-COMMAND]"),
     backend_option,
     scheduler_option,
@@ -64,6 +65,7 @@ class WalkForward:
     source: Source  #: all that is read
     strategies: str | None
     warmup_days: int
+    from_log: bool
     out: Path | None
     settings: dict[str, Any]
     resume: bool
@@ -131,7 +133,12 @@ class WalkForward:
         here = working(settings, self.backend, self.scheduler)
         with progress(self.name, quiet=self.quiet) as step, here as settings:
             self.wait()
-            options = {"strategies": names, "settings": settings, "warmup_days": self.warmup_days}
+            options = {
+                "strategies": names,
+                "settings": settings,
+                "warmup_days": self.warmup_days,
+                "from_log": self.from_log,
+            }
             result = evaluate(*given, base, **options, checkpoint=checkpoint, progress=step)
             run = write_run(
                 self.directory,

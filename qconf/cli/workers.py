@@ -22,7 +22,7 @@ ADDRESS = re.compile(r"\w+://")
 backend_option = click.option(
     "--backend",
     metavar="NAME",
-    help="Where workers run: dask, or another back end of joblib.",
+    help="Where workers run: dask, or a back end of joblib.",
 )
 scheduler_option = click.option("--scheduler", metavar="ADDRESS", help="Of the Dask cluster: tcp://HEAD:8786.")
 

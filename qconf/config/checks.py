@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from datetime import datetime
 from typing import NamedTuple
 
 from parsim.fairshare import Fairshare, Share
@@ -38,6 +39,7 @@ def mistakes(config: SiteFields) -> Iterator[Finding]:
     yield from _order(config)
     yield from _fixed(config)
     yield from _targets(config)
+    yield from _downtime(config)
     yield from _shares(config)
 
 
@@ -187,6 +189,30 @@ def _targets(config: SiteFields) -> Iterator[Finding]:
                 yield Finding(
                     f"{at}.users", f"{shorten(user)} is in {first[f'user {user}']} too; a user is in one group"
                 )
+
+
+def _downtime(config: SiteFields) -> Iterator[Finding]:
+    names = ("queues", *_each_queue(config, ".name"))
+    if config.downtime and config.reserve == "queues":
+        yield Finding("downtime", "is not simulated with reserve: queues", ("reserve",))
+    for i, each in enumerate(config.downtime):
+        at = f"downtime[{i}]"
+        begin, end = datetime.fromisoformat(each.begin), datetime.fromisoformat(each.end)
+        if (begin.tzinfo is None) != (end.tzinfo is None):
+            yield Finding(f"{at}.end", "one of begin and end has an offset and the other none: write both alike")
+        elif begin >= end:
+            yield Finding(f"{at}.end", f"is not after its begin {each.begin}", (f"{at}.begin",))
+        for field, known in (("queue", config.names), ("partition", (*config.names, "pool"))):
+            name = getattr(each, field)
+            if name is not None and name not in known:
+                meant = did_you_mean(name, known) or f"; there are {', '.join(known)}"
+                yield Finding(f"{at}.{field}", f"no queue has this name{meant}", names)
+        nodes = -(-config.machine.cores // config.machine.cores_per_node)
+        wrong = [node for node in each.nodes if node >= nodes]
+        if wrong:
+            yield Finding(f"{at}.nodes", f"there is no node {wrong[0]}: they are counted from 0 to {nodes - 1}")
+        if each.cores is not None and each.cores > config.machine.cores:
+            yield Finding(f"{at}.cores", f"are more than the machine's {config.machine.cores}")
 
 
 def warnings(config: SiteFields) -> Iterator[Finding]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Annotated, Any, Literal, overload
 
 import numpy as np
@@ -206,6 +207,32 @@ class FairshareConfig(Model):
     unknown_shares: Annotated[int, Field(ge=0, le=MOST_SHARES)] = EQUAL_SHARES.unknown_shares
 
 
+def _moment(value: object) -> object:
+    """Let a date stand for the text that YAML makes one of."""
+    text = str(value)
+    try:
+        datetime.fromisoformat(text)
+    except ValueError:
+        raise ValueError(f"{text!r} is no date or time like 2026-03-01T08:00") from None
+    return text
+
+
+Moment = Annotated[str, BeforeValidator(_moment)]
+
+
+class Downtime(Model):
+    """Cores that are out of service for a while; times without an offset are local to the log."""
+
+    begin: Moment
+    end: Moment
+    cores: Cores | None = None
+    partition: Name | None = None  #: a queue's, or ``pool``
+    nodes: Annotated[tuple[Annotated[int, Field(ge=0)], ...], BeforeValidator(_as_tuple)] = ()
+    known_from: Moment | None = None  #: planned ones are known from the first
+    known_end: bool = True
+    queue: Name | None = None  #: a reservation: the jobs of this queue run there, and no others
+
+
 class SiteFields(Model):
     """All that a configuration file holds, and what follows from it alone; `SiteConfig` is one whose parts fit."""
 
@@ -223,6 +250,7 @@ class SiteFields(Model):
     policy: Annotated[tuple[str, ...], BeforeValidator(parse_policy)] = ()  #: parts that a search may change
     fixed: Annotated[tuple[str, ...], BeforeValidator(_as_tuple)] = ()
     targets: Annotated[tuple[Target, ...], BeforeValidator(_as_tuple)] = ()
+    downtime: Annotated[tuple[Downtime, ...], BeforeValidator(_as_tuple)] = ()
     #: Settings of the strategies by name, as the file has them: what they may be, the strategies know.
     strategies: Annotated[dict[Name, Setting], AfterValidator(Settings)] = Settings()
 
@@ -255,5 +283,6 @@ class SiteFields(Model):
 SCALARS = tuple(
     name
     for name in SiteFields.model_fields
-    if name not in ("machine", "queues", "pool", "fairshare", "shares", "policy", "fixed", "targets", "strategies")
+    if name
+    not in ("machine", "queues", "pool", "fairshare", "shares", "policy", "fixed", "targets", "downtime", "strategies")
 )

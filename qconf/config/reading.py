@@ -16,6 +16,7 @@ from parsim.workload import MAX_CORES
 from qconf.config.checks import mistakes
 from qconf.config.durations import FORMS
 from qconf.config.models import (
+    Downtime,
     FairshareConfig,
     MachineConfig,
     PoolConfig,
@@ -63,6 +64,7 @@ _ALLOWED = {
     "access": "like {users: [ann, bob], groups: [staff]}, or leave it out for all users",
     **dict.fromkeys(("groups", "hosts"), "a list of names, as the batch system writes them"),
     "fixed": "a list of paths like queues.large or queues.*.max_user_run",
+    "downtime": "a list like [{begin: 2026-03-01T08:00, end: 2026-03-01T18:00, cores: 512}]",
     "targets": "a list like [{queue: small, p95_wait: 4h}, {group: physics, users: [alice, bob], weight: 2}]",
     "queue": "the name of a queue",
     "group": "a name of 1 to 64 visible characters without blanks",
@@ -74,12 +76,13 @@ _STAND_INS = {"queues": [{"name": "?"}], "machine": {"cores": 1}, "machine.cores
 #: What an item of a list of parts looks like.
 _ITEMS = {
     "queues": "like {name: small, cores: [1, 64], walltime: [0, 24h]}",
+    "downtime": "like {begin: 2026-03-01T08:00, end: 2026-03-01T18:00, cores: 512}",
     "targets": "like {queue: small, p95_wait: 4h, weight: 2}",
     "shares": "like {name: alice, shares: 2}",
 }
 
 #: Keys whose values are too long to be quoted.
-_PARTS = ("queues", "machine", "pool", "targets", "fairshare", "shares", "strategies")
+_PARTS = ("queues", "machine", "pool", "targets", "fairshare", "shares", "downtime", "strategies")
 
 Steps = tuple[str | int, ...]
 #: Takes name and value of a setting in ``strategies:``, and returns what is wrong with it, else nothing.
@@ -266,6 +269,7 @@ def _instead(path: Steps) -> str:
         "machine": MachineConfig,
         "queues": QueueConfig,
         "pool": PoolConfig,
+        "downtime": Downtime,
         "targets": Target,
         "fairshare": FairshareConfig,
         "shares": ShareConfig,
@@ -282,10 +286,13 @@ def _stand_in(data: dict[str, Any], path: Steps) -> None:
     last = path[-1]
     if (name := ".".join(map(str, path))) in _STAND_INS:
         parent[last] = _STAND_INS[name]
+    elif path[0] == "downtime" and last in ("begin", "end"):
+        parent[last] = {"begin": "2000-01-01", "end": "2000-01-02"}[str(last)]
     elif path[0] in ("queues", "shares") and last == "name":
         parent[last] = f"?{path[1]}"
     elif isinstance(last, int):
-        stand_ins = {"queues": {"name": f"?{last}"}, "targets": {}, "shares": {"name": f"?{last}"}}
-        parent[last] = stand_ins.get(str(path[0]), "*")
+        day = {"begin": "2000-01-01", "end": "2000-01-02"}
+        named = {"name": f"?{last}"}
+        parent[last] = {"queues": named, "targets": {}, "shares": named, "downtime": day}.get(str(path[0]), "*")
     else:
         del parent[last]

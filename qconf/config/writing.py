@@ -35,6 +35,8 @@ def dump(config: SiteConfig, comment: str = "") -> str:
         lines.append(f"fixed: [{', '.join(_scalar(pattern) for pattern in config.fixed)}]")
     if config.targets:
         lines += ["targets:", *(f"  - {_flow(target)}" for target in config.targets)]
+    if config.downtime:
+        lines += ["downtime:", *(f"  - {_flow(each, always=())}" for each in config.downtime)]
     if config.strategies:
         settings = (f"{_scalar(name)}: {_setting(value)}" for name, value in config.strategies.items())
         lines.append(f"strategies: {{{', '.join(settings)}}}")
@@ -45,9 +47,9 @@ def _setting(value: object) -> str:
     return f"[{', '.join(map(_scalar, value))}]" if isinstance(value, tuple) else _scalar(value)
 
 
-def _flow(model: BaseModel, leave_out: tuple[str, ...] = ()) -> str:
+def _flow(model: BaseModel, leave_out: tuple[str, ...] = (), always: tuple[str, ...] = ("cores", "partition")) -> str:
     names = [name for name in type(model).model_fields if name not in leave_out]
-    return "{" + ", ".join(_shown(model, names, ("cores", "partition"))) + "}"
+    return "{" + ", ".join(_shown(model, names, always)) + "}"
 
 
 def _shown(model: BaseModel, names: Iterable[str], always: tuple[str, ...]) -> list[str]:
@@ -57,7 +59,7 @@ def _shown(model: BaseModel, names: Iterable[str], always: tuple[str, ...]) -> l
 
 
 def _value(name: str, value: object) -> str:
-    if name == "users" and isinstance(value, tuple):
+    if name in ("users", "nodes") and isinstance(value, tuple):
         return f"[{', '.join(map(_scalar, value))}]"
     if isinstance(value, tuple):
         unlimited = MAX_DURATION if name == "walltime" else MAX_CORES

@@ -11,9 +11,10 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from parsim import Schedule, Workload, simulate
+from parsim import UNSTARTED, Schedule, State, Workload, simulate
 from qconf.config import CORE_LIMITS, QueueConfig, SiteConfig, route, too_wide
 from qconf.errors import QconfError
+from qconf.evaluation.downtime import Outage, outages, windows
 from qconf.history import History, binding_limits
 
 #: Weights of the epochs of a training set, the oldest first (Kondameedi and Vadhiyar, CCGrid 2017, Table III).
@@ -76,13 +77,26 @@ class Period:
     binding: tuple[str, ...] = ()
     #: Position in the base's targets of each job's group of users, -1 for none, shape (n,); None where no job has one.
     group: NDArray[np.int64] | None = field(default=None, repr=False)
+    #: Recorded starts in the workload's time scale, -1 where the log tells none, shape (n,); None where it tells none.
+    started: NDArray[np.int64] | None = field(default=None, repr=False)
+    #: What runs where a simulation begins; None: an empty machine at the first submission.
+    state: State | None = field(default=None, repr=False)
+    outages: tuple[Outage, ...] = ()  #: downtimes of the base
     _routed: dict[tuple[object, ...], NDArray[np.int64]] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
     def of(cls, history: History, base: SiteConfig, binding: tuple[str, ...] | None = None) -> Period:
         """Take the jobs of a history that was cleaned with `base`; `binding` are the history's own unless given."""
         binding = tuple(binding_limits(history)) if binding is None else binding
-        return cls(history.workload(base), base, binding, history.groups(base))
+        started = history.jobs["start"].to_numpy(dtype=np.int64)
+        return cls(
+            workload=history.workload(base),
+            base=base,
+            binding=binding,
+            group=history.groups(base),
+            started=started if (started >= 0).any() else None,
+            outages=outages(base, history.epoch, history.timezone),
+        )
 
     def __len__(self) -> int:
         """Return the number of jobs."""
@@ -141,8 +155,18 @@ class Period:
         return replace(self, workload=self.routed(config), base=config)
 
     def simulate(self, config: SiteConfig) -> Schedule:
-        """Simulate all jobs under `config`, from an empty machine."""
-        return simulate(self.routed(config), config.system())
+        """Simulate all jobs under `config`, from the period's state or else an empty machine."""
+        return simulate(self.routed(config), config.system(), self.begun(config))
+
+    def begun(self, config: SiteConfig) -> State | None:
+        """Return the state from which the jobs are simulated under `config`, with its downtimes; None if empty."""
+        state = self.state
+        if not self.outages or not len(self):
+            return state
+        if state is None:
+            state = State(int(self.workload.submit.min()), np.full(len(self), UNSTARTED))
+        found = tuple(windows(self.outages, config, state.begin))
+        return replace(state, windows=found) if found else self.state
 
     @cached_property
     def weight(self) -> NDArray[np.float64] | None:
@@ -178,8 +202,24 @@ class Period:
         return self.take((submit >= start) & (submit < end))
 
     def take(self, rows: NDArray[np.int64] | NDArray[np.bool_]) -> Period:
-        """Return the jobs at `rows`, in that order."""
-        return replace(self, workload=self.workload.take(rows), group=None if self.group is None else self.group[rows])
+        """Return the jobs at `rows`, in that order, to be simulated from an empty machine."""
+        group, started = (None if each is None else each[rows] for each in (self.group, self.started))
+        return replace(self, workload=self.workload.take(rows), group=group, started=started, state=None)
+
+    def beginning(self, start: int, end: int, warmup: int) -> Period:
+        """Return the jobs submitted in ``[start, end)``, and earlier ones that fill the machine.
+
+        These are the jobs that ran or waited at `start`, and the state of that instant, where the log tells when each
+        job of the `warmup` seconds before started; else all jobs of these seconds, from an empty machine.
+        """
+        submit = self.workload.submit
+        if self.started is None or (self.started[(submit >= start - warmup) & (submit < start)] < 0).any():
+            return self.between(start - warmup, end)
+        begun = np.where(self.started < 0, start, np.maximum(self.started, submit))
+        there = (self.started >= 0) & (begun + self.workload.effective_runtime > start)
+        rows = np.flatnonzero((submit < end) & ((submit >= start) | there))
+        found = self.take(rows)
+        return replace(found, state=_fitting(found.workload, begun[rows], start, self.base.machine.cores))
 
     def epochs(self, weights: tuple[float, ...]) -> tuple[tuple[float, Period], ...]:
         """Cut into equal spans of time, one for each weight: (weight, jobs); spans without jobs are left out."""
@@ -232,6 +272,19 @@ class TrainingSet:
     def between(self, start: int, end: int) -> TrainingSet:
         """Return the jobs submitted in ``[start, end)``; the earlier periods stay the same."""
         return replace(self, period=self.period.between(start, end))
+
+
+def _fitting(workload: Workload, begun: NDArray[np.int64], start: int, cores: int) -> State:
+    """Return what runs at `start` by the log; of more than the machine holds, the last to start wait then."""
+    running = np.flatnonzero(begun < start)
+    running = running[np.argsort(begun[running], kind="stable")]
+    left = cores
+    for job in running.tolist():
+        if workload.cores[job] <= left:
+            left -= int(workload.cores[job])
+        else:
+            begun[job] = UNSTARTED
+    return State(start, np.where(begun < start, begun, UNSTARTED))
 
 
 def _admission_keys(config: SiteConfig) -> tuple[object, ...]:

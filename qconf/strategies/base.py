@@ -122,12 +122,15 @@ class Proposal:
         return [step.record() for step in self.steps]
 
     def simulate(self, period: Period) -> Schedule:
-        """Simulate all jobs of a period as proposed, from an empty machine."""
-        return simulate(period.routed(self.config, self.runtimes), self.system or self.config.system())
+        """Simulate all jobs of a period as proposed, from its state or else an empty machine."""
+        return simulate(
+            period.routed(self.config, self.runtimes), self.system or self.config.system(), period.begun(self.config)
+        )
 
     def verify(self, period: Period, schedule: Schedule) -> list[Violation]:
         """Check what `simulate` returned by the rules alone."""
-        return check_schedule(period.routed(self.config, self.runtimes), self.system or self.config.system(), schedule)
+        workload, system = period.routed(self.config, self.runtimes), self.system or self.config.system()
+        return check_schedule(workload, system, schedule, period.begun(self.config))
 
     def explain(self, period: Period, schedule: Schedule, job: int, names: Sequence[str]) -> tuple[Reason, ...]:
         """Explain why `job` started when it did in what `simulate` returned; `names` are the jobs' identifiers.
@@ -135,7 +138,7 @@ class Proposal:
         Raises ValueError for a schedule of another period or proposal, InputError for a planning discipline.
         """
         workload, system = period.routed(self.config, self.runtimes), self.system or self.config.system()
-        return explain(workload, system, schedule, job, names=names)
+        return explain(workload, system, schedule, job, names=names, state=period.begun(self.config))
 
 
 #: A function that is `qconf.evaluation.period.cached`, a period, and the further arguments.

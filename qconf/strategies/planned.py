@@ -27,12 +27,14 @@ class PlannedProposal(Proposal):
     discipline: str = "planned-fcfs"
 
     def simulate(self, period: Period) -> Schedule:
-        """Plan all jobs of a period, from an empty machine."""
-        return plan(period.workload, period.base.machine.cores, self.discipline).schedule
+        """Plan all jobs of a period, from its state or else an empty machine."""
+        return plan(period.workload, period.base.machine.cores, self.discipline, period.begun(self.config)).schedule
 
     def verify(self, period: Period, schedule: Schedule) -> list[Violation]:
         """Check what `simulate` returned by the rules of the discipline."""
-        return check_planned(period.workload, period.base.machine.cores, named(self.discipline), schedule)
+        return check_planned(
+            period.workload, period.base.machine.cores, named(self.discipline), schedule, period.begun(self.config)
+        )
 
     def explain(self, period: Period, schedule: Schedule, job: int, names: Sequence[str]) -> tuple[Reason, ...]:
         """Refuse: each pass plans all jobs again, so that no single job is the reason why another waits."""

@@ -6,6 +6,7 @@ import pytest
 
 from parsim import Workload
 from qconf.evaluation.period import Period, UnroutableError, cached
+from qconf.history import clean, read
 from tests.qconf.small import LONG, SHORT, WIDE, period, site, training, two
 
 
@@ -115,3 +116,46 @@ def test_a_period_can_be_cut_in_two():
     middle = int(here.workload.submit[50])
     assert len(here.between(0, middle)) + len(here.between(middle, 2**40)) == 100
     assert here.core_seconds.sum() == (here.workload.cores * here.workload.effective_runtime).sum()
+
+
+def test_jobs_go_round_a_downtime_of_the_configuration(tmp_path):
+    log = tmp_path / "log.csv"
+    rows = ("1,2026-03-01T00:00:00,600,3600,4,short", "2,2026-03-01T00:05:00,600,1200,4,short")
+    log.write_text("\n".join(("job_id,submit,runtime,walltime,cores,queue", *rows)))
+    for downtime, waits in (
+        ((), [0, 0]),
+        (({"begin": "2026-03-01T00:30", "end": "2026-03-01T02:00"},), [7200, 0]),
+    ):
+        base = two(mode="shared", downtime=downtime)
+        here = Period.of(clean(read([log]), base), base)
+        assert here.simulate(base).wait.tolist() == waits
+
+
+def begun(started):
+    base = two()
+    jobs = Workload([0, 5, 50, 100, 110], [2, 2, 2, 2, 2], [200, 20, 30, 9, 9], [300, 300, 300, 9, 9])
+    return Period(jobs, base, started=np.array(started)).beginning(100, 200, 60)
+
+
+def test_a_test_period_begins_with_what_ran_and_waited():
+    # Job 1 has ended, job 2 waits, and job 0, submitted before the warm-up, runs.
+    here = begun([3, 10, 140, 100, 110])
+    assert here.workload.submit.tolist() == [0, 50, 100, 110]
+    assert here.state.begin == 100
+    assert (here.state.start < 100).tolist() == [True, False, False, False]
+    assert here.simulate(here.base).start[0] == 3
+    assert here.take(np.arange(2)).state is None
+
+
+def test_without_starts_a_warm_up_fills_the_machine():
+    here = begun([3, 10, -1, 100, 110])
+    assert here.state is None
+    assert here.workload.submit.tolist() == [50, 100, 110]
+
+
+def test_more_than_the_machine_holds_waits():
+    base = two()
+    wide = base.machine.cores
+    jobs = Workload([0, 1, 100], [wide, 1, 1], [500, 500, 9], [500, 500, 9])
+    here = Period(jobs, base, started=np.array([0, 1, 100])).beginning(100, 200, 60)
+    assert (here.state.start < 100).tolist() == [True, False, False]

@@ -1,0 +1,94 @@
+"""Reservations for the jobs of a queue: machines of their own, apart from the rest (rule 33)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from parsim.resuming import taken_by
+from parsim.state import State, Window
+from parsim.system import System
+from parsim.workload import MAX_CORES, MAX_DURATION, Workload
+
+
+class Reservation(NamedTuple):
+    """The machine that the windows of a queue make."""
+
+    queue: int
+    rows: NDArray[np.intp]  # the jobs that may run on it
+    end: int  # of its last window
+    system: System
+    state: State
+
+
+def reservations(workload: Workload, system: System, state: State) -> Iterator[Reservation]:
+    """Yield the machine of each queue that has windows which have not all ended."""
+    ended = (state.start < state.begin) & (state.start + workload.effective_runtime <= state.begin)
+    for queue in sorted({window.queue for window in state.windows if window.queue is not None}):
+        windows = [window for window in state.windows if window.queue == queue and window.end > state.begin]
+        if not windows:
+            continue
+        end = max(window.end for window in windows)
+        steps = list(_capacity(windows, system, min(state.begin, *(window.begin for window in windows)), end))
+        cores = max(cores for _, _, cores in steps)
+        if not cores:  # of a partition that has none
+            continue
+        rows = np.flatnonzero((workload.queue == queue) & ~ended & (workload.cores <= cores))
+        running = rows[state.start[rows] < state.begin]
+        in_force = sum(cores for begin, until, cores in steps if begin <= state.begin < until)
+        if workload.cores[running].sum() > in_force:  # they run elsewhere
+            rows = np.setdiff1d(rows, running)
+        closed = [Window(begin, until, cores - here) for begin, until, here in steps if here < cores]
+        closed.append(Window(end, end + MAX_DURATION + 1))
+        yield Reservation(
+            queue=queue,
+            rows=rows,
+            end=end,
+            system=replace(
+                system,
+                cores=cores,
+                mode="multiqueue" if system.mode == "multiqueue" else "shared",
+                queues=[replace(each, cores=(1, MAX_CORES)) for each in system.queues],
+                pool=None,
+                reserve="cores" if system.reserves_nodes else system.reserve,
+            ),
+            state=State(state.begin, state.start[rows], windows=closed),
+        )
+
+
+def _capacity(windows: list[Window], system: System, begin: int, end: int) -> Iterator[tuple[int, int, int]]:
+    """Yield from when to when the windows together have how many cores."""
+    edges = sorted({begin, end, *(window.begin for window in windows), *(window.end for window in windows)})
+    sizes = [sum(taken_by(window, system).values()) for window in windows]
+    for low, high in pairwise(edges):
+        yield (
+            low,
+            high,
+            sum(size for window, size in zip(windows, sizes, strict=True) if window.begin <= low < window.end),
+        )
+
+
+def place(reservation: Reservation, state: State, system: System, begin: int, cores: int) -> dict[int, int]:
+    """Return the partitions on which a job of a reservation runs from an instant on, and its cores on each."""
+    if system.is_whole:
+        return {0: cores}
+    found: dict[int, int] = {}
+    parts = system.partition_cores
+    first = np.repeat(np.arange(len(parts)), [_nodes(size, system) for size in parts])
+    for window in state.windows:
+        if window.queue == reservation.queue and window.begin <= begin < window.end:
+            for node, here in taken_by(window, system).items():
+                partition = int(first[node]) if system.reserves_nodes else node
+                taken = min(here, cores - sum(found.values()))
+                if taken:
+                    found[partition] = found.get(partition, 0) + taken
+    return found
+
+
+def _nodes(cores: int, system: System) -> int:
+    return -(-cores // min(system.cores_per_node, max(1, cores)))

@@ -1,0 +1,195 @@
+"""From a `parsim.State` to what the kernels begin with: running jobs, where they run, and the windows by node.
+
+Numbers ("rule 29") refer to docs/reference/simulator.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import accumulate
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from parsim.kernels.windows import UNKNOWN_END, WINDOW
+from parsim.state import Cores, State, Window
+from parsim.system import System
+from parsim.workload import Column, Workload
+
+Table = NDArray[np.void]
+
+
+class Layout(NamedTuple):
+    """The nodes of a system, partition by partition; where they are not told apart each partition is one."""
+
+    first: list[int]  # of each partition, and the number of nodes
+    sizes: list[int]
+
+
+def layout(system: System, *, by_node: bool) -> Layout:
+    """Return the nodes of a system (rule 26)."""
+    parts = []
+    for cores in system.partition_cores:
+        size = min(system.cores_per_node, max(1, cores))
+        whole, rest = divmod(cores, size)
+        parts.append([size] * whole + [rest] * (rest > 0) if by_node else [cores])
+    return Layout([0, *accumulate(map(len, parts))], [size for part in parts for size in part])
+
+
+class Begun(NamedTuple):
+    """How a simulation begins (rule 29): instants count from the first submission of the workload."""
+
+    begin: int
+    start: Column  # (R,): of the jobs that run, which are the first of the workload
+    shares: NDArray[np.int64]  # (R, P): their cores on each partition
+    on_nodes: NDArray[np.int64]  # (k, 3): job, node, cores
+    windows: Table  # (W,) WINDOW
+    taken: NDArray[np.int64]  # (W, V): cores of each node that a window takes
+    instants: Column  # at which windows become known or end, ascending
+
+    def runs_at_home(self, workload: Workload) -> bool:
+        """Whether each running job has all its cores on the partition of its queue."""
+        first = np.arange(self.start.size)
+        return bool((self.shares[first, workload.queue[first]] == workload.cores[first]).all())
+
+
+def resume(workload: Workload, system: System, state: State, rows: NDArray[np.intp]) -> Begun:
+    """Lay out a state for the kernels.
+
+    Parameters
+    ----------
+    workload : Workload
+        The running jobs, ascending by start, then the others.
+    system : System
+    state : State
+    rows : ndarray(int), shape (R,)
+        Where the running jobs stand in the state.
+
+    Returns
+    -------
+    Begun
+
+    Raises
+    ------
+    ValueError
+        The cores of a running job are not there.
+    """
+    base = int(workload.submit.min())
+    nodes = layout(system, by_node=system.reserves_nodes)
+    shares, on_nodes = _place(workload, system, state, rows, nodes)
+    windows = [window for window in state.windows if window.end > state.begin]
+    table = np.zeros(len(windows), dtype=WINDOW)
+    taken = np.zeros((len(windows), len(nodes.sizes)), dtype=np.int64)
+    for k, window in enumerate(windows):
+        known = state.begin if window.known_from is None else max(state.begin, window.known_from)
+        table[k] = (
+            window.begin - base,
+            window.end - base,
+            known - base,
+            window.end - base if window.known_end else UNKNOWN_END,
+        )
+        for node, cores in taken_by(window, system).items():
+            taken[k, node] = cores
+    instants = np.unique(np.concatenate((table["known_from"], table["end"])))
+    return Begun(
+        begin=state.begin - base,
+        start=state.start[rows] - base,
+        shares=shares,
+        on_nodes=on_nodes,
+        windows=table,
+        taken=taken,
+        instants=instants[instants > state.begin - base],
+    )
+
+
+def taken_by(window: Window, system: System) -> dict[int, int]:
+    """Return the cores of each node, as the system tells them apart, that a window takes (rule 32)."""
+    physical = layout(system, by_node=True)
+    if window.nodes:
+        lost = {node: physical.sizes[node] for node in sorted(set(window.nodes))}
+        if system.reserves_nodes:
+            return lost
+        of_node = np.repeat(np.arange(len(system.partition_cores)), np.diff(physical.first))
+        found: dict[int, int] = {}
+        for node, cores in lost.items():
+            found[int(of_node[node])] = found.get(int(of_node[node]), 0) + cores
+        return found
+    parts = dict(_of_partitions(window, system.partition_cores))
+    if not system.reserves_nodes:
+        return parts
+    found = {}
+    for partition, cores in parts.items():
+        left = cores
+        for node in range(physical.first[partition + 1] - 1, physical.first[partition] - 1, -1):
+            found[node] = min(left, physical.sizes[node])
+            left -= found[node]
+    return {node: cores for node, cores in found.items() if cores}
+
+
+def _of_partitions(window: Window, sizes: tuple[int, ...]) -> Iterator[tuple[int, int]]:
+    """Yield the cores of each partition that a window takes."""
+    if window.partition is not None:
+        size = sizes[window.partition]
+        yield window.partition, size if window.cores is None else min(window.cores, size)
+        return
+    total = sum(sizes)
+    cores = total if window.cores is None else min(window.cores, total)
+    shares = [cores * size // total for size in sizes]
+    by_size = sorted(range(len(sizes)), key=lambda partition: (-sizes[partition], partition))
+    for partition in by_size[: cores - sum(shares)]:
+        shares[partition] += 1
+    yield from enumerate(shares)
+
+
+def _place(
+    workload: Workload, system: System, state: State, rows: NDArray[np.intp], nodes: Layout
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Find the cores of the running jobs, on each partition and on each node."""
+    partitions = len(system.partition_cores)
+    idle = np.array(nodes.sizes, dtype=np.int64)
+    of_node = np.repeat(np.arange(partitions), np.diff(nodes.first))
+    shares = np.zeros((len(rows), partitions), dtype=np.int64)
+    on_nodes = []
+    for job, row in enumerate(rows.tolist()):
+        named = state.nodes.get(row) if system.reserves_nodes else None
+        cores = int(workload.cores[job])
+        found = dict(named) if named else _first_idle(state.placement.get(row), job, workload, system, idle, nodes)
+        if sum(found.values()) != cores or any(not 0 <= node < idle.size for node in found):
+            raise ValueError(f"start[{row}]: it runs at {state.begin}, but {cores} cores are not idle for it then")
+        for node, here in found.items():
+            if here > idle[node]:
+                raise ValueError(
+                    f"placement[{row}]: {here} cores of node or partition {node}, of {idle[node]} that are idle"
+                )
+            idle[node] -= here
+            shares[job, of_node[node]] += here
+            on_nodes.append((job, node, here))
+    return shares, np.array(on_nodes, dtype=np.int64).reshape(-1, 3)
+
+
+def _first_idle(
+    placement: Cores | None, job: int, workload: Workload, system: System, idle: NDArray[np.int64], nodes: Layout
+) -> Cores:
+    """Return the first idle cores of each node for a job, on these partitions or, without them, where there are any."""
+    left = int(workload.cores[job])
+    wanted: Iterator[tuple[int, int]]
+    if placement is not None:
+        wanted = ((partition, cores) for partition, cores in placement.items() if 0 <= partition < len(nodes.first) - 1)
+    else:
+        own = 0 if system.is_whole else int(workload.queue[job])
+        last = len(nodes.first) - 2
+        order = [own, *([last] if last != own else []), *(p for p in range(last) if p != own)]
+        wanted = ((partition, left) for partition in order)
+    found: dict[int, int] = {}
+    for partition, most in wanted:
+        need = min(left, most)
+        here = idle[nodes.first[partition] : nodes.first[partition + 1]]
+        for node in np.flatnonzero(here > 0).tolist():
+            if not need:
+                break
+            taken = min(need, int(here[node]))
+            found[nodes.first[partition] + node] = taken
+            need -= taken
+            left -= taken
+    return found

@@ -1,0 +1,176 @@
+"""Where a simulation begins: what runs at that instant, and which cores are out of service, then or later."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from parsim.schedule import SPANNING, Schedule
+from parsim.system import LARGEST, System
+from parsim.workload import Column, Workload
+
+#: A start that a job has not had yet: any at or after the begin of a `State` will do.
+UNSTARTED = LARGEST
+
+Cores = Mapping[int, int]  #: by partition, or by node
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Cores that are out of service for a while: a downtime, nodes that failed, a reservation, cores yet to come.
+
+    A scheduler that knows of it starts no job that would run into it. It stops no job that runs.
+
+    Attributes
+    ----------
+    begin, end : int
+        Seconds; the cores are in service again from `end` on.
+    cores : int or None
+        How many; None is all of the partition, or of the machine. Of a divided machine each partition gives its share.
+    partition : int or None
+        Index into ``System.partition_names``; None is the whole machine.
+    nodes : sequence of int
+        In place of `cores` and `partition`: whole nodes of ``System.cores_per_node`` cores, counted from 0 through the
+        partitions in their order.
+    known_from : int or None
+        Instant from which the scheduler knows of it; None is from the first.
+    known_end : bool
+        Whether it knows the end, too. If not, the cores seem gone for good until they are back.
+    queue : int or None
+        A reservation: the jobs of this queue run on these cores, on no others, and no other jobs do. From the end of
+        the last such window on they are as if submitted then, and run where any job does.
+    """
+
+    begin: int
+    end: int
+    cores: int | None = None
+    partition: int | None = None
+    nodes: Sequence[int] = ()
+    known_from: int | None = None
+    known_end: bool = True
+    queue: int | None = None
+
+    def problems(self, system: System) -> Iterator[tuple[str, str]]:
+        """Yield (field, what is wrong with it) for everything that cannot be simulated."""
+        if not self.begin < self.end < LARGEST or self.begin <= -LARGEST:
+            yield "end", f"{self.end} does not come after its begin {self.begin}, or is beyond 2**62"
+        if self.cores is not None and self.cores < 1:
+            yield "cores", f"{self.cores} is not a number from 1 up, or None"
+        if self.partition is not None and not 0 <= self.partition < len(system.partition_cores):
+            yield "partition", f"{self.partition}, of {len(system.partition_cores)}"
+        count = sum(-(-cores // system.cores_per_node) for cores in system.partition_cores)
+        wrong = [node for node in self.nodes if not 0 <= node < count]
+        if wrong:
+            yield "nodes", f"{wrong[0]}, of {count}"
+        if self.queue is not None and not 0 <= self.queue < len(system.queues):
+            yield "queue", f"{self.queue}, of {len(system.queues)}"
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """The machine at one instant, for `parsim.simulate`.
+
+    Jobs with a start before `begin` run then, if they have not ended. Jobs submitted by then without one wait. All
+    others are submitted later. Before `begin` nothing is decided.
+
+    Parameters
+    ----------
+    begin : int
+        Seconds, in the time scale of the workload.
+    start : array_like of int, shape (n,)
+        When each job of the workload started; `UNSTARTED`, or any instant from `begin` on, for one that had not.
+    placement : mapping of int to mapping of int to int
+        Cores on each partition, by its index, of running jobs by row. A job that is not named has those of its queue's
+        partition, the pool's and the others' that are idle, in that order, as jobs come by start.
+    nodes : mapping of int to mapping of int to int
+        The same by node, where `System.reserve` tells nodes apart; else a job has the first idle ones.
+    windows : sequence of Window
+    """
+
+    begin: int
+    start: Column
+    placement: Mapping[int, Cores] = field(default_factory=dict)
+    nodes: Mapping[int, Cores] = field(default_factory=dict)
+    windows: Sequence[Window] = ()
+
+    def __init__(
+        self,
+        begin: int,
+        start: ArrayLike,
+        placement: Mapping[int, Cores] | None = None,
+        nodes: Mapping[int, Cores] | None = None,
+        windows: Sequence[Window] = (),
+    ) -> None:
+        column = np.array(start, dtype=np.int64)
+        column.flags.writeable = False
+        for name, value in (
+            ("begin", int(begin)),
+            ("start", column),
+            ("placement", dict(placement or {})),
+            ("nodes", dict(nodes or {})),
+            ("windows", tuple(windows)),
+        ):
+            object.__setattr__(self, name, value)
+
+    @classmethod
+    def at(cls, schedule: Schedule, begin: int, windows: Sequence[Window] = ()) -> State:
+        """Return the state that a schedule is in at an instant, before anything is decided then.
+
+        Parameters
+        ----------
+        schedule : Schedule
+        begin : int
+            Seconds.
+        windows : sequence of Window
+
+        Returns
+        -------
+        State
+        """
+        rows = np.flatnonzero((schedule.start < begin) & (schedule.end > begin)).tolist()
+        placement = {}
+        for row in rows:
+            on = int(schedule.partition[row])
+            shares = enumerate(schedule.shares[row].tolist()) if on == SPANNING else [(on, int(schedule.cores[row]))]
+            placement[row] = {partition: cores for partition, cores in shares if cores}
+        return cls(begin, schedule.start, placement, windows=windows)
+
+    def take(self, rows: NDArray[np.intp]) -> State:
+        """Return the state of the jobs at these rows, in that order.
+
+        Parameters
+        ----------
+        rows : ndarray(int), shape (m,)
+
+        Returns
+        -------
+        State
+        """
+        to = {row: i for i, row in enumerate(rows.tolist()) if row in self.placement or row in self.nodes}
+        placement = {to[row]: cores for row, cores in self.placement.items() if row in to}
+        nodes = {to[row]: cores for row, cores in self.nodes.items() if row in to}
+        return State(self.begin, self.start[rows], placement, nodes, self.windows)
+
+    def without_queues(self) -> State:
+        """Return the state with reservations that are like other windows."""
+        windows = [replace(window, queue=None) for window in self.windows]
+        return replace(self, windows=windows)
+
+    def problems(self, workload: Workload, system: System) -> Iterator[tuple[str, str]]:
+        """Yield (path of the field, what is wrong with it) for everything that cannot be simulated."""
+        if self.start.shape != (len(workload),):
+            yield "start", f"shape {self.start.shape}, for {len(workload)} jobs"
+            return
+        early = np.flatnonzero((self.start < workload.submit) & (self.start < self.begin))
+        if early.size:
+            row = int(early[0])
+            yield (
+                f"start[{row}]",
+                f"{self.start[row]} is before its submit {workload.submit[row]} ({early.size} such jobs)",
+            )
+        for i, window in enumerate(self.windows):
+            for path, message in window.problems(system):
+                yield f"windows[{i}].{path}", message

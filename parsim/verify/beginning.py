@@ -1,0 +1,174 @@
+"""A state as the replays see it: when they begin, with which jobs, and which cores are out of service.
+
+The numbered rules are those of ``docs/reference/simulator.md``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from parsim.schedule import Schedule
+from parsim.state import State, Window
+from parsim.system import Mode, System
+from parsim.workload import MAX_DURATION, Column, Workload
+
+FOR_EVER = 2**61
+
+
+@dataclass(frozen=True, slots=True)
+class Outage:
+    """A window, by node; nodes that are not told apart are one of a partition."""
+
+    begin: int
+    end: int
+    known_from: int
+    known_end: int
+    cores: dict[int, int]
+
+
+@dataclass(frozen=True)
+class Beginning:
+    """What a replay begins with; rows are those of its schedule."""
+
+    state: State
+    outages: list[Outage]
+    running: set[int]
+    until: int = FOR_EVER  #: nothing is checked from then on
+
+    @classmethod
+    def of(cls, system: System, schedule: Schedule, state: State, until: int = FOR_EVER) -> Beginning:
+        """Return the beginning of a replay of a schedule none of whose jobs ended before it."""
+        outages = []
+        for window in state.windows:
+            known_from = state.begin if window.known_from is None else max(state.begin, window.known_from)
+            known_end = window.end if window.known_end else FOR_EVER
+            outages.append(Outage(window.begin, window.end, known_from, known_end, lost(window, system)))
+        return cls(state, outages, set(np.flatnonzero(schedule.start < state.begin).tolist()), until)
+
+    def known(self, now: int) -> list[Outage]:
+        """Rule 30: the windows that are known at an instant."""
+        return [outage for outage in self.outages if outage.known_from <= now < outage.end]
+
+    def instants(self) -> set[int]:
+        """Rule 31: the instants at which windows become known or end."""
+        found = {outage.known_from for outage in self.outages} | {outage.end for outage in self.outages}
+        return {instant for instant in found if instant > self.state.begin}
+
+
+def nodes_of(system: System, *, by_node: bool) -> list[tuple[int, int]]:
+    """Return partition and cores of each node."""
+    if not by_node:
+        return list(enumerate(system.partition_cores))
+    return [
+        (index, min(system.cores_per_node, cores - first))
+        for index, cores in enumerate(system.partition_cores)
+        for first in range(0, cores, system.cores_per_node)
+    ]
+
+
+def lost(window: Window, system: System) -> dict[int, int]:
+    """Rule 32: the cores of each node that a window takes."""
+    real = nodes_of(system, by_node=True)
+    found: dict[int, int] = {}
+    if window.nodes:
+        found = {node: real[node][1] for node in window.nodes}
+    else:
+        for index, cores in _shares(window, system).items():
+            left = cores
+            for node in range(len(real) - 1, -1, -1):
+                if real[node][0] == index and left:
+                    found[node] = min(left, real[node][1])
+                    left -= found[node]
+    if system.reserves_nodes:
+        return found
+    parts: dict[int, int] = {}
+    for node, cores in found.items():
+        parts[real[node][0]] = parts.get(real[node][0], 0) + cores
+    return parts
+
+
+def _shares(window: Window, system: System) -> dict[int, int]:
+    sizes = dict(enumerate(system.partition_cores))
+    if window.partition is not None:
+        sizes = {window.partition: sizes[window.partition]}
+    whole = sum(sizes.values())
+    cores = whole if window.cores is None else min(window.cores, whole)
+    if not whole:
+        return {}
+    shares = {index: cores * size // whole for index, size in sizes.items()}
+    for index in sorted(sizes, key=lambda index: (-sizes[index], index))[: cores - sum(shares.values())]:
+        shares[index] += 1
+    return shares
+
+
+@dataclass(frozen=True)
+class Part:
+    """Jobs that are simulated apart from the others."""
+
+    rows: Column
+    workload: Workload
+    system: System
+    schedule: Schedule
+    beginning: Beginning
+
+
+def parts(workload: Workload, system: System, schedule: Schedule, state: State) -> Iterator[Part]:
+    """Yield the machine of each reservation (rule 33), then the rest."""
+    present = (state.start >= state.begin) | (state.start + workload.effective_runtime > state.begin)
+    submit = workload.submit.copy()
+    for queue in sorted({window.queue for window in state.windows if window.queue is not None}):
+        own = [window for window in state.windows if window.queue == queue and window.end > state.begin]
+        if not own:
+            continue
+        sizes = {id(window): sum(lost(window, system).values()) for window in own}
+        last = max(window.end for window in own)
+        edges = sorted({state.begin, *(edge for window in own for edge in (window.begin, window.end))})
+        there = [sum(sizes[id(w)] for w in own if w.begin <= edge < w.end) for edge in edges]
+        cores = max(there)
+        if not cores:
+            continue
+        may = present & (workload.queue == queue) & (workload.cores <= cores)
+        runs = may & (state.start < state.begin)
+        if workload.cores[runs].sum() > sum(sizes[id(w)] for w in own if w.begin <= state.begin):
+            may &= ~runs
+        gaps = [Window(last, last + MAX_DURATION + 1)]
+        for k, edge in enumerate(edges[:-1]):
+            if there[k] < cores:
+                gaps.append(Window(edge, edges[k + 1], cores - there[k]))
+        reserve = "cores" if system.reserves_nodes else system.reserve
+        mode: Mode = "multiqueue" if system.mode == "multiqueue" else "shared"
+        queues = [replace(each, cores=(1, 2**31 - 1)) for each in system.queues]
+        alone = replace(system, cores=cores, mode=mode, queues=queues, pool=None, reserve=reserve)
+        rows = np.flatnonzero(may)
+        on_it = _take(schedule, rows, alone)
+        inner = State(state.begin, state.start[rows], windows=gaps)
+        yield Part(rows, workload.take(rows), alone, on_it, Beginning.of(alone, on_it, inner, last))
+        present &= ~(may & (schedule.start < last))
+        late = (workload.queue == queue) & (state.start >= state.begin) & present
+        submit[late] = np.maximum(submit[late], last)
+    rows = np.flatnonzero(present)
+    rest = _take(replace(schedule, submit=submit), rows)
+    yield Part(
+        rows,
+        replace(workload, submit=submit).take(rows),
+        system,
+        rest,
+        Beginning.of(system, rest, state.take(rows)),
+    )
+
+
+def _take(schedule: Schedule, rows: Column, alone: System | None = None) -> Schedule:
+    """Return the jobs at these rows; on a machine that is `alone`, all on its one partition."""
+    to = {row: k for k, row in enumerate(rows.tolist())}
+    return Schedule(
+        schedule.submit[rows],
+        schedule.start[rows],
+        schedule.end[rows],
+        schedule.cores[rows],
+        schedule.partition[rows] if alone is None else np.zeros(len(rows), dtype=np.int32),
+        {to[row]: shares for row, shares in schedule.shares.items() if row in to} if alone is None else {},
+        schedule.partition_names if alone is None else alone.partition_names,
+    )

@@ -1,0 +1,174 @@
+"""A snapshot under a configuration: which jobs can be predicted, on which cores, and what is odd about it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from parsim import UNSTARTED, Queue, State, System, Window, Workload
+from parsim.workload import MAX_CORES, MAX_DURATION
+from qconf.config import POOL_SUFFIX, SiteConfig, route
+from qconf.errors import InputError
+from qconf.prediction.starts import Present
+from qconf.snapshot import Job, Snapshot
+
+FAR = 10 * 366 * 86400  #: after which nodes whose return is unknown are back, for the simulator
+GRACE = 60  #: seconds that a job past its walltime is expected to go on
+
+
+@dataclass(frozen=True)
+class Ahead:
+    """What is simulated, and what is not."""
+
+    now: int
+    present: Present
+    system: System
+    jobs: tuple[Job, ...]  #: as `present` has them
+    left_out: tuple[tuple[Job, str], ...]  #: waiting jobs that no plan has a start for, and why
+    warnings: tuple[str, ...]
+
+    @property
+    def unknown_from(self) -> int:
+        """Starts from here on wait for nodes whose return is unknown."""
+        return self.now + FAR
+
+
+def ahead(snapshot: Snapshot, config: SiteConfig, extra: Sequence[Job] = ()) -> Ahead:
+    """Put the jobs of a snapshot on the machine of a configuration, `extra` ones behind the others.
+
+    Raises `InputError` where nothing can be predicted at all.
+    """
+    warnings = Counter(snapshot.warnings)
+    now, cores = snapshot.now, config.machine.cores
+    if snapshot.cores is not None and snapshot.cores != cores:
+        if snapshot.cores > cores or config.mode != "shared":
+            raise InputError(
+                f"the nodes of the snapshot have {snapshot.cores} cores, the machine of the configuration {cores}",
+                field="machine.cores",
+                fix="predict with the configuration of this machine",
+            )
+        warnings[
+            f"the snapshot has nodes of {snapshot.cores} cores, of the machine's {cores}: the others are down"
+        ] += 1
+    there = cores if snapshot.cores is None else snapshot.cores
+    windows = [Window(now, now + FAR, cores - there, known_end=False)] if there < cores else []
+    queues = {closure.queue for closure in snapshot.closures if closure.queue}
+    names = [*config.names, *sorted(queues & {job.queue for job in snapshot.jobs} - set(config.names))]
+    system = config.system()
+    if len(names) > len(config.names):
+        more = [Queue(name) for name in names[len(config.names) :]]
+        if config.mode != "shared":
+            raise InputError("jobs in reservations are predicted on a machine in mode shared only", field="mode")
+        system = replace(system, queues=(*system.queues, *more))
+    for closure in snapshot.closures:
+        end = now + FAR if closure.end is None else closure.end
+        if end > now:
+            queue = names.index(closure.queue) if closure.queue in names else None
+            lost = min(closure.cores, cores)
+            windows.append(Window(closure.begin, end, lost, None, (), None, closure.end is not None, queue))
+    kept, left_out = _sorted_out([*snapshot.jobs, *extra], config, names, now, warnings)
+    if not kept:
+        raise InputError("the snapshot has no job that can be predicted", fix="take it from the server that runs jobs")
+    users = {user: i for i, user in enumerate(sorted({job.user for job, _ in kept if job.user}))}
+    walltime = np.array([job.walltime for job, _ in kept])
+    workload = Workload(
+        submit=np.array([max(job.submit, job.not_before or job.submit) for job, _ in kept]),
+        cores=np.array([job.cores for job, _ in kept]),
+        runtime=walltime,
+        walltime=walltime,
+        queue=np.array([queue for _, queue in kept]),
+        user=np.array([users.get(job.user, -1) for job, _ in kept]),
+    )
+    start = [UNSTARTED if job.start is None else job.start for job, _ in kept]
+    present = Present(
+        workload, State(now, start, windows=windows), [job.user for job, _ in kept], [job.name for job, _ in kept]
+    )
+    counted = tuple(text if count == 1 else f"{count} times: {text}" for text, count in warnings.items())
+    return Ahead(now, present, system, tuple(job for job, _ in kept), tuple(left_out), counted)
+
+
+def _sorted_out(
+    jobs: Sequence[Job], config: SiteConfig, names: list[str], now: int, warnings: Counter[str]
+) -> tuple[list[tuple[Job, int]], list[tuple[Job, str]]]:
+    """Return the jobs that are simulated with their queues, and those that are not with the reasons."""
+    kept: list[tuple[Job, int]] = []
+    left_out: list[tuple[Job, str]] = []
+    idle = config.machine.cores
+    for job in sorted(jobs, key=lambda job: (job.start is None, job.start or 0)):
+        queue = _queue(job, config, names)
+        most = config.queues[queue].walltime[1] if queue < len(config.queues) else MAX_DURATION
+        walltime = min(job.walltime or most, MAX_DURATION)
+        if not job.walltime and walltime == MAX_DURATION:
+            warnings["a job has no walltime, and its queue none: a week stands for it"] += 1
+            walltime = 7 * 86400
+        if job.start is not None:
+            if job.cores > idle:
+                warnings["a job runs that the machine has no cores for: it is left out"] += 1
+                continue
+            idle -= job.cores
+            start = min(job.start, now - 1)
+            if job.start > now:
+                warnings["a job started after the snapshot: clocks are apart"] += 1
+            if start + walltime <= now:
+                warnings["a job runs past its walltime: it is expected to end within a minute"] += 1
+                walltime = now - start + GRACE
+            kept.append((replace(job, start=start, submit=min(job.submit, start), walltime=walltime), queue))
+            continue
+        limit = config.queues[queue] if queue < len(config.queues) else None
+        widest = min(MAX_CORES if limit is None else limit.max_run_cores or MAX_CORES, config.machine.cores)
+        if limit is not None and job.user:
+            widest = min(widest, limit.max_user_cores or MAX_CORES)
+        if job.held:
+            left_out.append((job, job.held))
+        elif job.cores > widest:
+            left_out.append((job, f"asks for {job.cores} cores, and may have {widest} at most"))
+        else:
+            kept.append((replace(job, walltime=walltime), queue))
+    return kept, left_out
+
+
+def _queue(job: Job, config: SiteConfig, names: list[str]) -> int:
+    """Return the queue of a job: that of its name, else the first that admits it, else the first."""
+    name = job.queue.removesuffix(POOL_SUFFIX) if job.queue not in names else job.queue
+    if name in names:
+        return names.index(name)
+    cores, walltime = np.array([job.cores]), np.array([job.walltime])
+    admitted = [queue.admits(cores, walltime, config.grid) for queue in config.queues]
+    return max(0, int(route(np.array([-1]), admitted)[0]))
+
+
+@dataclass(frozen=True)
+class Gap:
+    """So many cores are idle from now on, for so long, by the walltimes of what runs and is planned."""
+
+    cores: int
+    seconds: int | None  #: None: without end
+
+
+def gaps(found: Ahead, starts: NDArray[np.int64]) -> list[Gap]:
+    """Return the idle windows into which a new job fits now, the widest first."""
+    w, now = found.present.workload, found.now
+    changes: dict[int, int] = {}
+    for begin, walltime, cores in zip(starts.tolist(), w.walltime.tolist(), w.cores.tolist(), strict=True):
+        for instant, sign in ((max(begin, now), -1), (begin + walltime, 1)):
+            changes[instant] = changes.get(instant, 0) + sign * cores
+    for window in found.present.state.windows:
+        size = found.system.cores if window.cores is None else window.cores
+        for instant, sign in ((max(window.begin, now), -1), (window.end, 1)):
+            changes[instant] = changes.get(instant, 0) + sign * size
+    idle = found.system.cores + changes.pop(now, 0)
+    least, out = idle, []
+    for instant in sorted(changes):
+        idle += changes[instant]
+        if idle < least:
+            out.append(Gap(least, instant - now))
+            least = max(0, idle)
+        if least <= 0:
+            break
+    if least > 0:
+        out.append(Gap(least, None))
+    return [gap for gap in out if gap.cores > 0]

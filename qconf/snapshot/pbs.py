@@ -1,0 +1,129 @@
+"""Snapshots of PBS: ``qstat -f -F json`` (with ``-t`` also subjobs), ``pbsnodes -a -F json``, ``pbs_rstat -F``."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from datetime import datetime, tzinfo
+from typing import Any
+
+from qconf.snapshot.model import Closure, Job, Snapshot
+
+OVER = {"X", "F", "E", "M"}  #: finished, exiting, moved
+CLOSED = re.compile(r"down|offline|unknown|stale|maintenance|sleep")
+WHEN = ("%a %b %d %H:%M:%S %Y", "%a %d %b %Y %H:%M:%S")
+
+
+def clock(text: object, where: tzinfo) -> int | None:
+    """Read a date of PBS as Unix seconds; None where it is none."""
+    for form in WHEN:
+        try:
+            return int(datetime.strptime(str(text).strip(), form).replace(tzinfo=where).timestamp())
+        except ValueError:
+            continue
+    return None
+
+
+def duration(text: object) -> int:
+    """Read HH:MM:SS or seconds; 0 where it is neither."""
+    parts = str(text).split(":")
+    if not all(part.isdigit() for part in parts) or len(parts) > 3:
+        return 0
+    seconds = 0
+    for part in parts:
+        seconds = 60 * seconds + int(part)
+    return seconds
+
+
+def read_pbs(documents: list[dict[str, Any]], reservations: str, where: tzinfo) -> Snapshot:
+    """Read a snapshot from its JSON documents and what pbs_rstat printed."""
+    warnings: Counter[str] = Counter()
+    held = max((doc for doc in documents if "Jobs" in doc), key=lambda doc: len(doc["Jobs"]))
+    now = int(held["timestamp"])
+    jobs = _jobs(held["Jobs"], now, where, warnings)
+    cores, closures = None, _reservations(reservations, where, warnings)
+    for doc in documents:
+        total = sum(_ncpus(node.get("resources_available")) for node in doc.get("nodes", {}).values())
+        if total and (cores is None or total > cores):
+            cores = total
+            if abs(int(doc.get("timestamp", now)) - now) > 600:
+                warnings["jobs and nodes were printed more than ten minutes apart"] += 1
+            lost = {
+                name: _ncpus(node.get("resources_available"))
+                for name, node in doc["nodes"].items()
+                if CLOSED.search(str(node.get("state", "")))
+            }
+            closures = [each for each in closures if not each.name.startswith("node ")]
+            closures += [Closure(f"node {name}", now, None, here) for name, here in lost.items() if here]
+    return Snapshot(now, tuple(jobs), cores, tuple(closures), warnings)
+
+
+def _ncpus(resources: Any) -> int:  # noqa: ANN401 - of a JSON document
+    found = resources.get("ncpus", 0) if isinstance(resources, dict) else 0
+    return int(found) if str(found).isdigit() else 0
+
+
+def _jobs(found: dict[str, Any], now: int, where: tzinfo, warnings: Counter[str]) -> list[Job]:
+    jobs = []
+    subjobs = {name.split("[")[0] for name in found if re.search(r"\[\d+\]", name)}
+    for name, job in found.items():
+        state, wanted = str(job.get("job_state")), job.get("Resource_List", {})
+        if state in OVER:
+            continue
+        if "[]" in name and name.split("[")[0] in subjobs:
+            continue  # its subjobs are there
+        if state not in "RQHWTSUB":
+            warnings[f"state {state} of a job is unknown: it is taken to wait"] += 1
+        cores, submit = _ncpus(wanted), clock(job.get("ctime"), where)
+        if not cores or submit is None:
+            warnings["a job without cores or time of submission is left out"] += 1
+            continue
+        start = clock(job.get("stime"), where) if state in "RSU" else None
+        remaining = str(job.get("array_indices_remaining", ""))
+        for suffix in _indices(remaining) if "[]" in name and remaining else [""]:
+            jobs.append(  # noqa: PERF401
+                Job(
+                    job_id=(name.replace("[]", f"[{suffix}]") if suffix else name).split(".")[0],
+                    user=str(job.get("euser") or job.get("Job_Owner", "")).split("@")[0],
+                    name=str(job.get("Job_Name", "")),
+                    queue=str(job.get("queue", "")),
+                    cores=cores,
+                    walltime=duration(wanted.get("walltime", 0)),
+                    submit=min(submit, now),
+                    start=start,
+                    held=_held(state, job),
+                    not_before=clock(job.get("Execution_Time"), where) if state == "W" else None,
+                )
+            )
+    return jobs
+
+
+def _held(state: str, job: dict[str, Any]) -> str:
+    if state != "H":
+        return ""
+    depends = str(job.get("depend", ""))
+    return f"waits for {depends}" if depends else f"on hold ({job.get('Hold_Types', 'u')})"
+
+
+def _indices(text: str) -> list[str]:
+    found = []
+    for part in text.split(","):
+        low, _, high = part.partition("-")
+        high, _, step = high.partition(":")
+        if low.isdigit() and (not high or high.isdigit()):
+            found += [str(i) for i in range(int(low), int(high or low) + 1, int(step) if step.isdigit() else 1)]
+    return found
+
+
+def _reservations(text: str, where: tzinfo, warnings: Counter[str]) -> list[Closure]:
+    closures = []
+    for block in re.split(r"^Resv ID:\s*", text, flags=re.MULTILINE)[1:]:
+        name = block.split("\n", 1)[0].strip()
+        fields = dict(re.findall(r"^(\S+)\s*=\s*(.*)$", block, flags=re.MULTILINE))
+        begin, end = clock(fields.get("reserve_start"), where), clock(fields.get("reserve_end"), where)
+        cores = fields.get("Resource_List.ncpus", "")
+        if begin is None or end is None or not cores.isdigit() or begin >= end:
+            warnings["a reservation without times or cores is left out"] += 1
+        elif "DEGRADED" not in fields.get("reserve_state", "") and "UNCONFIRMED" not in fields.get("reserve_state", ""):
+            closures.append(Closure(f"reservation {name}", begin, end, int(cores), fields.get("queue", "")))
+    return closures

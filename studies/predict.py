@@ -1,0 +1,149 @@
+"""How good predicted starts are: ``python -m studies.predict`` prints the table of docs/research/prediction.md.
+
+At seeded instants of a log all waiting jobs are predicted. State and truth are those of the schedule that parsim gives
+for the whole log; the model, the jobs that come and the prediction know nothing that happens later.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+from numpy.typing import NDArray
+
+from parsim import State, System, Workload, simulate
+from qconf.config import load
+from qconf.history import History, clean, read
+from qconf.prediction.calibration import Calibration
+from qconf.prediction.runtimes import RunTimes
+from qconf.prediction.starts import Arrivals, Present, interval, likely_starts, plan
+
+TRACES = Path(__file__).resolve().parents[2] / "shared" / "traces"
+LOGS = {
+    "SDSC-SP2": ("SDSC-SP2-1998-4.2-cln.swf.gz", "sdsc-sp2.yaml"),
+    "KTH-SP2": ("KTH-SP2-1996-2.1-cln.swf.gz", "kth-sp2.yaml"),
+    "HPC2N": ("HPC2N-2002-2.1-cln.swf.gz", "hpc2n.yaml"),
+}
+ORDERS = {"fcfs-easy": "fcfs", "formula": "(eligible_time + walltime) / walltime"}
+WARM = 0.1  #: share of the log before the first instant: there is nothing to train on
+
+
+@dataclass(frozen=True)
+class Errors:
+    """Predicted and true starts of all waiting jobs at all instants."""
+
+    true: NDArray[np.int64]
+    planned: NDArray[np.int64]
+    middle: NDArray[np.float64]
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+    calibrated_low: NDArray[np.float64]
+    calibrated_high: NDArray[np.float64]
+    now: NDArray[np.int64]
+
+    def inside(self, low: NDArray[np.float64], high: NDArray[np.float64]) -> str:
+        """Return the share of the jobs, and the mean of the shares of the instants, that start in an interval."""
+        kept = (self.true >= np.floor(low)) & (self.true <= np.ceil(high))
+        _, instant = np.unique(self.now, return_inverse=True)
+        each = np.bincount(instant, kept) / np.bincount(instant)
+        return f"{100 * kept.mean():.1f} ({100 * each.mean():.1f})"
+
+    def row(self) -> list[str]:
+        """Return the cells of the table."""
+        by_plan, by_model = np.abs(self.planned - self.true), np.abs(self.middle - self.true)
+        return [
+            str(self.true.size),
+            f"{by_plan.mean() / 60:.0f}",
+            f"{by_model.mean() / 60:.0f}",
+            f"{by_model.mean() / by_plan.mean():.2f}",
+            self.inside(self.low, self.high),
+            self.inside(self.calibrated_low, self.calibrated_high),
+            f"{100 * (by_plan <= 600).mean():.0f}",
+            f"{100 * (by_model <= 600).mean():.0f}",
+        ]
+
+
+def measure(history: History, jobs: Workload, system: System, instants: int, runs: int, seed: int) -> Errors:
+    """Predict all waiting jobs at random instants."""
+    schedule = simulate(jobs, system)
+    user = history.jobs["user"].to_numpy(dtype=str)
+    ends = np.argsort(schedule.end, kind="stable")
+    model, trained = RunTimes(), 0
+    first, last = int(jobs.submit[0]), int(jobs.submit[-1])
+    rng = np.random.default_rng(seed)
+    chosen: list[int] = []
+    while len(chosen) < instants:  # those at which a job waits
+        now = int(rng.integers(first + round(WARM * (last - first)), last))
+        if ((jobs.submit < now) & (schedule.start >= now)).any():
+            chosen.append(now)
+    parts: list[tuple[NDArray[Any], ...]] = []
+    calibration = Calibration(0.8)
+    pending: list[tuple[NDArray[Any], ...]] = []  # predictions that had not come true
+    for number, now in enumerate(sorted(chosen)):
+        while trained < ends.size and schedule.end[ends[trained]] <= now:
+            j = ends[trained]
+            ran = jobs.runtime[j] / jobs.walltime[j]
+            model.add(user[j], "", int(jobs.cores[j]), int(jobs.walltime[j]), float(np.clip(ran, 1e-6, 1)))
+            trained += 1
+        for each in pending:
+            over = each[3] <= now
+            calibration.add(*(column[over] for column in each))
+        pending = [tuple(column[each[3] > now] for column in each) for each in pending]
+        there = np.flatnonzero((jobs.submit < now) & (schedule.end > now))
+        present = Present(
+            jobs.take(there), State.at(schedule, now).take(there), user[there].tolist(), [""] * there.size
+        )
+        ended = np.flatnonzero(schedule.end <= now)
+        ended = ended[np.argsort(jobs.submit[ended], kind="stable")]
+        arrivals = Arrivals(jobs.take(ended), jobs.effective_runtime[ended])
+        likely = likely_starts(present, system, model, runs=runs, seed=seed + number, arrivals=arrivals)
+        waits = present.waiting
+        low, high = interval(likely[:, waits], 0.8)
+        middle = np.median(likely[:, waits], axis=0)
+        true = schedule.start[there[waits]]
+        pending.append((low, middle, high, true))
+        calibrated = calibration.widened(low, middle, high, now)
+        parts.append((true, plan(present, system)[waits], middle, low, high, *calibrated, np.full(true.size, now)))
+    return Errors(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--instants", type=int, default=200)
+    parser.add_argument("--runs", type=int, default=100)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("logs", nargs="*", default=list(LOGS))
+    given = parser.parse_args(arguments)
+    head = [
+        "log",
+        "order",
+        "waiting jobs",
+        "plan, min",
+        "model, min",
+        "ratio",
+        "inside 80 %, simulated",
+        "calibrated",
+        "plan 10 min",
+        "model 10 min",
+    ]
+    click.echo(f"| {' | '.join(head)} |\n|{'---|' * len(head)}")
+    for log in given.logs:
+        trace, site = LOGS[log]
+        history = clean(read([TRACES / trace]), load(Path(__file__).resolve().parents[1] / "configs" / site))
+        jobs = history.workload(load(Path(__file__).resolve().parents[1] / "configs" / site))
+        jobs = Workload(jobs.submit, jobs.cores, jobs.runtime, jobs.walltime, user=jobs.user)
+        cores = load(Path(__file__).resolve().parents[1] / "configs" / site).machine.cores
+        for name, order in ORDERS.items():
+            system = System.single(cores, order)
+            cells = measure(history, jobs, system, given.instants, given.runs, given.seed).row()
+            click.echo(f"| {log} | {name} | {' | '.join(cells)} |")
+
+
+if __name__ == "__main__":
+    main()
