@@ -53,17 +53,13 @@ class Arrivals:
         first, last = np.searchsorted(submit, (begin, begin + ahead))
         rows = np.arange(first, last)
         jobs = self.workload.take(rows)
-        moved = Workload(
-            jobs.submit + (now - begin) + 1, jobs.cores, jobs.runtime, jobs.walltime, jobs.queue, jobs.user
-        )
-        return moved, self.ran[rows]
+        return replace(jobs, submit=jobs.submit + (now - begin) + 1), self.ran[rows]
 
 
 def plan(present: Present, system: System) -> Column:
     """Return the starts of all jobs if each runs as long as its walltime and none is submitted, shape (n,)."""
     w = present.workload
-    by_walltime = Workload(w.submit, w.cores, w.walltime, w.walltime, w.queue, w.user)
-    return simulate(by_walltime, system, present.state).start
+    return simulate(replace(w, runtime=w.walltime), system, present.state).start
 
 
 def likely_starts(
@@ -91,7 +87,7 @@ def likely_starts(
         drawn = sample(shares, rng.random(len(w)))
         runtime = np.clip(np.ceil(drawn * w.walltime), np.maximum(1, elapsed + 1), None).astype(np.int64)
         runtime = np.minimum(runtime, np.maximum(w.walltime, elapsed + 1))
-        likely = Workload(w.submit, w.cores, runtime, w.walltime, w.queue, w.user)
+        likely = replace(w, runtime=runtime)
         begun = state.start
         if arrivals is not None:
             later, ran = arrivals.draw(rng, now, ahead)
@@ -105,11 +101,14 @@ def likely_starts(
 
 def joined(jobs: Workload, later: Workload, ran: Column) -> Workload:
     """Return both, the later ones last, with the run times that they had."""
-    columns = {
-        name: np.concatenate((getattr(jobs, name), getattr(later, name)))
-        for name in ("submit", "cores", "walltime", "queue", "user")
-    }
-    return replace(jobs, runtime=np.concatenate((jobs.runtime, np.maximum(1, ran))), **columns)
+
+    def both(name: str) -> Column:
+        return np.concatenate((getattr(jobs, name), getattr(later, name)))
+
+    runtime = np.concatenate((jobs.runtime, np.maximum(1, ran)))
+    return Workload(
+        both("submit"), both("cores"), runtime, both("walltime"), both("queue"), both("user"), jobs.user_names
+    )
 
 
 def interval(starts: Column, level: float) -> tuple[Floats, Floats]:
