@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from parsim.fairshare import Fairshare, Share
+from parsim.formula import NAMES
 from parsim.formula import parse as parse_formula
 from parsim.system import MOST_NODE_CORES, ORDERS
 from parsim.workload import MAX_CORES
@@ -142,7 +143,7 @@ def _order(config: SiteFields) -> Iterator[Finding]:
     order, known = config.order, ", ".join(ORDERS)
     if order in ORDERS:
         return
-    if order.isidentifier() and order.isascii() and (meant := did_you_mean(order, ORDERS)):
+    if order.isidentifier() and order.isascii() and order not in NAMES and (meant := did_you_mean(order, ORDERS)):
         yield Finding("order", f"no such order{meant}; one of {known}, or a formula")
     elif not re.fullmatch(r"[A-Za-z0-9_ .,+*/()<>=!-]+", order):
         yield Finding("order", f"one of {known}, or a formula of letters, digits and + - * / ( ) . , < > = !")

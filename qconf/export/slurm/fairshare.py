@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from parsim.fairshare import FAIRSHARE, MOST_SHARES
-from parsim.formula import parse as parse_formula
 from qconf.config import FairshareConfig, ShareConfig, SiteConfig
 from qconf.config.multifactor import Multifactor
 from qconf.errors import InputError
@@ -80,9 +79,12 @@ def read_shares(path: str | Path, warnings: list[str]) -> tuple[ShareConfig, ...
 
 
 def with_shares(
-    config: SiteConfig, settings: dict[str, str], shares: tuple[ShareConfig, ...], warnings: list[str]
+    config: SiteConfig, settings: dict[str, str], shares: tuple[ShareConfig, ...], warnings: list[str], *, alike: bool
 ) -> SiteConfig:
-    """Return `config` with the order of a priority of age and fairshare alone, its half-life and its shares."""
+    """Return `config` with the order of a priority of age and fairshare alone, its half-life and its shares.
+
+    `alike`, the factors of all partitions are the same, so that their weight makes no difference.
+    """
     weights = {
         key.removeprefix("priorityweight"): int(value)
         for key, value in settings.items()
@@ -106,7 +108,7 @@ def with_shares(
         fair_share="tree" if tree else "classic",
         unknown_shares=1,
     )
-    if set(weights) - {"age", "fairshare"}:
+    if set(weights) - {"age", "fairshare"} - ({"partition"} if alike else set()):
         return config.replace(shares=shares, fairshare=found)
     return config.replace(shares=shares, fairshare=found, order=_order(weights, settings, tree=tree))
 
@@ -118,14 +120,3 @@ def _order(weights: dict[str, int], settings: dict[str, str], *, tree: bool) -> 
         return FAIRSHARE if tree else "fair_share"
     longest = slurm_limit(settings.get("prioritymaxage", "7-0"))
     return Multifactor((), longest, fair_share=max(1, round(weights["fairshare"] * longest / age))).formula
-
-
-def points(config: SiteConfig) -> int:
-    """Return the PriorityWeightFairshare of an order that is a sum; 0 where it reads no shares."""
-    order = Multifactor.of(config.order)
-    return 0 if order is None else order.fair_share
-
-
-def reads_shares(config: SiteConfig) -> bool:
-    """Whether the order has a term of fairshare that Slurm knows."""
-    return config.is_formula and set(parse_formula(config.order).uses) == {"fair_share"}

@@ -62,7 +62,10 @@ def derive(
     try:
         config = SiteConfig.build(machine=machine, **reader.discipline(), **shape)
         tree = () if shares is None else read_shares(shares, reader.warnings)
-        config = with_shares(config, conf.settings, tree, reader.warnings)
+        alike = len({each.factor for each in partitions}) == 1
+        config = with_shares(config, conf.settings, tree, reader.warnings, alike=alike)
+        if config.order != "fcfs":
+            reader.warnings = [each for each in reader.warnings if not each.startswith("PriorityType=")]
     except ConfigError as error:
         raise InputError(f"cannot be made a configuration: {error}", file=path) from error
     if config.reserve_after and not config.reservation_delay:
