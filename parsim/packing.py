@@ -394,7 +394,7 @@ def _pack_partitions(cores: Column, entries: Column, most: Column) -> Table:
     table["cores"][:-1] = table["free"][:-1] = cores
     table["first"][1:] = np.cumsum(entries)[:-1]
     table["first_running"][1:] = np.cumsum(most)
-    table["head_job"] = -1
+    table["head_job"] = table["waits_first"] = -1
     table["first_starving"] = NEVER
     return table
 
@@ -445,6 +445,7 @@ def _pack_settings(prepared: Prepared, system: System, lines: bool) -> np.void:
         order=orders.FORMULA if formula is not None else named,
         backfill=system.backfill,
         single_list=system.mode == "shared",
+        reserves=not system.reserves_nothing,
         reservation_delay=system.reservation_delay,
         starvation=any(queue.starvation is not None for queue in system.queues),
         limits=system.has_limits,

@@ -198,7 +198,9 @@ def _is_constant_order(prepared: Prepared, system: System) -> bool:
     """Whether every list is alone on its cores and its order is constant."""
     if prepared.begun is not None and not (system.mode == "shared" or prepared.begun.runs_at_home(prepared.workload)):
         return False
-    if system.order not in CONSTANT or system.pool_cores or system.has_limits or system.reservation_delay:
+    if system.order not in CONSTANT or system.pool_cores or system.has_limits:
+        return False
+    if system.reservation_delay or system.reserves_nothing:
         return False
     if system.mode == "shared":
         return True
@@ -252,7 +254,7 @@ def _is_time_dependent(prepared: Prepared, system: System) -> bool:
 
 
 def _is_one_list(system: System) -> bool:
-    return system.mode == "shared" and (system.backfill or not system.has_limits)
+    return system.mode == "shared" and not system.reserves_nothing and (system.backfill or not system.has_limits)
 
 
 def _run_time_dependent(prepared: Prepared, system: System) -> Outcome:

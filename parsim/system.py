@@ -17,7 +17,7 @@ Mode = Literal["shared", "partitioned", "hybrid", "multiqueue"]
 Placement = Literal["pool", "combined"]
 Entry = Literal["either", "move"]
 HeldJobs = Literal["pass", "reserve"]
-Reserve = Literal["cores", "nodes", "queues"]
+Reserve = Literal["cores", "nodes", "queues", "nothing"]
 
 #: Orders of a waiting list that have a name; any other text is a formula.
 ORDERS = ("fcfs", "sjf", "ljf", "lxf", "wfp3", FAIRSHARE)
@@ -159,9 +159,11 @@ class System:
     held_jobs : {"pass", "reserve"}
         A job that its limits hold is passed over, or may be the head job of its list, which limits are planned for as
         cores are. In ``multiqueue`` it has no effect.
-    reserve : {"cores", "nodes", "queues"}
+    reserve : {"cores", "nodes", "queues", "nothing"}
         What a head job holds: a number of cores, or cores of particular nodes; or as Slurm has it, where each queue of
-        a shared machine has a head job and nodes stay idle for them. In ``multiqueue`` it has no effect.
+        a shared machine has a head job and nodes stay idle for them. In ``multiqueue`` it has no effect. With
+        ``nothing`` jobs of a shared machine start wherever they fit, until one has been the first of the list for
+        `reserve_after`: none passes that one.
     cores_per_node : int
         Cores of a node, where nodes are reserved; the last node has what is left.
     class_limits : sequence of int
@@ -245,10 +247,10 @@ class System:
     def _reserve_problems(self) -> Iterator[tuple[str, str]]:
         if self.held_jobs not in ("pass", "reserve"):
             yield "held_jobs", f"{self.held_jobs!r} is neither pass nor reserve"
-        if self.reserve not in ("cores", "nodes", "queues"):
-            yield "reserve", f"{self.reserve!r} is none of cores, nodes, queues"
-        elif self.reserve == "queues" and self.held_jobs == "reserve":
-            yield "reserve", "queues goes with held_jobs pass only"
+        if self.reserve not in ("cores", "nodes", "queues", "nothing"):
+            yield "reserve", f"{self.reserve!r} is none of cores, nodes, queues, nothing"
+        elif self.reserve in ("queues", "nothing") and self.held_jobs == "reserve":
+            yield "reserve", f"{self.reserve} goes with held_jobs pass only"
         elif self.reserves_nodes and _is_whole(self.cores) and self.cores > MOST_NODE_CORES:
             yield "reserve", f"nodes are told apart up to {MOST_NODE_CORES} cores, not {self.cores}"
         if not (_is_whole(self.cores_per_node) and self.cores_per_node >= 1):
@@ -291,6 +293,11 @@ class System:
     def reserves_nodes(self) -> bool:
         """Whether a head job holds particular nodes: `reserve` where it counts."""
         return self.reserve == "nodes" and self.mode != "multiqueue"
+
+    @property
+    def reserves_nothing(self) -> bool:
+        """Whether what fits starts, until a job has long been the first of the list: `reserve` where it counts."""
+        return self.reserve == "nothing" and self.mode == "shared" and self.backfill
 
     @property
     def reserves_for_queues(self) -> bool:

@@ -423,6 +423,10 @@ def disciplines() -> dict[str, Callable[[Random], Case]]:
         "fairshare-queues": _fair("shared", reserve="queues", **{**everything, "order": _fair_order}),
         "fairshare-divided": _fair("partitioned", reservation=_coin, **{**everything, "order": _fair_order}),
         "fairshare-hybrid": _fair("hybrid", **{**hybrid, "reservation": _coin, "order": _fair_order}),
+        "nothing": _random("shared", reserve="nothing", reserve_after=_soon),
+        "nothing-limits": _random("shared", reserve="nothing", reserve_after=_soon, limits=True, order=_any_order),
+        "nothing-all": _random("shared", reserve="nothing", reserve_after=_soon, **everything),
+        "nothing-alike": _alike("shared", reserve="nothing", reserve_after=_late, **everything),
         "many-nodes": _many_nodes("shared", held_jobs=_held_jobs, **everything),
         "hybrid-many-nodes": _many_nodes("hybrid", held_jobs=_held_jobs, reservation=_coin, **everything),
     }

@@ -293,6 +293,9 @@ class _Simulation:
         self.held_in_last_pass: set[int] = set()
         self.last_pass: int | None = None
         self.start = [0] * self.n
+        ended = state is None or all(window.end <= state.begin for window in state.windows)
+        self.passes_over = system.reserves_nothing and ended
+        self.first_of_list = (-1, 0)  # the first job that could not start in the last pass, and since when
         self.charges: list[Charge] = []
         self.values: Values | None = None  # of the users in this pass
         self.cores_on: list[dict[int, int]] = [{} for _ in range(self.n)]
@@ -537,6 +540,13 @@ class _Simulation:
             cores_on = self.placement(partition, j)
             if cores_on is not None:
                 self.begin(j, cores_on)
+            elif self.passes_over:  # rule 39
+                if not found:
+                    found = True
+                    if self.first_of_list[0] != j:
+                        self.first_of_list = (j, self.now)
+                    if self.now >= self.first_of_list[1] + self.system.reserve_after:
+                        break
             elif not found and self.cores[j] <= self.capacity[partition] and self.may_be_head_job(j):
                 c, w = self.cores[j], self.walltime[j]
                 instant = earliest(self.capacity[partition], self.promised(partition), c, self.now, w)  # rule 12

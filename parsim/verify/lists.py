@@ -36,6 +36,7 @@ class ListReplay(Replay):
         self.combined = system.pool is not None and system.pool.placement == "combined"
         self.waiting: set[int] = set()
         self.head_jobs: set[int] = set()  #: found in this pass, and not started since
+        self.first_since: dict[int, int] = {}  #: of the first job of the list; where nothing is reserved
         self.reserved: list[int] = []
         self.in_pool: list[int] = []  #: jobs of the pool's list
         self.at_home = list(jobs.home)  #: with the moves made so far
@@ -175,7 +176,8 @@ class ListReplay(Replay):
             for job in self.held_before:
                 self.held_time[job] += self.now - self.before
             self.held_before = []
-        if not self.waiting or not (self.tracked or any(partition.idle for partition in self.partitions)):
+        needed = self.tracked or self.system.reserves_nothing or any(partition.idle for partition in self.partitions)
+        if not self.waiting or not needed:
             return []
         self.head_jobs.clear()
         for partition in self.partitions:
@@ -230,9 +232,10 @@ class ListReplay(Replay):
     def _visit_list(self, index: int) -> None:
         """One list on one set of cores."""
         jobs, partition = self.jobs, self.partitions[index]
-        if not (partition.idle or self.tracked or any(self.limited)):
+        if not (partition.idle or self.tracked or any(self.limited) or self.system.reserves_nothing):
             return  # no job can start, and no limit counts the head job
         ordered = self.lists[index].ordered(self.now)
+        none_waits = True
         for at, job in enumerate(ordered, start=1):
             cores, has_head_job = jobs.cores[job], partition.head_job >= 0
             if has_head_job and cores > partition.idle and not self.tracked:
@@ -250,11 +253,21 @@ class ListReplay(Replay):
                 continue
             if job in self.due and jobs.placement[job] == ((index, cores),):
                 raise Discrepancy(partition.obstacle(end, cores), job, f"may not start on {partition.name} now")
-            if not has_head_job and self.now - jobs.submit[job] >= self.system.reservation_delay:
+            if self.system.reserves_nothing:
+                if none_waits and self._stops(job):
+                    break
+                none_waits = False
+            elif not has_head_job and self.now - jobs.submit[job] >= self.system.reservation_delay:
                 self.head_jobs.add(job)
                 partition.promise(job, cores, jobs.walltime[job], self.now)
                 if not self.system.backfill:
                     break
+
+    def _stops(self, job: int) -> bool:
+        """Rule 39: whether a job that is the first of the list, and may not start, has been so for too long."""
+        since = self.first_since.get(job, self.now)
+        self.first_since = {job: since}
+        return self.now - since >= self.system.reservation_delay
 
     def _visit_pool(self) -> None:
         """Eligible jobs by priority factor, on the pool and, combined, on their partitions too."""

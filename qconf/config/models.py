@@ -242,7 +242,7 @@ class SiteFields(Model):
     backfill: bool = True
     reserve_after: Duration = 0
     held_jobs: Literal["pass", "reserve"] = "pass"
-    reserve: Literal["cores", "nodes", "queues"] = "cores"
+    reserve: Literal["cores", "nodes", "queues", "nothing"] = "cores"
     queues: Annotated[tuple[QueueConfig, ...], BeforeValidator(_as_tuple), Field(min_length=1)]
     pool: PoolConfig | None = None
     fairshare: FairshareConfig | None = None

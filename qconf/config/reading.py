@@ -45,7 +45,7 @@ _ALLOWED = {
     "bound": "target, floor or ceiling",
     **dict.fromkeys(LIMITS, "a whole number from 1 up, or leave it out for no limit"),
     "held_jobs": "pass or reserve",
-    "reserve": "cores, nodes or queues",
+    "reserve": "cores, nodes, queues or nothing",
     "name": "a name of 1 to 64 visible characters without blanks",
     "machine": "like {cores: 35232, cores_per_node: 24, whole_nodes: true}",
     "mode": "shared, partitioned or hybrid",
