@@ -68,7 +68,11 @@ METRICS = {
         Metric("loss_of_capacity", "", "share of the core-seconds that idle while a waiting job would fit in them"),
         Metric("jain_users", "", "Jain's fairness index of the users' mean bounded slowdowns"),
         Metric("spread_users", "", "decile ratio of the users' mean bounded slowdowns: 90th over 10th percentile"),
-        Metric("share_distance", "", "part of what users have used, as far as it has not decayed, beyond their shares"),
+        Metric(
+            "share_distance",
+            "",
+            "part of all use, as far as it has not decayed, that is beyond the shares of users who have or want some",
+        ),
     )
 }
 

@@ -26,7 +26,8 @@ class ShareUse:
         Empty for the jobs without a user.
     is_user : bool
     share, use : float
-        Parts of the whole; of the use that has not decayed, the mean over time.
+        Means over time of its part of the shares of all who then wait or have a use that has not decayed, and of
+        this use.
     distance : float
         Mean over time of the difference between the two, whichever is larger.
     """
@@ -63,18 +64,20 @@ def share_uses(
     present, which = np.unique(workload.user, return_inverse=True)
     tree = tree_of(system.fairshare, tuple(map(workload.user_name, present.tolist())))
     nodes = np.array([tree.users[workload.user_name(user)] for user in present.tolist()])
-    of_users = _relative(workload, schedule, system, counted, nodes[which], len(tree.shares))
-    if not of_users.size:
+    use, active = _over_time(workload, schedule, system, counted, nodes[which], len(tree.shares))
+    if not use.size:
         return []
-    relative = _of_groups(of_users, tree)
+    shares = active * tree.share
+    shares = _of_groups(shares / np.maximum(shares.sum(axis=1), 1e-300)[:, np.newaxis], tree)
+    relative = _of_groups(use / use.sum(axis=1)[:, np.newaxis], tree)
     users = {*tree.users.values()}
     return [
         ShareUse(
             share.name,
             node in users,
-            float(tree.share[node]),
+            float(shares[:, node].mean()),
             float(relative[:, node].mean()),
-            float(np.abs(relative[:, node] - tree.share[node]).mean()),
+            float(np.abs(relative[:, node] - shares[:, node]).mean()),
         )
         for node, share in enumerate(tree.shares)
         if node
@@ -98,18 +101,18 @@ def distance(found: list[ShareUse]) -> float:
     return sum(values) / 2 if values else np.nan
 
 
-def _relative(
+def _over_time(
     workload: Workload,
     schedule: Schedule,
     system: System,
     counted: NDArray[np.bool_] | None,
     node: Column,
     nodes: int,
-) -> Floats:
-    """Use of each user over that of all, at each decay, shape (instants, nodes); those without any use left out."""
+) -> tuple[Floats, NDArray[np.bool_]]:
+    """Use of each user at each decay, and whether he waits or has any, shapes (instants, nodes); without use none."""
     first, submit = int(workload.submit.min()), workload.submit[slice(None) if counted is None else counted]
     if not submit.size:
-        return np.empty((0, nodes))
+        return np.empty((0, nodes)), np.empty((0, nodes), dtype=np.bool_)
     period = system.fairshare.decay_time
     decays = max(1, (int(submit.max()) - first) // period)
     merged = -(-decays // MOST_INSTANTS)
@@ -128,11 +131,15 @@ def _relative(
     left = np.zeros(nodes)
     for k in range(steps):
         left = (left + charged[k]) * factor
+        left[left < 1] = 0.0
         use[k] = left if factor else charged[k]
     total = use.sum(axis=1)
     seen = (total > 0) & (first + period * np.arange(1, steps + 1) >= submit.min())
-    relative: Floats = use[seen] / total[seen, np.newaxis]
-    return relative
+    waiting = np.zeros((steps + 1, nodes))
+    for instant, sign in ((workload.submit, 1), (schedule.start, -1)):
+        np.add.at(waiting, (np.minimum(-(-(instant - first) // period), steps), node), sign)
+    waits = np.cumsum(waiting, axis=0)[1:] > 0
+    return use[seen], (use[seen] > 0) | waits[seen]
 
 
 def _of_groups(relative: Floats, tree: Tree) -> Floats:

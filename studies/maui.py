@@ -28,7 +28,7 @@ WITHIN = 180 * MINUTE  #: of the beginning all jobs are submitted
 #: Most jobs of each class, of the published mix; the shares that it aimed at are 30, 40, 20, 5 and 5 %.
 MOST = {"large": 22, "medium": 31, "small": 15, "debug": 4, "failed": 4}
 WORK = 53.6 * NODES * HOUR  #: node-seconds of the published mix: its theoretical minimum is 53.6 h
-LONGEST = 4 * HOUR  #: of a random request, before all times of a mix are scaled to `WORK`
+SEQUENTIAL = 90.2 * HOUR  #: seconds of the published mix, one job after the other
 WEEK = 7 * 86400
 LIST = 10**9  #: a delay beyond all waits: nothing ever stops the list
 
@@ -44,8 +44,8 @@ PUBLISHED = {
     "sequential": 90.2,
     "minimum": 53.6,
 }
-#: Maui's default: queue time, and a little for wide jobs, as its resource component gives them.
-MAUI = "eligible_time / 60 + ncpus"
+#: Maui's sum of components with weights: a minute of queue time counts 1, a node of the resource component 10.
+MAUI = "eligible_time / 60 + 10 * ncpus"
 
 
 @dataclass(frozen=True)
@@ -73,11 +73,12 @@ def classify(nodes: int, share: float) -> str | None:
 
 def mix(rng: np.random.Generator, efficiency: float | None = None) -> Mix:
     """Return a job mix by the paper's rules; with `efficiency` each job works for this share of its request."""
-    left, rows, classes = dict(MOST), [], []
+    left, classes = dict(MOST), list[str]()
+    rows: list[tuple[int, float, float]] = []
     tried = 0
     while any(left.values()) and (tried < TRIED or len(rows) < sum(MOST.values())):
         tried += 1
-        nodes, request, share = int(rng.integers(1, NODES + 1)), rng.uniform(0, LONGEST), rng.random()
+        nodes, request, share = int(rng.integers(1, NODES + 1)), rng.random(), rng.random()
         name = classify(nodes, share)
         if name == "small" and not left["small"] and nodes < 0.1 * NODES:
             name = "debug"
@@ -86,17 +87,32 @@ def mix(rng: np.random.Generator, efficiency: float | None = None) -> Mix:
         left[name] -= 1
         rows.append((nodes, request, share))
         classes.append(name)
-    nodes, request, share = (np.array(column) for column in zip(*rows, strict=True))
-    worked = request * share
-    scale = WORK / (nodes * worked).sum()
-    runtime = np.maximum(1, np.rint(worked * scale)).astype(np.int64)
-    walltime = np.maximum(runtime, np.rint(request * scale).astype(np.int64))
+    width, request, share = np.array(rows).T
+    request = request * longer(width, request * share)
+    runtime = np.maximum(1, np.rint(request * share)).astype(np.int64)
+    walltime = np.maximum(runtime, np.rint(request).astype(np.int64))
     if efficiency is not None:
         walltime = np.maximum(runtime, np.rint(runtime / efficiency).astype(np.int64))
     submit = np.rint(rng.uniform(0, WITHIN, len(rows))).astype(np.int64)
     order = np.argsort(submit, kind="stable")
-    workload = Workload(submit, nodes, runtime, walltime).take(order)
+    workload = Workload(submit, width.astype(np.int64), runtime, walltime).take(order)
     return Mix(workload, tuple(classes[i] for i in order))
+
+
+def longer(nodes: NDArray[np.float64], worked: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return by what to multiply the times of each job so that a mix has the published sums.
+
+    Of independent times and widths one job after the other would take half as long again as the published 90.2 h: the
+    wide jobs of that mix worked longer. So times grow with a power of the nodes, the one that gives both sums.
+    """
+    low, high = -2.0, 6.0
+    for _ in range(80):
+        power = (low + high) / 2
+        grown = worked * nodes**power
+        mean = (nodes * grown).sum() / grown.sum()
+        low, high = (power, high) if mean < WORK / SEQUENTIAL else (low, power)
+    grown = worked * nodes**power
+    return np.asarray(nodes**power * SEQUENTIAL / grown.sum())
 
 
 def hours(schedule: Schedule) -> float:
