@@ -8,6 +8,7 @@
 
 from parsim import metrics, verify
 from parsim.explain import Reason, explain
+from parsim.fairshare import Fairshare, Share
 from parsim.planning import PlannedRun, Policy, plan
 from parsim.schedule import Schedule
 from parsim.simulate import simulate
@@ -17,12 +18,14 @@ from parsim.workload import Workload
 
 __all__ = [
     "UNSTARTED",
+    "Fairshare",
     "PlannedRun",
     "Policy",
     "Pool",
     "Queue",
     "Reason",
     "Schedule",
+    "Share",
     "State",
     "System",
     "Window",

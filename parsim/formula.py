@@ -21,12 +21,15 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from parsim.fairshare import SHARE_NAME, USE_NAMES
 from parsim.kernels import order as op
 
 #: Names that a job alone decides, in the order of the columns that `Formula.columns` takes.
-JOB_NAMES = ("queue_priority", "walltime", "ncpus", "job_priority")
-NAMES = ("eligible_time", *JOB_NAMES)
+JOB_NAMES = ("queue_priority", "walltime", "ncpus", "job_priority", SHARE_NAME)
+NAMES = ("eligible_time", *JOB_NAMES, *USE_NAMES)
 MOST_CHARACTERS = 2000
+_CHANGING = ("eligible_time", *USE_NAMES)
+_USE = -1  # in place of the instruction that reads one of `USE_NAMES`, until the number of columns is known
 
 _BINARY = {
     ast.Add: op.ADD,
@@ -72,6 +75,10 @@ class Formula:
     depth : int
         Most values on the stack.
     uses_eligible_time : bool
+    uses : tuple of str
+        The `USE_NAMES` that it reads; they are its last columns, behind those of `columns`.
+    uses_shares : bool
+        Whether it reads anything of fairshare.
     """
 
     text: str
@@ -80,13 +87,15 @@ class Formula:
     column_codes: tuple[NDArray[np.int64], ...]
     depth: int
     uses_eligible_time: bool
+    uses: tuple[str, ...]
+    uses_shares: bool
 
     def columns(self, base: NDArray[np.float64]) -> NDArray[np.float64]:
         """Compute what depends on each job alone.
 
         Parameters
         ----------
-        base : ndarray(float64), shape (4, n)
+        base : ndarray(float64), shape (5, n)
             `JOB_NAMES` of each job.
 
         Returns
@@ -102,9 +111,11 @@ class Formula:
     def values(self, base: NDArray[np.float64], eligible_time: NDArray[np.float64]) -> NDArray[np.float64]:
         """Evaluate the formula for each job; NaN where it is undefined, which the simulator takes as 0.
 
+        What it reads of use is that of a user who is alone, so that he has what he should have.
+
         Parameters
         ----------
-        base : ndarray(float64), shape (4, n)
+        base : ndarray(float64), shape (5, n)
             `JOB_NAMES` of each job.
         eligible_time : ndarray(float64), shape (n,)
             Seconds.
@@ -113,7 +124,11 @@ class Formula:
         -------
         ndarray(float64), shape (n,)
         """
-        columns, code = self.columns(base), self.code.copy()
+        alone = {"fairshare_tree_usage": 1.0, "fairshare_target": 0.0}
+        uses = np.repeat([[alone.get(name, 0.5)] for name in self.uses], base.shape[1], axis=1).reshape(
+            -1, base.shape[1]
+        )
+        columns, code = np.vstack([self.columns(base), uses]), self.code.copy()
         code[code[:, 0] == op.ELIGIBLE_TIME] = op.COLUMN, len(columns)
         stack = np.empty((self.depth, op.CHUNK))
         found: NDArray[np.float64] = op.evaluate(code, self.constants, np.vstack([columns, eligible_time]), stack)
@@ -127,7 +142,8 @@ class _Compiler:
         self.text = text
         self.constants: list[float] = []
         self.columns: list[Code] = []
-        self.uses_eligible_time = False
+        self.uses_eligible_time = self.uses_shares = False
+        self.uses: list[str] = []
 
     def fail(self, node: ast.AST, why: str) -> ValueError:
         start = getattr(node, "col_offset", 0)
@@ -135,7 +151,7 @@ class _Compiler:
         return ValueError(f"formula {self.text!r}: {snippet!r} {why}")
 
     def static(self, node: ast.AST) -> bool:
-        return not any(isinstance(n, ast.Name) and n.id == "eligible_time" for n in ast.walk(node))
+        return not any(isinstance(n, ast.Name) and n.id in _CHANGING for n in ast.walk(node))
 
     def hoist(self, node: ast.expr) -> Code:
         """Compile for the kernel: whole static subtrees are columns."""
@@ -208,6 +224,11 @@ class _Compiler:
         if node.id == "eligible_time":
             self.uses_eligible_time = True
             return (op.ELIGIBLE_TIME, 0)
+        self.uses_shares |= node.id in (SHARE_NAME, *USE_NAMES)
+        if node.id in USE_NAMES:
+            if node.id not in self.uses:
+                self.uses.append(node.id)
+            return (_USE, self.uses.index(node.id))
         if node.id not in JOB_NAMES:
             raise self.fail(node, f"is unknown; a formula may name {', '.join(NAMES)}")
         return (op.COLUMN, JOB_NAMES.index(node.id))
@@ -241,6 +262,8 @@ def parse(text: str) -> Formula:
         raise ValueError(f"formula {text!r}: not an expression ({error.msg})") from None
     except (RecursionError, MemoryError):
         raise ValueError(f"formula {text[:60]!r}...: nested too deeply") from None
+    columns = len(compiler.columns)
+    code = [(op.COLUMN, columns + operand) if each == _USE else (each, operand) for each, operand in code]
     programs = [code, *compiler.columns]
     return Formula(
         text=text.strip(),
@@ -249,6 +272,8 @@ def parse(text: str) -> Formula:
         column_codes=tuple(np.array(column, dtype=np.int64) for column in compiler.columns),
         depth=max(_depth(program) for program in programs),
         uses_eligible_time=compiler.uses_eligible_time,
+        uses=tuple(compiler.uses),
+        uses_shares=compiler.uses_shares,
     )
 
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from parsim.schedule import Schedule
 from parsim.system import System
+from parsim.usage import distance, share_uses
 from parsim.workload import Column, Workload
 
 Floats = NDArray[np.float64]
@@ -67,6 +68,11 @@ METRICS = {
         Metric("loss_of_capacity", "", "share of the core-seconds that idle while a waiting job would fit in them"),
         Metric("jain_users", "", "Jain's fairness index of the users' mean bounded slowdowns"),
         Metric("spread_users", "", "decile ratio of the users' mean bounded slowdowns: 90th over 10th percentile"),
+        Metric(
+            "share_distance",
+            "",
+            "part of all use, as far as it has not decayed, that is beyond the shares of users who have or want some",
+        ),
     )
 }
 
@@ -150,6 +156,8 @@ def summary(
             values["utilization"] = utilization(schedule, system.cores, counted, members)
             values["utilization_window"] = utilization_window(schedule, system.cores, counted, members)
             values["throughput"] = values["jobs"] / (high - low)
+            if system.is_fair and members.all():
+                values["share_distance"] = distance(share_uses(workload, schedule, system, counted))
             values["loss_of_capacity"] = loss_of_capacity(schedule, system.cores, window=(low, high), waiting=members)
         return values
 

@@ -19,9 +19,11 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
+from parsim.fairshare import FAIRSHARE
 from parsim.kernels import order as orders
 from parsim.kernels import state as kernel
 from parsim.kernels.alike import NO_JOB, find_alike
+from parsim.kernels.fairshare import Fair
 from parsim.kernels.homes import find_eligible, find_homes
 from parsim.kernels.nodes import NO_SHARE, SHARE, Nodes
 from parsim.kernels.plans import PROMISE, ROWS, Plans
@@ -29,6 +31,7 @@ from parsim.kernels.profile import Profile
 from parsim.kernels.windows import WINDOW, Outages
 from parsim.resuming import Begun, layout, resume
 from parsim.rising import never_falls
+from parsim.shares import NO_FAIR, lay_out
 from parsim.state import State
 from parsim.system import LIMITS, ORDERS, Queue, System
 from parsim.workload import MAX_DURATION, Column, Workload
@@ -193,6 +196,12 @@ class Prepared:
         return present.size, number - int(present[0] < 0)
 
     @cached_property
+    def present(self) -> tuple[tuple[str, ...], NDArray[np.int64]]:
+        """Names of the users who have jobs, empty for none, and which of them each job is of."""
+        present, which = np.unique(self.workload.user, return_inverse=True)
+        return tuple(map(self.workload.user_name, present.tolist())), which.astype(np.int64)
+
+    @cached_property
     def queues(self) -> int:
         """How many queues a system must have at least."""
         return int(self.workload.queue.max(initial=-1)) + 1
@@ -330,6 +339,7 @@ def pack(prepared: Prepared, system: System, *, gives_up: bool = False, lines: b
     n = len(prepared.workload)
     cores = np.array(system.partition_cores, dtype=np.int64)
     settings = _pack_settings(prepared, system, lines)
+    formula, fair = pack_formula(prepared, system)
     jobs = prepared.queued_jobs.view(np.uint8).copy().view(kernel.QUEUED_JOB)  # field by field is ten times as slow
     entries = np.zeros(cores.size + 1, dtype=np.int64)
     find_homes(jobs, cores, system.mode == "shared", entries)
@@ -350,7 +360,6 @@ def pack(prepared: Prepared, system: System, *, gives_up: bool = False, lines: b
         placement[:running] = np.where(spans, -1 - np.arange(running), prepared.begun.shares.argmax(axis=1))
     progress = np.zeros(1, dtype=kernel.PROGRESS)[0]
     progress["spanning"] = running
-    formula = pack_formula(prepared.workload, system)
     progress["looks"] = most_looks()[0] if gives_up and _keeps_turns(prepared, system, formula.columns) else NEVER
     return kernel.State(
         jobs=jobs,
@@ -374,6 +383,7 @@ def pack(prepared: Prepared, system: System, *, gives_up: bool = False, lines: b
         usable=np.zeros(cores.size, dtype=np.bool_),
         idle=np.zeros(cores.size, dtype=np.int64),
         alike=_pack_lines(prepared, system) if lines else NO_LINES,
+        fair=fair,
     )
 
 
@@ -382,7 +392,7 @@ NO_LINES = kernel.Alike(_NONE, _NONE, _NONE, _NONE, np.empty((2, 0), dtype=np.in
 
 
 def _pack_lines(prepared: Prepared, system: System) -> kernel.Alike:
-    lines = prepared.lines if _has_user_limits(system) else prepared.lines_but_for_users
+    lines = prepared.lines if _tells_users_apart(system) else prepared.lines_but_for_users
     return lines._replace(first=np.full_like(lines.first, NO_JOB))
 
 
@@ -392,7 +402,7 @@ def _pack_partitions(cores: Column, entries: Column, most: Column) -> Table:
     table["cores"][:-1] = table["free"][:-1] = cores
     table["first"][1:] = np.cumsum(entries)[:-1]
     table["first_running"][1:] = np.cumsum(most)
-    table["head_job"] = -1
+    table["head_job"] = table["waits_first"] = -1
     table["first_starving"] = NEVER
     return table
 
@@ -434,14 +444,16 @@ def _is_small(ratio: Fraction) -> bool:
 def _pack_settings(prepared: Prepared, system: System, lines: bool) -> np.void:
     pool = system.pool if system.mode == "hybrid" else None
     formula = system.formula
+    named = orders.FAIRSHARE if system.order == FAIRSHARE else ORDERS.index(system.order) if formula is None else 0
     return kernel.one(
         kernel.SETTINGS,
         bits=prepared.bits,
         first=prepared.first,
         begin=prepared.begin,
-        order=orders.FORMULA if formula is not None else ORDERS.index(system.order),
+        order=orders.FORMULA if formula is not None else named,
         backfill=system.backfill,
         single_list=system.mode == "shared",
+        reserves=not system.reserves_nothing,
         reservation_delay=system.reservation_delay,
         starvation=any(queue.starvation is not None for queue in system.queues),
         limits=system.has_limits,
@@ -548,12 +560,12 @@ def pack_alike(prepared: Prepared, system: System, columns: NDArray[np.float64])
     """
     if not _keeps_turns(prepared, system, columns):
         return prepared.single
-    return prepared.alike if _has_user_limits(system) else prepared.alike_but_for_users
+    return prepared.alike if _tells_users_apart(system) else prepared.alike_but_for_users
 
 
-def pack_bounds(prepared: Prepared, of: NDArray[np.int32]) -> tuple[int, int]:
+def pack_bounds(prepared: Prepared, system: System, of: NDArray[np.int32]) -> tuple[int, int]:
     """Return the `longest` and `many` of `parsim.kernels.time_dependent`, for jobs of these numbers."""
-    return prepared.longest_wait, NEVER if of is prepared.single else MANY
+    return prepared.longest_wait, NEVER if of is prepared.single or system.is_fair else MANY
 
 
 def _keeps_turns(prepared: Prepared, system: System, columns: NDArray[np.float64]) -> bool:
@@ -570,40 +582,62 @@ def _has_user_limits(system: System) -> bool:
     return any(queue.max_user_run or queue.max_user_cores for queue in system.queues)
 
 
-def pack_formula(workload: Workload, system: System) -> kernel.Formula:
-    """Lay out the formula that is the system's order; empty arrays where it has none."""
-    formula = system.formula
+def _tells_users_apart(system: System) -> bool:
+    """Whether jobs of two users that are else alike differ: in limits, or in what the order reads of users."""
+    return _has_user_limits(system) or system.is_fair
+
+
+def pack_formula(prepared: Prepared, system: System) -> tuple[kernel.Formula, Fair]:
+    """Lay out the formula that is the system's order, and what it reads of users; empty arrays where it has none."""
+    formula, workload = system.formula, prepared.workload
     eligible = np.empty(orders.CHUNK)
+    if system.order == FAIRSHARE and system.is_fair:
+        return pack_fairshare(prepared, system)
     if formula is None:
-        nothing = np.empty((0, 0))
-        return kernel.Formula(np.empty((0, 2), np.int64), np.empty(0), nothing, eligible, np.empty((0, orders.CHUNK)))
+        empty = np.empty((0, 2), np.int64), np.empty(0), np.empty((0, 0)), eligible, np.empty((0, orders.CHUNK))
+        return kernel.Formula(*empty), NO_FAIR
     priority = np.array([queue.priority for queue in system.queues], dtype=np.float64)
-    columns = np.empty((len(formula.column_codes), len(workload)))
+    fair, share, own = NO_FAIR, np.zeros(len(workload)), len(formula.column_codes)
+    if formula.uses_shares:
+        fair, share = lay_out(system, *prepared.present, first=own, begin=prepared.begin)
+    columns = np.empty((own + len(formula.uses), len(workload)))
     for first in range(0, len(workload), AT_ONCE):
         part = slice(first, first + AT_ONCE)
         walltime, cores = workload.walltime[part], workload.cores[part]
-        base = np.stack([priority[workload.queue[part]], walltime, cores, np.zeros(cores.size)])
-        columns[:, part] = formula.columns(base)
+        base = np.stack([priority[workload.queue[part]], walltime, cores, np.zeros(cores.size), share[part]])
+        columns[:own, part] = formula.columns(base)
     stack = np.empty((formula.depth, orders.CHUNK))
-    return kernel.Formula(formula.code, formula.constants, columns, eligible, stack)
+    return kernel.Formula(formula.code, formula.constants, columns, eligible, stack), fair
+
+
+def pack_fairshare(prepared: Prepared, system: System) -> tuple[kernel.Formula, Fair]:
+    """Lay out the order of rule 38 as a formula."""
+    fair, share = lay_out(system, *prepared.present, first=0, begin=prepared.begin)
+    return _program([(orders.COLUMN, 0)], [], np.empty((1, share.size))), fair
 
 
 def is_formula(prepared: Prepared, system: System) -> bool:
-    """Whether a formula gives the order of one list: its own, or that of ``lxf`` where nothing goes before the ratio.
+    """Whether a formula gives the order of one list: its own, or a named one where nothing goes before its values.
 
-    Quotients differ as floats wherever they differ if numerators and denominators have no more than 50 bits together.
+    Quotients of ``lxf`` differ as floats wherever they differ if numerators and denominators have no more than 50 bits
+    together.
     """
-    if system.order != "lxf":
+    if system.order not in ("lxf", FAIRSHARE):
         return system.formula is not None
     if len({queue.priority for queue in system.queues}) > 1 or any(its.starvation is not None for its in system.queues):
         return False
-    return prepared.longest_wait * int(prepared.workload.walltime.max()) < 1 << 50
+    return system.order == FAIRSHARE or prepared.longest_wait * int(prepared.workload.walltime.max()) < 1 << 50
 
 
-def pack_order(prepared: Prepared, system: System) -> kernel.Formula:
+def pack_order(prepared: Prepared, system: System) -> tuple[kernel.Formula, Fair]:
     """Lay out the formula that gives the order of one list: `is_formula`, or constant but for those that starve."""
-    if system.formula is not None:
-        return pack_formula(prepared.workload, system)
+    if system.formula is not None or system.order == FAIRSHARE:
+        return pack_formula(prepared, system)
+    return _pack_named(prepared, system), NO_FAIR
+
+
+def _pack_named(prepared: Prepared, system: System) -> kernel.Formula:
+    """Lay out a named order."""
     walltime = prepared.workload.walltime.astype(np.float64)
     if system.order == "lxf":
         return _program([(orders.ELIGIBLE_TIME, 0), (orders.COLUMN, 0), (orders.DIVIDE, 0)], [], walltime[np.newaxis])

@@ -13,6 +13,7 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
+from parsim.fairshare import USE_NAMES
 from parsim.formula import Formula
 from parsim.kernels import order as op
 
@@ -32,6 +33,11 @@ class Range:
         return self.rises and self.falls
 
 
+_FULL = Range(-1e9, 1e9)
+#: What users have at any instant: all jobs that are compared are of one user, so it stays.
+_USES = {name: _FULL if name == "fairshare_target" else Range(0.0, 1.0) for name in USE_NAMES}
+
+
 class _UndefinedError(Exception):
     """The value may be undefined somewhere."""
 
@@ -43,7 +49,7 @@ def never_falls(formula: Formula, columns: NDArray[np.float64], longest: float) 
     ----------
     formula : Formula
     columns : ndarray(float64), shape (m, n)
-        What it reads of each job, `Formula.columns`.
+        What it reads of each job, `Formula.columns`; what it reads of users changes, but for the jobs of one alike.
     longest : float
         No job waits longer, seconds.
 
@@ -59,6 +65,8 @@ def never_falls(formula: Formula, columns: NDArray[np.float64], longest: float) 
         for operation, operand in formula.code.tolist():
             if operation == op.ELIGIBLE_TIME:
                 stack.append(Range(0.0, longest, falls=False))
+            elif operation == op.COLUMN and operand >= len(formula.column_codes):
+                stack.append(_USES[formula.uses[operand - len(formula.column_codes)]])
             elif operation == op.COLUMN:
                 stack.append(Range(float(columns[operand].min()), float(columns[operand].max())))
             elif operation == op.CONSTANT:

@@ -199,7 +199,9 @@ def _is_constant_order(prepared: Prepared, system: System) -> bool:
     """Whether every list is alone on its cores and its order is constant."""
     if prepared.begun is not None and not (system.mode == "shared" or prepared.begun.runs_at_home(prepared.workload)):
         return False
-    if system.order not in CONSTANT or system.pool_cores or system.has_limits or system.reservation_delay:
+    if system.order not in CONSTANT or system.pool_cores or system.has_limits:
+        return False
+    if system.reservation_delay or system.reserves_nothing:
         return False
     if system.mode == "shared":
         return True
@@ -253,20 +255,21 @@ def _is_time_dependent(prepared: Prepared, system: System) -> bool:
 
 
 def _is_one_list(system: System) -> bool:
-    return system.mode == "shared" and (system.backfill or not system.has_limits)
+    return system.mode == "shared" and not system.reserves_nothing and (system.backfill or not system.has_limits)
 
 
 def _run_time_dependent(prepared: Prepared, system: System) -> Outcome:
     jobs, queue, bits = prepared.jobs, prepared.workload.queue, prepared.bits
     start = prepared.unstarted()
-    formula = pack_order(prepared, system)
+    formula, fair = pack_order(prepared, system)
     of = pack_alike(prepared, system, formula.columns)
     limits = (system.has_limits, system.formula is not None, *pack_limits(prepared, system))
     keys = wake_ups(jobs, queue, system.queues, bits, prepared.begin)
     delay = system.reservation_delay
     begin = (prepared.first, prepared.begin)
-    bounds = pack_bounds(prepared, of)
-    time_dependent(jobs, *begin, of, *bounds, system.cores, system.backfill, delay, bits, formula, *limits, keys, start)
+    bounds = pack_bounds(prepared, system, of)
+    order = (formula, fair, *limits)
+    time_dependent(jobs, *begin, of, *bounds, system.cores, system.backfill, delay, bits, *order, keys, start)
     check_started(prepared, start)
     return _on_one_partition(start)
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Literal
 
+from parsim.fairshare import EQUAL_SHARES, FAIRSHARE, Fairshare
 from parsim.formula import Formula
 from parsim.formula import parse as parse_formula
 from parsim.workload import MAX_CORES, MAX_DURATION
@@ -16,10 +17,10 @@ Mode = Literal["shared", "partitioned", "hybrid", "multiqueue"]
 Placement = Literal["pool", "combined"]
 Entry = Literal["either", "move"]
 HeldJobs = Literal["pass", "reserve"]
-Reserve = Literal["cores", "nodes", "queues"]
+Reserve = Literal["cores", "nodes", "queues", "nothing"]
 
 #: Orders of a waiting list that have a name; any other text is a formula.
-ORDERS = ("fcfs", "sjf", "ljf", "lxf", "wfp3")
+ORDERS = ("fcfs", "sjf", "ljf", "lxf", "wfp3", FAIRSHARE)
 
 #: What may be limited for a queue: running jobs and cores, of all its jobs and of each user's.
 LIMITS = ("max_run", "max_run_cores", "max_user_run", "max_user_cores")
@@ -146,7 +147,8 @@ class System:
         One machine for all (`partition` is ignored), a partition per queue, partitions and a common pool, or
         multiple-queue backfilling: classes by walltime, for which the queues, the order and `backfill` play no part.
     order : str
-        ``fcfs``, ``sjf``, ``ljf``, ``lxf``, ``wfp3``, or a formula of the names of PBS's job_sort_formula.
+        ``fcfs``, ``sjf``, ``ljf``, ``lxf``, ``wfp3``, ``fairshare``, or a formula of the names of PBS's
+        job_sort_formula.
     pool : Pool or None
         Required by ``hybrid``, ignored elsewhere.
     backfill : bool
@@ -157,13 +159,17 @@ class System:
     held_jobs : {"pass", "reserve"}
         A job that its limits hold is passed over, or may be the head job of its list, which limits are planned for as
         cores are. In ``multiqueue`` it has no effect.
-    reserve : {"cores", "nodes", "queues"}
+    reserve : {"cores", "nodes", "queues", "nothing"}
         What a head job holds: a number of cores, or cores of particular nodes; or as Slurm has it, where each queue of
-        a shared machine has a head job and nodes stay idle for them. In ``multiqueue`` it has no effect.
+        a shared machine has a head job and nodes stay idle for them. In ``multiqueue`` it has no effect. With
+        ``nothing`` jobs of a shared machine start wherever they fit, until one has been the first of the list for
+        `reserve_after`: none passes that one.
     cores_per_node : int
         Cores of a node, where nodes are reserved; the last node has what is left.
     class_limits : sequence of int
         Seconds at which the classes of ``multiqueue`` meet, ascending; a class goes from above one up to the next.
+    fairshare : Fairshare
+        The shares that the order ``fairshare`` and formulas read.
 
     Raises
     ------
@@ -182,6 +188,7 @@ class System:
     reserve: Reserve = "cores"
     cores_per_node: int = 1
     class_limits: Sequence[int] = (100, 1000, 10_000)
+    fairshare: Fairshare = EQUAL_SHARES
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "queues", tuple(self.queues))
@@ -210,6 +217,7 @@ class System:
             yield "mode", f"{self.mode!r} is none of shared, partitioned, hybrid, multiqueue"
         yield from _from_zero("reserve_after", self.reserve_after)
         yield from self._reserve_problems()
+        yield from ((f"fairshare.{path}", message) for path, message in self.fairshare.problems())
         wrong = [limit for limit in self.class_limits if not _is_whole(limit)]
         if wrong:
             yield "class_limits", f"{tuple(self.class_limits)} has {NOT_WHOLE}"
@@ -239,10 +247,10 @@ class System:
     def _reserve_problems(self) -> Iterator[tuple[str, str]]:
         if self.held_jobs not in ("pass", "reserve"):
             yield "held_jobs", f"{self.held_jobs!r} is neither pass nor reserve"
-        if self.reserve not in ("cores", "nodes", "queues"):
-            yield "reserve", f"{self.reserve!r} is none of cores, nodes, queues"
-        elif self.reserve == "queues" and self.held_jobs == "reserve":
-            yield "reserve", "queues goes with held_jobs pass only"
+        if self.reserve not in ("cores", "nodes", "queues", "nothing"):
+            yield "reserve", f"{self.reserve!r} is none of cores, nodes, queues, nothing"
+        elif self.reserve in ("queues", "nothing") and self.held_jobs == "reserve":
+            yield "reserve", f"{self.reserve} goes with held_jobs pass only"
         elif self.reserves_nodes and _is_whole(self.cores) and self.cores > MOST_NODE_CORES:
             yield "reserve", f"nodes are told apart up to {MOST_NODE_CORES} cores, not {self.cores}"
         if not (_is_whole(self.cores_per_node) and self.cores_per_node >= 1):
@@ -266,6 +274,12 @@ class System:
         return None if self.order in ORDERS else parse_formula(self.order)
 
     @property
+    def is_fair(self) -> bool:
+        """Whether the order reads shares or what is used of them."""
+        formula = self.formula
+        return self.mode != "multiqueue" and (self.order == FAIRSHARE if formula is None else formula.uses_shares)
+
+    @property
     def is_whole(self) -> bool:
         """Whether all cores are one partition."""
         return self.mode in ("shared", "multiqueue")
@@ -279,6 +293,11 @@ class System:
     def reserves_nodes(self) -> bool:
         """Whether a head job holds particular nodes: `reserve` where it counts."""
         return self.reserve == "nodes" and self.mode != "multiqueue"
+
+    @property
+    def reserves_nothing(self) -> bool:
+        """Whether what fits starts, until a job has long been the first of the list: `reserve` where it counts."""
+        return self.reserve == "nothing" and self.mode == "shared" and self.backfill
 
     @property
     def reserves_for_queues(self) -> bool:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -65,6 +66,8 @@ class Workload:
     runtime, walltime : array_like of int, shape (n,)
         Seconds, from 1 to 2**31 - 1: what the job really runs, and what was requested. A job ends after the lesser.
     queue, user : array_like of int, shape (n,), optional
+    user_names : sequence of str, optional
+        Names of the users by number, as a tree of shares has them; a user without one is called by his number.
 
     Raises
     ------
@@ -78,14 +81,16 @@ class Workload:
     walltime: Column
     queue: Column = field(default=None)  # type: ignore[arg-type]
     user: Column = field(default=None)  # type: ignore[arg-type]
+    user_names: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         n = np.asarray(self.submit).size
         for name, default in (("queue", 0), ("user", -1)):
             if getattr(self, name) is None:
                 object.__setattr__(self, name, np.full(n, default, dtype=np.int64))
-        for item in fields(self):
-            object.__setattr__(self, item.name, _column(item.name, getattr(self, item.name), n))
+        for name in BOUNDS:
+            object.__setattr__(self, name, _column(name, getattr(self, name), n))
+        object.__setattr__(self, "user_names", tuple(self.user_names))
         if n and int(self.submit.max()) - int(self.submit.min()) > MAX_SPAN:
             raise ValueError(
                 f"submit: spans more than {MAX_SPAN} seconds, from {self.submit.min()} to {self.submit.max()}"
@@ -108,7 +113,14 @@ class Workload:
         Workload
             The jobs at `rows`, in that order.
         """
-        return Workload(*(getattr(self, item.name)[rows] for item in fields(self)))
+        columns = {name: getattr(self, name)[rows] for name in BOUNDS}
+        return replace(self, **columns)
+
+    def user_name(self, user: int) -> str:
+        """Return the name of a user; empty for -1."""
+        if user < 0:
+            return ""
+        return self.user_names[user] if user < len(self.user_names) else str(user)
 
     @property
     def effective_runtime(self) -> Column:

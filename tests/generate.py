@@ -14,6 +14,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from parsim import planning
+from parsim.fairshare import Fairshare, Share
 from parsim.planning import Policy
 from parsim.schedule import SPANNING, Schedule
 from parsim.state import UNSTARTED, State, Window
@@ -23,6 +24,20 @@ from parsim.workload import MAX_DURATION, Workload
 Case = tuple[Workload, System]
 
 ORDERS = ("fcfs", "sjf", "ljf", "lxf", "wfp3")
+FAIR_FORMULAS = (
+    "fairshare_perc",
+    "fairshare_factor",
+    "fair_share",
+    "-fairshare_tree_usage * queue_priority",
+    "fairshare_target",
+    "fair_share * eligible_time / walltime",
+    "fairshare_factor * 100 + eligible_time",
+    "eligible_time + fairshare_target / 10 - ncpus",
+    "(0.3 + fairshare_factor) * (eligible_time + walltime) / walltime ** 1.3",
+    "1 / fairshare_tree_usage",
+    "ncpus if fair_share > 0.5 else eligible_time",
+    "fairshare_perc - fairshare_tree_usage",
+)
 # Priorities and thresholds whose quotients, in floating point, round across a second now and then.
 PRIORITIES = (1, 2, 0.1, 0.3, 0.7, 2.5, 40, 60, 100, 1 / 3)
 THRESHOLDS = (0, 0.05, 0.1, 0.1, 0.3, 0.5, 1, 1.1, 20, 40)
@@ -253,6 +268,52 @@ def few_kinds(rng: Random, jobs: Workload) -> Workload:
     return replace(jobs, **{name: getattr(jobs, name)[row] for name in ("cores", "walltime", "queue", "user")})
 
 
+def fairshare(rng: Random) -> Fairshare:
+    """Return a tree of shares over users of `workload`, or none."""
+    names = ["0", "1", "2", "3", "a", "b"]
+    rng.shuffle(names)
+    groups = [name for name in ("g", "h", "i") if rng.random() < 0.5]
+    shares = [
+        Share(name, rng.choice((0, 1, 2, 10, 60)), rng.choice(["", *groups[:i]]), *_target(rng))
+        for i, name in enumerate(groups)
+    ]
+    shares += [
+        Share(name, rng.choice((0, 1, 1, 3, 7)), rng.choice(["", *groups]), *_target(rng))
+        for name in names[: rng.randint(0, 4)]
+    ]
+    rng.shuffle(shares)
+    return Fairshare(
+        shares=shares if rng.random() < 0.75 else (),
+        decay_time=rng.choice((1, 3, 7, 20, 86400)),
+        decay_factor=rng.choice((0.5, 0.5, 0.9, 0.1, 0, 1)),
+        fair_share=rng.choice(("classic", "tree")),
+        unknown_shares=rng.choice((0, 1, 10)),
+    )
+
+
+def _target(rng: Random) -> tuple[float | None, str]:
+    return rng.choice((None, 0, 10, 33.3, 100)), rng.choice(("target", "floor", "ceiling"))
+
+
+def _fair(mode: str, **settings: object) -> Callable[[Random], Case]:
+    """Return a generator of cases whose order reads shares or what is used of them."""
+    generator = _random(mode, **settings)
+
+    def of_shares(rng: Random) -> Case:
+        jobs, machine = generator(rng)
+        return jobs, replace(machine, fairshare=fairshare(rng))
+
+    return of_shares
+
+
+def _fair_formula(rng: Random) -> str:
+    return rng.choice(FAIR_FORMULAS)
+
+
+def _fair_order(rng: Random) -> str:
+    return "fairshare" if _coin(rng) else _fair_formula(rng)
+
+
 def _coin(rng: Random) -> bool:
     return rng.random() < 0.5
 
@@ -354,6 +415,18 @@ def disciplines() -> dict[str, Callable[[Random], Case]]:
             "hybrid", held_jobs="reserve", placement="combined", reservation=True, limits=True, starvation=_coin
         ),
         "hybrid-top-jobs": _random("hybrid", reservation=_coin, **keys, **everything),
+        "fairshare": _fair("shared", order="fairshare", backfill=lambda rng: rng.random() < 0.8),
+        "fairshare-formula": _fair("shared", order=_fair_formula, backfill=lambda rng: rng.random() < 0.8),
+        "fairshare-starvation": _fair("shared", order="fairshare", starvation=True, limits=_coin),
+        "fairshare-all": _fair("shared", reserve_after=_soon, **{**everything, "order": _fair_order}),
+        "fairshare-top-jobs": _fair("shared", **keys, **{**everything, "order": _fair_order}),
+        "fairshare-queues": _fair("shared", reserve="queues", **{**everything, "order": _fair_order}),
+        "fairshare-divided": _fair("partitioned", reservation=_coin, **{**everything, "order": _fair_order}),
+        "fairshare-hybrid": _fair("hybrid", **{**hybrid, "reservation": _coin, "order": _fair_order}),
+        "nothing": _random("shared", reserve="nothing", reserve_after=_soon),
+        "nothing-limits": _random("shared", reserve="nothing", reserve_after=_soon, limits=True, order=_any_order),
+        "nothing-all": _random("shared", reserve="nothing", reserve_after=_soon, **everything),
+        "nothing-alike": _alike("shared", reserve="nothing", reserve_after=_late, **everything),
         "many-nodes": _many_nodes("shared", held_jobs=_held_jobs, **everything),
         "hybrid-many-nodes": _many_nodes("hybrid", held_jobs=_held_jobs, reservation=_coin, **everything),
     }

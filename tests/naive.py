@@ -21,8 +21,9 @@ import numpy as np
 from parsim.state import State, Window
 from parsim.system import System
 from parsim.workload import Workload
+from tests.naive_fairshare import NAMES, Charge, Values
 
-NAMED_ORDERS = ("fcfs", "sjf", "ljf", "lxf", "wfp3")
+NAMED_ORDERS = ("fcfs", "sjf", "ljf", "lxf", "wfp3", "fairshare")
 RESERVED = -1  # home of the jobs that start by advance reservation
 
 
@@ -270,6 +271,8 @@ class _Simulation:
         self.runtime = [min(int(r), w) for r, w in zip(workload.runtime, self.walltime, strict=True)]
         self.queue_index = [int(x) for x in workload.queue]
         self.user = [int(x) for x in workload.user]
+        self.called = [workload.user_name(user) for user in self.user]
+        self.reads_use = any(name in system.order for name in ("fairshare", *NAMES))
 
         self.capacity = list(system.partition_cores)
         self.shared = system.mode == "shared"
@@ -290,6 +293,11 @@ class _Simulation:
         self.held_in_last_pass: set[int] = set()
         self.last_pass: int | None = None
         self.start = [0] * self.n
+        ended = state is None or all(window.end <= state.begin for window in state.windows)
+        self.passes_over = system.reserves_nothing and ended
+        self.first_of_list = (-1, 0)  # the first job that could not start in the last pass, and since when
+        self.charges: list[Charge] = []
+        self.values: Values | None = None  # of the users in this pass
         self.cores_on: list[dict[int, int]] = [{} for _ in range(self.n)]
         self.nodes_of: dict[int, list[int]] = {}  # running job -> its cores of each node
         self.by_queues = system.reserves_for_queues and all(self.home(j) != RESERVED for j in range(self.n))
@@ -331,6 +339,7 @@ class _Simulation:
             if cores:
                 self.cores_on[j][partition] = self.cores_on[j].get(partition, 0) + cores
         self.running.append(Running(j, self.start[j], self.cores_on[j]))
+        self.charges.append(Charge(self.called[j], self.first_instant, self.start[j] + self.runtime[j], self.cores[j]))
 
     def known(self) -> list[Downtime]:
         """Rule 30: the windows that are known now."""
@@ -422,6 +431,7 @@ class _Simulation:
                 walltime=w,
                 ncpus=self.cores[j],
                 job_priority=0,
+                **(self.values.of(self.called[j]) if self.values else {}),
             )
             return (-value, self.submit[j], j)
         if self.starves(j):
@@ -432,6 +442,7 @@ class _Simulation:
             "ljf": lambda: -w,
             "lxf": lambda: -Fraction(wait + w, w),
             "wfp3": lambda: -(Fraction(wait, w) ** 3) * self.cores[j],
+            "fairshare": lambda: self.values.key(self.called[j]),
         }[order]()
         return (1, -self.queue(j).priority, by_order, self.submit[j], j)
 
@@ -471,6 +482,10 @@ class _Simulation:
         self.held_in_last_pass = set()
         self.head_jobs, self.head_job_of, self.reservation = set(), {}, []
         self.promises = []
+        if self.reads_use:  # rule 36
+            self.values = Values(
+                self.system.fairshare, sorted(set(self.called)), self.charges, self.first_instant, self.now
+            )
 
         if self.plans_limits or self.by_nodes:
             self.planning_pass()
@@ -500,6 +515,7 @@ class _Simulation:
         self.start[j] = self.now
         self.cores_on[j] = cores_on
         self.running.append(Running(j, self.now, cores_on))
+        self.charges.append(Charge(self.called[j], self.now, self.now + self.runtime[j], self.cores[j]))
 
     def expected(self, partition: int) -> list[Block]:
         """Return what the running jobs hold of a partition, until the ends that their walltimes promise."""
@@ -524,6 +540,13 @@ class _Simulation:
             cores_on = self.placement(partition, j)
             if cores_on is not None:
                 self.begin(j, cores_on)
+            elif self.passes_over:  # rule 39
+                if not found:
+                    found = True
+                    if self.first_of_list[0] != j:
+                        self.first_of_list = (j, self.now)
+                    if self.now >= self.first_of_list[1] + self.system.reserve_after:
+                        break
             elif not found and self.cores[j] <= self.capacity[partition] and self.may_be_head_job(j):
                 c, w = self.cores[j], self.walltime[j]
                 instant = earliest(self.capacity[partition], self.promised(partition), c, self.now, w)  # rule 12

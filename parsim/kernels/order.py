@@ -8,10 +8,12 @@ import numpy as np
 from numba import njit
 
 from parsim.kernels.compiled import ieee_routine, ieee_step
-from parsim.kernels.state import STARVING, routine, step
+from parsim.kernels.fairshare import fill
+from parsim.kernels.state import GROUP, STARVING, routine, step
 
-FCFS, SJF, LJF, LXF, WFP3, FORMULA = range(6)  # values of `settings.order`
-FACTOR = 6  # the pool's list, by priority factor, whatever the order (rule 7 of docs/reference/simulator.md)
+FCFS, SJF, LJF, LXF, WFP3 = range(5)  # values of `settings.order`
+FACTOR = 5  # the pool's list, by priority factor, whatever the order (rule 7 of docs/reference/simulator.md)
+FORMULA, FAIRSHARE = 6, 7  # values of `settings.order`: by a program, the second within the groups of named orders
 NEAR = 1e-14  # relative difference from which values that are not exact decide
 
 # Instructions of a formula: postfix, on a stack.
@@ -208,8 +210,8 @@ def refresh_values(s, kind, first, last, now):
     """Set `value` of the waiting entries ``first:last`` to what sorts them at this instant, largest first."""
     if kind <= LJF:
         return
-    if kind == FORMULA:
-        _refresh_formula(s, first, last, now)
+    if kind >= FORMULA:
+        _refresh_formula(s, kind, first, last, now)
         return
     waiting = s.waiting
     value, origin, slope = waiting.value[first:last], waiting.origin[first:last], waiting.slope[first:last]
@@ -224,7 +226,7 @@ def refresh_values(s, kind, first, last, now):
 
 
 @step
-def _refresh_formula(s, first, last, now):
+def _refresh_formula(s, kind, first, last, now):
     waiting, formula = s.waiting, s.formula
     eligible, stack = formula.eligible, formula.stack
     for begin in range(first, last, CHUNK):
@@ -234,16 +236,25 @@ def _refresh_formula(s, first, last, now):
             if s.held.size > 0:
                 eligible[i] -= np.float64(_held_for(s.held[waiting.job[begin + i]], now))
         members = waiting.job[begin : begin + count]
+        fill(s.fair, formula.columns, members, count, now)
         interpret(formula.code, formula.constants, formula.columns, members, eligible, stack, count)
         for i in range(count):
             v = stack[0, i]
             waiting.value[begin + i] = 0.0 if math.isnan(v) else v
+            if kind == FAIRSHARE and waiting.group[begin + i] & GROUP == STARVING:
+                waiting.value[begin + i] = 0.0
 
 
 @step
 def _held_for(held, now):
     """Seconds for which its limits have held a job (rule 5)."""
     return held.before + (now - held.since if held.since >= 0 else 0)
+
+
+@step
+def is_ratio(kind):
+    """Whether the values of an order are ratios of whole numbers."""
+    return LJF < kind < FORMULA
 
 
 @step
@@ -254,9 +265,9 @@ def before(context, i, k):
     if waiting.group[i] != waiting.group[k]:
         return waiting.group[i] > waiting.group[k]
     a, b = waiting.value[i], waiting.value[k]
-    if a != b and (kind <= LJF or kind == FORMULA or abs(a - b) > NEAR * max(a, b)):
+    if a != b and (not is_ratio(kind) or abs(a - b) > NEAR * max(a, b)):
         return a > b
-    if kind > LJF and kind != FORMULA and waiting.group[i] != STARVING:
+    if is_ratio(kind) and waiting.group[i] != STARVING:
         exact = compare_ratios(s.jobs, s.queues, kind, waiting.job[i], waiting.job[k], now)
         if exact != 0:
             return exact > 0
@@ -267,7 +278,7 @@ def before(context, i, k):
 def first_entry(s, kind, first, last, now):
     """Return the entry that goes first among ``first:last``, passed ones left out; -1 if none is left."""
     group, value = s.waiting.group, s.waiting.value
-    margin = 1.0 if kind <= LJF or kind == FORMULA else 1.0 - 2.0 * NEAR
+    margin = 1.0 - 2.0 * NEAR if is_ratio(kind) else 1.0
     best = np.int64(-1)
     greatest = np.int32(-1)
     bound = 0.0

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from parsim.kernels.fairshare import charge
 from parsim.kernels.running import add_running, available, first_instant, push_key, remove_running
 from parsim.kernels.state import NEVER, routine, step
 
@@ -90,6 +91,7 @@ def start_job(s, j, now):
     push_key(s.ends, progress.running, ((now + job.runtime) << s.settings.bits) | j)
     progress.running += 1
     count_use(s, j, 1)
+    charge(s.fair, j, np.int64(job.cores), now)
 
 
 @routine
@@ -122,6 +124,7 @@ def end_job(s, j):
             partition.free += cores
             partition.plan_stands = False
     count_use(s, j, -1)
+    charge(s.fair, j, -np.int64(job.cores), s.start[j] + job.runtime)
     if s.settings.limits:  # its queue mates may have been held by it
         s.partitions[0 if s.settings.single_list else job.queue].plan_stands = False
 

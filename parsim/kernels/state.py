@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parsim.kernels.compiled import kernel, routine, step  # noqa: F401 - the kernels take them from here
+from parsim.kernels.fairshare import Fair
 
 NEVER = np.int64(2**62)  #: after every instant
 LONGEST = np.int64(2**31 - 1)  #: of all durations that fit an int32
@@ -78,6 +79,8 @@ PARTITION = _record(
         ("planned_job", np.int64),  #: the head job of that plan
         ("seen", np.int64),  #: jobs from this number on were not there when it was made
         ("has_new", np.bool_),  #: whether a job has come to the list since
+        ("waits_first", np.int64),  #: the first job that might not start at the last visit, and
+        ("first_since", np.int64),  #: since when it has been; where nothing is reserved
         # Of the present pass:
         ("reserved_from", np.int64),  #: instant at which the reserved job is to start, or `NEVER`
         ("reserved_until", np.int64),  #: instant at which it is expected to end
@@ -99,6 +102,7 @@ SETTINGS = _record(
         ("order", np.int64),
         ("backfill", np.bool_),
         ("single_list", np.bool_),  #: a shared machine
+        ("reserves", np.bool_),  #: a head job holds cores; else it stops its list after `reservation_delay` (rule 39)
         ("reservation_delay", np.int64),  #: seconds that a job has waited before it may be a head job
         ("starvation", np.bool_),  #: some queue has a starvation period
         ("limits", np.bool_),  #: some queue has running limits
@@ -198,3 +202,4 @@ class State(NamedTuple):
     usable: NDArray[np.bool_]  # (P,): partitions that a reservation may use
     idle: NDArray[np.int64]  # (P,): their idle cores at its instant
     alike: Alike
+    fair: Fair

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from parsim.kernels.alike import NO_JOB, Lines, join, leave
 from parsim.kernels.easy import ONE, begin_job, end_job, next_wake_up, shadow_time
+from parsim.kernels.fairshare import charge
 from parsim.kernels.order import CHUNK
 from parsim.kernels.running import last_instant
 from parsim.kernels.state import LONGEST, NEVER, Running, step
@@ -51,6 +52,7 @@ def time_dependent(
     reservation_delay,
     bits,
     formula,
+    fair,
     limited,
     stop_time,
     left,
@@ -79,6 +81,8 @@ def time_dependent(
         As `parsim.kernels.easy.easy` takes it.
     formula : Formula
         The largest value goes first.
+    fair : Fair
+        What it reads of the users.
     limited : bool
         Whether there are running limits.
     stop_time : bool
@@ -114,6 +118,7 @@ def time_dependent(
         reservation_delay,
         bits,
         formula,
+        fair,
         limits,
         wake_ups,
         ends,
@@ -136,6 +141,7 @@ def event_loop(
     reservation_delay,
     bits,
     formula,
+    fair,
     limits,
     wake_ups,
     ends,
@@ -154,6 +160,7 @@ def event_loop(
         begin_job(jobs, size, start[size], bits, ends, running, size, start)
         free -= jobs[size].cores
         change_left(limits, jobs, size, -1)
+        charge(fair, size, np.int64(jobs[size].cores), begin)
         size += 1
     arriving = resumed
     wake = np.uint64(0)
@@ -173,6 +180,7 @@ def event_loop(
             free += jobs[j].cores
             size -= 1
             change_left(limits, jobs, j, 1)
+            charge(fair, j, -np.int64(jobs[j].cores), now)
         while arriving < n and jobs[arriving].submit <= now:
             if not join(lines, arriving):
                 waiting.job[last] = arriving
@@ -193,39 +201,41 @@ def event_loop(
             set_bounds(waiting, last, formula, epoch, now)
         else:
             epoch.clock[END] = -1
-            evaluate(waiting, last, formula, chunk, now)
+            evaluate(waiting, last, formula, fair, chunk, now)
         kept = last  # first entry whose job started
         latest = now - reservation_delay if reservation_delay > 0 else NEVER
-        head = first_entry(jobs, waiting, last, formula, chunk, epoch, free, latest, now)
+        head = first_entry(jobs, waiting, last, formula, fair, chunk, epoch, free, latest, now)
         while head >= 0 and waiting.cores[head] <= free:
             begin_job(jobs, waiting.job[head], now, bits, ends, running, size, start)
+            charge(fair, waiting.job[head], np.int64(waiting.cores[head]), now)
             free -= waiting.cores[head]
             size += 1
-            count_entry(jobs, waiting, last, formula, chunk, epoch, limits, head, now)
-            if not succeed(jobs, lines, waiting, formula, chunk, epoch, limits, head, now):
+            count_entry(jobs, waiting, last, formula, fair, chunk, epoch, limits, head, now)
+            if not succeed(jobs, lines, waiting, formula, fair, chunk, epoch, limits, head, now):
                 kept = min(kept, head)
-            head = first_entry(jobs, waiting, last, formula, chunk, epoch, free, latest, now)
+            head = first_entry(jobs, waiting, last, formula, fair, chunk, epoch, free, latest, now)
         if head >= 0 and backfill:
-            count_entry(jobs, waiting, last, formula, chunk, epoch, limits, head, now)
+            count_entry(jobs, waiting, last, formula, fair, chunk, epoch, limits, head, now)
             shadow, extra = shadow_time(running, size, free, np.int64(waiting.cores[head]), now, bits)
             slack = min(shadow - now, LONGEST)
-            i = first_beside(waiting, last, formula, chunk, epoch, free, slack, extra, now)
+            i = first_beside(waiting, last, formula, fair, chunk, epoch, free, slack, extra, now)
             while i >= 0:
                 begin_job(jobs, waiting.job[i], now, bits, ends, running, size, start)
+                charge(fair, waiting.job[i], np.int64(waiting.cores[i]), now)
                 free -= waiting.cores[i]
                 size += 1
                 if waiting.walltime[i] > slack:
                     extra -= waiting.cores[i]
-                count_entry(jobs, waiting, last, formula, chunk, epoch, limits, i, now)
-                if not succeed(jobs, lines, waiting, formula, chunk, epoch, limits, i, now):
+                count_entry(jobs, waiting, last, formula, fair, chunk, epoch, limits, i, now)
+                if not succeed(jobs, lines, waiting, formula, fair, chunk, epoch, limits, i, now):
                     kept = min(kept, i)
-                i = first_beside(waiting, last, formula, chunk, epoch, free, slack, extra, now)
+                i = first_beside(waiting, last, formula, fair, chunk, epoch, free, slack, extra, now)
             change_left(limits, jobs, waiting.job[head], 1)
         last = drop_started(waiting, kept, last)
 
 
 @step
-def succeed(jobs, lines, waiting, formula, chunk, epoch, limits, i, now):
+def succeed(jobs, lines, waiting, formula, fair, chunk, epoch, limits, i, now):
     """Let the next job alike take entry i, whose job has started; return whether there is one."""
     j = leave(lines, waiting.job[i])
     if j == NO_JOB:
@@ -240,7 +250,7 @@ def succeed(jobs, lines, waiting, formula, chunk, epoch, limits, i, now):
         if more < 1 or cores < waiting.cores[i]:
             waiting.held[i] = now
             return True
-    settle(waiting, formula, chunk, epoch, i, now)
+    settle(waiting, formula, fair, chunk, epoch, i, now)
     return True
 
 
@@ -296,7 +306,7 @@ def change_left(limits, jobs, j, sign):
 
 
 @step
-def count_entry(jobs, waiting, last, formula, chunk, epoch, limits, i, now):
+def count_entry(jobs, waiting, last, formula, fair, chunk, epoch, limits, i, now):
     """From here on, as entry i has started or is the head, its limits count it, and may hold jobs behind it."""
     j, value = waiting.job[i], waiting.value[i]
     waiting.value[i] = PASSED
@@ -307,7 +317,7 @@ def count_entry(jobs, waiting, last, formula, chunk, epoch, limits, i, now):
     bounded = epoch.clock[END] >= 0
     for k in range(last):
         if bounded and waiting.value[k] >= value and not waiting.known[k]:
-            settle(waiting, formula, chunk, epoch, k, now)
+            settle(waiting, formula, fair, chunk, epoch, k, now)
         v = waiting.value[k]
         if v > PASSED and (v < value or (v == value and waiting.job[k] > j)):
             more, cores = what_is_left(limits, waiting.job[k])
@@ -317,7 +327,7 @@ def count_entry(jobs, waiting, last, formula, chunk, epoch, limits, i, now):
 
 
 @step
-def first_entry(jobs, waiting, last, formula, chunk, epoch, free, latest, now):
+def first_entry(jobs, waiting, last, formula, fair, chunk, epoch, free, latest, now):
     """Return the entry that goes first of those that fit or, submitted by `latest`, may be the head job; or -1."""
     epoch.clock[WASTED] -= 1
     while True:
@@ -331,7 +341,7 @@ def first_entry(jobs, waiting, last, formula, chunk, epoch, free, latest, now):
                     largest = v
         if best < 0 or epoch.clock[END] < 0 or waiting.known[best]:
             return best
-        settle(waiting, formula, chunk, epoch, best, now)
+        settle(waiting, formula, fair, chunk, epoch, best, now)
         epoch.clock[WASTED] += 1
 
 
@@ -343,7 +353,7 @@ def goes_before(waiting, i, best, largest):
 
 
 @step
-def first_beside(waiting, last, formula, chunk, epoch, free, slack, extra, now):
+def first_beside(waiting, last, formula, fair, chunk, epoch, free, slack, extra, now):
     """Return the entry that goes first of those that may start beside the head job; or -1."""
     epoch.clock[WASTED] -= 1
     while True:
@@ -358,7 +368,7 @@ def first_beside(waiting, last, formula, chunk, epoch, free, slack, extra, now):
                     largest = v
         if best < 0 or epoch.clock[END] < 0 or waiting.known[best]:
             return best
-        settle(waiting, formula, chunk, epoch, best, now)
+        settle(waiting, formula, fair, chunk, epoch, best, now)
         epoch.clock[WASTED] += 1
 
 

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from parsim.kernels.fairshare import fill
 from parsim.kernels.order import CHUNK, interpret
 from parsim.kernels.state import LONGEST, routine, step
 
@@ -52,7 +53,7 @@ END, SPAN, WASTED = range(3)  # its last instant, or -1 without one; its seconds
 
 
 @step
-def evaluate(waiting, last, formula, chunk, now):
+def evaluate(waiting, last, formula, fair, chunk, now):
     """Set the values of the waiting jobs that are not held at this instant; 0 where undefined (rule 8)."""
     if last == 1:
         waiting.value[0] = 0.0  # whatever it is, the job goes first
@@ -68,6 +69,7 @@ def evaluate(waiting, last, formula, chunk, now):
         else:
             waiting.value[i] = PASSED
         if count == CHUNK or i + 1 == last:
+            fill(fair, formula.columns, chunk.job, count, now)
             interpret(formula.code, formula.constants, formula.columns, chunk.job, eligible, stack, count)
             for k in range(count):
                 waiting.value[chunk.entry[k]] = defined(stack[0, k])
@@ -101,7 +103,7 @@ def set_bounds(waiting, last, formula, epoch, now):
 
 
 @routine
-def settle(waiting, formula, chunk, epoch, i, now):
+def settle(waiting, formula, fair, chunk, epoch, i, now):
     """Compute the value of entry i at this instant and, where that is not known, its bound."""
     end = epoch.clock[END]
     count = 1
@@ -111,6 +113,7 @@ def settle(waiting, formula, chunk, epoch, i, now):
         count = 2
         chunk.job[1] = waiting.job[i]
         formula.eligible[1] = min(end - waiting.origin[i], epoch.longest)
+    fill(fair, formula.columns, chunk.job, 1, now)
     interpret(formula.code, formula.constants, formula.columns, chunk.job, formula.eligible, formula.stack, count)
     waiting.value[i] = defined(formula.stack[0, 0])
     waiting.known[i] = True

@@ -48,12 +48,12 @@ def visit_list(s, p, now):
     """Go once over list p and start the jobs that EASY starts on partition p (rule 3)."""
     partition, settings = s.partitions[p], s.settings
     v = begin_visit(s, p)
-    if not settings.track_held and nothing_can_start(s, v):
+    if not settings.track_held and settings.reserves and nothing_can_start(s, v):
         return
     if settings.backfill or not v.sorted:
         s.progress.looks -= v.last - v.first
     if not v.sorted:
-        if mark_held(s, v, now):
+        if mark_held(s, v, now) and settings.reserves:
             return
         refresh_values(s, v.kind, v.first, v.last, now)
 
@@ -64,7 +64,8 @@ def visit_list(s, p, now):
     running = s.progress.running
     i, gone = start_in_order(s, v, now)
     stands &= s.progress.running == running  # nothing started
-    if partition.head_job >= 0 and settings.backfill and (settings.track_held or partition.free > 0):
+    goes_on = settings.backfill and settings.reserves
+    if partition.head_job >= 0 and goes_on and (settings.track_held or partition.free > 0):
         fresh = np.int64(0)
         if stands and partition.planned_job == partition.head_job:
             fresh = partition.seen
@@ -74,7 +75,7 @@ def visit_list(s, p, now):
         gone = min(gone, backfill(s, v, i, fresh, now))
     elif settings.track_held:
         end_held(s, v, i, now)
-    if partition.head_job >= 0 and not v.one_by_one and settings.backfill and partition.reserved_from == NEVER:
+    if partition.head_job >= 0 and not v.one_by_one and goes_on and partition.reserved_from == NEVER:
         partition.plan_stands = not settings.limits or p < s.partitions.size - 2 or settings.single_list
         partition.planned_job = partition.head_job
     if v.lines and v.one_by_one:
@@ -195,6 +196,7 @@ def start_in_order(s, v, now):
     """
     settings, partition, waiting = s.settings, s.partitions[v.p], s.waiting
     gone = v.last
+    none_waits = True
     i = next_in_order(s, v, v.first - 1, now)
     while i < v.last:
         j = np.int64(waiting.job[i])
@@ -203,6 +205,11 @@ def start_in_order(s, v, now):
             then = start_here(s, v, i, now)
             if waiting.job[i] == STARTED:
                 gone = min(gone, i)
+            elif then == STAYS and not settings.reserves:
+                if none_waits and waits_too_long(s, v.p, j, now):
+                    make_head_job(s, j, v.p)
+                    break
+                none_waits = False
             elif (
                 then == STAYS
                 and waiting.cores[i] <= partition.cores
@@ -214,6 +221,16 @@ def start_in_order(s, v, now):
             waiting.group[i] |= PASSED
         i = next_in_order(s, v, i, now)
     return i, gone
+
+
+@step
+def waits_too_long(s, p, j, now):
+    """Whether job j, the first of list p that may not start, has been it for so long that none passes it (rule 39)."""
+    partition = s.partitions[p]
+    if partition.waits_first != j:
+        partition.waits_first = j
+        partition.first_since = now
+    return now - partition.first_since >= s.settings.reservation_delay
 
 
 @step

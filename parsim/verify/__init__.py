@@ -91,7 +91,8 @@ def replay_of(workload: Workload, system: System, beginning: Beginning | None) -
     """Return what replays the waiting lists of a system; with windows all that is planned counts together."""
     if reserves_for_queues(workload, system):
         return QueueHeadJobsReplay
-    return TopJobReplay if system.plans_top_job or (beginning is not None and beginning.outages) else ListReplay
+    windows = beginning is not None and any(window.end > beginning.state.begin for window in beginning.outages)
+    return TopJobReplay if system.plans_top_job or windows else ListReplay
 
 
 def assert_schedule(workload: Workload, system: System, schedule: Schedule, state: State | None = None) -> None:

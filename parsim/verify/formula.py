@@ -7,8 +7,10 @@ import math
 import operator
 from collections.abc import Callable
 
+from parsim.verify.fairshare import NAMES as SHARE_NAMES
+
 #: Arguments of a formula, in this order.
-NAMES = ("queue_priority", "eligible_time", "walltime", "ncpus", "job_priority")
+NAMES = ("queue_priority", "eligible_time", "walltime", "ncpus", "job_priority", *SHARE_NAMES)
 
 Values = tuple[float, ...]
 Node = Callable[[Values], float]

@@ -8,14 +8,19 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator
 
+from parsim.fairshare import FAIRSHARE
 from parsim.system import LIMITS, System
 from parsim.verify.beginning import Beginning
+from parsim.verify.fairshare import NAMES as SHARE_NAMES
+from parsim.verify.fairshare import Uses
 from parsim.verify.formula import compile_formula
-from parsim.verify.orders import STATIC, Ratio, Value, WaitingList, by_ratio
+from parsim.verify.orders import STATIC, Path, Ratio, Value, WaitingList, by_ratio
 from parsim.verify.partition import Partition
 from parsim.verify.replay import Replay
 from parsim.verify.rules import ALL, RESERVED, Jobs, Placement
 from parsim.verify.violation import Discrepancy, Violation
+
+NO_SHARES = (0.0,) * len(SHARE_NAMES)
 
 
 class ListReplay(Replay):
@@ -31,6 +36,7 @@ class ListReplay(Replay):
         self.combined = system.pool is not None and system.pool.placement == "combined"
         self.waiting: set[int] = set()
         self.head_jobs: set[int] = set()  #: found in this pass, and not started since
+        self.first_since: dict[int, int] = {}  #: of the first job of the list; where nothing is reserved
         self.reserved: list[int] = []
         self.in_pool: list[int] = []  #: jobs of the pool's list
         self.at_home = list(jobs.home)  #: with the moves made so far
@@ -52,8 +58,11 @@ class ListReplay(Replay):
             ratio = lambda job, now: (now - submit[job], walltime[job])  # noqa: E731
         elif order == "wfp3":
             ratio = lambda job, now: ((now - submit[job]) ** 3 * cores[job], walltime[job] ** 3)  # noqa: E731
-        elif order not in STATIC:
+        elif order not in STATIC and order != FAIRSHARE:
             value = self._formula(order)
+        self.uses: Uses | None = None  #: where the order reads what users have used
+        if any(name in order for name in (FAIRSHARE, *SHARE_NAMES)):
+            self.uses = Uses(self.system.fairshare, jobs.user_name, self.now)
         # Rule 5 needs the held jobs of every pass, but only a formula uses eligible_time.
         self.tracked = value is not None and "eligible_time" in order and any(self.limited)
         self.held_before: list[int] = []
@@ -61,7 +70,10 @@ class ListReplay(Replay):
         rank = [ranks.index(queue.priority) for queue in self.system.queues]
         shared = self.system.mode == "shared"
         level = [rank[q] if shared else 0 for q in jobs.queue]
-        self.lists = [WaitingList(order, level, walltime, ratio, value) for _ in self.partitions]
+        path: Path | None = None
+        if self.uses and order == FAIRSHARE:
+            path = self.uses.path_of(jobs.user_name)
+        self.lists = [WaitingList(order, level, walltime, ratio, value, path) for _ in self.partitions]
 
     def _formula(self, text: str) -> Value:
         jobs = self.jobs
@@ -72,7 +84,8 @@ class ListReplay(Replay):
         def value(job: int, now: int) -> float:
             eligible_time = now - jobs.submit[job] - self.held_time[job]
             walltime, cores = float(jobs.walltime[job]), float(jobs.cores[job])
-            return formula((priority[jobs.queue[job]], float(eligible_time), walltime, cores, 0.0))
+            uses = self.uses.values(jobs.user_name[job], now) if self.uses else NO_SHARES
+            return formula((priority[jobs.queue[job]], float(eligible_time), walltime, cores, 0.0, *uses))
 
         return value
 
@@ -93,12 +106,14 @@ class ListReplay(Replay):
         for index, cores in jobs.placement[job]:
             self.partitions[index].occupy(jobs.start[job] + jobs.walltime[job], cores)
         self._count(job, 1)
+        self._charge(job, 1)
 
     def _end(self, job: int) -> None:
         jobs = self.jobs
         for partition, cores in jobs.placement[job]:
             self.partitions[partition].vacate(jobs.start[job] + jobs.walltime[job], cores)
         self._count(job, -1)
+        self._charge(job, -1)
 
     def _submit(self, job: int) -> None:
         home = self.at_home[job]
@@ -140,6 +155,11 @@ class ListReplay(Replay):
         for index, cores in jobs.placement[job]:
             self.partitions[index].occupy(self.now + jobs.walltime[job], cores)
         self._count(job, 1)
+        self._charge(job, 1)
+
+    def _charge(self, job: int, sign: int) -> None:
+        if self.uses:
+            self.uses.charge(self.jobs.user_name[job], sign * self.jobs.cores[job], self.now)
 
     def _count(self, job: int, sign: int) -> None:
         jobs = self.jobs
@@ -156,7 +176,8 @@ class ListReplay(Replay):
             for job in self.held_before:
                 self.held_time[job] += self.now - self.before
             self.held_before = []
-        if not self.waiting or not (self.tracked or any(partition.idle for partition in self.partitions)):
+        needed = self.tracked or self.system.reserves_nothing or any(partition.idle for partition in self.partitions)
+        if not self.waiting or not needed:
             return []
         self.head_jobs.clear()
         for partition in self.partitions:
@@ -211,9 +232,10 @@ class ListReplay(Replay):
     def _visit_list(self, index: int) -> None:
         """One list on one set of cores."""
         jobs, partition = self.jobs, self.partitions[index]
-        if not (partition.idle or self.tracked or any(self.limited)):
+        if not (partition.idle or self.tracked or any(self.limited) or self.system.reserves_nothing):
             return  # no job can start, and no limit counts the head job
         ordered = self.lists[index].ordered(self.now)
+        none_waits = True
         for at, job in enumerate(ordered, start=1):
             cores, has_head_job = jobs.cores[job], partition.head_job >= 0
             if has_head_job and cores > partition.idle and not self.tracked:
@@ -231,11 +253,21 @@ class ListReplay(Replay):
                 continue
             if job in self.due and jobs.placement[job] == ((index, cores),):
                 raise Discrepancy(partition.obstacle(end, cores), job, f"may not start on {partition.name} now")
-            if not has_head_job and self.now - jobs.submit[job] >= self.system.reservation_delay:
+            if self.system.reserves_nothing:
+                if none_waits and self._stops(job):
+                    break
+                none_waits = False
+            elif not has_head_job and self.now - jobs.submit[job] >= self.system.reservation_delay:
                 self.head_jobs.add(job)
                 partition.promise(job, cores, jobs.walltime[job], self.now)
                 if not self.system.backfill:
                     break
+
+    def _stops(self, job: int) -> bool:
+        """Rule 39: whether a job that is the first of the list, and may not start, has been so for too long."""
+        since = self.first_since.get(job, self.now)
+        self.first_since = {job: since}
+        return self.now - since >= self.system.reservation_delay
 
     def _visit_pool(self) -> None:
         """Eligible jobs by priority factor, on the pool and, combined, on their partitions too."""

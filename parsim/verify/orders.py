@@ -12,6 +12,7 @@ from itertools import groupby
 
 Ratio = Callable[[int, int], tuple[int, int]]  #: numerator and denominator of (job, now)
 Value = Callable[[int, int], float]  #: of (job, now)
+Path = Callable[[int, int], list[float]]  #: of (job, now), the least first
 
 STATIC = {"fcfs": 0, "sjf": 1, "ljf": -1}  #: sign of the walltime in the key
 
@@ -38,7 +39,7 @@ def by_ratio(jobs: Sequence[int], ratio: Ratio, now: int) -> list[int]:
 class WaitingList:
     """The jobs that wait at one home, in the order of its discipline.
 
-    `level` is the rank of each job's queue priority; `ratio` and `value` sort again at every pass.
+    `level` is the rank of each job's queue priority; `ratio`, `value` and `path` sort again at every pass.
     """
 
     def __init__(
@@ -48,11 +49,12 @@ class WaitingList:
         walltime: Sequence[int],
         ratio: Ratio | None,
         value: Value | None,
+        path: Path | None = None,
     ) -> None:
         self.starving: list[int] = []
         self._rest: list[tuple[int, int, int]] = []  # (level, key, job), ascending
         self._level, self._walltime, self._sign = level, walltime, STATIC.get(order, 0)
-        self._ratio, self._value = ratio, value
+        self._ratio, self._value, self._path = ratio, value, path
 
     def _entry(self, job: int) -> tuple[int, int, int]:
         return 0 if self._value is not None else self._level[job], self._sign * self._walltime[job], job
@@ -82,6 +84,9 @@ class WaitingList:
         if self._value is not None:
             value = {job: self._value(job, now) for job in jobs}
             return sorted(jobs, key=value.__getitem__, reverse=True)
+        if self._path is not None:
+            path = {job: self._path(job, now) for job in jobs}
+            return self.starving + sorted(jobs, key=lambda job: (self._level[job], path[job]))
         if self._ratio is None:
             return self.starving + jobs
         by_level = groupby(jobs, key=self._level.__getitem__)

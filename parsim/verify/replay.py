@@ -34,6 +34,7 @@ class Columns:
         self.walltime: list[int] = workload.walltime[order].tolist()
         self.queue: list[int] = workload.queue[order].tolist()
         self.user: list[int] = workload.user[order].tolist()
+        self.user_name = [workload.user_name(user) for user in self.user]
         self.start: list[int] = schedule.start[order].tolist()
         self.end: list[int] = schedule.end[order].tolist()
 

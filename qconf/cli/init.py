@@ -28,6 +28,9 @@ def _from(target: str) -> Callable[[F], F]:
     help="pbsnodes -av output, for the sizes of machine and partitions where the batch system's own lacks them.",
 )
 @click.option("--scheduler", metavar="FILE", help="The scheduler's sched_config, for what a PBS server does not hold.")
+@click.option(
+    "--shares", type=PATH, metavar="FILE", help="Shares of users: PBS's resource_group, or sacctmgr's associations."
+)
 @click.option("--name", metavar="NAME", help="Name of the machine.")
 @click.option("--force", is_flag=True, help="Replace a configuration that is there.")
 @output_option("File to write.  [default: standard output]")
@@ -36,6 +39,7 @@ def command(
     source: Source,
     nodes: str | None,
     scheduler: str | None,
+    shares: Path | None,
     name: str | None,
     force: bool,
     output: Path | None,
@@ -50,7 +54,8 @@ def command(
         options = ", ".join(f"--from-{target}" for target in targets())
         raise click.UsageError(f"give one of {options} and --history")
     listed = {name: words for name, words in (("nodes", nodes), ("scheduler", scheduler)) if words is not None}
-    if listed and not servers:
+    if (listed or shares) and not servers:
+        listed |= {"shares": ""} if shares else {}
         raise click.UsageError(f"--{next(iter(listed))} needs what the batch system holds")
     if output is not None and output.exists() and not force:
         raise InputError("is there already", file=output, fix="name another file, or add --force")
@@ -61,7 +66,7 @@ def command(
     if servers:
         ((target, path),) = servers.items()
         cores = source.records().machine_cores if source.cores is None and source.history else source.cores
-        found, origin = chosen(target, listed).read(path, cores=cores, name=name), path.name
+        found, origin = chosen(target, listed).read(path, cores=cores, name=name, shares=shares), path.name
     else:
         found, origin = _of_history(source, name), ", ".join(path.name for path in source.history)
     title = f"A first configuration, made by qconf init from {origin}. Edit it."

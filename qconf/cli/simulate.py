@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from parsim import Reason, Schedule, Workload
     from parsim.metrics import Summary
+    from parsim.usage import ShareUse
     from parsim.verify import Violation
     from qconf.config import SiteConfig
     from qconf.evaluation.period import Period
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from qconf.strategies import Proposal
 
 SHOWN = 20  #: violations that are printed
+USERS = 10  #: users whose use is printed, beside all groups
 #: Metrics that are printed.
 METRICS = (
     *("jobs", "mean_wait", "median_wait", "p95_wait", "max_wait"),
@@ -69,6 +71,7 @@ def command(
     the same jobs: the result flatters it, use `qconf tune` to choose one.
     """
     from parsim import metrics
+    from parsim.usage import share_uses
     from qconf.evaluation.order import order_warnings
     from qconf.evaluation.period import Period, TrainingSet
     from qconf.inert import csv_text
@@ -90,6 +93,7 @@ def command(
     names = past.jobs["job_id"].tolist()
     explained = [] if broken else [proposal.explain(jobs, schedule, row, names) for row in rows]
     found = metrics.summary(workload, schedule, config.system())
+    shares = share_uses(workload, schedule, config.system()) if config.is_fair else []
     warn(order_warnings(config, workload))
     if out is not None and not broken:
         table = schedule_table(past, workload, config, schedule)
@@ -105,6 +109,7 @@ def command(
             "config": config.model_dump(mode="json"),
             "overall": found.overall,
             "queues": found.queues,
+            "shares": [asdict(each) for each in shares] or None,
             "explained": [[asdict(reason) for reason in reasons] for reasons in explained] or None,
             "violations": [str(violation) for violation in broken] if verify else None,
         }
@@ -114,6 +119,9 @@ def command(
         report_cleaning(past, base, derived=source.config_path is None)
         click.echo("")
         print_table(console(), _metrics_table(found))
+        if shares:
+            click.echo("")
+            print_table(console(), _shares_table(shares))
         if verify:
             click.echo("\nverified: the schedule breaks no rule")
         for reasons in explained:
@@ -210,4 +218,18 @@ def _metrics_table(found: Summary) -> Table:
     rows += [(queue_label(name), row, "") for name, row in found.queues.items()]
     for name, row, style in rows:
         table.add_row(name, *(column.write(row[column.key]) for column in shown), style=style)
+    return table
+
+
+def _shares_table(shares: list[ShareUse]) -> Table:
+    """Return shares and use of all groups and of the users who are farthest from their shares."""
+    from qconf.report.layout import new_table
+
+    users = sorted((each for each in shares if each.is_user), key=lambda each: -each.distance)
+    table = new_table(("user or group",), ["share %", "use %", "apart %"])
+    for each in [*(each for each in shares if not each.is_user), *users[:USERS]]:
+        values = (f"{100 * value:.1f}" for value in (each.share, each.use, each.distance))
+        table.add_row(each.name or "(none)", *values, style="" if each.is_user else "bold")
+    if len(users) > USERS:
+        table.add_row(f"{len(users) - USERS} more users", "", "", "")
     return table

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import NamedTuple
 
+from parsim.fairshare import Fairshare, Share
+from parsim.formula import NAMES
 from parsim.formula import parse as parse_formula
 from parsim.system import MOST_NODE_CORES, ORDERS
 from parsim.workload import MAX_CORES
@@ -39,6 +41,17 @@ def mistakes(config: SiteFields) -> Iterator[Finding]:
     yield from _fixed(config)
     yield from _targets(config)
     yield from _downtime(config)
+    yield from _shares(config)
+
+
+def _shares(config: SiteFields) -> Iterator[Finding]:
+    """Yield what the tree of shares must not have; each field by itself is checked already."""
+    tree = [Share(each.name, each.shares, each.group or "") for each in config.shares]
+    for path, message in Fairshare(tree).problems():
+        needs = tuple(f"shares[{i}].{name}" for i in range(len(tree)) for name in ("name", "group"))
+        yield Finding(path, message, needs)
+    if config.fairshare is not None and config.fairshare.decay_time < 1:
+        yield Finding("fairshare.decay_time", "is at least a second; with decay_factor 1 nothing decays")
 
 
 def _machine(config: SiteFields) -> Iterator[Finding]:
@@ -130,7 +143,7 @@ def _order(config: SiteFields) -> Iterator[Finding]:
     order, known = config.order, ", ".join(ORDERS)
     if order in ORDERS:
         return
-    if order.isidentifier() and order.isascii() and (meant := did_you_mean(order, ORDERS)):
+    if order.isidentifier() and order.isascii() and order not in NAMES and (meant := did_you_mean(order, ORDERS)):
         yield Finding("order", f"no such order{meant}; one of {known}, or a formula")
     elif not re.fullmatch(r"[A-Za-z0-9_ .,+*/()<>=!-]+", order):
         yield Finding("order", f"one of {known}, or a formula of letters, digits and + - * / ( ) . , < > = !")

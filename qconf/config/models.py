@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, field_validator
 
+from parsim.fairshare import EQUAL_SHARES, MOST_SHARES
 from parsim.system import LIMITS
 from parsim.workload import MAX_CORES, MAX_DURATION
 from qconf.config.durations import parse_duration
@@ -187,6 +188,25 @@ class Target(Model):
         return f"group {self.group}" if self.queue is None else f"queue {self.queue}"
 
 
+class ShareConfig(Model):
+    """What a user or a group of users should have, beside others of the same group."""
+
+    name: User
+    shares: Annotated[int, Field(ge=0, le=MOST_SHARES)] = 1
+    group: Annotated[User, Field(min_length=1)] | None = None
+    target: Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)] | None = None
+    bound: Literal["target", "floor", "ceiling"] = "target"
+
+
+class FairshareConfig(Model):
+    """How use is set against shares, and how it decays."""
+
+    decay_time: Duration = EQUAL_SHARES.decay_time
+    decay_factor: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] = EQUAL_SHARES.decay_factor
+    fair_share: Literal["classic", "tree"] = EQUAL_SHARES.fair_share
+    unknown_shares: Annotated[int, Field(ge=0, le=MOST_SHARES)] = EQUAL_SHARES.unknown_shares
+
+
 def _moment(value: object) -> object:
     """Let a date stand for the text that YAML makes one of."""
     text = str(value)
@@ -232,9 +252,11 @@ class SiteFields(Model):
     backfill: bool = True
     reserve_after: Duration = 0
     held_jobs: Literal["pass", "reserve"] = "pass"
-    reserve: Literal["cores", "nodes", "queues"] = "cores"
+    reserve: Literal["cores", "nodes", "queues", "nothing"] = "cores"
     queues: Annotated[tuple[QueueConfig, ...], BeforeValidator(_as_tuple), Field(min_length=1)]
     pool: PoolConfig | None = None
+    fairshare: FairshareConfig | None = None
+    shares: Annotated[tuple[ShareConfig, ...], BeforeValidator(_as_tuple)] = ()
     policy: Annotated[tuple[str, ...], BeforeValidator(parse_policy)] = ()  #: parts that a search may change
     fixed: Annotated[tuple[str, ...], BeforeValidator(_as_tuple)] = ()
     targets: Annotated[tuple[Target, ...], BeforeValidator(_as_tuple)] = ()
@@ -272,5 +294,6 @@ class SiteFields(Model):
 SCALARS = tuple(
     name
     for name in SiteFields.model_fields
-    if name not in ("machine", "queues", "pool", "policy", "fixed", "targets", "downtime", "fidelity", "strategies")
+    if name not in ("machine", "queues", "pool", "fairshare", "shares", "policy", "fixed", "targets", "downtime")
+    and name not in ("fidelity", "strategies")
 )

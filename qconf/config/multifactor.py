@@ -35,11 +35,14 @@ class Multifactor:
         Seconds of waiting that count.
     tiers : bool
         Whether jobs of queues of higher priority go before all others.
+    fair_share : int
+        Points of a user who has used nothing: ``PriorityWeightFairshare``.
     """
 
     classes: tuple[tuple[int, int], ...] = ()
     max_age: int = MAX_AGE
     tiers: bool = False
+    fair_share: int = 0
 
     @property
     def most(self) -> int:
@@ -55,7 +58,8 @@ class Multifactor:
         """The order as a formula."""
         tier = f"{TIER} * queue_priority + " if self.tiers else ""
         choice = "".join(f"{points} if walltime <= {longest} else " for longest, points in self.classes)
-        return f"{tier}min(eligible_time, {self.max_age})" + (f" + ({choice}0)" if choice else "")
+        shares = f" + {self.fair_share} * fair_share" if self.fair_share else ""
+        return f"{tier}min(eligible_time, {self.max_age})" + (f" + ({choice}0)" if choice else "") + shares
 
     @classmethod
     def of(cls, order: str) -> Self | None:
@@ -67,6 +71,7 @@ class Multifactor:
             tuple((int(longest), int(points)) for points, longest in _CLASS.findall(order)),
             int(age[1]),
             "queue_priority" in order,
+            int(shares[1]) if (shares := re.search(r"([0-9]+) \* fair_share", order)) else 0,
         )
         return found if found.possible and _same(found.formula, order) else None
 
@@ -80,7 +85,7 @@ class Multifactor:
             and points == sorted(set(points), reverse=True)
             and all(each > 0 and each % 60 == 0 for each in walltimes)
             and min(points, default=1) > 0
-            and self.max_age + self.most < MOST
+            and self.max_age + self.most + self.fair_share < MOST
         )
 
 

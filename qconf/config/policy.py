@@ -10,6 +10,7 @@ POLICY: Mapping[str, tuple[str, ...]] = {
     "user-limits": ("max_user_run", "max_user_cores"),
     "starvation": ("starvation",),
     "priorities": ("priority",),
+    "fairshare": (),  # no field of a queue: that the order reads shares
 }
 KEEP, MAY_CHANGE = "keep", "may-change"
 FORMS = f"{KEEP}, {MAY_CHANGE}, or either for each of {', '.join(POLICY)}, like {{limits: {MAY_CHANGE}}}"

@@ -10,16 +10,19 @@ from typing import Any, NoReturn
 import yaml
 from pydantic import BaseModel, ValidationError
 
+from parsim.fairshare import MOST_SHARES
 from parsim.system import LIMITS, ORDERS
 from parsim.workload import MAX_CORES
 from qconf.config.checks import mistakes
 from qconf.config.durations import FORMS
 from qconf.config.models import (
     Downtime,
+    FairshareConfig,
     FidelityConfig,
     MachineConfig,
     PoolConfig,
     QueueConfig,
+    ShareConfig,
     SiteFields,
     Target,
 )
@@ -32,10 +35,18 @@ _ALLOWED = {
     **dict.fromkeys(("whole_nodes", "backfill", "reservation", "starving_first"), "true or false"),
     **dict.fromkeys(("machine.cores", "cores_per_node"), f"a whole number from 1 to {MAX_CORES}"),
     **dict.fromkeys(("partition", "pool.cores"), "a whole number of cores from 0 up"),
-    **dict.fromkeys(("reserve_after", "starvation", "p95_wait"), FORMS),
+    **dict.fromkeys(("reserve_after", "starvation", "p95_wait", "decay_time"), FORMS),
+    "fairshare": "like {decay_time: 24h, decay_factor: 0.5}",
+    "decay_factor": "a number from 0 to 1",
+    "fair_share": "classic or tree",
+    **dict.fromkeys(("unknown_shares", "shares.shares"), f"a whole number from 0 to {MOST_SHARES}"),
+    "shares": "a list like [{name: physics, shares: 60}, {name: alice, group: physics, shares: 2}]",
+    **dict.fromkeys(("shares.name", "shares.group"), "a user or a group as logs name them, 1 to 256 characters"),
+    "target": "a percentage from 0 to 100",
+    "bound": "target, floor or ceiling",
     **dict.fromkeys(LIMITS, "a whole number from 1 up, or leave it out for no limit"),
     "held_jobs": "pass or reserve",
-    "reserve": "cores, nodes or queues",
+    "reserve": "cores, nodes, queues or nothing",
     "name": "a name of 1 to 64 visible characters without blanks",
     "machine": "like {cores: 35232, cores_per_node: 24, whole_nodes: true}",
     "mode": "shared, partitioned or hybrid",
@@ -73,7 +84,11 @@ _ITEMS = {
     "queues": "like {name: small, cores: [1, 64], walltime: [0, 24h]}",
     "downtime": "like {begin: 2026-03-01T08:00, end: 2026-03-01T18:00, cores: 512}",
     "targets": "like {queue: small, p95_wait: 4h, weight: 2}",
+    "shares": "like {name: alice, shares: 2}",
 }
+
+#: Keys whose values are too long to be quoted.
+_PARTS = ("queues", "machine", "pool", "targets", "fairshare", "shares", "downtime", "fidelity", "strategies")
 
 Steps = tuple[str | int, ...]
 #: Takes name and value of a setting in ``strategies:``, and returns what is wrong with it, else nothing.
@@ -212,12 +227,7 @@ class _Document:
         if any(_within(name, wrong) for wrong in self.broken):
             return
         self.broken.add(name)
-        value = (
-            self.written[path][1]
-            if path in self.written
-            and name not in ("queues", "machine", "pool", "targets", "downtime", "fidelity", "strategies")
-            else None
-        )
+        value = self.written[path][1] if path in self.written and name not in _PARTS else None
         while path and path not in self.written:
             path = path[:-1]
         self.problems.append(Problem(self.written[path][0], name, value or None, message))
@@ -268,6 +278,8 @@ def _instead(path: Steps) -> str:
         "downtime": Downtime,
         "fidelity": FidelityConfig,
         "targets": Target,
+        "fairshare": FairshareConfig,
+        "shares": ShareConfig,
     }
     known = (inner[path[0]] if len(path) > 1 else SiteFields).model_fields
     return did_you_mean(str(path[-1]), known) or f"; known are {', '.join(known)}"
@@ -286,10 +298,11 @@ def _stand_in(data: dict[str, Any], path: Steps) -> None:
         parent[last] = _STAND_INS[name]
     elif path[0] == "downtime" and last in ("begin", "end"):
         parent[last] = {"begin": "2000-01-01", "end": "2000-01-02"}[str(last)]
-    elif path[0] == "queues" and last == "name":
+    elif path[0] in ("queues", "shares") and last == "name":
         parent[last] = f"?{path[1]}"
     elif isinstance(last, int):
         day = {"begin": "2000-01-01", "end": "2000-01-02"}
-        parent[last] = {"queues": {"name": f"?{last}"}, "targets": {}, "downtime": day}.get(str(path[0]), "*")
+        named = {"name": f"?{last}"}
+        parent[last] = {"queues": named, "targets": {}, "shares": named, "downtime": day}.get(str(path[0]), "*")
     else:
         del parent[last]

@@ -8,6 +8,8 @@ from typing import Self
 
 from pydantic import ValidationError, model_validator
 
+from parsim.fairshare import FAIRSHARE, Fairshare, Share
+from parsim.formula import parse as parse_formula
 from parsim.system import ORDERS, Pool, Queue, System
 from qconf.config.checks import mistakes, warnings
 from qconf.config.fixed import fixable_paths, matches
@@ -65,6 +67,17 @@ class SiteConfig(SiteFields):
         middle = by_priority[(len(by_priority) - 1) // 2]
         return 0.5 * next((queue for queue in self.queues if queue.name == named), middle).priority
 
+    @property
+    def tree(self) -> Fairshare:
+        """The tree of shares, as parsim has it."""
+        shares = [Share(each.name, each.shares, each.group or "", each.target, each.bound) for each in self.shares]
+        return Fairshare(shares, **({} if self.fairshare is None else dict(self.fairshare)))
+
+    @property
+    def is_fair(self) -> bool:
+        """Whether the order reads shares or what is used of them."""
+        return self.order == FAIRSHARE or (self.is_formula and parse_formula(self.order).uses_shares)
+
     def system(self) -> System:
         """Return what parsim simulates."""
         pool = None
@@ -75,6 +88,7 @@ class SiteConfig(SiteFields):
             queues=[Queue(**{name: value for name, value in queue if name != "access"}) for queue in self.queues],
             pool=pool,
             cores_per_node=self.machine.cores_per_node,
+            fairshare=self.tree,
             **{name: getattr(self, name) for name in SCALARS},
         )
 

@@ -25,6 +25,10 @@ def dump(config: SiteConfig, comment: str = "") -> str:
         lines.append(f"  - {_flow(queue, leave_out=('partition',) if hidden else ())}")
     if config.pool is not None:
         lines.append(f"pool: {_flow(config.pool)}")
+    if config.fairshare is not None:
+        lines.append(f"fairshare: {_flow(config.fairshare)}")
+    if config.shares:
+        lines += ["shares:", *(f"  - {_flow(share)}" for share in config.shares)]
     if config.policy:
         lines.append(f"policy: {policy_text(config.policy)}")
     if config.fixed:
@@ -66,7 +70,7 @@ def _value(name: str, value: object) -> str:
     if isinstance(value, AccessConfig):
         shown = [f"{kind}: [{', '.join(map(_scalar, names))}]" for kind, names in value if names is not None]
         return "{" + ", ".join(shown) + "}"
-    if name in ("walltime", "starvation", "reserve_after", "p95_wait") and isinstance(value, int):
+    if name in ("walltime", "starvation", "reserve_after", "p95_wait", "decay_time") and isinstance(value, int):
         return format_duration(value)
     return _scalar(value)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 from parsim.metrics import Summary
@@ -18,13 +19,14 @@ class GuardValues:
     longest: float  #: longest wait, seconds
     utilization: float  #: share of the machine in use from first to last submit
     jobs: dict[str, int] = field(default_factory=dict)  #: jobs of each queue; empty for means over resamples
+    distance: float = math.nan  #: part of all use that is beyond shares; NaN where the base's order reads none
 
     @classmethod
     def of(cls, summary: Summary) -> GuardValues:
         """Take the values from a summary."""
         p95 = {name: values["p95_wait"] for name, values in summary.queues.items()}
         jobs = {name: int(values["jobs"]) for name, values in summary.queues.items()}
-        return cls(p95, summary["max_wait"], summary["utilization_window"], jobs)
+        return cls(p95, summary["max_wait"], summary["utilization_window"], jobs, summary["share_distance"])
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,7 @@ class GuardRails:
     #: Most by which utilization may fall in 30 days or more. In fewer days it may fall by as much work: the work that
     #: is postponed at the end of a period, long jobs after short ones, does not grow with its length.
     utilization: float = 0.005
+    distance: float = 0.05  #: most by which the part of all use may grow that is beyond users' shares
 
     def broken(self, before: GuardValues, after: GuardValues, days: float) -> dict[str, str]:
         """Return the broken guard rails of a test period of `days`, each with a sentence for the reader."""
@@ -52,6 +55,10 @@ class GuardRails:
         if before.utilization - after.utilization > self.utilization * max(MONTH / days, 1.0):
             found["utilization"] = (
                 f"utilization falls from {100 * before.utilization:.1f} to {100 * after.utilization:.1f} %"
+            )
+        if after.distance - before.distance > self.distance:
+            found["shares"] = (
+                f"use beyond users' shares grows from {100 * before.distance:.1f} to {100 * after.distance:.1f} %"
             )
         return found
 

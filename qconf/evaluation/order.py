@@ -17,7 +17,7 @@ WAITS = (0, 60, 3600, 6 * 3600, 86400, 7 * 86400)
 def values(order: str, workload: Workload, config: SiteConfig) -> NDArray[np.float64]:
     """Evaluate a formula for each job after each of `WAITS`, shape (waits, jobs); NaN where it is undefined."""
     priority = np.array([queue.priority for queue in config.queues], dtype=np.float64)[workload.queue]
-    base = np.stack([priority, workload.walltime, workload.cores, np.zeros(len(workload))])
+    base = np.stack([priority, workload.walltime, workload.cores, np.zeros(len(workload)), np.ones(len(workload))])
     formula = parse(order)
     return np.stack([formula.values(base, np.full(len(workload), float(wait))) for wait in WAITS])
 
@@ -38,6 +38,6 @@ def order_warnings(config: SiteConfig, workload: Workload) -> list[str]:
             "(overflow, a division by 0, or the root or logarithm of what has none): there it counts as 0"
         )
     counted = np.where(undefined, 0.0, found)
-    if np.ptp(counted) == 0:
+    if np.ptp(counted) == 0 and not parse(config.order).uses_shares:
         warnings.append(f"order: {config.order} is the same for every job of this history: first come, first served")
     return warnings

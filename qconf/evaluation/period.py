@@ -123,7 +123,7 @@ class Period:
         if key not in self._routed:
             self._routed[key] = self._route(config, runtimes)
         w = self.workload
-        return Workload(w.submit, w.cores, w.runtime, w.walltime, queue=self._routed[key], user=w.user)
+        return replace(w, queue=self._routed[key])
 
     def _route(self, config: SiteConfig, runtimes: Runtimes | None) -> NDArray[np.int64]:
         w, has_user = self.workload, self.workload.user >= 0

@@ -108,10 +108,13 @@ class Exporter(ABC):
         """Name what the batch system does otherwise than the simulator, whatever it holds now."""
 
     @abstractmethod
-    def read(self, path: str | Path, *, cores: int | None = None, name: str | None = None) -> Derived:
+    def read(
+        self, path: str | Path, *, cores: int | None = None, name: str | None = None, shares: str | Path | None = None
+    ) -> Derived:
         """Derive a first configuration from what the batch system holds, `source`, and its nodes.
 
-        `cores` and `name` are the machine's, where nothing else says them. Raises InputError.
+        `cores` and `name` are the machine's, where nothing else says them; `shares` is a file that has those of users.
+        Raises InputError.
         """
 
 

@@ -65,8 +65,11 @@ class History(Log):
             )
         codes, names = pd.factorize(self.jobs["user"], sort=True)
         user = codes - 1 if len(names) and names[0] == "" else codes
-        columns = {name: self.jobs[name].to_numpy() for name in ("submit", "cores", "runtime", "walltime")}
-        return Workload(**columns, queue=index, user=user)
+        submit, cores, runtime, walltime = (
+            self.jobs[name].to_numpy() for name in ("submit", "cores", "runtime", "walltime")
+        )
+        known = [name for name in names.tolist() if name]
+        return Workload(submit, cores, runtime, walltime, index, user, known)
 
     def groups(self, config: SiteConfig) -> NDArray[np.int64] | None:
         """Return the position in the targets of `config` of each job's group, -1 for none; None if it has no groups.

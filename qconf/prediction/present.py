@@ -97,6 +97,7 @@ def ahead(snapshot: Snapshot, config: SiteConfig, extra: Sequence[Job] = ()) -> 
         walltime=walltime,
         queue=np.array([queue for _, queue in kept]),
         user=np.array([users.get(job.user, -1) for job, _ in kept]),
+        user_names=tuple(users),
     )
     start = [UNSTARTED if job.start is None else job.start for job, _ in kept]
     present = Present(

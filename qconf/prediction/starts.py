@@ -145,9 +145,9 @@ def likely_starts(
 
 
 def joined(jobs: Workload, later: Workload) -> Workload:
-    """Return the jobs of both, in this order."""
-    columns = (np.concatenate((getattr(jobs, each.name), getattr(later, each.name))) for each in fields(jobs))
-    return Workload(*columns)
+    """Return the jobs of both, in this order; their users have the same names."""
+    names = (each.name for each in fields(jobs) if each.name != "user_names")
+    return replace(jobs, **{name: np.concatenate((getattr(jobs, name), getattr(later, name))) for name in names})
 
 
 def interval(starts: Column, level: float) -> tuple[Floats, Floats]:

@@ -76,6 +76,7 @@ COLUMNS: Mapping[str, Column] = {
         ("loss_of_capacity", "lost", "loss of capacity", "%"),
         ("jain_users", "fairness", "fairness among users", ""),
         ("spread_users", "spread", "spread among users", ""),
+        ("share_distance", "off shares", "use beyond shares", "%"),
     )
 }
 

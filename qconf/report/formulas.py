@@ -15,6 +15,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from parsim.fairshare import FAIRSHARE
 from parsim.formula import parse
 from parsim.system import ORDERS
 from qconf.config import SiteConfig
@@ -53,7 +54,7 @@ class Reading:
 
     def value(self, job: Job, waits: Sequence[float] | NDArray[np.float64] = (0.0,)) -> NDArray[np.float64]:
         """Evaluate the formula after each wait, seconds; 0 where it is undefined, as the simulator takes it."""
-        base = np.repeat([[job.priority], [job.walltime], [job.cores], [0]], len(waits), axis=1).astype(np.float64)
+        base = np.repeat([[job.priority], [job.walltime], [job.cores], [0], [1]], len(waits), axis=1).astype(np.float64)
         return np.nan_to_num(parse(self.formula).values(base, np.asarray(waits, dtype=np.float64)), nan=0.0)
 
     def overtakes(self, job: Job, other: Job, waited: float = 0.0) -> float | None:
@@ -269,6 +270,10 @@ def order_in_words(config: SiteConfig) -> str:
     """Read the order of a configuration for typical jobs of its machine; nothing for fcfs."""
     if config.order == "fcfs":
         return ""
+    if config.order == FAIRSHARE:
+        return (
+            "Jobs go by what their users have used over what they should have, the least first; of one user the oldest."
+        )
     found = reading_of(config)
     return in_words(config.order, cores=found.cores, walltimes=found.walltimes, queues=found.queues)
 

@@ -25,7 +25,7 @@ def interpret(code, constants, columns, jobs, eligible, stack):
 def value(text: str, *, eligible: float = 0.0, priority: float = 1, walltime: float = 1, cores: float = 1) -> float:
     """Evaluate a formula the way the event loop does, for one job."""
     formula = parse(text)
-    columns = formula.columns(np.array([[priority], [walltime], [cores], [0.0]]))
+    columns = formula.columns(np.array([[priority], [walltime], [cores], [0.0], [1.0]]))
     stack = np.empty((formula.depth, op.CHUNK))
     jobs = np.zeros(1, dtype=np.int32)
     interpret(formula.code, formula.constants, columns, jobs, np.array([eligible]), stack)
@@ -41,14 +41,14 @@ def test_values_of_many_jobs_are_those_of_each():
         "queue_priority * eligible_time / walltime - log(ncpus - 1)",
         "2 ** walltime",
     ):
-        base = np.array([[draw.randint(1, 5), draw.randint(1, 2000), draw.randint(1, 9), 0] for _ in range(150)]).T
+        base = np.array([[draw.randint(1, 5), draw.randint(1, 2000), draw.randint(1, 9), 0, 1] for _ in range(150)]).T
         waits = np.array([float(draw.randint(0, 9)) for _ in range(150)])
         found = parse(text).values(base.astype(float), waits)
         for job in range(150):
-            priority, walltime, cores, _ = base[:, job].tolist()
+            priority, walltime, cores, *_ = base[:, job].tolist()
             one = value(text, eligible=waits[job], priority=priority, walltime=walltime, cores=cores)
             assert np.nan_to_num(found[job]) == one
-    assert np.isnan(parse("log(-ncpus)").values(np.ones((4, 1)), np.zeros(1)))[0]
+    assert np.isnan(parse("log(-ncpus)").values(np.ones((5, 1)), np.zeros(1)))[0]
 
 
 @pytest.mark.parametrize(

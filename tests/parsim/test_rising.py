@@ -13,7 +13,7 @@ from parsim.packing import is_formula, pack_alike, pack_formula, prepare
 from parsim.rising import never_falls
 from tests import generate
 
-BASE = np.array([[1.0, 40, 100], [60, 3600, 86_400], [1, 16, 128], [0, 0, 0]])  # priority, walltime, cores
+BASE = np.array([[1.0, 40, 100], [60, 3600, 86_400], [1, 16, 128], [0, 0, 0], [1, 1, 1]])  # priority, walltime, cores
 LONGEST = 1e8
 
 RISING = (
@@ -81,7 +81,7 @@ def _lines(order: str, **limits: int) -> int:
     """Count the lines of four jobs in three shapes, two of one shape from two users."""
     workload = Workload([0, 0, 1, 2], [2, 2, 2, 1], [5] * 4, [5] * 4, queue=[0] * 4, user=[0, 1, 0, 0])
     system = System(4, [Queue(name="a", **limits)], order=order)
-    of = pack_alike(prepare(workload), system, pack_formula(workload, system).columns)
+    of = pack_alike(prepare(workload), system, pack_formula(prepare(workload), system)[0].columns)
     return len(set(of.tolist()))
 
 

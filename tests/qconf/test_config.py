@@ -12,9 +12,11 @@ from parsim.system import ORDERS
 from parsim.workload import MAX_CORES, MAX_DURATION
 from qconf.config import (
     ConfigError,
+    FairshareConfig,
     MachineConfig,
     PoolConfig,
     QueueConfig,
+    ShareConfig,
     SiteConfig,
     Target,
     dump,
@@ -291,7 +293,7 @@ def test_what_is_planned_for_the_top_job_is_simulated():
     system = config.system()
     assert (system.plans_limits, system.reserves_nodes, system.cores_per_node) == (True, True, 4)
     assert config.warnings() == []
-    with pytest.raises(ConfigError, match="reserve = cpus: not allowed here: cores, nodes or queues"):
+    with pytest.raises(ConfigError, match="reserve = cpus: not allowed here: cores, nodes, queues or nothing"):
         parse(text.replace("nodes\n", "cpus\n"))
     with pytest.raises(ConfigError, match="reserve = nodes: nodes are told apart on machines of up to 16777216 cores"):
         parse(text.replace("cores: 8", "cores: 16777217"))
@@ -541,7 +543,7 @@ def test_mutilated_files_give_a_configuration_or_one_message(data):
 
 def test_the_reference_of_the_file_names_every_key_and_every_name_of_a_formula():
     text = (ROOT / "docs" / "reference" / "configuration.md").read_text()
-    models = (SiteConfig, MachineConfig, QueueConfig, PoolConfig, Target)
+    models = (SiteConfig, MachineConfig, QueueConfig, PoolConfig, FairshareConfig, ShareConfig, Target)
     keys = [name for model in models for name in model.model_fields]
     listed = set(re.findall(r"`([a-z0-9_]+)`", text))
     assert {*keys, *formula.NAMES, *formula._CALLS, *ORDERS} <= listed

@@ -70,12 +70,16 @@ class PbsExporter(Exporter):
         found = preemption(config, self.current, self.scheduler)
         return (*found.notes, *notes(config, self.binding, found.priorities, self.current, self.scheduler))
 
-    def read(self, path: str | Path, *, cores: int | None = None, name: str | None = None) -> Derived:
+    def read(
+        self, path: str | Path, *, cores: int | None = None, name: str | None = None, shares: str | Path | None = None
+    ) -> Derived:
         """Derive a configuration from a saved ``print server``, its partitions from ``pbsnodes -av`` output."""
+        from qconf.export.pbs.fairshare import read_shares
         from qconf.export.pbs.init import derive
 
         server = _read_server(path)
-        return derive(server, nodes=self.nodes, scheduler=self.scheduler, cores=cores, name=name or "pbs")
+        tree = () if shares is None else read_shares(shares)
+        return derive(server, nodes=self.nodes, scheduler=self.scheduler, cores=cores, name=name or "pbs", shares=tree)
 
 
 exporter = PbsExporter

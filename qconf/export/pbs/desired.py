@@ -12,6 +12,7 @@ from parsim.workload import MAX_CORES, MAX_DURATION
 from qconf.config import POOL_SUFFIX, QueueConfig, SiteConfig, access_changes, format_clock, format_duration
 from qconf.errors import ExportError
 from qconf.export.checks import refuse_access, refuse_idle
+from qconf.export.pbs import fairshare
 from qconf.export.pbs.differences import envelope, notes, unroutable
 from qconf.export.pbs.lint import OLD_LIMITS
 from qconf.export.pbs.order import formula, present_formula
@@ -94,6 +95,7 @@ def _refuse(config: SiteConfig, binding: Binding) -> None:
             "backfill: false on a partitioned machine: PBS's strict order would let the head job of one "
             "partition hold up all the others"
         )
+    fairshare.refuse(config)
     refuse_idle(config, "PBS")
     refuse_access(config, "PBS", [*ACCESS])
 

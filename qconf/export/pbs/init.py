@@ -16,6 +16,7 @@ from qconf.config import (
     MachineConfig,
     PoolConfig,
     QueueConfig,
+    ShareConfig,
     SiteConfig,
     format_clock,
 )
@@ -23,6 +24,7 @@ from qconf.errors import InputError
 from qconf.export.base import Derived
 from qconf.export.nodes import Node
 from qconf.export.pbs.differences import prime_time, unroutable
+from qconf.export.pbs.fairshare import with_shares
 from qconf.export.pbs.order import read_order
 from qconf.export.pbs.scheduler import Scheduler
 from qconf.export.pbs.server import Attributes, Server, access, destinations, is_true, seconds
@@ -49,11 +51,12 @@ def derive(
     nodes: Sequence[Node] | None = None,
     scheduler: Scheduler | None = None,
     name: str = "pbs",
+    shares: Sequence[ShareConfig] = (),
 ) -> Derived:
     """Derive a configuration, as `Exporter.read` does.
 
     ``print server`` has neither the machine's size nor its nodes: `cores` or `nodes` from ``pbsnodes -av`` give the
-    size, nodes that carry a Qlist the partitions and the pool. `scheduler` has what the server does not hold.
+    size, nodes that carry a Qlist the partitions and the pool. `scheduler` and `shares` have what the server does not.
     """
     reader = _Reader(server)
     names = reader.names()
@@ -71,6 +74,7 @@ def derive(
         config = _with_top_job(config, nodes or (), scheduler or Scheduler())
         config = read_order(config, server, scheduler or Scheduler(), reader.warnings)
         config = _helped(config, scheduler or Scheduler(), reader.warnings)
+        config = with_shares(config, shares, scheduler or Scheduler(), reader.warnings)
     except ConfigError as error:
         raise InputError(f"cannot be made a configuration: {error}", field="print server") from error
     contradictions = [*reader.contradictions(config), *prime_time(config, scheduler or Scheduler())]

@@ -6,8 +6,10 @@ import re
 from dataclasses import replace
 from fractions import Fraction
 
+from parsim.fairshare import FAIRSHARE
 from parsim.formula import MOST_CHARACTERS
 from qconf.config import ConfigError, SiteConfig
+from qconf.export.pbs.fairshare import by_pbs
 from qconf.export.pbs.scheduler import TRUE, Scheduler
 from qconf.export.pbs.server import Server
 from qconf.export.priorities import Priorities
@@ -56,10 +58,12 @@ def formula(config: SiteConfig, priorities: Priorities) -> tuple[str | None, lis
 
 def _formula(config: SiteConfig, priorities: Priorities) -> tuple[str | None, list[str]]:
     notes: list[str] = []
+    if config.order == FAIRSHARE:
+        return None, notes
     values = priorities.values
     named = config.order in _ALONE
     table = _BEHIND_PRIORITY if config.mode == "shared" and len(set(values.values())) > 1 else _ALONE
-    text = table[config.order] if named else _own_units(" ".join(config.order.split()), priorities)
+    text = table[config.order] if named else _own_units(by_pbs(config, " ".join(config.order.split())), priorities)
     if named:
         text = _with_starvation(text, config, values, notes)
     reserved = [queue for queue in config.queues if queue.reservation]
@@ -157,9 +161,11 @@ def read_order(config: SiteConfig, server: Server, scheduler: Scheduler, warning
     ]
     warnings += [
         f"sched_config: {name} sorts jobs too, and has no place in a configuration"
-        for name in ("round_robin", "fair_share")
+        for name in ("round_robin", *(["fair_share"] if text is not None else []))
         if scheduler.on(name)
     ]
+    if text is None and scheduler.on("fair_share"):
+        return config.replace(order=FAIRSHARE)
     several = len({queue.priority for queue in config.queues}) > 1
     by_queue = (scheduler.value("by_queue") or "true").lower() in TRUE
     if text is None:
@@ -178,7 +184,7 @@ def read_order(config: SiteConfig, server: Server, scheduler: Scheduler, warning
     if (known := recognise(config, text)) is not None:
         return known
     try:
-        return config.replace(order=text)
+        return config.replace(order=re.sub(r"\bfair_share_perc\b", "fairshare_perc", text))
     except ConfigError as error:
         reason = "; ".join(problem.message for problem in error.problems)
         warnings.append(f"job_sort_formula was left out, fcfs taken instead: {reason}")

@@ -7,9 +7,11 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from parsim.fairshare import FAIRSHARE
 from qconf.config import SiteConfig, format_clock, lost_job
 from qconf.errors import ExportError
 from qconf.export.base import Export
+from qconf.export.pbs import fairshare
 from qconf.export.pbs.desired import Desired, desired
 from qconf.export.pbs.lint import Linter
 from qconf.export.pbs.nodes import qlists, statements
@@ -99,15 +101,28 @@ def export(config: SiteConfig, options: PbsExporter) -> Export:
         "sched_config.changes",
         backfill=config.backfill,
         qlist=by_nodes,
+        by_queue=config.order == FAIRSHARE and len({queue.priority for queue in config.queues}) > 1,
+        fair=config.order == FAIRSHARE,
+        use=fairshare.settings(config),
         suspend=not goal.preemption.off,
         starving=options.scheduler.on("help_starving_jobs") if options.scheduler else None,
     )
+    if config.is_fair:
+        files["resource_group"] = fairshare.resource_group(config)
     script = script_of(config)
     if script is not None:
         files |= script.files(config=config, goal=goal)
     settings = ["job_sort_key", *re.findall(r"^(?!resources)(\w+):", files["sched_config.changes"], re.MULTILINE)]
     files["PLAN.md"] = _plan(
-        config, goal, before, current=known, by_nodes=by_nodes, counts=counts, script=script, settings=settings
+        config,
+        goal,
+        before,
+        current=known,
+        by_nodes=by_nodes,
+        counts=counts,
+        script=script,
+        settings=settings,
+        shares=config.is_fair,
     )
     loaded = tuple(name for name in ("queues.qmgr", "nodes.qmgr", "sched_config.changes") if name in files)
     return Export(files, tuple(goal.notes), loaded, "rollback.qmgr" if known else "")

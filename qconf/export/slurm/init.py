@@ -16,6 +16,7 @@ from qconf.errors import InputError
 from qconf.export.base import Derived
 from qconf.export.slurm.conf import Conf, Fields, limits, routes
 from qconf.export.slurm.differences import LONGEST_AGE
+from qconf.export.slurm.fairshare import read_shares, with_shares
 from qconf.export.slurm.scripts import ACCESS, POOL
 from qconf.history.times import slurm_limit
 
@@ -30,7 +31,9 @@ READ = {
 }
 
 
-def derive(path: str | Path, *, cores: int | None = None, name: str | None = None) -> Derived:
+def derive(
+    path: str | Path, *, cores: int | None = None, name: str | None = None, shares: str | Path | None = None
+) -> Derived:
     """Derive a configuration, as `Exporter.read` does; the nodes' cores and the ClusterName are the defaults."""
     conf = Conf(path)
     total = cores or sum(conf.nodes.values())
@@ -58,6 +61,11 @@ def derive(path: str | Path, *, cores: int | None = None, name: str | None = Non
         raise InputError(f"no machine of {total} cores named {called!r} can be", file=path) from error
     try:
         config = SiteConfig.build(machine=machine, **reader.discipline(), **shape)
+        tree = () if shares is None else read_shares(shares, reader.warnings)
+        alike = len({each.factor for each in partitions}) == 1
+        config = with_shares(config, conf.settings, tree, reader.warnings, alike=alike)
+        if config.order != "fcfs":
+            reader.warnings = [each for each in reader.warnings if not each.startswith("PriorityType=")]
     except ConfigError as error:
         raise InputError(f"cannot be made a configuration: {error}", file=path) from error
     if config.reserve_after and not config.reservation_delay:

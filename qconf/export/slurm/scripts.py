@@ -13,6 +13,7 @@ from qconf.export.checks import refuse_access, refuse_idle
 from qconf.export.nodes import Node, assign, check_machine, fold
 from qconf.export.priorities import scale
 from qconf.export.rendering import checked_queue, comment_name, render
+from qconf.export.slurm import fairshare
 from qconf.export.slurm.conf import LIMITS
 from qconf.export.slurm.differences import LONGEST_AGE, LONGEST_WINDOW, differences, placed
 from qconf.text import grouped
@@ -36,6 +37,7 @@ def export(config: SiteConfig, nodes: Sequence[Node] | None) -> Export:
     lines = list(_partitions(config, _hosts(config, nodes)))
     node = machine.cores_per_node if machine.whole_nodes else None
     order = Multifactor.of(config.order)
+    fair = order is not None and order.fair_share > 0
     nice = {} if order is None else {"classes": order.classes, "most": order.most}
     queues = [(queue, whole_minutes(queue)) for queue in config.queues]
     files = {
@@ -46,8 +48,12 @@ def export(config: SiteConfig, nodes: Sequence[Node] | None) -> Export:
         "new-conf": render(
             "slurm",
             "new-conf",
-            settings={"SchedulerType": _scheduler(config), **_priority(order)},
-            added={"JobSubmitPlugins": ["lua"], **({"AccountingStorageEnforce": ["limits"]} if limited else {})},
+            settings={"SchedulerType": _scheduler(config), **_priority(order), **_use(config, order)},
+            added={
+                "JobSubmitPlugins": ["lua"],
+                **({"AccountingStorageEnforce": ["limits"]} if limited else {}),
+                **({"PriorityFlags": ["NO_FAIR_TREE"]} if fair and config.tree.fair_share == "classic" else {}),
+            },
             parameters=backfilling(config),
         ),
         "load-conf": render("slurm", "load-conf"),
@@ -55,6 +61,8 @@ def export(config: SiteConfig, nodes: Sequence[Node] | None) -> Export:
     }
     if limited:
         files["qos.sacctmgr"] = "".join(f"add qos {queue.name}\n{_qos(queue)}\n" for queue in limited)
+    if fair and config.shares:
+        files["shares.sacctmgr"] = fairshare.statements(config)
     for name in scripts_of(config):
         files[name] = render("slurm", "promote.py", config=config, pool_name=POOL)
     notes = tuple(differences(config))
@@ -65,6 +73,7 @@ def export(config: SiteConfig, nodes: Sequence[Node] | None) -> Export:
         mode=config.mode,
         limited=[queue.name for queue in limited],
         pool=bool(pool),
+        shares=fair and bool(config.shares),
         job=_example(config),
         priority=None if order is None else order.most - order.behind(_example_walltime(config)),
         parameters=backfilling(config),
@@ -86,6 +95,17 @@ def _priority(order: Multifactor | None) -> dict[str, str]:
         "PriorityWeightJobSize": "0",
         # The same for every job, so that what job_submit.lua takes away leaves something.
         "PriorityWeightPartition": str(order.most + 1),
+    }
+
+
+def _use(config: SiteConfig, order: Multifactor | None) -> dict[str, str]:
+    """Write the words of slurm.conf about what users have used, where the order reads it."""
+    if order is None or not order.fair_share:
+        return {}
+    return {
+        "PriorityWeightFairshare": str(order.fair_share),
+        "PriorityDecayHalfLife": clock(fairshare.half_life(config)),
+        "PriorityUsageResetPeriod": "NONE",
     }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from parsim.system import ORDERS
+from parsim.fairshare import FAIRSHARE
 from qconf.config import SiteConfig
 from qconf.report.figures.base import Figure
 from qconf.report.formulas import LENGTH, WIDTH, reading_of
@@ -17,7 +17,7 @@ TICKS = {60: "1 min", 600: "10 min", HOUR: "1 h", 10 * HOUR: "10 h", DAY: "1 d",
 
 def formula_figure(config: SiteConfig, name: str = "order") -> Figure | None:
     """Draw a line for each of four typical jobs; None for an order in which waiting counts nothing or is all."""
-    if config.order == "fcfs" or (config.order in ORDERS and config.order in ("sjf", "ljf")):
+    if config.order == "fcfs" or config.order in ("sjf", "ljf", FAIRSHARE):
         return None
     reading = reading_of(config)
     rows = [(long, wide, reading.value(reading.job(long, wide), WAITS)) for long in (0, 1) for wide in (0, 1)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -12,6 +13,9 @@ from qconf.config.multifactor import Multifactor
 from qconf.evaluation.period import Period
 
 NEVER = "1e15"  # seconds of waiting that no job reaches
+#: Added to the factor of fairshare, so that a job that has waited long goes before others whatever its user has used.
+LEAST = 0.01
+DAY = 86400
 STARVING = "1e28 * (1 + eligible_time)"  # above all others, in single precision too: the oldest starving job first
 
 
@@ -23,6 +27,8 @@ def policy_of(period: Period) -> tuple[str, ...]:
         if part == "priorities":
             kept = base.uses_priority and len({queue.priority for queue in base.queues}) > 1
             return kept and not _pinned(base)
+        if part == "fairshare":
+            return base.is_fair and not base.is_fixed("order")
         paths = ((queue, field) for queue in base.queues for field in POLICY[part])
         return any(
             getattr(queue, field) is not None and not period.is_fixed(f"queues.{queue.name}.{field}")
@@ -77,11 +83,15 @@ class Frame:
             return order
         if self.sums:
             found = Multifactor.of(order)
-            return order if found is None else replace(found, tiers=self._prioritised(base)).formula
+            if found is None:
+                return order
+            return replace(found, tiers=self._prioritised(base), fair_share=self._points(base, found)).formula
         text = order
         factor = None if self.factors is None else _of_priority(base, self.factors)
         if factor is not None:
             text = f"({factor}) * {text}"
+        if self._shares(base):
+            text = f"({LEAST} + {_share_name(base)}) * {text}"
         if self._prioritised(base) or (self.factors is not None and factor is None):
             text = f"queue_priority * {text}"
         if "starvation" not in self.dropped and (limit := _starvation(base)):
@@ -109,10 +119,26 @@ class Frame:
             if (period := shortest[queue.priority]) is not None and period != queue.starvation
         ]
 
+    def _shares(self, base: SiteConfig) -> bool:
+        """Whether the formula has a factor for what a user should have: the base's order reads shares."""
+        return base.is_fair and "fairshare" not in self.dropped
+
+    def _points(self, base: SiteConfig, order: Multifactor) -> int:
+        """Return the points of a user who has used nothing: the base's own, else as many as walltimes make."""
+        if not self._shares(base):
+            return 0
+        own = Multifactor.of(base.order)
+        return own.fair_share if own is not None and own.fair_share else max(order.most, DAY)
+
     def _prioritised(self, base: SiteConfig) -> bool:
         """Whether the queues' own priorities are factors of the formula."""
         distinct = base.uses_priority and len({queue.priority for queue in base.queues}) > 1
         return _pinned(base) or (distinct and "priorities" not in self.dropped)
+
+
+def _share_name(base: SiteConfig) -> str:
+    """Return the factor of fairshare that the base's order names, else PBS's."""
+    return next((name for name in ("fair_share",) if re.search(rf"\b{name}\b", base.order)), "fairshare_factor")
 
 
 def _by_priority(base: SiteConfig) -> dict[float, int | None]:

@@ -136,6 +136,7 @@ WITHOUT = {
     "user-limits": "without limits per user",
     "starvation": "without starvation periods",
     "priorities": "without queue priorities",
+    "fairshare": "without fairshare",
     ALL: "without any of the site's policy",
 }
 

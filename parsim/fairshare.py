@@ -1,0 +1,129 @@
+"""Fairshare: what each user should have of the machine, and how fast what he had is forgotten.
+
+Rules 34 to 38 of docs/reference/simulator.md.
+
+References
+----------
+PBS Professional Administrator's Guide, "Using Fairshare"; Slurm, "Classic Fairshare Algorithm" and "Fair Tree"; Bode,
+Halstead, Kendall, Zhou and Jackson, ALS 2000, section 2 (targets, floors and ceilings).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Literal
+
+#: Values of a job's user that a formula may name; the first depends on the tree alone.
+SHARE_NAME = "fairshare_perc"
+USE_NAMES = ("fairshare_tree_usage", "fairshare_factor", "fair_share", "fairshare_target")
+
+FAIRSHARE = "fairshare"  #: the order by use over share
+
+UNKNOWN = "unknown"  #: the group of users who are not in the tree
+MOST_SHARES = 10**9
+LONGEST_DECAY = 2**31 - 1  #: seconds
+
+Bound = Literal["target", "floor", "ceiling"]
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """A user or a group of the tree.
+
+    Attributes
+    ----------
+    name : str
+        Of a user as ``Workload.user_names`` has it.
+    shares : int
+        In proportion to those of the same group.
+    group : str
+        The group above; empty below the root.
+    target : float or None
+        Percent of all use.
+    bound : {"target", "floor", "ceiling"}
+        Whether use on either side of the target counts, only that below, or only that above.
+    """
+
+    name: str
+    shares: int = 1
+    group: str = ""
+    target: float | None = None
+    bound: Bound = "target"
+
+
+@dataclass(frozen=True, slots=True)
+class Fairshare:
+    """The tree of shares.
+
+    Attributes
+    ----------
+    shares : sequence of Share
+        In any order; without any, all users have equal shares.
+    decay_time : int
+        Seconds after which use decays.
+    decay_factor : float
+        What it is multiplied by then; 1 forgets nothing.
+    fair_share : {"classic", "tree"}
+        What ``fair_share`` is in a formula: Slurm's classic factor, or its rank in a Fair Tree.
+    unknown_shares : int
+        Of the group of all users who are not in the tree, where there is one.
+    """
+
+    shares: Sequence[Share] = ()
+    decay_time: int = 86400
+    decay_factor: float = 0.5
+    fair_share: Literal["classic", "tree"] = "classic"
+    unknown_shares: int = 10
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "shares", tuple(self.shares))
+
+    def problems(self) -> Iterator[tuple[str, str]]:
+        """Yield (field, what is wrong with it) for everything that cannot be simulated."""
+        if not (_is_whole(self.decay_time) and 1 <= self.decay_time <= LONGEST_DECAY):
+            yield "decay_time", f"{self.decay_time!r} is not a whole number of seconds in 1..{LONGEST_DECAY}"
+        if not (_is_number(self.decay_factor) and 0 <= self.decay_factor <= 1):
+            yield "decay_factor", f"{self.decay_factor!r} is not a number from 0 to 1"
+        if self.fair_share not in ("classic", "tree"):
+            yield "fair_share", f"{self.fair_share!r} is neither classic nor tree"
+        if not (_is_whole(self.unknown_shares) and 0 <= self.unknown_shares <= MOST_SHARES):
+            yield "unknown_shares", f"{self.unknown_shares!r} is not a whole number in 0..{MOST_SHARES}"
+        groups = {share.name: share.group for share in self.shares}
+        seen: set[str] = set()
+        for i, share in enumerate(self.shares):
+            at = f"shares[{i}]"
+            if share.name in seen or share.name in ("", UNKNOWN):
+                why = "is there twice" if share.name in seen else "is no name of a user or group"
+                yield f"{at}.name", f"{share.name!r} {why}"
+            seen.add(share.name)
+            if not (_is_whole(share.shares) and 0 <= share.shares <= MOST_SHARES):
+                yield f"{at}.shares", f"{share.shares!r} is not a whole number in 0..{MOST_SHARES}"
+            if share.group and share.group not in groups:
+                yield f"{at}.group", f"{share.group!r} is no group of the tree"
+            elif _is_below_itself(share.name, groups):
+                yield f"{at}.group", f"{share.group!r} is below {share.name!r} itself"
+            if share.target is not None and not (_is_number(share.target) and 0 <= share.target <= 100):
+                yield f"{at}.target", f"{share.target!r} is not a percentage from 0 to 100"
+            if share.bound not in ("target", "floor", "ceiling"):
+                yield f"{at}.bound", f"{share.bound!r} is none of target, floor, ceiling"
+
+
+EQUAL_SHARES = Fairshare()  #: of all users
+
+
+def _is_below_itself(name: str, groups: dict[str, str]) -> bool:
+    above, left = groups.get(name, ""), len(groups)
+    while above and above != name and left:
+        above, left = groups.get(above, ""), left - 1
+    return bool(above)
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, Real) and math.isfinite(value)

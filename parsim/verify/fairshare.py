@@ -1,0 +1,142 @@
+"""What users have used of what they should have, as the replay of waiting lists keeps it.
+
+The numbered rules are those of ``docs/reference/simulator.md``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from parsim.fairshare import UNKNOWN, Fairshare, Share
+
+#: Values of a user, in the order of `Uses.values`.
+NAMES = ("fairshare_perc", "fairshare_tree_usage", "fairshare_factor", "fair_share", "fairshare_target")
+
+
+@dataclass(eq=False)
+class Node:
+    """A user, a group, or the root, which has no group."""
+
+    entry: Share
+    group: Node | None = None
+    members: list[Node] = field(default_factory=list)
+    used: float = 0.0  #: after the last decay
+    since: int = 0  #: core-seconds charged after it
+    running: int = 0  #: cores
+
+    @property
+    def part(self) -> float:
+        """Its part of its group."""
+        total = 0 if self.group is None else sum(member.entry.shares for member in self.group.members)
+        return self.entry.shares / total if total else 0.0
+
+    @property
+    def share(self) -> float:
+        """Its share of the whole tree."""
+        return 1.0 if self.group is None else self.group.share * self.part
+
+    @property
+    def use(self) -> float:
+        """Core-seconds, as far as they have not decayed."""
+        return self.used + self.since
+
+    @property
+    def ratio(self) -> float:
+        """Use over share."""
+        share = self.share
+        return self.use / share if share else math.inf
+
+    def line(self) -> list[Node]:
+        """Return the node and the groups above it, without the root."""
+        return [] if self.group is None else [self, *self.group.line()]
+
+
+class Uses:
+    """The uses of all users, from the first submission on."""
+
+    def __init__(self, fairshare: Fairshare, users: Iterable[str], first: int) -> None:
+        self.fairshare = fairshare
+        self.now = first
+        self.next_decay = first + fairshare.decay_time
+        self.root = Node(Share(""))
+        self.nodes = [self.root]
+        groups = {share.group for share in fairshare.shares}
+        by_name = {share.name: self._node(share) for share in fairshare.shares}
+        self.users = {name: node for name, node in by_name.items() if name not in groups}
+        for node in by_name.values():
+            self._join(node, by_name[node.entry.group] if node.entry.group else self.root)
+        strangers = sorted(set(users) - self.users.keys())
+        group = self.root
+        if strangers and by_name:
+            group = self._join(self._node(Share(UNKNOWN, fairshare.unknown_shares)), self.root)
+        for name in strangers:
+            self.users[name] = self._join(self._node(Share(name)), group)
+
+    def _node(self, entry: Share) -> Node:
+        self.nodes.append(Node(entry))
+        return self.nodes[-1]
+
+    def _join(self, node: Node, group: Node) -> Node:
+        node.group = group
+        group.members.append(node)
+        return node
+
+    def charge(self, user: str, cores: int, now: int) -> None:
+        """From `now` on so many more cores run of a user (rule 35)."""
+        self.advance(now)
+        for node in (*self.users[user].line(), self.root):
+            node.running += cores
+
+    def advance(self, now: int) -> None:
+        """Charge what runs until `now`, decay by decay."""
+        while self.next_decay <= now:
+            self._run_to(self.next_decay)
+            self.next_decay += self.fairshare.decay_time
+            for node in self.nodes:
+                left = node.use * self.fairshare.decay_factor
+                node.used, node.since = (left if left >= 1 else 0.0), 0
+        self._run_to(now)
+
+    def _run_to(self, instant: int) -> None:
+        for node in self.nodes:
+            node.since += node.running * (instant - self.now)
+        self.now = instant
+
+    def path(self, user: str) -> list[float]:
+        """Rule 38: what users are compared by, the least first."""
+        return [node.ratio for node in reversed(self.users[user].line())]
+
+    def path_of(self, users: Sequence[str]) -> Callable[[int, int], list[float]]:
+        """Return the path of the user of each (job, now)."""
+
+        def path(job: int, now: int) -> list[float]:
+            self.advance(now)
+            return self.path(users[job])
+
+        return path
+
+    def values(self, user: str, now: int) -> tuple[float, ...]:
+        """Rule 37: `NAMES` of a user."""
+        self.advance(now)
+        total = self.root.use
+        line = self.users[user].line()
+        parts = [node.use / total if total else 0.0 for node in line]
+        effective = parts[-1]
+        for node, part in list(zip(line, parts, strict=True))[-2::-1]:
+            effective = part + (effective - part) * node.part
+        distance = 0.0
+        for node, part in zip(line, parts, strict=True):
+            target, bound = node.entry.target, node.entry.bound
+            if target is not None:
+                value = target - 100 * part
+                if bound == "target" or (value > 0) == (bound == "floor"):
+                    distance += value
+        share = line[0].share
+        factor = math.exp2(-(effective / share)) if share else 0.0
+        of_all = factor
+        if self.fairshare.fair_share == "tree":
+            own = self.path(user)
+            of_all = sum(not self.path(other) < own for other in self.users) / len(self.users)
+        return share, effective, factor, of_all, distance

@@ -1,0 +1,142 @@
+"""Fairshare in PBS: the shares as a resource_group, the lines of sched_config about use, and both back."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from parsim.fairshare import EQUAL_SHARES, FAIRSHARE, MOST_SHARES
+from qconf.config import FairshareConfig, ShareConfig, SiteConfig, format_clock
+from qconf.errors import ExportError, InputError
+from qconf.export.nodes import read_text
+from qconf.export.pbs.scheduler import Scheduler
+from qconf.export.pbs.server import seconds
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT, UNKNOWN = "root", "unknown"
+FIRST_ID = 10  #: of a resource_group; those below are PBS's own
+_NAME = re.compile(r"[^\s#]+")
+_ENTRY = re.compile(r"(\S+)\s+([0-9]{1,9})\s+(\S+)\s+([0-9]{1,10})\s*(?:#.*)?")
+USAGE = "ncpus*walltime"  #: use as the simulator counts it
+_SAME = ("cput", USAGE, "walltime*ncpus")
+
+
+def by_pbs(config: SiteConfig, text: str) -> str:
+    """Write a formula in PBS's names of what it reads of users. Raises ExportError."""
+    tree = config.tree
+    if re.search(r"\bfairshare_target\b", text):
+        raise ExportError("order: fairshare_target is Maui's; PBS's formulas have no targets of users")
+    if not re.search(r"\bfair_share\b", text):
+        return text
+    if tree.fair_share == "tree":
+        raise ExportError("order: fair_share as the rank in a Fair Tree is Slurm's; PBS has fairshare_factor")
+    return re.sub(r"\bfair_share\b", "fairshare_factor", text)
+
+
+def refuse(config: SiteConfig) -> None:
+    """Raise ExportError where PBS has no form for the order by fairshare."""
+    if config.order == FAIRSHARE and config.pool_cores:
+        raise ExportError("order: fairshare has no form beside a pool, which goes by a formula: use fairshare_factor")
+    for share in config.shares if config.is_fair else ():
+        if not _NAME.fullmatch(share.name) or share.name in (ROOT, UNKNOWN):
+            raise ExportError(f"shares: {share.name!r} is no name of a resource_group")
+
+
+def resource_group(config: SiteConfig) -> str:
+    """Write the tree of shares as PBS's file; a group comes before those below it."""
+    lines = ["# The tree of shares. Written by qconf export.", "# name\tid\tgroup\tshares"]
+    numbers = {share.name: FIRST_ID + i for i, share in enumerate(config.shares)}
+    left = list(config.shares)
+    written: set[str | None] = {None}
+    while left:
+        ready = [share for share in left if share.group in written]
+        written |= {share.name for share in ready}
+        left = [share for share in left if share not in ready]
+        lines += [f"{s.name}\t{numbers[s.name]}\t{s.group or ROOT}\t{s.shares}" for s in ready]
+    return "\n".join(lines) + "\n"
+
+
+def settings(config: SiteConfig) -> dict[str, str]:
+    """Return the lines of sched_config about use, by their names; none where the order reads no shares."""
+    if not config.is_fair:
+        return {}
+    tree = config.tree
+    return {
+        "fairshare_usage_res": USAGE,
+        "fairshare_entity": "euser",
+        "fairshare_decay_time": format_clock(tree.decay_time),
+        "fairshare_decay_factor": f"{tree.decay_factor:g}",
+        # Without a tree all users are unknown, and have equal shares of all there is.
+        "unknown_shares": str(tree.unknown_shares if config.shares else max(tree.unknown_shares, 1)),
+    }
+
+
+def notes(config: SiteConfig) -> Iterator[str]:
+    """Name what PBS does otherwise than the simulator."""
+    if not config.is_fair:
+        return
+    yield (
+        "Fairshare: PBS keeps the use of before, from its own records, and counts a share's use from 1 up; the "
+        "simulator begins with none."
+    )
+    if config.order == FAIRSHARE:
+        yield (
+            "order fairshare: PBS charges the request of a job as it starts, until the pass ends, and the simulator "
+            "what has run."
+        )
+        if any(queue.starvation is not None for queue in config.queues):
+            yield "Starvation periods have no form beside PBS's order by fairshare."
+        if len({queue.priority for queue in config.queues}) > 1:
+            yield "by_queue is True: of queues of one priority PBS takes one after the other, not all together."
+    if config.tree.decay_factor in (0, 1):
+        yield "fairshare_decay_factor: PBS takes numbers between 0 and 1 only; set it to the nearest it takes."
+
+
+def read_shares(path: str | Path) -> tuple[ShareConfig, ...]:
+    """Read a resource_group. Raises InputError."""
+    found: dict[str, ShareConfig] = {}
+    for number, line in enumerate(read_text(path).splitlines(), start=1):
+        text = line.strip()
+        if not text or text.startswith("#"):
+            continue
+        entry = _ENTRY.fullmatch(text)
+        if entry is None or int(entry[4]) > MOST_SHARES:
+            fix = "give the scheduler's sched_priv/resource_group"
+            raise InputError("is no line like 'alice 10 root 5'", file=path, line=number, value=text, fix=fix)
+        name, _, group, shares = entry.groups()
+        if name in found:
+            raise InputError("is there twice", file=path, line=number, value=name)
+        found[name] = ShareConfig(name=name, shares=int(shares), group=None if group == ROOT else group)
+    for share in found.values():
+        if share.group is not None and share.group not in found:
+            raise InputError(f"{share.name} is in a group that has no line", file=path, value=share.group)
+    return tuple(found.values())
+
+
+def with_shares(
+    config: SiteConfig, shares: Sequence[ShareConfig], scheduler: Scheduler, warnings: list[str]
+) -> SiteConfig:
+    """Return `config` with the shares, and how use decays, where the order reads them or a tree is given."""
+    if not (config.is_fair or shares):
+        return config
+    found: dict[str, object] = {}
+    if (half := scheduler.value("half_life")) is not None:
+        found |= {"decay_time": seconds(half), "decay_factor": 0.5}
+    if (time := scheduler.value("fairshare_decay_time")) is not None and re.fullmatch(r"[0-9:]+", time):
+        found["decay_time"] = max(1, seconds(time))
+    if (factor := scheduler.value("fairshare_decay_factor")) is not None and re.fullmatch(r"[01]?\.?[0-9]+", factor):
+        found["decay_factor"] = float(factor)
+    unknown = scheduler.value("unknown_shares")
+    if shares:
+        found["unknown_shares"] = int(unknown) if unknown is not None and unknown.isdigit() else 0
+    for name, usual in (("fairshare_usage_res", _SAME), ("fairshare_entity", ("euser",))):
+        value = scheduler.value(name)
+        if value is not None and value not in usual:
+            warnings.append(f"sched_config: {name} {value}: simulated as {usual[-1] if len(usual) == 1 else USAGE}")
+    given = FairshareConfig.model_validate(found)
+    default = FairshareConfig.model_validate({"unknown_shares": EQUAL_SHARES.unknown_shares})
+    return config.replace(shares=tuple(shares), fairshare=None if given == default else given)

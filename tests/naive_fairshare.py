@@ -1,0 +1,114 @@
+"""Fairshare for the slow, obvious simulator: at every pass all uses are computed anew, from all that ever ran.
+
+The numbered rules are those of ``docs/reference/simulator.md``.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from parsim.fairshare import Fairshare
+
+NAMES = ("fairshare_perc", "fairshare_tree_usage", "fairshare_factor", "fair_share", "fairshare_target")
+
+
+class Charge(NamedTuple):
+    """A job that runs or ran, to its real end."""
+
+    user: str
+    begin: int
+    end: int
+    cores: int
+
+
+class Node(NamedTuple):
+    group: tuple[str, ...]  # where it hangs: the names from the root down
+    shares: int
+    is_user: bool
+    target: float | None = None
+    bound: str = "target"
+
+
+class Values:
+    """What a formula may read of users at one instant; a node is called by the names that lead to it."""
+
+    def __init__(self, fairshare: Fairshare, users: list[str], charges: list[Charge], first: int, now: int) -> None:
+        self.fairshare = fairshare
+        self.nodes: dict[tuple[str, ...], Node] = {}
+        self.hang(users)
+        self.path = {node[-1]: node for node, each in self.nodes.items() if each.is_user}
+        self.use = {node: self.use_of(node, charges, first, now) for node in [(), *self.nodes]}
+
+    def hang(self, users: list[str]) -> None:
+        """Rule 34."""
+        tree = {share.name: share for share in self.fairshare.shares}
+
+        def way(name: str) -> tuple[str, ...]:
+            return (*way(tree[name].group), name) if name else ()
+
+        groups = {share.group for share in tree.values()}
+        for name, share in tree.items():
+            self.nodes[way(name)] = Node(way(share.group), share.shares, name not in groups, share.target, share.bound)
+        strangers = [user for user in users if user not in tree or user in groups]
+        if tree and strangers:
+            self.nodes["unknown",] = Node((), self.fairshare.unknown_shares, is_user=False)
+        for user in strangers:
+            group = ("unknown",) if tree else ()
+            self.nodes[*group, user] = Node(group, 1, is_user=True)
+
+    def use_of(self, node: tuple[str, ...], charges: list[Charge], first: int, now: int) -> float:
+        """Rule 35."""
+        charged = [each for each in charges if self.path[each.user][: len(node)] == node]
+
+        def core_seconds(begin: int, end: int) -> int:
+            return sum(each.cores * max(0, min(end, each.end) - max(begin, each.begin)) for each in charged)
+
+        use, period = 0.0, self.fairshare.decay_time
+        decays = (now - first) // period
+        for k in range(decays):
+            use = (use + core_seconds(first + k * period, first + (k + 1) * period)) * self.fairshare.decay_factor
+            if use < 1:
+                use = 0.0
+        return use + core_seconds(first + decays * period, now)
+
+    def part(self, node: tuple[str, ...]) -> float:
+        total = sum(each.shares for each in self.nodes.values() if each.group == node[:-1])
+        return self.nodes[node].shares / total if total else 0.0
+
+    def share(self, node: tuple[str, ...]) -> float:
+        return self.share(node[:-1]) * self.part(node) if node else 1.0
+
+    def relative(self, node: tuple[str, ...]) -> float:
+        return self.use[node] / self.use[()] if self.use[()] else 0.0
+
+    def effective(self, node: tuple[str, ...]) -> float:
+        if len(node) == 1:
+            return self.relative(node)
+        return self.relative(node) + (self.effective(node[:-1]) - self.relative(node)) * self.part(node)
+
+    def distance(self, node: tuple[str, ...]) -> float:
+        found = self.nodes[node]
+        if found.target is None:
+            return 0.0
+        value = found.target - 100 * self.relative(node)
+        if found.bound == "floor":
+            return max(0.0, value)
+        return min(0.0, value) if found.bound == "ceiling" else value
+
+    def key(self, user: str) -> list[float]:
+        """Rule 38, but for a group that is the same node: its ratio is the same too."""
+        path = self.path[user]
+        above = [path[: i + 1] for i in range(len(path))]
+        return [self.use[node] / self.share(node) if self.share(node) else math.inf for node in above]
+
+    def of(self, user: str) -> dict[str, float]:
+        """Rule 37."""
+        path = self.path[user]
+        share, effective = self.share(path), self.effective(path)
+        factor = math.exp2(-(effective / share)) if share else 0.0
+        before = sum(self.key(other) < self.key(user) for other in self.path)
+        rank = (len(self.path) - before) / len(self.path)
+        target = sum((self.distance(path[:depth]) for depth in range(len(path), 0, -1)), 0.0)
+        in_tree = self.fairshare.fair_share == "tree"
+        return dict(zip(NAMES, (share, effective, factor, rank if in_tree else factor, target), strict=True))

@@ -1,0 +1,173 @@
+"""Fairshare, worked by hand: the tree, what is charged, how it decays, and what an order makes of it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from parsim import Fairshare, Queue, Share, System, Workload, metrics, simulate
+from parsim.shares import tree_of
+from parsim.usage import ShareUse, distance, share_uses
+from parsim.verify.fairshare import Uses
+
+TREE = (Share("physics", 60), Share("alice", 2, "physics"), Share("bob", 1, "physics"), Share("carol", 40))
+
+
+def jobs(*rows: tuple[int, int, int, int], names: tuple[str, ...] = ()) -> Workload:
+    """Return jobs of (submit, cores, run time, user), each with its run time for a walltime."""
+    submit, cores, runtime, user = zip(*rows, strict=True)
+    return Workload(submit, cores, runtime, runtime, user=user, user_names=names)
+
+
+def test_the_tree_of_shares():
+    tree = tree_of(Fairshare(TREE, unknown_shares=25), ("alice", "dave", "eve", ""))
+    of = {name: tree.share[node] for name, node in tree.users.items()}
+    assert of == {
+        "carol": 40 / 125,
+        "alice": 60 / 125 * (2 / 3),
+        "bob": 60 / 125 * (1 / 3),
+        **dict.fromkeys(("dave", "eve", ""), 25 / 125 * (1 / 3)),
+    }
+    assert tree_of(Fairshare(), ("a", "b")).share.tolist() == [1, 0.5, 0.5]
+    assert "unknown" not in [share.name for share in tree_of(Fairshare(TREE), ("alice",)).shares]
+
+
+def test_a_job_is_charged_as_it_runs_and_use_decays():
+    uses = Uses(Fairshare(decay_time=10, decay_factor=0.5), ["a", "b"], 100)
+    uses.charge("a", 4, 103)
+    uses.advance(108)
+    assert uses.users["a"].use == 20
+    uses.advance(110)  # a decay: of 28 core-seconds half are left
+    assert uses.users["a"].use == 14
+    uses.charge("a", -4, 112)
+    uses.advance(120)
+    assert uses.users["a"].use == (14 + 8) / 2
+    uses.advance(160)
+    assert uses.users["a"].use == 0  # below one core-second
+    assert uses.values("b", 160) == (0.5, 0.0, 1.0, 1.0, 0.0)
+
+
+def test_values_of_users_in_a_tree():
+    target = replace(TREE[3], target=30.0, bound="floor")
+    uses = Uses(Fairshare((*TREE[:3], target)), ["alice", "bob", "carol"], 0)
+    for user, cores in (("alice", 6), ("bob", 2), ("carol", 2)):
+        uses.charge(user, cores, 0)
+    share, effective, factor, of_all, below = uses.values("alice", 100)
+    assert share == 0.6 * (2 / 3)
+    assert effective == pytest.approx(0.6 + (0.8 - 0.6) * 2 / 3)
+    assert factor == of_all == math.exp2(-(effective / share))
+    assert below == 0
+    assert uses.values("carol", 100)[4] == pytest.approx(10)
+    assert sorted(uses.users, key=uses.path) == ["carol", "bob", "alice"]
+    uses.fairshare = replace(uses.fairshare, fair_share="tree")
+    assert [uses.values(user, 100)[3] for user in ("carol", "bob", "alice")] == [1, 2 / 3, 1 / 3]
+
+
+def test_the_user_who_has_used_less_goes_first():
+    # One core: user 0 runs 20 s, then one of each waits, his first; nothing is charged before it has run.
+    workload = jobs((0, 1, 20, 0), (1, 1, 10, 0), (2, 1, 10, 1), (3, 1, 10, 1))
+    assert simulate(workload, System(1, order="fairshare")).start.tolist() == [0, 40, 20, 30]
+    assert simulate(workload, System(1, order="fcfs")).start.tolist() == [0, 20, 30, 40]
+    shares = Fairshare([Share("0", 100), Share("1", 1)])
+    assert simulate(workload, System(1, order="fairshare", fairshare=shares)).start.tolist() == [0, 30, 20, 40]
+
+
+def test_users_are_found_by_their_names():
+    workload = jobs((0, 1, 20, 0), (1, 1, 10, 0), (2, 1, 10, 1), names=("ann", "ben"))
+    favoured = Fairshare([Share("ann", 10**9), Share("ben", 0)])
+    system = System(1, order="fairshare", fairshare=favoured)
+    assert simulate(workload, system).start.tolist() == [0, 20, 30]
+    assert simulate(replace(workload, user_names=()), system).start.tolist() == [0, 30, 20]  # both are unknown
+
+
+def test_starving_jobs_and_queue_priorities_go_before_shares():
+    workload = jobs((0, 1, 20, 0), (1, 1, 10, 0), (2, 1, 10, 1))
+    starving = System(1, [Queue(starvation=5)], order="fairshare")
+    assert simulate(workload, starving).start.tolist() == [0, 20, 30]
+    preferred = replace(workload, queue=[0, 1, 0])
+    queues = [Queue(name="low"), Queue(name="high", priority=2)]
+    assert simulate(preferred, System(1, queues, order="fairshare")).start.tolist() == [0, 20, 30]
+
+
+def test_a_formula_has_the_share_of_a_user():
+    workload = jobs((0, 1, 20, 0), (1, 1, 10, 0), (2, 1, 10, 1))
+    shares = Fairshare([Share("0", 1), Share("1", 3)])
+    assert simulate(workload, System(1, order="fairshare_perc", fairshare=shares)).start.tolist() == [0, 30, 20]
+
+
+@pytest.mark.parametrize(
+    ("shares", "message"),
+    [
+        ([Share("a", group="b")], "'b' is no group"),
+        ([Share("a"), Share("a")], "is there twice"),
+        ([Share("a", group="a")], "below 'a' itself"),
+        ([Share("a", group="b"), Share("b", group="a")], "is below"),
+        ([Share("a", -1)], "-1 is not a whole number"),
+        ([Share("a", target=101)], "101 is not a percentage"),
+        ([Share("a", bound="roof")], "'roof' is none of"),
+        ([Share("unknown")], "is no name"),
+    ],
+)
+def test_a_tree_that_cannot_be_is_refused(shares: list[Share], message: str):
+    with pytest.raises(ValueError, match=message):
+        System(1, fairshare=Fairshare(shares))
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"decay_time": 0}, "_time"),
+        ({"decay_factor": 1.5}, "_factor"),
+        ({"fair_share": "flat"}, "fair_share"),
+    ],
+)
+def test_a_decay_that_cannot_be_is_refused(settings: dict[str, object], message: str):
+    with pytest.raises(ValueError, match=message):
+        System(1, fairshare=Fairshare(**settings))
+
+
+def test_how_far_use_is_from_shares():
+    workload = jobs((0, 3, 100, 0), (0, 1, 100, 1), (100, 1, 1, 1))
+    system = System(4, order="fairshare", fairshare=Fairshare(decay_time=10, decay_factor=0.9))
+    found = share_uses(workload, simulate(workload, system), system)
+    assert [each.name for each in found] == ["0", "1"]
+    assert found[0] == ShareUse("0", is_user=True, share=0.5, use=pytest.approx(0.75), distance=pytest.approx(0.25))
+    assert distance(found) == pytest.approx(0.25)
+    summary = metrics.summary(workload, simulate(workload, system), system)
+    assert summary["share_distance"] == pytest.approx(0.25)
+    assert np.isnan(metrics.summary(workload, simulate(workload, system), System(4))["share_distance"])
+
+
+def test_the_use_of_groups_is_that_of_their_users():
+    workload = jobs((0, 1, 100, 0), (0, 1, 100, 1), (0, 2, 100, 2), (90, 1, 1, 2), names=("alice", "bob", "carol"))
+    system = System(4, order="fairshare", fairshare=Fairshare(TREE, decay_time=10))
+    found = {each.name: each for each in share_uses(workload, simulate(workload, system), system)}
+    assert found["physics"].use == pytest.approx(0.5)
+    assert not found["physics"].is_user
+    assert found["physics"].distance == pytest.approx(0.1)
+
+
+def test_the_metric_counts_core_seconds_as_the_order_does():
+    rng = np.random.default_rng(5)
+    n = 60
+    workload = jobs(
+        *zip(*(rng.integers(*edges, n).tolist() for edges in ((0, 99), (1, 5), (1, 40), (0, 3))), strict=True)
+    )
+    fairshare = Fairshare(decay_time=7, decay_factor=0.8)
+    system = System(8, order="fairshare", fairshare=fairshare)
+    schedule = simulate(workload, system)
+    first, last = int(workload.submit.min()), int(workload.submit.max())
+    relative = []
+    for instant in range(first + 7, last + 1, 7):
+        uses = Uses(fairshare, map(str, range(3)), first)
+        events = [(int(t), sign, j) for j in range(n) for t, sign in ((schedule.start[j], 1), (schedule.end[j], -1))]
+        for time, sign, j in sorted(events):
+            if time < instant:
+                uses.charge(str(workload.user[j]), sign * int(workload.cores[j]), time)
+        uses.advance(instant)
+        relative.append([uses.users[str(user)].use / uses.root.use for user in range(3)])
+    found = share_uses(workload, schedule, system)
+    assert [each.use for each in found] == pytest.approx(np.mean(relative, axis=0).tolist(), abs=0.02)

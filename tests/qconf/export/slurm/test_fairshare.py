@@ -1,0 +1,64 @@
+"""Fairshare to Slurm and back: weight, half-life, kind of factor, shares of associations."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from qconf.config import SiteConfig, parse
+from qconf.export import exporter
+
+SLURM = exporter("slurm")
+SITE = """machine: {{name: m, cores: 64}}
+order: "min(eligible_time, 604800) + 50000 * fair_share"
+queues:
+  - {{name: work, cores: [1, 64]}}
+fairshare: {{decay_time: 1h, decay_factor: {factor}, fair_share: {kind}, unknown_shares: 1}}
+shares:
+  - {{name: physics, shares: 60}}
+  - {{name: alice, shares: 2, group: physics}}
+  - {{name: bob, shares: 40}}
+"""
+ASSOCIATIONS = "root|||1\nphysics|root||60\nphysics||alice|2\nroot||bob|40\n"
+
+
+def site(kind: str) -> SiteConfig:
+    return parse(SITE.format(kind=kind, factor=0.5 ** (1 / 168)))
+
+
+@pytest.mark.parametrize("kind", ["classic", "tree"])
+def test_round_trip(kind: str, tmp_path: Path):
+    config = site(kind)
+    files = SLURM().export(config).files
+    scope: dict[str, object] = {}
+    lines = [line for line in files["new-conf"].splitlines() if line.startswith(("SET = ", "ADDED = "))]
+    exec("\n".join(lines), scope)
+    words = {**scope["SET"], **{name: ",".join(each) for name, each in scope["ADDED"].items()}}
+    text = "".join(f"{name}={value}\n" for name, value in words.items())
+    (tmp_path / "slurm.conf").write_text(f"ClusterName=m\nNodeName=n[1-8] CPUs=8\n{text}include partitions.conf\n")
+    (tmp_path / "partitions.conf").write_text(files["partitions.conf"])
+    (tmp_path / "job_submit.lua").write_text(files["job_submit.lua"])
+    (tmp_path / "shares").write_text(ASSOCIATIONS)
+    found = SLURM().read(tmp_path / "slurm.conf", name="m", shares=tmp_path / "shares").config
+    assert found.order == config.order
+    assert found.fairshare == config.fairshare
+    assert found.shares == config.shares
+
+
+def test_half_life_and_shares():
+    files = SLURM().export(site("classic")).files
+    assert '"PriorityDecayHalfLife": "7-00:00:00"' in files["new-conf"]
+    assert '"PriorityFlags": ["NO_FAIR_TREE"]' in files["new-conf"]
+    assert files["shares.sacctmgr"].splitlines() == [
+        "modify account where name=physics set fairshare=60",
+        "modify user where name=alice account=physics set fairshare=2",
+        "modify user where name=bob account=root set fairshare=40",
+    ]
+    assert "shares.before" in files["PLAN.md"]
+
+
+def test_an_order_without_shares_leaves_them_alone():
+    files = SLURM().export(site("tree").replace(order="fcfs")).files
+    assert "shares.sacctmgr" not in files
+    assert "Fairshare" not in files["new-conf"]
