@@ -22,7 +22,6 @@ from parsim.kernels.top_job import any_fits, enter_pool, make_heap
 from parsim.kernels.waiting import STARTED, drop_started, has_lines, kind_of, note_held, row_of, succeed
 from parsim.kernels.windows import UNKNOWN_END, next_instant
 
-
 ABSENT = NEVER + 1  #: in place of `begin` where no job of a queue waits
 
 
