@@ -46,7 +46,8 @@ def command(*, quick: bool, out: Path, work: Path | None, workers: int, finished
     columns = {name: found for name, piece in plan.claims(quick=quick).items() if (found := result(piece))}
     pairs = ((cell, result(letter), result(shared)) for cell, letter, shared in plan.signs(quick=quick))
     grid = signs.points((cell, letter, shared) for cell, letter, shared in pairs if letter and shared)
-    readings = [(reading, found) for reading, piece in plan.readings(quick=quick) if (found := result(piece))]
+    seeds = ((reading, list(filter(None, map(result, wanted)))) for reading, wanted in plan.readings(quick=quick))
+    readings = [(reading, found) for reading, found in seeds if found]
     first = next(iter(columns.values()))
     base = first.piece.base()
     history = clean(read([first.piece.log(work, work)]), base)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from statistics import mean
+from statistics import geometric_mean, mean
 
 from qconf.strategies import settings as all_settings
 from qconf.strategies.presets import PAPER
 from qconf.text import markdown_table
 from studies.letter import claims, signs
-from studies.letter.plan import FIXED, MONTHS, OPEN, SIGN_MONTHS, Reading
+from studies.letter.plan import DIVIDED, FIXED, MONTHS, OPEN, SIGN_MONTHS, Reading
 from studies.output import paragraph
 from studies.paper.pieces import PieceResult
 
@@ -81,8 +81,8 @@ Here medium falls too, and they do not: the hours of July, by which static is di
 and 57 %, small 21 and 22 %, small72 16 and 21 %), so that static is as wrong.
 """
 READINGS = """\
-One reading switched at a time, seed 0, month to month from 2015-07 to 2015-11. Ratios of mean waits over the months;
-kept splits and merges of all that dqr tried.
+One reading switched at a time, month to month from 2015-07 to 2015-11. Ratios of mean waits over the months: the
+geometric mean of the seeds, and their range. Splits and merges that dqr kept of all that it tried, and the mean pool.
 """
 SIGNS = f"""\
 The paper has hybrid wait 55 % less than the machine without partitions, and dp-nlp 50 % less than mqb. The grid: two
@@ -94,7 +94,7 @@ sides.
 
 def write(
     columns: Mapping[str, PieceResult],
-    readings: Sequence[tuple[Reading, PieceResult]],
+    readings: Sequence[tuple[Reading, Sequence[PieceResult]]],
     grid: Sequence[signs.Point],
     figures: Sequence[tuple[str, str, str]],
     *,
@@ -135,20 +135,29 @@ def _shown(value: object) -> str:
     return "of its own" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _readings(found: Sequence[tuple[Reading, PieceResult]]) -> str:
+def _readings(found: Sequence[tuple[Reading, Sequence[PieceResult]]]) -> str:
     titles = ["reading", "where", "dp-nlp / static", "dqr / static", "hybrid / static", "hybrid / shared"]
     titles += ["splits", "merges", "pool %"]
     rows = []
-    for reading, result in found:
-        means = result.by_period("mean_wait").mean()
-        ratios = [f"{means[name] / means['static']:.3f}" for name in ("dp-nlp", "dqr", "hybrid")]
-        ratios.append(f"{means['hybrid'] / means['shared']:.3f}")
+    for reading, results in found:
+        waits = [result.by_period("mean_wait").mean() for result in results]
+        ratios = [_over_seeds([means[name] / means["static"] for means in waits]) for name in DIVIDED]
+        ratios.append(_over_seeds([means["hybrid"] / means["shared"] for means in waits]))
         kept = []
         for name in ("split", "merge"):
-            tried = [bool(step["kept"]) for step in result.steps(name, "dqr")]
+            tried = [bool(step["kept"]) for result in results for step in result.steps(name, "dqr")]
             kept.append(f"{sum(tried)} of {len(tried)}")
-        pools = [step["cores"] for step in result.steps("pool", "hybrid")]
-        share = f"{100 * mean(pools) / result.piece.base().machine.cores:.1f}" if pools else ""
+        pools = [
+            step["cores"] / result.piece.base().machine.cores
+            for result in results
+            for step in result.steps("pool", "hybrid")
+        ]
+        share = f"{100 * mean(pools):.1f}" if pools else ""
         kind = "fixed" if reading in FIXED else "open" if reading in OPEN else ""
         rows.append([reading.what, ", ".join(filter(None, (kind, reading.where))), *ratios, *kept, share])
     return markdown_table(titles, rows, left=2) + "\n"
+
+
+def _over_seeds(ratios: Sequence[float]) -> str:
+    spread = f" ({min(ratios):.2f} to {max(ratios):.2f})" if len(ratios) > 1 else ""
+    return f"{geometric_mean(ratios):.2f}{spread}"

@@ -108,22 +108,26 @@ OPEN = (
 )
 
 
-def readings(*, quick: bool) -> list[tuple[Reading, Piece]]:
-    """Return a piece for each reading, the letter itself first."""
+def readings(*, quick: bool) -> list[tuple[Reading, list[Piece]]]:
+    """Return a piece of each seed for each reading, the letter itself first."""
     letter = Reading("to the letter", "")
     ours = Reading("as `qconf` does by default, but for the pool", "", dict.fromkeys(PAPER.settings), {"letter": False})
-    found: list[tuple[Reading, Piece]] = []
+    found: list[tuple[Reading, list[Piece]]] = []
     for i, each in enumerate((letter, *FIXED[: 2 if quick else None], *OPEN[: 2 if quick else None], ours)):
         settings = dict(POOL) if each is ours else {**PAPER.settings, **each.settings}
-        piece = months(
-            f"reading-{i}",
-            strategies=DIVIDED,
-            settings=settings,
-            what=each.what,
-            periods=QUICK_MONTHS if quick else READING_MONTHS,
-            **each.changes,
-        )
-        found.append((each, piece))
+        pieces = [
+            months(
+                f"reading-{i}-{seed}",
+                seed,
+                strategies=DIVIDED,
+                settings=settings,
+                what=f"{each.what}, seed {seed}",
+                periods=QUICK_MONTHS if quick else READING_MONTHS,
+                **each.changes,
+            )
+            for seed in (SEEDS[:1] if quick else SEEDS)
+        ]
+        found.append((each, pieces))
     return found
 
 
