@@ -27,7 +27,9 @@ PAGE = click.Path(path_type=Path, dir_okay=False)
 @click.option("--config", "config_path", type=FILE, help="Configuration; by default what the snapshot tells.")
 @click.option("--history", type=FILE, multiple=True, help="Log to learn run times from; repeat for several files.")
 @click.option("--what-if", "what_if", multiple=True, metavar="cores=64,walltime=4h", help="A job not yet submitted.")
-@click.option("--then", type=FOLDER, metavar="RUN", help="Also the days after a recommendation of qconf tune is loaded.")
+@click.option(
+    "--then", type=FOLDER, metavar="RUN", help="Also the days after a recommendation of qconf tune is loaded."
+)
 @click.option("--days", type=Number(1, 14), default=7, show_default=True, help="How many of them.")
 @click.option("--runs", type=Number(1, 100_000), default=300, show_default=True, help="Simulations for intervals.")
 @click.option(

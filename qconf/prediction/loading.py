@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -111,7 +110,9 @@ def loading(
     found = np.array(parallel_map(workers, one, [(run,) for run in range(runs)]))  # run, configuration, row, column
     mean = found.mean(axis=0)
     table = [
-        Day(now + day * DAY, mean[0, 3 + day, 0], (mean[0, 3 + day, 1], mean[1, 3 + day, 1]), tuple(mean[:, 3 + day, 2]))
+        Day(
+            now + day * DAY, mean[0, 3 + day, 0], (mean[0, 3 + day, 1], mean[1, 3 + day, 1]), tuple(mean[:, 3 + day, 2])
+        )
         for day in range(days)
     ]
     gains = [gain(found[:, 1, row, :2], found[:, 0, row, :2], objective) for row in range(3)]

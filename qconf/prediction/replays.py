@@ -121,9 +121,9 @@ def replay(
             continue
         runs = int(np.clip(WORK // rows.size, FEWEST_RUNS, RUNS))
         past = log.past(at)
-        likely = likely_starts(
-            present, system, model, past=past, runs=runs, seed=seed + number + 1, workers=workers
-        )[:, over]
+        likely = likely_starts(present, system, model, past=past, runs=runs, seed=seed + number + 1, workers=workers)[
+            :, over
+        ]
         spans = [each for level in levels for each in interval(likely, level)]
         parts.append((np.full(int(over.sum()), at), np.median(likely, axis=0), true[over], *spans))
     log.teach(model, ends[trained:])

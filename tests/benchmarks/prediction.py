@@ -45,7 +45,9 @@ def main() -> None:
     users = [f"u{i}" for i in there.user]
     present = Present(there, State(NOW, start), users, [""] * given.jobs)
     print(f"{(start < NOW).sum()} jobs run, {(start >= NOW).sum()} wait")
-    log = Log(past, past.submit, past.submit + past.runtime, np.array([f"u{i}" for i in past.user]), np.full(20_000, ""))
+    log = Log(
+        past, past.submit, past.submit + past.runtime, np.array([f"u{i}" for i in past.user]), np.full(20_000, "")
+    )
     model, _ = replay(log, System.single(CORES), NOW, (0.8,), instants=1)
     for name, order in (("fcfs-easy", "fcfs"), ("formula", "(eligible_time + walltime) / walltime")):
         system = System.single(CORES, order)

@@ -108,7 +108,12 @@ def starts(found: Sequence[Start], now: int, where: str) -> Figure:
     far = [max(high for _, high in each.intervals.values()) for each in shown]
     last = max(int(np.quantile(far, 0.9)), now + 3600)
     drawing = Drawing(0)
-    legend = [("dot after", "expected"), ("fill d3", "80 %"), ("fill d1", "95 %"), ("cross before", "plan by walltimes")]
+    legend = [
+        ("dot after", "expected"),
+        ("fill d3", "80 %"),
+        ("fill d1", "95 %"),
+        ("cross before", "plan by walltimes"),
+    ]
     top = drawing.legend(legend) + 6
     drawing.height = top + ROW * len(shown) + 24
     x, y = Scale(now, last, 118, WIDTH - 10), Scale(len(shown), 0, top + ROW * len(shown), top)

@@ -23,7 +23,9 @@ def test_days_ahead_are_days_of_the_past_at_the_same_hour():
     assert rows.size == 3 * 144
     assert ((when > now) & (when <= now + 3 * DAY)).all()
     assert ((when - 1 - submit[rows]) % DAY == 0).all()
-    assert (np.asarray(is_weekend(submit[rows] // DAY * DAY + 3600)) == is_weekend((when - 1) // DAY * DAY + 3600)).mean() > 0.9
+    assert (
+        np.asarray(is_weekend(submit[rows] // DAY * DAY + 3600)) == is_weekend((when - 1) // DAY * DAY + 3600)
+    ).mean() > 0.9
 
 
 def test_without_a_day_before_no_job_comes():
@@ -32,7 +34,15 @@ def test_without_a_day_before_no_job_comes():
 
 
 def test_weekends():
-    assert [bool(is_weekend(THURSDAY + day * DAY)) for day in range(7)] == [False, False, True, True, False, False, False]
+    assert [bool(is_weekend(THURSDAY + day * DAY)) for day in range(7)] == [
+        False,
+        False,
+        True,
+        True,
+        False,
+        False,
+        False,
+    ]
 
 
 def present(now=1000):
