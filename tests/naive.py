@@ -554,13 +554,13 @@ class _Simulation:
                 continue
             c, w, busy = self.cores[j], self.walltime[j], [*self.expected(p), *self.out_of_service(p)]
             blocks = [*busy, *plans.values()]
-            moments = [plan.begin for plan in plans.values() if plan.begin < self.now + w]
+            moments = [plan.begin for plan in plans.values() if plan.begin <= self.now + w]
             kept = [sum(keeps[k] for k, plan in plans.items() if plan.begin <= at < plan.end) for at in moments]
             whose = self.queue_index[j] if self.shared else p
             idle = free_at(self.capacity[p], busy, self.now)
-            if fits(self.capacity[p], blocks, c, self.now, w) and c + max(kept, default=0) <= idle:
+            if fits(self.capacity[p], blocks, c, self.now, w + 1) and c + max(kept, default=0) <= idle:
                 self.begin(j, {p: c})
-                keeps |= {k: 0 for k, plan in plans.items() if plan.begin >= self.now + w}
+                keeps |= {k: 0 for k, plan in plans.items() if plan.begin > self.now + w}
             elif whose not in plans and c <= self.capacity[p] and self.may_be_head_job(j):
                 instant = earliest(self.capacity[p], blocks, c, self.now, w)
                 if instant == math.inf:

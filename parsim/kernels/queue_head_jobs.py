@@ -121,11 +121,11 @@ def visit(s, by_queue, idle, heads, outages, p, now):
         k = s.jobs[j].queue if by_queue else 0
         starts = c + kept_idle(heads, now + w) <= partition.free - out
         if starts:
-            first, _ = fit(idle, size, 0, c, w, now + 1)
+            first, _ = fit(idle, size, 0, c, w + 1, now + 1)  # its end included
             starts = first == 0
         if starts:
             for q in range(heads.begin.size):
-                if heads.begin[q] >= now + w:
+                if heads.begin[q] > now + w:
                     heads.keeps[q] = 0
             size = change(idle, size, now, now + w, -c)
             occupy(s, j, p, c, now)
@@ -146,10 +146,10 @@ def visit(s, by_queue, idle, heads, outages, p, now):
 
 @step
 def kept_idle(heads, end):
-    """Idle cores that a job which would end then leaves for the head jobs whose begin it runs past."""
+    """Idle cores that a job which would end then leaves for the head jobs before whose begin it does not end."""
     most = np.int64(0)
     for i in range(heads.begin.size):
-        if heads.begin[i] < end:
+        if heads.begin[i] <= end:
             kept = np.int64(0)
             for k in range(heads.begin.size):
                 if heads.begin[k] <= heads.begin[i] < heads.end[k]:

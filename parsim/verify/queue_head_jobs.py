@@ -30,9 +30,9 @@ class QueueHeadJobsReplay(ListReplay):
         taken = sum(cores for begin, end, cores in self._taken(index) if begin <= moment < end)
         return self.partitions[index].available(moment) - taken
 
-    def _fits(self, index: int, job: int, begin: int) -> bool:
-        end = begin + self.jobs.walltime[job]
-        moments = [begin, *(other for other, _, _ in self._taken(index) if begin < other < end)]
+    def _fits(self, index: int, job: int, begin: int, last: int) -> bool:
+        """Whether its cores are left from `begin` to `last`, both included; they get fewer where a plan begins."""
+        moments = [begin, *(other for other, _, _ in self._taken(index) if begin < other <= last)]
         return min(self._left(index, moment) for moment in moments) >= self.jobs.cores[job]
 
     def _idle(self, index: int) -> int:
@@ -41,23 +41,24 @@ class QueueHeadJobsReplay(ListReplay):
         return self.partitions[index].idle - lost
 
     def _may_start(self, index: int, job: int) -> bool:
-        """Rule 28: it fits, and leaves a node idle for each head job whose begin it runs past."""
+        """Rule 28: it fits, its end included, and leaves a node idle for each head job that is to begin by then."""
         end = self.now + self.jobs.walltime[job]
         kept = 0
         for begin, _, _ in self.plans.values():
-            if begin < end:
+            if begin <= end:
                 beside = [other for other in self.keeping if self.plans[other][0] <= begin < self.plans[other][1]]
                 kept = max(kept, self.system.cores_per_node * len(beside))
-        return self._idle(index) - kept >= self.jobs.cores[job] and self._fits(index, job, self.now)
+        return self._idle(index) - kept >= self.jobs.cores[job] and self._fits(index, job, self.now, end)
 
     def _plan(self, index: int, job: int) -> bool:
         """Plan a head job at the earliest instant at which it fits; whether there is one (rule 31)."""
         ends = [end for end, _ in self.partitions[index].running] + [end for _, end, _ in self._taken(index)]
+        length = self.jobs.walltime[job]
         instants = sorted({self.now, *(end for end in ends if self.now < end < FOR_EVER)})
-        begin = next((instant for instant in instants if self._fits(index, job, instant)), None)
+        begin = next((instant for instant in instants if self._fits(index, job, instant, instant + length - 1)), None)
         if begin is None:
             return False
-        self.plans[job] = (begin, begin + self.jobs.walltime[job], self.jobs.cores[job])
+        self.plans[job] = (begin, begin + length, self.jobs.cores[job])
         self.keeping.add(job)
         return True
 
@@ -84,7 +85,7 @@ class QueueHeadJobsReplay(ListReplay):
             if self._may_start(index, job):
                 self._must_start_on(job, ((index, jobs.cores[job]),), ordered[at:])
                 end = self.now + jobs.walltime[job]
-                self.keeping -= {other for other, (begin, _, _) in self.plans.items() if end <= begin}
+                self.keeping -= {other for other, (begin, _, _) in self.plans.items() if end < begin}
                 continue
             if job in self.due:
                 rule = "capacity" if jobs.cores[job] > partition.idle else "head job"

@@ -75,6 +75,12 @@ def disciplines(cores: int = CORES) -> dict[str, Callable[[Workload], object]]:
         "hybrid move": System(cores, divided, "hybrid", pool=replace(pool, entry="move")),
         "hybrid combined": System(cores, divided, "hybrid", pool=replace(pool, placement="combined")),
         "mqb": System(cores, plain, "multiqueue"),
+        "head jobs": System(cores, plain, reserve="queues"),
+        "head jobs, priorities": System(cores, queues, reserve="queues"),
+        "head jobs, lxf": System(cores, plain, order="lxf", reserve="queues"),
+        "head jobs, formula": System(cores, queues, order=formula, reserve="queues"),
+        "head jobs, limits": System(cores, limited, reserve="queues"),
+        "head jobs, hybrid": System(cores, divided, "hybrid", pool=replace(pool, entry="move"), reserve="queues"),
     }
     runs: dict[str, Callable[[Workload], object]] = {
         name: partial(_simulate, system=system) for name, system in systems.items()

@@ -98,6 +98,13 @@ def disciplines(cores: int) -> dict[str, System]:
         "hybrid, pool, reservations": System(
             cores, hybrid, mode="hybrid", pool=Pool(cores - sum(sizes), threshold=1.5, entry="move")
         ),
+        "head jobs of queues": System(cores, queues, reserve="queues"),
+        "head jobs of queues, running limits": System(
+            cores, [replace(queue, max_run=20) for queue in queues], reserve="queues"
+        ),
+        "head jobs of queues, formula": System(
+            cores, queues, order="(eligible_time + walltime) / walltime ** 1.3", reserve="queues"
+        ),
     }
 
 

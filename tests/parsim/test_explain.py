@@ -70,7 +70,7 @@ def test_a_limit_held_the_head_job() -> None:
 
 
 def test_two_queues_have_a_head_job_each() -> None:
-    rows = [(0, 2, 4, 0), (0, 1, 10, 0), (1, 4, 5, 0), (2, 3, 6, 1), (2, 1, 8, 1), (2, 1, 2, 1)]
+    rows = [(0, 2, 4, 0), (0, 1, 10, 0), (1, 4, 5, 0), (2, 3, 5, 1), (2, 1, 8, 1), (2, 1, 1, 1)]
     submit, cores, seconds, queue = zip(*rows, strict=True)
     workload = Workload(submit, cores, seconds, seconds, queue)
     system = System(4, [Queue(name="a", priority=2), Queue(name="b")], reserve="queues")

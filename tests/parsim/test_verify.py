@@ -236,7 +236,7 @@ def test_nodes_of_the_head_job_taken():
 
 def test_the_head_job_of_another_queue_delayed():
     system = System(4, [Queue("a", priority=2), Queue("b")], reserve="queues")
-    workload = jobs((0, 2, 4, 4), (0, 1, 10, 10), (1, 4, 5, 5), (2, 3, 6, 6, 1), (2, 1, 8, 8, 1))
+    workload = jobs((0, 2, 4, 4), (0, 1, 10, 10), (1, 4, 5, 5), (2, 3, 5, 5, 1), (2, 1, 8, 8, 1))
     assert violations(workload, system, [0, 0, 10, 4, 15]) == []
     assert violations(workload, system, [0, 0, 10, 15, 2])[0] == ("head job", 4, 2)
     assert violations(workload, system, [0, 0, 11, 5, 16])[0] == ("waiting", 3, 4)

@@ -2,7 +2,8 @@
 
 In a cycle of two or three steps jobs end at the first one, are submitted at the second, and may enter the pool at the
 third, so that no two events are nearer than Slurm takes to act on one: schedules would part at the first such pair. A
-start counts for the step before it.
+start counts for the step before it. Events of one step come within a tenth of a second; the steps begin so long before
+Slurm looks for jobs to backfill that it never sees some of them only.
 """
 
 from __future__ import annotations
@@ -28,8 +29,9 @@ from tests.real_slurm.disciplines import BETWEEN, MINUTES, PHASES, Site
 from tests.submissions import submit
 
 STEP = 4  #: seconds
+LEAD = 0.2  #: seconds from the begin of a step until Slurm looks for jobs to backfill; a second more 15 minutes later
 _RUN = """\
-now=$(date +%s%3N)
+now=$(($(date +%s%3N) - $3))
 left=$((now / $2 * $2 + $1 * $2 - now))
 sleep $((left / 1000)).$(printf %03d $((left % 1000)))
 """
@@ -58,7 +60,8 @@ def record(site: Site, *, jobs: int, seed: int) -> dict[str, Any]:
         promoting = threading.Thread(target=_promote, args=(server, plan, done))
         promoting.start()
         try:
-            wanted = _submit(site, server, jobs, np.random.default_rng(seed))
+            offset = _offset(server)
+            wanted = _submit(site, server, jobs, offset, np.random.default_rng(seed))
             server.wait("sleep 2; ! squeue --noheader | grep .", "jobs do not end", seconds=1800)
         finally:
             done.set()
@@ -68,6 +71,7 @@ def record(site: Site, *, jobs: int, seed: int) -> dict[str, Any]:
         version = server.run("slurmctld -V")
     return {
         "version": version.stdout.split()[-1],
+        "offset": offset,
         "wanted": wanted,
         "log": log.stdout,
         "settings": settings.stdout,
@@ -92,7 +96,20 @@ def _promote(server: PrivateSlurm, plan: Plan, done: threading.Event) -> None:
         server.run("qconf-promote")
 
 
-def _submit(site: Site, server: PrivateSlurm, jobs: int, rng: np.random.Generator) -> dict[str, tuple[int, int, int]]:
+def _offset(server: PrivateSlurm) -> float:
+    """Return the part of a second at which steps are to begin."""
+    look = "grep '_attempt_backfill: beginning' /srv/log/slurmctld | tail -n 1"
+    wake = "scontrol setdebug debug; scancel $(sbatch --parsable --begin=now+1day --output=/dev/null --wrap true)"
+    began = server.run(f"{wake}; sleep 3; {look}; scontrol setdebug info").stdout
+    found = re.search(r"^\[[^.]+(\.[0-9]+)\]", began)
+    if found is None:
+        raise RuntimeError(f"the controller's log does not say when it backfills: {began}")
+    return round((float(found[1]) - LEAD) % 1, 3)
+
+
+def _submit(
+    site: Site, server: PrivateSlurm, jobs: int, offset: float, rng: np.random.Generator
+) -> dict[str, tuple[int, int, int]]:
     """Submit jobs at the second step of cycles; return user, cores and walltime by id."""
     widest = max(queue.cores[1] for queue in site.config.queues)
     cycle = STEP * PHASES.get(site.discipline, 2)
@@ -106,10 +123,11 @@ def _submit(site: Site, server: PrivateSlurm, jobs: int, rng: np.random.Generato
     users: NDArray[np.int64] = rng.integers(0, len(USERS), jobs)
     server.write("run.sh", _RUN)
     server.run(f"chmod 755 {WORK} && chmod 644 run.sh")
-    begin = (int(time.time()) // cycle + 2) * cycle + STEP
+    begin = (int(time.time()) // cycle + 2) * cycle + STEP + offset
+    beside = f"{1000 * cycle} {1000 * offset:.0f}"
     sbatch = "sbatch --parsable --output=/dev/null"
     commands = [
-        f"{sbatch} --ntasks={width[j]} --time={minutes[j]} --wrap 'sh {WORK}/run.sh {cycles[j]} {1000 * cycle}'"
+        f"{sbatch} --ntasks={width[j]} --time={minutes[j]} --wrap 'sh {WORK}/run.sh {cycles[j]} {beside}'"
         for j in range(jobs)
     ]
     names = submit(server, begin + at, users, commands)
@@ -118,13 +136,14 @@ def _submit(site: Site, server: PrivateSlurm, jobs: int, rng: np.random.Generato
 
 
 def read(kept: dict[str, Any]) -> list[Job]:
-    """Read the log of a run, whose clock is UTC; jobs are in the order of their ids."""
+    """Read the log of a run, whose clock is UTC; jobs are in the order of their ids, moments those since its offset."""
     jobs = {name: Job(*of) for name, of in kept["wanted"].items()}
     for line in kept["log"].splitlines():
         found = _LINE.match(line)
         if not found or found[3] not in jobs:
             continue
-        job, moment = jobs[found[3]], datetime.fromisoformat(found[1]).replace(tzinfo=UTC).timestamp()
+        job = jobs[found[3]]
+        moment = datetime.fromisoformat(found[1]).replace(tzinfo=UTC).timestamp() - kept["offset"]
         if found[2] == "_slurm_rpc_submit_batch_job:":
             job.submitted = moment
         elif found[2] in ("Allocate", "Started"):
