@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -111,12 +110,14 @@ def loading(
     found = np.array(parallel_map(workers, one, [(run,) for run in range(runs)]))  # run, configuration, row, column
     mean = found.mean(axis=0)
     table = [
-        Day(now + day * DAY, mean[0, 3 + day, 0], (mean[0, 3 + day, 1], mean[1, 3 + day, 1]), tuple(mean[:, 3 + day, 2]))
+        Day(
+            now + day * DAY, mean[0, 3 + day, 0], (mean[0, 3 + day, 1], mean[1, 3 + day, 1]), tuple(mean[:, 3 + day, 2])
+        )
         for day in range(days)
     ]
     gains = [gain(found[:, 1, row, :2], found[:, 0, row, :2], objective) for row in range(3)]
-    gained = [Gained(float(each.mean()), *np.quantile(each, (0.1, 0.9)).tolist()) for each in gains]
-    return Loading(tuple(table), *gained, left_out, runs)
+    of_all, later, empty = (Gained(float(each.mean()), *np.quantile(each, (0.1, 0.9)).tolist()) for each in gains)
+    return Loading(tuple(table), of_all, later, empty, left_out, runs)
 
 
 def _common(snapshot: Snapshot, config: SiteConfig, other: SiteConfig) -> tuple[tuple[Ahead, Ahead], int]:

@@ -93,7 +93,9 @@ def predict(
     expected, spans, checked = planned, {}, 0
     if history is not None:
         log = Log.of(history, config, found.now)
-        model, calibrations = replay(log, config.system(), found.now, LEVELS, instants=instants, seed=seed, workers=workers)
+        model, calibrations = replay(
+            log, config.system(), found.now, LEVELS, instants=instants, seed=seed, workers=workers
+        )
         past = log.past(found.now, found.users)
         likely = likely_starts(found.present, found.system, model, past=past, runs=runs, seed=seed, workers=workers)
         middle = np.median(likely, axis=0)

@@ -40,7 +40,9 @@ def read_slurm(documents: list[dict[str, Any]], reservations: str, where: tzinfo
     reserved = {closure.queue for closure in closures}
     jobs = [made for job in listed for made in _jobs(job, now, reserved, warnings)]
     closures += [
-        Closure(f"node {name}", now, None, size) for name, (size, state) in nodes.items() if size and CLOSED.search(state)
+        Closure(f"node {name}", now, None, size)
+        for name, (size, state) in nodes.items()
+        if size and CLOSED.search(state)
     ]
     return Snapshot(now, tuple(jobs), cores or None, tuple(closures), warnings)
 

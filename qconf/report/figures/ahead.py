@@ -30,7 +30,7 @@ def horizon(found: Prediction) -> int:
     """Return until when is drawn: the plan's end, but for the few farthest off, which would hide the others."""
     ends = [each.planned + each.job.walltime for each in found.starts if each.planned is not None]
     ends += [job.start + job.walltime for job in found.ahead.jobs if job.start is not None]
-    return max(int(np.quantile(ends, 0.95)) if ends else 0, found.ahead.now + 3600)
+    return max(int(np.quantile(ends, 0.9)) if ends else 0, found.ahead.now + 3600)
 
 
 def plan_chart(found: Prediction, where: str) -> Figure:
@@ -108,7 +108,12 @@ def starts(found: Sequence[Start], now: int, where: str) -> Figure:
     far = [max(high for _, high in each.intervals.values()) for each in shown]
     last = max(int(np.quantile(far, 0.9)), now + 3600)
     drawing = Drawing(0)
-    legend = [("dot after", "expected"), ("fill d3", "80 %"), ("fill d1", "95 %"), ("cross before", "plan by walltimes")]
+    legend = [
+        ("dot after", "expected"),
+        ("fill d3", "80 %"),
+        ("fill d1", "95 %"),
+        ("cross before", "plan by walltimes"),
+    ]
     top = drawing.legend(legend) + 6
     drawing.height = top + ROW * len(shown) + 24
     x, y = Scale(now, last, 118, WIDTH - 10), Scale(len(shown), 0, top + ROW * len(shown), top)

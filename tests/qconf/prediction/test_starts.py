@@ -23,7 +23,9 @@ def test_days_ahead_are_days_of_the_past_at_the_same_hour():
     assert rows.size == 3 * 144
     assert ((when > now) & (when <= now + 3 * DAY)).all()
     assert ((when - 1 - submit[rows]) % DAY == 0).all()
-    assert (np.asarray(is_weekend(submit[rows] // DAY * DAY + 3600)) == is_weekend((when - 1) // DAY * DAY + 3600)).mean() > 0.9
+    assert (
+        np.asarray(is_weekend(submit[rows] // DAY * DAY + 3600)) == is_weekend((when - 1) // DAY * DAY + 3600)
+    ).mean() > 0.9
 
 
 def test_without_a_day_before_no_job_comes():
@@ -32,7 +34,15 @@ def test_without_a_day_before_no_job_comes():
 
 
 def test_weekends():
-    assert [bool(is_weekend(THURSDAY + day * DAY)) for day in range(7)] == [False, False, True, True, False, False, False]
+    assert [bool(is_weekend(THURSDAY + day * DAY)) for day in range(7)] == [
+        False,
+        False,
+        True,
+        True,
+        False,
+        False,
+        False,
+    ]
 
 
 def present(now=1000):
@@ -65,7 +75,7 @@ def test_jobs_to_come_are_those_of_the_past_and_those_that_are_there():
         for row, ran in zip(drawn.again, later.runtime, strict=True):
             seen.add(int(row))
             assert ran == (past.runtime[row] if row < 2 else drawn.runtime[row - 2])
-    assert seen == {0, 1, 2, 3, 4}
+    assert seen == {1, 2, 3, 4}  # the day of the first is not whole
 
 
 def test_the_same_seed_is_the_same_whatever_the_workers():
@@ -114,7 +124,7 @@ def test_earlier_instants_are_predicted_by_what_was_known_then():
     again, same = replay(changed, system, now, (0.8,), instants=10)
     assert model.shares == again.shares
     assert found[0.8].count > 0
-    assert (found[0.8].late == same[0.8].late).all()
+    assert found == same
 
 
 def test_past_jobs_have_the_numbers_that_users_have_elsewhere():
