@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
+from dataclasses import replace
 
+import numpy as np
 import pytest
 
+from parsim import simulate
 from qconf.errors import InputError
+from qconf.export import exporter
+from qconf.prediction.present import ahead
 from qconf.snapshot import read_snapshot
 from tests.beside import SHARED
 
@@ -200,3 +206,24 @@ def test_nodes_as_newer_sinfo_groups_them_and_jobs_in_a_reservation(tmp_path):
         ("node n3", 16, ""),
     ]
     assert found.jobs[0].queue == "reservation course"
+
+
+def test_with_the_real_run_times_every_job_starts_when_the_real_server_started_it():
+    if not REAL.exists():
+        pytest.skip(f"{REAL} is not there")
+    found = read_snapshot(REAL)
+    read = exporter("pbs").of(scheduler=str(REAL / "sched_config.txt")).read
+    present = ahead(found, read(REAL / "print_server.txt", cores=found.cores).config)
+    real = {}
+    for line in (REAL / "accounting_after.log").read_text().splitlines():
+        _, kind, rest = line.split(";", 2)
+        if kind == "E":
+            begin, end = (int(re.search(rf" {key}=(\d+)", rest)[1]) for key in ("start", "end"))
+            real[rest.split(".")[0]] = begin, end
+    jobs = present.present.workload
+    ran = [np.diff(real[job.job_id])[0] if job.job_id in real else job.walltime for job in present.jobs]
+    schedule = simulate(replace(jobs, runtime=np.array(ran)), present.system, present.present.state)
+    starts = {job.job_id: start for job, start in zip(present.jobs, schedule.start.tolist(), strict=True)}
+    waited = [job.job_id for job in present.jobs if job.start is None and job.job_id in real]
+    assert len(waited) == 10
+    assert {name: starts[name] for name in waited} == {name: real[name][0] for name in waited}
