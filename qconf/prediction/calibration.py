@@ -1,8 +1,7 @@
 """Intervals that hold: simulated ones, widened by how far off earlier predictions were.
 
-Normalised conformal prediction (Papadopoulos, Vovk and Gammerman, JAIR 40, 2011), each side by itself: a score is by
-how many times its half of the interval a start missed the middle. Predictions of a like horizon are compared, those of
-late instants count more.
+Normalised conformal prediction (Papadopoulos, Vovk and Gammerman, JAIR 40, 2011): a score is by how many times its half
+of the interval a start missed the middle. Late instants count more, since what a machine is used for changes.
 """
 
 from __future__ import annotations
@@ -17,51 +16,38 @@ Column = NDArray[np.int64]
 
 FEWEST = 50  #: predictions that have come true, without which simulated intervals stay as they are
 SLACK = 60.0  #: seconds by which each half is wider than simulated: some have no width at all
-ALIKE = 400  #: predictions of the nearest horizons that are compared
-INSTANTS = 40.0  #: after so many later instants a prediction counts half
+HALF = 20.0  #: after so many later instants a prediction counts half
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """Scores of predictions that have come true, by their horizons."""
+    """How many times the halves of intervals have to be as wide, by predictions that have come true."""
 
-    level: float
-    horizon: Floats  #: seconds from the instant of a prediction to the middle of its interval, ascending
-    late: Floats
-    early: Floats
-    weight: Floats
+    factor: float = 1.0
+    count: int = 0  #: of these predictions; 0 where they are too few
 
     @classmethod
     def of(cls, level: float, now: Column, low: Floats, middle: Floats, high: Floats, true: Column) -> Calibration:
-        """Score predictions that have come true; `now` is when each was made."""
-        instants, of = np.unique(now, return_inverse=True)
-        horizon = middle - now
-        order = np.argsort(horizon, kind="stable")
-        columns = (
-            horizon,
-            (true - middle) / (high - middle + SLACK),
-            (middle - true) / (middle - low + SLACK),
-            0.5 ** ((instants.size - of) / INSTANTS),
-        )
-        return cls(level, *(column[order] for column in columns))
+        """Score predictions that have come true; `now` is when each was made.
 
-    @property
-    def count(self) -> int:
-        """Predictions that have come true; 0 where they are too few."""
-        return self.late.size if self.late.size >= FEWEST else 0
+        Jobs that wait at one instant are late together: what few instants show is not sure, so that they count as one
+        instant more, with none inside.
+        """
+        if true.size < FEWEST:
+            return cls()
+        _, instant = np.unique(now, return_inverse=True)
+        weights = 0.5 ** ((instant.max() - np.arange(instant.max() + 1)) / HALF)
+        instants = weights.sum() ** 2 / (weights**2).sum()
+        late, early = (true - middle) / (high - middle + SLACK), (middle - true) / (middle - low + SLACK)
+        part = (instants * level + 1) / (instants + 1)
+        return cls(quantile(np.maximum(late, early), weights[instant], part), true.size)
 
     def widened(self, now: int, low: Floats, middle: Floats, high: Floats) -> tuple[Floats, Floats]:
         """Return the intervals that as many of the earlier predictions would have kept; none begins before `now`."""
         if not self.count:
             return low, high
-        late, early = np.empty(middle.size), np.empty(middle.size)
-        place = np.searchsorted(self.horizon, middle - now)
-        first = np.clip(place - ALIKE // 2, 0, max(0, self.late.size - ALIKE))
-        for begin in np.unique(first).tolist():
-            alike, here = slice(begin, begin + ALIKE), first == begin
-            for scores, factors in ((self.late, late), (self.early, early)):
-                factors[here] = max(0.0, quantile(scores[alike], self.weight[alike], (1 + self.level) / 2))
-        return np.maximum(now, middle - early * (middle - low + SLACK)), middle + late * (high - middle + SLACK)
+        below, above = self.factor * (middle - low + SLACK), self.factor * (high - middle + SLACK)
+        return np.maximum(now, middle - below), middle + above
 
 
 def quantile(values: Floats, weights: Floats, part: float) -> float:

@@ -116,8 +116,8 @@ def loading(
         for day in range(days)
     ]
     gains = [gain(found[:, 1, row, :2], found[:, 0, row, :2], objective) for row in range(3)]
-    gained = [Gained(float(each.mean()), *np.quantile(each, (0.1, 0.9)).tolist()) for each in gains]
-    return Loading(tuple(table), *gained, left_out, runs)
+    of_all, later, empty = (Gained(float(each.mean()), *np.quantile(each, (0.1, 0.9)).tolist()) for each in gains)
+    return Loading(tuple(table), of_all, later, empty, left_out, runs)
 
 
 def _common(snapshot: Snapshot, config: SiteConfig, other: SiteConfig) -> tuple[tuple[Ahead, Ahead], int]:

@@ -67,7 +67,7 @@ class Log:
     def past(
         self, now: int, users: Mapping[str, int] | None = None, queue: NDArray[np.int64] | None = None
     ) -> Workload:
-        """Return the jobs of the last weeks that had ended, with numbers of users, or queues, that they have elsewhere."""
+        """Return the jobs of the last weeks that had ended, with the users and queues that they have elsewhere."""
         rows = np.flatnonzero((self.end <= now) & (self.workload.submit >= now - DAYS * DAY))
         w = self.workload.take(rows)
         if users is not None:
@@ -108,9 +108,10 @@ def replay(
         return model, {}
     first, last = int(log.workload.submit.min()), int(log.end[ends[-1]])
     first = max(first + (last - first) // 10, last - SPAN)
-    chosen = np.sort(np.random.default_rng([seed, instants]).integers(first, last, instants)) if first < last else []
+    count = instants if first < last else 0
+    chosen = np.sort(np.random.default_rng([seed, instants]).integers(first, max(last, first + 1), count))
     parts, trained = [], 0
-    for number, at in enumerate(np.asarray(chosen).tolist()):
+    for number, at in enumerate(chosen.tolist()):
         until = int(np.searchsorted(log.end[ends], at, side="right"))
         log.teach(model, ends[trained:until])
         trained = until

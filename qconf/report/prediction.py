@@ -46,7 +46,8 @@ class Loaded:
         """Say what becomes of the promise."""
         promised, found = self.promise.gain, self.found
         if promised is not None:
-            yield f"promised: {_gain(Gained(promised.expected, promised.low, promised.high))} in {self.promise.objective}"
+            expected = Gained(promised.expected, promised.low, promised.high)
+            yield f"promised: {_gain(expected)} in {self.promise.objective}"
         yield f"from this state, of the jobs of the {len(found.days)} days and those that wait: {_gain(found.gain)}"
         yield f"of the jobs of these days alone: {_gain(found.later)}"
         yield f"of the same jobs without the backlog, on an empty machine: {_gain(found.empty)}"

@@ -1,4 +1,4 @@
-"""Snapshots of our own: ``jobs.csv`` or ``jobs.yaml``, and ``state.yaml``: the time, the cores, what is out of service."""
+"""Snapshots of our own: ``jobs.csv`` or ``jobs.yaml``; ``state.yaml``: the time, cores, what is out of service."""
 
 from __future__ import annotations
 

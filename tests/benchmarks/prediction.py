@@ -14,7 +14,7 @@ from parsim import UNSTARTED, State, System, Workload
 from qconf.prediction.replays import Log, replay
 from qconf.prediction.starts import DAY, Present, likely_starts, plan
 
-CORES, USERS = 20_000, 200
+USERS = 200
 NOW = 60 * DAY
 
 
@@ -30,15 +30,16 @@ def jobs(rng, n, first, last):
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--jobs", type=int, default=10_000)
+    parser.add_argument("--cores", type=int, default=300_000, help="About half of the jobs run; of 20 000 a thirtieth.")
     parser.add_argument("--runs", type=int, default=300)
     parser.add_argument("--workers", type=int, default=1)
     given = parser.parse_args()
     rng = np.random.default_rng(0)
     past = jobs(rng, 20_000, 0, NOW - DAY)
-    there = jobs(rng, given.jobs, NOW - DAY, NOW)
+    there = jobs(rng, given.jobs, NOW - 7 * DAY, NOW)
     start = np.full(given.jobs, UNSTARTED)
-    idle = CORES
-    for row in np.flatnonzero(there.walltime > 6 * 3600):
+    idle = given.cores
+    for row in np.argsort(rng.random(given.jobs)):
         if there.cores[row] <= idle:
             idle -= there.cores[row]
             start[row] = max(there.submit[row], NOW - there.walltime[row] // 2)
@@ -48,9 +49,9 @@ def main() -> None:
     log = Log(
         past, past.submit, past.submit + past.runtime, np.array([f"u{i}" for i in past.user]), np.full(20_000, "")
     )
-    model, _ = replay(log, System.single(CORES), NOW, (0.8,), instants=1)
+    model, _ = replay(log, System.single(given.cores), NOW, (0.8,), instants=1)
     for name, order in (("fcfs-easy", "fcfs"), ("formula", "(eligible_time + walltime) / walltime")):
-        system = System.single(CORES, order)
+        system = System.single(given.cores, order)
         plan(present, system)
         begin = time.perf_counter()
         plan(present, system)

@@ -30,7 +30,7 @@ def horizon(found: Prediction) -> int:
     """Return until when is drawn: the plan's end, but for the few farthest off, which would hide the others."""
     ends = [each.planned + each.job.walltime for each in found.starts if each.planned is not None]
     ends += [job.start + job.walltime for job in found.ahead.jobs if job.start is not None]
-    return max(int(np.quantile(ends, 0.95)) if ends else 0, found.ahead.now + 3600)
+    return max(int(np.quantile(ends, 0.9)) if ends else 0, found.ahead.now + 3600)
 
 
 def plan_chart(found: Prediction, where: str) -> Figure:

@@ -147,6 +147,7 @@ def take(free: list[tuple[int, int]], cores: int) -> Iterator[Piece]:
 
 
 def release(free: list[tuple[int, int]], piece: Piece) -> None:
+    """Give cores back to the intervals that are free."""
     low, high = piece[0], piece[0] + piece[1]
     for each in [each for each in free if each[1] == low or each[0] == high]:
         free.remove(each)

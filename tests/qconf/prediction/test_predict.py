@@ -11,8 +11,12 @@ from click.testing import CliRunner
 from qconf.cli import qconf
 from qconf.config import MachineConfig, QueueConfig, SiteConfig
 from qconf.errors import InputError
+from qconf.history import clean, read
+from qconf.prediction.loading import loading
 from qconf.prediction.results import predict
 from qconf.prediction.runtimes import STEPS, RunTimes, likely, sample, together
+from qconf.report.figures.ahead import ahead_figures
+from qconf.report.prediction_page import render_prediction
 from qconf.snapshot import Closure, Job, Snapshot
 
 SITE = SiteConfig(machine=MachineConfig(cores=16), queues=(QueueConfig(name="work"),))
@@ -134,3 +138,57 @@ def test_the_command(tmp_path):
     assert 1000 <= low <= found["expected"] <= high <= 1250
     wrong = CliRunner().invoke(qconf, ["predict", "--snapshot", str(snapshot), "--what-if", "cores=x"])
     assert wrong.exit_code == 2
+
+
+def test_queues_that_the_configuration_lacks_and_clocks_apart():
+    jobs = (Job("x", "ann", "", "gone", 4, 100, 900), job("r", 4, 50, 1010), job("a", 8, 100))
+    found = predict(Snapshot(1000, jobs), SITE)
+    assert list(found.ahead.warnings) == [
+        "a job started after the snapshot: clocks are apart",
+        "the configuration has no queue gone: its jobs are taken by their size",
+    ]
+    assert starts(found) == {"x": 1000, "a": 1000}
+
+
+def test_limits_of_a_user_are_a_reason():
+    site = SiteConfig(machine=MachineConfig(cores=16), queues=(QueueConfig(name="work", max_user_run=1),))
+    found = predict(Snapshot(1000, (job("r", 4, 500, 950), job("a", 4, 100))), site)
+    assert found.starts[0].why == "limit: 1 running jobs of a user in work"
+    assert starts(found) == {"a": 1450}
+
+
+def history(tmp_path, days=40, every=1800):
+    log = tmp_path / "log.csv"
+    rows = [f"{i},{every * i},{600 * (1 + i % 7)},7200,{1 + i % 8},work,u{i % 3}" for i in range(days * 86400 // every)]
+    log.write_text("\n".join(["job_id,submit,runtime,walltime,cores,queue,user", *rows]) + "\n")
+    return clean(read([log]), SITE)
+
+
+def test_what_becomes_of_a_recommendation(tmp_path):
+    past, now = history(tmp_path), 35 * 86400
+    backlog = tuple(Job(f"b{i}", "u1", "", "work", 16, 7200, now - 99) for i in range(40))
+    other = SITE.replace(order="sjf")
+    found = loading(Snapshot(now, backlog), SITE, other, past, "mean-wait", runs=4, days=2)
+    assert [day.begin for day in found.days] == [now, now + 86400]
+    assert 40 < found.days[0].submitted < 60
+    assert found.empty.low <= found.empty.mean <= found.empty.high
+    assert found.later.mean > 0.3  # jobs that come do not wait behind the backlog
+    same = loading(Snapshot(now, backlog), SITE, SITE, past, "mean-wait", runs=2, days=2)
+    assert same.gain.mean == same.later.mean == same.empty.mean == 0
+    assert json.dumps(found.document())
+
+
+def test_the_page_shows_every_job_and_its_intervals(tmp_path):
+    past, now = history(tmp_path), 35 * 86400
+    jobs = [Job(f"b{i}", "<u>", "", "work", 16, 7200, now - 99, now - 50 if i == 0 else None) for i in range(5)]
+    found = predict(Snapshot(now, tuple(jobs)), SITE, history=past, runs=20, instants=5)
+    text = render_prediction(found, "UTC")
+    assert all(f"b{i}" in text for i in range(1, 5))
+    assert "<u>" not in text
+    for figure in ("gantt", "use", "starts"):
+        assert f'id="figure-{figure}"' in text
+    for each in found.starts:
+        low, high = each.intervals[0.8]
+        assert now <= low <= each.expected <= high
+    drawn = ahead_figures(found, "UTC")["gantt"].svg
+    assert drawn.count('class="fill part') == 5

@@ -75,7 +75,7 @@ def test_jobs_to_come_are_those_of_the_past_and_those_that_are_there():
         for row, ran in zip(drawn.again, later.runtime, strict=True):
             seen.add(int(row))
             assert ran == (past.runtime[row] if row < 2 else drawn.runtime[row - 2])
-    assert seen == {0, 1, 2, 3, 4}
+    assert seen == {1, 2, 3, 4}  # the day of the first is not whole
 
 
 def test_the_same_seed_is_the_same_whatever_the_workers():
@@ -124,7 +124,7 @@ def test_earlier_instants_are_predicted_by_what_was_known_then():
     again, same = replay(changed, system, now, (0.8,), instants=10)
     assert model.shares == again.shares
     assert found[0.8].count > 0
-    assert (found[0.8].late == same[0.8].late).all()
+    assert found == same
 
 
 def test_past_jobs_have_the_numbers_that_users_have_elsewhere():

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
+from dataclasses import replace
 
+import numpy as np
 import pytest
 
+from parsim import simulate
 from qconf.errors import InputError
+from qconf.export import exporter
+from qconf.prediction.present import ahead
 from qconf.snapshot import read_snapshot
 from tests.beside import SHARED
 
@@ -109,7 +115,7 @@ def test_files_of_our_own(tmp_path):
         ({"note.txt": "nothing"}, "holds no jobs of PBS or Slurm"),
         ({"jobs.csv": "job_id,cores\na,1\n"}, "has no column walltime"),
         ({"jobs.csv": "job_id,cores,walltime,submit\na,many,1,1\n"}, "line 2: not a job"),
-        ({"jobs.csv": "job_id,cores,walltime,submit\na,1,1,1\n"}, "state.yaml: 'now'"),
+        ({"jobs.csv": "job_id,cores,walltime,submit\na,1,1,1\n"}, "state.yaml: is no state: 'now'"),
     ],
 )
 def test_what_cannot_be_read(tmp_path, files, message):
@@ -117,3 +123,107 @@ def test_what_cannot_be_read(tmp_path, files, message):
         (tmp_path / name).write_text(text)
     with pytest.raises(InputError, match=message):
         read_snapshot(tmp_path)
+
+
+def test_json_that_was_cut_is_read_up_to_its_last_whole_job(tmp_path):
+    whole = json.dumps({"timestamp": 1000000000, "Jobs": {"1.s": JOB, "2.s": JOB, "3.s": JOB}})
+    for cut in range(whole.index("3.s"), len(whole)):
+        (tmp_path / "qstat.json").write_text(whole[:cut])
+        found = read_snapshot(tmp_path)
+        assert [job.job_id for job in found.jobs] in (["1", "2"], ["1", "2", "3"])
+        assert list(found.warnings) == [
+            "qstat.json ends in the middle: what comes before is read, what is missing is not predicted"
+        ]
+
+
+def test_slurm_that_was_cut(tmp_path):
+    job = {"job_state": "PENDING", "cpus": 4, "submit_time": 100, "time_limit": 60}
+    whole = json.dumps({"last_update": 300, "jobs": [job | {"job_id": 1, "name": 'a "{'}, job | {"job_id": 2}]})
+    (tmp_path / "squeue.json").write_text(whole[:-20])
+    assert [job.job_id for job in read_snapshot(tmp_path).jobs] == ["1"]
+
+
+def test_lines_that_are_no_jobs_are_counted(tmp_path):
+    (tmp_path / "jobs.csv").write_text("job_id,cores,walltime,submit\na,4,1h,10\nb,x,60,10\nc,4,60,\nd,4")
+    (tmp_path / "state.yaml").write_text("{now: 30}")
+    found = read_snapshot(tmp_path)
+    assert [(job.job_id, job.walltime) for job in found.jobs] == [("a", 3600)]
+    assert len(found.warnings) == 1
+    assert found.warnings.total() == 3
+
+
+def test_a_list_of_jobs(tmp_path):
+    (tmp_path / "jobs.yaml").write_text("[{job_id: 7, cores: 4, walltime: 3600, submit: 1970-01-01T00:00:10}]")
+    (tmp_path / "state.yaml").write_text("{now: 30, down: [{begin: 40, cores: 8}]}")
+    found = read_snapshot(tmp_path)
+    assert [(job.job_id, job.submit) for job in found.jobs] == [("7", 10)]
+    assert found.closures[0].end is None
+
+
+def test_clocks_that_are_apart(tmp_path):
+    later = JOB | {"ctime": "Sun Sep  9 01:50:00 2001"}
+    (tmp_path / "qstat.json").write_text(json.dumps({"timestamp": 1000000000, "Jobs": {"1.s": later}}))
+    (tmp_path / "nodes.json").write_text(
+        json.dumps({"timestamp": 1000000900, "nodes": {"a": {"resources_available": {"ncpus": 8}}}})
+    )
+    found = read_snapshot(tmp_path)
+    assert found.jobs[0].submit == found.now
+    assert set(found.warnings) == {
+        "a job was submitted after the snapshot: clocks are apart",
+        "jobs and nodes were printed more than ten minutes apart",
+    }
+
+
+def test_tasks_of_an_array_that_wait_together(tmp_path):
+    job = {"job_state": ["PENDING"], "cpus": 2, "submit_time": 100, "time_limit": 60, "job_id": 12}
+    array = {"array_job_id": {"set": True, "number": 12}, "array_task_id": {"set": False}, "array_task_string": "3-5%2"}
+    (tmp_path / "squeue.json").write_text(json.dumps({"last_update": 300, "jobs": [job | array]}))
+    assert [job.job_id for job in read_snapshot(tmp_path).jobs] == ["12_3", "12_4", "12_5"]
+
+
+def test_nodes_as_newer_sinfo_groups_them_and_jobs_in_a_reservation(tmp_path):
+    job = {
+        "job_state": ["PENDING"],
+        "cpus": 2,
+        "submit_time": 100,
+        "time_limit": 60,
+        "job_id": 1,
+        "resv_name": "course",
+    }
+    groups = [
+        {"nodes": {"nodes": ["n1", "n2"]}, "cpus": {"maximum": 8}, "node": {"state": ["IDLE"]}},
+        {"nodes": {"nodes": ["n3"]}, "cpus": {"maximum": 16}, "node": {"state": ["DOWN"]}},
+    ]
+    (tmp_path / "squeue.json").write_text(json.dumps({"last_update": 300, "jobs": [job]}))
+    (tmp_path / "sinfo.json").write_text(json.dumps({"sinfo": groups}))
+    (tmp_path / "reservations.txt").write_text(
+        "ReservationName=course StartTime=1970-01-01T01:00:00 EndTime=1970-01-01T02:00:00 NodeCnt=1 Flags=\n"
+    )
+    found = read_snapshot(tmp_path)
+    assert found.cores == 32
+    assert [(each.name, each.cores, each.queue) for each in found.closures] == [
+        ("reservation course", 16, "reservation course"),
+        ("node n3", 16, ""),
+    ]
+    assert found.jobs[0].queue == "reservation course"
+
+
+def test_with_the_real_run_times_every_job_starts_when_the_real_server_started_it():
+    if not REAL.exists():
+        pytest.skip(f"{REAL} is not there")
+    found = read_snapshot(REAL)
+    read = exporter("pbs").of(scheduler=str(REAL / "sched_config.txt")).read
+    present = ahead(found, read(REAL / "print_server.txt", cores=found.cores).config)
+    real = {}
+    for line in (REAL / "accounting_after.log").read_text().splitlines():
+        _, kind, rest = line.split(";", 2)
+        if kind == "E":
+            begin, end = (int(re.search(rf" {key}=(\d+)", rest)[1]) for key in ("start", "end"))
+            real[rest.split(".")[0]] = begin, end
+    jobs = present.present.workload
+    ran = [np.diff(real[job.job_id])[0] if job.job_id in real else job.walltime for job in present.jobs]
+    schedule = simulate(replace(jobs, runtime=np.array(ran)), present.system, present.present.state)
+    starts = {job.job_id: start for job, start in zip(present.jobs, schedule.start.tolist(), strict=True)}
+    waited = [job.job_id for job in present.jobs if job.start is None and job.job_id in real]
+    assert len(waited) == 10
+    assert {name: starts[name] for name in waited} == {name: real[name][0] for name in waited}
