@@ -63,6 +63,8 @@ def check_schedule(
         return found
     for part in parts(workload, system, schedule, state):
         found += misplaced(part, system, schedule)
+        if found:
+            break
         here = list(check_kept_off(part.workload, part.schedule)) or _check(
             part.workload, part.system, part.schedule, part.beginning
         )

@@ -75,7 +75,7 @@ def lost(window: Window, system: System) -> dict[int, int]:
     real = nodes_of(system, by_node=True)
     found: dict[int, int] = {}
     if window.nodes:
-        found = {node: real[node][1] for node in window.nodes}
+        found = {node: real[node][1] for node in sorted(window.nodes)}
     else:
         for index, cores in _shares(window, system).items():
             left = cores
