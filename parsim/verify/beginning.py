@@ -131,9 +131,10 @@ def _placed(part: Part, system: System) -> Iterator[tuple[int, dict[int, int]]]:
     """Yield the row, in the workload of all jobs, of each job whose place the state decides, and its cores."""
     start, cores, state = part.schedule.start, part.workload.cores, part.beginning.state
     by_node = nodes_of(system, by_node=system.reserves_nodes)
+    idle = list(system.partition_cores)
     if part.reserved:
         for k in np.flatnonzero(start < part.beginning.until).tolist():
-            instant, left, found = max(state.begin, int(start[k])), int(cores[k]), dict.fromkeys(range(len(by_node)), 0)
+            instant, left, found = max(state.begin, int(start[k])), int(cores[k]), dict.fromkeys(range(len(idle)), 0)
             for window in part.reserved:
                 for node, here in lost(window, system).items() if window.begin <= instant < window.end else ():
                     taken = min(here, left)
@@ -141,7 +142,6 @@ def _placed(part: Part, system: System) -> Iterator[tuple[int, dict[int, int]]]:
                     left -= taken
             yield int(part.rows[k]), found
         return
-    idle = list(system.partition_cores)
     for k in sorted(part.beginning.running, key=lambda k: (start[k], k)):
         own = 0 if system.is_whole else int(part.workload.queue[k])
         order = dict.fromkeys([own, len(idle) - 1, *range(len(idle))], int(cores[k]))
