@@ -87,7 +87,9 @@ class Holdout:
         rows = [self._by_day[day] for day in sampled]
         moved = np.repeat((np.arange(-warm, self.days) - sampled) * DAY, [len(each) for each in rows])
         jobs = self.period.take(np.concatenate(rows))
-        resampled = replace(jobs, started=None, fills=None, workload=replace(jobs.workload, submit=jobs.workload.submit + moved))
+        resampled = replace(
+            jobs, started=None, fills=None, workload=replace(jobs.workload, submit=jobs.workload.submit + moved)
+        )
         whole = self.start + self.days * DAY
         return Holdout(resampled, self.start, whole, warm * DAY)
 

@@ -1,9 +1,11 @@
 import numpy as np
 import pytest
 
+from parsim import Workload
 from qconf.evaluation.feasibility import fixed_text, fixed_violations, never_start
 from qconf.evaluation.guard_rails import GuardRails, GuardValues
 from qconf.evaluation.holdout import Holdout
+from qconf.evaluation.period import Period
 from qconf.strategies import Proposal, propose
 from qconf.strategies.fcfs_easy import undistinguished
 from tests.qconf.small import DAY, LONG, SHORT, WIDE, period, site, three, training, two
