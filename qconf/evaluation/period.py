@@ -204,9 +204,9 @@ class Period:
 
     def take(self, rows: NDArray[np.int64] | NDArray[np.bool_]) -> Period:
         """Return the jobs at `rows`, in that order, to be simulated from an empty machine."""
-        group, started, fills = (
-            None if each is None else each[rows] for each in (self.group, self.started, self.fills)
-        )
+        group = None if self.group is None else self.group[rows]
+        started = None if self.started is None else self.started[rows]
+        fills = None if self.fills is None else self.fills[rows]
         return replace(self, workload=self.workload.take(rows), group=group, started=started, fills=fills, state=None)
 
     def counted(self, start: int) -> NDArray[np.bool_]:
