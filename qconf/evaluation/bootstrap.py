@@ -136,9 +136,9 @@ class Bootstrap:
 
         What a chunk holds depends on the names of the subjects, and on nothing else that differs within a run.
         """
-        asked = hashlib.sha256(names.encode()).hexdigest()[:12]
+        named = hashlib.sha256(names.encode()).hexdigest()[:12]
         places = [(first, i) for first in range(0, self.resamples, CHUNK) for i in range(len(self.tests))]
-        keys = {place: f"resamples {asked} {'-'.join(map(str, place))}" for place in places}
+        keys = {place: f"resamples {named} {'-'.join(map(str, place))}" for place in places}
         found: dict[tuple[int, int], _Chunk] = {}
         if self.store is not None:
             found = {place: kept for place, key in keys.items() if (kept := self.store.get(key)) is not None}

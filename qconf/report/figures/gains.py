@@ -83,7 +83,7 @@ def whiskers(rows: Sequence[Whisker], best: str) -> Drawing:
     for i, row in enumerate(rows):
         middle = i + 0.5
         for k, text in enumerate(labels[i]):
-            at = y.at(middle) + 4 + (LINE - 2) * (k - (len(labels[i]) - 1) / 2)
+            at = y.at(middle) + 4 + LINE * (k - (len(labels[i]) - 1) / 2)
             drawing.text(left - 8, at, text, f"end {'head' if row.look == 'after' else 'ink'}")
         hollow = " hollow" if row.look == "ineligible" else ""
         title = f"{row.label}: {gain_text(row.gain)} % on the test period"
