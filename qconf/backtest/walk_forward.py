@@ -261,7 +261,7 @@ class Walk:
 
 
 def walked(walks: Sequence[Walk], workers: int, progress: Progress = lambda *_: None) -> list[Backtest]:
-    """Make all calls of some walk-forwards, side by side on the same workers; `progress` is called as they end."""
+    """Make all calls of some walk-forwards, on the same workers; `progress` is called as they end."""
     calls = [(walk, call) for walk in walks for call in walk.calls(workers)]
     if workers > 1:  # else in the order of the folds
         calls.sort(key=lambda each: each[0].cost(each[1]), reverse=True)

@@ -41,7 +41,7 @@ def _paths(_context: click.Context, _option: click.Parameter, text: str | None) 
     "--histories",
     metavar="A,B,...",
     callback=_paths,
-    help="Logs of several sites, side by side.",
+    help="Logs of several sites, evaluated at once.",
 )
 @click.option("--configs", metavar="A,B,...", callback=_paths, help="Their configurations, in that order.")
 @click.option(

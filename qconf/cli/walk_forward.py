@@ -184,7 +184,7 @@ class WalkForward:
 
 
 def evaluate(runs: Sequence[WalkForward]) -> None:
-    """Evaluate what is prepared, side by side, and write it; all runs have the same options."""
+    """Evaluate what is prepared, all at once, and write it; all runs have the same options."""
     from qconf.backtest import walked
     from qconf.parallel import working as in_calls
 

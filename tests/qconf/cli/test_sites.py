@@ -1,4 +1,4 @@
-"""`qconf backtest --histories`: several sites side by side, each as it is alone."""
+"""`qconf backtest --histories`: several sites at once, each as it is alone."""
 
 from __future__ import annotations
 
