@@ -15,6 +15,8 @@ import pytest
 from qconf.config import load, parse
 from qconf.export import ExportError, exporter
 from qconf.export.nodes import read_nodes
+from qconf.export.slurm.conf import routes
+from qconf.export.slurm.rehearsal import Plan
 from qconf.export.slurm.scripts import clock
 from tests.qconf.export.sites import CRAY, HYBRID, NODES, slurm_files
 from tests.qconf.export.snapshots import check_snapshot
@@ -650,6 +652,13 @@ def test_lua_keeps_what_it_took_beside_the_users_own_nice_value(change, own, nic
         "0",
         "0",
     ]
+
+
+def test_the_queues_of_a_sum_are_read_back(tmp_path):
+    for name, text in slurm_files(parse(SUM)).items():
+        (tmp_path / name).write_text(text)
+    assert list(routes(tmp_path)) == ["day", "late"]
+    assert Plan(tmp_path).queues == [("day", 1, 1), ("late", 1, 601)]
 
 
 def test_points_of_queues_are_whole_numbers():
