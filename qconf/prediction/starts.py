@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -146,8 +146,19 @@ def likely_starts(
 
 def joined(jobs: Workload, later: Workload) -> Workload:
     """Return the jobs of both, in this order; their users have the same names."""
-    names = (each.name for each in fields(jobs) if each.name != "user_names")
-    return replace(jobs, **{name: np.concatenate((getattr(jobs, name), getattr(later, name))) for name in names})
+
+    def both(name: str) -> Column:
+        return np.concatenate((getattr(jobs, name), getattr(later, name)))
+
+    return Workload(
+        both("submit"),
+        both("cores"),
+        both("runtime"),
+        both("walltime"),
+        both("queue"),
+        both("user"),
+        jobs.user_names,
+    )
 
 
 def interval(starts: Column, level: float) -> tuple[Floats, Floats]:
