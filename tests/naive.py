@@ -21,7 +21,7 @@ import numpy as np
 from parsim.state import State, Window
 from parsim.system import System
 from parsim.workload import Workload
-from tests.naive_fairshare import NAMES, Charge, Values
+from tests.naive_fairshare import NAMES, Charge, Decayed, Values
 
 NAMED_ORDERS = ("fcfs", "sjf", "ljf", "lxf", "wfp3", "fairshare")
 RESERVED = -1  # home of the jobs that start by advance reservation
@@ -297,6 +297,7 @@ class _Simulation:
         self.passes_over = system.reserves_nothing and ended
         self.first_of_list = (-1, 0)  # the first job that could not start in the last pass, and since when
         self.charges: list[Charge] = []
+        self.decayed: Decayed = {}
         self.values: Values | None = None  # of the users in this pass
         self.cores_on: list[dict[int, int]] = [{} for _ in range(self.n)]
         self.nodes_of: dict[int, list[int]] = {}  # running job -> its cores of each node
@@ -483,9 +484,8 @@ class _Simulation:
         self.head_jobs, self.head_job_of, self.reservation = set(), {}, []
         self.promises = []
         if self.reads_use:  # rule 36
-            self.values = Values(
-                self.system.fairshare, sorted(set(self.called)), self.charges, self.first_instant, self.now
-            )
+            users = sorted(set(self.called))
+            self.values = Values(self.system.fairshare, users, self.charges, self.first_instant, self.now, self.decayed)
 
         if self.plans_limits or self.by_nodes:
             self.planning_pass()

@@ -1,4 +1,4 @@
-"""Fairshare for the slow, obvious simulator: at every pass all uses are computed anew, from all that ever ran.
+"""Fairshare for the slow, obvious simulator: at every pass uses are added up from all that ever ran.
 
 The numbered rules are those of ``docs/reference/simulator.md``.
 """
@@ -30,11 +30,18 @@ class Node(NamedTuple):
     bound: str = "target"
 
 
+Decayed = dict[tuple[str, ...], tuple[int, float]]  #: of each node: so many decays, and its use after them
+
+
 class Values:
     """What a formula may read of users at one instant; a node is called by the names that lead to it."""
 
-    def __init__(self, fairshare: Fairshare, users: list[str], charges: list[Charge], first: int, now: int) -> None:
+    def __init__(
+        self, fairshare: Fairshare, users: list[str], charges: list[Charge], first: int, now: int, decayed: Decayed
+    ) -> None:
+        """`decayed` has what was used after the decays before, and goes from instant to instant of a simulation."""
         self.fairshare = fairshare
+        self.decayed = decayed
         self.nodes: dict[tuple[str, ...], Node] = {}
         self.hang(users)
         self.path = {node[-1]: node for node, each in self.nodes.items() if each.is_user}
@@ -64,12 +71,14 @@ class Values:
         def core_seconds(begin: int, end: int) -> int:
             return sum(each.cores * max(0, min(end, each.end) - max(begin, each.begin)) for each in charged)
 
-        use, period = 0.0, self.fairshare.decay_time
+        period = self.fairshare.decay_time
         decays = (now - first) // period
-        for k in range(decays):
+        begun, use = self.decayed.get(node, (0, 0.0))
+        for k in range(begun, decays):
             use = (use + core_seconds(first + k * period, first + (k + 1) * period)) * self.fairshare.decay_factor
             if use < 1:
                 use = 0.0
+        self.decayed[node] = decays, use
         return use + core_seconds(first + decays * period, now)
 
     def part(self, node: tuple[str, ...]) -> float:
