@@ -226,6 +226,8 @@ class _ExplainedListReplay(_Explained, ListReplay):
                 return "no reservation: starving jobs submitted before keep the partitions it needs"
             return f"behind job {self.names[ahead]} in the list of advance reservations"
         partition = self.partitions[home]
+        if self.first_since:
+            return self._why_it_waits_where_nothing_is_reserved()
         if partition.head_job == job:
             return f"heads the list of {partition.name}, waits for {_cores(self.jobs.cores[job])}"
         eligible = self.jobs.submit[job] + self.system.reservation_delay
@@ -241,6 +243,15 @@ class _ExplainedListReplay(_Explained, ListReplay):
         if partition.head_job >= 0:
             return f"behind job {self.names[partition.head_job]}, the head job of {partition.name}"
         return f"no idle core on {partition.name}"
+
+    def _why_it_waits_where_nothing_is_reserved(self) -> str:
+        cores = _cores(self.jobs.cores[self.explained])
+        ((first, since),) = self.first_since.items()
+        if first == self.explained:
+            return f"the first of the list since {since}, waits for {cores}"
+        if first in self.waiting and self.now - since >= self.system.reservation_delay:
+            return f"behind job {self.names[first]}, the first of the list since {since}"
+        return f"waits for {cores}"
 
     def _pass_over(self, job: int, partitions: Iterable[int]) -> None:
         if job == self.explained and not self.held:

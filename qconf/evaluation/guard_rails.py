@@ -26,7 +26,8 @@ class GuardValues:
         """Take the values from a summary."""
         p95 = {name: values["p95_wait"] for name, values in summary.queues.items()}
         jobs = {name: int(values["jobs"]) for name, values in summary.queues.items()}
-        return cls(p95, summary["max_wait"], summary["utilization_window"], jobs, summary["share_distance"])
+        distance = summary.overall.get("share_distance", math.nan)  # older records lack it
+        return cls(p95, summary["max_wait"], summary["utilization_window"], jobs, distance)
 
 
 @dataclass(frozen=True)

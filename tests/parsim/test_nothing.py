@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from parsim import System, Workload, simulate
+from parsim import System, Workload, explain, simulate
 from parsim.verify import check_schedule
 
 # On four cores a wide job waits behind one of three; of two narrow ones the second comes when it has waited long.
@@ -39,3 +39,12 @@ def test_a_job_is_the_first_from_when_the_one_before_it_has_started():
 def test_it_has_no_effect_without_backfilling_or_on_a_divided_machine():
     plain = simulate(JOBS, System(4, backfill=False)).start
     assert (simulate(JOBS, System(4, backfill=False, reserve="nothing", reserve_after=99)).start == plain).all()
+
+
+def test_why_jobs_wait_is_said():
+    system = System(4, reserve="nothing", reserve_after=20)
+    schedule = simulate(JOBS, system)
+    first = [reason.text for reason in explain(JOBS, system, schedule, 1)]
+    assert first[0] == "the first of the list since 1, waits for 4 cores"
+    behind = [reason.text for reason in explain(JOBS, system, schedule, 3)]
+    assert behind[0] == "behind job 1, the first of the list since 1"
