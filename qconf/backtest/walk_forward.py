@@ -151,7 +151,7 @@ class _Folds:
         for fold in folds:
             warm = Period.of(history.between(fold.start - warmup_days * DAY, fold.end), base)
             begun = whole.beginning(fold.start, fold.end, warmup_days * DAY) if from_log else warm
-            around.append(replace(begun, binding=warm.binding))
+            around.append(warm if begun.state is None else replace(begun, binding=warm.binding))
         folds = [
             replace(fold, warmup_jobs=len(each) - int(each.counted(fold.start).sum()))
             for fold, each in zip(folds, around, strict=True)

@@ -228,6 +228,8 @@ class Period:
         earlier = (submit < start) & (self.started >= 0)
         runs = earlier & (began < start) & (began + self.workload.effective_runtime > start)
         waits = earlier & (began >= start)
+        if not (runs | waits).any():
+            return self.between(start, end)
         comes = np.where(waits, began, submit)
         rows = np.flatnonzero(runs | ((comes >= start) & (comes < end)))
         rows = rows[np.argsort(comes[rows], kind="stable")]

@@ -152,6 +152,11 @@ def test_what_waited_until_after_the_test_period_plays_no_part():
     assert begun([3, 10, 200, 100, 110]).workload.submit.tolist() == [0, 100, 110]
 
 
+def test_with_nothing_before_the_machine_is_empty():
+    here = begun([3, 10, 60, 100, 110]).beginning(0, 200, 0)
+    assert here.state is None
+
+
 def test_without_starts_a_warm_up_fills_the_machine():
     here = begun([3, 10, -1, 100, 110])
     assert here.state is None
