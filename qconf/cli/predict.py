@@ -55,10 +55,10 @@ def command(folder: Path, watch: float | None, **given: Any) -> None:  # noqa: A
 
     from qconf.errors import QconfError
 
-    asked = Asked(folder, **given)
+    query = Query(folder, **given)
     while True:
         try:
-            asked.show()
+            query.show()
         except QconfError as error:
             if watch is None:
                 raise
@@ -69,8 +69,8 @@ def command(folder: Path, watch: float | None, **given: Any) -> None:  # noqa: A
 
 
 @dataclass
-class Asked:
-    """What the command line asks for; the log is read once."""
+class Query:
+    """What the command line wants; the log is read once."""
 
     folder: Path
     config_path: Path | None

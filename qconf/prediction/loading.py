@@ -19,7 +19,7 @@ from qconf.parallel import parallel_map
 from qconf.prediction.present import Ahead, ahead
 from qconf.prediction.replays import Log
 from qconf.prediction.runtimes import RunTimes
-from qconf.prediction.starts import DAY, Draw, Draws, coming, simulate_from
+from qconf.prediction.starts import DAY, Draw, Sampler, coming, simulate_from
 from qconf.snapshot import Snapshot
 
 Floats = NDArray[np.float64]
@@ -101,10 +101,10 @@ def loading(
     pasts = log.past(now, users), log.past(now, users, routed)
     if not len(pasts[0]) or now - int(pasts[0].submit.min()) < DAY:
         raise InputError("has no jobs of the days before the snapshot", field="--history", fix="give the log up to now")
-    draws = Draws(both[0].present, model, pasts[0], seed)
+    sampler = Sampler(both[0].present, model, pasts[0], seed)
 
     def one(run: int) -> list[Floats]:
-        drawn = draws.draw(run, days)
+        drawn = sampler.draw(run, days)
         return [_simulated(each, past, drawn, days) for each, past in zip(both, pasts, strict=True)]
 
     found = np.array(parallel_map(workers, one, [(run,) for run in range(runs)]))  # run, configuration, row, column

@@ -40,7 +40,7 @@ def days_ahead(rng: np.random.Generator, submit: Column, now: int, days: int) ->
     """Return which jobs, of those submitted at ascending instants, come again in the days ahead, and when.
 
     Each day ahead is one of the last weeks' days. Days begin at the hour of `now`, so that nights stay nights; working
-    days stand for working days. Late ones count more: whoever is at work now goes on.
+    days stand for working days. Late ones count more: users who work now go on.
     """
     back = np.arange(1, min(DAYS, (now - int(submit[0])) // DAY if submit.size else 0) + 1)
     rows, when = [np.empty(0, dtype=np.intp)], [np.empty(0, dtype=np.int64)]
@@ -78,7 +78,7 @@ class Draw:
     ran: Column  #: how long each of them runs
 
 
-class Draws:
+class Sampler:
     """Run times of the jobs that are there, and the jobs to come, for one simulation after another."""
 
     def __init__(self, present: Present, model: RunTimes, past: Workload | None = None, seed: int = 0) -> None:
@@ -135,10 +135,10 @@ def likely_starts(
     workers: int = 1,
 ) -> Column:
     """Return the starts of all jobs in each of many simulations with likely run times, shape (runs, n)."""
-    draws, n = Draws(present, model, past, seed), len(present.workload)
+    sampler, n = Sampler(present, model, past, seed), len(present.workload)
 
     def one(run: int) -> Column:
-        drawn = draws.draw(run)
+        drawn = sampler.draw(run)
         return simulate_from(present, coming(present, past, drawn), drawn, system).start[:n]
 
     return np.array(parallel_map(workers, one, [(run,) for run in range(runs)]))

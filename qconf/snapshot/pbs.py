@@ -60,14 +60,14 @@ def read_pbs(documents: list[dict[str, Any]], reservations: str, where: tzinfo) 
 
 
 def _time(held: dict[str, Any], documents: list[dict[str, Any]], where: tzinfo) -> int:
-    """Return when jobs were printed, else nodes, else the last time that a job tells."""
+    """Return when jobs were printed, else nodes, else the last time that a job has."""
     stamps = [int(doc["timestamp"]) for doc in (held, *documents) if str(doc.get("timestamp", "")).isdigit()]
     if stamps:
         return stamps[0]
-    told = [clock(job.get(key), where) or 0 for job in held["Jobs"].values() for key in ("mtime", "ctime", "stime")]
-    if not any(told):
+    known = [clock(job.get(key), where) or 0 for job in held["Jobs"].values() for key in ("mtime", "ctime", "stime")]
+    if not any(known):
         raise InputError("tells no time", field="timestamp", fix="take qstat -f -F json again")
-    return max(told)
+    return max(known)
 
 
 def _ncpus(resources: Any) -> int:  # noqa: ANN401 - of a JSON document

@@ -10,7 +10,7 @@ import numpy as np
 from qconf.inert import inert
 from qconf.prediction.results import Prediction, Start
 from qconf.report.figures.base import Figure, hue_legend, hues
-from qconf.report.figures.gantt import Piece, release, take
+from qconf.report.figures.gantt import Piece, give_back, take
 from qconf.report.svg import WIDTH, Drawing, Scale, date_ticks, ticks
 
 MOST = 1500  #: jobs in the Gantt chart
@@ -70,7 +70,7 @@ def _on_cores(found: Prediction, rows: Sequence[int]) -> Iterator[tuple[int, lis
         job, start = found.ahead.jobs[row], int(found.planned[row])
         while ending and ending[0][0] <= start:
             for piece in held.pop(heapq.heappop(ending)[1]):
-                release(free, piece)
+                give_back(free, piece)
         held[row] = list(take(free, job.cores))
         heapq.heappush(ending, (start + job.walltime, row))
         yield row, held[row]

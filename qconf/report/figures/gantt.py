@@ -124,7 +124,7 @@ def pieces(found: Evaluated, rows: NDArray[np.int64]) -> Iterator[tuple[int, lis
     for job in rows[np.argsort(schedule.start[rows], kind="stable")].tolist():
         while ending and ending[0][0] <= schedule.start[job]:
             for part, piece in taken.pop(heapq.heappop(ending)[1]):
-                release(free[part], piece)
+                give_back(free[part], piece)
         placed = schedule.placement(job).items()
         taken[job] = [(part, piece) for part, cores in placed for piece in take(free[part], cores)]
         heapq.heappush(ending, (int(schedule.end[job]), job))
@@ -146,7 +146,7 @@ def take(free: list[tuple[int, int]], cores: int) -> Iterator[Piece]:
         yield low, got
 
 
-def release(free: list[tuple[int, int]], piece: Piece) -> None:
+def give_back(free: list[tuple[int, int]], piece: Piece) -> None:
     """Give cores back to the intervals that are free."""
     low, high = piece[0], piece[0] + piece[1]
     for each in [each for each in free if each[1] == low or each[0] == high]:

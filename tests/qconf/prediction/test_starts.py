@@ -11,7 +11,7 @@ from parsim import State, System, Workload, simulate
 from qconf.prediction.calibration import FEWEST, Calibration, quantile
 from qconf.prediction.replays import Log, replay
 from qconf.prediction.runtimes import RunTimes
-from qconf.prediction.starts import DAY, Draws, Present, coming, days_ahead, is_weekend, likely_starts, plan
+from qconf.prediction.starts import DAY, Present, Sampler, coming, days_ahead, is_weekend, likely_starts, plan
 
 THURSDAY = 0  # 1970 began on one
 
@@ -54,9 +54,9 @@ def test_a_job_that_runs_goes_on_and_none_runs_longer_than_its_walltime():
     model = RunTimes()
     for _ in range(20):
         model.add("ann", "", 4, 2000, 0.1)
-    draws = Draws(present(), model)
+    sampler = Sampler(present(), model)
     for run in range(50):
-        drawn = draws.draw(run)
+        drawn = sampler.draw(run)
         assert 1000 < drawn.runtime[0] <= 2000
         assert (drawn.runtime[1:] <= 100).all()
         assert not drawn.again.size
@@ -68,9 +68,9 @@ def test_jobs_to_come_are_those_of_the_past_and_those_that_are_there():
     there = present(now)
     w = replace(there.workload, submit=np.array([2 * DAY, 2 * DAY + 9, 2 * DAY + 99]))
     there = Present(w, State(now, [2 * DAY, now, now]), there.user, there.name)
-    draws, seen = Draws(there, RunTimes(), past), set()
+    sampler, seen = Sampler(there, RunTimes(), past), set()
     for run in range(30):
-        drawn = draws.draw(run, days=2)
+        drawn = sampler.draw(run, days=2)
         later = coming(there, past, drawn)
         for row, ran in zip(drawn.again, later.runtime, strict=True):
             seen.add(int(row))
