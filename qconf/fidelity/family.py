@@ -153,7 +153,7 @@ def _dedicated(recorded: Recorded, windows: Sequence[LogWindow], history: Histor
     """Yield a downtime each week for the hours in which windows show no start, though jobs wait that fit."""
     where, epoch = zone(history.timezone), history.epoch
     timeline = Timeline.of(recorded)
-    begun, covered = np.zeros(WEEK), np.zeros(WEEK)
+    begun, covered, seen = np.zeros(WEEK), np.zeros(WEEK), 0
     for window in windows:
         moments = np.arange(window.begin, window.end - HOUR, HOUR)
         if not moments.size:
@@ -168,8 +168,9 @@ def _dedicated(recorded: Recorded, windows: Sequence[LogWindow], history: Histor
         ]
         cells = [_hour_of_week(datetime.fromtimestamp(epoch + at, where)) for at in moments.tolist()]
         np.add.at(begun, cells, begun_in)
+        seen += moments.size
         np.add.at(covered, cells, np.array(waits, dtype=float))
-    rate = begun.sum() / max(1.0, covered.sum())
+    rate = begun.sum() / max(1.0, seen)
     closed = (begun == 0) & (covered * rate >= UNLIKELY)
     if not closed.any() or closed.all():
         return

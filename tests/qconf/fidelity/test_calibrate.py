@@ -7,7 +7,7 @@ import pytest
 from parsim import simulate
 from qconf.config import QueueConfig
 from qconf.errors import InputError
-from qconf.fidelity.calibrate import calibrate
+from qconf.fidelity.calibrate import Step, calibrate
 from qconf.fidelity.family import PARTS, Family
 from qconf.fidelity.windows import Recorded, cut, spans
 from tests.qconf.fidelity.logs import DAY, HOUR, history, limited, site, workload, written
@@ -73,16 +73,19 @@ def test_too_few_windows_are_refused():
 
 
 def test_what_does_not_hold_on_the_other_windows_is_not_proposed(monkeypatch):
-    # On the windows that are trained on, anything is better than what is given.
-    log = written(site())
-    monkeypatch.setattr("qconf.fidelity.calibrate._Score.betters", lambda mine, other: len(other.halves) == 2)
-    monkeypatch.setattr(
-        "qconf.fidelity.calibrate._Search._agreement", lambda self, change: change.config.order == "ljf"
-    )
-    found = calibrate(log, site(), **SOME, trials=40, parts=("order",))
+    wrong = site(order="ljf")
+
+    def run(search, config, _):
+        search._simulate([config, wrong])
+        return wrong, (Step("order", "order ljf", 0.9),)
+
+    monkeypatch.setattr("qconf.fidelity.calibrate._Search.run", run)
+    found = calibrate(written(site()), site(), **SOME)
     assert found.steps
-    assert found.rejected
+    assert "on the other windows it has an agreement of 0." in found.rejected
+    assert found.rejected.endswith("what is given 1.000")
     assert found.config == site()
+    assert found.found is found.given
 
 
 def test_every_change_of_the_family_lets_every_job_start_and_differs():
