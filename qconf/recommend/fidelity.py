@@ -8,7 +8,6 @@ from datetime import datetime
 
 import numpy as np
 import pandas as pd
-import scipy
 from numpy.typing import NDArray
 
 from parsim import simulate
@@ -79,9 +78,15 @@ def fidelity(history: History, config: SiteConfig, span: tuple[int, int]) -> Fid
         real_median=float(np.median(real)),
         mean=float(simulated.mean()),
         median=float(np.median(simulated)),
-        correlation=float("nan") if alike else float(scipy.stats.spearmanr(real, simulated).statistic),
+        correlation=float("nan") if alike else rank_correlation(real, simulated),
         days=tuple(_days(history, config, known, real, simulated)),
     )
+
+
+def rank_correlation(first: NDArray[np.int64], second: NDArray[np.int64]) -> float:
+    """Return Spearman's: `scipy.stats` has it too, and takes a third of a second to import."""
+    ranks = np.array([pd.Series(each).rank() for each in (first, second)], dtype=np.float64)
+    return float(np.asarray(np.corrcoef(ranks))[0, 1])
 
 
 def _days(

@@ -5,9 +5,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.stats import spearmanr
 
 from parsim import simulate
-from qconf.recommend.fidelity import FEWEST, Fidelity, fidelity
+from qconf.recommend.fidelity import FEWEST, Fidelity, fidelity, rank_correlation
 from qconf.report.wording import fidelity_text, fidelity_warning
 from tests.qconf.recommend.test_recommend import STARVED, history
 
@@ -102,3 +103,10 @@ def test_the_headline_has_the_figures():
         "The simulation is far from what the log recorded (mean wait 35.80 h recorded, 6.70 h simulated, rank "
         "correlation 0.12): trust the gain less."
     )
+
+
+def test_the_rank_correlation_of_scipy() -> None:
+    rng = np.random.default_rng(0)
+    for most in (3, 10**6):
+        first, second = rng.integers(0, most, (2, 500))
+        assert rank_correlation(first, second) == pytest.approx(spearmanr(first, second).statistic, abs=1e-12)
