@@ -1,7 +1,8 @@
 """Parallel calls; the results do not depend on the number of workers, nor on where they run.
 
 Threads serve calls of kernels, which release the GIL; processes calls that are mostly Python, a strategy or a chunk of
-resamples at a time. A back end of ``joblib.parallel_config``, Dask's for instance, takes the place of either.
+resamples at a time: copies of the caller where the system makes such safely, on Linux, else those of joblib. A back end
+of ``joblib.parallel_config``, Dask's for instance, takes the place of either.
 """
 
 from __future__ import annotations
@@ -9,11 +10,14 @@ from __future__ import annotations
 import os
 import pickle
 import signal
+import sys
 import tempfile
+import time
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from concurrent.futures import BrokenExecutor, ThreadPoolExecutor
+from contextlib import nullcontext
 from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -24,12 +28,34 @@ from joblib.parallel import LokyBackend, MultiprocessingBackend, ThreadingBacken
 
 from qconf import __version__
 from qconf.errors import QconfError
+from qconf.forked import ATTEMPTS, forked_map
 
 T = TypeVar("T")
 
-ATTEMPTS = 3  # of what a worker had begun that was lost
 KEPT = 4  # of what was shared, that a worker keeps
 _received: OrderedDict[str, Any] = OrderedDict()
+
+
+class Clock:
+    """Seconds in which workers have calls, those within calls not counted again: in all others one thread works."""
+
+    def __init__(self) -> None:
+        self.seconds, self._began, self._depth = 0.0, 0.0, 0
+
+    def __enter__(self) -> None:
+        """Begin, unless it has."""
+        self._depth += 1
+        if self._depth == 1:
+            self._began = time.perf_counter()
+
+    def __exit__(self, *_: object) -> None:
+        """End."""
+        self._depth -= 1
+        if not self._depth:
+            self.seconds += time.perf_counter() - self._began
+
+
+working = Clock()  # of calls that prefer processes, in this one
 
 
 class Shared(Generic[T]):
@@ -104,8 +130,17 @@ def parallel_map(
     QconfError
         Workers were lost again and again.
     """
-    workers = min(workers, len(arguments))
-    prefer = "processes" if processes else "threads"
+    with working if processes else nullcontext():
+        return _mapped(min(workers, len(arguments)), function, arguments, done, "processes" if processes else "threads")
+
+
+def _mapped(
+    workers: int,
+    function: Callable[..., T],
+    arguments: Sequence[tuple[object, ...]],
+    done: Callable[[int, T], None],
+    prefer: str,
+) -> list[T]:
     found: dict[int, T] = {}
 
     def take(i: int, result: T) -> None:
@@ -120,6 +155,8 @@ def parallel_map(
         with ThreadPoolExecutor(workers) as pool:
             for i, result in enumerate(pool.map(function, *zip(*arguments, strict=True))):
                 take(i, result)
+    elif forks(prefer):
+        forked_map(workers, lambda i: function(*arguments[i]), range(len(arguments)), take)
     else:
         for _ in range(ATTEMPTS):
             if not _on_workers(workers, prefer, function, arguments, found, take):
@@ -129,6 +166,12 @@ def parallel_map(
                 f"workers were lost {ATTEMPTS} times in a row: where memory runs out, fewer of them help (--workers)"
             )
     return [found[i] for i in range(len(arguments))]
+
+
+def forks(prefer: str = "processes") -> bool:
+    """Return whether processes are copies of this one: unless a back end is chosen, of which joblib keeps one."""
+    backend, again = get_active_backend(prefer)[0], get_active_backend(prefer)[0]
+    return sys.platform == "linux" and isinstance(backend, LokyBackend) and backend is not again
 
 
 def _on_workers(

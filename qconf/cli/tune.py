@@ -154,6 +154,7 @@ def command(
     from qconf.evaluation.guard_rails import GuardRails
     from qconf.evaluation.order import order_warnings
     from qconf.history.records import SourceInfo
+    from qconf.parallel import working as in_calls
     from qconf.recommend import default_strategies, recommend
     from qconf.recommend.checkpoint import fingerprint
     from qconf.recommend.fidelity import fidelity
@@ -200,7 +201,8 @@ def command(
         )
         recommendation = replace(recommendation, last=before)
         near = fidelity(log, base, jobs.span)
-        timings = {"read": loaded - began, "tune": perf_counter() - loaded}
+        seconds = perf_counter() - loaded
+        timings = {"read": loaded - began, "tune": seconds, "one thread": seconds - in_calls.seconds}
         exported = Exported.of(recommendation, exporter)
         run = write_run(
             directory,

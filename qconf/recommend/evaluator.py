@@ -24,7 +24,7 @@ from qconf.recommend.recommendation import Row, kind_of
 from qconf.recommend.training import Measured, Parts, Trainer, bare
 from qconf.strategies import Options, Proposal, registry
 
-AHEAD = 4  #: workers from which on all are trained on the earlier parts too, before it is known whether they gain
+AHEAD = 2  #: workers from which on all are trained on the earlier parts too, before it is known whether they gain
 
 Progress = Callable[[str, float], None]
 Check = Callable[[SiteConfig], list[str]]  #: why a configuration is not exportable; empty if it is

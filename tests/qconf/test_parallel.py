@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import gc
+import multiprocessing
 import os
 import pickle
 import signal
 import threading
 import time
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +18,7 @@ from joblib import parallel_config, register_parallel_backend
 from joblib.parallel import ThreadingBackend
 
 from qconf.errors import InputError, QconfError
-from qconf.parallel import Shared, parallel_map
+from qconf.parallel import Shared, forks, parallel_map
 
 
 def where(_):
@@ -96,7 +98,8 @@ def added(shared, number):
 
 def test_what_is_shared_goes_to_each_worker_once():
     shared = Shared([1, 2])
-    found = parallel_map(2, added, [(shared, k) for k in range(40)], processes=True)
+    with parallel_config(backend="loky"):
+        found = parallel_map(2, added, [(shared, k) for k in range(40)], processes=True)
     assert [each[0] for each in found] == [3 + k for k in range(40)]
     assert len({each[1:] for each in found}) == len({each[1] for each in found}) <= 2
     (path,) = {Path(shared.__reduce__()[1][0])}
@@ -107,6 +110,38 @@ def test_what_is_shared_goes_to_each_worker_once():
         gc.collect()
         time.sleep(0.01)
     assert not path.exists()
+
+
+@pytest.mark.skipif(not forks(), reason="no copies of a process on this system")
+def test_copies_have_what_the_caller_has():
+    shared, place = Shared([1, 2]), threading.Lock()  # which cannot be sent
+    found = parallel_map(2, lambda k: (added(shared, k), place.locked()), [(k,) for k in range(40)], processes=True)
+    assert [each[0][0] for each in found] == [3 + k for k in range(40)]
+    assert {each[0][2] for each in found} == {id(shared.value)}
+    assert os.getpid() not in {each[0][1] for each in found}
+
+
+@pytest.mark.skipif(not forks(), reason="no copies of a process on this system")
+def test_copies_end_with_the_caller(tmp_path):
+    """A caller that is killed leaves no worker."""
+    caller = multiprocessing.get_context("fork").Process(target=parallel_map, args=(3, sleeps, [(tmp_path,)] * 30))
+    caller._kwargs = {"processes": True}
+    caller.start()
+    while len(list(tmp_path.iterdir())) < 3:
+        time.sleep(0.01)
+    os.kill(caller.pid, signal.SIGKILL)
+    caller.join()
+    deadline = time.monotonic() + 20
+    workers = [Path("/proc", each.name) for each in tmp_path.iterdir()]
+    while any(each.exists() for each in workers) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert len(workers) == 3
+    assert not any(each.exists() for each in workers)
+
+
+def sleeps(folder):
+    (folder / str(os.getpid())).touch()
+    time.sleep(0.2)
 
 
 def test_results_are_seen_as_they_come():
@@ -125,8 +160,10 @@ def lost(folder, number):
     return number
 
 
-def test_a_lost_worker_is_survived(tmp_path):
-    assert parallel_map(2, lost, [(tmp_path, k) for k in range(8)], processes=True) == list(range(8))
+@pytest.mark.parametrize("backend", ["copies", "loky"])
+def test_a_lost_worker_is_survived(tmp_path, backend):
+    with nullcontext() if backend == "copies" else parallel_config(backend=backend):
+        assert parallel_map(2, lost, [(tmp_path, k) for k in range(8)], processes=True) == list(range(8))
     assert (tmp_path / "lost").exists()
 
 
@@ -134,8 +171,10 @@ def always_lost(_):
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def test_workers_that_are_lost_again_and_again_end_it():
-    with pytest.raises(QconfError, match="--workers"):
+@pytest.mark.parametrize("backend", ["copies", "loky"])
+def test_workers_that_are_lost_again_and_again_end_it(backend):
+    chosen = nullcontext() if backend == "copies" else parallel_config(backend=backend)
+    with pytest.raises(QconfError, match="--workers"), chosen:
         parallel_map(2, always_lost, [(0,), (1,)], processes=True)
 
 

@@ -1,0 +1,130 @@
+"""Workers that are copies of the caller: what it has imported, loaded and computed is theirs, only results are sent."""
+
+from __future__ import annotations
+
+import gc
+import multiprocessing
+import multiprocessing.pool
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from multiprocessing.connection import Connection, wait
+from typing import Any, NamedTuple, TypeVar
+
+from joblib import parallel_config
+
+from qconf.errors import QconfError
+
+T = TypeVar("T")
+Call = Callable[[int], T]
+
+ATTEMPTS = 3  # of a call whose worker is lost
+_ASKED = (signal.SIGINT, signal.SIGTERM)
+
+
+class _Worker(NamedTuple):
+    process: multiprocessing.process.BaseProcess
+    calls: Connection  #: the numbers of calls go out, their results come in
+
+
+def forked_map(workers: int, call: Call[T], wanted: Sequence[int], take: Callable[[int, T], None]) -> None:
+    """Let copies of this process make a call of each number, in their order, and take the results as they come.
+
+    Raises what a call raises, or QconfError where the workers of a call were lost again and again.
+    """
+    left, lost = list(reversed(wanted)), dict.fromkeys(wanted, 0)
+    busy: dict[Connection, int] = {}
+    running: dict[Connection, _Worker] = {}
+
+    def give(worker: _Worker) -> None:
+        if left:
+            busy[worker.calls] = left.pop()
+            worker.calls.send(busy[worker.calls])
+
+    try:
+        for _ in range(min(workers, len(left))):
+            give(_started(call, running))
+        while busy:
+            for calls in wait(list(busy)):
+                assert isinstance(calls, Connection)  # noqa: S101 - for mypy
+                i = busy.pop(calls)
+                try:
+                    succeeded, result = calls.recv()
+                except (EOFError, OSError):
+                    lost[i] += 1
+                    if lost[i] == ATTEMPTS:
+                        raise QconfError(
+                            f"the worker of a call was lost {ATTEMPTS} times in a row: where memory runs out, fewer of "
+                            "them help (--workers)"
+                        ) from None
+                    left.append(i)
+                    _ended(running.pop(calls))
+                    give(_started(call, running))
+                else:
+                    if not succeeded:
+                        raise result
+                    give(running[calls])
+                    take(i, result)
+    finally:
+        for worker in running.values():
+            if worker.calls in busy:
+                worker.process.kill()
+            worker.calls.close()
+        for worker in running.values():
+            worker.process.join()
+
+
+def _started(call: Call[Any], running: dict[Connection, _Worker]) -> _Worker:
+    context = multiprocessing.get_context("fork")
+    ours, theirs = context.Pipe()
+    others = [*running, ours]  # which the copy has too: while it does, those who read from them would see no end
+    process = context.Process(target=_serve, args=(theirs, others, call), daemon=True)
+    with _blocked():
+        process.start()
+    theirs.close()
+    running[ours] = found = _Worker(process, ours)
+    return found
+
+
+def _ended(worker: _Worker) -> None:
+    worker.calls.close()
+    worker.process.join()
+
+
+@contextmanager
+def _blocked() -> Iterator[None]:
+    """Keep back an interrupt until a new process knows that it is another's to obey."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _ASKED)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _serve(calls: Connection, others: Sequence[Connection], call: Call[Any]) -> None:
+    """Make calls until the caller closes its end, or is no more."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # of the terminal: the caller, which gets it too, has a say
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _ASKED)
+    for other in others:
+        other.close()
+    gc.freeze()  # what is collected is written to, and would be copied
+    with parallel_config(backend="threading"):  # a copy has no copies
+        while True:
+            try:
+                i = calls.recv()
+            except EOFError:
+                return
+            try:
+                answer = True, call(i)
+            except Exception as error:  # noqa: BLE001 - it is the caller's
+                answer = False, _sent(error)
+            try:
+                calls.send(answer)
+            except OSError:
+                return
+
+
+def _sent(error: Exception) -> Any:  # noqa: ANN401 - of multiprocessing, which its types leave out
+    """Let an exception be sent with its traceback."""
+    return multiprocessing.pool.ExceptionWithTraceback(error, error.__traceback__)  # type: ignore[attr-defined]
