@@ -21,7 +21,8 @@ from qconf.evaluation.period import NotApplicableError, UnroutableError
 from qconf.evaluation.score import gain, log_ratios, weights
 from qconf.parallel import Shared, parallel_map
 
-RESAMPLES = 100
+RESAMPLES, FEWEST = 100, 50  # as many as `JOBS` allows, between these
+JOBS = 1_000_000  # that are simulated of a proposal, more or less: a count, so that results are those of any machine
 CHUNK = 5  # resamples that a worker makes at a time
 BOUNDS = (5.0, 95.0)  # percentiles of a 90 % interval
 DEVIATIONS = 1.5  # standard deviations by which the mean score must be below 0: 93 % of a normal distribution
@@ -58,6 +59,7 @@ class BootstrapResult:
     score_high: float
     before: GuardValues  #: means over the resamples, as `after`
     after: GuardValues
+    resamples: int = RESAMPLES
     #: What was measured on every resample, from which `Bootstrap.between` compares two proposals; not recorded.
     numbers: _Numbers = field(default_factory=lambda: np.empty((0, 0)), repr=False, compare=False)
 
@@ -65,6 +67,11 @@ class BootstrapResult:
     def certain(self) -> bool:
         """Whether both the gain and the score are better beyond chance."""
         return self.low > 0 and self.score_high < 0
+
+
+def resamples_of(jobs: int) -> int:
+    """Return how many resamples there are of tests with so many jobs, warm-up and all."""
+    return min(max(JOBS // max(jobs, 1) // CHUNK * CHUNK, FEWEST), RESAMPLES)
 
 
 class Bootstrap:
@@ -85,6 +92,7 @@ class Bootstrap:
         self.tests, self.seed, self.store = tests, seed, store
         self.names = tests[0].period.base.names
         self.objective, self.workers = objective, workers
+        self.resamples = resamples_of(sum(len(test.period) for test in tests))
         self._shared = Shared(tuple(tests))
         (before,) = self._measure({"current": [base] * len(tests)})
         if isinstance(before, Failed):
@@ -117,7 +125,7 @@ class Bootstrap:
         subjects = Shared([[each[i] for each in strategies] for i in range(len(self.tests))])
         tasks = [
             (self._shared, subjects, i, self.seed, range(first, first + CHUNK))
-            for first in range(0, RESAMPLES, CHUNK)
+            for first in range(0, self.resamples, CHUNK)
             for i in range(len(self.tests))
         ]
         done = count(1)
@@ -130,7 +138,7 @@ class Bootstrap:
             failed = next((each for each in results if isinstance(each, Failed)), None)
             if failed is None:
                 rows = np.stack(results).reshape(-1, len(self.tests), CHUNK, 4 + len(self.names))
-                numbers = rows.swapaxes(1, 2).reshape(RESAMPLES, len(self.tests), -1)
+                numbers = rows.swapaxes(1, 2).reshape(self.resamples, len(self.tests), -1)
                 found.append(_mean(numbers, axis=1, weights=weights))
             else:
                 found.append(failed)
@@ -165,6 +173,7 @@ class Bootstrap:
             score_high=float(np.nanmean(scores) + DEVIATIONS * np.nanstd(scores, ddof=1)),
             before=self._guarded(before),
             after=self._guarded(after),
+            resamples=self.resamples,
             numbers=after,
         )
 

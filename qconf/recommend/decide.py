@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from qconf.evaluation.bootstrap import RESAMPLES, BootstrapResult
+from qconf.evaluation.bootstrap import BootstrapResult
 from qconf.evaluation.score import OBJECTIVE_TEXTS, WEIGHTED, means
 from qconf.recommend.ladder import RUNGS, best_of
 from qconf.recommend.recommendation import Recommendation, Row
@@ -23,7 +23,7 @@ def decide(recommendation: Recommendation, chosen: Row | None, least_gain: float
     weighted = " (weighted)" if WEIGHTED[0] in best.test.overall else ""
     what, found = OBJECTIVE_TEXTS[recommendation.objective] + weighted, best.bootstrap
     gained = f"{100 * _gain(best):.1f} %"
-    span = f"Over {RESAMPLES} resamples of the test days the gain is {_interval(found)}"
+    span = f"Over {found.resamples} resamples of the test days the gain is {_interval(found)}"
     if chosen is None:
         why = "may be chance: the interval reaches zero"
         if found.low > 0:

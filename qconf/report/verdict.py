@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from qconf.evaluation.bootstrap import RESAMPLES
 from qconf.evaluation.score import OBJECTIVE_TEXTS, means
 from qconf.evaluation.targets import TargetResult
 from qconf.recommend import Recommendation
@@ -64,7 +63,8 @@ def sure(found: Recommendation) -> Iterator[str]:
     result, what = best.bootstrap, OBJECTIVE_TEXTS[found.objective]
     whose = "" if found.verdict == "CHANGE" else f" of the best candidate, {best.label},"
     yield (
-        f"Over {RESAMPLES} resamples of the test days the gain{whose} in {what} is {100 * result.expected:.1f} % "
+        f"Over {result.resamples} resamples of the test days the gain{whose} in {what} is "
+        f"{100 * result.expected:.1f} % "
         f"(90 % interval {100 * result.low:.1f} to {100 * result.high:.1f} %): "
         f"{'beyond chance' if result.certain else 'it may be chance'}."
     )

@@ -7,7 +7,7 @@ import pytest
 
 from parsim import Schedule, Workload
 from qconf.evaluation import score
-from qconf.evaluation.bootstrap import RESAMPLES, Bootstrap
+from qconf.evaluation.bootstrap import FEWEST, RESAMPLES, Bootstrap, resamples_of
 from qconf.evaluation.guard_rails import GuardRails
 from qconf.evaluation.holdout import Holdout
 from qconf.evaluation.period import NotApplicableError, Period
@@ -171,3 +171,17 @@ def test_whole_days_without_jobs_cannot_be_resampled():
     first, last = (int(here.workload.submit[i]) for i in (0, -1))
     with pytest.raises(NotApplicableError, match="no job was submitted on the whole days"):
         Bootstrap([Holdout.of(here, first - 4 * DAY - 1, last + 1)], Proposal(here.base), "mean-wait", 0, 1)
+
+
+@pytest.mark.parametrize(("jobs", "most"), [(0, 100), (10_000, 100), (10_500, 95), (15_000, 65), (10**6, 50)])
+def test_a_million_jobs_are_simulated_of_a_proposal_more_or_less(jobs, most):
+    assert resamples_of(jobs) == most
+
+
+def test_fewer_resamples_are_the_first_of_more(monkeypatch):
+    many = Bootstrap(holdouts(GOOD), ConstantWait(1.0), "mean-wait", 0, 1)
+    monkeypatch.setattr("qconf.evaluation.bootstrap.JOBS", 0)
+    few = Bootstrap(holdouts(GOOD), ConstantWait(1.0), "mean-wait", 0, 1)
+    assert (len(many.before), len(few.before)) == (RESAMPLES, FEWEST)
+    assert np.array_equal(many.before[:FEWEST], few.before)
+    assert few.compare([ConstantWait(0.5)] * 2).resamples == FEWEST
