@@ -1,7 +1,7 @@
 """The walk-forward: every strategy is trained on one period and evaluated on the next."""
 
 from qconf.backtest.results import AVERAGED, COMPARED, CURRENT, REFERENCES, Average, Backtest, FoldResult, averages
-from qconf.backtest.walk_forward import backtest, compare
+from qconf.backtest.walk_forward import Walk, backtest, compare, walk_periods, walk_two, walked
 
 __all__ = [
     "AVERAGED",
@@ -11,7 +11,11 @@ __all__ = [
     "Average",
     "Backtest",
     "FoldResult",
+    "Walk",
     "averages",
     "backtest",
     "compare",
+    "walk_periods",
+    "walk_two",
+    "walked",
 ]

@@ -9,8 +9,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import count, pairwise
-from typing import Any, TypedDict, Unpack
+from itertools import pairwise, product
+from typing import Any, NamedTuple, TypedDict, Unpack
 
 from qconf.backtest.results import REFERENCES, Backtest, Fold, FoldResult, averages, notes
 from qconf.config import SiteConfig
@@ -22,7 +22,7 @@ from qconf.history import History
 from qconf.history.periods import DAY, FEWEST, Window
 from qconf.parallel import Shared, parallel_map
 from qconf.recommend.checkpoint import Checkpoint, Failure
-from qconf.strategies import Proposal, check, gathered, names, propose
+from qconf.strategies import Proposal, check, gathered, names, propose, registry
 from qconf.strategies import settings as all_settings
 from qconf.strategies.ahead import Computed, compute_ahead, learn
 
@@ -39,13 +39,28 @@ class Options(TypedDict, total=False):
     from_log: bool  #: instead of an empty machine before them, what ran and waited by the log where it tells starts
     chain: bool  #: whether a strategy starts from its result of the period before, as the paper reconfigures
     checkpoint: Checkpoint | None  #: finished proposals of an interrupted run
-    progress: Progress | None
 
 
-def backtest(
-    history: History, base: SiteConfig, *, period: str = "month", fewest: int = FEWEST, **options: Unpack[Options]
+def backtest(history: History, base: SiteConfig, *, progress: Progress | None = None, **options: Any) -> Backtest:  # noqa: ANN401
+    """Train on each period of a history and evaluate on the next; see `walk_periods`."""
+    return _alone(walk_periods(history, base, **options), progress)
+
+
+def compare(
+    history: History, later: History, base: SiteConfig, *, progress: Progress | None = None, **options: Unpack[Options]
 ) -> Backtest:
-    """Train on each period of a history and evaluate on the next.
+    """Train on one history and evaluate on another; see `walk_two`."""
+    return _alone(walk_two(history, later, base, **options), progress)
+
+
+def _alone(walk: Walk, progress: Progress | None) -> Backtest:
+    return walked([walk], walk.settings["workers"], progress or (lambda *_: None))[0]
+
+
+def walk_periods(
+    history: History, base: SiteConfig, *, period: str = "month", fewest: int = FEWEST, **options: Unpack[Options]
+) -> Walk:
+    """Prepare to train on each period of a history and to evaluate on the next.
 
     Only `auto` uses the periods before the training period; ``static`` is trained on the first period alone. The
     history is cleaned with `base`, whose limits count as fixed in a period out of which they keep jobs. A `period` is
@@ -53,11 +68,11 @@ def backtest(
     next test period has the one before them for training. Raises `InputError` where a strategy or the objective is
     unknown, or fewer than two periods have enough jobs.
     """
-    return walk_forward(history, base, history.periods(period), fewest, {"period": period}, **options)
+    return _prepared(history, base, history.periods(period), fewest, {"period": period}, **options)
 
 
-def compare(history: History, later: History, base: SiteConfig, **options: Unpack[Options]) -> Backtest:
-    """Train on one history and evaluate on another that begins after it; both are cleaned with `base`.
+def walk_two(history: History, later: History, base: SiteConfig, **options: Unpack[Options]) -> Walk:
+    """Prepare to train on one history and to evaluate on another that begins after it; both are cleaned with `base`.
 
     Raises `InputError` where the second does not begin after the first ends, or either has too few jobs.
     """
@@ -67,10 +82,10 @@ def compare(history: History, later: History, base: SiteConfig, **options: Unpac
     few = min(len(history), len(later))
     if few < 2:
         raise InputError("too few jobs to train or to evaluate on", value=few, fix="give longer logs")
-    return walk_forward(both, base, periods, 2, {}, **options)
+    return _prepared(both, base, periods, 2, {}, **options)
 
 
-def walk_forward(
+def _prepared(
     history: History,
     base: SiteConfig,
     periods: Sequence[Window],
@@ -83,9 +98,8 @@ def walk_forward(
     from_log: bool = False,
     chain: bool = False,
     checkpoint: Checkpoint | None = None,
-    progress: Progress | None = None,
-) -> Backtest:
-    """Evaluate every strategy on each of the periods after the first; see `backtest`."""
+) -> Walk:
+    """Cut a history into folds, and check what is to be done with them."""
     chosen = all_settings(settings)
     wanted = tuple(dict.fromkeys((*REFERENCES, *(names(default=True) if strategies is None else strategies))))
     check(wanted, chosen, base)
@@ -95,9 +109,6 @@ def walk_forward(
     compared = tuple(name for name in names() if name in wanted)
     folds, skipped = plan_folds(history, periods, fewest, warmup_days)
     bounds = {label: (start, end) for label, start, end in periods}
-    every = _Folds.of(history, base, folds, bounds, chosen, warmup_days=warmup_days, from_log=from_log)
-    evaluated = _chained if chain else _evaluated
-    results = evaluated(every, compared, chosen["workers"], checkpoint, progress or (lambda *_: None))
     about = {
         "warmup_days": warmup_days,
         "from_log": from_log,
@@ -105,17 +116,8 @@ def walk_forward(
         "fewest_jobs": fewest,
         "strategies": list(compared),
     }
-    used = chosen | recorded | about
-    return Backtest(
-        folds=folds,
-        skipped=skipped,
-        results=results,
-        averages=averages(results, chosen["objective"]),
-        base=base,
-        objective=chosen["objective"],
-        notes=notes(results),
-        settings=used,
-    )
+    every = _Folds.of(history, base, folds, bounds, chosen, warmup_days=warmup_days, from_log=from_log)
+    return Walk(base, every, compared, chain, skipped, chosen | recorded | about, checkpoint)
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,116 +155,145 @@ class _Folds:
 
 
 Proposed = Proposal | Failure  #: or why there is none
+Found = list[list[tuple[Proposed, FoldResult]]]  #: of a call: by fold, then strategy
 
 
-def _evaluated(
-    every: _Folds, names: Sequence[str], workers: int, checkpoint: Checkpoint | None, progress: Progress
-) -> list[FoldResult]:
-    """Evaluate strategies on every fold: those of a family on one fold are a call."""
-    if workers > 1:
-        every = replace(every, settings={**every.settings, "workers": 1})
-    ahead = compute_ahead(every.training, names, every.settings, workers)
-    shared = Shared(every)
-    known = [_kept(checkpoint, names, fold) for fold in every.folds]
-    if "static" in names:  # trained once
-        static = known[0].get("static")
-        if static is None:
-            static = _proposed("static", every.training[0], every.settings)
-            _keep(checkpoint, "static", every.folds[0], static)
-        known = [each | {"static": static} for each in known]
-    # What strategies of a family share needs no other process; where there is but one, the finest steps are resumed.
-    groups = gathered(names) if workers > 1 else [(name,) for name in names]
-    calls = [(i, own) for i in range(len(every.folds)) for own in groups]
-    if workers > 1:
-        calls.reverse()  # what knows more periods takes longer
-    finished = count(1)
+class _Call(NamedTuple):
+    """What a worker does at a time: it trains strategies for these folds, and evaluates them."""
 
-    def keep(k: int, found: list[tuple[Proposed, FoldResult]]) -> None:
-        i, own = calls[k]
-        fold = every.folds[i]
-        for name, (proposal, _) in zip(own, found, strict=True):
-            if name not in known[i]:
-                _keep(checkpoint, name, fold, proposal)
-        progress(f"{fold.label} {', '.join(own)}", next(finished) / len(calls))
-
-    tasks = [(shared, ahead, i, own, {n: known[i][n] for n in own if n in known[i]}) for i, own in calls]
-    found = parallel_map(workers, _fold, tasks, processes=True, done=keep)
-    by_place = {
-        (i, name): result
-        for (i, own), each in zip(calls, found, strict=True)
-        for name, (_, result) in zip(own, each, strict=True)
-    }
-    return [by_place[i, name] for i in range(len(every.folds)) for name in names]
+    folds: tuple[int, ...]
+    names: tuple[str, ...]  #: of a family: what they compute they share
+    how: str = "each"  #: trained for ``each`` fold, ``once`` for the first, or as a ``chain``
 
 
-def _fold(
-    shared: Shared[_Folds], ahead: Shared[list[Computed]], i: int, names: Sequence[str], known: Mapping[str, Proposed]
-) -> list[tuple[Proposed, FoldResult]]:
-    """Train these strategies for a fold, and evaluate them on it."""
+@dataclass(frozen=True, eq=False)
+class Walk:
+    """A walk-forward that is prepared: every strategy on every fold."""
+
+    base: SiteConfig
+    every: _Folds
+    names: tuple[str, ...]
+    chain: bool  #: whether strategies start from their results of the fold before, all but the references
+    skipped: list[tuple[str, str]]
+    settings: dict[str, Any]
+    checkpoint: Checkpoint | None
+
+    def calls(self, workers: int) -> list[_Call]:
+        """Return what has to be done; what strategies of a family share needs no other process."""
+        folds = range(len(self.every.folds))
+        moving = [name for name in self.names if self.chain and name not in REFERENCES]
+        apart = [name for name in self.names if name not in ("static", *moving)]
+        # Where there is but one worker, the finest steps are resumed.
+        groups = gathered(apart) if workers > 1 else [(name,) for name in apart]
+        each = [_Call((i,), own) for i in folds for own in groups]
+        chains = [_Call(tuple(folds), (name,), "chain") for name in moving]
+        return [_Call(tuple(folds), ("static",), "once"), *each, *chains]
+
+    def cost(self, call: _Call) -> float:
+        """Return how long a call may take, in no particular unit."""
+        trained = call.folds[:1] if call.how == "once" else call.folds
+        jobs = [len(each) + sum(map(len, each.earlier)) for each in (self.every.training[i] for i in trained)]
+        return sum(jobs) * sum(registry()[name].cost for name in call.names)
+
+    def known(self, call: _Call) -> dict[tuple[int, str], Proposed]:
+        """Return the proposals that an interrupted run kept, and why there are none."""
+        found: dict[tuple[int, str], Proposed] = {}
+        for i, name in product(call.folds, call.names if self.checkpoint is not None else ()):
+            kept = None if self.checkpoint is None else self.checkpoint.get(self._key(i, name))
+            if isinstance(kept, Failure):
+                found[i, name] = kept
+            elif isinstance(kept, Mapping):
+                found[i, name] = kept[""]
+        return found
+
+    def keep(self, call: _Call, known: Mapping[tuple[int, str], Proposed], found: Found) -> None:
+        """Keep the proposals of a call, for a run that goes on after an interrupt."""
+        for i, results in zip(call.folds, found, strict=True):
+            for name, (proposal, _) in zip(call.names, results, strict=True):
+                if self.checkpoint is not None and (i, name) not in known:
+                    kept = {"": proposal} if isinstance(proposal, Proposal) else proposal
+                    self.checkpoint.put(self._key(i, name), kept)
+
+    def _key(self, i: int, name: str) -> str:
+        return f"{name}-{self.every.folds[i].training}"
+
+    def result(self, found: Sequence[tuple[_Call, Found]]) -> Backtest:
+        """Put together what the calls found."""
+        by_place = {
+            (i, name): result
+            for call, each in found
+            for i, results in zip(call.folds, each, strict=True)
+            for name, (_, result) in zip(call.names, results, strict=True)
+        }
+        results = [by_place[i, name] for i in range(len(self.every.folds)) for name in self.names]
+        return Backtest(
+            folds=list(self.every.folds),
+            skipped=self.skipped,
+            results=results,
+            averages=averages(results, self.settings["objective"]),
+            base=self.base,
+            objective=self.settings["objective"],
+            notes=notes(results),
+            settings=self.settings,
+        )
+
+
+def walked(walks: Sequence[Walk], workers: int, progress: Progress = lambda *_: None) -> list[Backtest]:
+    """Make all calls of some walk-forwards, on the same workers; `progress` is called as they end."""
+    calls = [(walk, call) for walk in walks for call in walk.calls(workers)]
+    if workers > 1:  # else in the order of the folds
+        calls.sort(key=lambda each: each[0].cost(each[1]), reverse=True)
+    shared, ahead = {}, {}
+    for walk in walks:
+        every = walk.every if workers <= 1 else replace(walk.every, settings={**walk.every.settings, "workers": 1})
+        own = [name for name in walk.names if not walk.chain or name in REFERENCES]
+        shared[walk] = Shared(every)
+        ahead[walk] = compute_ahead(every.training, own, every.settings, workers)
+    known = [walk.known(call) for walk, call in calls]
+    total, done = sum(walk.cost(call) for walk, call in calls) or 1.0, [0.0]
+
+    def keep(k: int, found: Found) -> None:
+        walk, call = calls[k]
+        walk.keep(call, known[k], found)
+        done[0] += walk.cost(call)
+        what = walk.every.folds[call.folds[0]].label if call.how == "each" else call.how
+        progress(f"{what} {', '.join(call.names)}", done[0] / total)
+
+    tasks = [(shared[walk], ahead[walk], call, own) for (walk, call), own in zip(calls, known, strict=True)]
+    found = parallel_map(workers, _made, tasks, processes=True, done=keep)
+    return [
+        walk.result([(call, each) for (of, call), each in zip(calls, found, strict=True) if of is walk])
+        for walk in walks
+    ]
+
+
+def _made(
+    shared: Shared[_Folds], ahead: Shared[list[Computed]], call: _Call, known: Mapping[tuple[int, str], Proposed]
+) -> Found:
+    """Train strategies, and evaluate them."""
     every = shared.value
     learn(ahead, every.training)
-    found = []
-    for name in names:
-        began = time.perf_counter()
-        proposal = known[name] if name in known else _proposed(name, every.training[i], every.settings)
-        result = evaluate(every.folds[i], name, every.around[i], proposal)
-        found.append((proposal, replace(result, seconds=time.perf_counter() - began)))
+    found: Found = []
+    for i in call.folds:
+        results = []
+        for place, name in enumerate(call.names):
+            began, before = time.perf_counter(), found[-1][place][0] if found else None
+            if (i, name) in known:
+                proposal = known[i, name]
+            elif before is not None and call.how == "once":
+                proposal = before
+            else:
+                proposal = _proposed(name, every.training[i], every.settings, _last(found, place))
+            result = evaluate(every.folds[i], name, every.around[i], proposal)
+            results.append((proposal, replace(result, seconds=time.perf_counter() - began)))
+        found.append(results)
     return found
 
 
-def _chained(
-    every: _Folds, names: Sequence[str], workers: int, checkpoint: Checkpoint | None, progress: Progress
-) -> list[FoldResult]:
-    """Evaluate strategies on every fold, each from its result of the fold before; references stay as they are."""
-    fixed = [name for name in names if name in REFERENCES]
-    moving = [name for name in names if name not in REFERENCES]
-    part = len(fixed) / len(names)
-    results = _evaluated(every, fixed, workers, checkpoint, lambda what, share: progress(what, part * share))
-    if workers > 1:
-        every = replace(every, settings={**every.settings, "workers": 1})
-    finished = count(1)
-
-    def keep(k: int, found: list[tuple[Proposed, FoldResult]]) -> None:
-        for fold, (proposal, _) in zip(every.folds, found, strict=True):
-            _keep(checkpoint, moving[k], fold, proposal)
-        progress(f"chain {moving[k]}", part + (1 - part) * next(finished) / len(moving))
-
-    shared = Shared(every)
-    known = [_kept(checkpoint, moving, fold) for fold in every.folds]
-    tasks = [(shared, name, [each.get(name) for each in known]) for name in moving]
-    found = parallel_map(workers, _links, tasks, processes=True, done=keep)
-    by_place = {(each.period, each.strategy): each for each in results}
-    by_place |= {(each.period, each.strategy): each for links in found for _, each in links}
-    return [by_place[fold.label, name] for fold in every.folds for name in names]
-
-
-def _links(shared: Shared[_Folds], name: str, known: Sequence[Proposed | None]) -> list[tuple[Proposed, FoldResult]]:
-    """Train a strategy on one fold after the other, and evaluate it on each."""
-    every, base, found = shared.value, None, []
-    for fold, training, around, before in zip(every.folds, every.training, every.around, known, strict=True):
-        began = time.perf_counter()
-        proposal = before or _proposed(name, training, every.settings, base)
-        base = proposal.config if isinstance(proposal, Proposal) else base
-        result = evaluate(fold, name, around, proposal)
-        found.append((proposal, replace(result, seconds=time.perf_counter() - began)))
-    return found
-
-
-def _kept(checkpoint: Checkpoint | None, names: Sequence[str], fold: Fold) -> dict[str, Proposed]:
-    """Return the proposals that an interrupted run kept, and why there are none."""
-    found: dict[str, Proposed] = {}
-    for name in names if checkpoint is not None else ():
-        kept = None if checkpoint is None else checkpoint.get(f"{name}-{fold.training}")
-        if isinstance(kept, Failure):
-            found[name] = kept
-        elif isinstance(kept, Mapping):
-            found[name] = kept[""]
-    return found
-
-
-def _keep(checkpoint: Checkpoint | None, name: str, fold: Fold, proposal: Proposed) -> None:
-    if checkpoint is not None:
-        checkpoint.put(f"{name}-{fold.training}", {"": proposal} if isinstance(proposal, Proposal) else proposal)
+def _last(found: Found, place: int) -> SiteConfig | None:
+    """Return the configuration of the last fold that has a proposal."""
+    proposals = (results[place][0] for results in reversed(found))
+    return next((each.config for each in proposals if isinstance(each, Proposal)), None)
 
 
 def _proposed(

@@ -11,7 +11,7 @@ import click
 from qconf.cli.options import PATH
 from qconf.cli.settings import StrategyCommand
 from qconf.cli.source import READING, Source, source_options
-from qconf.cli.walk_forward import WalkForward, walk_forward_options
+from qconf.cli.walk_forward import WalkForward, evaluate, walk_forward_options
 
 
 @click.command("compare", cls=StrategyCommand)
@@ -49,7 +49,7 @@ def command(
 
     The last days of the first log fill the machine and are not counted.
     """
-    from qconf.backtest import compare
+    from qconf.backtest import walk_two
     from qconf.history import clean
 
     source = replace(source, history=(*source.history, *filter(None, (first,))))
@@ -63,4 +63,7 @@ def command(
     base = walk_forward.base(both.records() if source.config_path is None else records[0])
     parts = [clean(each, base) for each in records]
     spans = [(each.epoch, *each.span) for each in parts]
-    walk_forward.run(base, parts[0].joined(parts[1]), compare, *parts, spans=spans)
+    walk_forward.prepare(base, parts[0].joined(parts[1]), walk_two, *parts, spans=spans)
+    evaluate([walk_forward])
+    walk_forward.show()
+    walk_forward.checkpoint.clear()

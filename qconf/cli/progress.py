@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from qconf.recommend.checkpoint import Checkpoint
 
-DIRECTORY = "qconf.directory"  #: in the context, of a command that can go on after an interrupt
+DIRECTORIES = "qconf.directories"  #: in the context, of a command that can go on after an interrupt
 INTERVAL = 60.0  # seconds between lines where there is no terminal; the first comes after as many
 KNOWN = 0.02  # share of the work that has to be done before an estimate is shown
 
@@ -161,14 +161,13 @@ def resumable(directory: Path, fingerprint: Mapping[str, Any], *, resume: bool) 
     checkpoint = Checkpoint(directory, fingerprint, resume=resume)
     if checkpoint.note:
         say(f"note: {checkpoint.note}", err=True)
-    context.meta[DIRECTORY] = directory
+    context.meta.setdefault(DIRECTORIES, []).append(directory)
     return checkpoint
 
 
 def interrupt_message(context: click.Context) -> str:
     """Say to who interrupted a command what it leaves."""
-    directory = context.meta.get(DIRECTORY)
-    if directory is None:
+    if DIRECTORIES not in context.meta:
         return "interrupted"
     return f"interrupted: {what_is_left(context) or 'nothing is left to go on from'}"
 
@@ -177,5 +176,5 @@ def what_is_left(context: click.Context) -> str:
     """Say what a command that came to no end leaves to go on from; empty if nothing."""
     from qconf.recommend.checkpoint import unfinished
 
-    directory = context.meta.get(DIRECTORY)
-    return "--resume goes on from what was finished" if directory is not None and unfinished(directory) else ""
+    found = any(map(unfinished, context.meta.get(DIRECTORIES, ())))
+    return "--resume goes on from what was finished" if found else ""

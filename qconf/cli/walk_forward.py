@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -19,9 +19,11 @@ from qconf.cli.source import Source
 from qconf.cli.workers import backend_option, scheduler_option, working
 
 if TYPE_CHECKING:
-    from qconf.backtest import Backtest
+    from qconf.backtest import Backtest, Walk
     from qconf.config import SiteConfig
     from qconf.history import History, Records
+    from qconf.history.records import SourceInfo
+    from qconf.recommend.checkpoint import Checkpoint
 
 ASSUMED = (
     "No --config: the queues that the log names, on one machine under fcfs-easy, are assumed as the current setting. "
@@ -32,8 +34,8 @@ walk_forward_options = with_options(
     click.option(
         "--strategies",
         metavar="A,B,...",
-        help="Which to compare; fcfs-easy, shared and static always are, and current with --config. "
-        "Planning disciplines, such as planned-sjf and dynp, may be named too.  [default: all]",
+        help="Which to compare beside current and three references; planning disciplines may be named too.  "
+        "[default: all]",
     ),
     click.option(
         "--warmup-days",
@@ -73,6 +75,16 @@ class WalkForward:
     quiet: bool
     backend: str | None
     scheduler: str | None
+    #: Of what is prepared, then of what is written.
+    loaded: float = field(init=False)
+    log: History = field(init=False)
+    walk: Walk = field(init=False)
+    used: dict[str, Any] = field(init=False)
+    checkpoint: Checkpoint = field(init=False)
+    inputs: dict[str, SourceInfo] = field(init=False)
+    warnings: list[str] = field(init=False)
+    result: Backtest = field(init=False)
+    table: str = field(init=False)
 
     def __post_init__(self) -> None:
         self.directory = self.out or Path("reports", f"{stem(self.source.history[0])}-{self.name}")
@@ -99,11 +111,11 @@ class WalkForward:
         queues = sorted(base.queues, key=lambda queue: queue.name)
         return base.replace(queues=tuple(queue.model_copy(update=open_to_all) for queue in queues))
 
-    def run(
-        self, base: SiteConfig, history: History, evaluate: Callable[..., Backtest], *given: object, **about: object
+    def prepare(
+        self, base: SiteConfig, history: History, prepare: Callable[..., Walk], *given: object, **about: object
     ) -> None:
-        """Evaluate, write the run directory, then print the table, or run.json; `about` is for the fingerprint."""
-        loaded, config = perf_counter(), self.source.config_path
+        """Check what is to be done, and say what was read; `about` is for the fingerprint."""
+        self.loaded, self.log, config = perf_counter(), history, self.source.config_path
         assumed = config is None
         warnings = [*self.source.preset_warnings(base), *history_warnings(base, history)]
         if self.quiet:
@@ -118,45 +130,70 @@ class WalkForward:
         from qconf.evaluation.order import order_warnings
         from qconf.history.records import SourceInfo
         from qconf.recommend.checkpoint import fingerprint
-        from qconf.report.run_directory import check_target, names_of, write_run
-        from qconf.report.terminal import print_backtest
+        from qconf.report.run_directory import check_target, names_of
         from qconf.strategies import check
 
         warn(found := order_warnings(base, history.workload(base)))
-        warnings += found
+        self.warnings = [*([ASSUMED] if assumed else []), *warnings, *found]
         names, settings = self._names(), strategy_settings(config, self.settings, preset=self.source.preset)
         check_target(self.directory, self.source.inputs, names_of(self.name))
         check(names or (), settings, base)
         key = fingerprint(history.sources, base, settings, **about, **self.source.reading)
-        inputs = {} if config is None else {"configuration": SourceInfo.of(config)}
-        checkpoint = resumable(self.directory, key, resume=self.resume)
-        here = working(settings, self.backend, self.scheduler)
-        with progress(self.name, quiet=self.quiet) as step, here as settings:
-            self.wait()
-            options = {
-                "strategies": names,
-                "settings": settings,
-                "warmup_days": self.warmup_days,
-                "from_log": self.from_log,
-            }
-            result = evaluate(*given, base, **options, checkpoint=checkpoint, progress=step)
-            run = write_run(
-                self.directory,
-                result,
-                history,
-                inputs=inputs,
-                timings={"read": loaded - self.began, self.name: perf_counter() - loaded},
-                warnings=[*([ASSUMED] if assumed else []), *warnings],
-                assumed_current=assumed,
-            )
-        warn_changed([*history.sources, *inputs.values()])
+        self.inputs = {} if config is None else {"configuration": SourceInfo.of(config)}
+        self.checkpoint = resumable(self.directory, key, resume=self.resume)
+        self.used = settings
+        self.walk = prepare(
+            *given,
+            base,
+            strategies=names,
+            settings=settings,
+            warmup_days=self.warmup_days,
+            from_log=self.from_log,
+            checkpoint=self.checkpoint,
+        )
+
+    def write(self, result: Backtest, timings: Mapping[str, float]) -> None:
+        """Write the run directory; `timings` are seconds that it took to evaluate."""
+        from qconf.report.run_directory import write_run
+
+        self.result = result
+        run = write_run(
+            self.directory,
+            result,
+            self.log,
+            inputs=self.inputs,
+            timings={"read": self.loaded - self.began, **timings},
+            warnings=self.warnings,
+            assumed_current=self.source.config_path is None,
+        )
+        warn_changed([*self.log.sources, *self.inputs.values()])
+        self.table = next(name for name in run.files if name in {"backtest.csv", "comparison.csv"})
+
+    def show(self) -> None:
+        """Print the table, or run.json, and where all is."""
+        from qconf.report.terminal import print_backtest
+
         if self.as_json:
             click.echo((self.directory / "run.json").read_text(encoding="utf-8"), nl=False)
-        else:
-            if not self.quiet:
-                click.echo("")
-                print_backtest(result)
-                click.echo("")
-            table = next(name for name in run.files if name in {"backtest.csv", "comparison.csv"})
-            say(f"Written to {self.directory}: report.html, {table}, figures/, run.json")
-        checkpoint.clear()
+            return
+        if not self.quiet:
+            click.echo("")
+            print_backtest(self.result)
+            click.echo("")
+        say(f"Written to {self.directory}: report.html, {self.table}, figures/, run.json")
+
+
+def evaluate(runs: Sequence[WalkForward]) -> None:
+    """Evaluate what is prepared, all at once, and write it; all runs have the same options."""
+    from qconf.backtest import walked
+    from qconf.parallel import working as in_calls
+
+    first, began = runs[0], runs[-1].loaded
+    here = working(first.used, first.backend, first.scheduler)
+    with progress(first.name, quiet=first.quiet) as step, here as settings:
+        first.wait()
+        found = walked([run.walk for run in runs], settings["workers"], step)
+        seconds = perf_counter() - began
+        timings = {first.name: seconds, "one thread": seconds - in_calls.seconds}
+        for run, result in zip(runs, found, strict=True):
+            run.write(result, timings)

@@ -1,0 +1,111 @@
+"""Walk-forwards of several sites in one table: what each strategy makes of all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from rich.console import Console
+
+from qconf import __version__
+from qconf.backtest import CURRENT, Average, Backtest
+from qconf.backtest.results import COMPARED
+from qconf.errors import InputError
+from qconf.report.layout import console, new_table, print_table, print_text
+from qconf.text import as_json, refuse_outside, refuse_overwrite, write_whole
+
+NAMES = ("sites.csv", "sites.json")
+REFERENCE = "fcfs-easy"
+
+
+@dataclass(frozen=True)
+class AcrossSites:
+    """One strategy at all sites that have it, against fcfs-easy: geometric means, in which each site counts alike."""
+
+    strategy: str
+    sites: int
+    ratios: dict[str, float]  #: of each `COMPARED` metric: below 1 is less than under fcfs-easy
+    best: tuple[str, float]  #: the site with the least mean wait against fcfs-easy, and the ratio
+    worst: tuple[str, float]
+
+
+def across(found: Mapping[str, Backtest]) -> list[AcrossSites]:
+    """Compare the strategies over all sites, in the order of the first that has them."""
+    own: dict[str, dict[str, Average]] = {}
+    for site, each in found.items():
+        for average in each.averages:
+            own.setdefault(average.strategy, {})[site] = average
+    return [_across(name, averages) for name, averages in own.items()]
+
+
+def _across(name: str, averages: Mapping[str, Average]) -> AcrossSites:
+    ratios = {site: average.against[REFERENCE].ratios for site, average in averages.items()}
+    waits = {site: each["mean_wait"] for site, each in ratios.items()}
+    best, worst = min(waits, key=waits.__getitem__), max(waits, key=waits.__getitem__)
+    means = {key: _geometric(each[key] for each in ratios.values()) for key in COMPARED}
+    return AcrossSites(name, len(averages), means, (best, waits[best]), (worst, waits[worst]))
+
+
+def _geometric(ratios: Iterable[float]) -> float:
+    values = np.array(list(ratios))
+    return float(np.exp(np.log(values).mean())) if (values > 0).all() else 0.0
+
+
+def sites_frame(found: Mapping[str, Backtest]) -> pd.DataFrame:
+    """Return a row for each strategy of each site: its ratios to fcfs-easy, and to what the site runs where known."""
+    rows = []
+    for site, each in found.items():
+        for average in each.averages:
+            row: dict[str, Any] = {"site": site, "strategy": average.strategy, "periods": average.periods}
+            row |= {"jobs": sum(fold.jobs for fold in each.folds), "fallbacks": average.fallbacks}
+            for name, key in ((REFERENCE, "fcfs_easy"), (CURRENT, "current")):
+                against = average.against.get(name)
+                for metric in COMPARED:
+                    row[f"{metric}_against_{key}"] = None if against is None else against.ratios[metric]
+            rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def write_sites(directory: Path, found: Mapping[str, Backtest], inputs: Iterable[Path]) -> Path:
+    """Write sites.csv and sites.json, and return the path of the latter; each site has its own directory beside them.
+
+    Raises InputError as `check_sites` does.
+    """
+    check_sites(directory, inputs)
+    text = sites_frame(found).to_csv(index=False, lineterminator="\n")
+    write_whole(directory / NAMES[0], text)
+    record = {
+        "qconf": __version__,
+        "sites": {site: {"directory": site, "periods": len(each.folds)} for site, each in found.items()},
+        "strategies": [asdict(each) for each in across(found)],
+    }
+    write_whole(directory / NAMES[1], as_json(record))
+    return directory / NAMES[1]
+
+
+def check_sites(directory: Path, inputs: Iterable[Path]) -> None:
+    """Raise InputError where one of the files is an input or is there alone; call it before long work too."""
+    paths = [directory / name for name in NAMES]
+    fix = "choose another directory with --out"
+    refuse_outside(directory, paths)
+    refuse_overwrite(inputs, paths, fix)
+    there = [path for path in paths if path.exists()]
+    if len(there) == 1:
+        raise InputError("is there already and not from an earlier run", file=there[0], fix=fix)
+
+
+def print_sites(found: Mapping[str, Backtest], to: Console | None = None) -> None:
+    """Print a row for each strategy, over all sites."""
+    to = to or console()
+    table = new_table(("strategy",), ("sites", "wait", "slowdown", "longest", "least wait at", "most wait at"))
+    for each in across(found):
+        ratios = [f"{each.ratios[key]:.3f}" for key in ("mean_wait", "mean_bounded_slowdown", "max_wait")]
+        ends = [f"{site} {ratio:.2f}" for site, ratio in (each.best, each.worst)]
+        table.add_row(each.strategy, str(each.sites), *ratios, *ends)
+    print_table(to, table)
+    to.print()
+    print_text(to, "Each is divided by that of fcfs-easy: geometric means, in which every site counts alike.", "  ")
