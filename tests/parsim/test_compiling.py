@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -30,6 +31,15 @@ def test_no_function_is_compiled_for_the_numbers_that_are_written_in_its_calls()
     found = {name: len(taken) for name, taken in measured("lists").items() if name.startswith("parsim.kernels.")}
     assert "parsim.kernels.easy.begin_job" in found
     assert max(found.values()) <= 2  # of running jobs, whose cores are int32 or int64
+
+
+def test_each_kernel_has_one_version():
+    """What calls it in another way, with other types of arrays, would compile it once more."""
+    line = "from parsim.compiling import GROUPS; [each.call() for each in GROUPS.values()]; " + (
+        "print([len(each.longest.signatures) for each in GROUPS.values()])"
+    )
+    done = subprocess.run([sys.executable, "-c", line], check=True, capture_output=True, text=True)
+    assert json.loads(done.stdout) == [1] * len(GROUPS)
 
 
 def test_what_reserves_nodes_or_plans_limits_needs_the_kernels_of_top_jobs():
