@@ -436,13 +436,18 @@ def from_state(discipline: str, rng: Random) -> tuple[Workload, System, State]:
     return jobs, machine, state(rng, jobs, machine, windows=rng.random() < 0.7)
 
 
-def broken(rng: Random, right: Schedule) -> Schedule:
-    """Return a schedule that differs from ``right`` in the start of one or two jobs or in one placement."""
+def broken(rng: Random, right: Schedule, begin: int | None = None) -> Schedule:
+    """Return a schedule that differs from ``right`` in the start of one or two jobs or in one placement.
+
+    Of those that ended by the `begin` of a state the placement is no matter.
+    """
     instants = sorted({*right.end.tolist(), *right.submit.tolist()})
     while True:
         start, partition, shares = right.start.copy(), right.partition.copy(), dict(right.shares)
         job, other = rng.randrange(len(right)), rng.randrange(len(right))
         kind = rng.choice(("moved", "moved", "exchanged", "placed"))
+        if kind == "placed" and begin is not None and right.end[job] <= begin:
+            continue
         if kind == "moved":
             start[job] = rng.choice((start[job] - 1, start[job] + 1, rng.choice(instants)))
         elif kind == "exchanged":

@@ -8,8 +8,8 @@ from __future__ import annotations
 from parsim.schedule import Schedule
 from parsim.state import State
 from parsim.system import System
-from parsim.verify.beginning import FOR_EVER, Beginning, parts
-from parsim.verify.columns import check_begun, check_capacity, check_limits, check_times
+from parsim.verify.beginning import FOR_EVER, Beginning, misplaced, parts
+from parsim.verify.columns import check_begun, check_capacity, check_kept_off, check_limits, check_times
 from parsim.verify.lists import ListReplay
 from parsim.verify.multiqueue import ClassReplay
 from parsim.verify.queue_head_jobs import QueueHeadJobsReplay
@@ -62,7 +62,12 @@ def check_schedule(
     if found:
         return found
     for part in parts(workload, system, schedule, state):
-        here = _check(part.workload, part.system, part.schedule, part.beginning)
+        found += misplaced(part, system, schedule)
+        if found:
+            break
+        here = list(check_kept_off(part.workload, part.schedule)) or _check(
+            part.workload, part.system, part.schedule, part.beginning
+        )
         found += [violation.at(part.rows) for violation in here]
     return found
 

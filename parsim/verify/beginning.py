@@ -13,6 +13,7 @@ import numpy as np
 from parsim.schedule import Schedule
 from parsim.state import State, Window
 from parsim.system import Mode, System
+from parsim.verify.violation import Violation
 from parsim.workload import MAX_DURATION, Column, Workload
 
 FOR_EVER = 2**61
@@ -74,7 +75,7 @@ def lost(window: Window, system: System) -> dict[int, int]:
     real = nodes_of(system, by_node=True)
     found: dict[int, int] = {}
     if window.nodes:
-        found = {node: real[node][1] for node in window.nodes}
+        found = {node: real[node][1] for node in sorted(window.nodes)}
     else:
         for index, cores in _shares(window, system).items():
             left = cores
@@ -113,6 +114,48 @@ class Part:
     system: System
     schedule: Schedule
     beginning: Beginning
+    reserved: list[Window]  #: those that make its machine, of a reservation
+
+
+def misplaced(part: Part, system: System, schedule: Schedule) -> Iterator[Violation]:
+    """Yield the jobs of a part that a schedule of all jobs has on other cores than rules 29 and 33 say."""
+    names = system.partition_names
+    for row, cores_of in _placed(part, system):
+        there = {names[index]: cores for index, cores in cores_of.items() if cores}
+        if schedule.placement(row) != there:
+            message = f"runs on {schedule.placement(row)}, not on {there}"
+            yield Violation("placement", row, int(schedule.start[row]), message)
+
+
+def _placed(part: Part, system: System) -> Iterator[tuple[int, dict[int, int]]]:
+    """Yield the row, in the workload of all jobs, of each job whose place the state decides, and its cores."""
+    start, cores, state = part.schedule.start, part.workload.cores, part.beginning.state
+    by_node = nodes_of(system, by_node=system.reserves_nodes)
+    idle = list(system.partition_cores)
+    if part.reserved:
+        for k in np.flatnonzero(start < part.beginning.until).tolist():
+            instant, left, found = max(state.begin, int(start[k])), int(cores[k]), dict.fromkeys(range(len(idle)), 0)
+            for window in part.reserved:
+                for node, here in lost(window, system).items() if window.begin <= instant < window.end else ():
+                    taken = min(here, left)
+                    found[by_node[node][0]] += taken
+                    left -= taken
+            yield int(part.rows[k]), found
+        return
+    for k in sorted(part.beginning.running, key=lambda k: (start[k], k)):
+        own = 0 if system.is_whole else int(part.workload.queue[k])
+        order = dict.fromkeys([own, len(idle) - 1, *range(len(idle))], int(cores[k]))
+        found, left = dict.fromkeys(range(len(idle)), 0), int(cores[k])
+        if system.reserves_nodes and k in state.nodes:
+            for node, here in state.nodes[k].items():
+                found[by_node[node][0]] += here
+        else:
+            for index, most in state.placement.get(k, order).items():
+                found[index] = min(most, left, idle[index])
+                left -= found[index]
+        for index, here in found.items():
+            idle[index] -= here
+        yield int(part.rows[k]), found
 
 
 def parts(workload: Workload, system: System, schedule: Schedule, state: State) -> Iterator[Part]:
@@ -145,7 +188,7 @@ def parts(workload: Workload, system: System, schedule: Schedule, state: State) 
         rows = np.flatnonzero(may)
         on_it = _take(schedule, rows, alone)
         inner = State(state.begin, state.start[rows], windows=gaps)
-        yield Part(rows, workload.take(rows), alone, on_it, Beginning.of(alone, on_it, inner, last))
+        yield Part(rows, workload.take(rows), alone, on_it, Beginning.of(alone, on_it, inner, last), own)
         present &= ~(may & (schedule.start < last))
         late = (workload.queue == queue) & (state.start >= state.begin) & present
         submit[late] = np.maximum(submit[late], last)
@@ -157,6 +200,7 @@ def parts(workload: Workload, system: System, schedule: Schedule, state: State) 
         system,
         rest,
         Beginning.of(system, rest, state.take(rows)),
+        [],
     )
 
 

@@ -44,6 +44,12 @@ def check_begun(schedule: Schedule, state: State) -> list[Violation]:
     ]
 
 
+def check_kept_off(workload: Workload, schedule: Schedule) -> Iterator[Violation]:
+    """Check that no job starts elsewhere while there is a reservation for its queue (rule 33)."""
+    for row in np.flatnonzero(schedule.start < workload.submit).tolist():
+        yield Violation("event", row, int(schedule.start[row]), "starts beside the reservation of its queue")
+
+
 def _check_shape(workload: Workload, system: System, schedule: Schedule) -> Iterator[Violation]:
     n = len(workload)
     for name in ("submit", "start", "end", "cores", "partition"):

@@ -63,7 +63,7 @@ class ClassReplay(Replay):
         self.idle.forget(self.now)
         self._note_windows()
         if self.idle.cores[0] <= 0:
-            return []  # no job can start, and by the check of capacity none does
+            return [self._violation("capacity", job, "starts, and no core is idle") for job in sorted(self.due)]
         try:
             self._plan_pivots()
             self._backfill()

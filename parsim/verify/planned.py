@@ -63,9 +63,11 @@ def check_planned(
     rows = np.arange(len(workload))
     if state is not None:
         found = check_begun(schedule, state)
+        if found:
+            return found
         part = list(parts(workload, system, schedule, state.without_queues()))[-1]
         rows, workload, schedule, beginning = part.rows, part.workload, part.schedule, part.beginning
-    found = found or check_capacity(schedule, (cores,))
+    found = check_capacity(schedule, (cores,))
     found = found or next(filter(None, _PlanReplay(workload, cores, policy, schedule, beginning).instants()), [])
     return [violation.at(rows) for violation in found]
 
