@@ -35,9 +35,8 @@ def test_no_function_is_compiled_for_the_numbers_that_are_written_in_its_calls()
 
 def test_each_kernel_has_one_version():
     """What calls it in another way, with other types of arrays, would compile it once more."""
-    line = "from parsim.compiling import GROUPS; [each.call() for each in GROUPS.values()]; " + (
-        "print([len(each.longest.signatures) for each in GROUPS.values()])"
-    )
+    called = "from parsim.compiling import GROUPS; [each.call() for each in GROUPS.values()]"
+    line = f"{called}; print([len(each.longest.signatures) for each in GROUPS.values()])"
     done = subprocess.run([sys.executable, "-c", line], check=True, capture_output=True, text=True)
     assert json.loads(done.stdout) == [1] * len(GROUPS)
 
