@@ -47,8 +47,8 @@ class Holdout:
 
     @classmethod
     def of(cls, period: Period, start: int, end: int, warmup: int = 0) -> Holdout:
-        """Hold out the jobs submitted in ``[start, end)``, after those that `Period.beginning` finds before."""
-        return cls(period.beginning(start, end, warmup), start, end, warmup)
+        """Hold out the jobs submitted in ``[start, end)`` after `warmup` seconds of earlier ones."""
+        return cls(period.between(start - warmup, end), start, end, warmup)
 
     @cached_property
     def counted(self) -> NDArray[np.bool_]:

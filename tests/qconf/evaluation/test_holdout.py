@@ -249,7 +249,7 @@ def test_a_proposal_with_fewer_queues_is_summarised_by_those_of_the_base():
 def test_what_fills_the_machine_by_the_log_is_not_counted():
     jobs = Workload([0, DAY - 9, DAY, 2 * DAY], [2] * 4, [DAY + 60] * 4, [2 * DAY] * 4)
     whole = Period(jobs, two(), started=np.array([5, DAY + 30, DAY, 2 * DAY]))
-    held = Holdout.of(whole, DAY, 3 * DAY, DAY)
+    held = Holdout(whole.beginning(DAY, 3 * DAY, DAY), DAY, 3 * DAY, DAY)
     assert held.period.workload.submit.tolist() == [0, DAY, DAY + 30, 2 * DAY]
     assert held.counted.tolist() == [False, True, False, True]
     assert held.jobs.workload.submit.tolist() == [DAY, 2 * DAY]
