@@ -205,8 +205,13 @@ def test_a_strategy_that_does_not_apply_is_ineligible_with_the_reason():
 
 
 class CheckpointInMemory(dict):
-    def put(self, key, proposal):
-        self[key] = proposal
+    def put(self, key, finished):
+        self[key] = finished
+
+    def kept(self, key, work):
+        if key not in self:
+            self[key] = work()
+        return self[key]
 
 
 def test_a_strategy_with_a_gain_is_evaluated_on_two_splits():
