@@ -136,7 +136,11 @@ class _Log:
         place = int(np.flatnonzero(window.rows == row)[0])
         names = [self.name(int(each)) for each in window.rows]
         jobs, system = window.period.workload, config.system()
-        reasons = explain(jobs, system, window.simulate(config), place, names=names, state=window.period.begun(config))
+        state = window.period.begun(config)
+        try:
+            reasons = explain(jobs, system, window.simulate(config), place, names=names, state=state)
+        except ValueError:  # what runs by the log may break rules of the configuration, and has no replay
+            return
         until = [reason for reason in reasons if reason.begin <= begun < reason.end]
         for reason in until[:1]:
             kind = "limit" if reason.text.startswith("held by") else "simulation"

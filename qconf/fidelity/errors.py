@@ -37,8 +37,8 @@ class Starts:
     def of(cls, windows: Sequence[LogWindow], config: SiteConfig, leave_out: Mask | None = None) -> Starts:
         """Simulate windows, without the waiting jobs at the rows of the log that are left out."""
         found = [_columns(i, window, config, leave_out) for i, window in enumerate(windows)]
-        empty = np.empty(0, dtype=np.int64)
-        return cls(*(np.concatenate([empty, *column]) for column in zip(*found, strict=True)))
+        columns = zip(*found, strict=True) if found else [[np.empty(0, dtype=np.int64)]] * 6
+        return cls(*map(np.concatenate, columns))
 
     def take(self, rows: Mask | NDArray[np.intp]) -> Starts:
         """Return those of these rows."""

@@ -155,7 +155,8 @@ def _dedicated(recorded: Recorded, windows: Sequence[LogWindow], history: Histor
     timeline = Timeline.of(recorded)
     begun, covered, seen = np.zeros(WEEK), np.zeros(WEEK), 0
     for window in windows:
-        moments = np.arange(window.begin, window.end - HOUR, HOUR)
+        first = -(-(window.begin + epoch) // HOUR) * HOUR - epoch  # whole hours of the clock
+        moments = np.arange(first, window.end - HOUR, HOUR)
         if not moments.size:
             continue
         inside = window.there & (window.start < window.end)
@@ -163,7 +164,7 @@ def _dedicated(recorded: Recorded, windows: Sequence[LogWindow], history: Histor
         idle = timeline.least_between(moments, moments + HOUR)
         w = window.period.workload
         waits = [
-            bool(((w.submit <= at) & (window.start > at) & (w.cores <= free)).any())
+            bool(((w.submit <= at + HOUR // 2) & (window.start > at + HOUR // 2) & (w.cores <= free)).any())
             for at, free in zip(moments.tolist(), idle.tolist(), strict=True)
         ]
         cells = [_hour_of_week(datetime.fromtimestamp(epoch + at, where)) for at in moments.tolist()]
@@ -175,8 +176,8 @@ def _dedicated(recorded: Recorded, windows: Sequence[LogWindow], history: Histor
     if not closed.any() or closed.all():
         return
     submit = recorded.period.workload.submit
-    first = datetime.fromtimestamp(epoch + int(submit[0]), where)
-    monday = (first - timedelta(days=first.weekday())).replace(hour=0, minute=0, second=0, microsecond=0, tzinfo=None)
+    day = datetime.fromtimestamp(epoch + int(submit[0]), where)
+    monday = (day - timedelta(days=day.weekday())).replace(hour=0, minute=0, second=0, microsecond=0, tzinfo=None)
     last = datetime.fromtimestamp(epoch + int(submit[-1]), where).replace(tzinfo=None)
     while monday <= last:
         for begin, end in _stretches(closed):

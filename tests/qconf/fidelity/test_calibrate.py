@@ -1,7 +1,9 @@
 """What wrote a log is found in the family, on half of the windows, and holds on the other half."""
 
 import json
+from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from parsim import simulate
@@ -114,10 +116,6 @@ def test_hours_of_the_week_in_which_no_job_starts_are_found():
         into = (second - 4 * DAY) % (7 * DAY)
         return second + 12 * HOUR - into if 8 * HOUR <= into < 12 * HOUR else second
 
-    from dataclasses import replace
-
-    import numpy as np
-
     narrow = replace(w, cores=np.ones_like(w.cores))
     start = np.array([opened(int(second)) for second in w.submit])
     log = history(narrow, start, site())
@@ -127,6 +125,3 @@ def test_hours_of_the_week_in_which_no_job_starts_are_found():
     assert found
     assert {each.begin[11:16] for each in found} == {"08:00"}
     assert {each.end[11:16] for each in found} == {"12:00"}
-    result = calibrate(log, site(), lengths=(DAY, DAY), count=88, parts=("dedicated",))
-    assert [step.part for step in result.steps] == ["dedicated"]
-    assert result.found.total.agreement > 0.95 > result.given.total.agreement

@@ -141,3 +141,9 @@ def test_errors_are_recorded_minus_simulated_of_jobs_inside_by_both():
     assert (found.every.jobs, found.every.least) == (5, -4000)
     # Inside the waits are 100, 300, 900, 1000 s recorded and 130, 100, 1000, 800 s simulated; 30 s are the same.
     assert found.agreement == pytest.approx(1 - (200 + 100 + 200) / (130 + 300 + 1000 + 1000))
+
+
+def test_without_windows_there_is_nothing_to_measure():
+    found = Figures.of(Starts.of((), site()))
+    assert (found.inside, found.counted.jobs, found.every.jobs) == (0, 0, 0)
+    assert np.isnan(found.agreement)
