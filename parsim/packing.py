@@ -392,7 +392,7 @@ NO_LINES = kernel.Alike(_NONE, _NONE, _NONE, _NONE, np.empty((2, 0), dtype=np.in
 
 
 def _pack_lines(prepared: Prepared, system: System) -> kernel.Alike:
-    lines = prepared.lines if _tells_users_apart(system) else prepared.lines_but_for_users
+    lines = prepared.lines if _distinguishes_users(system) else prepared.lines_but_for_users
     return lines._replace(first=np.full_like(lines.first, NO_JOB))
 
 
@@ -560,7 +560,7 @@ def pack_alike(prepared: Prepared, system: System, columns: NDArray[np.float64])
     """
     if not _keeps_turns(prepared, system, columns):
         return prepared.single
-    return prepared.alike if _tells_users_apart(system) else prepared.alike_but_for_users
+    return prepared.alike if _distinguishes_users(system) else prepared.alike_but_for_users
 
 
 def pack_bounds(prepared: Prepared, system: System, of: NDArray[np.int32]) -> tuple[int, int]:
@@ -582,7 +582,7 @@ def _has_user_limits(system: System) -> bool:
     return any(queue.max_user_run or queue.max_user_cores for queue in system.queues)
 
 
-def _tells_users_apart(system: System) -> bool:
+def _distinguishes_users(system: System) -> bool:
     """Whether jobs of two users that are else alike differ: in limits, or in what the order reads of users."""
     return _has_user_limits(system) or system.is_fair
 

@@ -19,7 +19,7 @@ T = TypeVar("T")
 Call = Callable[[int], T]
 
 ATTEMPTS = 3  # of a call whose worker is lost
-_ASKED = (signal.SIGINT, signal.SIGTERM)
+_STOPPING = (signal.SIGINT, signal.SIGTERM)
 
 
 class _Worker(NamedTuple):
@@ -94,7 +94,7 @@ def _ended(worker: _Worker) -> None:
 @contextmanager
 def _blocked() -> Iterator[None]:
     """Keep back an interrupt until a new process knows that it is another's to obey."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, _ASKED)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _STOPPING)
     try:
         yield
     finally:
@@ -105,7 +105,7 @@ def _serve(calls: Connection, others: Sequence[Connection], call: Call[Any]) -> 
     """Make calls until the caller closes its end, or is no more."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # of the terminal: the caller, which gets it too, has a say
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, _ASKED)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOPPING)
     for other in others:
         other.close()
     gc.freeze()  # what is collected is written to, and would be copied
@@ -116,11 +116,11 @@ def _serve(calls: Connection, others: Sequence[Connection], call: Call[Any]) -> 
             except EOFError:
                 return
             try:
-                answer = True, call(i)
+                outcome = True, call(i)
             except Exception as error:  # noqa: BLE001 - it is the caller's
-                answer = False, _sent(error)
+                outcome = False, _sent(error)
             try:
-                calls.send(answer)
+                calls.send(outcome)
             except OSError:
                 return
 

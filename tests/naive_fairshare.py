@@ -57,10 +57,10 @@ class Values:
         groups = {share.group for share in tree.values()}
         for name, share in tree.items():
             self.nodes[way(name)] = Node(way(share.group), share.shares, name not in groups, share.target, share.bound)
-        strangers = [user for user in users if user not in tree or user in groups]
-        if tree and strangers:
+        unlisted = [user for user in users if user not in tree or user in groups]
+        if tree and unlisted:
             self.nodes["unknown",] = Node((), self.fairshare.unknown_shares, is_user=False)
-        for user in strangers:
+        for user in unlisted:
             group = ("unknown",) if tree else ()
             self.nodes[*group, user] = Node(group, 1, is_user=True)
 

@@ -107,6 +107,9 @@ def components(graph: dict[str, set[str]]) -> list[set[str]]:
 
 #: All that the verifier and the reference simulator may have from the simulator: its input and output, as data.
 DATA = {
+    "parsim.fairshare.Fairshare",
+    "parsim.fairshare.Share",
+    "parsim.fairshare.UNKNOWN",
     "parsim.planning.Policy",
     "parsim.schedule.SPANNING",
     "parsim.schedule.Schedule",

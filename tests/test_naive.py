@@ -197,7 +197,7 @@ def test_wider_jobs_behind_a_held_head_job_have_no_reservation() -> None:
 
 def test_each_queue_may_have_a_head_job() -> None:
     # The third job needs the machine, from 10 on; the fourth, of another queue, three cores, which are idle from 4 on.
-    rows = ((0, 2, 4, 4), (0, 1, 10, 10), (1, 4, 5, 5), (2, 3, 6, 6, 1), (2, 1, 8, 8, 1))
+    rows = ((0, 2, 4, 4), (0, 1, 10, 10), (1, 4, 5, 5), (2, 3, 5, 5, 1), (2, 1, 8, 8, 1))
     system = System(4, (Queue("a", priority=2), Queue("b")))
     assert starts(system, *rows) == [0, 0, 10, 15, 2]
     assert starts(replace(system, reserve="queues"), *rows) == [0, 0, 10, 4, 15]
@@ -218,7 +218,7 @@ def test_a_node_stays_idle_for_a_head_job_unless_a_job_that_ends_before_takes_it
 
 
 def test_limits_do_not_count_the_head_jobs_of_queues() -> None:
-    rows = ((0, 4, 10, 10, 1), (1, 5, 5, 5), (2, 1, 8, 8))
+    rows = ((0, 4, 10, 10, 1), (1, 5, 5, 5), (2, 1, 7, 7))
     system = System(5, (Queue("a", max_run=1), Queue("b")))
     assert starts(system, *rows) == [0, 10, 15]
     assert starts(replace(system, reserve="queues"), *rows) == [0, 10, 2]

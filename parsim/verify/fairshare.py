@@ -67,11 +67,11 @@ class Uses:
         self.users = {name: node for name, node in by_name.items() if name not in groups}
         for node in by_name.values():
             self._join(node, by_name[node.entry.group] if node.entry.group else self.root)
-        strangers = sorted(set(users) - self.users.keys())
+        unlisted = sorted(set(users) - self.users.keys())
         group = self.root
-        if strangers and by_name:
+        if unlisted and by_name:
             group = self._join(self._node(Share(UNKNOWN, fairshare.unknown_shares)), self.root)
-        for name in strangers:
+        for name in unlisted:
             self.users[name] = self._join(self._node(Share(name)), group)
 
     def _node(self, entry: Share) -> Node:

@@ -1,7 +1,7 @@
 """The walk-forward: every strategy is trained on one period and evaluated on the next."""
 
 from qconf.backtest.results import AVERAGED, COMPARED, CURRENT, REFERENCES, Average, Backtest, FoldResult, averages
-from qconf.backtest.walk_forward import Walk, backtest, compare, walk_periods, walk_two, walked
+from qconf.backtest.walk_forward import Prepared, backtest, compare, prepare_periods, prepare_two, evaluate_all
 
 __all__ = [
     "AVERAGED",
@@ -11,11 +11,11 @@ __all__ = [
     "Average",
     "Backtest",
     "FoldResult",
-    "Walk",
+    "Prepared",
     "averages",
     "backtest",
     "compare",
-    "walk_periods",
-    "walk_two",
-    "walked",
+    "prepare_periods",
+    "prepare_two",
+    "evaluate_all",
 ]

@@ -1,4 +1,4 @@
-"""Walk-forward: every strategy is trained on one period and evaluated on the next, for all periods of a history.
+"""Prepared-forward: every strategy is trained on one period and evaluated on the next, for all periods of a history.
 
 Nothing of a test period reaches the training. A proposal depends on the jobs of the training period, on those of the
 periods before it and on the base configuration, and on nothing else.
@@ -42,24 +42,24 @@ class Options(TypedDict, total=False):
 
 
 def backtest(history: History, base: SiteConfig, *, progress: Progress | None = None, **options: Any) -> Backtest:  # noqa: ANN401
-    """Train on each period of a history and evaluate on the next; see `walk_periods`."""
-    return _alone(walk_periods(history, base, **options), progress)
+    """Train on each period of a history and evaluate on the next; see `prepare_periods`."""
+    return _alone(prepare_periods(history, base, **options), progress)
 
 
 def compare(
     history: History, later: History, base: SiteConfig, *, progress: Progress | None = None, **options: Unpack[Options]
 ) -> Backtest:
-    """Train on one history and evaluate on another; see `walk_two`."""
-    return _alone(walk_two(history, later, base, **options), progress)
+    """Train on one history and evaluate on another; see `prepare_two`."""
+    return _alone(prepare_two(history, later, base, **options), progress)
 
 
-def _alone(walk: Walk, progress: Progress | None) -> Backtest:
-    return walked([walk], walk.settings["workers"], progress or (lambda *_: None))[0]
+def _alone(prepared: Prepared, progress: Progress | None) -> Backtest:
+    return evaluate_all([prepared], prepared.settings["workers"], progress or (lambda *_: None))[0]
 
 
-def walk_periods(
+def prepare_periods(
     history: History, base: SiteConfig, *, period: str = "month", fewest: int = FEWEST, **options: Unpack[Options]
-) -> Walk:
+) -> Prepared:
     """Prepare to train on each period of a history and to evaluate on the next.
 
     Only `auto` uses the periods before the training period; ``static`` is trained on the first period alone. The
@@ -71,7 +71,7 @@ def walk_periods(
     return _prepared(history, base, history.periods(period), fewest, {"period": period}, **options)
 
 
-def walk_two(history: History, later: History, base: SiteConfig, **options: Unpack[Options]) -> Walk:
+def prepare_two(history: History, later: History, base: SiteConfig, **options: Unpack[Options]) -> Prepared:
     """Prepare to train on one history and to evaluate on another that begins after it; both are cleaned with `base`.
 
     Raises `InputError` where the second does not begin after the first ends, or either has too few jobs.
@@ -98,7 +98,7 @@ def _prepared(
     from_log: bool = True,
     chain: bool = False,
     checkpoint: Checkpoint | None = None,
-) -> Walk:
+) -> Prepared:
     """Cut a history into folds, and check what is to be done with them."""
     chosen = all_settings(settings)
     wanted = tuple(dict.fromkeys((*REFERENCES, *(names(default=True) if strategies is None else strategies))))
@@ -117,7 +117,7 @@ def _prepared(
         "strategies": list(compared),
     }
     every = _Folds.of(history, base, folds, bounds, chosen, warmup_days=warmup_days, from_log=from_log)
-    return Walk(base, replace(every, checkpoint=checkpoint), compared, chain, skipped, chosen | recorded | about)
+    return Prepared(base, replace(every, checkpoint=checkpoint), compared, chain, skipped, chosen | recorded | about)
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,7 +201,7 @@ class _Call(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Walk:
+class Prepared:
     """A walk-forward that is prepared: every strategy on every fold."""
 
     base: SiteConfig
@@ -260,32 +260,32 @@ class Walk:
         )
 
 
-def walked(walks: Sequence[Walk], workers: int, progress: Progress = lambda *_: None) -> list[Backtest]:
+def evaluate_all(several: Sequence[Prepared], workers: int, progress: Progress = lambda *_: None) -> list[Backtest]:
     """Make all calls of some walk-forwards, on the same workers; `progress` is called as they end."""
-    calls = [(walk, call) for walk in walks for call in walk.calls(workers)]
+    calls = [(one, call) for one in several for call in one.calls(workers)]
     if workers > 1:  # else in the order of the folds
         calls.sort(key=lambda each: each[0].cost(each[1]), reverse=True)
     shared, ahead = {}, {}
-    for walk in walks:
-        every = walk.every if workers <= 1 else replace(walk.every, settings={**walk.every.settings, "workers": 1})
-        own = [name for name in walk.names if not walk.chain or name in REFERENCES]
-        shared[walk] = Shared(every)
-        ahead[walk] = compute_ahead(every.training, own, every.settings, workers)
-    known = [walk.known(call) for walk, call in calls]
-    total, done = sum(walk.cost(call) for walk, call in calls) or 1.0, [0.0]
+    for one in several:
+        every = one.every if workers <= 1 else replace(one.every, settings={**one.every.settings, "workers": 1})
+        own = [name for name in one.names if not one.chain or name in REFERENCES]
+        shared[one] = Shared(every)
+        ahead[one] = compute_ahead(every.training, own, every.settings, workers)
+    known = [one.known(call) for one, call in calls]
+    total, done = sum(one.cost(call) for one, call in calls) or 1.0, [0.0]
 
     def keep(k: int, found: Found) -> None:
-        walk, call = calls[k]
-        walk.keep(call, known[k], found)
-        done[0] += walk.cost(call)
-        what = walk.every.folds[call.folds[0]].label if call.how == "each" else call.how
+        one, call = calls[k]
+        one.keep(call, known[k], found)
+        done[0] += one.cost(call)
+        what = one.every.folds[call.folds[0]].label if call.how == "each" else call.how
         progress(f"{what} {', '.join(call.names)}", done[0] / total)
 
-    tasks = [(shared[walk], ahead[walk], call, own) for (walk, call), own in zip(calls, known, strict=True)]
+    tasks = [(shared[one], ahead[one], call, own) for (one, call), own in zip(calls, known, strict=True)]
     found = parallel_map(workers, _made, tasks, processes=True, done=keep)
     return [
-        walk.result([(call, each) for (of, call), each in zip(calls, found, strict=True) if of is walk])
-        for walk in walks
+        one.result([(call, each) for (of, call), each in zip(calls, found, strict=True) if of is one])
+        for one in several
     ]
 
 

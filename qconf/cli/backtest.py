@@ -68,7 +68,7 @@ def command(
     """
     from functools import partial
 
-    from qconf.backtest import walk_periods
+    from qconf.backtest import prepare_periods
     from qconf.history import clean
     from qconf.report.sites import check_sites
 
@@ -86,7 +86,7 @@ def command(
         records = run.source.records()
         base = run.base(records)
         jobs = run.source.cut(clean(records, base))
-        prepare = partial(walk_periods, period=period, chain=chain)
+        prepare = partial(prepare_periods, period=period, chain=chain)
         run.prepare(base, jobs, prepare, jobs, periods=jobs.periods(period), span=jobs.span, chain=chain)
     evaluate(list(runs.values()))
     if histories:

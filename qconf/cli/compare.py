@@ -49,7 +49,7 @@ def command(
 
     The last days of the first log fill the machine and are not counted.
     """
-    from qconf.backtest import walk_two
+    from qconf.backtest import prepare_two
     from qconf.history import clean
 
     source = replace(source, history=(*source.history, *filter(None, (first,))))
@@ -63,7 +63,7 @@ def command(
     base = walk_forward.base(both.records() if source.config_path is None else records[0])
     parts = [clean(each, base) for each in records]
     spans = [(each.epoch, *each.span) for each in parts]
-    walk_forward.prepare(base, parts[0].joined(parts[1]), walk_two, *parts, spans=spans)
+    walk_forward.prepare(base, parts[0].joined(parts[1]), prepare_two, *parts, spans=spans)
     evaluate([walk_forward])
     walk_forward.show()
     walk_forward.checkpoint.clear()

@@ -19,7 +19,7 @@ from qconf.cli.source import Source
 from qconf.cli.workers import backend_option, scheduler_option, working
 
 if TYPE_CHECKING:
-    from qconf.backtest import Backtest, Walk
+    from qconf.backtest import Backtest, Prepared
     from qconf.config import SiteConfig
     from qconf.history import History, Records
     from qconf.history.records import SourceInfo
@@ -78,7 +78,7 @@ class WalkForward:
     #: Of what is prepared, then of what is written.
     loaded: float = field(init=False)
     log: History = field(init=False)
-    walk: Walk = field(init=False)
+    prepared: Prepared = field(init=False)
     used: dict[str, Any] = field(init=False)
     checkpoint: Checkpoint = field(init=False)
     inputs: dict[str, SourceInfo] = field(init=False)
@@ -112,7 +112,7 @@ class WalkForward:
         return base.replace(queues=tuple(queue.model_copy(update=open_to_all) for queue in queues))
 
     def prepare(
-        self, base: SiteConfig, history: History, prepare: Callable[..., Walk], *given: object, **about: object
+        self, base: SiteConfig, history: History, prepare: Callable[..., Prepared], *given: object, **about: object
     ) -> None:
         """Check what is to be done, and say what was read; `about` is for the fingerprint."""
         self.loaded, self.log, config = perf_counter(), history, self.source.config_path
@@ -142,7 +142,7 @@ class WalkForward:
         self.inputs = {} if config is None else {"configuration": SourceInfo.of(config)}
         self.checkpoint = resumable(self.directory, key, resume=self.resume)
         self.used = settings
-        self.walk = prepare(
+        self.prepared = prepare(
             *given,
             base,
             strategies=names,
@@ -185,14 +185,14 @@ class WalkForward:
 
 def evaluate(runs: Sequence[WalkForward]) -> None:
     """Evaluate what is prepared, all at once, and write it; all runs have the same options."""
-    from qconf.backtest import walked
+    from qconf.backtest import evaluate_all
     from qconf.parallel import working as in_calls
 
     first, began = runs[0], runs[-1].loaded
     here = working(first.used, first.backend, first.scheduler)
     with progress(first.name, quiet=first.quiet) as step, here as settings:
         first.wait()
-        found = walked([run.walk for run in runs], settings["workers"], step)
+        found = evaluate_all([run.prepared for run in runs], settings["workers"], step)
         seconds = perf_counter() - began
         timings = {first.name: seconds, "one thread": seconds - in_calls.seconds}
         for run, result in zip(runs, found, strict=True):

@@ -41,8 +41,8 @@ def swf(jobs: pd.DataFrame) -> str:
     """Write jobs as the Parallel Workloads Archive does; the header tells the size of the machine."""
     lines = ["; MaxProcs: 48", "; UnixStartTime: 0"]
     for i, job in enumerate(jobs.itertuples(), 1):
-        asked = f"{job.cores} {job.walltime}"
-        lines.append(f"{i} {job.submit} -1 {job.runtime} {job.cores} -1 -1 {asked} -1 1 1 1 -1 1 -1 -1 -1")
+        wanted = f"{job.cores} {job.walltime}"
+        lines.append(f"{i} {job.submit} -1 {job.runtime} {job.cores} -1 -1 {wanted} -1 1 1 1 -1 1 -1 -1 -1")
     return "\n".join(lines) + "\n"
 
 
