@@ -42,9 +42,12 @@ _NO_OUTAGES = Outages(np.empty(0, dtype=WINDOW), np.empty((0, 1), dtype=np.int64
 MOST_JOBS = 2**28  #: of a simulation: so the keys of their instants have 34 bits, 544 years, for the seconds
 LATEST = 2 * MAX_DURATION  #: 136 years after its submit; a job that is eligible later is taken to be so then
 
-#: Entries of waiting lists that a kernel may look at, a job, until it gives up and those of deep queues take over. Of
-#: waiting jobs that are alike these look at the first only, but at each for longer.
+#: Entries of waiting lists that a kernel may look at, a submitted job, until it gives up and those of deep queues take
+#: over. Of waiting jobs that are alike these look at the first only, but at each for longer.
 LOOKS = 1000
+AHEAD = 2000  #: jobs whose looks it has before they are submitted, so that the first burst does not decide
+MANY = 400  #: instructions of a formula for the waiting jobs; with fewer, to bound values takes as long as to have them
+AT_ONCE = 1 << 16  #: jobs for which the columns of a formula are computed: what is read of them stays in the cache
 
 
 @dataclass(frozen=True, eq=False)
@@ -207,12 +210,13 @@ class Prepared:
     @cached_property
     def by_queue(self) -> NDArray[np.int32]:
         """Jobs grouped by queue, in order within it."""
-        return np.argsort(self.workload.queue, kind="stable").astype(np.int32)
+        queue = self.workload.queue.astype(np.min_scalar_type(self.queues))  # few bits are sorted in linear time
+        return np.argsort(queue, kind="stable").astype(np.int32)
 
 
-def most_looks(jobs: int) -> int:
-    """Entries of waiting lists that may be looked at in all in a simulation of so many jobs."""
-    return LOOKS * jobs
+def most_looks() -> tuple[int, int]:
+    """How many entries of waiting lists may be looked at, and how many more for each job that is submitted."""
+    return AHEAD * LOOKS, LOOKS
 
 
 def _lines(line: NDArray[np.int32]) -> kernel.Alike:
@@ -307,10 +311,14 @@ def wake_ups(jobs: Table, queue: Column, queues: Sequence[Queue], bits: int, beg
     periods = [latest if its.starvation is None else min(its.starvation, latest) for its in queues]
     if min(periods) == latest:
         return np.empty(0, dtype=np.int64)
-    period = np.array(periods, dtype=np.int64)[queue]
-    instant = jobs["submit"] + period
-    keys = ((instant << bits) | np.arange(len(jobs)))[(period > 0) & (instant < latest) & (instant > begin)]
-    keys.sort()
+    period_of = np.array(periods, dtype=np.int64)
+    parts = []
+    for period in np.unique(period_of[(period_of > 0) & (period_of < latest)]):
+        members = np.flatnonzero(period_of[queue] == period)
+        instant = jobs["submit"][members].astype(np.int64) + period
+        parts.append(((instant << bits) | members)[(instant < latest) & (instant > begin)])
+    keys = np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)
+    keys.sort(kind="stable")  # which merges the parts, each ascending, in linear time
     return keys
 
 
@@ -343,7 +351,7 @@ def pack(prepared: Prepared, system: System, *, gives_up: bool = False, lines: b
     progress = np.zeros(1, dtype=kernel.PROGRESS)[0]
     progress["spanning"] = running
     formula = pack_formula(prepared.workload, system)
-    progress["looks"] = most_looks(n) if gives_up and _keeps_turns(prepared, system, formula.columns) else NEVER
+    progress["looks"] = most_looks()[0] if gives_up and _keeps_turns(prepared, system, formula.columns) else NEVER
     return kernel.State(
         jobs=jobs,
         start=prepared.unstarted(),
@@ -443,6 +451,7 @@ def _pack_settings(prepared: Prepared, system: System, lines: bool) -> np.void:
         move=pool is not None and pool.entry == "move",
         starving_first=pool is not None and pool.starving_first,
         alike=lines,
+        looks=LOOKS,
     )
 
 
@@ -542,6 +551,11 @@ def pack_alike(prepared: Prepared, system: System, columns: NDArray[np.float64])
     return prepared.alike if _has_user_limits(system) else prepared.alike_but_for_users
 
 
+def pack_bounds(prepared: Prepared, of: NDArray[np.int32]) -> tuple[int, int]:
+    """Return the `longest` and `many` of `parsim.kernels.time_dependent`, for jobs of these numbers."""
+    return prepared.longest_wait, NEVER if of is prepared.single else MANY
+
+
 def _keeps_turns(prepared: Prepared, system: System, columns: NDArray[np.float64]) -> bool:
     """Whether of jobs that are alike the one submitted first goes first, at every instant."""
     formula = system.formula
@@ -563,10 +577,15 @@ def pack_formula(workload: Workload, system: System) -> kernel.Formula:
     if formula is None:
         nothing = np.empty((0, 0))
         return kernel.Formula(np.empty((0, 2), np.int64), np.empty(0), nothing, eligible, np.empty((0, orders.CHUNK)))
-    priority = np.array([queue.priority for queue in system.queues], dtype=np.float64)[workload.queue]
-    base = np.stack([priority, workload.walltime, workload.cores, np.zeros(len(workload))])
+    priority = np.array([queue.priority for queue in system.queues], dtype=np.float64)
+    columns = np.empty((len(formula.column_codes), len(workload)))
+    for first in range(0, len(workload), AT_ONCE):
+        part = slice(first, first + AT_ONCE)
+        walltime, cores = workload.walltime[part], workload.cores[part]
+        base = np.stack([priority[workload.queue[part]], walltime, cores, np.zeros(cores.size)])
+        columns[:, part] = formula.columns(base)
     stack = np.empty((formula.depth, orders.CHUNK))
-    return kernel.Formula(formula.code, formula.constants, formula.columns(base), eligible, stack)
+    return kernel.Formula(formula.code, formula.constants, columns, eligible, stack)
 
 
 def is_formula(prepared: Prepared, system: System) -> bool:

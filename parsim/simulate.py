@@ -23,6 +23,7 @@ from parsim.packing import (
     most_looks,
     pack,
     pack_alike,
+    pack_bounds,
     pack_classes,
     pack_limits,
     pack_order,
@@ -242,7 +243,7 @@ def _run_easy(
     start = prepared.unstarted()[members] if prepared.first else np.empty(jobs.size, dtype=np.int64)
     first = prepared.first if isinstance(members, slice) else int(np.searchsorted(members, prepared.first))
     ranks = rank(jobs, queue, queues, system.order, bits, prepared.begin)
-    easy(jobs, first, prepared.begin, cores, system.backfill, bits, *ranks, most_looks(jobs.size), start)
+    easy(jobs, first, prepared.begin, cores, system.backfill, bits, *ranks, *most_looks(), start)
     return start
 
 
@@ -264,7 +265,8 @@ def _run_time_dependent(prepared: Prepared, system: System) -> Outcome:
     keys = wake_ups(jobs, queue, system.queues, bits, prepared.begin)
     delay = system.reservation_delay
     begin = (prepared.first, prepared.begin)
-    time_dependent(jobs, *begin, of, system.cores, system.backfill, delay, bits, formula, *limits, keys, start)
+    bounds = pack_bounds(prepared, of)
+    time_dependent(jobs, *begin, of, *bounds, system.cores, system.backfill, delay, bits, formula, *limits, keys, start)
     check_started(prepared, start)
     return _on_one_partition(start)
 

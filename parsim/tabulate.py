@@ -20,7 +20,7 @@ def _tabulate(jobs, sizes, backfill, bits, numbers, waits, ends, start):  # type
     """
     n = jobs.size
     for k in range(sizes.shape[0]):
-        easy(jobs, 0, np.int64(0), sizes[k], backfill, bits, numbers, numbers, waits[:0], NEVER, start)
+        easy(jobs, 0, np.int64(0), sizes[k], backfill, bits, numbers, numbers, waits[:0], NEVER, 0, start)
         total = 0
         last = 0
         for j in range(n):

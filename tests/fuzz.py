@@ -192,6 +192,7 @@ def main() -> int:
     parser.add_argument("disciplines", nargs="*", metavar="DISCIPLINE")
     chosen = parser.parse_args()
     packing.LOOKS = chosen.looks
+    packing.MANY = packing.MANY if chosen.looks >= 0 else 0
     if chosen.traces:
         return check_traces(tuple(chosen.disciplines or ("",)))
     fails, result = (unnoticed, "broken schedules unnoticed") if chosen.broken else (differs, "differ")

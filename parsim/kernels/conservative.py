@@ -14,7 +14,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from parsim.kernels.profile import Profile, change, find_segment, fit, forget
-from parsim.kernels.running import last_instant, pop_key, push_key
+from parsim.kernels.running import ONE, last_instant, pop_key, push_key
 from parsim.kernels.state import NEVER, routine, step
 from parsim.kernels.windows import apply_windows, next_instant
 
@@ -228,16 +228,16 @@ def find_earlier(idle, size, earliest, cores, walltime, begin):
     Its own place is free for it, so that beside the others its cores need idle until `begin` only.
     """
     times, free = idle
-    i = find_segment(idle, size, earliest)
+    i, last = np.uint64(find_segment(idle, size, earliest)), np.uint64(size)
     while True:
-        while i < size and free[i] < cores:
-            i += 1
-        if i == size or times[i] >= begin:
+        while i < last and free[i] < cores:
+            i += ONE
+        if i >= last or times[i] >= begin:
             return begin
         end = min(times[i] + walltime, begin)
-        j = i + 1
-        while j < size and times[j] < end and free[j] >= cores:
-            j += 1
-        if j == size or times[j] >= end:
+        j = i + ONE
+        while j < last and times[j] < end and free[j] >= cores:
+            j += ONE
+        if j == last or times[j] >= end:
             return times[i]
-        i = j + 1
+        i = j + ONE

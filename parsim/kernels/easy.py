@@ -41,7 +41,7 @@ class Ranked(NamedTuple):
 
 
 @njit(cache=True, nogil=True)
-def easy(jobs, first, begin, machine, backfill, bits, rank, ranked, wake_ups, looks, start):
+def easy(jobs, first, begin, machine, backfill, bits, rank, ranked, wake_ups, looks, more, start):
     """Schedule `jobs` on `machine` cores.
 
     Parameters
@@ -64,8 +64,9 @@ def easy(jobs, first, begin, machine, backfill, bits, rank, ranked, wake_ups, lo
         The job at each place.
     wake_ups : ndarray(int64), shape (m,)
         Keys of the instants at which jobs begin to starve, ascending.
-    looks : int
-        How many entries of the waiting list it may look at in all before it gives up.
+    looks, more : int
+        How many entries of the waiting list it may look at before it gives up, and how many more for each job that is
+        submitted.
     start : ndarray(int64), shape (n,)
         Filled with each job's start; -1 where it gave up, or left the instants that a key can hold, before.
     """
@@ -76,13 +77,13 @@ def easy(jobs, first, begin, machine, backfill, bits, rank, ranked, wake_ups, lo
     waiting = Ranked(np.empty(n + BLOCK, np.int32), np.empty(n + BLOCK, np.int32), np.empty(n + BLOCK, np.int32))
     start[first:] = -1
     event_loop(
-        jobs, first, begin, machine, backfill, bits, rank, ranked, wake_ups, looks, ends, running, waiting, start
+        jobs, first, begin, machine, backfill, bits, rank, ranked, wake_ups, looks, more, ends, running, waiting, start
     )
 
 
 @step
 def event_loop(
-    jobs, resumed, begin, machine, backfill, bits, rank, ranked, wake_ups, looks, ends, running, waiting, start
+    jobs, resumed, begin, machine, backfill, bits, rank, ranked, wake_ups, looks, more, ends, running, waiting, start
 ):
     """Simulate; fills `start`. `ends` is a heap of real ends."""
     n = jobs.size
@@ -124,6 +125,7 @@ def event_loop(
             if stop > arriving and rank[stop] < rank[stop - ONE]:
                 rescan = True
             stop += ONE
+        looks += more * np.int64(stop - arriving)
 
         while arriving < stop and not rescan:
             j = arriving

@@ -108,6 +108,7 @@ def submit_job(s, j, now):
     """Job j enters its home list."""
     home = s.jobs[j].home
     s.progress.waiting += 1
+    s.progress.looks += s.settings.looks
     add_waiting(s, home, j, now)
     if home < s.partitions.size - 2 and s.eligible_at.size > 0 and s.eligible_at[j] < NEVER:
         push_key(s.wake_ups, s.progress.wake_ups, (s.eligible_at[j] << s.settings.bits) | j)

@@ -206,7 +206,9 @@ def event_loop(
                 policy = chosen
             if planner.base.free[0] <= 0:
                 continue
-            begun = plan_starts(planner, waiting, base, policy, ranks[policy], bits)
+            # Beside running jobs alone cores only become idle, so that the first segment tells.
+            falling = base if windows.size else 1
+            begun = plan_starts(planner, waiting, base, falling, policy, ranks[policy], bits)
         if begun == 0:
             continue
 
@@ -432,12 +434,13 @@ def plan_job(planner, size, job, first, ascending, limit):
 
 
 @routine
-def plan_starts(planner, count, base, policy, rank, bits):
+def plan_starts(planner, count, base, falling, policy, rank, bits):
     """Plan by one policy, as far as needed, and set `begun` to the jobs that start now; return how many they are.
 
     It ends as soon as it sees that no other job can start now. Once all cores are taken at some instant, a job that
     begins before it ends before it, and one that begins after it does not matter. Where a job does not, none does that
-    is alike and has its turn later.
+    is alike and has its turn later. In the `base` segments beside the running jobs cores become fewer before the one
+    numbered `falling` only.
     """
     jobs, idle, lines, closed, behind = planner.jobs, planner.idle, planner.lines, planner.closed, planner.behind
     order = planner.orders[policy]
@@ -445,7 +448,7 @@ def plan_starts(planner, count, base, policy, rank, bits):
     now = planner.base.times[0]
     for k in range(count):
         planner.open[k] = order[k]
-    limit = find_drops(planner.base, base, planner.drop)
+    limit = find_drops(planner.base, falling, planner.drop)
     any_open = keep_open(planner, count, now)
     if any_open == 0:
         return 0

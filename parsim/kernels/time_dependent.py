@@ -13,7 +13,6 @@ Mu'alem and Feitelson, IEEE TPDS 12(6), 2001, section 2; Srinivasan, Kettimuthu,
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import numpy as np
@@ -22,24 +21,12 @@ from numpy.typing import NDArray
 
 from parsim.kernels.alike import NO_JOB, Lines, join, leave
 from parsim.kernels.easy import ONE, begin_job, end_job, next_wake_up, shadow_time
-from parsim.kernels.order import CHUNK, interpret
+from parsim.kernels.order import CHUNK
 from parsim.kernels.running import last_instant
 from parsim.kernels.state import LONGEST, NEVER, Running, step
+from parsim.kernels.values import END, NOT_HELD, PASSED, WASTED, Chunk, Epoch, Valued, evaluate, set_bounds, settle
 
 STARTED = np.int32(0)  # in place of the cores of an entry whose job has started
-PASSED = -np.inf  # in place of the value of an entry that has started, is the head or is held; all others are finite
-NOT_HELD = np.inf
-
-
-class Valued(NamedTuple):
-    """The waiting list: of jobs alike the first."""
-
-    job: NDArray[np.int32]
-    cores: NDArray[np.int32]
-    walltime: NDArray[np.int32]
-    value: NDArray[np.float64]
-    origin: NDArray[np.float64]  # submit, plus the seconds for which its limits held the job before
-    held: NDArray[np.float64]  # instant from which its limits hold it, or `NOT_HELD`
 
 
 class Limits(NamedTuple):
@@ -51,19 +38,14 @@ class Limits(NamedTuple):
     rows: NDArray[np.uint32]  # (n, 2): those of each job
 
 
-class Chunk(NamedTuple):
-    """Up to `CHUNK` jobs that a formula is evaluated for."""
-
-    job: NDArray[np.int32]
-    entry: NDArray[np.int32]
-
-
 @njit(cache=True, nogil=True)
 def time_dependent(
     jobs,
     first,
     begin,
     of,
+    longest,
+    many,
     machine,
     backfill,
     reservation_delay,
@@ -84,6 +66,11 @@ def time_dependent(
         As `parsim.kernels.easy.easy` takes them.
     of : ndarray(int32), shape (n,)
         Which jobs are alike, `parsim.kernels.alike.Lines`. With limits the formula's eligible time sets them apart.
+    longest : int
+        No job waits longer, seconds.
+    many : int
+        Where one instant needs so many instructions for the values of all, only those of the first jobs are computed;
+        `NEVER` where the value of a job may fall while it waits.
     machine, backfill
         As `parsim.kernels.easy.easy` takes them; with limits always EASY.
     reservation_delay : int
@@ -109,9 +96,10 @@ def time_dependent(
     most = min(n, machine)
     ends = np.empty(most + 1, np.int64)
     running = Running(np.empty(most + 1, np.int64), np.empty(most + 1, np.int32))
-    waiting = Valued(
-        np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n), np.empty(n), np.empty(n)
-    )
+    job, cores, walltime = np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n, np.int32)
+    value, origin, held, bound = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
+    waiting = Valued(job, cores, walltime, value, origin, held, bound, np.empty(n, np.bool_))
+    epoch = Epoch(longest, many, np.array([-1, 1, 0]))
     chunk = Chunk(np.empty(CHUNK, np.int32), np.empty(CHUNK, np.int32))
     limits = Limits(limited, stop_time, left, rows)
     lines = Lines(of, np.full(of.max() + 1, NO_JOB, np.int32), np.empty(n, np.int32))
@@ -132,6 +120,7 @@ def time_dependent(
         running,
         waiting,
         chunk,
+        epoch,
         start,
     )
 
@@ -153,6 +142,7 @@ def event_loop(
     running,
     waiting,
     chunk,
+    epoch,
     start,
 ):
     """Simulate; fills `start`. `ends` is a heap of real ends."""
@@ -190,6 +180,7 @@ def event_loop(
                 waiting.walltime[last] = jobs[arriving].walltime
                 waiting.origin[last] = jobs[arriving].submit
                 waiting.held[last] = NOT_HELD
+                waiting.bound[last] = np.inf
                 last += 1
             arriving += 1
         if last == 0:
@@ -198,39 +189,43 @@ def event_loop(
         if least > free and not any_holds:
             continue
 
-        evaluate(waiting, last, formula, chunk, now)
+        if last * formula.code.shape[0] >= epoch.many:
+            set_bounds(waiting, last, formula, epoch, now)
+        else:
+            epoch.clock[END] = -1
+            evaluate(waiting, last, formula, chunk, now)
         kept = last  # first entry whose job started
         latest = now - reservation_delay if reservation_delay > 0 else NEVER
-        head = first_entry(jobs, waiting, last, free, latest)
+        head = first_entry(jobs, waiting, last, formula, chunk, epoch, free, latest, now)
         while head >= 0 and waiting.cores[head] <= free:
             begin_job(jobs, waiting.job[head], now, bits, ends, running, size, start)
             free -= waiting.cores[head]
             size += 1
-            count_entry(jobs, waiting, last, limits, head, now)
-            if not succeed(jobs, lines, waiting, formula, chunk, limits, head, now):
+            count_entry(jobs, waiting, last, formula, chunk, epoch, limits, head, now)
+            if not succeed(jobs, lines, waiting, formula, chunk, epoch, limits, head, now):
                 kept = min(kept, head)
-            head = first_entry(jobs, waiting, last, free, latest)
+            head = first_entry(jobs, waiting, last, formula, chunk, epoch, free, latest, now)
         if head >= 0 and backfill:
-            count_entry(jobs, waiting, last, limits, head, now)
+            count_entry(jobs, waiting, last, formula, chunk, epoch, limits, head, now)
             shadow, extra = shadow_time(running, size, free, np.int64(waiting.cores[head]), now, bits)
             slack = min(shadow - now, LONGEST)
-            i = first_beside(waiting, last, free, slack, extra)
+            i = first_beside(waiting, last, formula, chunk, epoch, free, slack, extra, now)
             while i >= 0:
                 begin_job(jobs, waiting.job[i], now, bits, ends, running, size, start)
                 free -= waiting.cores[i]
                 size += 1
                 if waiting.walltime[i] > slack:
                     extra -= waiting.cores[i]
-                count_entry(jobs, waiting, last, limits, i, now)
-                if not succeed(jobs, lines, waiting, formula, chunk, limits, i, now):
+                count_entry(jobs, waiting, last, formula, chunk, epoch, limits, i, now)
+                if not succeed(jobs, lines, waiting, formula, chunk, epoch, limits, i, now):
                     kept = min(kept, i)
-                i = first_beside(waiting, last, free, slack, extra)
+                i = first_beside(waiting, last, formula, chunk, epoch, free, slack, extra, now)
             change_left(limits, jobs, waiting.job[head], 1)
         last = drop_started(waiting, kept, last)
 
 
 @step
-def succeed(jobs, lines, waiting, formula, chunk, limits, i, now):
+def succeed(jobs, lines, waiting, formula, chunk, epoch, limits, i, now):
     """Let the next job alike take entry i, whose job has started; return whether there is one."""
     j = leave(lines, waiting.job[i])
     if j == NO_JOB:
@@ -239,16 +234,13 @@ def succeed(jobs, lines, waiting, formula, chunk, limits, i, now):
     waiting.job[i] = j
     waiting.origin[i] = jobs[j].submit
     waiting.held[i] = NOT_HELD
+    waiting.bound[i] = np.inf
     if limits.any:
         more, cores = what_is_left(limits, j)
         if more < 1 or cores < waiting.cores[i]:
             waiting.held[i] = now
             return True
-    chunk.job[0] = j
-    formula.eligible[0] = now - waiting.origin[i]
-    interpret(formula.code, formula.constants, formula.columns, chunk.job, formula.eligible, formula.stack, 1)
-    v = formula.stack[0, 0]
-    waiting.value[i] = 0.0 if math.isnan(v) else v
+    settle(waiting, formula, chunk, epoch, i, now)
     return True
 
 
@@ -304,7 +296,7 @@ def change_left(limits, jobs, j, sign):
 
 
 @step
-def count_entry(jobs, waiting, last, limits, i, now):
+def count_entry(jobs, waiting, last, formula, chunk, epoch, limits, i, now):
     """From here on, as entry i has started or is the head, its limits count it, and may hold jobs behind it."""
     j, value = waiting.job[i], waiting.value[i]
     waiting.value[i] = PASSED
@@ -312,7 +304,10 @@ def count_entry(jobs, waiting, last, limits, i, now):
     more, cores = what_is_left(limits, j)
     if more > 0 and cores > LONGEST:
         return
+    bounded = epoch.clock[END] >= 0
     for k in range(last):
+        if bounded and waiting.value[k] >= value and not waiting.known[k]:
+            settle(waiting, formula, chunk, epoch, k, now)
         v = waiting.value[k]
         if v > PASSED and (v < value or (v == value and waiting.job[k] > j)):
             more, cores = what_is_left(limits, waiting.job[k])
@@ -322,41 +317,22 @@ def count_entry(jobs, waiting, last, limits, i, now):
 
 
 @step
-def evaluate(waiting, last, formula, chunk, now):
-    """Set the values of the waiting jobs that are not held at this instant; 0 where undefined (rule 8)."""
-    if last == 1:
-        waiting.value[0] = 0.0  # whatever it is, the job goes first
-        return
-    eligible, stack = formula.eligible, formula.stack
-    count = 0
-    for i in range(last):
-        if waiting.held[i] == NOT_HELD:
-            chunk.job[count] = waiting.job[i]
-            chunk.entry[count] = i
-            eligible[count] = now - waiting.origin[i]
-            count += 1
-        else:
-            waiting.value[i] = PASSED
-        if count == CHUNK or i + 1 == last:
-            interpret(formula.code, formula.constants, formula.columns, chunk.job, eligible, stack, count)
-            for k in range(count):
-                v = stack[0, k]
-                waiting.value[chunk.entry[k]] = 0.0 if math.isnan(v) else v
-            count = 0
-
-
-@step
-def first_entry(jobs, waiting, last, free, latest):
+def first_entry(jobs, waiting, last, formula, chunk, epoch, free, latest, now):
     """Return the entry that goes first of those that fit or, submitted by `latest`, may be the head job; or -1."""
-    best = np.int64(-1)
-    largest = PASSED
-    for i in range(last):
-        v = waiting.value[i]
-        if v >= largest and goes_before(waiting, i, best, largest):
-            if latest == NEVER or waiting.cores[i] <= free or jobs[waiting.job[i]].submit <= latest:
-                best = i
-                largest = v
-    return best
+    epoch.clock[WASTED] -= 1
+    while True:
+        best = np.int64(-1)
+        largest = PASSED
+        for i in range(last):
+            v = waiting.value[i]
+            if v >= largest and goes_before(waiting, i, best, largest):
+                if latest == NEVER or waiting.cores[i] <= free or jobs[waiting.job[i]].submit <= latest:
+                    best = i
+                    largest = v
+        if best < 0 or epoch.clock[END] < 0 or waiting.known[best]:
+            return best
+        settle(waiting, formula, chunk, epoch, best, now)
+        epoch.clock[WASTED] += 1
 
 
 @step
@@ -367,18 +343,23 @@ def goes_before(waiting, i, best, largest):
 
 
 @step
-def first_beside(waiting, last, free, slack, extra):
+def first_beside(waiting, last, formula, chunk, epoch, free, slack, extra, now):
     """Return the entry that goes first of those that may start beside the head job; or -1."""
-    best = np.int64(-1)
-    largest = PASSED
-    for i in range(last):
-        c = waiting.cores[i]
-        v = waiting.value[i]
-        if c <= free and v >= largest and (waiting.walltime[i] <= slack or c <= extra):
-            if goes_before(waiting, i, best, largest):
-                best = i
-                largest = v
-    return best
+    epoch.clock[WASTED] -= 1
+    while True:
+        best = np.int64(-1)
+        largest = PASSED
+        for i in range(last):
+            c = waiting.cores[i]
+            v = waiting.value[i]
+            if c <= free and v >= largest and (waiting.walltime[i] <= slack or c <= extra):
+                if goes_before(waiting, i, best, largest):
+                    best = i
+                    largest = v
+        if best < 0 or epoch.clock[END] < 0 or waiting.known[best]:
+            return best
+        settle(waiting, formula, chunk, epoch, best, now)
+        epoch.clock[WASTED] += 1
 
 
 @step
@@ -391,5 +372,6 @@ def drop_started(waiting, kept, last):
             waiting.walltime[kept] = waiting.walltime[k]
             waiting.origin[kept] = waiting.origin[k]
             waiting.held[kept] = waiting.held[k]
+            waiting.bound[kept] = waiting.bound[k]
             kept += 1
     return kept

@@ -147,7 +147,7 @@ def calls() -> None:
                 ranks = rank(prepared.jobs, workload.queue, system.queues, system.order, prepared.bits)
                 start = np.empty(len(workload), dtype=np.int64)
                 ready = time.thread_time()
-                easy(prepared.jobs, system.cores, True, prepared.bits, *ranks, NEVER, start)
+                easy(prepared.jobs, 0, np.int64(0), system.cores, True, prepared.bits, *ranks, NEVER, 0, start)
             else:
                 state = pack(prepared, system)
                 ready = time.thread_time()

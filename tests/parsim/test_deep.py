@@ -10,9 +10,10 @@ from random import Random
 import numpy as np
 import pytest
 
-from parsim import Queue, Schedule, System, Workload, packing, plan, simulate
+from parsim import Pool, Queue, Schedule, System, Workload, packing, plan, simulate
+from parsim.kernels.general import general
 from parsim.verify import check_schedule
-from tests import fuzz, generate
+from tests import fuzz, generate, naive
 from tests.benchmarks import deep
 
 CORES = 64
@@ -24,12 +25,14 @@ module = importlib.import_module("parsim.simulate")
 def _no_looks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every queue is deep at the first event."""
     monkeypatch.setattr(packing, "LOOKS", -1)
+    monkeypatch.setattr(packing, "MANY", 0)
 
 
 def with_looks(looks: int, monkeypatch: pytest.MonkeyPatch, workload: Workload, system: System) -> Schedule:
     """Simulate with so many looks at waiting jobs, a job, until a queue is deep."""
     with monkeypatch.context() as patch:
         patch.setattr(packing, "LOOKS", looks)
+        patch.setattr(packing, "MANY", ALL if looks == ALL else 30)
         return simulate(workload, system)
 
 
@@ -92,6 +95,40 @@ def test_a_kernel_gives_up_once_it_has_looked_at_too_many_jobs(
     without = len(calls)
     with_looks(5, monkeypatch, workload, system)
     assert len(calls) == 2 * without + 1
+
+
+def test_a_job_passes_one_like_it_where_a_head_job_gives_its_partition_back() -> None:
+    """Jobs 4 and 5 are alike; between their turns in the pool's list is that of 6, the head job of their partition.
+
+    At 1000 six cores of the pool become idle, and job 3 is its head job: until 1300 all six may be taken, from then on
+    one. Job 4 needs two cores of its partition, all promised to job 6, which then starts in the pool; so job 5 may
+    have four of them.
+    """
+    workload = Workload(
+        submit=[0, 0, 0, 10, 100, 300, 500],
+        cores=[1, 4, 6, 9, 5, 5, 5],
+        runtime=[1100, 1300, 1000, 100, 400, 400, 250],
+        walltime=[1100, 1300, 1000, 100, 400, 400, 250],
+        queue=[0, 1, 1, 1, 0, 0, 0],
+    )
+    queues = [Queue(name="a", partition=5), Queue(name="b")]
+    system = System(15, queues, "hybrid", order="sjf", pool=Pool(10, threshold=1.5, placement="combined"))
+    schedule = simulate(workload, system)
+    assert schedule.start[4] > schedule.start[5] == schedule.start[6] == 1000
+    assert schedule.start.tolist() == naive.simulate(workload, system).start
+
+
+def test_a_kernel_gives_up_at_the_same_event_whatever_comes_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Or long simulations would lose more time than short ones before they change over."""
+    monkeypatch.setattr(packing, "LOOKS", 1)
+    workload = deep.bursts(12_000, CORES)
+    system = System(CORES, [Queue(name=name, max_run=9) for name in "abcd"])
+    submitted = []
+    for jobs in (6000, 12_000):
+        state = packing.pack(packing.prepare(workload.take(np.arange(jobs))), system, gives_up=True)
+        general(state)
+        submitted.append(int(state.progress["submitted"]))
+    assert 0 < submitted[0] == submitted[1] < 6000
 
 
 def test_jobs_that_may_pass_each_other_are_looked_at_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,124 @@
+"""The values of waiting jobs under a formula: of all at an instant or, where that takes long, of the first only.
+
+A value that never falls is bounded by that at a later instant. In an epoch, the time up to such an instant, the bounds
+say which jobs may be first, and the values of these are computed until the first one is known. Numbers ("rule 8") refer
+to docs/reference/simulator.md.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from parsim.kernels.order import CHUNK, interpret
+from parsim.kernels.state import LONGEST, routine, step
+
+PASSED = -np.inf  # in place of the value of an entry that has started, is the head or is held; all others are finite
+NOT_HELD = np.inf
+
+
+class Valued(NamedTuple):
+    """The waiting list: of jobs alike the first."""
+
+    job: NDArray[np.int32]
+    cores: NDArray[np.int32]
+    walltime: NDArray[np.int32]
+    value: NDArray[np.float64]
+    origin: NDArray[np.float64]  # submit, plus the seconds for which its limits held the job before
+    held: NDArray[np.float64]  # instant from which its limits hold it, or `NOT_HELD`
+    bound: NDArray[np.float64]  # its value at the end of the epoch, or infinity
+    known: NDArray[np.bool_]  # in an epoch: whether `value` is that of this instant, else it is `bound`
+
+
+class Chunk(NamedTuple):
+    """Up to `CHUNK` jobs that a formula is evaluated for."""
+
+    job: NDArray[np.int32]
+    entry: NDArray[np.int32]
+
+
+class Epoch(NamedTuple):
+    """A while in which a value that never falls is bounded by that at its end, and computed for the first jobs only."""
+
+    longest: int  # no job waits longer, seconds
+    many: int  # so many instructions for the values of an instant are too many to compute all of these
+    clock: NDArray[np.int64]  # `END`, `SPAN`, `WASTED`
+
+
+END, SPAN, WASTED = range(3)  # its last instant, or -1 without one; its seconds; bounds that were looked behind
+
+
+@step
+def evaluate(waiting, last, formula, chunk, now):
+    """Set the values of the waiting jobs that are not held at this instant; 0 where undefined (rule 8)."""
+    if last == 1:
+        waiting.value[0] = 0.0  # whatever it is, the job goes first
+        return
+    eligible, stack = formula.eligible, formula.stack
+    count = 0
+    for i in range(last):
+        if waiting.held[i] == NOT_HELD:
+            chunk.job[count] = waiting.job[i]
+            chunk.entry[count] = i
+            eligible[count] = now - waiting.origin[i]
+            count += 1
+        else:
+            waiting.value[i] = PASSED
+        if count == CHUNK or i + 1 == last:
+            interpret(formula.code, formula.constants, formula.columns, chunk.job, eligible, stack, count)
+            for k in range(count):
+                waiting.value[chunk.entry[k]] = defined(stack[0, k])
+            count = 0
+
+
+@routine
+def set_bounds(waiting, last, formula, epoch, now):
+    """Set the values of the waiting jobs that are not held to what they do not pass in this epoch.
+
+    An epoch in which as many bounds were computed behind as there are jobs ends, and the next has half its seconds;
+    else the next has twice as many.
+    """
+    clock = epoch.clock
+    wasted = clock[WASTED] > last
+    if wasted or now > clock[END]:
+        clock[SPAN] = max(1, clock[SPAN] >> 1) if wasted else min(2 * clock[SPAN], LONGEST)
+        clock[END] = now + clock[SPAN]
+        clock[WASTED] = 0
+        for begin in range(0, last, CHUNK):
+            count = min(CHUNK, last - begin)
+            for k in range(count):
+                formula.eligible[k] = min(clock[END] - waiting.origin[begin + k], epoch.longest)
+            job = waiting.job[begin : begin + count]
+            interpret(formula.code, formula.constants, formula.columns, job, formula.eligible, formula.stack, count)
+            for k in range(count):
+                waiting.bound[begin + k] = defined(formula.stack[0, k])
+    for i in range(last):
+        waiting.value[i] = waiting.bound[i] if waiting.held[i] == NOT_HELD else PASSED
+        waiting.known[i] = False
+
+
+@routine
+def settle(waiting, formula, chunk, epoch, i, now):
+    """Compute the value of entry i at this instant and, where that is not known, its bound."""
+    end = epoch.clock[END]
+    count = 1
+    chunk.job[0] = waiting.job[i]
+    formula.eligible[0] = now - waiting.origin[i]
+    if end >= 0 and waiting.bound[i] == np.inf:
+        count = 2
+        chunk.job[1] = waiting.job[i]
+        formula.eligible[1] = min(end - waiting.origin[i], epoch.longest)
+    interpret(formula.code, formula.constants, formula.columns, chunk.job, formula.eligible, formula.stack, count)
+    waiting.value[i] = defined(formula.stack[0, 0])
+    waiting.known[i] = True
+    if count == 2:
+        waiting.bound[i] = defined(formula.stack[0, 1])
+
+
+@step
+def defined(v):
+    """Return a value, or 0 where it is undefined (rule 8)."""
+    return 0.0 if math.isnan(v) else v
