@@ -36,7 +36,7 @@ class Options(TypedDict, total=False):
     strategies: Sequence[str] | None  #: the `REFERENCES` are always among them; unless given, all
     settings: Mapping[str, Any] | None  #: options of the strategies by name
     warmup_days: int  #: days before a test period whose jobs fill the machine and are not counted
-    from_log: bool  #: instead of an empty machine before them, what ran and waited by the log where it tells starts
+    from_log: bool  #: whether test periods begin with the jobs that ran by the log, where it tells starts
     chain: bool  #: whether a strategy starts from its result of the period before, as the paper reconfigures
     checkpoint: Checkpoint | None  #: finished proposals of an interrupted run
     progress: Progress | None
@@ -80,7 +80,7 @@ def walk_forward(
     strategies: Sequence[str] | None = None,
     settings: Mapping[str, Any] | None = None,
     warmup_days: int = WARMUP_DAYS,
-    from_log: bool = False,
+    from_log: bool = True,
     chain: bool = False,
     checkpoint: Checkpoint | None = None,
     progress: Progress | None = None,
@@ -107,7 +107,7 @@ def walk_forward(
     }
     used = chosen | recorded | about
     return Backtest(
-        folds=folds,
+        folds=list(every.folds),
         skipped=skipped,
         results=results,
         averages=averages(results, chosen["objective"]),
@@ -148,7 +148,11 @@ class _Folds:
         for fold in folds:
             warm = Period.of(history.between(fold.start - warmup_days * DAY, fold.end), base)
             begun = whole.beginning(fold.start, fold.end, warmup_days * DAY) if from_log else warm
-            around.append(replace(begun, binding=warm.binding))
+            around.append(warm if begun.state is None else replace(begun, binding=warm.binding))
+        folds = [
+            replace(fold, warmup_jobs=len(each) - int(each.counted(fold.start).sum()))
+            for fold, each in zip(folds, around, strict=True)
+        ]
         return cls(tuple(folds), tuple(training), tuple(around), settings)
 
 
@@ -306,7 +310,7 @@ def evaluate(fold: Fold, name: str, around: Period, proposed: Proposed) -> FoldR
     except UnroutableError as error:
         fallback, proposal = str(error), Proposal(base)
         schedule = proposal.simulate(around)
-    summary = Outcome(around, schedule, around.workload.submit >= fold.start).summary
+    summary = Outcome(around, schedule, around.counted(fold.start)).summary
     fixed = tuple(fixed_violations(base, proposal.config, around.binding))
     return FoldResult(
         fold.label, name, summary, proposal.config, fallback, proposal.not_exportable, proposal.decisions, fixed=fixed

@@ -41,9 +41,9 @@ walk_forward_options = with_options(
         show_default=True,
         type=click.IntRange(0, 365),
         metavar="DAYS",
-        help="Days of jobs before a test period that fill the machine and are not counted.",
+        help="Days of jobs that fill the machine, where the log tells no starts.",
     ),
-    click.option("--from-log", is_flag=True, help="Begin with what ran and waited by the log instead."),
+    click.option("--warm-up", is_flag=True, help="Let these fill it though the log tells starts."),
     click.option("-o", "--out", type=PATH, help="Run directory.  [default: reports/<history>-COMMAND]"),
     backend_option,
     scheduler_option,
@@ -65,7 +65,7 @@ class WalkForward:
     source: Source  #: all that is read
     strategies: str | None
     warmup_days: int
-    from_log: bool
+    warm_up: bool
     out: Path | None
     settings: dict[str, Any]
     resume: bool
@@ -137,7 +137,7 @@ class WalkForward:
                 "strategies": names,
                 "settings": settings,
                 "warmup_days": self.warmup_days,
-                "from_log": self.from_log,
+                "from_log": not self.warm_up,
             }
             result = evaluate(*given, base, **options, checkpoint=checkpoint, progress=step)
             run = write_run(

@@ -33,12 +33,12 @@ class Simulated(Protocol):
     """Anything that schedules the jobs of a period, such as a proposal of a strategy."""
 
     def simulate(self, period: Period) -> Schedule:
-        """Simulate all jobs, from an empty machine."""
+        """Simulate all jobs, from the period's state or else an empty machine."""
 
 
 @dataclass(frozen=True, eq=False)
 class Holdout:
-    """A test period, and a warm-up before it that fills the machine and is not counted."""
+    """A test period, and the jobs before it that fill the machine and are not counted."""
 
     period: Period  #: both, ascending by submit
     start: int  #: jobs submitted in ``[start, end)`` are counted
@@ -53,12 +53,12 @@ class Holdout:
     @cached_property
     def counted(self) -> NDArray[np.bool_]:
         """Which jobs are counted, shape (n,)."""
-        return self.period.workload.submit >= self.start
+        return self.period.counted(self.start)
 
     @property
     def jobs(self) -> Period:
         """The jobs that are counted."""
-        return self.period.between(self.start, self.end)
+        return self.period.take(self.counted)
 
     @property
     def days(self) -> int:
@@ -75,8 +75,10 @@ class Holdout:
 
     @cached_property
     def _by_day(self) -> list[NDArray[np.int64]]:
-        begins = np.searchsorted(self.period.workload.submit, self.start + DAY * np.arange(self.days + 1))
-        return [np.arange(*each) for each in pairwise(begins)]
+        rows = np.flatnonzero(self.counted)
+        submit = self.period.workload.submit[rows]
+        begins = np.searchsorted(submit, self.start + DAY * np.arange(self.days + 1))
+        return [rows[slice(*each)] for each in pairwise(begins)]
 
     def resample(self, rng: np.random.Generator) -> Holdout:
         """Return a resample: every day, those of the warm-up too, has the submissions of a random whole test day."""
@@ -85,7 +87,9 @@ class Holdout:
         rows = [self._by_day[day] for day in sampled]
         moved = np.repeat((np.arange(-warm, self.days) - sampled) * DAY, [len(each) for each in rows])
         jobs = self.period.take(np.concatenate(rows))
-        resampled = replace(jobs, started=None, workload=replace(jobs.workload, submit=jobs.workload.submit + moved))
+        resampled = replace(
+            jobs, started=None, fills=None, workload=replace(jobs.workload, submit=jobs.workload.submit + moved)
+        )
         whole = self.start + self.days * DAY
         return Holdout(resampled, self.start, whole, warm * DAY)
 

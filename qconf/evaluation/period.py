@@ -82,6 +82,7 @@ class Period:
     #: What runs where a simulation begins; None: an empty machine at the first submission.
     state: State | None = field(default=None, repr=False)
     outages: tuple[Outage, ...] = ()  #: downtimes of the base
+    fills: NDArray[np.bool_] | None = field(default=None, repr=False)  #: jobs of an earlier period, shape (n,)
     _routed: dict[tuple[object, ...], NDArray[np.int64]] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
@@ -203,23 +204,40 @@ class Period:
 
     def take(self, rows: NDArray[np.int64] | NDArray[np.bool_]) -> Period:
         """Return the jobs at `rows`, in that order, to be simulated from an empty machine."""
-        group, started = (None if each is None else each[rows] for each in (self.group, self.started))
-        return replace(self, workload=self.workload.take(rows), group=group, started=started, state=None)
+        group = None if self.group is None else self.group[rows]
+        started = None if self.started is None else self.started[rows]
+        fills = None if self.fills is None else self.fills[rows]
+        return replace(self, workload=self.workload.take(rows), group=group, started=started, fills=fills, state=None)
+
+    def counted(self, start: int) -> NDArray[np.bool_]:
+        """Return which jobs were submitted from `start` on, and do not only fill the machine; shape (n,)."""
+        since = self.workload.submit >= start
+        return since if self.fills is None else since & ~self.fills
 
     def beginning(self, start: int, end: int, warmup: int) -> Period:
         """Return the jobs submitted in ``[start, end)``, and earlier ones that fill the machine.
 
-        These are the jobs that ran or waited at `start`, and the state of that instant, where the log tells when each
-        job of the `warmup` seconds before started; else all jobs of these seconds, from an empty machine.
+        Where the log tells when each job of the `warmup` seconds before started, these are the jobs that ran at
+        `start`, in the state of that instant, and those that waited. They come when the log says that they started:
+        whether they were ready before, it does not say. Else they are all jobs of these seconds, from an empty machine.
         """
         submit = self.workload.submit
         if self.started is None or (self.started[(submit >= start - warmup) & (submit < start)] < 0).any():
             return self.between(start - warmup, end)
-        begun = np.where(self.started < 0, start, np.maximum(self.started, submit))
-        there = (self.started >= 0) & (begun + self.workload.effective_runtime > start)
-        rows = np.flatnonzero((submit < end) & ((submit >= start) | there))
+        began = np.maximum(self.started, submit)
+        earlier = (submit < start) & (self.started >= 0)
+        runs = earlier & (began < start) & (began + self.workload.effective_runtime > start)
+        waits = earlier & (began >= start)
+        if not (runs | waits).any():
+            return self.between(start, end)
+        comes = np.where(waits, began, submit)
+        rows = np.flatnonzero(runs | ((comes >= start) & (comes < end)))
+        rows = rows[np.argsort(comes[rows], kind="stable")]
         found = self.take(rows)
-        return replace(found, state=_fitting(found.workload, begun[rows], start, self.base.machine.cores))
+        jobs = replace(found.workload, submit=comes[rows])
+        begun = np.where(runs, began, UNSTARTED)[rows]
+        state = _fitting(jobs, begun, start, self.base.machine.cores)
+        return replace(found, workload=jobs, fills=(runs | waits)[rows], state=state)
 
     def epochs(self, weights: tuple[float, ...]) -> tuple[tuple[float, Period], ...]:
         """Cut into equal spans of time, one for each weight: (weight, jobs); spans without jobs are left out."""

@@ -25,10 +25,11 @@ class Scenario:
     longest_after: float
 
 
-def denser(workload: Workload, percent: int) -> Workload:
-    """Divide the times between submissions by ``1 + percent / 100``, in whole seconds: so much more load."""
-    first = int(workload.submit[0]) if len(workload) else 0
-    return replace(workload, submit=first + (workload.submit - first) * 100 // (100 + percent))
+def denser(workload: Workload, percent: int, begin: int | None = None) -> Workload:
+    """Divide the times between submissions, from `begin` on, by ``1 + percent / 100``: so much more load."""
+    submit = workload.submit
+    first = begin if begin is not None else int(submit[0]) if len(workload) else 0
+    return replace(workload, submit=np.where(submit > first, first + (submit - first) * 100 // (100 + percent), submit))
 
 
 def longer(workload: Workload, percent: int) -> Workload:
@@ -37,19 +38,20 @@ def longer(workload: Workload, percent: int) -> Workload:
     return replace(workload, runtime=np.minimum(runtime, workload.walltime))
 
 
-#: What is changed, over the warm-up and the test period alike.
-SCENARIOS: dict[str, Callable[[Workload], Workload]] = {
-    "10 % more load": lambda workload: denser(workload, 10),
-    "20 % more load": lambda workload: denser(workload, 20),
-    "20 % longer run times": lambda workload: longer(workload, 20),
+#: What is changed, in the test period and in a warm-up alike.
+SCENARIOS: dict[str, Callable[..., Workload]] = {
+    "10 % more load": lambda workload, begin=None: denser(workload, 10, begin),
+    "20 % more load": lambda workload, begin=None: denser(workload, 20, begin),
+    "20 % longer run times": lambda workload, _=None: longer(workload, 20),
 }
 
 
 def robustness(holdout: Holdout, base: Simulated, proposal: Simulated, objective: str) -> tuple[Scenario, ...]:
     """Simulate both on the test period with each change of `SCENARIOS`; the same jobs are counted as without."""
     found = []
+    begin = None if holdout.period.state is None else holdout.period.state.begin
     for name, change in SCENARIOS.items():
-        period = replace(holdout.period, workload=change(holdout.period.workload))
+        period = replace(holdout.period, workload=change(holdout.period.workload, begin))
         then, now = (Outcome(period, each.simulate(period), holdout.counted) for each in (base, proposal))
         before, after = then.means(), now.means()
         found.append(

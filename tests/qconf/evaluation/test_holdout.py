@@ -1,9 +1,11 @@
 import numpy as np
 import pytest
 
+from parsim import Workload
 from qconf.evaluation.feasibility import fixed_text, fixed_violations, never_start
 from qconf.evaluation.guard_rails import GuardRails, GuardValues
 from qconf.evaluation.holdout import Holdout
+from qconf.evaluation.period import Period
 from qconf.strategies import Proposal, propose
 from qconf.strategies.fcfs_easy import undistinguished
 from tests.qconf.small import DAY, LONG, SHORT, WIDE, period, site, three, training, two
@@ -242,3 +244,13 @@ def test_a_proposal_with_fewer_queues_is_summarised_by_those_of_the_base():
     summary = here.evaluate(Proposal(one))
     assert set(summary.queues) == {"short", "long"}
     assert np.isfinite(summary["mean_wait"])
+
+
+def test_what_fills_the_machine_by_the_log_is_not_counted():
+    jobs = Workload([0, DAY - 9, DAY, 2 * DAY], [2] * 4, [DAY + 60] * 4, [2 * DAY] * 4)
+    whole = Period(jobs, two(), started=np.array([5, DAY + 30, DAY, 2 * DAY]))
+    held = Holdout(whole.beginning(DAY, 3 * DAY, DAY), DAY, 3 * DAY, DAY)
+    assert held.period.workload.submit.tolist() == [0, DAY, DAY + 30, 2 * DAY]
+    assert held.counted.tolist() == [False, True, False, True]
+    assert held.jobs.workload.submit.tolist() == [DAY, 2 * DAY]
+    assert set(held.resample(np.random.default_rng(1)).period.workload.submit % DAY) == {0}

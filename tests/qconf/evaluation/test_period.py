@@ -137,14 +137,24 @@ def begun(started):
     return Period(jobs, base, started=np.array(started)).beginning(100, 200, 60)
 
 
-def test_a_test_period_begins_with_what_ran_and_waited():
-    # Job 1 has ended, job 2 waits, and job 0, submitted before the warm-up, runs.
+def test_a_test_period_begins_with_what_ran_and_what_waited_comes_as_it_started():
+    # Job 1 has ended, job 2 starts at 140 by the log, and job 0, submitted before the warm-up, runs.
     here = begun([3, 10, 140, 100, 110])
-    assert here.workload.submit.tolist() == [0, 50, 100, 110]
+    assert here.workload.submit.tolist() == [0, 100, 110, 140]
     assert here.state.begin == 100
     assert (here.state.start < 100).tolist() == [True, False, False, False]
+    assert here.counted(100).tolist() == [False, True, True, False]
     assert here.simulate(here.base).start[0] == 3
     assert here.take(np.arange(2)).state is None
+
+
+def test_what_waited_until_after_the_test_period_plays_no_part():
+    assert begun([3, 10, 200, 100, 110]).workload.submit.tolist() == [0, 100, 110]
+
+
+def test_with_nothing_before_the_machine_is_empty():
+    here = begun([3, 10, 60, 100, 110]).beginning(0, 200, 0)
+    assert here.state is None
 
 
 def test_without_starts_a_warm_up_fills_the_machine():
