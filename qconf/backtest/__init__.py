@@ -1,7 +1,7 @@
 """The walk-forward: every strategy is trained on one period and evaluated on the next."""
 
 from qconf.backtest.results import AVERAGED, COMPARED, CURRENT, REFERENCES, Average, Backtest, FoldResult, averages
-from qconf.backtest.walk_forward import Prepared, backtest, compare, prepare_periods, prepare_two, evaluate_all
+from qconf.backtest.walk_forward import Prepared, backtest, compare, evaluate_all, prepare_periods, prepare_two
 
 __all__ = [
     "AVERAGED",
@@ -15,7 +15,7 @@ __all__ = [
     "averages",
     "backtest",
     "compare",
+    "evaluate_all",
     "prepare_periods",
     "prepare_two",
-    "evaluate_all",
 ]
