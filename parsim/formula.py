@@ -125,7 +125,7 @@ class Formula:
         ndarray(float64), shape (n,)
         """
         alone = {"fairshare_tree_usage": 1.0, "fairshare_target": 0.0}
-        uses = np.array([alone.get(name, 0.5) for name in self.uses])[:, None] * np.ones(base.shape[1])
+        uses = np.array([alone.get(name, 0.5) for name in self.uses]).reshape(-1, 1) * np.ones(base.shape[1])
         columns, code = np.vstack([self.columns(base), uses]), self.code.copy()
         code[code[:, 0] == op.ELIGIBLE_TIME] = op.COLUMN, len(columns)
         stack = np.empty((self.depth, op.CHUNK))

@@ -162,7 +162,8 @@ def any_fits(s, v, skip_passed):
 def mark_held(s, v, now):
     """Mark the jobs held by their limits, which hold only more as the pass goes on; whether no other can start."""
     settings, group, job = s.settings, s.waiting.group, s.waiting.job
-    if not settings.limits or not (settings.backfill or not settings.track_held):
+    to_the_end = settings.backfill and settings.reserves  # else jobs behind the end of the visit are not held (rule 5)
+    if not settings.limits or not (to_the_end or not settings.track_held):
         for i in range(v.first, v.last):
             group[i] &= GROUP
         return False
