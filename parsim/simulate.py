@@ -293,10 +293,14 @@ def _reserves_for_queues(prepared: Prepared, system: System) -> bool:
 
 
 def _run_queue_head_jobs(prepared: Prepared, system: System) -> Outcome:
-    state = pack(prepared, system)
     begin, end, keeps = np.empty((3, len(system.queues)), dtype=np.int64)
     heads = HeadJobs(begin, end, keeps, np.int64(system.cores_per_node))
-    queue_head_jobs(state, system.mode == "shared", pack_profile(prepared, system), heads, pack_windows(prepared))
+    beside = (system.mode == "shared", pack_profile(prepared, system), heads, pack_windows(prepared))
+    state = pack(prepared, system, gives_up=True)
+    queue_head_jobs(state, *beside)
+    if state.progress["looks"] < 0:
+        state = pack(prepared, system, lines=True)
+        queue_head_jobs(state, *beside)
     return _outcome(prepared, state)
 
 

@@ -326,6 +326,8 @@ def disciplines() -> dict[str, Callable[[Random], Case]]:
         "queues-limits": _random("shared", reserve="queues", limits=True, order=_any_order),
         "queues-formula-limits": _random("shared", reserve="queues", limits=True, order=_formula, reserve_after=_soon),
         "queues-all": _random("shared", reserve="queues", reserve_after=_soon, **everything),
+        "alike-queues": _alike("shared", reserve="queues", reserve_after=_soon, **everything),
+        "alike-queues-hybrid": _alike("hybrid", reserve="queues", placement="pool", entry="move", **everything),
         "alike": _alike("shared", reserve_after=_soon, **everything),
         "alike-formula": _alike("shared", order=_formula, limits=_coin, reserve_after=_soon),
         "alike-hybrid": _alike("hybrid", reservation=_coin, limits=_coin, starvation=_coin),

@@ -1,8 +1,9 @@
-"""Lines of jobs that are alike in the pool's list where jobs may take cores of their partition too.
+"""Lines of jobs that are alike where a pass may have more than it had: in a line jobs may stand behind others then.
 
-Elsewhere a pass only takes what it has, so that a job never starts where one like it, whose turn was before, did not.
-Here one may: a head job of a partition that starts by the pool's list no longer holds cores of its partition, and jobs
-of its queue may take them, of those whose turn is still to come. In a line these may stand behind others.
+Mostly a pass only takes what it has, so that a job never starts where one like it, whose turn was before, did not. Two
+passes may have more, for jobs whose turn is still to come. In the pool's list of a machine where jobs may take cores of
+their partition too, the head job of a partition may start, and no longer holds cores of its partition, which jobs of
+its queue may take. Where head jobs of queues keep a node idle (rule 28), one that ends before may take it.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from parsim.kernels.waiting import STARTED, fill_entry, is_in_list
 
 
 @routine
-def look_behind(s, p, kind, first, last, i, now):
-    """Let the lines of a queue have the first job behind that of entry i, the head job of its partition, which starts.
+def look_behind(s, p, kind, first, last, i, queue, now):
+    """Let the lines of a queue, of all if it is -1, have the first job behind that of entry i, which starts.
 
     Returns
     -------
@@ -25,11 +26,10 @@ def look_behind(s, p, kind, first, last, i, now):
         Whether any has one.
     """
     alike, waiting = s.alike, s.waiting
-    queue = s.jobs[waiting.job[i]].queue
     any_has = False
     for k in range(first, last):
         j = waiting.job[k]
-        if k == i or j == STARTED or s.jobs[j].queue != queue:
+        if k == i or j == STARTED or (queue >= 0 and s.jobs[j].queue != queue):
             continue
         group = waiting.group[k]
         waiting.group[k] = group & GROUP

@@ -12,14 +12,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parsim.kernels.general import advance_starving, next_event, submit_job
+from parsim.kernels.lines import look_behind, return_to_first
 from parsim.kernels.order import LJF, before, refresh_values
 from parsim.kernels.profile import change, fit
 from parsim.kernels.running import pop_key, sift
 from parsim.kernels.starts import end_job, is_held, occupy, resume_running, start_job
-from parsim.kernels.state import NEVER, kernel, routine, step
+from parsim.kernels.state import GROUP, NEVER, PASSED, kernel, routine, step
 from parsim.kernels.top_job import any_fits, enter_pool, make_heap
-from parsim.kernels.waiting import STARTED, drop_started, kind_of, note_held
+from parsim.kernels.waiting import STARTED, drop_started, has_lines, kind_of, note_held, row_of, succeed
 from parsim.kernels.windows import UNKNOWN_END, next_instant
+
+ABSENT = NEVER + 1  #: in place of `begin` where no job of a queue waits
 
 
 class HeadJobs(NamedTuple):
@@ -63,6 +66,7 @@ def queue_head_jobs(s, by_queue, idle, heads, outages):
         while arriving < n and s.jobs[arriving].submit <= now:
             submit_job(s, arriving, now)
             arriving += 1
+        progress.submitted = arriving
         while progress.wake_ups > 0 and (s.wake_ups[0] >> settings.bits) <= now:
             j = s.wake_ups[0] & low
             pop_key(s.wake_ups, progress.wake_ups)
@@ -81,18 +85,14 @@ def visit(s, by_queue, idle, heads, outages, p, now):
     """Go once over list p and start the jobs that may start beside its head jobs (rules 3 and 28)."""
     settings, waiting, partition = s.settings, s.waiting, s.partitions[p]
     list_first, last = partition.first, partition.first + partition.waiting
+    s.progress.looks -= partition.waiting
     if not settings.track_held and not any_fits(s, p):
         return
-    kind = kind_of(s, p)
-    is_sorted = kind <= LJF
+    kind, lines = kind_of(s, p), has_lines(s, p)
+    is_sorted = kind <= LJF and not lines
     refresh_values(s, kind, list_first, last, now)
     order = (s, kind, now)
-    m = np.int64(0)
-    for i in range(list_first, last):
-        s.candidates[m] = i
-        m += 1
-    make_heap(s.candidates, m, is_sorted, order)
-    heads.begin[:] = NEVER
+    heads.begin[:] = ABSENT
     size = expected_ends(s, idle, p, now)
     out = np.int64(0)
     for k in range(outages.windows.size):
@@ -100,48 +100,103 @@ def visit(s, by_queue, idle, heads, outages, p, now):
         if window.known_from <= now < window.end:
             size = change(idle, size, max(now, window.begin), window.known_end, -outages.taken[k, p])
             out += outages.taken[k, p] if window.begin <= now else 0
-    x = np.int64(0)
+    for i in range(list_first, last):
+        waiting.group[i] &= GROUP
+        heads.begin[s.jobs[waiting.job[i]].queue if by_queue else 0] = NEVER
+    x = m = np.int64(0)
+    most = np.int64(partition.cores)  # no wider job can start or be a head job
     gone = last
-    while x < m and (settings.track_held or partition.free > 0):
-        if is_sorted:
-            i = np.int64(s.candidates[x])
-            x += 1
-        else:
-            i = np.int64(s.candidates[0])
-            m -= 1
-            s.candidates[0] = s.candidates[m]
-            sift(s.candidates, 0, m, before, order)
+    again = True
+    while again or (x < m and (settings.track_held or partition.free > 0)):
+        if again:
+            x, m = np.int64(0), collect(s, list_first, last, most)
+            make_heap(s.candidates, m, is_sorted, order)
+            again = False
+            continue
+        i = np.int64(s.candidates[x])
         j = np.int64(waiting.job[i])
+        waiting.group[i] |= PASSED
         held = settings.limits and is_held(s, j)
         if settings.track_held:
             note_held(s, j, now, held)
-        if held:
-            continue
         c, w = np.int64(waiting.cores[i]), np.int64(waiting.walltime[i])
         k = s.jobs[j].queue if by_queue else 0
-        starts = c + kept_idle(heads, now + w) <= partition.free - out
+        starts = not held and c + kept_idle(heads, now + w) <= partition.free - out
         if starts:
             first, _ = fit(idle, size, 0, c, w + 1, now + 1)  # its end included
             starts = first == 0
+        follows = False
         if starts:
-            for q in range(heads.begin.size):
-                if heads.begin[q] > now + w:
-                    heads.keeps[q] = 0
             size = change(idle, size, now, now + w, -c)
             occupy(s, j, p, c, now)
             s.placement[j] = p
             start_job(s, j, now)
-            waiting.job[i] = STARTED
-            gone = min(gone, i)
-        elif heads.begin[k] == NEVER and c <= partition.cores and now - s.jobs[j].submit >= settings.reservation_delay:
+            more = take_kept(heads, now + w)
+            if lines:
+                waiting.group[i] &= GROUP
+                again = more and look_behind(s, p, kind, list_first, last, i, -1, now)
+                follows = succeed(s, p, i, now)
+                if not follows:
+                    waiting.group[i] |= PASSED
+            if not follows and waiting.job[i] == j:
+                waiting.job[i] = STARTED
+                gone = min(gone, i)
+        elif (
+            not held
+            and heads.begin[k] == NEVER
+            and c <= partition.cores
+            and now - s.jobs[j].submit >= settings.reservation_delay
+        ):
             first, _ = fit(idle, size, 0, c, w, NEVER)
             begin = idle.times[first]
-            if begin >= UNKNOWN_END:  # rule 31
-                continue
-            heads.begin[k], heads.end[k], heads.keeps[k] = begin, begin + w, heads.node
-            size = change(idle, size, begin, begin + w, -c)
+            if begin < UNKNOWN_END:  # rule 31
+                heads.begin[k], heads.end[k], heads.keeps[k] = begin, begin + w, heads.node
+                size = change(idle, size, begin, begin + w, -c)
+                if not settings.track_held and all_found(heads):
+                    most, again = np.int64(partition.free), True  # wider ones wait
+        if is_sorted:
+            x += 1
+        elif not again:
+            if not follows:
+                m -= 1
+                s.candidates[0] = s.candidates[m]
+            sift(s.candidates, 0, m, before, order)
+    if lines:
+        return_to_first(s, p, row_of(s, p), list_first, last, now)
     if gone < last:
         drop_started(s, p, gone)
+
+
+@step
+def collect(s, first, last, most):
+    """Collect the entries whose turn is still to come, of jobs of up to `most` cores; return how many."""
+    waiting = s.waiting
+    m = np.int64(0)
+    for i in range(first, last):
+        if waiting.group[i] >= 0 and waiting.cores[i] <= most:
+            s.candidates[m] = i
+            m += 1
+    return m
+
+
+@step
+def all_found(heads):
+    """Whether every queue of which a job waits has a head job."""
+    found = True
+    for k in range(heads.begin.size):
+        found &= heads.begin[k] != NEVER
+    return found
+
+
+@step
+def take_kept(heads, end):
+    """A job that ends then has started: no node stays idle for the head jobs that begin later; whether any did."""
+    any_did = False
+    for k in range(heads.begin.size):
+        if heads.begin[k] > end and heads.begin[k] < NEVER:
+            any_did |= heads.keeps[k] > 0
+            heads.keeps[k] = 0
+    return any_did
 
 
 @step

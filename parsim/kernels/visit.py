@@ -246,7 +246,8 @@ def start_here(s, v, i, now):
     if not v.lines:
         waiting.job[i] = STARTED
         return GONE
-    reopened = was_head_job and v.one_by_one and look_behind(s, p, v.kind, v.first, v.last, i, now)
+    queue = s.jobs[j].queue
+    reopened = was_head_job and v.one_by_one and look_behind(s, p, v.kind, v.first, v.last, i, queue, now)
     follows = succeed(s, p, i, now)
     if not follows and waiting.job[i] == j:
         waiting.job[i] = STARTED

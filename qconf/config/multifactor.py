@@ -1,8 +1,9 @@
 """Orders that Slurm's multifactor priority can express, written as formulas.
 
 A point of priority is a second of waiting, as far as waiting counts: ``PriorityWeightAge`` equals ``PriorityMaxAge``.
-All other terms are whole points, so Slurm's rounding down to integers changes no order. Jobs of short walltimes get
-points through the QOS of their class. Partitions of a higher ``PriorityTier`` go before all others.
+All other terms are whole points, so Slurm's rounding down to integers changes no order. Jobs of short walltimes, of few
+cores and of queues of a higher priority get points, which the others lose by their nice value. Partitions of a higher
+``PriorityTier`` go before all others.
 
 References
 ----------
@@ -20,6 +21,7 @@ MAX_AGE = 30 * 86400  # seconds of waiting that count
 TIER = 10_000_000_000  # points of a unit of `queue_priority`: more than Slurm's 32 bits of all other points
 MOST = 2**32 - 1  # points that a priority has at most
 _CLASS = re.compile(r"([0-9]+) if walltime <= ([0-9]+) else ")
+_SIZE = re.compile(r"([0-9]+) if ncpus <= ([0-9]+) else ")
 
 
 @dataclass(frozen=True)
@@ -35,27 +37,37 @@ class Multifactor:
         Seconds of waiting that count.
     tiers : bool
         Whether jobs of queues of higher priority go before all others.
+    sizes : tuple of (int, int)
+        Most cores of each class of sizes, and its points, in the same way.
+    weight : int
+        Points of a unit of a queue's priority.
     """
 
     classes: tuple[tuple[int, int], ...] = ()
     max_age: int = MAX_AGE
     tiers: bool = False
+    sizes: tuple[tuple[int, int], ...] = ()
+    weight: int = 0
 
     @property
     def most(self) -> int:
-        """Points of the jobs of the shortest class."""
-        return max((points for _, points in self.classes), default=0)
+        """Points of the jobs that have the most by their walltime and their size."""
+        return sum(max((points for _, points in classes), default=0) for classes in (self.classes, self.sizes))
 
-    def behind(self, walltime: int) -> int:
-        """Return the points that a job of this walltime, seconds, has less than those of the shortest class."""
-        return self.most - next((points for longest, points in self.classes if walltime <= longest), 0)
+    def behind(self, walltime: int, cores: int) -> int:
+        """Return the points that a job of this walltime, seconds, and size has less than those."""
+        pairs = ((self.classes, walltime), (self.sizes, cores))
+        return self.most - sum(next((points for bound, points in each if value <= bound), 0) for each, value in pairs)
 
     @property
     def formula(self) -> str:
         """The order as a formula."""
-        tier = f"{TIER} * queue_priority + " if self.tiers else ""
-        choice = "".join(f"{points} if walltime <= {longest} else " for longest, points in self.classes)
-        return f"{tier}min(eligible_time, {self.max_age})" + (f" + ({choice}0)" if choice else "")
+        terms = [f"{TIER} * queue_priority"] * self.tiers + [f"{self.weight} * queue_priority"] * (self.weight > 0)
+        terms.append(f"min(eligible_time, {self.max_age})")
+        for name, classes in (("walltime", self.classes), ("ncpus", self.sizes)):
+            choice = "".join(f"{points} if {name} <= {bound} else " for bound, points in classes)
+            terms += [f"({choice}0)"] if choice else []
+        return " + ".join(terms)
 
     @classmethod
     def of(cls, order: str) -> Self | None:
@@ -63,25 +75,36 @@ class Multifactor:
         age = re.search(r"min\(eligible_time, ([0-9]+)\)", order)
         if age is None:
             return None
+        factors = [int(factor) for factor in re.findall(r"([0-9]+) \* queue_priority", order)]
         found = cls(
             tuple((int(longest), int(points)) for points, longest in _CLASS.findall(order)),
             int(age[1]),
-            "queue_priority" in order,
+            TIER in factors,
+            tuple((int(widest), int(points)) for points, widest in _SIZE.findall(order)),
+            next((factor for factor in factors if factor != TIER), 0),
         )
         return found if found.possible and _same(found.formula, order) else None
 
     @property
     def possible(self) -> bool:
         """Whether the classes fall, end at whole minutes, and all points fit into Slurm's priority."""
-        walltimes, points = [each[0] for each in self.classes], [each[1] for each in self.classes]
         return (
             self.max_age > 0
-            and walltimes == sorted(set(walltimes))
-            and points == sorted(set(points), reverse=True)
-            and all(each > 0 and each % 60 == 0 for each in walltimes)
-            and min(points, default=1) > 0
-            and self.max_age + self.most < MOST
+            and _fall(self.classes, 60)
+            and _fall(self.sizes, 1)
+            and self.max_age + self.most + self.weight < MOST
         )
+
+
+def _fall(classes: tuple[tuple[int, int], ...], unit: int) -> bool:
+    """Whether bounds, whole multiples of `unit`, rise, and points fall."""
+    bounds, points = [each[0] for each in classes], [each[1] for each in classes]
+    return (
+        bounds == sorted(set(bounds))
+        and points == sorted(set(points), reverse=True)
+        and all(each > 0 and each % unit == 0 for each in bounds)
+        and min(points, default=1) > 0
+    )
 
 
 def _same(formula: str, other: str) -> bool:

@@ -46,7 +46,7 @@ mkdir -m 1777 /run/lock
 OWN
 echo ready
 trap : CHLD  # the first process reaps what the daemons leave
-while :; do sleep 5; done
+while read -r -t 5 || [ $? -gt 128 ]; do :; done  # until who started it is gone
 """
 
 
@@ -89,6 +89,7 @@ class PrivateMachine:
         kinds = ("--mount", "--net", "--uts", "--ipc", "--pid", "--fork", "--kill-child", "--mount-proc")
         self.outer = subprocess.Popen(  # noqa: S603 - its own words
             [shutil.which("unshare") or "unshare", *kinds, "--propagation", "private", "bash", "-c", self.setup],
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from qconf.config.multifactor import MAX_AGE, Multifactor
@@ -11,10 +11,12 @@ from tests.naive import formula_value
 STEPS = st.lists(st.integers(1, 10_000), unique=True, max_size=6)
 
 
-@given(STEPS, STEPS, st.integers(1, 10**8), st.booleans())
-def test_what_is_written_is_read_back(minutes, points, max_age, tiers):
-    pairs = zip(sorted(minutes), sorted(points, reverse=True), strict=False)
-    order = Multifactor(tuple((60 * each, worth) for each, worth in pairs), max_age, tiers)
+@settings(deadline=None)
+@given(STEPS, STEPS, STEPS, STEPS, st.integers(1, 10**8), st.booleans(), st.integers(0, 10**6))
+def test_what_is_written_is_read_back(minutes, points, cores, worths, max_age, tiers, weight):
+    classes = zip((60 * each for each in sorted(minutes)), sorted(points, reverse=True), strict=False)
+    sizes = zip(sorted(cores), sorted(worths, reverse=True), strict=False)
+    order = Multifactor(tuple(classes), max_age, tiers, tuple(sizes), weight)
     assert Multifactor.of(order.formula) == order
     assert Multifactor.of(f" {order.formula.replace(' + (', '+  ( ')}") == order  # blanks make no difference
 
@@ -27,7 +29,11 @@ def test_what_is_written_is_read_back(minutes, points, max_age, tiers):
         "eligible_time / walltime",
         "min(eligible_time, 3600) * 2",
         "min(eligible_time, 3600) + ncpus",
-        "min(eligible_time, 3600) + queue_priority",  # no tier: a point is a second
+        "min(eligible_time, 3600) + queue_priority",  # no whole number of points before it
+        "min(eligible_time, 3600) + 5 * queue_priority",  # queues come first
+        "min(eligible_time, 3600) + (5 if ncpus <= 8 else 7 if ncpus <= 16 else 0)",  # wider jobs first
+        "min(eligible_time, 3600) + (5 if ncpus <= 8 else 0) + (5 if walltime <= 60 else 0)",
+        "4294967295 * queue_priority + min(eligible_time, 3600)",
         "min(eligible_time, 3600) + (5 if walltime <= 90 else 0)",  # no whole minutes
         "min(eligible_time, 3600) + (5 if walltime <= 60 else 7 if walltime <= 120 else 0)",  # longer jobs first
         "min(eligible_time, 3600) + (5 if walltime <= 120 else 3 if walltime <= 60 else 0)",
@@ -43,7 +49,16 @@ def test_what_slurm_cannot_express_is_none(order):
 def test_points_are_seconds_of_waiting():
     order = Multifactor(((900, 7200), (3600, 3000)), tiers=True)
     assert order.most == 7200
-    assert [order.behind(walltime) for walltime in (1, 900, 901, 3600, 9999)] == [0, 0, 4200, 4200, 7200]
+    assert [order.behind(walltime, 1) for walltime in (1, 900, 901, 3600, 9999)] == [0, 0, 4200, 4200, 7200]
+    sized = Multifactor(((900, 7200),), sizes=((8, 100),), weight=50)
+    assert sized.most == 7300
+    assert [sized.behind(walltime, cores) for walltime, cores in ((1, 8), (1, 9), (901, 8), (901, 9))] == [
+        0,
+        100,
+        7200,
+        7300,
+    ]
+    assert formula_value(sized.formula, walltime=1, ncpus=9, eligible_time=0, queue_priority=3) == 7200 + 150
 
     def value(walltime, waited, priority=1):
         return formula_value(order.formula, walltime=walltime, eligible_time=waited, queue_priority=priority)

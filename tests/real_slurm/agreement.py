@@ -26,8 +26,8 @@ from tests.real_slurm.recording import STEP, Job, read, record
 
 Column = NDArray[np.int64]
 HEADING = """\
-| discipline | jobs | backfilled | same order | mean wait, real | simulated | differs | starting takes | ending |
-|---|---|---|---|---|---|---|---|---|"""
+| discipline | jobs | backfilled | same order | mean wait, real | simulated | differs | starting | ending | latest |
+|---|---|---|---|---|---|---|---|---|---|"""
 
 
 @dataclass(frozen=True)
@@ -57,12 +57,19 @@ class Agreement:
         ended = np.array([job.ended for job in self.jobs])
         return float(np.mean([job.started for job in self.jobs] - self.real)), float(np.mean(ended - _before(ended)))
 
+    @property
+    def latest(self) -> float:
+        """Most seconds after its step that a job was submitted, or its end noted: far beyond `LEAD` is disturbed."""
+        moments = np.array([[job.submitted, job.ended] for job in self.jobs])
+        return float(np.max(moments - _before(moments)))
+
     def row(self, discipline: str) -> str:
         """Write it as a row of a table."""
         (real, simulated), (starting, ending) = self.waits, self.overheads
         return (
             f"| {discipline} | {len(self.jobs)} | {sum(job.backfilled for job in self.jobs)} | {self.same_order:.4f} "
-            f"| {real:.2f} | {simulated:.2f} | {100 * (simulated / real - 1):+.1f} % | {starting:.2f} | {ending:.2f} |"
+            f"| {real:.2f} | {simulated:.2f} | {100 * (simulated / real - 1):+.1f} % | {starting:.2f} | {ending:.2f} "
+            f"| {self.latest:.2f} |"
         )
 
 

@@ -7,29 +7,58 @@ from qconf.config.multifactor import Multifactor
 from tests.naive import formula_value
 from tests.real_slurm.test_exports import MACHINE
 
-ORDER = "min(eligible_time, 2592000) + (7200 if walltime <= 60 else 3600 if walltime <= 180 else 0)"
-SUMS = MACHINE.replace("fcfs", ORDER) + "queues:\n  - {name: work, cores: [1, 16], walltime: [0, 10m]}\n"
+ORDER = (
+    "50 * queue_priority + min(eligible_time, 2592000) + (7200 if walltime <= 60 else 3600 if walltime <= 180 else 0)"
+    " + (900 if ncpus <= 4 else 0)"
+)
+SUMS = (
+    MACHINE.replace("fcfs", ORDER)
+    + """\
+queues:
+  - {name: work, cores: [1, 16], walltime: [0, 5m], priority: 20}
+  - {name: long, cores: [1, 16], walltime: [5m, 10m], priority: 10}
+"""
+)
+FORMULA = Multifactor.of(parse(SUMS).order).formula
 
 pytestmark = pytest.mark.slow
 
 
+def expected(limit, nice=0):
+    """Return the priority of a job of 16 cores by the formula and its user's nice value, but for what all have."""
+    priority = 20 if limit <= 5 else 10
+    value = formula_value(FORMULA, walltime=60 * limit, eligible_time=0, ncpus=16, queue_priority=priority)
+    return value - nice
+
+
 def test_short_jobs_start_first_and_the_users_own_nice_value_counts(loading):
-    order = Multifactor.of(parse(SUMS).order)
     with loading(SUMS) as slurm:
         running = slurm.submit("--ntasks=16 --time=1", seconds=4)
-        limits = {"long": "5", "middle": "2", "short": "1", "modest": "1 --nice=5000"}
+        limits = {"long": "5", "middle": "2", "short": "1", "modest": "1 --nice=5000", "other queue": "6"}
         jobs = {
             name: slurm.submit(f"--ntasks=16 --time={limit}", user="bob", seconds=2) for name, limit in limits.items()
         }
         priorities = dict(zip(jobs, map(int, slurm.of("Priority", *jobs.values())), strict=True))
-        expected = {
-            name: formula_value(order.formula, walltime=60 * int(limit.split()[0]), eligible_time=0)
-            for name, limit in limits.items()
-        }
-        expected["modest"] -= 5000
-        for name, value in priorities.items():
-            assert 0 <= value - expected[name] <= 60, name  # and seconds of waiting
+        values = {"long": expected(5), "middle": expected(2), "short": expected(1), "modest": expected(1, 5000)}
+        for name, value in values.items():
+            apart = priorities[name] - priorities["other queue"]
+            assert abs(apart - (value - expected(6))) <= 60, name  # and seconds of waiting
         slurm.until("! squeue --noheader | grep .")
-        begun = slurm.of("StartTime", running, *(jobs[name] for name in ("short", "middle", "modest", "long")))
+        order = ("short", "middle", "modest", "long", "other queue")
+        begun = slurm.of("StartTime", running, *(jobs[name] for name in order))
         assert begun == sorted(begun)
         assert len(set(begun)) == len(begun)
+
+
+def test_users_cannot_go_before_others_by_changing_their_jobs(loading):
+    """What job_submit.lua takes off stays, whatever a user asks for later, and so does the user's own nice value."""
+    with loading(SUMS) as slurm:
+        narrow = slurm.submit("--ntasks=4 --time=5 --begin=now+1day")
+        modest = slurm.submit("--ntasks=4 --time=5 --begin=now+1day --nice=70")
+        assert slurm.of("Nice", narrow, modest) == ["7200", "7270"]
+        for change, nice in (("Nice=0", 7200), ("NumCPUs=8 NumTasks=8", 8100), ("TimeLimit=1", 900), ("Nice=30", 930)):
+            done = slurm.server.run(f"scontrol update JobId={narrow} {change}; echo exit $?", user="alice")
+            assert "exit 0" in done.stdout, change
+            assert slurm.of("Nice", narrow) == [str(nice)], change
+        slurm.server.run(f"scontrol update JobId={modest} TimeLimit=1", user="alice")
+        assert slurm.of("Nice", modest) == ["70"]

@@ -137,7 +137,7 @@ def routes(folder: Path) -> dict[str, dict[str, tuple[int, int]]]:
     text = read_text(path) if path.is_file() else ""
     if MARK not in text.lower():
         return {}
-    row = r'name = "([^"]+)", least = (\d+), most = (\d+|math\.huge), above = (\d+), upto = (\d+|math\.huge) \}'
+    row = r'name = "([^"]+)", least = (\d+), most = (\d+|math\.huge), above = (\d+), upto = (\d+|math\.huge)\b'
     return {
         name: {
             "cores": (int(least), MAX_CORES if most == _HUGE else int(most)),

@@ -24,7 +24,7 @@ SchedulerParameters=batch_sched_delay=0,sched_interval=1,bf_interval=1,bf_resolu
 PartitionName=former Nodes=ALL Default=YES State=UP
 PartitionName=KEPT Nodes=ALL MaxTime=7-0 State=UP
 """
-_QUEUE = re.compile(r'\{ name = "([\w-]+)", least = (\S+), most = (\S+), above = (\S+), upto = (\S+) \}')
+_QUEUE = re.compile(r'\{ name = "([\w-]+)", least = (\S+), most = (\S+), above = (\S+), upto = ([^,\s]+)\b')
 _SAVED = {
     "partitions": "scontrol --oneliner show partition",
     "configuration": "scontrol show config | grep -E '^(Sched|Priority|JobSubmit|AccountingStorageEnf)'",

@@ -36,7 +36,9 @@ def export(config: SiteConfig, nodes: Sequence[Node] | None) -> Export:
     lines = list(_partitions(config, _hosts(config, nodes)))
     node = machine.cores_per_node if machine.whole_nodes else None
     order = Multifactor.of(config.order)
-    nice = {} if order is None else {"classes": order.classes, "most": order.most}
+    places = {} if order is None else _places(config, order)
+    most = 0 if order is None else order.most + max(places.values())
+    nice = {} if order is None else {"order": order, "places": places, "most": most}
     queues = [(queue, whole_minutes(queue)) for queue in config.queues]
     files = {
         "partitions.conf": render("slurm", "partitions.conf", machine=comment_name(config), lines=lines),
@@ -46,7 +48,7 @@ def export(config: SiteConfig, nodes: Sequence[Node] | None) -> Export:
         "new-conf": render(
             "slurm",
             "new-conf",
-            settings={"SchedulerType": _scheduler(config), **_priority(order)},
+            settings={"SchedulerType": _scheduler(config), **_priority(order, most)},
             added={"JobSubmitPlugins": ["lua"], **({"AccountingStorageEnforce": ["limits"]} if limited else {})},
             parameters=backfilling(config),
         ),
@@ -66,14 +68,30 @@ def export(config: SiteConfig, nodes: Sequence[Node] | None) -> Export:
         limited=[queue.name for queue in limited],
         pool=bool(pool),
         job=_example(config),
-        priority=None if order is None else order.most - order.behind(_example_walltime(config)),
+        priority=None if order is None else most - places[config.names[0]] - _example_behind(config, order),
         parameters=backfilling(config),
         lines=notes,
     )
     return Export(files, notes, loaded=("partitions.conf",))
 
 
-def _priority(order: Multifactor | None) -> dict[str, str]:
+def _places(config: SiteConfig, order: Multifactor) -> dict[str, int]:
+    """Return the points that jobs of each queue have less than those of the queue of the highest priority."""
+    highest = max(queue.priority for queue in config.queues)
+    places = {queue.name: order.weight * (highest - queue.priority) for queue in config.queues}
+    if uneven := [name for name, points in places.items() if points != int(points)]:
+        raise ExportError(
+            f"order {config.order!r}: Slurm's points are whole numbers, and {order.weight} times the priority of "
+            f"{', '.join(uneven)} is none apart from the others'; change the factor or the priorities"
+        )
+    return {name: int(points) for name, points in places.items()}
+
+
+def _example_behind(config: SiteConfig, order: Multifactor) -> int:
+    return order.behind(_example_walltime(config), config.queues[0].cores[0])
+
+
+def _priority(order: Multifactor | None, most: int) -> dict[str, str]:
     """Write the words of slurm.conf that order the waiting jobs, those of one queue or all."""
     if order is None:
         return {"PriorityType": "priority/basic"}
@@ -85,7 +103,7 @@ def _priority(order: Multifactor | None) -> dict[str, str]:
         "PriorityWeightAge": str(order.max_age),
         "PriorityWeightJobSize": "0",
         # The same for every job, so that what job_submit.lua takes away leaves something.
-        "PriorityWeightPartition": str(order.most + 1),
+        "PriorityWeightPartition": str(most + 1),
     }
 
 

@@ -15,6 +15,8 @@ import pytest
 from qconf.config import load, parse
 from qconf.export import ExportError, exporter
 from qconf.export.nodes import read_nodes
+from qconf.export.slurm.conf import routes
+from qconf.export.slurm.rehearsal import Plan
 from qconf.export.slurm.scripts import clock
 from tests.qconf.export.sites import CRAY, HYBRID, NODES, slurm_files
 from tests.qconf.export.snapshots import check_snapshot
@@ -570,21 +572,98 @@ def test_lua_lets_users_move_their_jobs_where_they_may_submit_them(change, recor
         "time_limit": 60,
         "job_state": 0,
     } | record
+    assert call(tmp_path, hybrid()["job_submit.lua"], f"slurm_job_modify(one, other, {{}}, {uid})", change, record) == [
+        str(verdict)
+    ]
+
+
+def call(folder, lua, what, one, other=()):
+    """Call a function of job_submit.lua with two jobs; return what the expression is."""
     text = f"""
-slurm = {{ SUCCESS = 0, ERROR = -1, log_info = function() end }}
+slurm = {{ SUCCESS = 0, ERROR = -1, NICE_OFFSET = 0x80000000, log_info = function() end, log_user = function() end }}
 dofile("job_submit.lua")
 local function of(text)
    local job = {{}}
    for key, value in text:gmatch("(%w[%w_]*)=(%S+)") do job[key] = tonumber(value) or value end
    return job
 end
-print(slurm_job_modify(of(arg[1]), of(arg[2]), {{}}, {uid}))
+local one, other = of(arg[1]), of(arg[2])
+print({what})
 """
-    (tmp_path / "modify.lua").write_text(text)
-    (tmp_path / "job_submit.lua").write_text(hybrid()["job_submit.lua"])
-    words = [" ".join(f"{key}={value}" for key, value in each.items()) for each in (change, record)]
-    done = subprocess.run([LUA, "modify.lua", *words], cwd=tmp_path, capture_output=True, text=True, check=True)
-    assert int(done.stdout) == verdict
+    (folder / "called.lua").write_text(text)
+    (folder / "job_submit.lua").write_text(lua)
+    words = [" ".join(f"{key}={value}" for key, value in dict(each).items()) for each in (one, other)]
+    done = subprocess.run([LUA, "called.lua", *words], cwd=folder, capture_output=True, text=True, check=True)
+    return done.stdout.split()
+
+
+SUM = """\
+machine: {name: m, cores: 64}
+order: >-
+  50 * queue_priority + min(eligible_time, 86400) + (72 if walltime <= 3600 else 36 if walltime <= 7200 else 0)
+  + (9 if ncpus <= 4 else 0)
+queues:
+  - {name: day, cores: [1, 64], walltime: [0, 10h], priority: 3}
+  - {name: late, cores: [1, 64], walltime: [10h, 20h], priority: 1}
+"""
+OFFSET = 0x80000000
+
+
+@needs_lua
+@pytest.mark.parametrize(
+    ("job", "nice"),
+    [
+        ({"num_tasks": 4, "time_limit": 60}, 0),
+        ({"num_tasks": 5, "time_limit": 60}, 9),
+        ({"num_tasks": 5, "time_limit": 61}, 9 + 36),
+        ({"num_tasks": 5, "time_limit": 121}, 9 + 72),
+        ({"num_tasks": 5, "time_limit": 700}, 9 + 72 + 100),
+        ({"num_tasks": 5, "time_limit": 700, "partition": "late,other"}, 9 + 72 + 100),
+        ({"num_tasks": 1, "time_limit": 60, "nice": OFFSET + 5}, 5),
+        ({"num_tasks": 1}, 72),  # for as long as the queue takes
+    ],
+)
+def test_lua_takes_points_from_what_comes_later_in_the_order(job, nice, tmp_path):
+    lua = slurm_files(parse(SUM))["job_submit.lua"]
+    assert call(tmp_path, lua, "slurm_job_submit(one, {}, 0), one.nice", job) == ["0", str(OFFSET + nice)]
+
+
+@needs_lua
+@pytest.mark.parametrize(
+    ("change", "own", "nice"),
+    [
+        ({"nice": OFFSET}, 0, 72),
+        ({"nice": OFFSET + 7}, 0, 79),
+        ({"min_cpus": 8}, 0, 81),
+        ({"time_limit": 60}, 0, 0),
+        ({"time_limit": 60, "nice": OFFSET + 2}, 30, 2),
+        ({"time_limit": 700, "partition": "late"}, 30, 30 + 72 + 100),
+    ],
+)
+def test_lua_keeps_what_it_took_beside_the_users_own_nice_value(change, own, nice, tmp_path):
+    record = {"user_id": 7, "partition": "day", "min_cpus": 2, "min_nodes": 1, "time_limit": 600, "job_state": 0}
+    lua = slurm_files(parse(SUM))["job_submit.lua"]
+    record["nice"] = OFFSET + 72 + own
+    assert call(tmp_path, lua, "slurm_job_modify(one, other, {}, 7), one.nice", change, record) == [
+        "0",
+        str(OFFSET + nice),
+    ]
+    assert call(tmp_path, lua, "slurm_job_modify(one, other, {}, 0), one.nice or 0", {"min_cpus": 8}, record) == [
+        "0",
+        "0",
+    ]
+
+
+def test_the_queues_of_a_sum_are_read_back(tmp_path):
+    for name, text in slurm_files(parse(SUM)).items():
+        (tmp_path / name).write_text(text)
+    assert list(routes(tmp_path)) == ["day", "late"]
+    assert Plan(tmp_path).queues == [("day", 1, 1), ("late", 1, 601)]
+
+
+def test_points_of_queues_are_whole_numbers():
+    with pytest.raises(ExportError, match=r"50 times the priority of late"):
+        slurm_files(parse(SUM.replace("priority: 1}", "priority: 1.01}")))
 
 
 def test_nothing_is_said_to_raise_waiting_jobs_beside_a_priority_that_does_not():

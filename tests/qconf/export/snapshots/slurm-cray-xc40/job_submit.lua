@@ -101,7 +101,8 @@ function slurm_job_modify(job, record, part_list, modify_uid)
       num_tasks = job.num_tasks, cpus_per_task = job.cpus_per_task,
       min_cpus = given(job.min_cpus) or record.min_cpus, min_nodes = given(job.min_nodes) or record.min_nodes,
    })
-   local why = forbidden(partition, cores, seconds_of(job.time_limit) or seconds_of(record.time_limit))
+   local walltime = seconds_of(job.time_limit) or seconds_of(record.time_limit)
+   local why = forbidden(partition, cores, walltime)
    if why then
       slurm.log_info("qconf: job %s of uid %d: %s", tostring(record.job_id), modify_uid, why)
       return ACCESS_DENIED
