@@ -107,6 +107,7 @@ def components(graph: dict[str, set[str]]) -> list[set[str]]:
 
 #: All that the verifier and the reference simulator may have from the simulator: its input and output, as data.
 DATA = {
+    "parsim.fairshare.FAIRSHARE",
     "parsim.fairshare.Fairshare",
     "parsim.fairshare.Share",
     "parsim.fairshare.UNKNOWN",
@@ -131,8 +132,8 @@ def test_verifier_and_reference_simulator_share_no_code() -> None:
         if name.startswith("parsim.verify"):
             found = {each for each in imported(path) if not each.startswith("parsim.verify.")}
             assert {each for each in found if each.startswith(("parsim", "tests"))} <= DATA, name
-    for name in ("naive", "naive_planning"):
-        found = {each for each in imported(ROOT / f"tests/{name}.py") if not each.startswith("tests.naive.")}
+    for name in ("naive", "naive_fairshare", "naive_planning"):
+        found = {each for each in imported(ROOT / f"tests/{name}.py") if not each.startswith("tests.naive")}
         assert {each for each in found if each.startswith(("parsim", "tests"))} <= DATA, name
 
 
