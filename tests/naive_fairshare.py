@@ -75,8 +75,8 @@ class Values:
         decays = (now - first) // period
         begun, use = self.decayed.get(node, (0, 0.0))
         for k in range(begun, decays):
-            if not use and all(each.end <= first + k * period for each in charged):
-                break  # nothing is left to forget
+            if use * self.fairshare.decay_factor == use and all(each.end <= first + k * period for each in charged):
+                break  # nothing changes any more
             use = (use + core_seconds(first + k * period, first + (k + 1) * period)) * self.fairshare.decay_factor
             if use < 1:
                 use = 0.0

@@ -92,12 +92,22 @@ class Uses:
     def advance(self, now: int) -> None:
         """Charge what runs until `now`, decay by decay."""
         while self.next_decay <= now:
+            if self._stands():
+                self.next_decay += (
+                    (now - self.next_decay) // self.fairshare.decay_time + 1
+                ) * self.fairshare.decay_time
+                break
             self._run_to(self.next_decay)
             self.next_decay += self.fairshare.decay_time
             for node in self.nodes:
                 left = node.use * self.fairshare.decay_factor
                 node.used, node.since = (left if left >= 1 else 0.0), 0
         self._run_to(now)
+
+    def _stands(self) -> bool:
+        """Whether nothing runs, and no decay changes a use any more."""
+        factor = self.fairshare.decay_factor
+        return not any(each.running or each.since or each.used * factor != each.used for each in self.nodes)
 
     def _run_to(self, instant: int) -> None:
         for node in self.nodes:
