@@ -99,8 +99,10 @@ def explain(
         return _from_state(workload, system, schedule, job, names, state)
     _refuse(check_capacity(schedule, system.partition_cores))
     rows = np.arange(len(workload))
-    # Else the time that limits held the others counts, too, or the nodes that jobs before had.
-    if not system.reserves_nodes and (system.formula is None or not system.has_limits):
+    # Else what was before counts, too: for how long limits held the others, the nodes and the use of jobs that ended,
+    # and which job has been the first.
+    remembers = system.reserves_nodes or system.is_fair or system.reserves_nothing
+    if not remembers and (system.formula is None or not system.has_limits):
         present = (schedule.end > workload.submit[job]) & (workload.submit <= schedule.start[job])
         rows = np.flatnonzero(present)
     present_row = {int(row): i for i, row in enumerate(rows)}

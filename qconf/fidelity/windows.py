@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from parsim import Schedule, Workload, simulate
 from qconf.config import SiteConfig
 from qconf.errors import InputError
-from qconf.evaluation.period import Period
+from qconf.evaluation.period import Period, fitting
 from qconf.history import History
 from qconf.history.records import MAX_TIME
 
@@ -87,7 +87,10 @@ def cut(recorded: Recorded, spans: Sequence[tuple[int, int]]) -> tuple[LogWindow
     found = []
     for begin, end in spans:
         rows = np.flatnonzero((period.workload.submit < end) & ((recorded.start >= begin) | (last > begin)))
-        window = LogWindow(begin, end, period.take(rows).beginning(begin, end, 0), recorded.start[rows], rows)
+        taken = period.take(rows)
+        began = np.maximum(recorded.start[rows], taken.workload.submit)
+        begun = replace(taken, state=fitting(taken.workload, began, begin, period.base.machine.cores))
+        window = LogWindow(begin, end, begun, recorded.start[rows], rows)
         if window.there.any():
             found.append(window)
     return tuple(found)
