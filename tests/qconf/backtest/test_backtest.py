@@ -167,7 +167,8 @@ def test_the_number_of_workers_does_not_matter(history):
         small_backtest(history, strategies=("dqr", "exact"), settings={"samples": 20, "workers": workers})
         for workers in (1, 2)
     )
-    assert [replace(v, seconds=0) for v in one.results] == [replace(v, seconds=0) for v in two.results]
+    # as text, in which what is not a number equals itself
+    assert [str(replace(v, seconds=0)) for v in one.results] == [str(replace(v, seconds=0)) for v in two.results]
 
 
 def test_planning_disciplines_are_strategies_by_name(history):

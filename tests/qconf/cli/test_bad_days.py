@@ -150,7 +150,7 @@ def test_a_disk_that_is_full_from_the_beginning_is_said_then(
 
 
 def test_an_unwritable_directory_is_said_before_the_work(given: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("qconf.backtest.walk_forward.walk_forward", lambda *_, **__: pytest.fail("worked"))
+    monkeypatch.setattr("qconf.backtest.walk_forward.evaluate_all", lambda *_, **__: pytest.fail("worked"))
     with pytest.raises(QconfError, match=r"^/sys/qconf: cannot be written: (Operation not|Perm|Read-only)"):
         invoke(*given, "--out", "/sys/qconf")  # where not even root can
 

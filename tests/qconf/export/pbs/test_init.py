@@ -244,7 +244,7 @@ set queue r route_lifetime = 0
 set queue r enabled = True
 set queue r started = True
 set server default_queue = nowhere
-set server job_sort_formula = "fairshare_factor * eligible_time"
+set server job_sort_formula = "accrue_type * eligible_time"
 set server backfill_depth = 0
 """
 

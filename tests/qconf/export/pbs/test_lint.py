@@ -173,10 +173,10 @@ def test_values_that_a_server_held_are_trusted():
         create queue a
         set queue a queue_type = Execution
         set queue a max_running = 3
-        set server job_sort_formula = "fairshare_factor"
+        set server job_sort_formula = "accrue_type"
     """
     had = Server.parse(printed)
-    statement = 'set server job_sort_formula = "fairshare_factor"'
+    statement = 'set server job_sort_formula = "accrue_type"'
     assert Linter(had).statement(statement)
     assert not Linter(had, trusted=had).statement(statement)
     assert not Linter(had, trusted=had).statement("set queue a max_running = 3")
