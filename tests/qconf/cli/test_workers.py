@@ -116,7 +116,7 @@ def test_an_interrupt_at_the_terminal_is_one_line_and_leaves_no_process(commands
         line, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True
     )
     workers: list[str] = []
-    while process.poll() is None and len(workers) < 2:
+    while process.poll() is None and not workers:
         children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
         workers = [each for each in children if _is_copy(each, process.pid)]
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to all of them
