@@ -22,7 +22,8 @@ from numpy.typing import NDArray
 from parsim.kernels import planning as kernel
 from parsim.kernels.conservative import conservative
 from parsim.kernels.state import one
-from parsim.packing import Prepared, check_started, pack_windows, prepare, prepare_from
+from parsim.packing import pack_windows
+from parsim.prepared import Prepared, check_started, prepare, prepare_from
 from parsim.schedule import Schedule
 from parsim.state import State
 from parsim.system import Queue, System

@@ -17,8 +17,6 @@ from parsim.kernels.state import State as KernelState
 from parsim.kernels.time_dependent import time_dependent
 from parsim.kernels.top_job import top_job
 from parsim.packing import (
-    Prepared,
-    check_started,
     is_formula,
     most_looks,
     pack,
@@ -30,11 +28,10 @@ from parsim.packing import (
     pack_plans,
     pack_profile,
     pack_windows,
-    prepare,
-    prepare_from,
     rank,
     wake_ups,
 )
+from parsim.prepared import Prepared, check_started, prepare, prepare_from
 from parsim.reserving import place, reservations
 from parsim.schedule import SPANNING, Schedule
 from parsim.state import UNSTARTED, State

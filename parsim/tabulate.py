@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from parsim.kernels.easy import easy
 from parsim.kernels.state import NEVER
-from parsim.packing import check_started, prepare
+from parsim.prepared import check_started, prepare
 from parsim.workload import Workload
 
 

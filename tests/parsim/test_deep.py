@@ -12,6 +12,7 @@ import pytest
 
 from parsim import Pool, Queue, Schedule, System, Workload, packing, plan, simulate
 from parsim.kernels.general import general
+from parsim.prepared import Prepared, prepare
 from parsim.verify import check_schedule
 from tests import fuzz, generate, naive
 from tests.benchmarks import deep
@@ -125,7 +126,7 @@ def test_a_kernel_gives_up_at_the_same_event_whatever_comes_later(monkeypatch: p
     system = System(CORES, [Queue(name=name, max_run=9) for name in "abcd"])
     submitted = []
     for jobs in (6000, 12_000):
-        state = packing.pack(packing.prepare(workload.take(np.arange(jobs))), system, gives_up=True)
+        state = packing.pack(prepare(workload.take(np.arange(jobs))), system, gives_up=True)
         general(state)
         submitted.append(int(state.progress["submitted"]))
     assert 0 < submitted[0] == submitted[1] < 6000
@@ -136,9 +137,9 @@ def test_jobs_that_may_pass_each_other_are_looked_at_one_by_one(monkeypatch: pyt
     workload = deep.bursts(300, CORES)
     for order in ("-eligible_time", "eligible_time / walltime"):  # it falls; limits hold one job longer than another
         system = System(CORES, queues, "partitioned", order=order)
-        assert packing.pack(packing.prepare(workload), system, gives_up=True).progress["looks"] == packing.NEVER
+        assert packing.pack(prepare(workload), system, gives_up=True).progress["looks"] == packing.NEVER
     system = System(CORES, queues, "partitioned", order="-walltime")
-    assert packing.pack(packing.prepare(workload), system, gives_up=True).progress["looks"] < 0
+    assert packing.pack(prepare(workload), system, gives_up=True).progress["looks"] < 0
 
 
 def test_plans_of_bursts_are_those_of_jobs_that_are_never_alike(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -146,7 +147,7 @@ def test_plans_of_bursts_are_those_of_jobs_that_are_never_alike(monkeypatch: pyt
     for policy in ("planned-fcfs", "planned-sjf", "planned-ljf", "dynp-bounds", "conservative"):
         alike = plan(workload, CORES, policy)
         with monkeypatch.context() as patch:
-            patch.setattr(packing.Prepared, "alike_in_size", packing.Prepared.single)
+            patch.setattr(Prepared, "alike_in_size", Prepared.single)
             alone = plan(replace(workload), CORES, policy)
         assert alike.schedule.start.tolist() == alone.schedule.start.tolist()
         assert alike.cases.tolist() == alone.cases.tolist()
@@ -155,7 +156,7 @@ def test_plans_of_bursts_are_those_of_jobs_that_are_never_alike(monkeypatch: pyt
 def test_jobs_are_numbered_by_what_decides_about_them() -> None:
     rng = Random(0)
     workload, _ = generate.disciplines()["alike"](rng)
-    prepared = packing.prepare(workload)
+    prepared = prepare(workload)
     w = prepared.workload
     kinds = {}
     for kind, number in zip(

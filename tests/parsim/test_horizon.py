@@ -7,8 +7,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from parsim import Queue, System, Workload, packing, plan, simulate
-from parsim.packing import prepare
+from parsim import Queue, System, Workload, plan, prepared, simulate
+from parsim.prepared import prepare
 from parsim.tabulate import waits_by_size
 from parsim.workload import MAX_DURATION
 
@@ -69,7 +69,7 @@ def test_run_times_may_add_up_to_more_than_a_key_holds() -> None:
 
 
 def test_more_jobs_than_a_key_holds_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(packing, "MOST_JOBS", 3)
+    monkeypatch.setattr(prepared, "MOST_JOBS", 3)
     prepare(Workload([0] * 3, [1] * 3, [1] * 3, [1] * 3)).bits  # noqa: B018
     with pytest.raises(ValueError, match="4 jobs are more than the 3 of one simulation"):
         simulate(Workload([0] * 4, [1] * 4, [1] * 4, [1] * 4), System(1))
