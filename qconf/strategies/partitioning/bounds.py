@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 
 from parsim.tabulate import waits_by_size
 from qconf.evaluation.period import TrainingSet, cached
-from qconf.evaluation.polynomial import products
-from qconf.strategies.partitioning.linear import FEASIBLE, minimise
 from qconf.strategies.partitioning.sizes import PartitionSpace, Sizes, apportion
 
 POINTS = 64  # sizes at which a queue's utilization is measured
@@ -138,10 +137,15 @@ def outermost(
     goal: NDArray[np.float64], low: Sizes, total: int, matrix: NDArray[np.float64], limit: NDArray[np.float64]
 ) -> NDArray[np.float64] | None:
     """Return the fractions above `low` with ``matrix @ fractions <= limit`` that minimise `goal`, if any."""
-    least = low / total
-    free = 1.0 - float(least.sum())
-    found = minimise(goal, matrix, limit - products(matrix, least[:, None])[:, 0], free) if free > -FEASIBLE else None
-    return None if found is None else found + least
+    found = scipy.optimize.linprog(
+        goal,
+        A_ub=matrix if len(matrix) else None,
+        b_ub=limit if len(matrix) else None,
+        A_eq=np.ones((1, low.size)),
+        b_eq=[1.0],
+        bounds=[(value / total, 1.0) for value in low],
+    )
+    return found.x if found.status == 0 else None
 
 
 def proportional_matrix(

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 
 from qconf.evaluation.polynomial import products
 from qconf.strategies.partitioning.bounds import Bounds, outermost, proportional_matrix
 from qconf.strategies.partitioning.sizes import Sizes, apportion
-from qconf.strategies.partitioning.sobol import sobol
 
 MOST_CANDIDATES = 2**13
 
@@ -80,5 +80,6 @@ def _gaps(count: int, k: int, seed: int) -> NDArray[np.float64]:
     """
     if k == 1:
         return np.ones((count, 1))
-    points = np.sort(sobol(2 ** max(1, (count - 1).bit_length()), k - 1, seed)[:count], axis=1)
+    sobol = scipy.stats.qmc.Sobol(k - 1, scramble=True, rng=np.random.default_rng(seed))
+    points = np.sort(sobol.random_base2(max(1, (count - 1).bit_length()))[:count], axis=1)
     return np.diff(points, axis=1, prepend=0.0, append=1.0)

@@ -5,12 +5,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy.stats import spearmanr
 
 from parsim import simulate
 from qconf.fidelity.grade import Grade, with_grade
 from qconf.recommend import recommend
-from qconf.recommend.fidelity import FEWEST, Fidelity, fidelity, rank_correlation
+from qconf.recommend.fidelity import FEWEST, Fidelity, fidelity
 from qconf.report.wording import fidelity_text, fidelity_warning
 from tests.qconf.recommend.test_recommend import STARVED, history
 
@@ -93,13 +92,6 @@ def test_the_headline_has_the_figures():
         "The simulation is far from what the log recorded (fidelity grade E, mean wait 35.80 h recorded, 6.70 h "
         "simulated): trust the gain less."
     )
-
-
-def test_the_rank_correlation_of_scipy() -> None:
-    rng = np.random.default_rng(0)
-    for most in (3, 10**6):
-        first, second = rng.integers(0, most, (2, 500))
-        assert rank_correlation(first, second) == pytest.approx(spearmanr(first, second).statistic, abs=1e-12)
 
 
 def test_a_configuration_carries_a_grade_where_the_log_gives_none():
