@@ -189,6 +189,9 @@ def _job(text: str, number: int, now: int) -> Job:
         queue, user, name = (fields.pop(key, "") for key in ("queue", "user", "name"))
     except (KeyError, ValueError) as error:
         raise click.BadParameter(f"{text}: {error}; write cores=64,walltime=4h", param_hint="--what-if") from error
-    if fields or cores < 1:
-        raise click.BadParameter(f"{text}: known are cores, walltime, queue, user, name", param_hint="--what-if")
+    if fields:
+        message = f"{text}: no {next(iter(fields))}; known are cores, walltime, queue, user, name"
+        raise click.BadParameter(message, param_hint="--what-if")
+    if cores < 1:
+        raise click.BadParameter(f"{text}: a job has one core at least", param_hint="--what-if")
     return Job(f"what-if {number}", user, name, queue, cores, walltime, now)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
@@ -14,14 +14,17 @@ from qconf.config import format_duration
 from qconf.history.times import zone
 from qconf.inert import inert
 from qconf.prediction.loading import Gained, Loading
-from qconf.prediction.results import Prediction
+from qconf.prediction.results import Prediction, Start
 from qconf.recommend.last import Promise
 from qconf.report.figures.ahead import cores_in_use, horizon
 
 WIDTH = 24  #: columns of the timeline
-WIDE = 100  #: columns of a terminal from which on there is one
+WIDE = 100, 180  #: columns of a terminal from which on there is one: without intervals and with them
+ONE_LINE = 154  #: columns from which on a job with intervals has one line, else two
 MOST = 200  #: jobs that are shown
 LEVELS = " ▁▂▃▄▅▆▇█"
+
+Clock = Callable[[int | None], str]  #: writes an instant
 
 
 @dataclass(frozen=True)
@@ -59,7 +62,7 @@ def _gain(gained: Gained) -> str:
     return f"{100 * gained.mean:+.1f} % ({100 * gained.low:.1f} to {100 * gained.high:.1f})"
 
 
-def clocks(found: Prediction, timezone: str) -> Callable[[int | None], str]:
+def clocks(found: Prediction, timezone: str) -> Clock:
     """Return what writes instants: those of today without their date."""
     where = zone(timezone)
     today = datetime.fromtimestamp(found.ahead.now, where).date()
@@ -75,30 +78,15 @@ def clocks(found: Prediction, timezone: str) -> Callable[[int | None], str]:
 
 def tables(found: Prediction, timezone: str, width: int, loaded: Loaded | None = None) -> Iterator[Table | Text]:
     """Yield what a person wants to see: the jobs, what is not predicted, the idle cores, the days ahead."""
-    wide, clock = width >= WIDE + found.runs.bit_length() * 6, clocks(found, timezone)
+    clock = clocks(found, timezone)
     running, now = int((~found.ahead.present.waiting).sum()), found.ahead.now
     yield Text(f"{clock(now)}: {running} jobs run, {len(found.starts)} wait")
     last = horizon(found)
     yield Text(f"cores in use by the plan until {clock(last)}: {spark(found, now, last, min(width - 50, 60))}")
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
-    for name in ("job", "user", "queue", "cores", "walltime", "plan"):
-        justify: Literal["left", "right"] = "right" if name in ("cores", "walltime", "plan") else "left"
-        table.add_column(name, justify=justify, no_wrap=True)
-    if found.runs:
-        for name in ("expected", "80 %", "95 %"):
-            table.add_column(name)
-    table.add_column("why it waits", overflow="fold")
-    if wide:
-        table.add_column("", no_wrap=True)
-    for each in found.starts[:MOST]:
-        job = each.job
-        cells = [job.job_id, job.user, job.queue, str(job.cores), format_duration(job.walltime), clock(each.planned)]
-        if found.runs:
-            spans = [f"{clock(low)} to {clock(high)}" for low, high in each.intervals.values()] or ["", ""]
-            cells += [clock(each.expected), *spans]
-        drawn = [bar(each.planned, job.walltime, now, last)] if wide else []
-        table.add_row(*(Text(inert(cell)) for cell in [*cells, each.why, *drawn]))
-    yield table
+    if found.runs and width < ONE_LINE:
+        yield from _two_lines(found.starts[:MOST], clock)
+    else:
+        yield _one_line(found, clock, last if width >= WIDE[found.runs > 0] else None)
     if len(found.starts) > MOST:
         yield Text(f"{len(found.starts) - MOST} more wait; --json has them all")
     for job, why in found.ahead.left_out:
@@ -108,6 +96,43 @@ def tables(found: Prediction, timezone: str, width: int, loaded: Loaded | None =
         yield Text(rests(found))
     if loaded is not None:
         yield from _then(loaded, clock)
+
+
+def _one_line(found: Prediction, clock: Clock, last: int | None) -> Table:
+    """Return a row for each job, with a bar up to `last` if there is one."""
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
+    for name in ("job", "user", "queue", "cores", "walltime", "plan"):
+        justify: Literal["left", "right"] = "right" if name in ("cores", "walltime", "plan") else "left"
+        table.add_column(name, justify=justify, no_wrap=True)
+    if found.runs:
+        for name in ("expected", "80 %", "95 %"):
+            table.add_column(name, no_wrap=True)
+    table.add_column("why it waits", overflow="fold")
+    if last is not None:
+        table.add_column("", no_wrap=True)
+    for each in found.starts[:MOST]:
+        job = each.job
+        cells = [job.job_id, job.user, job.queue, str(job.cores), format_duration(job.walltime), clock(each.planned)]
+        if found.runs:
+            cells += [clock(each.expected), *_spans(each, clock)]
+        drawn = [] if last is None else [bar(each.planned, job.walltime, found.ahead.now, last)]
+        table.add_row(*(Text(inert(cell)) for cell in [*cells, each.why, *drawn]))
+    return table
+
+
+def _two_lines(starts: Sequence[Start], clock: Clock) -> Iterator[Text]:
+    """Yield a line of instants for each job, and one of all else."""
+    form = "{:<12} {:>5} {:>12} {:>12}  {}".format
+    yield Text(form("job", "cores", "plan", "expected", "80 %"), style="bold")
+    for each in starts:
+        job, (most, nearly_all) = each.job, _spans(each, clock)
+        yield Text(inert(form(job.job_id, job.cores, clock(each.planned), clock(each.expected), most)))
+        about = [job.user, job.queue, format_duration(job.walltime), nearly_all and f"95 %: {nearly_all}", each.why]
+        yield Text(inert(f"  {'; '.join(filter(None, about))}"), style="dim")
+
+
+def _spans(start: Start, clock: Clock) -> list[str]:
+    return [f"{clock(low)} to {clock(high)}" for low, high in start.intervals.values()] or ["", ""]
 
 
 def idle(found: Prediction) -> str:
@@ -125,7 +150,7 @@ def rests(found: Prediction) -> str:
     return f"intervals: {found.runs} simulations as they are; too few earlier predictions came true to widen them"
 
 
-def _then(loaded: Loaded, clock: Callable[[int | None], str]) -> Iterator[Table | Text]:
+def _then(loaded: Loaded, clock: Clock) -> Iterator[Table | Text]:
     yield Text(inert(f"\nthen, with {loaded.promise.title or loaded.promise.winner} of {loaded.promise.run} loaded"))
     for sentence in loaded.sentences():
         yield Text(f"  {sentence}")

@@ -53,7 +53,7 @@ def plan_chart(found: Prediction, where: str) -> Figure:
         title = f"{job.job_id} {job.user}: {job.cores} cores, {'runs' if job.start is not None else 'planned'}"
         for low, size in taken:
             panel.bar((begin, end), (low, low + size), f"fill part {looks[names[w.queue[row]]]}", inert(title))
-    more = "" if len(rows) == len(w) else f" {len(w) - len(rows)} later ones are not drawn."
+    more = "" if len(rows) == len(w) else f" Left out: {len(w) - len(rows)} that begin later."
     text = (
         f"What runs and what is planned if every job takes its whole walltime, in the colours of the queues.{more} "
         "A plan knows how many cores a job has, and not which: they are drawn where they fit."
@@ -105,8 +105,9 @@ def cores_in_use(found: Prediction, begin: int, end: int) -> tuple[list[int], li
 def starts(found: Sequence[Start], now: int, where: str) -> Figure:
     """Draw the starts that are expected, with both intervals, and those of the plan."""
     shown = [each for each in found if each.intervals][:ROWS]
-    far = [max(high for _, high in each.intervals.values()) for each in shown]
-    last = max(int(np.quantile(far, 0.9)), now + 3600)
+    far = [next(iter(each.intervals.values()))[1] for each in shown]
+    points = [point for each in shown for point in (each.planned, each.expected) if point is not None]
+    last = max(int(np.quantile(far, 0.9)), now + 3600, *points)  # the widest intervals would hide all else
     drawing = Drawing(0)
     legend = [
         ("dot after", "expected"),
@@ -128,6 +129,8 @@ def starts(found: Sequence[Start], now: int, where: str) -> Figure:
             panel.cross(each.planned, row + 0.5, "cross before", inert(title))
             panel.dot(each.expected, row + 0.5, "dot after", inert(title), 3.5)
     text = "When the jobs that wait will start. The plan takes each job for as long as its walltime."
+    if any(high > last for each in shown for _, high in each.intervals.values()):
+        text += " Intervals that go on are cut at the right; the table has their ends."
     if len(found) > len(shown):
         text += f" The first {len(shown)} by the plan."
     return Figure("starts", drawing.svg(text), text)

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import json
+import re
+from dataclasses import replace
+from datetime import UTC, datetime
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from rich.console import Console
 
 from qconf.cli import qconf
 from qconf.config import MachineConfig, QueueConfig, SiteConfig
@@ -16,6 +21,7 @@ from qconf.prediction.loading import loading
 from qconf.prediction.results import predict
 from qconf.prediction.runtimes import STEPS, RunTimes, likely, sample, together
 from qconf.report.figures.ahead import ahead_figures
+from qconf.report.prediction import tables
 from qconf.report.prediction_page import render_prediction
 from qconf.snapshot import Closure, Job, Snapshot
 
@@ -192,3 +198,51 @@ def test_the_page_shows_every_job_and_its_intervals(tmp_path):
         assert now <= low <= each.expected <= high
     drawn = ahead_figures(found, "UTC")["gantt"].svg
     assert drawn.count('class="fill part') == 5
+
+
+def far_off(tmp_path):
+    """Return a prediction with intervals, one of which goes on for months."""
+    past, now = history(tmp_path), 35 * 86400
+    jobs = [Job(f"b{i}", "ann", "", "work", 16, 7200, now - 99, now - 50 if i == 0 else None) for i in range(5)]
+    found = predict(Snapshot(now, tuple(jobs)), SITE, history=past, runs=20, instants=5)
+    first = found.starts[0]
+    wide = replace(first, intervals={**first.intervals, 0.95: (now, now + 10**7)})
+    return replace(found, starts=[wide, *found.starts[1:]])
+
+
+@pytest.mark.parametrize(("width", "lines"), [(80, 2), (153, 2), (154, 1), (200, 1)])
+def test_no_instant_is_cut_off_at_any_width(tmp_path, width, lines):
+    console = Console(width=width, file=io.StringIO(), color_system=None)
+    found = far_off(tmp_path)
+    for each in tables(found, "UTC", width):
+        console.print(each)
+    text = console.file.getvalue()
+    assert "…" not in text
+    rows = text.splitlines()
+    (at,) = [i for i, row in enumerate(rows) if row.startswith("b1")]
+    high = f"{datetime.fromtimestamp(found.starts[0].intervals[0.95][1], UTC):%d %b %H:%M}"
+    shown = " ".join(rows[at : at + lines])
+    assert high in shown
+    assert "needs 16 cores, 0 idle" in shown
+    assert (found.starts[0].why in rows[at]) == (lines == 1)
+
+
+def test_an_interval_of_months_does_not_hide_the_others(tmp_path):
+    found = far_off(tmp_path)
+    figure = ahead_figures(found, "UTC")["starts"]
+    assert "cut at the right" in figure.caption
+    dots = [float(x) for x in re.findall(r'<circle[^>]* cx="([0-9.]+)"[^>]* r="3.5"', figure.svg)]  # not the legend's
+    assert len(dots) == 4
+    assert max(dots) - min(dots) > 50
+
+
+@pytest.mark.parametrize(
+    ("wanted", "words"),
+    [("cores=0,walltime=4h", "one core at least"), ("cores=1,walltime=4h,gpus=2", "no gpus"), ("cores=1", "walltime")],
+)
+def test_a_what_if_that_is_no_job_is_said(tmp_path, wanted, words):
+    (tmp_path / "jobs.csv").write_text("job_id,cores,walltime,submit,start\na,1,60,0,\n")
+    (tmp_path / "state.yaml").write_text("{now: 100, cores: 4}")
+    result = CliRunner().invoke(qconf, ["predict", "--snapshot", str(tmp_path), "--what-if", wanted])
+    assert result.exit_code == 2
+    assert words in " ".join(result.output.split())
