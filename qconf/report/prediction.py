@@ -151,7 +151,8 @@ def rests(found: Prediction) -> str:
 
 
 def _then(loaded: Loaded, clock: Clock) -> Iterator[Table | Text]:
-    yield Text(inert(f"\nthen, with {loaded.promise.title or loaded.promise.winner} of {loaded.promise.run} loaded"))
+    yield Text("")
+    yield Text(inert(f"then, with {loaded.promise.title or loaded.promise.winner} of {loaded.promise.run} loaded"))
     for sentence in loaded.sentences():
         yield Text(f"  {sentence}")
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
