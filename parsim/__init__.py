@@ -14,6 +14,7 @@ from parsim.schedule import Schedule
 from parsim.simulate import simulate
 from parsim.state import UNSTARTED, State, Window
 from parsim.system import Pool, Queue, System
+from parsim.throttles import Throttle
 from parsim.workload import Workload
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "Share",
     "State",
     "System",
+    "Throttle",
     "Window",
     "Workload",
     "explain",

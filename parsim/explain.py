@@ -257,9 +257,10 @@ class _ExplainedListReplay(_Explained, ListReplay):
 
     def _pass_over(self, job: int, partitions: Iterable[int]) -> None:
         if job == self.explained and not self.held:
-            name, queue = self._held(job), self.jobs.queue[job]
-            limit = self.limits[queue][LIMITS.index(name)]
-            self.held = f"{name} = {limit} of queue {self.system.queues[queue].name}"
+            self.held, queue = self._held(job), self.jobs.queue[job]
+            if self.held in LIMITS:
+                limit = self.limits[queue][LIMITS.index(self.held)]
+                self.held += f" = {limit} of queue {self.system.queues[queue].name}"
         super()._pass_over(job, partitions)
 
     def _begin(self, job: int) -> None:

@@ -26,6 +26,7 @@ from parsim.resuming import layout
 from parsim.rising import never_falls
 from parsim.shares import NO_FAIR, lay_out
 from parsim.system import LIMITS, ORDERS, Queue, System
+from parsim.throttling import lay_out as lay_out_throttles
 from parsim.workload import MAX_DURATION, Column, Workload
 
 NEVER = int(kernel.NEVER)
@@ -125,6 +126,7 @@ def pack(prepared: Prepared, system: System, *, gives_up: bool = False, lines: b
         placement[:running] = np.where(spans, -1 - np.arange(running), prepared.begun.shares.argmax(axis=1))
     progress = np.zeros(1, dtype=kernel.PROGRESS)[0]
     progress["spanning"] = running
+    progress["now"] = -1
     progress["looks"] = most_looks()[0] if gives_up and _keeps_turns(prepared, system, formula.columns) else NEVER
     return kernel.State(
         jobs=jobs,
@@ -149,6 +151,7 @@ def pack(prepared: Prepared, system: System, *, gives_up: bool = False, lines: b
         idle=np.zeros(cores.size, dtype=np.int64),
         alike=_pack_lines(prepared, system) if lines else NO_LINES,
         fair=fair,
+        throttles=lay_out_throttles(system.throttles, prepared.workload),
     )
 
 
@@ -222,6 +225,7 @@ def _pack_settings(prepared: Prepared, system: System, lines: bool) -> np.void:
         reservation_delay=system.reservation_delay,
         starvation=any(queue.starvation is not None for queue in system.queues),
         limits=system.has_limits,
+        throttled=_is_throttled(system),
         user_limits=_has_user_limits(system),
         track_held=system.has_limits and formula is not None and formula.uses_eligible_time,
         combined=pool is not None and pool.placement == "combined",
@@ -336,11 +340,19 @@ def pack_bounds(prepared: Prepared, system: System, of: NDArray[np.int32]) -> tu
 def _keeps_turns(prepared: Prepared, system: System, columns: NDArray[np.float64]) -> bool:
     """Whether of jobs that are alike the one submitted first goes first, at every instant."""
     formula = system.formula
+    if any(throttle.each == "group" for throttle in system.throttles):  # jobs of one user may be of several groups
+        return False
     if formula is None:
         return True
     if system.has_limits and formula.uses_eligible_time:
         return False
     return never_falls(formula, columns, prepared.longest_wait)
+
+
+def _is_throttled(system: System) -> bool:
+    """Whether throttles concern several lists, or hold less as time goes by."""
+    works = any(throttle.max_run_core_seconds is not None for throttle in system.throttles)
+    return works or (system.mode != "shared" and bool(system.throttles))
 
 
 def _has_user_limits(system: System) -> bool:
@@ -349,7 +361,7 @@ def _has_user_limits(system: System) -> bool:
 
 def _distinguishes_users(system: System) -> bool:
     """Whether jobs of two users that are else alike differ: in limits, or in what the order reads of users."""
-    return _has_user_limits(system) or system.is_fair
+    return _has_user_limits(system) or system.is_fair or any(throttle.each for throttle in system.throttles)
 
 
 def pack_formula(prepared: Prepared, system: System) -> tuple[kernel.Formula, Fair]:

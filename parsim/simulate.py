@@ -36,6 +36,7 @@ from parsim.reserving import place, reservations
 from parsim.schedule import SPANNING, Schedule
 from parsim.state import UNSTARTED, State
 from parsim.system import Queue, System
+from parsim.throttling import lay_out
 from parsim.workload import Column, Workload
 
 
@@ -165,6 +166,24 @@ def _check(prepared: Prepared, system: System) -> None:
                 raise ValueError(
                     f"{_named('cores', job, prepared)} is above queues[{i}].{name} = {limit}; the job could never start"
                 )
+    if system.throttles and system.mode != "multiqueue":
+        _check_throttles(prepared, system)
+
+
+def _check_throttles(prepared: Prepared, system: System) -> None:
+    """Refuse every job that throttles never let start."""
+    w = prepared.workload
+    throttles = lay_out(system.throttles, w)
+    for column in throttles.rows.T:
+        of = throttles.each[column]
+        for name, amount in (("max_run_cores", w.cores), ("max_run_core_seconds", w.cores * w.walltime)):
+            over = (column >= 0) & (amount > of[name])
+            if over.any():
+                job = int(np.argmax(over))
+                raise ValueError(
+                    f"{_named('cores', job, prepared)} for {w.walltime[job]} s is above {name} = {of[name][job]} of "
+                    "throttles; the job could never start"
+                )
 
 
 def _named(column: str, job: int, prepared: Prepared) -> str:
@@ -252,7 +271,9 @@ def _is_time_dependent(prepared: Prepared, system: System) -> bool:
 
 
 def _is_one_list(system: System) -> bool:
-    return system.mode == "shared" and not system.reserves_nothing and (system.backfill or not system.has_limits)
+    if system.reserves_nothing or system.throttles:
+        return False
+    return system.mode == "shared" and (system.backfill or not system.has_limits)
 
 
 def _run_time_dependent(prepared: Prepared, system: System) -> Outcome:

@@ -11,6 +11,8 @@ from typing import Literal
 from parsim.fairshare import EQUAL_SHARES, FAIRSHARE, Fairshare
 from parsim.formula import Formula
 from parsim.formula import parse as parse_formula
+from parsim.throttles import Throttle
+from parsim.throttles import problems as throttle_problems
 from parsim.workload import MAX_CORES, MAX_DURATION
 
 Mode = Literal["shared", "partitioned", "hybrid", "multiqueue"]
@@ -170,6 +172,8 @@ class System:
         Seconds at which the classes of ``multiqueue`` meet, ascending; a class goes from above one up to the next.
     fairshare : Fairshare
         The shares that the order ``fairshare`` and formulas read.
+    throttles : sequence of Throttle
+        Limits beside those of the queues; in ``multiqueue`` they have no effect.
 
     Raises
     ------
@@ -189,10 +193,12 @@ class System:
     cores_per_node: int = 1
     class_limits: Sequence[int] = (100, 1000, 10_000)
     fairshare: Fairshare = EQUAL_SHARES
+    throttles: Sequence[Throttle] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "queues", tuple(self.queues))
         object.__setattr__(self, "class_limits", tuple(self.class_limits))
+        object.__setattr__(self, "throttles", tuple(self.throttles))
         found = [f"{path}: {message}" for path, message in self.problems()]
         if found:
             raise ValueError("; ".join(found))
@@ -218,6 +224,8 @@ class System:
         yield from _from_zero("reserve_after", self.reserve_after)
         yield from self._reserve_problems()
         yield from ((f"fairshare.{path}", message) for path, message in self.fairshare.problems())
+        found = throttle_problems(self.throttles, len(self.queues))
+        yield from ((f"throttles{path}", message) for path, message in found)
         wrong = [limit for limit in self.class_limits if not _is_whole(limit)]
         if wrong:
             yield "class_limits", f"{tuple(self.class_limits)} has {NOT_WHOLE}"
@@ -330,8 +338,9 @@ class System:
 
     @property
     def has_limits(self) -> bool:
-        """Whether any queue limits what runs."""
-        return any(getattr(queue, name) is not None for queue in self.queues for name in LIMITS)
+        """Whether any queue or throttle limits what runs."""
+        limited = any(getattr(queue, name) is not None for queue in self.queues for name in LIMITS)
+        return limited or bool(self.throttles)
 
     @property
     def pool_cores(self) -> int:

@@ -23,6 +23,7 @@ BOUNDS = {
     "walltime": (1, MAX_DURATION),
     "queue": (0, 2**31 - 1),
     "user": (-1, 2**31 - 1),
+    "group": (-1, 2**31 - 1),
 }
 
 
@@ -54,8 +55,9 @@ def _column(name: str, values: ArrayLike, length: int) -> Column:
 class Workload:
     """The jobs of a history; every column is int64 of shape (n,).
 
-    Jobs may come in any order: ties of `submit` go by position. `queue` indexes ``System.queues``; `user` is any
-    non-negative number per user, -1 for a job without one (exempt from per-user limits). Both default to one for all.
+    Jobs may come in any order: ties of `submit` go by position. `queue` indexes ``System.queues``; `user` and `group`
+    are any non-negative number per user and group, -1 for a job without one (exempt from limits of each). They default
+    to one for all.
 
     Parameters
     ----------
@@ -67,7 +69,10 @@ class Workload:
         Seconds, from 1 to 2**31 - 1: what the job really runs, and what was requested. A job ends after the lesser.
     queue, user : array_like of int, shape (n,), optional
     user_names : sequence of str, optional
-        Names of the users by number, as a tree of shares has them; a user without one is called by his number.
+        Names of the users by number, as a tree of shares and throttles have them; a user without one is called by it.
+    group : array_like of int, shape (n,), optional
+    group_names : sequence of str, optional
+        The same for the groups.
 
     Raises
     ------
@@ -82,15 +87,18 @@ class Workload:
     queue: Column = field(default=None)  # type: ignore[arg-type]
     user: Column = field(default=None)  # type: ignore[arg-type]
     user_names: Sequence[str] = ()
+    group: Column = field(default=None)  # type: ignore[arg-type]
+    group_names: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         n = np.asarray(self.submit).size
-        for name, default in (("queue", 0), ("user", -1)):
+        for name, default in (("queue", 0), ("user", -1), ("group", -1)):
             if getattr(self, name) is None:
                 object.__setattr__(self, name, np.full(n, default, dtype=np.int64))
         for name in BOUNDS:
             object.__setattr__(self, name, _column(name, getattr(self, name), n))
         object.__setattr__(self, "user_names", tuple(self.user_names))
+        object.__setattr__(self, "group_names", tuple(self.group_names))
         if n and int(self.submit.max()) - int(self.submit.min()) > MAX_SPAN:
             raise ValueError(
                 f"submit: spans more than {MAX_SPAN} seconds, from {self.submit.min()} to {self.submit.max()}"
@@ -121,6 +129,12 @@ class Workload:
         if user < 0:
             return ""
         return self.user_names[user] if user < len(self.user_names) else str(user)
+
+    def group_name(self, group: int) -> str:
+        """Return the name of a group; empty for -1."""
+        if group < 0:
+            return ""
+        return self.group_names[group] if group < len(self.group_names) else str(group)
 
     @property
     def effective_runtime(self) -> Column:

@@ -19,6 +19,7 @@ from parsim.planning import Policy
 from parsim.schedule import SPANNING, Schedule
 from parsim.state import UNSTARTED, State, Window
 from parsim.system import UNLIMITED, Pool, Queue, System
+from parsim.throttles import Throttle
 from parsim.workload import MAX_DURATION, Workload
 
 Case = tuple[Workload, System]
@@ -291,6 +292,39 @@ def fairshare(rng: Random) -> Fairshare:
     )
 
 
+def throttled(rng: Random, jobs: Workload, machine: System) -> Case:
+    """Return a case with throttles, none of which keeps a job from ever starting."""
+    groups = [rng.choice((-1, 0, 0, 1)) for _ in range(4)]
+    by_user = rng.random() < 0.7
+    group = [groups[user] if by_user else rng.choice((-1, 0, 1)) for user in jobs.user.tolist()]
+    jobs = replace(jobs, group=group, group_names=("staff",), user_names=("ann", "bob"))
+    widest = int(jobs.cores.max())
+    work = int((jobs.cores * jobs.walltime).max())
+    found: dict[tuple[str, str, int | None], Throttle] = {}
+    for _ in range(rng.choice((1, 1, 2, 4))):
+        each = rng.choice(("", "user", "user", "group"))
+        names = {"": ("",), "user": ("", "", "ann", "2"), "group": ("", "", "staff", "1")}
+        queue = rng.choice((None, None, rng.randrange(len(machine.queues))))
+        limits = {
+            "max_run": rng.randint(1, 4),
+            "max_run_cores": rng.randint(widest, max(widest, machine.cores)),
+            "max_run_core_seconds": work + rng.randint(0, 2 * work),
+        }
+        chosen = rng.sample([*limits], rng.choice((1, 1, 2)))
+        throttle = Throttle(each, rng.choice(names[each]), queue, **{name: limits[name] for name in chosen})
+        found[throttle.each, throttle.name, throttle.queue] = throttle
+    return jobs, replace(machine, throttles=[*found.values()])
+
+
+def _throttled(generator: Callable[[Random], Case]) -> Callable[[Random], Case]:
+    """Return a generator of the cases of another, with throttles."""
+
+    def of_throttled(rng: Random) -> Case:
+        return throttled(rng, *generator(rng))
+
+    return of_throttled
+
+
 def _target(rng: Random) -> tuple[float | None, str]:
     return rng.choice((None, 0, 10, 33.3, 100)), rng.choice(("target", "floor", "ceiling"))
 
@@ -429,6 +463,21 @@ def disciplines() -> dict[str, Callable[[Random], Case]]:
         "nothing-limits": _random("shared", reserve="nothing", reserve_after=_soon, limits=True, order=_any_order),
         "nothing-all": _random("shared", reserve="nothing", reserve_after=_soon, **everything),
         "nothing-alike": _alike("shared", reserve="nothing", reserve_after=_late, **everything),
+        "throttled": _throttled(_random("shared", limits=_coin)),
+        "throttled-formula": _throttled(_random("shared", order=_formula, limits=_coin, reserve_after=_soon)),
+        "throttled-all": _throttled(_random("shared", reserve_after=_soon, **everything)),
+        "throttled-alike": _throttled(_alike("shared", reserve_after=_soon, **everything)),
+        "throttled-divided": _throttled(_random("partitioned", reservation=_coin, **everything)),
+        "throttled-hybrid": _throttled(_random("hybrid", reservation=_coin, **everything)),
+        "throttled-alike-hybrid": _throttled(_alike("hybrid", reservation=_coin, **everything)),
+        "throttled-queues": _throttled(_random("shared", reserve="queues", **everything)),
+        "throttled-queues-hybrid": _throttled(
+            _random("hybrid", reserve="queues", placement="pool", entry="move", **everything)
+        ),
+        "throttled-nothing": _throttled(_random("shared", reserve="nothing", reserve_after=_soon, **everything)),
+        "throttled-top-jobs": _throttled(_random("shared", reserve_after=_soon, **keys, **everything)),
+        "throttled-held-reserve": _throttled(_random("partitioned", held_jobs="reserve", **everything)),
+        "throttled-hybrid-top-jobs": _throttled(_random("hybrid", reservation=_coin, **keys, **everything)),
         "many-nodes": _many_nodes("shared", held_jobs=_held_jobs, **everything),
         "hybrid-many-nodes": _many_nodes("hybrid", held_jobs=_held_jobs, reservation=_coin, **everything),
     }

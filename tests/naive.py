@@ -22,6 +22,7 @@ from parsim.state import State, Window
 from parsim.system import System
 from parsim.workload import Workload
 from tests.naive_fairshare import NAMES, Charge, Decayed, Values
+from tests.naive_throttles import NaiveThrottles
 
 NAMED_ORDERS = ("fcfs", "sjf", "ljf", "lxf", "wfp3", "fairshare")
 RESERVED = -1  # home of the jobs that start by advance reservation
@@ -272,6 +273,7 @@ class _Simulation:
         self.queue_index = [int(x) for x in workload.queue]
         self.user = [int(x) for x in workload.user]
         self.called = [workload.user_name(user) for user in self.user]
+        self.throttles = NaiveThrottles(system, workload)
         self.reads_use = any(name in system.order for name in ("fairshare", *NAMES))
 
         self.capacity = list(system.partition_cores)
@@ -398,7 +400,14 @@ class _Simulation:
 
     def held(self, j: int) -> bool:
         """Rule 4."""
-        return self.above_limits(j, [r.job for r in self.running] + [h for h in self.head_jobs if h != j])
+        return self.held_beside(j, [h for h in self.head_jobs if h != j])
+
+    def held_beside(self, j: int, head_jobs: list[int]) -> bool:
+        """Whether j is above a limit beside the running jobs and these, which are as if they began now."""
+        ends = {r.job: self.expected_end(r) for r in self.running}
+        others = [*ends, *head_jobs]
+        left = lambda k: ends[k] - self.now if k in ends else self.walltime[k]  # noqa: E731
+        return self.above_limits(j, others) or self.throttles.above(j, others, left)
 
     def expected_end(self, r: Running) -> int:
         return r.start + self.walltime[r.job]
@@ -572,7 +581,7 @@ class _Simulation:
         plans: dict[int, Block] = {}  # queue, or list -> what its head job is to hold
         keeps: dict[int, int] = {}  # idle cores that stay idle for it
         for j in jobs:
-            if self.above_limits(j, [r.job for r in self.running]):
+            if self.held_beside(j, []):
                 self.held_in_last_pass.add(j)
                 continue
             c, w, busy = self.cores[j], self.walltime[j], [*self.expected(p), *self.out_of_service(p)]
@@ -715,7 +724,13 @@ class _Simulation:
         """Rule 22: whether j, begun at this instant, would be above a limit at any moment."""
         for moment in self.moments(instant, j):
             promised = {p.job for p in self.promises if p.job != j and p.begin <= moment < p.end}
-            if self.above_limits(j, [*self.running_after(moment), *promised]):
+            others = [*self.running_after(moment), *promised]
+            ends = {r.job: self.expected_end(r) for r in self.running} | {j: instant + self.walltime[j]}
+            for k in promised:
+                ends[k] = max(p.end for p in self.promises if p.job == k and p.begin <= moment < p.end)
+            if self.above_limits(j, others):
+                return True
+            if self.throttles.above(j, others, lambda k: ends[k] - moment):  # noqa: B023
                 return True
         return False
 

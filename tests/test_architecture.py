@@ -117,6 +117,7 @@ DATA = {
     "parsim.state.State",
     "parsim.state.Window",
     "parsim.system.LIMITS",
+    "parsim.throttles.THROTTLES",
     "parsim.system.Mode",
     "parsim.system.Queue",
     "parsim.system.System",

@@ -81,7 +81,8 @@ def next_event(s, submit, now):
             progress.wake_ups -= 1
         if progress.wake_ups > 0:
             t = min(t, wake_ups[0] >> bits)
-    return t if t <= last_instant(bits) and progress.looks >= 0 else NEVER
+    progress.now = t if t <= last_instant(bits) and progress.looks >= 0 else NEVER
+    return progress.now
 
 
 @step

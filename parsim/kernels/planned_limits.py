@@ -91,4 +91,60 @@ def is_held_later(s, plans, j, instant):
         if s.jobs[other.job].queue == s.jobs[j].queue and above_limits(s, plans, j, count_running(s, j), other.begin):
             if above_limits(s, plans, j, count_later(s, plans, j, other.begin), other.begin):
                 return True
+    return s.throttles.rows.shape[1] > 0 and is_throttled_later(s, plans, j, instant)
+
+
+@routine
+def is_throttled_later(s, plans, j, instant):
+    """Whether job j, begun at this instant, would be above a throttle then or when a head job begins (rule 41)."""
+    until = instant + s.jobs[j].walltime
+    if is_throttled_at(s, plans, j, until, instant):
+        return True
+    for k in range(s.partitions.size):
+        other = plans.promises[k]
+        if other.job >= 0 and other.job != j and instant < other.begin < until:
+            if is_throttled_at(s, plans, j, until, other.begin):
+                return True
     return False
+
+
+@routine
+def is_throttled_at(s, plans, j, until, moment):
+    """Whether job j, which ends at `until`, is above a throttle at a moment, beside what is expected to run then."""
+    running, bits, rows, promises = plans.running, s.settings.bits, s.throttles.rows, plans.promises
+    low = (np.int64(1) << bits) - 1
+    for column in range(rows.shape[1]):
+        row = rows[j, column]
+        if row < 0:
+            continue
+        jobs, cores = np.int64(1), np.int64(s.jobs[j].cores)
+        work = cores * (until - moment)
+        for i in range(s.progress.running - 1, -1, -1):
+            end, other = running.keys[i] >> bits, running.keys[i] & low
+            if end <= moment:
+                break
+            if rows[other, column] == row:
+                jobs += 1
+                cores += s.jobs[other].cores
+                work += s.jobs[other].cores * (end - moment)
+        for k in range(s.partitions.size):
+            if promises[k].job >= 0 and promises[k].job != j and is_last_plan(s, promises, k, moment):
+                other = promises[k].job
+                if rows[other, column] == row:
+                    jobs += 1
+                    cores += s.jobs[other].cores
+                    work += s.jobs[other].cores * (promises[k].end - moment)
+        throttle = s.throttles.each[row]
+        if jobs > throttle.max_run or cores > throttle.max_run_cores or work > throttle.max_run_core_seconds:
+            return True
+    return False
+
+
+@step
+def is_last_plan(s, promises, k, moment):
+    """Whether a plan counts at a moment, and is the one of its job that ends last."""
+    counts = promises[k].begin <= moment < promises[k].end
+    for o in range(s.partitions.size):
+        if o != k and promises[o].job == promises[k].job and promises[o].begin <= moment < promises[o].end:
+            counts &= promises[o].end < promises[k].end or (promises[o].end == promises[k].end and k < o)
+    return counts

@@ -10,6 +10,7 @@ import numpy as np
 from parsim.kernels.fairshare import charge
 from parsim.kernels.running import add_running, available, first_instant, push_key, remove_running
 from parsim.kernels.state import NEVER, routine, step
+from parsim.kernels.throttles import count_throttled, is_throttled
 
 
 @step
@@ -25,17 +26,21 @@ def count_use(s, j, sign):
         use = s.use[job.user * s.queues.size + job.queue]
         use.jobs += sign
         use.cores += sign * job.cores
+    count_throttled(s.throttles, s.jobs, j, s.start[j], sign)
 
 
 @step
 def is_held(s, j):
-    """Whether a limit forbids job j to start now (rule 4)."""
+    """Whether a limit forbids job j to start now (rules 4 and 41)."""
     job = s.jobs[j]
     queue = s.queues[job.queue]
     others = 1 - np.int64(job.is_head_job)  # what it counts itself already is no other job's
     cores = others * job.cores
     if queue.jobs + others > queue.max_run or queue.cores + cores > queue.max_run_cores:
         return True
+    if s.throttles.rows.shape[1] > 0:
+        if is_throttled(s.throttles, j, others, np.int64(job.cores), np.int64(job.walltime), s.progress.now):
+            return True
     if not s.settings.user_limits or job.user < 0:
         return False
     use = s.use[job.user * s.queues.size + job.queue]

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from parsim.kernels.compiled import kernel, routine, step  # noqa: F401 - the kernels take them from here
 from parsim.kernels.fairshare import Fair
+from parsim.kernels.throttles import Throttles
 
 NEVER = np.int64(2**62)  #: after every instant
 LONGEST = np.int64(2**31 - 1)  #: of all durations that fit an int32
@@ -105,7 +106,8 @@ SETTINGS = _record(
         ("reserves", np.bool_),  #: a head job holds cores; else it stops its list after `reservation_delay` (rule 39)
         ("reservation_delay", np.int64),  #: seconds that a job has waited before it may be a head job
         ("starvation", np.bool_),  #: some queue has a starvation period
-        ("limits", np.bool_),  #: some queue has running limits
+        ("limits", np.bool_),  #: some queue has running limits, or there are throttles
+        ("throttled", np.bool_),  #: these concern several lists, or hold less as time goes by
         ("user_limits", np.bool_),  #: some queue has them per user
         ("track_held", np.bool_),  #: limits hold jobs whose eligible time a formula reads
         ("combined", np.bool_),  #: jobs of the pool may take cores of their partition too
@@ -117,6 +119,7 @@ SETTINGS = _record(
 )
 PROGRESS = _record(
     [
+        ("now", np.int64),  #: instant
         ("submitted", np.int64),  #: jobs
         ("waiting", np.int64),  #: jobs that have been submitted and not started
         ("running", np.int64),  #: jobs
@@ -203,3 +206,4 @@ class State(NamedTuple):
     idle: NDArray[np.int64]  # (P,): their idle cores at its instant
     alike: Alike
     fair: Fair
+    throttles: Throttles

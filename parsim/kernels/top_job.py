@@ -115,6 +115,7 @@ def visit(s, plans_limits, by_nodes, plans, p, now):
     pool = s.partitions.size - 2
     first, last = partition.first, partition.first + partition.waiting
     counts_later = not settings.single_list and s.partitions[pool].cores > 0 and (settings.limits or settings.combined)
+    counts_later |= not settings.single_list and settings.throttled
     if not settings.track_held and not counts_later and not any_fits(s, p):
         return
     kind = kind_of(s, p)

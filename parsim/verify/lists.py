@@ -46,7 +46,9 @@ class ListReplay(Replay):
     def _set_limits(self) -> None:
         queues = self.system.queues
         self.limits = [(q.max_run, q.max_run_cores, q.max_user_run, q.max_user_cores) for q in queues]
-        self.limited = [any(limit is not None for limit in limits) for limits in self.limits]
+        self.throttles = self.jobs.throttles
+        throttled = self.throttles is not None
+        self.limited = [throttled or any(limit is not None for limit in limits) for limits in self.limits]
         self.used: dict[tuple[int, int], list[int]] = {}  #: running jobs and cores by (queue, user or `ALL`)
 
     def _set_lists(self) -> None:
@@ -163,6 +165,8 @@ class ListReplay(Replay):
 
     def _count(self, job: int, sign: int) -> None:
         jobs = self.jobs
+        if self.throttles is not None:
+            (self.throttles.running.add if sign > 0 else self.throttles.running.discard)(job)
         if self.limited[jobs.queue[job]]:
             for user in {ALL, jobs.user[job]}:
                 used = self.used.setdefault((jobs.queue[job], user), [0, 0])
@@ -196,7 +200,7 @@ class ListReplay(Replay):
         ]
 
     def _held(self, job: int) -> str:
-        """Rule 4: the first of `LIMITS` that holds `job`, counting the head jobs that wait; empty if none does."""
+        """Rule 4: the first of `LIMITS`, or the throttle, that holds `job`, counting the head jobs that wait."""
         jobs, queue = self.jobs, self.jobs.queue[job]
         if not self.limited[queue]:
             return ""
@@ -210,7 +214,16 @@ class ListReplay(Replay):
                 most = limits[which]
                 if most is not None and used > most:
                     return LIMITS[which]
-        return ""
+        return self._throttled(job)
+
+    def _throttled(self, job: int) -> str:
+        """Rule 41: the throttle that holds `job`, counting the head jobs that wait; empty if none does."""
+        if self.throttles is None:
+            return ""
+        jobs, now = self.jobs, self.now
+        ends = {other: jobs.start[other] + jobs.walltime[other] for other in self.throttles.running}
+        ends |= {other: now + jobs.walltime[other] for other in {job, *self.head_jobs}}
+        return self.throttles.above(job, ends, now, ends)
 
     def _pass_over(self, job: int, partitions: Iterable[int]) -> None:
         """`job` is held by its limits: it must not start on `partitions` in this visit."""

@@ -9,6 +9,7 @@ from math import ceil, lcm
 from parsim.schedule import SPANNING, Schedule
 from parsim.system import System
 from parsim.verify.replay import Columns
+from parsim.verify.throttles import Limited
 from parsim.verify.violation import Violation
 from parsim.workload import Workload
 
@@ -70,6 +71,7 @@ class Jobs(Columns):
         self.home = [self._home(job) for job in range(len(self.row))]
         self.eligible = [self._eligible(job) for job in range(len(self.row))]
         self.placement = [_placement(schedule, row) for row in self.row]
+        self.throttles = Limited(system, workload, self) if system.throttles else None
 
     def _home(self, job: int) -> int:
         if self.pool < 0:

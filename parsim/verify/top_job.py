@@ -120,7 +120,15 @@ class TopJobReplay(ListReplay):
         if not self.limited[self.jobs.queue[job]]:
             return ""
         for moment in self._moments(begin, job):
-            if name := self._above(job, {other for other, _ in self._there(moment, job)}):
+            others = {other for other, _ in self._there(moment, job)}
+            name = self._above(job, others)
+            if not name and self.throttles is not None:
+                ends = {other: self._expected_end(other) for other in self.on} | {job: begin + self.jobs.walltime[job]}
+                for plan in sorted(self.plans, key=lambda plan: plan.end):
+                    if plan.job != job and plan.begin <= moment < plan.end:
+                        ends[plan.job] = plan.end
+                name = self.throttles.above(job, others, moment, ends)
+            if name:
                 return name
         return ""
 

@@ -12,11 +12,12 @@ from qconf.config.models import (
     QueueConfig,
     ShareConfig,
     Target,
+    ThrottleConfig,
 )
 from qconf.config.policy import POLICY
 from qconf.config.problems import ConfigError, Problem
 from qconf.config.reading import load, parse
-from qconf.config.routing import CORE_LIMITS, access_changes, lost_job, route, too_wide
+from qconf.config.routing import CORE_LIMITS, access_changes, lost_job, route, throttled, too_wide
 from qconf.config.site import SiteConfig
 from qconf.config.writing import dump
 
@@ -36,6 +37,7 @@ __all__ = [
     "ShareConfig",
     "SiteConfig",
     "Target",
+    "ThrottleConfig",
     "access_changes",
     "dump",
     "format_clock",
@@ -45,5 +47,6 @@ __all__ = [
     "parse",
     "parse_duration",
     "route",
+    "throttled",
     "too_wide",
 ]

@@ -11,6 +11,7 @@ from parsim.fairshare import Fairshare, Share
 from parsim.formula import NAMES
 from parsim.formula import parse as parse_formula
 from parsim.system import MOST_NODE_CORES, ORDERS
+from parsim.throttles import THROTTLES
 from parsim.workload import MAX_CORES
 from qconf.config.fixed import fixable_paths, matches
 from qconf.config.models import QueueConfig, SiteFields
@@ -42,6 +43,7 @@ def mistakes(config: SiteFields) -> Iterator[Finding]:
     yield from _targets(config)
     yield from _downtime(config)
     yield from _shares(config)
+    yield from _throttles(config)
 
 
 def _shares(config: SiteFields) -> Iterator[Finding]:
@@ -52,6 +54,30 @@ def _shares(config: SiteFields) -> Iterator[Finding]:
         yield Finding(path, message, needs)
     if config.fairshare is not None and config.fairshare.decay_time < 1:
         yield Finding("fairshare.decay_time", "is at least a second; with decay_factor 1 nothing decays")
+
+
+def _throttles(config: SiteFields) -> Iterator[Finding]:
+    """Yield what throttles must not have."""
+    names = ("queues", *_each_queue(config, ".name"))
+    first: dict[str, int] = {}
+    for i, throttle in enumerate(config.throttles):
+        at = f"throttles[{i}]"
+        whose = [name for name in ("each", "user", "group") if getattr(throttle, name) is not None]
+        if len(whose) > 1:
+            yield Finding(at, f"has {' and '.join(whose)}: one of them says whose jobs are meant, none means all")
+        if throttle.queue is not None and throttle.queue not in config.names:
+            meant = did_you_mean(throttle.queue, config.names) or f"; the queues are {', '.join(config.names)}"
+            yield Finding(f"{at}.queue", f"no queue has this name{meant}", names)
+        if not throttle.limits:
+            needs = tuple(f"{at}.{name}" for name in THROTTLES)
+            yield Finding(at, f"limits nothing: give it one of {', '.join(THROTTLES)}", needs)
+        if first.setdefault(throttle.what, i) != i:
+            yield Finding(at, f"throttles[{first[throttle.what]}] is for {throttle.what} too: put both into one")
+        narrowest = min((queue.cores[0] for queue in config.queues if throttle.queue in (None, queue.name)), default=1)
+        narrowest = -(-narrowest // config.grid) * config.grid
+        if throttle.max_run_cores is not None and throttle.max_run_cores < narrowest:
+            message = f"below the {narrowest} cores that the narrowest job takes: no job could ever start"
+            yield Finding(f"{at}.max_run_cores", message, (*names, *GRID))
 
 
 def _machine(config: SiteFields) -> Iterator[Finding]:
@@ -234,6 +260,14 @@ def warnings(config: SiteFields) -> Iterator[Finding]:
             yield Finding(f"{at}.walltime", f"up to {queue.walltime[1]} seconds; for hours write {queue.walltime[1]}h")
         if lost_job([queue], config.queues[:i]) is None:
             yield Finding(at, f"no job is ever routed to {queue.name}: the queues before it take everything it admits")
+    for i, throttle in enumerate(config.throttles):
+        widest = max(
+            (config.widest(queue) for queue in config.queues if throttle.queue in (None, queue.name)), default=1
+        )
+        limit = throttle.max_run_cores
+        if limit is not None and limit < widest:
+            message = f"{limit} is below the widest job of {widest} cores: a job wider than the limit never starts"
+            yield Finding(f"throttles[{i}].max_run_cores", message)
     for i, target in enumerate(config.targets):
         if target.p95_wait is not None and target.p95_wait < MINUTE:
             yield Finding(f"targets[{i}].p95_wait", f"{target.p95_wait} seconds; for hours write {target.p95_wait}h")

@@ -11,6 +11,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from parsim.fairshare import EQUAL_SHARES, MOST_SHARES
 from parsim.system import LIMITS
+from parsim.throttles import MOST_WORK, THROTTLES
 from parsim.workload import MAX_CORES, MAX_DURATION
 from qconf.config.durations import parse_duration
 from qconf.config.policy import parse_policy
@@ -49,6 +50,7 @@ Cores = Annotated[int, Field(ge=1, le=MAX_CORES)]
 Share = Annotated[int, Field(ge=0, le=MAX_CORES)]
 Duration = Annotated[int, BeforeValidator(parse_duration)]
 Limit = Annotated[int, Field(ge=1, le=MAX_CORES)] | None
+Work = Annotated[int, Field(ge=1, le=MOST_WORK)] | None
 Entries = Annotated[
     tuple[Annotated[str, Field(pattern=r"^[A-Za-z0-9_.@*+-]{1,128}$")], ...], BeforeValidator(_as_tuple)
 ]
@@ -198,6 +200,39 @@ class ShareConfig(Model):
     bound: Literal["target", "floor", "ceiling"] = "target"
 
 
+class ThrottleConfig(Model):
+    """Limits of what all jobs, those of each user or group, or those of one have running; of one queue or of all."""
+
+    each: Literal["user", "group"] | None = None
+    user: User | None = None
+    group: User | None = None
+    queue: Name | None = None
+    max_run: Limit = None
+    max_run_cores: Limit = None
+    max_run_core_seconds: Work = None
+
+    @property
+    def kind(self) -> Literal["", "user", "group"]:
+        """Whose jobs count together, as parsim has it."""
+        return self.each or ("user" if self.user is not None else "group" if self.group is not None else "")
+
+    @property
+    def name(self) -> str:
+        """The one user or group that it is for; empty for each, or all."""
+        return self.user or self.group or ""
+
+    @property
+    def limits(self) -> dict[str, int]:
+        """What it limits, by its names."""
+        return {name: limit for name in THROTTLES if (limit := getattr(self, name)) is not None}
+
+    @property
+    def what(self) -> str:
+        """Whose jobs, for a sentence."""
+        whose = f"{self.kind} {self.name}" if self.name else f"each {self.each}" if self.each else "all jobs"
+        return whose + (f" in queue {self.queue}" if self.queue is not None else "")
+
+
 class FairshareConfig(Model):
     """How use is set against shares, and how it decays."""
 
@@ -257,6 +292,7 @@ class SiteFields(Model):
     pool: PoolConfig | None = None
     fairshare: FairshareConfig | None = None
     shares: Annotated[tuple[ShareConfig, ...], BeforeValidator(_as_tuple)] = ()
+    throttles: Annotated[tuple[ThrottleConfig, ...], BeforeValidator(_as_tuple)] = ()
     policy: Annotated[tuple[str, ...], BeforeValidator(parse_policy)] = ()  #: parts that a search may change
     fixed: Annotated[tuple[str, ...], BeforeValidator(_as_tuple)] = ()
     targets: Annotated[tuple[Target, ...], BeforeValidator(_as_tuple)] = ()
@@ -294,6 +330,6 @@ class SiteFields(Model):
 SCALARS = tuple(
     name
     for name in SiteFields.model_fields
-    if name not in ("machine", "queues", "pool", "fairshare", "shares", "policy", "fixed", "targets", "downtime")
-    and name not in ("fidelity", "strategies")
+    if name not in ("machine", "queues", "pool", "fairshare", "shares", "throttles", "policy", "fixed", "targets")
+    and name not in ("downtime", "fidelity", "strategies")
 )

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ValidationError
 
 from parsim.fairshare import MOST_SHARES
 from parsim.system import LIMITS, ORDERS
+from parsim.throttles import THROTTLES
 from parsim.workload import MAX_CORES
 from qconf.config.checks import mistakes
 from qconf.config.durations import FORMS
@@ -25,6 +26,7 @@ from qconf.config.models import (
     ShareConfig,
     SiteFields,
     Target,
+    ThrottleConfig,
 )
 from qconf.config.policy import FORMS as POLICY_FORMS
 from qconf.config.problems import ConfigError, Problem, did_you_mean, dotted, shorten
@@ -44,7 +46,10 @@ _ALLOWED = {
     **dict.fromkeys(("shares.name", "shares.group"), "a user or a group as logs name them, 1 to 256 characters"),
     "target": "a percentage from 0 to 100",
     "bound": "target, floor or ceiling",
-    **dict.fromkeys(LIMITS, "a whole number from 1 up, or leave it out for no limit"),
+    **dict.fromkeys((*LIMITS, *THROTTLES), "a whole number from 1 up, or leave it out for no limit"),
+    "throttles": "a list like [{each: user, max_run: 10}, {group: physics, max_run_cores: 512}]",
+    "each": "user or group, or leave it out for all jobs together",
+    **dict.fromkeys(("throttles.user", "throttles.group"), "a name as logs have it"),
     "held_jobs": "pass or reserve",
     "reserve": "cores, nodes, queues or nothing",
     "name": "a name of 1 to 64 visible characters without blanks",
@@ -85,10 +90,14 @@ _ITEMS = {
     "downtime": "like {begin: 2026-03-01T08:00, end: 2026-03-01T18:00, cores: 512}",
     "targets": "like {queue: small, p95_wait: 4h, weight: 2}",
     "shares": "like {name: alice, shares: 2}",
+    "throttles": "like {each: user, max_run: 10}",
 }
 
 #: Keys whose values are too long to be quoted.
-_PARTS = ("queues", "machine", "pool", "targets", "fairshare", "shares", "downtime", "fidelity", "strategies")
+_PARTS = (
+    *("queues", "machine", "pool", "targets", "fairshare", "shares"),
+    *("throttles", "downtime", "fidelity", "strategies"),
+)
 
 Steps = tuple[str | int, ...]
 #: Takes name and value of a setting in ``strategies:``, and returns what is wrong with it, else nothing.
@@ -280,6 +289,7 @@ def _instead(path: Steps) -> str:
         "targets": Target,
         "fairshare": FairshareConfig,
         "shares": ShareConfig,
+        "throttles": ThrottleConfig,
     }
     known = (inner[path[0]] if len(path) > 1 else SiteFields).model_fields
     return did_you_mean(str(path[-1]), known) or f"; known are {', '.join(known)}"
@@ -303,6 +313,8 @@ def _stand_in(data: dict[str, Any], path: Steps) -> None:
     elif isinstance(last, int):
         day = {"begin": "2000-01-01", "end": "2000-01-02"}
         named = {"name": f"?{last}"}
-        parent[last] = {"queues": named, "targets": {}, "shares": named, "downtime": day}.get(str(path[0]), "*")
+        parent[last] = {"queues": named, "targets": {}, "shares": named, "downtime": day, "throttles": {}}.get(
+            str(path[0]), "*"
+        )
     else:
         del parent[last]

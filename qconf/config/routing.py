@@ -8,10 +8,12 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from qconf.config.models import AccessConfig, QueueConfig
+from parsim.throttles import MOST_WORK
+from qconf.config.models import AccessConfig, QueueConfig, SiteFields
 
 Column = NDArray[np.int64]
 Mask = NDArray[np.bool_]
+Texts = NDArray[np.object_]
 
 #: Limits of a queue on the cores that run at once: a job wider than one never starts.
 CORE_LIMITS = ("max_run_cores", "max_user_cores")
@@ -38,6 +40,22 @@ def too_wide(queue: QueueConfig, limit: str, cores: Column, has_user: Mask) -> M
         return np.zeros(cores.size, dtype=np.bool_)
     over = np.asarray(cores > most, dtype=np.bool_)
     return over & has_user if limit == "max_user_cores" else over
+
+
+def throttled(config: SiteFields, queue: str, cores: Column, walltime: Column, user: Texts, group: Texts) -> Mask:
+    """Mark the jobs of a queue that throttles never let start, by the names of their users and groups, shape (J,)."""
+    out = np.zeros(cores.size, dtype=np.bool_)
+    amounts = {"max_run_cores": cores, "max_run_core_seconds": cores * walltime}
+    whose = {"": np.full(cores.size, ""), "user": user, "group": group}
+    for limit, amount in amounts.items():
+        for kind, names in whose.items():
+            for where in (None, queue):
+                found = [each for each in config.throttles if each.kind == kind and each.queue == where]
+                known = {each.name: value for each in found if (value := getattr(each, limit)) is not None}
+                if known:
+                    most = np.array([known.get(name, known.get("", MOST_WORK)) for name in names], dtype=np.int64)
+                    out |= (amount > most) & ((names != "") | (kind == ""))
+    return out
 
 
 def lost_job(queues: Sequence[QueueConfig], others: Sequence[QueueConfig]) -> tuple[int, int] | None:

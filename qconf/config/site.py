@@ -11,6 +11,7 @@ from pydantic import ValidationError, model_validator
 from parsim.fairshare import FAIRSHARE, Fairshare, Share
 from parsim.formula import parse as parse_formula
 from parsim.system import ORDERS, Pool, Queue, System
+from parsim.throttles import Throttle
 from qconf.config.checks import mistakes, warnings
 from qconf.config.fixed import fixable_paths, matches
 from qconf.config.models import SCALARS, QueueConfig, SiteFields
@@ -89,6 +90,12 @@ class SiteConfig(SiteFields):
             pool=pool,
             cores_per_node=self.machine.cores_per_node,
             fairshare=self.tree,
+            throttles=[
+                Throttle(
+                    each.kind, each.name, None if each.queue is None else self.names.index(each.queue), **each.limits
+                )
+                for each in self.throttles
+            ],
             **{name: getattr(self, name) for name in SCALARS},
         )
 
@@ -109,12 +116,14 @@ class SiteConfig(SiteFields):
         return self.build(**{**dict(self), **changes})
 
     def with_queues(self, queues: Sequence[QueueConfig], **changes: object) -> SiteConfig:
-        """Return a checked copy with these queues, without what names others only: patterns of `fixed`, targets."""
+        """Return a checked copy with these queues, without what names others: `fixed`, targets, throttles."""
         paths = fixable_paths(queue.name for queue in queues)
         kept = tuple(pattern for pattern in self.fixed if any(matches(pattern, path) for path in paths))
         names = {None, *(queue.name for queue in queues)}
         targets = tuple(target for target in self.targets if target.queue in names)
-        return self.replace(**{"queues": tuple(queues), "fixed": kept, "targets": targets, **changes})
+        throttles = tuple(throttle for throttle in self.throttles if throttle.queue in names)
+        parts = {"queues": tuple(queues), "fixed": kept, "targets": targets, "throttles": throttles}
+        return self.replace(**{**parts, **changes})
 
     def with_partitions(self, sizes: Sequence[int], **changes: object) -> SiteConfig:
         """Return the site partitioned by these sizes, in queue order, with other changes."""

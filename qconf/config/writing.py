@@ -29,6 +29,8 @@ def dump(config: SiteConfig, comment: str = "") -> str:
         lines.append(f"fairshare: {_flow(config.fairshare)}")
     if config.shares:
         lines += ["shares:", *(f"  - {_flow(share)}" for share in config.shares)]
+    if config.throttles:
+        lines += ["throttles:", *(f"  - {_flow(each, always=())}" for each in config.throttles)]
     if config.policy:
         lines.append(f"policy: {policy_text(config.policy)}")
     if config.fixed:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parsim import UNSTARTED, Schedule, State, Workload, simulate
-from qconf.config import CORE_LIMITS, QueueConfig, SiteConfig, route, too_wide
+from qconf.config import CORE_LIMITS, QueueConfig, SiteConfig, route, throttled, too_wide
 from qconf.errors import QconfError
 from qconf.evaluation.downtime import Outage, outages, windows
 from qconf.history import History, binding_limits
@@ -135,6 +135,9 @@ class Period:
             & ~np.any([too_wide(queue, limit, w.cores, has_user) for limit in CORE_LIMITS], axis=0)
             for queue in config.queues
         ]
+        for i, name in enumerate(config.names):
+            if any(throttle.queue == name for throttle in config.throttles):
+                admitted[i] &= ~throttled(config, name, w.cores, w.walltime, *_names(w))
         if runtimes is None:
             for old, i in zip(self.base.queues, same_name, strict=True):
                 if i >= 0 and _admission_key(old) == _admission_key(config.queues[i]):
@@ -303,6 +306,12 @@ def fitting(workload: Workload, begun: NDArray[np.int64], start: int, cores: int
         else:
             begun[job] = UNSTARTED
     return State(start, np.where(begun < start, begun, UNSTARTED))
+
+
+def _names(w: Workload) -> tuple[NDArray[np.object_], NDArray[np.object_]]:
+    """Return the names of the user and of the group of each job."""
+    users, groups = map(w.user_name, w.user.tolist()), map(w.group_name, w.group.tolist())
+    return np.array([*users], dtype=object), np.array([*groups], dtype=object)
 
 
 def _admission_keys(config: SiteConfig) -> tuple[object, ...]:

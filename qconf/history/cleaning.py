@@ -9,7 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from parsim.workload import MAX_DURATION, MAX_SPAN
-from qconf.config import SiteConfig, route, too_wide
+from qconf.config import SiteConfig, route, throttled, too_wide
 from qconf.errors import InputError
 from qconf.history.history import COLUMNS, History
 from qconf.history.names import alike, hashed, legal_names, renamed
@@ -143,6 +143,11 @@ class _Cleaning:
                 self.drop(over, f"{reason} {queue.name}", "cores", self.cores)
                 if over.any():
                     self.excluded[f"queues.{queue.name}.{limit}"] = tuple(self.submit[over].tolist())
+        if self.config.throttles:
+            names = [self.table[name].to_numpy(dtype=object) for name in ("user", "group")]
+            for i, queue in enumerate(self.config.queues):
+                never = throttled(self.config, queue.name, self.cores, self.walltime, *names)
+                self.drop(never & (self.queue == i), "above a limit of throttles", "cores", self.cores)
 
     def _check_span(self, order: Column) -> None:
         """Refuse submits too far apart for one machine; the farthest from the middle is the culprit."""

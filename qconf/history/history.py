@@ -69,7 +69,12 @@ class History(Log):
             self.jobs[name].to_numpy() for name in ("submit", "cores", "runtime", "walltime")
         )
         known = [name for name in names.tolist() if name]
-        return Workload(submit, cores, runtime, walltime, index, user, known)
+        jobs = Workload(submit, cores, runtime, walltime, index, user, known)
+        if not any(throttle.kind == "group" for throttle in config.throttles):
+            return jobs
+        codes, names = pd.factorize(self.jobs["group"], sort=True)
+        group = codes - 1 if len(names) and names[0] == "" else codes
+        return replace(jobs, group=group, group_names=[name for name in names.tolist() if name])
 
     def groups(self, config: SiteConfig) -> NDArray[np.int64] | None:
         """Return the position in the targets of `config` of each job's group, -1 for none; None if it has no groups.

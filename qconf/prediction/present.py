@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from parsim import UNSTARTED, Queue, State, System, Window, Workload
 from parsim.workload import MAX_CORES, MAX_DURATION
-from qconf.config import POOL_SUFFIX, SiteConfig, route
+from qconf.config import POOL_SUFFIX, SiteConfig, route, throttled
 from qconf.errors import InputError
 from qconf.evaluation.downtime import outages
 from qconf.evaluation.downtime import windows as downtimes
@@ -58,6 +58,9 @@ def ahead(snapshot: Snapshot, config: SiteConfig, extra: Sequence[Job] = ()) -> 
     """
     warnings = Counter(snapshot.warnings)
     now, cores = snapshot.now, config.machine.cores
+    if any(throttle.kind == "group" for throttle in config.throttles):
+        warnings["throttles of groups are left out: a snapshot does not tell the groups of jobs"] += 1
+        config = config.replace(throttles=tuple(each for each in config.throttles if each.kind != "group"))
     if snapshot.cores is not None and snapshot.cores != cores:
         if snapshot.cores > cores or config.mode != "shared":
             raise InputError(
@@ -144,9 +147,16 @@ def _sorted_out(
             left_out.append((job, job.held))
         elif job.cores > widest:
             left_out.append((job, f"asks for {job.cores} cores, and may have {widest} at most"))
+        elif limit is not None and _never_starts(config, limit.name, job, walltime):
+            left_out.append((job, "asks for more than throttles let one job have"))
         else:
             kept.append((replace(job, walltime=walltime), queue))
     return kept, left_out
+
+
+def _never_starts(config: SiteConfig, queue: str, job: Job, walltime: int) -> bool:
+    user, group = np.array([job.user], dtype=object), np.array([""], dtype=object)
+    return bool(throttled(config, queue, np.array([job.cores]), np.array([walltime]), user, group)[0])
 
 
 def _queue(job: Job, config: SiteConfig, names: list[str]) -> int:

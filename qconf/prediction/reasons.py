@@ -40,6 +40,8 @@ def reasons(found: Ahead, planned: NDArray[np.int64]) -> Iterator[str]:
             yield f"limit: {queue.max_user_run} running jobs of a user in {queue.name}"
         elif queue.max_user_cores is not None and user >= 0 and sum(own) + size > queue.max_user_cores:
             yield f"limit: {queue.max_user_cores} running cores of a user in {queue.name}"
+        elif text := _throttle(found, running, row):
+            yield text
         elif size > idle:
             yield f"needs {size} core{'s' * (size > 1)}, {idle} idle"
         elif any(now < each.begin < now + walltime for each in state.windows):
@@ -48,3 +50,24 @@ def reasons(found: Ahead, planned: NDArray[np.int64]) -> Iterator[str]:
             yield f"needs {size} core{'s' * (size > 1)} of those that {queue.name} may use"
         else:
             yield "would delay a job before it"
+
+
+def _throttle(found: Ahead, running: NDArray[np.bool_], row: int) -> str:
+    """Say which throttle a job would be above beside the running jobs; empty if none."""
+    w, now = found.present.workload, found.now
+    name, beside = w.user_name(int(w.user[row])), running.copy()
+    beside[row] = True
+    left = np.where(running, found.present.state.start + w.walltime - now, w.walltime)
+    amounts = {"max_run": np.ones_like(left), "max_run_cores": w.cores, "max_run_core_seconds": w.cores * left}
+    named = {(throttle.each, throttle.queue) for throttle in found.system.throttles if throttle.name == name}
+    for throttle in found.system.throttles:
+        mine = throttle.name == name or (throttle.name == "" and (throttle.each, throttle.queue) not in named)
+        if not (throttle.each == "" or (name and mine)) or throttle.queue not in (None, w.queue[row]):
+            continue
+        mates = beside if throttle.each == "" else beside & (w.user == w.user[row])
+        mates = mates if throttle.queue is None else mates & (w.queue == throttle.queue)
+        for limit, amount in amounts.items():
+            most = getattr(throttle, limit)
+            if most is not None and amount[mates].sum() > most:
+                return f"limit: {limit} {most} of " + (f"user {name}" if throttle.each else "all jobs")
+    return ""

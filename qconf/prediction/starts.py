@@ -158,6 +158,8 @@ def joined(jobs: Workload, later: Workload) -> Workload:
         both("queue"),
         both("user"),
         jobs.user_names,
+        both("group"),
+        jobs.group_names,
     )
 
 

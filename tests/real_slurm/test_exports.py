@@ -29,6 +29,16 @@ queues:
   - {name: wide, cores: [5, 16], walltime: [0, 5m], max_run_cores: 8, max_user_cores: 6}
 """
 )
+THROTTLED = (
+    FCFS
+    + """\
+throttles:
+  - {max_run: 6, max_run_cores: 14}
+  - {each: user, max_run: 5, max_run_core_seconds: 86400}
+  - {user: carol, max_run: 2}
+  - {each: group, max_run_cores: 15}
+"""
+)
 PARTED = (
     MACHINE
     + """\
@@ -53,6 +63,7 @@ KINDS = {
     "priorities": SHARED,
     "plain": FCFS + "backfill: false\n",
     "limits": LIMITED,
+    "throttles": THROTTLED,
     "partitioned": PARTED,
     "hybrid": HYBRID,
     "whole nodes": PARTED.replace("cores_per_node: 2", "cores_per_node: 2, whole_nodes: true"),

@@ -12,7 +12,7 @@ from parsim.workload import MAX_CORES, MAX_DURATION
 from qconf.config import POOL_SUFFIX, QueueConfig, SiteConfig, access_changes, format_clock, format_duration
 from qconf.errors import ExportError
 from qconf.export.checks import refuse_access, refuse_idle
-from qconf.export.pbs import fairshare
+from qconf.export.pbs import fairshare, throttles
 from qconf.export.pbs.differences import envelope, notes, unroutable
 from qconf.export.pbs.lint import OLD_LIMITS
 from qconf.export.pbs.order import formula, present_formula
@@ -32,7 +32,6 @@ MANAGED = (
 _ROUTE_MANAGED = (*MANAGED[:4], "route_destinations")
 _OPEN = {"enabled": "True", "started": "True"}
 _DURATION = re.compile(r"[0-9]+(:[0-9]+){0,2}")
-_SCOPES = re.compile(r"\[(?:o:PBS_ALL|u:PBS_GENERIC)=[0-9]+\]")
 
 
 @dataclass
@@ -72,12 +71,12 @@ def desired(config: SiteConfig, before: Server, options: PbsExporter) -> Desired
         result.server.resources.setdefault("Qlist", wanted)
     for queue in config.queues:
         attributes = _execution(config, queue, result.priorities, binding) | _routed_only(before, route, queue.name)
-        _put(result, before, queue.name, attributes)
+        _put(result, before, queue.name, attributes, throttled=bool(config.throttles))
         if queue.name in pool_queues:
             pooled = {key: value for key, value in attributes.items() if key != "backfill_depth"}  # the server's goes
             pooled["Priority"] = str(-int(pooled["Priority"]))
             pooled |= {"default_chunk.Qlist": pool_queues[queue.name], "from_route_only": "True"}
-            _put(result, before, pool_queues[queue.name], pooled)
+            _put(result, before, pool_queues[queue.name], pooled, throttled=bool(config.throttles))
     _check_access(config, before, route)
     _close(result, before, [*names, *pool_queues.values()], options.remove)
     _put_route(result, before, config)
@@ -96,6 +95,7 @@ def _refuse(config: SiteConfig, binding: Binding) -> None:
             "partition hold up all the others"
         )
     fairshare.refuse(config)
+    throttles.refuse(config)
     refuse_idle(config, "PBS")
     refuse_access(config, "PBS", [*ACCESS])
 
@@ -123,13 +123,7 @@ def _execution(config: SiteConfig, queue: QueueConfig, priorities: Priorities, b
         attributes["default_chunk.Qlist"] = queue.name
     elif parted and not queue.reservation:
         cores = min(queue.partition, cores or MAX_CORES)
-    for key, of_all, of_user in (
-        ("max_run", queue.max_run, queue.max_user_run),
-        ("max_run_res.ncpus", cores, queue.max_user_cores),
-    ):
-        scopes = {"o:PBS_ALL": of_all, "u:PBS_GENERIC": of_user}
-        if of_all or of_user:
-            attributes[key] = ",".join(f"[{scope}={limit}]" for scope, limit in scopes.items() if limit)
+    attributes |= {key: throttles.written(scopes) for key, scopes in throttles.limits(config, queue, cores).items()}
     if parted:
         attributes["backfill_depth"] = "1"
     return attributes | _lists(queue) | _OPEN
@@ -168,8 +162,11 @@ def _ranges(queues: Sequence[QueueConfig]) -> Attributes:
     return {key: value for key, value in wanted.items() if value}
 
 
-def _put(result: Desired, before: Server, name: str, attributes: Attributes) -> None:
-    """Set the attributes of an Execution queue, keeping those of the server that no configuration has a word for."""
+def _put(result: Desired, before: Server, name: str, attributes: Attributes, *, throttled: bool) -> None:
+    """Set the attributes of an Execution queue, keeping those of the server that no configuration has a word for.
+
+    `throttled`, the configuration has throttles: all limits of users and groups are its own.
+    """
     old = before.queues.get(name)
     if old is None:
         result.new.append(name)
@@ -179,10 +176,7 @@ def _put(result: Desired, before: Server, name: str, attributes: Attributes) -> 
         raise ExportError(f"queue {name} is there already and is no Execution queue")
     kept = {key: value for key, value in old.items() if key not in MANAGED and key.partition(".")[0] not in OLD_LIMITS}
     result.server.queues[name] = merged = {**kept}
-    own = {  # limits of named users and groups
-        key: [part for part in re.findall(r"\[[^\]]*\]", old.get(key, "")) if not _SCOPES.fullmatch(part)]
-        for key in ("max_run", "max_run_res.ncpus")
-    }
+    own = {key: throttles.others(old.get(key, ""), throttled=throttled) for key in throttles.KEYS.values()}
     for key, value in attributes.items():
         merged[key] = ",".join([value, *own[key]]) if key in own else _same(old.get(key), value)
     for names, switch in ACCESS.values():
@@ -293,7 +287,8 @@ def _put_server(result: Desired, before: Server, config: SiteConfig) -> None:
     queues = result.server.queues
     old_style = [key for key in before.attributes if key.partition(".")[0] in OLD_LIMITS]
     old_style += [f"{name}: {key}" for name in queues for key in queues[name] if key.partition(".")[0] in OLD_LIMITS]
-    if old_style and any("max_run" in a or "max_run_res.ncpus" in a for a in queues.values()):
+    limits = _server_limits(result, before, config)
+    if old_style and any("max_run" in a or "max_run_res.ncpus" in a for a in (*queues.values(), limits)):
         raise ExportError(
             f"the server has limits of the older kind ({', '.join(old_style)}), which PBS does not mix with max_run; "
             "write them as max_run first"
@@ -328,6 +323,24 @@ def _put_server(result: Desired, before: Server, config: SiteConfig) -> None:
             "its queue's longest. Set resources_default.walltime on each queue, or have a hook refuse such jobs."
         )
     result.server.attributes |= {key: _same(before.attributes.get(key), value) for key, value in wanted.items()}
+    for key in throttles.KEYS.values():
+        result.server.attributes.pop(key, None)
+    result.server.attributes |= limits
+
+
+def _server_limits(result: Desired, before: Server, config: SiteConfig) -> Attributes:
+    """Write the limits of the server: those of throttles, and what it has that no configuration has a word for."""
+    found: Attributes = {}
+    wanted = throttles.limits(config)
+    for key in throttles.KEYS.values():
+        held = before.attributes.get(key, "")
+        kept = throttles.others(held, throttled=True) if config.throttles else re.findall(r"\[[^\]]*\]", held)
+        parts = [*([throttles.written(wanted[key])] if key in wanted else []), *kept]
+        if parts:
+            found[key] = ",".join(parts)
+        if kept:
+            result.notes.append(f"The server's limits {', '.join(kept)} of {key} are kept; none was simulated.")
+    return found
 
 
 def _default_walltime(config: SiteConfig) -> int | None:

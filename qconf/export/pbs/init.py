@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator, Sequence
 from functools import cached_property
@@ -18,6 +19,7 @@ from qconf.config import (
     QueueConfig,
     ShareConfig,
     SiteConfig,
+    ThrottleConfig,
     format_clock,
 )
 from qconf.errors import InputError
@@ -28,6 +30,8 @@ from qconf.export.pbs.fairshare import with_shares
 from qconf.export.pbs.order import read_order
 from qconf.export.pbs.scheduler import Scheduler
 from qconf.export.pbs.server import Attributes, Server, access, destinations, is_true, seconds
+from qconf.export.pbs.throttles import is_queues
+from qconf.export.pbs.throttles import read as read_throttles
 
 _ENTITY = re.compile(r"\[([a-z]:[A-Za-z0-9_.-]+)=([0-9]+)\]")
 _UNDERSTOOD = re.compile(
@@ -70,7 +74,9 @@ def derive(
     queues = [_within(queue, machine.cores, reader.warnings) for queue in queues]
     backfill = server.attributes.get("backfill_depth") != "0"
     try:
-        config = SiteConfig.build(machine=machine, backfill=backfill, **division.shape(machine, queues))
+        config = SiteConfig.build(
+            machine=machine, backfill=backfill, throttles=reader.throttles(), **division.shape(machine, queues)
+        )
         config = _with_top_job(config, nodes or (), scheduler or Scheduler())
         config = read_order(config, server, scheduler or Scheduler(), reader.warnings)
         config = _helped(config, scheduler or Scheduler(), reader.warnings)
@@ -87,6 +93,7 @@ class _Reader:
     def __init__(self, server: Server) -> None:
         self.server = server
         self.warnings: list[str] = []
+        self.taken: list[str] = []  #: the queues of the configuration
         routes = server.of_type("route")
         default = server.attributes.get("default_queue", "")
         self.route = default if default in routes else (routes[0] if routes else None)
@@ -137,6 +144,7 @@ class _Reader:
                 self.warnings.append(f"{name}: {key} = {value} has no place in a configuration")
         text = attributes.get("Priority", "0")
         priority = int(text) if re.fullmatch(_PRIORITY, text) else self.lowest
+        self.taken.append(name)
         return QueueConfig(
             name=name,
             cores=(least, most),
@@ -191,15 +199,21 @@ class _Reader:
         """Read the running limits of a queue, by their names in a configuration."""
         found: dict[str, Any] = {}
         for key, scopes in _LIMITS.items():
-            for scope, text in _ENTITY.findall(attributes.get(key, "")):
-                if scope in scopes and int(text) > 0:
+            value = attributes.get(key, "")
+            for scope, text in _ENTITY.findall(value):
+                letter, _, whose = scope.partition(":")
+                if is_queues(letter, whose, value) and scope in scopes and int(text) > 0:
                     found[scopes[scope]] = int(text)
-                else:
-                    self.warnings.append(f"{name}: {key} = [{scope}={text}] has no place in a configuration")
         for key, limit in _OLD_LIMITS.items():
-            if value := self.number(name, attributes, key):
-                found.setdefault(limit, value)
+            if most := self.number(name, attributes, key):
+                found.setdefault(limit, most)
         return found
+
+    def throttles(self) -> tuple[ThrottleConfig, ...]:
+        """Read the limits of the server, and those of named users and of groups of its queues."""
+        server = read_throttles(self.server.attributes, None, self.warnings)
+        queues = (read_throttles(self.server.queues[name], name, self.warnings) for name in self.taken)
+        return tuple(itertools.chain(server, *queues))
 
     def contradictions(self, config: SiteConfig) -> Iterator[str]:
         """Name what the server holds against itself."""
@@ -364,7 +378,7 @@ def _with_top_job(config: SiteConfig, nodes: Sequence[Node], scheduler: Schedule
     """Take over what PBS does for its top job, where the simulator can: hold its nodes, and be one that is held."""
     if config.mode != "shared" or not scheduler.on("strict_ordering", default=True):
         return config  # PBS reserves nothing then
-    limited = any(queue.limited for queue in config.queues)
+    limited = any(queue.limited for queue in config.queues) or bool(config.throttles)
     alike = len(nodes) * config.machine.cores_per_node == config.machine.cores <= MOST_NODE_CORES
     return config.replace(
         held_jobs="reserve" if limited else "pass",

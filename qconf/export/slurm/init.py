@@ -18,6 +18,7 @@ from qconf.export.slurm.conf import Conf, Fields, limits, routes
 from qconf.export.slurm.differences import LONGEST_AGE
 from qconf.export.slurm.fairshare import read_shares, with_shares
 from qconf.export.slurm.scripts import ACCESS, POOL
+from qconf.export.slurm.throttles import read as read_throttles
 from qconf.history.times import slurm_limit
 
 UNLIMITED = ("UNLIMITED", "INFINITE", "-1")
@@ -60,7 +61,8 @@ def derive(
     except ValueError as error:
         raise InputError(f"no machine of {total} cores named {called!r} can be", file=path) from error
     try:
-        config = SiteConfig.build(machine=machine, **reader.discipline(), **shape)
+        throttles = read_throttles(Path(conf.path).parent) if conf.exported else ()
+        config = SiteConfig.build(machine=machine, throttles=throttles, **reader.discipline(), **shape)
         tree = () if shares is None else read_shares(shares, reader.warnings)
         alike = len({each.factor for each in partitions}) == 1
         config = with_shares(config, conf.settings, tree, reader.warnings, alike=alike)

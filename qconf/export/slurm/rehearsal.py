@@ -29,6 +29,8 @@ _SAVED = {
     "partitions": "scontrol --oneliner show partition",
     "configuration": "scontrol show config | grep -E '^(Sched|Priority|JobSubmit|AccountingStorageEnf)'",
     "QOS": "sacctmgr --noheader --parsable2 show qos format=Name,GrpJobs,GrpTRES,MaxJobsPU,MaxTRESPU 2> /dev/null",
+    "associations": "sacctmgr --noheader --parsable2 show associations "
+    "format=Account,User,GrpJobs,GrpTRES,GrpTRESRunMins 2> /dev/null",
     "/etc/slurm": "cd /etc/slurm && sha256sum *",
 }
 _RUN = "rm -f /srv/end; chmod 755 /srv"  #: jobs that `_UNTIL` then run until a plan waits for their end
@@ -110,7 +112,7 @@ class Plan:
     @property
     def limited(self) -> bool:
         """Whether there are limits, for which accounting is needed."""
-        return "qos.sacctmgr" in self.files
+        return "qos.sacctmgr" in self.files or "throttles.sacctmgr" in self.files
 
     def nodes(self, given: list[Node] | None = None) -> dict[str, int]:
         """Name the nodes with their cores, those first that are to have a daemon: some of each partition."""

@@ -13,7 +13,7 @@ from qconf.export.checks import refuse_access, refuse_idle
 from qconf.export.nodes import Node, assign, check_machine, fold
 from qconf.export.priorities import scale
 from qconf.export.rendering import checked_queue, comment_name, render
-from qconf.export.slurm import fairshare
+from qconf.export.slurm import fairshare, throttles
 from qconf.export.slurm.conf import LIMITS
 from qconf.export.slurm.differences import LONGEST_AGE, LONGEST_WINDOW, differences, placed
 from qconf.text import grouped
@@ -53,7 +53,7 @@ def export(config: SiteConfig, nodes: Sequence[Node] | None) -> Export:
             settings={"SchedulerType": _scheduler(config), **_priority(order, most), **_use(config, order)},
             added={
                 "JobSubmitPlugins": ["lua"],
-                **({"AccountingStorageEnforce": ["limits"]} if limited else {}),
+                **({"AccountingStorageEnforce": ["limits"]} if limited or config.throttles else {}),
                 **({"PriorityFlags": ["NO_FAIR_TREE"]} if fair and config.tree.fair_share == "classic" else {}),
             },
             parameters=backfilling(config),
@@ -63,6 +63,8 @@ def export(config: SiteConfig, nodes: Sequence[Node] | None) -> Export:
     }
     if limited:
         files["qos.sacctmgr"] = "".join(f"add qos {queue.name}\n{_qos(queue)}\n" for queue in limited)
+    if config.throttles:
+        files[throttles.FILE] = throttles.statements(config)
     if fair and config.shares:
         files["shares.sacctmgr"] = fairshare.statements(config)
     for name in scripts_of(config):
@@ -76,6 +78,9 @@ def export(config: SiteConfig, nodes: Sequence[Node] | None) -> Export:
         limited=[queue.name for queue in limited],
         pool=bool(pool),
         shares=fair and bool(config.shares),
+        throttled=bool(config.throttles),
+        accounts=throttles.names(config, "group"),
+        users=throttles.names(config, "user"),
         job=_example(config),
         priority=None if order is None else most - places[config.names[0]] - _example_behind(config, order),
         parameters=backfilling(config),
@@ -189,6 +194,7 @@ def _refuse(config: SiteConfig, nodes: Sequence[Node] | None) -> None:
             f"order {config.order!r}: Slurm's priority is a weighted sum and has no form for it; export with order: "
             "fcfs or a sum like min(eligible_time, 2592000) + (86400 if walltime <= 3600 else 0), or to another system"
         )
+    throttles.refuse(config)
     refuse_access(config, "Slurm", [*ACCESS])
     if config.mode != "shared" and nodes is None:
         raise ExportError("partitions are made of nodes: name them with --nodes")

@@ -254,6 +254,7 @@ def test_contradictions_are_warnings():
     a, c = found.config.queues
     assert (a.name, a.cores, a.walltime, a.max_run, a.max_user_cores) == ("a", (1, 48), (0, 1440), 7, 32)
     assert (c.name, c.cores, c.max_user_run, c.max_run_cores) == ("c", (16, MAX_CORES), 2, None)
+    assert [(each.what, each.max_run) for each in found.config.throttles] == [("group staff in queue c", 3)]
     assert a.priority == 1
     assert c.priority == 6
     assert c.walltime == (0, MAX_DURATION)
@@ -265,7 +266,6 @@ def test_contradictions_are_warnings():
         "b: not started",
         "b: left out, its minimum is above its maximum",
         "c: its running-cores limit 8 is below its narrowest job 16",
-        "c: max_run = [g:staff=3] has no place",
         "d: not enabled, left out",
         "a: resources_max.walltime = 24:00 means 00:24:00",
         "a: resources_max.nodect = 4 has no place",

@@ -1,0 +1,75 @@
+"""Throttles: limits of jobs of several queues, of users or of groups, counted as jobs start and end.
+
+Numbers ("rule 41") refer to docs/reference/simulator.md.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from parsim.kernels.compiled import routine, step
+
+THROTTLE = np.dtype(
+    [
+        ("max_run", np.int64),
+        ("max_run_cores", np.int64),
+        ("max_run_core_seconds", np.int64),
+        ("jobs", np.int64),  # that run, or are head jobs of the present pass
+        ("cores", np.int64),  # of these
+        ("running", np.int64),  # cores of those that run
+        ("ends", np.int64),  # each of these times the expected end of its job
+        ("planned", np.int64),  # core-seconds of the head jobs
+    ],
+    align=True,
+)
+NO_THROTTLE = -1
+
+
+class Throttles(NamedTuple):
+    """What throttles count."""
+
+    each: NDArray[np.void]  # (k,) THROTTLE: of all jobs of some queues, or of a user or a group
+    rows: NDArray[np.int32]  # (n, m): those in which a job counts, or `NO_THROTTLE`; (0, 0) where there are none
+
+
+@step
+def count_throttled(throttles, jobs, j, start, sign):
+    """Add job j to, or take it from, what counts in its throttles; without a start it is a head job."""
+    for column in range(throttles.rows.shape[1]):
+        row = throttles.rows[j, column]
+        if row >= 0:
+            add_to(throttles.each, row, np.int64(jobs[j].cores), np.int64(jobs[j].walltime), start, sign)
+
+
+@routine
+def add_to(each, row, cores, walltime, start, sign):
+    """Add a job to, or take it from, what counts in one throttle."""
+    throttle = each[row]
+    throttle.jobs += sign
+    throttle.cores += sign * cores
+    if start < 0:
+        throttle.planned += sign * cores * walltime
+    else:
+        throttle.running += sign * cores
+        throttle.ends += sign * cores * (start + walltime)
+
+
+@routine
+def is_throttled(throttles, j, others, cores, walltime, now):
+    """Whether a throttle forbids job j to start now; it counts already if there are no `others` than it (rule 41)."""
+    for column in range(throttles.rows.shape[1]):
+        row = throttles.rows[j, column]
+        if row < 0:
+            continue
+        throttle = throttles.each[row]
+        work = throttle.ends - throttle.running * now + throttle.planned + others * cores * walltime
+        if (
+            throttle.jobs + others > throttle.max_run
+            or throttle.cores + others * cores > throttle.max_run_cores
+            or work > throttle.max_run_core_seconds
+        ):
+            return True
+    return False

@@ -1,0 +1,66 @@
+"""Throttles: what users, groups, queues and all together may have running at one time.
+
+Rules 40 to 42 of docs/reference/simulator.md.
+
+References
+----------
+Bode, Halstead, Kendall, Zhou and Jackson, ALS 2000, section 2 (throttling policies).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+Each = Literal["", "user", "group"]
+
+#: What a throttle may limit.
+THROTTLES = ("max_run", "max_run_cores", "max_run_core_seconds")
+
+MOST_WORK = 2**53  #: core-seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Throttle:
+    """Limits of what runs at one time, in all queues or in one.
+
+    Attributes
+    ----------
+    each : {"", "user", "group"}
+        Whose jobs count together: all, those of each user, or those of each group.
+    name : str
+        Of the one user or group that it is for, as ``Workload.user_names`` or ``group_names`` has it; empty for each.
+    queue : int or None
+        The queue whose jobs alone count, by its position in ``System.queues``.
+    max_run, max_run_cores, max_run_core_seconds : int or None
+        Running jobs, their cores, and their cores times the seconds to their expected ends.
+    """
+
+    each: Each = ""
+    name: str = ""
+    queue: int | None = None
+    max_run: int | None = None
+    max_run_cores: int | None = None
+    max_run_core_seconds: int | None = None
+
+
+def problems(throttles: Sequence[Throttle], queues: int) -> Iterator[tuple[str, str]]:
+    """Yield (path below the list, what is wrong with it) for everything that cannot be simulated."""
+    first: dict[tuple[object, ...], int] = {}
+    for i, throttle in enumerate(throttles):
+        if throttle.each not in ("", "user", "group"):
+            yield f"[{i}].each", f"{throttle.each!r} is neither user nor group"
+        if throttle.name and not throttle.each:
+            yield f"[{i}].name", f"{throttle.name!r} is to be a user or a group: say which with each"
+        if throttle.queue is not None and throttle.queue not in range(queues):
+            yield f"[{i}].queue", f"{throttle.queue!r} is none of the {queues} queues"
+        limits = {name: getattr(throttle, name) for name in THROTTLES if getattr(throttle, name) is not None}
+        if not limits:
+            yield f"[{i}]", f"limits nothing: give it one of {', '.join(THROTTLES)}"
+        for name, limit in limits.items():
+            if not isinstance(limit, int) or isinstance(limit, bool) or not 1 <= limit <= MOST_WORK:
+                yield f"[{i}].{name}", f"{limit!r} is no whole number from 1 to 2**53"
+        other = first.setdefault((throttle.each, throttle.name, throttle.queue), i)
+        if other != i:
+            yield f"[{i}]", f"is for the same jobs as [{other}]: put both into one"

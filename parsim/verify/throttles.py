@@ -1,0 +1,67 @@
+"""Throttles, for the verifier: rules 40 and 41 of ``docs/reference/simulator.md``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from parsim.system import System
+from parsim.throttles import THROTTLES
+from parsim.verify.replay import Columns
+from parsim.workload import Workload
+
+Key = tuple[str, str, int | None]  #: what each throttle is for, whose, and in which queue
+
+
+class Limited:
+    """The throttles of each job, and the jobs that run under each.
+
+    Attributes
+    ----------
+    running : set of int
+    """
+
+    def __init__(self, system: System, workload: Workload, jobs: Columns) -> None:
+        self.jobs = jobs
+        self.running: set[int] = set()
+        self.of: list[list[tuple[Key, dict[str, int]]]] = []
+        for row, queue in zip(jobs.row, jobs.queue, strict=True):
+            whose = {"": ""}
+            if workload.user[row] >= 0:
+                whose["user"] = workload.user_name(int(workload.user[row]))
+            if workload.group[row] >= 0:
+                whose["group"] = workload.group_name(int(workload.group[row]))
+            found: dict[Key, dict[str, int]] = {}
+            named: dict[Key, dict[str, int]] = {}
+            for throttle in system.throttles:
+                if throttle.each not in whose or throttle.queue not in (None, queue):
+                    continue
+                key: Key = (throttle.each, whose[throttle.each], throttle.queue)
+                limits = {name: getattr(throttle, name) for name in THROTTLES if getattr(throttle, name) is not None}
+                if throttle.name == "":
+                    found.setdefault(key, {}).update(limits)
+                elif throttle.name == whose[throttle.each]:
+                    named[key] = limits
+            for key, limits in named.items():
+                found[key] = found.get(key, {}) | limits
+            self.of.append(list(found.items()))
+        self.keys = [{key for key, _ in limits} for limits in self.of]
+
+    def above(self, job: int, others: Iterable[int], moment: int, ends: Mapping[int, int]) -> str:
+        """Rule 41: the first limit that `job` is above beside the `others`, by their `ends`; empty if none."""
+        cores = self.jobs.cores
+        for key, limits in self.of[job]:
+            mates = {job, *(other for other in others if key in self.keys[other])}
+            used = {
+                "max_run": len(mates),
+                "max_run_cores": sum(cores[mate] for mate in mates),
+                "max_run_core_seconds": sum(cores[mate] * (ends[mate] - moment) for mate in mates),
+            }
+            for name, limit in limits.items():
+                if used[name] > limit:
+                    return f"{name} = {limit} of {self._described(key)}"
+        return ""
+
+    @staticmethod
+    def _described(key: Key) -> str:
+        each, name, queue = key
+        return (f"{each} {name}" if each else "all") + ("" if queue is None else f" in queue {queue}")

@@ -1,0 +1,95 @@
+"""Throttles in PBS: limits of the server and of its queues by scope, and back."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from qconf.config import QueueConfig, SiteConfig, ThrottleConfig
+from qconf.errors import ExportError
+
+#: Attribute of a server or a queue, by what it limits.
+KEYS = {"max_run": "max_run", "max_run_cores": "max_run_res.ncpus"}
+#: The limits of a queue that have the scope of all, and of each user.
+_OF_ALL = {"max_run": "max_run", "max_run_cores": "max_run_cores"}
+_OF_USERS = {"max_run": "max_user_run", "max_run_cores": "max_user_cores"}
+ALL, EACH = "o:PBS_ALL", "PBS_GENERIC"
+_LETTERS = {"user": "u", "group": "g"}
+_ENTITY = re.compile(r"\[([a-z]):([A-Za-z0-9_.-]+)=([0-9]+)\]")
+_NAME = re.compile(r"[A-Za-z0-9_.-]+")
+
+Limits = dict[str, dict[str, int]]  #: by attribute and scope
+
+
+def refuse(config: SiteConfig) -> None:
+    """Raise ExportError where PBS has no form for a throttle."""
+    for throttle in config.throttles:
+        if throttle.max_run_core_seconds is not None:
+            raise ExportError(f"throttles: max_run_core_seconds of {throttle.what} has no form in PBS")
+        if not _NAME.fullmatch(throttle.name or "x") or throttle.name == EACH:
+            raise ExportError(f"throttles: PBS cannot write a limit of {throttle.what}")
+
+
+def limits(config: SiteConfig, queue: QueueConfig | None = None, cores: int | None = None) -> Limits:
+    """Return the limits of the server, or of a queue, whose running cores are at most `cores`.
+
+    In PBS a limit of a named user takes the place of that of each user of the queue, which the simulator counts too.
+    """
+    found: Limits = {}
+    for name, key in KEYS.items():
+        scopes: dict[str, int] = {}
+        if queue is not None:
+            of_all, of_users = getattr(queue, _OF_ALL[name]), getattr(queue, _OF_USERS[name])
+            of_all = cores if name == "max_run_cores" else of_all
+            scopes |= {scope: most for scope, most in ((ALL, of_all), (f"u:{EACH}", of_users)) if most}
+        each = scopes.get(f"u:{EACH}")
+        for throttle in config.throttles:
+            most = getattr(throttle, name)
+            if most is None or throttle.queue != (None if queue is None else queue.name):
+                continue
+            scope = f"{_LETTERS[throttle.kind]}:{throttle.name or EACH}" if throttle.kind else ALL
+            bounds = [most, scopes.get(scope, most), each if each and throttle.kind == "user" else most]
+            scopes[scope] = min(bounds)
+        if scopes:
+            found[key] = scopes
+    return found
+
+
+def written(scopes: Mapping[str, int]) -> str:
+    """Write the limits of one attribute."""
+    return ",".join(f"[{scope}={limit}]" for scope, limit in scopes.items())
+
+
+def others(value: str, *, throttled: bool) -> list[str]:
+    """Return the parts of an attribute that no configuration has a word for, or this one, which has no throttles."""
+    found = []
+    for part in re.findall(r"\[[^\]]*\]", value):
+        entity = _ENTITY.fullmatch(part)
+        scope = f"{entity[1]}:{entity[2]}" if entity else ""
+        known = scope in (ALL, f"u:{EACH}") or (throttled and scope[:1] in ("u", "g"))
+        if not known:
+            found.append(part)
+    return found
+
+
+def read(attributes: Mapping[str, str], queue: str | None, warnings: list[str]) -> Iterator[ThrottleConfig]:
+    """Yield the throttles of the server, or those of a queue that are no limits of the queue itself."""
+    where = "server" if queue is None else queue
+    found: dict[tuple[str, str], dict[str, int]] = {}
+    for name, key in KEYS.items():
+        entities = _ENTITY.findall(attributes.get(key, ""))
+        for letter, whose, text in entities:
+            kind = {"o": "", "u": "user", "g": "group"}.get(letter)
+            if kind is None or not 0 < int(text) < 2**31:
+                warnings.append(f"{where}: {key} = [{letter}:{whose}={text}] has no place in a configuration")
+            elif queue is None or not is_queues(letter, whose, attributes.get(key, "")):
+                found.setdefault((kind, "" if whose == EACH or not kind else whose), {})[name] = int(text)
+    for (kind, name), limits in found.items():
+        named = {kind: name} if name else {"each": kind} if kind else {}
+        yield ThrottleConfig.model_validate({**named, "queue": queue, **limits})
+
+
+def is_queues(letter: str, whose: str, value: str) -> bool:
+    """Whether a scope of a queue's attribute is a limit of the queue in a configuration."""
+    named = any(each[0] == "u" and each[1] != EACH for each in _ENTITY.findall(value))
+    return letter == "o" or (letter == "u" and whose == EACH and not named)

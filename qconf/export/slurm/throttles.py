@@ -1,0 +1,106 @@
+"""Throttles in Slurm: limits of associations and of the QOS that jobs have, and back."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from qconf.config import SiteConfig, ThrottleConfig
+from qconf.errors import ExportError
+from qconf.export.nodes import read_text
+
+FILE = "throttles.sacctmgr"
+QOS = "normal"  #: that a job has if nobody says otherwise
+
+#: Words of sacctmgr for all jobs of an association together, and for those of each user or account of a QOS.
+_GROUP = {"max_run": "GrpJobs", "max_run_cores": "GrpTRES=cpu", "max_run_core_seconds": "GrpTRESRunMins=cpu"}
+_EACH = {
+    "user": {
+        "max_run": "MaxJobsPerUser",
+        "max_run_cores": "MaxTRESPerUser=cpu",
+        "max_run_core_seconds": "MaxTRESRunMinsPU=cpu",
+    },
+    "group": {
+        "max_run": "MaxJobsPerAccount",
+        "max_run_cores": "MaxTRESPerAccount=cpu",
+        "max_run_core_seconds": "MaxTRESRunMinsPA=cpu",
+    },
+}
+_NAME = re.compile(r"[A-Za-z0-9_.@-]+")
+_LINE = re.compile(r"modify (account|user|qos) (?:where name=)?(\S+) set (\S+)=([0-9]{1,15})(?!\S)")
+#: What a word limits: whose jobs together, and the field of a throttle.
+_FIELDS = {word: (each, name) for each, words in (("", _GROUP), *_EACH.items()) for name, word in words.items()}
+
+
+def refuse(config: SiteConfig) -> None:
+    """Raise ExportError where Slurm has no form for a throttle."""
+    general = {throttle.kind: throttle for throttle in config.throttles if throttle.each and throttle.queue is None}
+    for throttle in config.throttles:
+        if throttle.queue is not None:
+            raise ExportError(
+                f"throttles: {throttle.what} has no form in Slurm beside the limits of the queue: write max_run, "
+                "max_run_cores, max_user_run or max_user_cores of the queue"
+            )
+        if throttle.name and not _NAME.fullmatch(throttle.name):
+            raise ExportError(f"throttles: {throttle.name!r} is no name that sacctmgr takes")
+        each = general.get(throttle.kind) if throttle.name else None
+        for name, limit in throttle.limits.items():
+            if each is not None and limit > each.limits.get(name, limit):
+                raise ExportError(
+                    f"throttles: {name} of {throttle.what} is above that of {each.what}, and both hold in Slurm"
+                )
+
+
+def statements(config: SiteConfig) -> str:
+    """Write the throttles as lines of sacctmgr."""
+    lines = []
+    for throttle in config.throttles:
+        words = _EACH[throttle.each] if throttle.each else _GROUP
+        kind = "user" if throttle.kind == "user" else "account"
+        whose = f"{kind} where name={throttle.name}" if throttle.name else f"qos {QOS}"
+        for name, limit in throttle.limits.items():
+            lines.append(f"modify {whose} set {words[name]}={_amount(name, limit)}")
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _amount(name: str, limit: int) -> int:
+    return max(1, limit // 60) if name == "max_run_core_seconds" else limit
+
+
+def names(config: SiteConfig, kind: str) -> str:
+    """Name the users, or the accounts, whose associations are changed, as a pattern of awk."""
+    found = [throttle.name for throttle in config.throttles if throttle.name and throttle.kind == kind]
+    return "|".join(name.replace(".", "[.]") for name in found) or "-"
+
+
+def notes(config: SiteConfig) -> Iterator[str]:
+    """Name what Slurm does otherwise than the simulator."""
+    if not config.throttles:
+        return
+    if not all(throttle.name for throttle in config.throttles):
+        yield (
+            f"Throttles of all jobs, of each user and of each account are limits of the QOS {QOS}: they hold for jobs "
+            "that have no other QOS, and not where the partition's QOS has a limit of the same name."
+        )
+    if any(throttle.kind == "group" for throttle in config.throttles):
+        yield "Groups of throttles are accounts in Slurm."
+    if any((throttle.max_run_core_seconds or 0) % 60 for throttle in config.throttles):
+        yield "Slurm counts core-minutes: max_run_core_seconds is rounded down to them."
+
+
+def read(folder: Path) -> tuple[ThrottleConfig, ...]:
+    """Read the throttles of an export's file; none where there is no such file."""
+    path = folder / FILE
+    text = read_text(path) if path.is_file() else ""
+    found: dict[tuple[str, str], dict[str, int]] = {}
+    for kind, name, word, amount in _LINE.findall(text):
+        field = _FIELDS.get(word)
+        if field is not None:
+            whose = (field[0], "") if kind == "qos" else ({"account": "group"}.get(kind, kind), name)
+            found.setdefault(whose, {})[field[1]] = int(amount) * (60 if field[1] == "max_run_core_seconds" else 1)
+    wholes = {("", ""): {}, ("user", ""): {"each": "user"}, ("group", ""): {"each": "group"}}
+    return tuple(
+        ThrottleConfig.model_validate({**wholes.get(whose, {whose[0]: whose[1]}), **limits})
+        for whose, limits in found.items()
+    )

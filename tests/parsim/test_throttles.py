@@ -1,0 +1,79 @@
+"""Throttles: what they count, for whom, and what they refuse."""
+
+from __future__ import annotations
+
+import pytest
+
+from parsim import Queue, System, Throttle, Workload, explain, simulate
+from parsim.verify import assert_schedule
+
+
+def starts(throttles: list[Throttle], *, queues: int = 1, **columns: list[int]) -> list[int]:
+    n = len(columns["cores"])
+    names = {"user_names": ("ann", "bob"), "group_names": ("staff", "guests")}
+    jobs = Workload(submit=[0] * n, runtime=[10] * n, walltime=[10] * n, **columns, **names)
+    system = System(8, [Queue(f"q{i}") for i in range(queues)], throttles=throttles)
+    schedule = simulate(jobs, system)
+    assert_schedule(jobs, system, schedule)
+    return schedule.start.tolist()
+
+
+def test_all_jobs_count_together():
+    assert starts([Throttle(max_run=2)], cores=[1, 1, 1], user=[0, 1, -1], queue=[0, 1, 0], queues=2) == [0, 0, 10]
+
+
+def test_each_user_has_his_own_and_jobs_without_one_have_none():
+    found = starts([Throttle("user", max_run=1)], cores=[1] * 5, user=[0, 0, 1, -1, -1])
+    assert found == [0, 10, 0, 0, 0]
+
+
+def test_a_named_user_has_his_own_limit_in_place_of_that_of_each():
+    throttles = [Throttle("user", max_run=1, max_run_cores=3), Throttle("user", "ann", max_run=3)]
+    assert starts(throttles, cores=[1] * 5, user=[0, 0, 0, 1, 1]) == [0, 0, 0, 0, 10]
+    assert starts(throttles, cores=[1, 1, 2], user=[0, 0, 0]) == [0, 0, 10]  # the cores are still those of each
+
+
+def test_groups_and_queues():
+    throttles = [Throttle("group", queue=1, max_run_cores=2)]
+    found = starts(throttles, cores=[2, 1, 2, 1], group=[0, 0, 0, 1], queue=[1, 1, 0, 1], queues=2)
+    assert found == [0, 10, 0, 0]
+
+
+def test_core_seconds_are_those_to_the_expected_ends():
+    jobs = Workload([0, 0, 5], [4, 2, 2], [10, 3, 10], [10, 3, 10])
+    system = System(8, throttles=[Throttle(max_run_core_seconds=46)])
+    schedule = simulate(jobs, system)
+    assert schedule.start.tolist() == [0, 0, 5]  # 4 * 10 + 2 * 3 at 0, 4 * 5 + 2 * 10 at 5
+    tight = System(8, throttles=[Throttle(max_run_core_seconds=45)])
+    # 46 would be left at 5, where a job comes; when they are few enough is no event, and the next one is at 8.
+    assert simulate(jobs, tight).start.tolist() == [0, 5, 8]
+    assert_schedule(jobs, tight, simulate(jobs, tight))
+
+
+def test_a_job_that_could_never_start_is_refused():
+    jobs = Workload([0, 0], [4, 1], [10, 10], [10, 10], user=[-1, 0])
+    simulate(jobs, System(8, throttles=[Throttle("user", max_run_cores=2)]))
+    with pytest.raises(ValueError, match=r"cores\[0\]: 4 for 10 s is above max_run_core_seconds = 39"):
+        simulate(jobs, System(8, throttles=[Throttle(max_run_core_seconds=39)]))
+
+
+@pytest.mark.parametrize(
+    ("throttles", "path"),
+    [
+        ([Throttle()], r"throttles\[0\]"),
+        ([Throttle(max_run=0)], r"throttles\[0\].max_run"),
+        ([Throttle(name="ann", max_run=1)], r"throttles\[0\].name"),
+        ([Throttle(queue=1, max_run=1)], r"throttles\[0\].queue"),
+        ([Throttle(max_run=1), Throttle(max_run_cores=1)], r"throttles\[1\]"),
+    ],
+)
+def test_what_cannot_be_simulated_is_named(throttles: list[Throttle], path: str):
+    with pytest.raises(ValueError, match=path):
+        System(8, throttles=throttles)
+
+
+def test_the_explanation_names_the_throttle():
+    jobs = Workload([0, 0], [1, 1], [10, 10], [10, 10], user=[0, 0], user_names=("ann",))
+    system = System(8, throttles=[Throttle("user", max_run=1)])
+    first, *_ = explain(jobs, system, simulate(jobs, system), 1)
+    assert first.text == "held by max_run = 1 of user ann"

@@ -1,0 +1,93 @@
+"""Throttles to PBS and back: limits of the server and of queues by scope, and what other limits become of."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from qconf.config import SiteConfig, parse
+from qconf.errors import ExportError
+from qconf.export import exporter
+from qconf.export.pbs.server import Server
+
+PBS = exporter("pbs")
+SITE = """machine: {name: m, cores: 128}
+held_jobs: reserve
+queues:
+  - {name: work, cores: [1, 16], walltime: [0, 24h], max_run: 20, max_user_cores: 64}
+  - {name: wide, cores: [17, 128], walltime: [0, 24h], max_user_run: 3}
+throttles:
+  - {max_run: 200}
+  - {each: user, max_run: 10, max_run_cores: 256}
+  - {user: bob, max_run: 12}
+  - {each: group, max_run_cores: 100}
+  - {each: user, queue: work, max_run: 4}
+  - {user: bob, queue: work, max_run: 9}
+  - {group: physics, queue: work, max_run_cores: 100}
+"""
+SERVER = """\
+create queue work
+set queue work queue_type = Execution
+set queue work max_run = [u:ann=7]
+set queue work enabled = True
+set queue work started = True
+set server max_run = [o:PBS_ALL=300]
+set server max_run += [p:atlas=3]
+set server default_queue = work
+"""
+
+
+def exported(config: SiteConfig, folder: Path, server: str = "") -> dict[str, str]:
+    (folder / "server").write_text(server)
+    given = {"current": folder / "server"} if server else {}
+    files = PBS.of(**given).export(config).files
+    for name, text in files.items():
+        (folder / name).write_text(text)
+    return files
+
+
+def test_round_trip(tmp_path: Path):
+    config = parse(SITE)
+    exported(config, tmp_path)
+    found = PBS().read(tmp_path / "queues.qmgr", cores=128, name="m").config
+    assert {each.what: each for each in found.throttles} == {each.what: each for each in config.throttles}
+    limits = [(queue.max_run, queue.max_run_cores, queue.max_user_run, queue.max_user_cores) for queue in found.queues]
+    assert limits == [(20, None, None, 64), (None, None, 3, None)]
+
+
+def test_in_a_queue_the_lesser_of_both_limits_of_users_counts(tmp_path: Path):
+    config = parse(SITE.replace("max_user_cores: 64", "max_user_run: 6"))
+    held = exported(config, tmp_path)["queues.qmgr"]
+    assert 'set queue work max_run = "[o:PBS_ALL=20],[u:PBS_GENERIC=4],[u:bob=6]"' in held
+
+
+def test_a_server_s_own_limits_go_where_throttles_come_and_return_with_the_undo(tmp_path: Path):
+    files = exported(parse(SITE), tmp_path, SERVER)
+    assert '[o:PBS_ALL=200],[u:PBS_GENERIC=10],[u:bob=12],[p:atlas=3]"' in files["queues.qmgr"]
+    assert "u:ann" not in files["queues.qmgr"]
+    server = Server.parse(SERVER)
+    before = Server.parse(SERVER).attributes
+    for text in (files["queues.qmgr"], files["rollback.qmgr"]):
+        for statement in Server.parse(text, "x").attributes.items():
+            server.attributes[statement[0]] = statement[1]
+    assert server.attributes["max_run"] == before["max_run"]
+    assert "The server's limits [p:atlas=3] of max_run are kept" in files["PLAN.md"]
+
+
+def test_without_throttles_a_server_keeps_its_limits(tmp_path: Path):
+    files = exported(parse(SITE.partition("throttles")[0]), tmp_path, SERVER)
+    assert "set server max_run" not in files["queues.qmgr"]
+    assert "[u:ann=7]" in files["queues.qmgr"]
+    assert (
+        "The server's limits [o:PBS_ALL=300], [p:atlas=3] of max_run are kept; none was simulated." in files["PLAN.md"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [("{max_run_core_seconds: 900}", "no form in PBS"), ('{user: "a b", max_run: 1}', "cannot write")],
+)
+def test_what_has_no_form_is_refused(line: str, words: str):
+    with pytest.raises(ExportError, match=words):
+        PBS().export(parse(SITE.partition("throttles")[0] + f"throttles: [{line}]\n"))

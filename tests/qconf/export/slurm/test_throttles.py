@@ -1,0 +1,73 @@
+"""Throttles to Slurm and back: limits of associations and of the QOS normal."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from qconf.config import SiteConfig, parse
+from qconf.errors import ExportError
+from qconf.export import exporter
+
+SLURM = exporter("slurm")
+SITE = """machine: {name: m, cores: 64}
+queues:
+  - {name: work, cores: [1, 64], walltime: [0, 24h]}
+throttles:
+  - {max_run: 40, max_run_cores: 60}
+  - {each: user, max_run: 10, max_run_core_seconds: 864000}
+  - {user: bob, max_run: 2, max_run_core_seconds: 86400}
+  - {each: group, max_run_cores: 48}
+  - {group: physics, max_run: 9}
+"""
+
+
+def site(text: str = SITE) -> SiteConfig:
+    return parse(text)
+
+
+def test_statements_and_undo():
+    files = SLURM().export(site()).files
+    assert files["throttles.sacctmgr"].splitlines() == [
+        "modify qos normal set GrpJobs=40",
+        "modify qos normal set GrpTRES=cpu=60",
+        "modify qos normal set MaxJobsPerUser=10",
+        "modify qos normal set MaxTRESRunMinsPU=cpu=14400",
+        "modify user where name=bob set GrpJobs=2",
+        "modify user where name=bob set GrpTRESRunMins=cpu=1440",
+        "modify qos normal set MaxTRESPerAccount=cpu=48",
+        "modify account where name=physics set GrpJobs=9",
+    ]
+    assert '"AccountingStorageEnforce": ["limits"]' in files["new-conf"]
+    plan, _, undo = files["PLAN.md"].partition("## Undo")
+    assert "$1 ~ /^(physics)$/) || $2 ~ /^(bob)$/" in plan
+    assert "done < throttles.before" in undo
+    assert "throttles.qos" in undo
+
+
+def test_round_trip(tmp_path: Path):
+    files = SLURM().export(site()).files
+    for name in ("partitions.conf", "job_submit.lua", "throttles.sacctmgr"):
+        (tmp_path / name).write_text(files[name])
+    (tmp_path / "slurm.conf").write_text("ClusterName=m\nNodeName=n[1-8] CPUs=8\ninclude partitions.conf\n")
+    found = SLURM().read(tmp_path / "slurm.conf", name="m").config
+    assert {each.what: each for each in found.throttles} == {each.what: each for each in site().throttles}
+
+
+def test_without_throttles_nothing_of_them_is_there():
+    files = SLURM().export(site().replace(throttles=())).files
+    assert not any("throttles" in text for text in (*files, *files.values()))
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("{each: group, queue: work, max_run: 1}", "no form in Slurm beside the limits of the queue"),
+        ("{user: ann, max_run: 11}", "above that of each user"),
+        ('{group: "a b", max_run: 1}', "no name that sacctmgr takes"),
+    ],
+)
+def test_what_has_no_form_is_refused(line: str, words: str):
+    with pytest.raises(ExportError, match=words):
+        SLURM().export(site(SITE + f"  - {line}\n"))

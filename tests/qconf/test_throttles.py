@@ -1,0 +1,78 @@
+"""Throttles in configurations, histories and searches."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from qconf.config import SiteConfig, dump, parse
+from qconf.config.problems import ConfigError
+from qconf.evaluation.feasibility import fixed_violations
+from qconf.evaluation.period import Period
+from qconf.history import clean, read
+
+SITE = """\
+machine: {name: m, cores: 64}
+queues:
+  - {name: short, cores: [1, 64], walltime: [0, 1h]}
+  - {name: long, cores: [1, 64], walltime: [1h, 24h]}
+throttles:
+  - {max_run: 40, max_run_core_seconds: 3000000}
+  - {each: user, max_run: 4}
+  - {user: ann, queue: long, max_run_cores: 32}
+  - {each: group, max_run_cores: 48}
+"""
+LOG = """\
+job_id,submit,runtime,walltime,cores,queue,user,start,end,state,group
+1,1000,60,7200,40,long,ann,1000,1060,done,staff
+2,1001,60,7200,40,long,bob,1001,1061,done,staff
+3,1002,60,600,56,short,bob,1002,1062,done,
+4,1003,60,600,56,short,bob,1003,1063,done,guests
+"""
+
+
+def site() -> SiteConfig:
+    return parse(SITE)
+
+
+def test_what_is_written_is_read():
+    assert parse(dump(site())) == site()
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        (
+            "{each: user, user: bob, max_run: 1}",
+            "throttles[4] = {each: user, user: bob, max_run: 1}: has each and user",
+        ),
+        ("{queue: shrt, max_run: 1}", "throttles[4].queue = shrt: no queue has this name, did you mean short?"),
+        ("{each: account, max_run: 1}", "throttles[4].each = account: not allowed here: user or group"),
+        ("{group: staff}", "limits nothing"),
+        ("{each: user, max_run_cores: 3}", "throttles[1] is for each user too"),
+        ("{max_runs: 3}", "throttles[4].max_runs = 3: no such key, did you mean max_run?"),
+    ],
+)
+def test_mistakes(line: str, words: str):
+    with pytest.raises(ConfigError) as error:
+        parse(SITE + f"  - {line}\n")
+    assert words in str(error.value)
+
+
+def test_jobs_that_never_start_are_dropped_and_the_others_know_their_groups(tmp_path: Path):
+    (tmp_path / "log.csv").write_text(LOG)
+    history = clean(read([tmp_path / "log.csv"]), site())
+    assert history.dropped[["job_id", "reason"]].values.tolist() == [
+        ["1", "above a limit of throttles"],
+        ["4", "above a limit of throttles"],
+    ]
+    period = Period.of(history, site())
+    assert list(map(period.workload.group_name, period.workload.group.tolist())) == ["staff", ""]
+    assert period.simulate(site()).start.tolist() == [1001, 1061]  # 40 and 56 cores
+
+
+def test_no_search_changes_them():
+    other = site().replace(throttles=site().throttles[:1])
+    assert fixed_violations(site(), other) == ["throttles"]
+    assert site().with_queues(site().queues[:1]).throttles == (*site().throttles[:2], site().throttles[3])
