@@ -20,7 +20,7 @@ from parsim.verify.columns import check_begun, check_capacity, check_times
 from parsim.verify.lists import ListReplay
 from parsim.verify.multiqueue import ClassReplay
 from parsim.verify.partition import Partition
-from parsim.verify.queue_head_jobs import QueueHeadJobsReplay
+from parsim.verify.queue_head_jobs import ManyHeadJobsReplay, QueueHeadJobsReplay
 from parsim.verify.rules import RESERVED, Jobs
 from parsim.verify.top_job import TopJobReplay
 from parsim.verify.violation import Violation
@@ -101,7 +101,7 @@ def explain(
     rows = np.arange(len(workload))
     # Else what was before counts, too: for how long limits held the others, the nodes and the use of jobs that ended,
     # and which job has been the first.
-    remembers = system.reserves_nodes or system.is_fair or system.reserves_nothing
+    remembers = system.reserves_nodes or system.is_fair or system.reserves_nothing or system.keeps_out
     if not remembers and (system.formula is None or not system.has_limits):
         present = (schedule.end > workload.submit[job]) & (workload.submit <= schedule.start[job])
         rows = np.flatnonzero(present)
@@ -148,7 +148,11 @@ def _replay_of(
 ) -> type[_ExplainedClassReplay] | type[_ExplainedListReplay]:
     if system.mode == "multiqueue":
         return _ExplainedClassReplay
-    explained = {TopJobReplay: _ExplainedTopJobReplay, QueueHeadJobsReplay: _ExplainedQueueHeadJobsReplay}
+    explained: dict[type[ListReplay], type[_ExplainedListReplay]] = {
+        TopJobReplay: _ExplainedTopJobReplay,
+        QueueHeadJobsReplay: _ExplainedQueueHeadJobsReplay,
+        ManyHeadJobsReplay: _ExplainedManyHeadJobsReplay,
+    }
     return explained.get(replay_of(workload, system, beginning), _ExplainedListReplay)
 
 
@@ -210,7 +214,9 @@ class _ExplainedListReplay(_Explained, ListReplay):
     def _check_pass(self) -> list[Violation]:
         self.held = ""
         found = super()._check_pass()
-        if not found and self.explained in self.waiting and self.explained not in self.due:
+        if not found and self.explained in self.outside:
+            self.note(self.now, self.jobs.start[self.explained], f"kept out by {self.kept_by[self.explained]}")
+        elif not found and self.explained in self.waiting and self.explained not in self.due:
             self.note(self.now, self.jobs.start[self.explained], self._why_it_waits())
         return found
 
@@ -300,6 +306,18 @@ class _ExplainedQueueHeadJobsReplay(_ExplainedListReplay, QueueHeadJobsReplay):
 
     def _passed(self, _: list[Partition]) -> list[int]:
         return [job for job in self.plans if job != self.explained]
+
+
+class _ExplainedManyHeadJobsReplay(_ExplainedQueueHeadJobsReplay, ManyHeadJobsReplay):
+    """A replay of lists with several head jobs, and that follows one job."""
+
+    def _why_it_waits(self) -> str:
+        if self.held or not self.plans:
+            return super()._why_it_waits()
+        if self.explained in self.plans:
+            begin, _, cores = self.plans[self.explained]
+            return f"has {_cores(cores)} reserved from {begin} on"
+        return f"behind {self._listed([*self.plans])}, which have reservations"
 
 
 class _ExplainedTopJobReplay(_ExplainedListReplay, TopJobReplay):

@@ -251,10 +251,11 @@ def _pack_queues(prepared: Prepared, system: System) -> Table:
     return table
 
 
-def pack_profile(prepared: Prepared, system: System) -> Profile:
-    """Make room for the idle cores over time: what runs at one time, windows, and a head job of each queue cut it."""
+def pack_profile(prepared: Prepared, system: System, depth: int) -> Profile:
+    """Make room for the idle cores over time: what runs at one time, windows, and head jobs cut it."""
     windows = 0 if prepared.begun is None else prepared.begun.windows.size
-    most = 2 * (min(len(prepared.workload), system.cores) + len(system.queues) + windows) + 4
+    n, heads = len(prepared.workload), len(system.queues) + depth
+    most = 2 * (min(n, system.cores) + min(n, heads) + windows) + 4
     return Profile(np.empty(most, dtype=np.int64), np.empty(most, dtype=np.int64))
 
 
@@ -340,7 +341,8 @@ def pack_bounds(prepared: Prepared, system: System, of: NDArray[np.int32]) -> tu
 def _keeps_turns(prepared: Prepared, system: System, columns: NDArray[np.float64]) -> bool:
     """Whether of jobs that are alike the one submitted first goes first, at every instant."""
     formula = system.formula
-    if any(throttle.each == "group" for throttle in system.throttles):  # jobs of one user may be of several groups
+    # Jobs of one user may be of several groups, and one that is kept out is in no line.
+    if system.keeps_out or any(throttle.each == "group" for throttle in system.throttles):
         return False
     if formula is None:
         return True

@@ -306,18 +306,21 @@ def _on_one_partition(start: Column) -> Outcome:
 
 
 def _reserves_for_queues(prepared: Prepared, system: System) -> bool:
-    """Whether jobs are backfilled as Slurm does; where any is reserved over partitions (rule 9), they are not."""
-    if not system.reserves_for_queues or system.mode == "shared":
-        return system.reserves_for_queues
+    """Whether head jobs of queues, or many, are planned; with jobs reserved over partitions (rule 9) they are not."""
+    planned = system.reserves_for_queues or system.reserves_for_many
+    if not planned or system.mode == "shared":
+        return planned
     widest = prepared.per_queue[1]
     return bool((widest <= np.maximum(system.partition_cores[: widest.size], system.pool_cores)).all())
 
 
 def _run_queue_head_jobs(prepared: Prepared, system: System) -> Outcome:
     begin, end, keeps = np.empty((3, len(system.queues)), dtype=np.int64)
-    heads = HeadJobs(begin, end, keeps, np.int64(system.cores_per_node))
-    beside = (system.mode == "shared", pack_profile(prepared, system), heads, pack_windows(prepared))
-    state = pack(prepared, system, gives_up=True)
+    depth = len(prepared.workload) if system.reservation_depth is None else system.reservation_depth
+    depth = depth if system.reserves_for_many else 0
+    heads = HeadJobs(begin, end, keeps, np.int64(system.cores_per_node), np.int64(depth))
+    beside = (system.mode == "shared", pack_profile(prepared, system, depth), heads, pack_windows(prepared))
+    state = pack(prepared, system, gives_up=not depth)
     queue_head_jobs(state, *beside)
     if state.progress["looks"] < 0:
         state = pack(prepared, system, lines=True)

@@ -11,7 +11,7 @@ from typing import Literal
 from parsim.fairshare import EQUAL_SHARES, FAIRSHARE, Fairshare
 from parsim.formula import Formula
 from parsim.formula import parse as parse_formula
-from parsim.throttles import Throttle
+from parsim.throttles import ENTERING, Throttle
 from parsim.throttles import problems as throttle_problems
 from parsim.workload import MAX_CORES, MAX_DURATION
 
@@ -166,6 +166,9 @@ class System:
         a shared machine has a head job and nodes stay idle for them. In ``multiqueue`` it has no effect. With
         ``nothing`` jobs of a shared machine start wherever they fit, until one has been the first of the list for
         `reserve_after`: none passes that one.
+    reservation_depth : int or None
+        How many jobs of a list are head jobs where `reserve` is ``cores``; None for all that wait. More than one go
+        with `held_jobs` ``pass``, and count where Slurm can have the machine, as for ``queues``.
     cores_per_node : int
         Cores of a node, where nodes are reserved; the last node has what is left.
     class_limits : sequence of int
@@ -190,6 +193,7 @@ class System:
     reserve_after: int = 0
     held_jobs: HeldJobs = "pass"
     reserve: Reserve = "cores"
+    reservation_depth: int | None = 1
     cores_per_node: int = 1
     class_limits: Sequence[int] = (100, 1000, 10_000)
     fairshare: Fairshare = EQUAL_SHARES
@@ -261,6 +265,12 @@ class System:
             yield "reserve", f"{self.reserve} goes with held_jobs pass only"
         elif self.reserves_nodes and _is_whole(self.cores) and self.cores > MOST_NODE_CORES:
             yield "reserve", f"nodes are told apart up to {MOST_NODE_CORES} cores, not {self.cores}"
+        if self.reservation_depth is not None and not (
+            _is_whole(self.reservation_depth) and self.reservation_depth >= 1
+        ):
+            yield "reservation_depth", f"{self.reservation_depth!r} is no whole number from 1 up, and not None"
+        elif self.reservation_depth != 1 and (self.reserve != "cores" or self.held_jobs == "reserve"):
+            yield "reservation_depth", "goes with reserve cores and held_jobs pass only"
         if not (_is_whole(self.cores_per_node) and self.cores_per_node >= 1):
             yield "cores_per_node", f"{self.cores_per_node!r} is not a whole number from 1 up"
 
@@ -310,7 +320,17 @@ class System:
     @property
     def reserves_for_queues(self) -> bool:
         """Whether jobs are backfilled as Slurm does: `reserve` where it counts, on machines that Slurm can have."""
-        if self.reserve != "queues" or self.mode == "multiqueue" or not self.backfill:
+        return self.reserve == "queues" and self._lists_are_apart
+
+    @property
+    def reserves_for_many(self) -> bool:
+        """Whether a list has several head jobs: `reservation_depth` where it counts."""
+        return self.reservation_depth != 1 and self._lists_are_apart
+
+    @property
+    def _lists_are_apart(self) -> bool:
+        """Whether jobs are backfilled, and each job has one list."""
+        if self.mode == "multiqueue" or not self.backfill:
             return False
         if self.mode == "shared":
             return True
@@ -341,6 +361,12 @@ class System:
         """Whether any queue or throttle limits what runs."""
         limited = any(getattr(queue, name) is not None for queue in self.queues for name in LIMITS)
         return limited or bool(self.throttles)
+
+    @property
+    def keeps_out(self) -> bool:
+        """Whether throttles keep jobs out of the lists for a while."""
+        limited = any(getattr(throttle, name) is not None for throttle in self.throttles for name in ENTERING)
+        return limited and self.mode != "multiqueue"
 
     @property
     def pool_cores(self) -> int:

@@ -1,6 +1,6 @@
 """Throttles: what users, groups, queues and all together may have running at one time.
 
-Rules 40 to 42 of docs/reference/simulator.md.
+Rules 40 to 44 of docs/reference/simulator.md.
 
 References
 ----------
@@ -15,8 +15,10 @@ from typing import Literal
 
 Each = Literal["", "user", "group"]
 
-#: What a throttle may limit.
-THROTTLES = ("max_run", "max_run_cores", "max_run_core_seconds")
+#: What a throttle may limit: what runs, and which jobs enter the lists.
+RUNNING = ("max_run", "max_run_cores", "max_run_core_seconds")
+ENTERING = ("max_eligible", "max_queued")
+THROTTLES = (*RUNNING, *ENTERING)
 
 MOST_WORK = 2**53  #: core-seconds
 
@@ -35,6 +37,8 @@ class Throttle:
         The queue whose jobs alone count, by its position in ``System.queues``.
     max_run, max_run_cores, max_run_core_seconds : int or None
         Running jobs, their cores, and their cores times the seconds to their expected ends.
+    max_eligible, max_queued : int or None
+        Jobs that wait in a list, and with those that run: more are kept out of the lists.
     """
 
     each: Each = ""
@@ -43,6 +47,8 @@ class Throttle:
     max_run: int | None = None
     max_run_cores: int | None = None
     max_run_core_seconds: int | None = None
+    max_eligible: int | None = None
+    max_queued: int | None = None
 
 
 def problems(throttles: Sequence[Throttle], queues: int) -> Iterator[tuple[str, str]]:

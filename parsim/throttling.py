@@ -9,10 +9,11 @@ from numpy.typing import NDArray
 
 from parsim.kernels.state import NEVER
 from parsim.kernels.throttles import NO_THROTTLE, THROTTLE, Throttles
-from parsim.throttles import THROTTLES, Throttle
+from parsim.throttles import ENTERING, THROTTLES, Throttle
 from parsim.workload import Column, Workload
 
-NONE = Throttles(np.zeros(0, dtype=THROTTLE), np.empty((0, 0), dtype=np.int32))
+_NOBODY = (np.zeros(0, dtype=np.bool_), np.empty(0, dtype=np.int32))
+NONE = Throttles(np.zeros(0, dtype=THROTTLE), np.empty((0, 0), dtype=np.int32), *_NOBODY)
 
 
 def lay_out(throttles: Sequence[Throttle], workload: Workload) -> Throttles:
@@ -31,7 +32,12 @@ def lay_out(throttles: Sequence[Throttle], workload: Workload) -> Throttles:
                 rows[rows >= 0] += sum(each.size for each in tables)
                 tables.append(table)
                 columns.append(rows)
-    return Throttles(np.concatenate(tables), np.stack(columns, axis=1)) if columns else NONE
+    if not columns:
+        return NONE
+    keeps_out = any(getattr(throttle, name) is not None for throttle in throttles for name in ENTERING)
+    n = len(workload)
+    outside = (np.zeros(n, dtype=np.bool_), np.empty(n, dtype=np.int32)) if keeps_out else _NOBODY
+    return Throttles(np.concatenate(tables), np.stack(columns, axis=1), *outside)
 
 
 def _column(

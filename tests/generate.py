@@ -136,6 +136,7 @@ def system(
     reserve_after: int = 0,
     held_jobs: str = "pass",
     reserve: str = "cores",
+    reservation_depth: int | None = 1,
 ) -> System:
     """Return a machine of 1 to 16 cores; what is None is random.
 
@@ -176,6 +177,7 @@ def system(
         reserve_after=reserve_after,
         held_jobs=held_jobs,
         reserve=reserve,
+        reservation_depth=reservation_depth,
         cores_per_node=1 if reserve == "cores" else rng.choice((1, 1, 2, 3, 4)),
     )
 
@@ -292,8 +294,8 @@ def fairshare(rng: Random) -> Fairshare:
     )
 
 
-def throttled(rng: Random, jobs: Workload, machine: System) -> Case:
-    """Return a case with throttles, none of which keeps a job from ever starting."""
+def throttled(rng: Random, jobs: Workload, machine: System, *, entering: bool = False) -> Case:
+    """Return a case with throttles, none of which keeps a job from ever starting; `entering`, some of the lists."""
     groups = [rng.choice((-1, 0, 0, 1)) for _ in range(4)]
     by_user = rng.random() < 0.7
     group = [groups[user] if by_user else rng.choice((-1, 0, 1)) for user in jobs.user.tolist()]
@@ -310,17 +312,21 @@ def throttled(rng: Random, jobs: Workload, machine: System) -> Case:
             "max_run_cores": rng.randint(widest, max(widest, machine.cores)),
             "max_run_core_seconds": work + rng.randint(0, 2 * work),
         }
+        if entering:
+            limits = {"max_eligible": rng.randint(1, 4), "max_queued": rng.randint(1, 6)} | (
+                limits if _coin(rng) else {}
+            )
         chosen = rng.sample([*limits], rng.choice((1, 1, 2)))
         throttle = Throttle(each, rng.choice(names[each]), queue, **{name: limits[name] for name in chosen})
         found[throttle.each, throttle.name, throttle.queue] = throttle
     return jobs, replace(machine, throttles=[*found.values()])
 
 
-def _throttled(generator: Callable[[Random], Case]) -> Callable[[Random], Case]:
+def _throttled(generator: Callable[[Random], Case], *, entering: bool = False) -> Callable[[Random], Case]:
     """Return a generator of the cases of another, with throttles."""
 
     def of_throttled(rng: Random) -> Case:
-        return throttled(rng, *generator(rng))
+        return throttled(rng, *generator(rng), entering=entering)
 
     return of_throttled
 
@@ -358,6 +364,10 @@ def _late(rng: Random) -> int:
 
 def _soon(rng: Random) -> int:
     return rng.choice((0, 0, _late(rng)))
+
+
+def _depth(rng: Random) -> int | None:
+    return rng.choice((2, 2, 3, 5, None))
 
 
 def _held_jobs(rng: Random) -> str:
@@ -478,6 +488,26 @@ def disciplines() -> dict[str, Callable[[Random], Case]]:
         "throttled-top-jobs": _throttled(_random("shared", reserve_after=_soon, **keys, **everything)),
         "throttled-held-reserve": _throttled(_random("partitioned", held_jobs="reserve", **everything)),
         "throttled-hybrid-top-jobs": _throttled(_random("hybrid", reservation=_coin, **keys, **everything)),
+        "entering": _throttled(_random("shared", limits=_coin), entering=True),
+        "entering-formula": _throttled(_random("shared", order=_formula, limits=_coin), entering=True),
+        "entering-all": _throttled(_random("shared", reserve_after=_soon, **everything), entering=True),
+        "entering-divided": _throttled(_random("partitioned", reservation=_coin, **everything), entering=True),
+        "entering-hybrid": _throttled(_random("hybrid", reservation=_coin, **everything), entering=True),
+        "entering-queues": _throttled(_random("shared", reserve="queues", **everything), entering=True),
+        "entering-queues-hybrid": _throttled(
+            _random("hybrid", reserve="queues", placement="pool", entry="move", **everything), entering=True
+        ),
+        "entering-nothing": _throttled(_random("shared", reserve="nothing", **everything), entering=True),
+        "entering-top-jobs": _throttled(_random("shared", **keys, **everything), entering=True),
+        "entering-hybrid-top-jobs": _throttled(
+            _random("hybrid", reservation=_coin, **keys, **everything), entering=True
+        ),
+        "depth": _random("shared", reservation_depth=_depth),
+        "depth-limits": _random("shared", reservation_depth=_depth, limits=True, order=_any_order),
+        "depth-all": _random("shared", reservation_depth=_depth, reserve_after=_soon, **everything),
+        "depth-partitioned": _random("partitioned", reservation_depth=_depth, **everything),
+        "depth-hybrid": _random("hybrid", reservation_depth=_depth, placement="pool", entry="move", **everything),
+        "depth-throttled": _throttled(_random("shared", reservation_depth=_depth, **everything), entering=True),
         "many-nodes": _many_nodes("shared", held_jobs=_held_jobs, **everything),
         "hybrid-many-nodes": _many_nodes("hybrid", held_jobs=_held_jobs, reservation=_coin, **everything),
     }

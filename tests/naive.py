@@ -289,6 +289,7 @@ class _Simulation:
 
         self.now = 0
         self.waiting: set[int] = set()
+        self.outside: list[int] = []  # submitted, and kept out of the lists, by submit
         self.running: list[Running] = []
         self.moved: set[int] = set()  # jobs that left their partition's list for the pool
         self.eligible_time = [0] * self.n
@@ -303,7 +304,9 @@ class _Simulation:
         self.values: Values | None = None  # of the users in this pass
         self.cores_on: list[dict[int, int]] = [{} for _ in range(self.n)]
         self.nodes_of: dict[int, list[int]] = {}  # running job -> its cores of each node
-        self.by_queues = system.reserves_for_queues and all(self.home(j) != RESERVED for j in range(self.n))
+        apart = all(self.home(j) != RESERVED for j in range(self.n))
+        self.by_queues = apart and (system.reserves_for_queues or system.reserves_for_many)
+        self.many = system.reserves_for_many
 
         # What one pass finds, forgotten before the next.
         self.head_jobs: set[int] = set()
@@ -468,11 +471,13 @@ class _Simulation:
     def run(self) -> None:
         pending = [j for j in range(self.n) if j not in self.began]
         pending.sort(key=lambda j: (self.submit[j], j), reverse=True)
-        while pending or self.waiting or self.running:
+        while pending or self.waiting or self.outside or self.running:
             instants = [r.start + self.runtime[r.job] for r in self.running]
             instants += [max(self.submit[j], self.first_instant) for j in pending[-1:]]
             instants += [t for d in self.downtimes for t in (d.known_from, d.end) if t > self.now]  # rule 31
-            for j in self.waiting:
+            if self.outside and any(r.start == self.now for r in self.running):
+                instants.append(self.now + 1)  # rule 44
+            for j in [*self.waiting, *self.outside]:
                 wake_ups = (self.starving_from(j), self.eligible_from(j))
                 instants += [t for t in wake_ups if t is not None and t > self.now]
             if not instants:
@@ -480,7 +485,11 @@ class _Simulation:
             self.now = min(instants)
             self.running = [r for r in self.running if r.start + self.runtime[r.job] > self.now]
             while pending and self.submit[pending[-1]] <= self.now:
-                self.waiting.add(pending.pop())
+                self.outside.append(pending.pop())
+            for j in list(self.outside):  # rule 43
+                if not self.throttles.kept_out(j, self.waiting, [r.job for r in self.running]):
+                    self.outside.remove(j)
+                    self.waiting.add(j)
             self.one_pass()
 
     def one_pass(self) -> None:
@@ -489,7 +498,7 @@ class _Simulation:
                 before = self.submit[j] if self.last_pass is None else max(self.submit[j], self.last_pass)
                 self.eligible_time[j] += self.now - before
         self.last_pass = self.now
-        self.held_in_last_pass = set()
+        self.held_in_last_pass = set(self.outside)
         self.head_jobs, self.head_job_of, self.reservation = set(), {}, []
         self.promises = []
         if self.reads_use:  # rule 36
@@ -578,6 +587,9 @@ class _Simulation:
 
     def visit_by_queues(self, p: int, jobs: list[int]) -> None:
         """Rule 28: each queue of a shared machine, and each other list, has a head job; limits count running jobs."""
+        if self.many:
+            self.visit_many(p, jobs)
+            return
         plans: dict[int, Block] = {}  # queue, or list -> what its head job is to hold
         keeps: dict[int, int] = {}  # idle cores that stay idle for it
         for j in jobs:
@@ -598,6 +610,23 @@ class _Simulation:
                 if instant == math.inf:
                     continue  # rule 31
                 plans[whose], keeps[whose] = Block(p, instant, instant + w, c), self.system.cores_per_node
+
+    def visit_many(self, p: int, jobs: list[int]) -> None:
+        """Rule 45: the first jobs of a list that may not start are its head jobs; limits count running jobs."""
+        depth = self.system.reservation_depth
+        plans: list[Block] = []
+        for j in jobs:
+            if self.held_beside(j, []):
+                self.held_in_last_pass.add(j)
+                continue
+            c, w = self.cores[j], self.walltime[j]
+            blocks = [*self.expected(p), *self.out_of_service(p), *plans]
+            if fits(self.capacity[p], blocks, c, self.now, w):
+                self.begin(j, {p: c})
+            elif (depth is None or len(plans) < depth) and c <= self.capacity[p] and self.may_be_head_job(j):
+                instant = earliest(self.capacity[p], blocks, c, self.now, w)
+                if instant < math.inf:  # rule 31
+                    plans.append(Block(p, instant, instant + w, c))
 
     def planning_pass(self) -> None:
         """Rules 20 to 27: a pass that plans limits or nodes."""

@@ -18,7 +18,7 @@ class NaiveThrottles:
         self.cores = [int(cores) for cores in workload.cores]
         users = [workload.user_name(user) if user >= 0 else None for user in workload.user.tolist()]
         groups = [workload.group_name(group) if group >= 0 else None for group in workload.group.tolist()]
-        #: Whose a job is, by what a throttle is for: everyone's, of its user, of its group.
+        #: Whose a job is, by what a throttle is for: of all, of its user, of its group.
         self.whose = [{"": "", "user": user, "group": group} for user, group in zip(users, groups, strict=True)]
         self.queue = workload.queue.tolist()
 
@@ -50,5 +50,19 @@ class NaiveThrottles:
                 for field in FIELDS:
                     limit = self.limit(field, each, queue, j)
                     if limit is not None and amounts[field] > limit:
+                        return True
+        return False
+
+    def kept_out(self, j: int, waiting: Iterable[int], running: Iterable[int]) -> bool:
+        """Rule 43: whether j is kept out, where these wait in lists and these run."""
+        waiting = list(waiting)
+        in_lists = {"max_eligible": waiting, "max_queued": [*waiting, *running]}
+        for each in ("", "user", "group"):
+            if self.whose[j][each] is None:
+                continue
+            for queue in (None, self.queue[j]):
+                for field, jobs in in_lists.items():
+                    limit = self.limit(field, each, queue, j)
+                    if limit is not None and sum(self.count_together(each, queue, j, k) for k in jobs) >= limit:
                         return True
         return False

@@ -13,10 +13,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from parsim.kernels.entering import enter_lists, keep_out
 from parsim.kernels.reservations import visit_reserved
 from parsim.kernels.running import last_instant, pop_key, push_key
 from parsim.kernels.starts import drop_head_job, end_job, resume_running
 from parsim.kernels.state import NEVER, UNKNOWN, kernel, step
+from parsim.kernels.throttles import is_out
 from parsim.kernels.visit import visit_list
 from parsim.kernels.waiting import add_waiting, begin_starving, leave_list
 
@@ -47,13 +49,15 @@ def general(s):
             submit_job(s, arriving, now)
             arriving += 1
         progress.submitted = arriving
+        if progress.outside > 0:
+            enter_lists(s, now)
         if progress.waiting == 0:
             continue
         while progress.wake_ups > 0 and (s.wake_ups[0] >> bits) <= now:
             j = s.wake_ups[0] & low
             pop_key(s.wake_ups, progress.wake_ups)
             progress.wake_ups -= 1
-            if s.start[j] < 0:
+            if s.start[j] < 0 and not is_out(s.throttles, j):
                 enter_pool(s, j, now)
         if settings.starvation and progress.next_starving <= now:
             advance_starving(s, now)
@@ -81,6 +85,8 @@ def next_event(s, submit, now):
             progress.wake_ups -= 1
         if progress.wake_ups > 0:
             t = min(t, wake_ups[0] >> bits)
+        if progress.outside > 0 and progress.retry > now:
+            t = min(t, progress.retry)
     progress.now = t if t <= last_instant(bits) and progress.looks >= 0 else NEVER
     return progress.now
 
@@ -110,7 +116,10 @@ def submit_job(s, j, now):
     home = s.jobs[j].home
     s.progress.waiting += 1
     s.progress.looks += s.settings.looks
-    add_waiting(s, home, j, now)
+    if s.throttles.is_out.size > 0:
+        keep_out(s, j)
+    else:
+        add_waiting(s, home, j, now)
     if home < s.partitions.size - 2 and s.eligible_at.size > 0 and s.eligible_at[j] < NEVER:
         push_key(s.wake_ups, s.progress.wake_ups, (s.eligible_at[j] << s.settings.bits) | j)
         s.progress.wake_ups += 1

@@ -17,6 +17,7 @@ from parsim.kernels.reservations import divide
 from parsim.kernels.running import add_running, remove_running
 from parsim.kernels.starts import count_use, start_job
 from parsim.kernels.state import NEVER, Running, routine, step
+from parsim.kernels.throttles import count_entered
 from parsim.kernels.windows import UNKNOWN_END, Outages
 
 #: The plan of the head job of one list, in the present pass; `job` is -1 without one.
@@ -338,6 +339,7 @@ def resume_planned(s, plans):
         key = ((s.start[j] + s.jobs[j].walltime) << s.settings.bits) | j
         add_running(plans.running, 0, s.progress.running, key, np.int64(s.jobs[j].cores))
         s.progress.waiting += 1
+        count_entered(s.throttles, j)
         start_job(s, j, s.start[j])
 
 

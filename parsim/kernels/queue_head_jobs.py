@@ -1,7 +1,7 @@
 """EASY as Slurm backfills: each queue of a shared machine has a head job, and a node stays idle for each head job.
 
-The plans of all head jobs of a pass count together, as cores over time. Numbers ("rule 28") refer to
-docs/reference/simulator.md.
+Or the first jobs of each list, so many or all, are its head jobs. The plans of all head jobs of a pass count together,
+as cores over time. Numbers ("rule 28") refer to docs/reference/simulator.md.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from parsim.kernels.entering import enter_lists
 from parsim.kernels.general import advance_starving, next_event, submit_job
 from parsim.kernels.lines import look_behind, return_to_first
 from parsim.kernels.order import LJF, before, refresh_values
@@ -18,6 +19,7 @@ from parsim.kernels.profile import change, fit
 from parsim.kernels.running import pop_key, sift
 from parsim.kernels.starts import end_job, is_held, occupy, resume_running, start_job
 from parsim.kernels.state import GROUP, NEVER, PASSED, kernel, routine, step
+from parsim.kernels.throttles import is_out
 from parsim.kernels.top_job import any_fits, enter_pool, make_heap
 from parsim.kernels.waiting import STARTED, drop_started, has_lines, kind_of, note_held, row_of, succeed
 from parsim.kernels.windows import UNKNOWN_END, next_instant
@@ -32,6 +34,7 @@ class HeadJobs(NamedTuple):
     end: NDArray[np.int64]
     keeps: NDArray[np.int64]  # idle cores that stay idle for it
     node: np.int64  # cores of a node
+    depth: np.int64  # head jobs of a list, whatever their queues, and no idle nodes for them (rule 45); else 0
 
 
 @kernel
@@ -67,11 +70,13 @@ def queue_head_jobs(s, by_queue, idle, heads, outages):
             submit_job(s, arriving, now)
             arriving += 1
         progress.submitted = arriving
+        if progress.outside > 0:
+            enter_lists(s, now)
         while progress.wake_ups > 0 and (s.wake_ups[0] >> settings.bits) <= now:
             j = s.wake_ups[0] & low
             pop_key(s.wake_ups, progress.wake_ups)
             progress.wake_ups -= 1
-            if s.start[j] < 0:
+            if s.start[j] < 0 and not is_out(s.throttles, j):
                 enter_pool(s, j, now, False)
         if settings.starvation and progress.waiting > 0 and progress.next_starving <= now:
             advance_starving(s, now)
@@ -102,11 +107,14 @@ def visit(s, by_queue, idle, heads, outages, p, now):
             out += outages.taken[k, p] if window.begin <= now else 0
     for i in range(list_first, last):
         waiting.group[i] &= GROUP
-        heads.begin[s.jobs[waiting.job[i]].queue if by_queue else 0] = NEVER
+        if heads.depth == 0:
+            heads.begin[s.jobs[waiting.job[i]].queue if by_queue else 0] = NEVER
     x = m = np.int64(0)
     most = np.int64(partition.cores)  # no wider job can start or be a head job
     gone = last
     again = True
+    found = np.int64(0)
+    ends = np.int64(heads.depth == 0)  # whether the second in which a job ends counts too
     while again or (x < m and (settings.track_held or partition.free > 0)):
         if again:
             x, m = np.int64(0), collect(s, list_first, last, most)
@@ -123,7 +131,7 @@ def visit(s, by_queue, idle, heads, outages, p, now):
         k = s.jobs[j].queue if by_queue else 0
         starts = not held and c <= partition.free - out and c + kept_idle(heads, now + w) <= partition.free - out
         if starts:
-            first, _ = fit(idle, size, 0, c, w + 1, now + 1)  # its end included
+            first, _ = fit(idle, size, 0, c, w + ends, now + 1)
             starts = first == 0
         follows = False
         if starts:
@@ -143,16 +151,18 @@ def visit(s, by_queue, idle, heads, outages, p, now):
                 gone = min(gone, i)
         elif (
             not held
-            and heads.begin[k] == NEVER
+            and (found < heads.depth if heads.depth > 0 else heads.begin[k] == NEVER)
             and c <= partition.cores
             and now - s.jobs[j].submit >= settings.reservation_delay
         ):
             first, _ = fit(idle, size, 0, c, w, NEVER)
             begin = idle.times[first]
             if begin < UNKNOWN_END:  # rule 31
-                heads.begin[k], heads.end[k], heads.keeps[k] = begin, begin + w, heads.node
+                found += 1
+                if heads.depth == 0:
+                    heads.begin[k], heads.end[k], heads.keeps[k] = begin, begin + w, heads.node
                 size = change(idle, size, begin, begin + w, -c)
-                if not settings.track_held and all_found(heads):
+                if not settings.track_held and (found == heads.depth if heads.depth > 0 else all_found(heads)):
                     most, again = np.int64(partition.free), True  # wider ones wait
         if is_sorted:
             x += 1

@@ -10,7 +10,7 @@ import numpy as np
 from parsim.kernels.fairshare import charge
 from parsim.kernels.running import add_running, available, first_instant, push_key, remove_running
 from parsim.kernels.state import NEVER, routine, step
-from parsim.kernels.throttles import count_throttled, is_throttled
+from parsim.kernels.throttles import count_entered, count_throttled, is_throttled
 
 
 @step
@@ -92,6 +92,7 @@ def start_job(s, j, now):
         drop_head_job(s, p)
         s.partitions[p].shadow = NEVER
     s.start[j] = now
+    progress.retry = now + 1
     progress.waiting -= 1
     push_key(s.ends, progress.running, ((now + job.runtime) << s.settings.bits) | j)
     progress.running += 1
@@ -108,6 +109,7 @@ def resume_running(s):
             if s.shares[j, p] > 0:
                 occupy(s, j, p, s.shares[j, p], begin)
         s.progress.waiting += 1
+        count_entered(s.throttles, j)
         start_job(s, j, begin)
 
 

@@ -126,6 +126,8 @@ PROGRESS = _record(
         ("wake_ups", np.int64),  #: keys in `wake_ups`
         ("next_starving", np.int64),  #: instant at which the next job starves
         ("spanning", np.int64),  #: rows of `shares` in use
+        ("outside", np.int64),  #: jobs that throttles keep out of the lists
+        ("retry", np.int64),  #: the second after the last start
         ("looks", np.int64),  #: entries of waiting lists that may still be looked at before the loop gives up
     ]
 )

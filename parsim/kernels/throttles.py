@@ -17,11 +17,15 @@ THROTTLE = np.dtype(
         ("max_run", np.int64),
         ("max_run_cores", np.int64),
         ("max_run_core_seconds", np.int64),
+        ("max_eligible", np.int64),
+        ("max_queued", np.int64),
         ("jobs", np.int64),  # that run, or are head jobs of the present pass
         ("cores", np.int64),  # of these
         ("running", np.int64),  # cores of those that run
         ("ends", np.int64),  # each of these times the expected end of its job
         ("planned", np.int64),  # core-seconds of the head jobs
+        ("eligible", np.int64),  # jobs that wait in a list
+        ("queued", np.int64),  # and those that run
     ],
     align=True,
 )
@@ -33,6 +37,8 @@ class Throttles(NamedTuple):
 
     each: NDArray[np.void]  # (k,) THROTTLE: of all jobs of some queues, or of a user or a group
     rows: NDArray[np.int32]  # (n, m): those in which a job counts, or `NO_THROTTLE`; (0, 0) where there are none
+    is_out: NDArray[np.bool_]  # (n,): whether a job is kept out of the lists; empty where none is
+    outside: NDArray[np.int32]  # (n,): those that are, the first `progress.outside` entries, in order
 
 
 @step
@@ -53,6 +59,8 @@ def add_to(each, row, cores, walltime, start, sign):
     if start < 0:
         throttle.planned += sign * cores * walltime
     else:
+        throttle.eligible -= sign > 0  # it starts, and waits no more
+        throttle.queued -= sign < 0
         throttle.running += sign * cores
         throttle.ends += sign * cores * (start + walltime)
 
@@ -73,3 +81,31 @@ def is_throttled(throttles, j, others, cores, walltime, now):
         ):
             return True
     return False
+
+
+@step
+def is_out(throttles, j):
+    """Whether job j is kept out of the lists (rule 43)."""
+    return throttles.is_out.size > 0 and throttles.is_out[j]
+
+
+@routine
+def may_enter(throttles, j):
+    """Whether the throttles of job j let it wait in a list (rule 43)."""
+    for column in range(throttles.rows.shape[1]):
+        row = throttles.rows[j, column]
+        if row >= 0:
+            throttle = throttles.each[row]
+            if throttle.eligible >= throttle.max_eligible or throttle.queued >= throttle.max_queued:
+                return False
+    return True
+
+
+@step
+def count_entered(throttles, j):
+    """Job j waits in a list, or runs already and is about to be counted as started."""
+    for column in range(throttles.rows.shape[1]):
+        row = throttles.rows[j, column]
+        if row >= 0:
+            throttles.each[row].eligible += 1
+            throttles.each[row].queued += 1

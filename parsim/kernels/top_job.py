@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from parsim.kernels.entering import enter_lists
 from parsim.kernels.general import advance_starving, next_event, submit_job
 from parsim.kernels.order import LJF, before, refresh_values
 from parsim.kernels.planned_limits import is_held_later
@@ -29,6 +30,7 @@ from parsim.kernels.reservations import find_usable
 from parsim.kernels.running import pop_key, sift
 from parsim.kernels.starts import is_held
 from parsim.kernels.state import NEVER, UNKNOWN, kernel, routine, step
+from parsim.kernels.throttles import is_out
 from parsim.kernels.waiting import STARTED, add_waiting, drop_started, kind_of, leave_list, leave_others, note_held
 from parsim.kernels.windows import next_instant
 
@@ -63,13 +65,15 @@ def top_job(s, plans_limits, by_nodes, plans):
             submit_job(s, arriving, now)
             arriving += 1
         progress.submitted = arriving
+        if progress.outside > 0:
+            enter_lists(s, now)
         if progress.waiting == 0:
             continue
         while progress.wake_ups > 0 and (s.wake_ups[0] >> bits) <= now:
             j = s.wake_ups[0] & low
             pop_key(s.wake_ups, progress.wake_ups)
             progress.wake_ups -= 1
-            if s.start[j] < 0:
+            if s.start[j] < 0 and not is_out(s.throttles, j):
                 enter_pool(s, j, now, wide)
         if settings.starvation and progress.next_starving <= now:
             advance_starving(s, now)

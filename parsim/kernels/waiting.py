@@ -10,6 +10,7 @@ import numpy as np
 from parsim.kernels.alike import NO_JOB
 from parsim.kernels.order import FACTOR, FCFS, FORMULA, LJF, LXF, refresh_values
 from parsim.kernels.state import GROUP, NEVER, PASSED, STARVING, UNKNOWN, routine, step
+from parsim.kernels.throttles import is_out
 
 STARTED = np.int32(-1)  # in place of a job that has started
 
@@ -171,6 +172,8 @@ def leave_others(s, p, j, now):
 @step
 def begin_starving(s, j, now):
     """Job j starves from now on."""
+    if is_out(s.throttles, j):
+        return
     pool = s.partitions.size - 2
     home = s.jobs[j].home
     if s.partitions[home].first_starving > j:

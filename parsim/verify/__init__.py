@@ -12,7 +12,7 @@ from parsim.verify.beginning import FOR_EVER, Beginning, misplaced, parts
 from parsim.verify.columns import check_begun, check_capacity, check_kept_off, check_limits, check_times
 from parsim.verify.lists import ListReplay
 from parsim.verify.multiqueue import ClassReplay
-from parsim.verify.queue_head_jobs import QueueHeadJobsReplay
+from parsim.verify.queue_head_jobs import ManyHeadJobsReplay, QueueHeadJobsReplay
 from parsim.verify.rules import Jobs, reserves_for_queues
 from parsim.verify.top_job import TopJobReplay
 from parsim.verify.violation import RULES, VerificationError, Violation
@@ -90,7 +90,7 @@ def _check(workload: Workload, system: System, schedule: Schedule, beginning: Be
 def replay_of(workload: Workload, system: System, beginning: Beginning | None) -> type[ListReplay]:
     """Return what replays the waiting lists of a system; with windows all that is planned counts together."""
     if reserves_for_queues(workload, system):
-        return QueueHeadJobsReplay
+        return ManyHeadJobsReplay if system.reserves_for_many else QueueHeadJobsReplay
     windows = beginning is not None and any(window.end > beginning.state.begin for window in beginning.outages)
     return TopJobReplay if system.plans_top_job or windows else ListReplay
 

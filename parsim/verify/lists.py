@@ -40,6 +40,9 @@ class ListReplay(Replay):
         self.reserved: list[int] = []
         self.in_pool: list[int] = []  #: jobs of the pool's list
         self.at_home = list(jobs.home)  #: with the moves made so far
+        self.outside: list[int] = []  #: kept out of the lists
+        self.kept_by: dict[int, str] = {}  #: by what, at the last event
+        self.happened = False  #: whether there is an event but for a start a second ago
         self._set_limits()
         self._set_lists()
 
@@ -99,8 +102,16 @@ class ListReplay(Replay):
             for job, instant in enumerate(column):
                 if instant <= self.jobs.start[job]:
                     yield instant, kind, job
+        if self.system.keeps_out:  # rule 44
+            for job, start in enumerate(self.jobs.start):
+                yield start + 1, 4, job
 
     def _happen(self, kind: int, job: int) -> None:
+        if kind == 4:
+            return
+        self.happened = True
+        if kind > 1 and job in self.outside:
+            return
         (self._end, self._submit, self._starve, self._become_eligible)[kind](job)
 
     def _resume(self, job: int) -> None:
@@ -118,6 +129,24 @@ class ListReplay(Replay):
         self._charge(job, -1)
 
     def _submit(self, job: int) -> None:
+        if self.system.keeps_out:
+            insort(self.outside, job)
+        else:
+            self._enter(job)
+
+    def _let_in(self) -> None:
+        """Rule 43: let jobs into their lists, in the order of their submission."""
+        for job in list(self.outside):
+            self.kept_by[job] = "" if self.throttles is None else self.throttles.kept_out(job, self.waiting)
+            if not self.kept_by[job]:
+                self.outside.remove(job)
+                self._enter(job)
+                if self.jobs.starve[job] <= self.now:
+                    self._starve(job)
+                if self.jobs.eligible[job] <= self.now:
+                    self._become_eligible(job)
+
+    def _enter(self, job: int) -> None:
         home = self.at_home[job]
         self.waiting.add(job)
         if home == RESERVED:
@@ -148,7 +177,9 @@ class ListReplay(Replay):
         for partition in self.partitions:
             if partition.head_job == job:
                 partition.abandon_head_job()
-        if home == RESERVED:
+        if job in self.outside:
+            self.outside.remove(job)
+        elif home == RESERVED:
             del self.reserved[bisect_left(self.reserved, job)]
         else:
             self.lists[home].remove(job)
@@ -179,7 +210,13 @@ class ListReplay(Replay):
         if self.tracked:
             for job in self.held_before:
                 self.held_time[job] += self.now - self.before
-            self.held_before = []
+        if self.system.keeps_out:
+            known = self.beginning is not None and self.now in self.beginning.instants()
+            if not (self.happened or self.outside or known):
+                return [self._violation("event", job, "starts where no event is") for job in sorted(self.due)]
+            self.happened = False
+            self._let_in()
+        self.held_before = list(self.outside) if self.tracked else []
         needed = self.tracked or self.system.reserves_nothing or any(partition.idle for partition in self.partitions)
         if not self.waiting or not needed:
             return []

@@ -90,12 +90,24 @@ class QueueHeadJobsReplay(ListReplay):
             if job in self.due:
                 rule = "capacity" if jobs.cores[job] > partition.idle else "head job"
                 raise Discrepancy(rule, job, f"may not start on {partition.name} now")
-            whose = jobs.queue[job] if self.system.mode == "shared" else index
+            whose = self._whose(index, job, has_head_job)
             has_waited = self.now - jobs.submit[job] >= self.system.reservation_delay
-            if (
-                has_waited
-                and whose not in has_head_job
-                and jobs.cores[job] <= partition.cores
-                and self._plan(index, job)
-            ):
+            if has_waited and whose is not None and jobs.cores[job] <= partition.cores and self._plan(index, job):
                 has_head_job.add(whose)
+
+    def _whose(self, index: int, job: int, found: set[int]) -> int | None:
+        """Return what would have this head job, besides the `found`; None if no more may be."""
+        whose = self.jobs.queue[job] if self.system.mode == "shared" else index
+        return None if whose in found else whose
+
+
+class ManyHeadJobsReplay(QueueHeadJobsReplay):
+    """A replay in which the first jobs of a list that wait for cores are its head jobs (rule 45)."""
+
+    def _may_start(self, index: int, job: int) -> bool:
+        last = self.now + self.jobs.walltime[job] - 1
+        return self._idle(index) >= self.jobs.cores[job] and self._fits(index, job, self.now, last)
+
+    def _whose(self, _: int, __: int, found: set[int]) -> int | None:
+        depth = self.system.reservation_depth
+        return len(found) if depth is None or len(found) < depth else None

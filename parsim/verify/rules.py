@@ -18,9 +18,10 @@ RESERVED = -1  #: home of the jobs that start by advance reservation
 
 
 def reserves_for_queues(workload: Workload, system: System) -> bool:
-    """Whether rule 28 holds: `reserve: queues`, and the home of no job is `RESERVED`."""
-    if not system.reserves_for_queues or system.mode == "shared":
-        return system.reserves_for_queues
+    """Whether rule 28 or 45 holds, and the home of no job is `RESERVED`."""
+    planned = system.reserves_for_queues or system.reserves_for_many
+    if not planned or system.mode == "shared":
+        return planned
     partitions = [max(queue.partition, system.pool_cores) for queue in system.queues]
     return all(c <= partitions[q] for c, q in zip(workload.cores.tolist(), workload.queue.tolist(), strict=True))
 

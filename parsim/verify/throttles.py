@@ -57,8 +57,19 @@ class Limited:
                 "max_run_core_seconds": sum(cores[mate] * (ends[mate] - moment) for mate in mates),
             }
             for name, limit in limits.items():
-                if used[name] > limit:
+                if name in used and used[name] > limit:
                     return f"{name} = {limit} of {self._described(key)}"
+        return ""
+
+    def kept_out(self, job: int, waiting: Iterable[int]) -> str:
+        """Rule 43: what keeps `job` out of the lists in which these wait; empty if nothing does."""
+        waiting = list(waiting)
+        for key, limits in self.of[job]:
+            here = sum(key in self.keys[other] for other in waiting)
+            there = sum(key in self.keys[other] for other in self.running)
+            for name, used in (("max_eligible", here), ("max_queued", here + there)):
+                if used >= limits.get(name, used + 1):
+                    return f"{name} = {limits[name]} of {self._described(key)}"
         return ""
 
     @staticmethod

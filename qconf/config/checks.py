@@ -33,6 +33,7 @@ class Finding(NamedTuple):
 def mistakes(config: SiteFields) -> Iterator[Finding]:
     """Yield what makes the configuration unusable, given that each field by itself is well-formed."""
     yield from _machine(config)
+    yield from _depth(config)
     for i, queue in enumerate(config.queues):
         yield from _queue(config, f"queues[{i}]", queue)
     yield from _names(config)
@@ -92,6 +93,11 @@ def _machine(config: SiteFields) -> Iterator[Finding]:
             f"nodes are told apart on machines of up to {MOST_NODE_CORES} cores; `cores` reserves a number of them"
         )
         yield Finding("reserve", message, ("machine.cores",))
+
+
+def _depth(config: SiteFields) -> Iterator[Finding]:
+    if config.reservation_depth != 1 and (config.reserve != "cores" or config.held_jobs != "pass"):
+        yield Finding("reservation_depth", "goes with reserve: cores and held_jobs: pass", ("reserve", "held_jobs"))
 
 
 def _whole_nodes(path: str, size: int, grid: int, needs: tuple[str, ...] = GRID) -> Iterator[Finding]:
@@ -274,5 +280,7 @@ def warnings(config: SiteFields) -> Iterator[Finding]:
     if config.reserve_after and not config.reservation_delay:
         why = f"mode {config.mode}" if config.mode != "shared" else "backfill: false"
         yield Finding("reserve_after", f"plays no part with {why}")
+    if config.reservation_depth != 1 and not config.backfill:
+        yield Finding("reservation_depth", "plays no part with backfill: false")
     if config.mode == "hybrid" and config.order != "fcfs":
         yield Finding("order", "orders the partitions only: the pool goes by priority factor")

@@ -210,6 +210,8 @@ class ThrottleConfig(Model):
     max_run: Limit = None
     max_run_cores: Limit = None
     max_run_core_seconds: Work = None
+    max_eligible: Limit = None
+    max_queued: Limit = None
 
     @property
     def kind(self) -> Literal["", "user", "group"]:
@@ -288,6 +290,7 @@ class SiteFields(Model):
     reserve_after: Duration = 0
     held_jobs: Literal["pass", "reserve"] = "pass"
     reserve: Literal["cores", "nodes", "queues", "nothing"] = "cores"
+    reservation_depth: Limit = 1  #: None: all
     queues: Annotated[tuple[QueueConfig, ...], BeforeValidator(_as_tuple), Field(min_length=1)]
     pool: PoolConfig | None = None
     fairshare: FairshareConfig | None = None

@@ -52,6 +52,7 @@ _ALLOWED = {
     **dict.fromkeys(("throttles.user", "throttles.group"), "a name as logs have it"),
     "held_jobs": "pass or reserve",
     "reserve": "cores, nodes, queues or nothing",
+    "reservation_depth": "a whole number from 1 up, or null for all that wait",
     "name": "a name of 1 to 64 visible characters without blanks",
     "machine": "like {cores: 35232, cores_per_node: 24, whole_nodes: true}",
     "mode": "shared, partitioned or hybrid",

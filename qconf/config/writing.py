@@ -78,6 +78,8 @@ def _value(name: str, value: object) -> str:
 
 
 def _scalar(value: object) -> str:
+    if value is None:
+        return "null"
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float):

@@ -1,4 +1,4 @@
-"""Throttles: what they count, for whom, and what they refuse."""
+"""Throttles: what they count, of which jobs, and what they refuse."""
 
 from __future__ import annotations
 
@@ -77,3 +77,25 @@ def test_the_explanation_names_the_throttle():
     system = System(8, throttles=[Throttle("user", max_run=1)])
     first, *_ = explain(jobs, system, simulate(jobs, system), 1)
     assert first.text == "held by max_run = 1 of user ann"
+
+
+def test_more_than_so_many_are_kept_out_until_a_second_after_a_start():
+    throttle = [Throttle("user", max_eligible=1)]
+    assert starts(throttle, cores=[1, 1, 1, 1], user=[0, 0, 0, 1]) == [0, 1, 2, 0]
+    # The third enters at 11, as the second has started at 10, and goes before the job of another user by position.
+    assert starts(throttle, cores=[8, 2, 2, 7], user=[0, 0, 0, 1]) == [0, 10, 11, 21]
+
+
+def test_those_that_run_are_queued_too():
+    assert starts([Throttle(max_queued=2)], cores=[1, 1, 1], user=[0, 0, 0]) == [0, 0, 10]
+
+
+def test_a_job_that_is_kept_out_has_no_eligible_time():
+    jobs = Workload([0, 0, 1], [1, 1, 1], [10, 10, 10], [10, 10, 10], user=[0, 0, 1])
+    system = System(1, order="eligible_time", throttles=[Throttle("user", max_eligible=1)])
+    schedule = simulate(jobs, system)
+    assert schedule.start.tolist() == [0, 10, 20]  # both have been in the list since 1
+    keeps = System(1, order="eligible_time", throttles=[Throttle("user", max_queued=1)])
+    assert simulate(jobs, keeps).start.tolist() == [0, 20, 10]  # the second enters as the first ends
+    assert_schedule(jobs, keeps, simulate(jobs, keeps))
+    assert explain(jobs, keeps, simulate(jobs, keeps), 1)[0].text == "kept out by max_queued = 1 of user 0"

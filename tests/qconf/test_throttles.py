@@ -72,6 +72,16 @@ def test_jobs_that_never_start_are_dropped_and_the_others_know_their_groups(tmp_
     assert period.simulate(site()).start.tolist() == [1001, 1061]  # 40 and 56 cores
 
 
+def test_depth_of_reservations():
+    deep = parse(SITE + "reservation_depth: 3\n")
+    assert deep.system().reservation_depth == 3
+    every = parse(SITE + "reservation_depth: null\n")
+    assert every.system().reservation_depth is None
+    assert parse(dump(every)) == every
+    with pytest.raises(ConfigError, match=r"reservation_depth.*goes with reserve: cores"):
+        parse(SITE + "reservation_depth: 3\nreserve: queues\n")
+
+
 def test_no_search_changes_them():
     other = site().replace(throttles=site().throttles[:1])
     assert fixed_violations(site(), other) == ["throttles"]

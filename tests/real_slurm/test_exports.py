@@ -34,7 +34,7 @@ THROTTLED = (
     + """\
 throttles:
   - {max_run: 6, max_run_cores: 14}
-  - {each: user, max_run: 5, max_run_core_seconds: 86400}
+  - {each: user, max_run: 5, max_run_core_seconds: 86400, max_queued: 100}
   - {user: carol, max_run: 2}
   - {each: group, max_run_cores: 15}
 """

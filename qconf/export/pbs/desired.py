@@ -27,8 +27,9 @@ if TYPE_CHECKING:
 #: Attributes of an Execution queue that follow from the configuration; others stay as they are.
 MANAGED = (
     *("resources_min.ncpus", "resources_min.walltime", "resources_max.ncpus", "resources_max.walltime"),
-    *("Priority", "max_run", "max_run_res.ncpus", "default_chunk.Qlist", "backfill_depth", "from_route_only"),
+    *("Priority", *throttles.KEYS.values(), "default_chunk.Qlist", "backfill_depth", "from_route_only"),
 )
+ALL_TOP_JOBS = 100_000  #: stands for all waiting jobs
 _ROUTE_MANAGED = (*MANAGED[:4], "route_destinations")
 _OPEN = {"enabled": "True", "started": "True"}
 _DURATION = re.compile(r"[0-9]+(:[0-9]+){0,2}")
@@ -125,8 +126,13 @@ def _execution(config: SiteConfig, queue: QueueConfig, priorities: Priorities, b
         cores = min(queue.partition, cores or MAX_CORES)
     attributes |= {key: throttles.written(scopes) for key, scopes in throttles.limits(config, queue, cores).items()}
     if parted:
-        attributes["backfill_depth"] = "1"
+        attributes["backfill_depth"] = _depth(config)
     return attributes | _lists(queue) | _OPEN
+
+
+def _depth(config: SiteConfig) -> str:
+    """Write how many jobs of a list have reservations."""
+    return str(ALL_TOP_JOBS if config.reservation_depth is None else config.reservation_depth)
 
 
 def _routed_only(before: Server, route: str, name: str) -> Attributes:
@@ -176,7 +182,7 @@ def _put(result: Desired, before: Server, name: str, attributes: Attributes, *, 
         raise ExportError(f"queue {name} is there already and is no Execution queue")
     kept = {key: value for key, value in old.items() if key not in MANAGED and key.partition(".")[0] not in OLD_LIMITS}
     result.server.queues[name] = merged = {**kept}
-    own = {key: throttles.others(old.get(key, ""), throttled=throttled) for key in throttles.KEYS.values()}
+    own = {key: throttles.others(key, old.get(key, ""), throttled=throttled) for key in throttles.KEYS.values()}
     for key, value in attributes.items():
         merged[key] = ",".join([value, *own[key]]) if key in own else _same(old.get(key), value)
     for names, switch in ACCESS.values():
@@ -293,7 +299,7 @@ def _put_server(result: Desired, before: Server, config: SiteConfig) -> None:
             f"the server has limits of the older kind ({', '.join(old_style)}), which PBS does not mix with max_run; "
             "write them as max_run first"
         )
-    wanted = {"default_queue": result.route, "backfill_depth": "1" if config.backfill else "0"}
+    wanted = {"default_queue": result.route, "backfill_depth": _depth(config) if config.backfill else "0"}
     text, _ = formula(config, result.priorities)
     result.server.scheduler.pop("job_sort_formula", None)  # PBS holds one formula, and this one is the server's
     if text is not None and text != present_formula(before):
@@ -334,7 +340,7 @@ def _server_limits(result: Desired, before: Server, config: SiteConfig) -> Attri
     wanted = throttles.limits(config)
     for key in throttles.KEYS.values():
         held = before.attributes.get(key, "")
-        kept = throttles.others(held, throttled=True) if config.throttles else re.findall(r"\[[^\]]*\]", held)
+        kept = throttles.others(key, held, throttled=True) if config.throttles else re.findall(r"\[[^\]]*\]", held)
         parts = [*([throttles.written(wanted[key])] if key in wanted else []), *kept]
         if parts:
             found[key] = ",".join(parts)

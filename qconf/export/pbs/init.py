@@ -25,6 +25,7 @@ from qconf.config import (
 from qconf.errors import InputError
 from qconf.export.base import Derived
 from qconf.export.nodes import Node
+from qconf.export.pbs.desired import ALL_TOP_JOBS
 from qconf.export.pbs.differences import prime_time, unroutable
 from qconf.export.pbs.fairshare import with_shares
 from qconf.export.pbs.order import read_order
@@ -35,7 +36,7 @@ from qconf.export.pbs.throttles import read as read_throttles
 
 _ENTITY = re.compile(r"\[([a-z]:[A-Za-z0-9_.-]+)=([0-9]+)\]")
 _UNDERSTOOD = re.compile(
-    r"queue_type|enabled|started|from_route_only|Priority|backfill_depth|max_run|max_run_res\.ncpus|max_running|max_user_run"
+    r"queue_type|enabled|started|from_route_only|Priority|backfill_depth|max_run|max_run_res\.ncpus|max_queued|max_running|max_user_run"
     r"|max_user_res\.ncpus|resources_(?:min|max)\.(?:ncpus|walltime)|default_chunk\.(?:Qlist|ncpus)|resources_default\..*"
     r"|hasnodes|total_jobs|state_count|acl_(?:users|groups|hosts)|acl_(?:user|group|host)_enable|kill_delay|max_array_size"
 )
@@ -77,7 +78,7 @@ def derive(
         config = SiteConfig.build(
             machine=machine, backfill=backfill, throttles=reader.throttles(), **division.shape(machine, queues)
         )
-        config = _with_top_job(config, nodes or (), scheduler or Scheduler())
+        config = _with_top_job(config, nodes or (), scheduler or Scheduler(), server)
         config = read_order(config, server, scheduler or Scheduler(), reader.warnings)
         config = _helped(config, scheduler or Scheduler(), reader.warnings)
         config = with_shares(config, shares, scheduler or Scheduler(), reader.warnings)
@@ -374,8 +375,14 @@ def _within(queue: QueueConfig, cores: int, warnings: list[str]) -> QueueConfig:
     return queue.model_copy(update={"cores": (queue.cores[0], cores)})
 
 
-def _with_top_job(config: SiteConfig, nodes: Sequence[Node], scheduler: Scheduler) -> SiteConfig:
-    """Take over what PBS does for its top job, where the simulator can: hold its nodes, and be one that is held."""
+def _with_top_job(config: SiteConfig, nodes: Sequence[Node], scheduler: Scheduler, server: Server) -> SiteConfig:
+    """Take over what PBS does for its top job, where the simulator can: hold its nodes, and be one that is held.
+
+    Of several top jobs it reserves cores.
+    """
+    depth = server.attributes.get("backfill_depth", "1")
+    if config.backfill and re.fullmatch("[0-9]{1,9}", depth) and int(depth) > 1:
+        return config.replace(reservation_depth=int(depth) if int(depth) < ALL_TOP_JOBS else None)
     if config.mode != "shared" or not scheduler.on("strict_ordering", default=True):
         return config  # PBS reserves nothing then
     limited = any(queue.limited for queue in config.queues) or bool(config.throttles)

@@ -9,7 +9,7 @@ from qconf.config import QueueConfig, SiteConfig, ThrottleConfig
 from qconf.errors import ExportError
 
 #: Attribute of a server or a queue, by what it limits.
-KEYS = {"max_run": "max_run", "max_run_cores": "max_run_res.ncpus"}
+KEYS = {"max_run": "max_run", "max_run_cores": "max_run_res.ncpus", "max_queued": "max_queued"}
 #: The limits of a queue that have the scope of all, and of each user.
 _OF_ALL = {"max_run": "max_run", "max_run_cores": "max_run_cores"}
 _OF_USERS = {"max_run": "max_user_run", "max_run_cores": "max_user_cores"}
@@ -24,8 +24,8 @@ Limits = dict[str, dict[str, int]]  #: by attribute and scope
 def refuse(config: SiteConfig) -> None:
     """Raise ExportError where PBS has no form for a throttle."""
     for throttle in config.throttles:
-        if throttle.max_run_core_seconds is not None:
-            raise ExportError(f"throttles: max_run_core_seconds of {throttle.what} has no form in PBS")
+        for name in throttle.limits.keys() - KEYS.keys():
+            raise ExportError(f"throttles: {name} of {throttle.what} has no form in PBS")
         if not _NAME.fullmatch(throttle.name or "x") or throttle.name == EACH:
             raise ExportError(f"throttles: PBS cannot write a limit of {throttle.what}")
 
@@ -38,7 +38,7 @@ def limits(config: SiteConfig, queue: QueueConfig | None = None, cores: int | No
     found: Limits = {}
     for name, key in KEYS.items():
         scopes: dict[str, int] = {}
-        if queue is not None:
+        if queue is not None and name in _OF_ALL:
             of_all, of_users = getattr(queue, _OF_ALL[name]), getattr(queue, _OF_USERS[name])
             of_all = cores if name == "max_run_cores" else of_all
             scopes |= {scope: most for scope, most in ((ALL, of_all), (f"u:{EACH}", of_users)) if most}
@@ -60,13 +60,23 @@ def written(scopes: Mapping[str, int]) -> str:
     return ",".join(f"[{scope}={limit}]" for scope, limit in scopes.items())
 
 
-def others(value: str, *, throttled: bool) -> list[str]:
+def notes(config: SiteConfig) -> Iterator[str]:
+    """Name what PBS does otherwise than the simulator."""
+    if any(throttle.max_queued is not None for throttle in config.throttles):
+        yield (
+            "max_queued: PBS refuses jobs that are submitted beyond it; the simulator keeps them until there is room, "
+            "as users do who submit them again."
+        )
+
+
+def others(key: str, value: str, *, throttled: bool) -> list[str]:
     """Return the parts of an attribute that no configuration has a word for, or this one, which has no throttles."""
     found = []
     for part in re.findall(r"\[[^\]]*\]", value):
         entity = _ENTITY.fullmatch(part)
         scope = f"{entity[1]}:{entity[2]}" if entity else ""
-        known = scope in (ALL, f"u:{EACH}") or (throttled and scope[:1] in ("u", "g"))
+        known = scope == ALL or scope[:2] in ("u:", "g:") if throttled else scope in (ALL, f"u:{EACH}")
+        known &= throttled or key != "max_queued"
         if not known:
             found.append(part)
     return found
@@ -82,7 +92,7 @@ def read(attributes: Mapping[str, str], queue: str | None, warnings: list[str]) 
             kind = {"o": "", "u": "user", "g": "group"}.get(letter)
             if kind is None or not 0 < int(text) < 2**31:
                 warnings.append(f"{where}: {key} = [{letter}:{whose}={text}] has no place in a configuration")
-            elif queue is None or not is_queues(letter, whose, attributes.get(key, "")):
+            elif queue is None or name not in _OF_ALL or not is_queues(letter, whose, attributes.get(key, "")):
                 found.setdefault((kind, "" if whose == EACH or not kind else whose), {})[name] = int(text)
     for (kind, name), limits in found.items():
         named = {kind: name} if name else {"each": kind} if kind else {}

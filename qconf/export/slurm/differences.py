@@ -38,7 +38,9 @@ def differences(config: SiteConfig) -> Iterator[str]:
             "Slurm backfills every bf_interval seconds and in steps of bf_resolution seconds, the simulator whenever a "
             "job arrives or ends; bf_max_job_test has to be at least the number of jobs that wait at one time."
         )
-        if config.reserve != "queues":
+        if config.reservation_depth != 1:
+            yield "bf_job_part_count_reserve counts reservations by partition, the simulator those of a whole machine."
+        elif config.reserve != "queues":
             yield (
                 "Slurm reserves for the first job of each queue of a shared machine, and keeps a node more idle for "
                 "it; `reserve: queues` simulates Slurm's way."

@@ -214,9 +214,12 @@ class _Reader:
         backfill = settings.get("schedulertype", "").lower() != "sched/builtin"
         parameters = {word.strip().lower() for word in settings.get("schedulerparameters", "").split(",")}
         as_exported = backfill and {"bf_busy_nodes", "bf_job_part_count_reserve=1"} <= parameters
+        depths = [int(word[26:]) for word in parameters if re.fullmatch("bf_job_part_count_reserve=[0-9]{1,9}", word)]
+        depth = depths[0] if backfill and depths else 1
         return {
             "backfill": backfill,
             "reserve": "queues" if as_exported else "cores",
+            "reservation_depth": depth or None,  # 0 is no limit
             "reserve_after": self._reserve_after(),
         }
 

@@ -30,7 +30,7 @@ _SAVED = {
     "configuration": "scontrol show config | grep -E '^(Sched|Priority|JobSubmit|AccountingStorageEnf)'",
     "QOS": "sacctmgr --noheader --parsable2 show qos format=Name,GrpJobs,GrpTRES,MaxJobsPU,MaxTRESPU 2> /dev/null",
     "associations": "sacctmgr --noheader --parsable2 show associations "
-    "format=Account,User,GrpJobs,GrpTRES,GrpTRESRunMins 2> /dev/null",
+    "format=Account,User,GrpJobs,GrpTRES,GrpTRESRunMins,GrpSubmit 2> /dev/null",
     "/etc/slurm": "cd /etc/slurm && sha256sum *",
 }
 _RUN = "rm -f /srv/end; chmod 755 /srv"  #: jobs that `_UNTIL` then run until a plan waits for their end

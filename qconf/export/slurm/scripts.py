@@ -150,7 +150,7 @@ def backfilling(config: SiteConfig) -> dict[str, str]:
         "bf_busy_nodes": "",
         "bf_continue": "",
         "bf_interval": "10",
-        "bf_job_part_count_reserve": "1",
+        "bf_job_part_count_reserve": str(config.reservation_depth or 0),
         "bf_max_job_test": "10000",
         "bf_max_time": "60",
         "bf_resolution": "60",

@@ -11,20 +11,27 @@ from qconf.errors import ExportError
 from qconf.export.nodes import read_text
 
 FILE = "throttles.sacctmgr"
-QOS = "normal"  #: that a job has if nobody says otherwise
+QOS = "normal"  #: that a job has unless it names another
 
 #: Words of sacctmgr for all jobs of an association together, and for those of each user or account of a QOS.
-_GROUP = {"max_run": "GrpJobs", "max_run_cores": "GrpTRES=cpu", "max_run_core_seconds": "GrpTRESRunMins=cpu"}
+_GROUP = {
+    "max_run": "GrpJobs",
+    "max_run_cores": "GrpTRES=cpu",
+    "max_run_core_seconds": "GrpTRESRunMins=cpu",
+    "max_queued": "GrpSubmitJobs",
+}
 _EACH = {
     "user": {
         "max_run": "MaxJobsPerUser",
         "max_run_cores": "MaxTRESPerUser=cpu",
         "max_run_core_seconds": "MaxTRESRunMinsPU=cpu",
+        "max_queued": "MaxSubmitJobsPerUser",
     },
     "group": {
         "max_run": "MaxJobsPerAccount",
         "max_run_cores": "MaxTRESPerAccount=cpu",
         "max_run_core_seconds": "MaxTRESRunMinsPA=cpu",
+        "max_queued": "MaxSubmitJobsPerAccount",
     },
 }
 _NAME = re.compile(r"[A-Za-z0-9_.@-]+")
@@ -42,6 +49,8 @@ def refuse(config: SiteConfig) -> None:
                 f"throttles: {throttle.what} has no form in Slurm beside the limits of the queue: write max_run, "
                 "max_run_cores, max_user_run or max_user_cores of the queue"
             )
+        if throttle.max_eligible is not None:
+            raise ExportError(f"throttles: max_eligible of {throttle.what} has no form in Slurm; max_queued has")
         if throttle.name and not _NAME.fullmatch(throttle.name):
             raise ExportError(f"throttles: {throttle.name!r} is no name that sacctmgr takes")
         each = general.get(throttle.kind) if throttle.name else None
@@ -82,6 +91,11 @@ def notes(config: SiteConfig) -> Iterator[str]:
         yield (
             f"Throttles of all jobs, of each user and of each account are limits of the QOS {QOS}: they hold for jobs "
             "that have no other QOS, and not where the partition's QOS has a limit of the same name."
+        )
+    if any(throttle.max_queued is not None for throttle in config.throttles):
+        yield (
+            "max_queued: Slurm refuses jobs that are submitted beyond it; the simulator keeps them until there is "
+            "room, as users do who submit them again."
         )
     if any(throttle.kind == "group" for throttle in config.throttles):
         yield "Groups of throttles are accounts in Slurm."

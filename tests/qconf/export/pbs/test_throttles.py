@@ -23,7 +23,7 @@ throttles:
   - {user: bob, max_run: 12}
   - {each: group, max_run_cores: 100}
   - {each: user, queue: work, max_run: 4}
-  - {user: bob, queue: work, max_run: 9}
+  - {user: bob, queue: work, max_run: 9, max_queued: 30}
   - {group: physics, queue: work, max_run_cores: 100}
 """
 SERVER = """\
@@ -86,8 +86,32 @@ def test_without_throttles_a_server_keeps_its_limits(tmp_path: Path):
 
 @pytest.mark.parametrize(
     ("line", "words"),
-    [("{max_run_core_seconds: 900}", "no form in PBS"), ('{user: "a b", max_run: 1}', "cannot write")],
+    [
+        ("{max_run_core_seconds: 900}", "no form in PBS"),
+        ("{max_eligible: 9}", "no form in PBS"),
+        ('{user: "a b", max_run: 1}', "cannot write"),
+    ],
 )
 def test_what_has_no_form_is_refused(line: str, words: str):
     with pytest.raises(ExportError, match=words):
         PBS().export(parse(SITE.partition("throttles")[0] + f"throttles: [{line}]\n"))
+
+
+def test_what_a_queue_may_hold_is_kept_unless_there_are_throttles(tmp_path: Path):
+    server = SERVER.replace("[u:ann=7]", "[u:ann=7]\nset queue work max_queued = [o:PBS_ALL=90]")
+    files = exported(parse(SITE.partition("throttles")[0]), tmp_path, server)
+    assert "unset queue work max_queued" not in files["queues.qmgr"]
+    (found,) = PBS().read(tmp_path / "server", cores=128).config.throttles[-1:]
+    assert (found.what, found.max_queued) == ("all jobs in queue work", 90)
+    files = exported(parse(SITE), tmp_path, server)
+    assert "set queue work max_queued = [u:bob=30]" in files["queues.qmgr"]
+    assert "PBS refuses jobs that are submitted beyond it" in files["PLAN.md"]
+
+
+@pytest.mark.parametrize(("depth", "written"), [("4", "4"), ("null", "100000")])
+def test_the_depth_of_reservations_is_backfill_depth(depth: str, written: str, tmp_path: Path):
+    text = SITE.partition("throttles")[0].replace("held_jobs: reserve", f"reservation_depth: {depth}")
+    files = exported(parse(text), tmp_path)
+    assert f"set server backfill_depth = {written}" in files["queues.qmgr"]
+    found = PBS().read(tmp_path / "queues.qmgr", cores=128, name="m").config
+    assert found.reservation_depth == parse(text).reservation_depth

@@ -17,7 +17,7 @@ queues:
 throttles:
   - {max_run: 40, max_run_cores: 60}
   - {each: user, max_run: 10, max_run_core_seconds: 864000}
-  - {user: bob, max_run: 2, max_run_core_seconds: 86400}
+  - {user: bob, max_run: 2, max_run_core_seconds: 86400, max_queued: 20}
   - {each: group, max_run_cores: 48}
   - {group: physics, max_run: 9}
 """
@@ -36,6 +36,7 @@ def test_statements_and_undo():
         "modify qos normal set MaxTRESRunMinsPU=cpu=14400",
         "modify user where name=bob set GrpJobs=2",
         "modify user where name=bob set GrpTRESRunMins=cpu=1440",
+        "modify user where name=bob set GrpSubmitJobs=20",
         "modify qos normal set MaxTRESPerAccount=cpu=48",
         "modify account where name=physics set GrpJobs=9",
     ]
@@ -64,6 +65,7 @@ def test_without_throttles_nothing_of_them_is_there():
     ("line", "words"),
     [
         ("{each: group, queue: work, max_run: 1}", "no form in Slurm beside the limits of the queue"),
+        ("{user: ann, max_eligible: 2}", "no form in Slurm; max_queued has"),
         ("{user: ann, max_run: 11}", "above that of each user"),
         ('{group: "a b", max_run: 1}', "no name that sacctmgr takes"),
     ],
@@ -71,3 +73,13 @@ def test_without_throttles_nothing_of_them_is_there():
 def test_what_has_no_form_is_refused(line: str, words: str):
     with pytest.raises(ExportError, match=words):
         SLURM().export(site(SITE + f"  - {line}\n"))
+
+
+@pytest.mark.parametrize(("depth", "written"), [("4", "4"), ("null", "0")])
+def test_the_depth_of_reservations(depth: str, written: str, tmp_path: Path):
+    config = site(SITE.partition("throttles")[0] + f"reservation_depth: {depth}\n")
+    files = SLURM().export(config).files
+    assert f'"bf_job_part_count_reserve": "{written}"' in files["new-conf"]
+    words = f"SchedulerParameters=bf_busy_nodes,bf_job_part_count_reserve={written}"
+    (tmp_path / "slurm.conf").write_text(f"NodeName=n[1-8] CPUs=8\n{words}\nPartitionName=work Nodes=ALL State=UP\n")
+    assert SLURM().read(tmp_path / "slurm.conf").config.reservation_depth == config.reservation_depth
