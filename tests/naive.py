@@ -493,7 +493,7 @@ class _Simulation:
             self.one_pass()
 
     def one_pass(self) -> None:
-        for j in self.waiting:  # rule 5
+        for j in [*self.waiting, *self.outside]:  # rule 5
             if self.submit[j] < self.now and j not in self.held_in_last_pass:
                 before = self.submit[j] if self.last_pass is None else max(self.submit[j], self.last_pass)
                 self.eligible_time[j] += self.now - before

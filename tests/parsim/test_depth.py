@@ -46,7 +46,7 @@ def test_what_cannot_be_simulated_is_named(wrong: dict[str, object]):
         System(8, **wrong)
 
 
-def test_the_explanation_tells_from_when_cores_are_reserved():
+def test_the_explanation_has_the_instant_from_which_cores_are_reserved():
     system = System(8, reservation_depth=2)
     first, *_ = explain(JOBS, system, simulate(JOBS, system), 2)
     assert first.text == "has 7 cores reserved from 20 on"

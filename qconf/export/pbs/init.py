@@ -380,8 +380,9 @@ def _with_top_job(config: SiteConfig, nodes: Sequence[Node], scheduler: Schedule
 
     Of several top jobs it reserves cores.
     """
-    depth = server.attributes.get("backfill_depth", "1")
-    if config.backfill and re.fullmatch("[0-9]{1,9}", depth) and int(depth) > 1:
+    holders = [server.attributes] if config.mode == "shared" else [server.queues[name] for name in config.names]
+    depth, *others = {each.get("backfill_depth", "1") for each in holders}
+    if config.backfill and not others and re.fullmatch("[0-9]{1,9}", depth) and int(depth) > 1:
         return config.replace(reservation_depth=int(depth) if int(depth) < ALL_TOP_JOBS else None)
     if config.mode != "shared" or not scheduler.on("strict_ordering", default=True):
         return config  # PBS reserves nothing then
