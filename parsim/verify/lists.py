@@ -219,7 +219,8 @@ class ListReplay(Replay):
         self.held_before = list(self.outside) if self.tracked else []
         needed = self.tracked or self.system.reserves_nothing or any(partition.idle for partition in self.partitions)
         if not self.waiting or not needed:
-            return []
+            kept_out = sorted(self.due.intersection(self.outside))
+            return [self._violation("order", job, "starts though it is kept out of its list") for job in kept_out]
         self.head_jobs.clear()
         for partition in self.partitions:
             partition.forget_promises()
