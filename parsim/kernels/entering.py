@@ -40,7 +40,9 @@ def enter_lists(s, now):
         home = s.jobs[j].home
         s.partitions[home].first_starving = UNKNOWN
         add_waiting(s, home, j, now)
-        if home < s.partitions.size - 2 and s.eligible_at.size > 0 and s.eligible_at[j] < now:
+        if home >= s.partitions.size - 2 or s.eligible_at.size == 0:
+            continue
+        if max(s.eligible_at[j], s.settings.begin) < now:  # its wake-up has come and gone
             push_key(s.wake_ups, progress.wake_ups, (now << s.settings.bits) | j)
             progress.wake_ups += 1
     progress.outside = kept
