@@ -421,6 +421,11 @@ class _Simulation:
 
     # --- orders
 
+    def calculated(self) -> int:
+        """Rule 5: the instant as of which formulas read eligible times."""
+        period = self.system.priority_calc_period
+        return self.now // period * period if period else self.now
+
     def list_key(self, j: int) -> tuple:
         """Rule 6: what comes first has the least key."""
         order, w, wait = self.system.order, self.walltime[j], self.now - self.submit[j]
@@ -428,7 +433,7 @@ class _Simulation:
             value = formula_value(
                 order,
                 queue_priority=self.queue(j).priority,
-                eligible_time=self.eligible_time[j],
+                eligible_time=max(0, self.eligible_time[j] - (self.now - self.calculated())),
                 walltime=w,
                 ncpus=self.cores[j],
                 job_priority=0,

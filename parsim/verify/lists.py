@@ -80,9 +80,11 @@ class ListReplay(Replay):
         formula = compile_formula(text)
         priority = [float(queue.priority) for queue in self.system.queues]
         self.held_time = [0] * len(jobs.row)
+        period = self.system.priority_calc_period
 
         def value(job: int, now: int) -> float:
-            eligible_time = now - jobs.submit[job] - self.held_time[job]
+            since = now % period if period else 0  # rule 6: the last instant of the period
+            eligible_time = max(now - since - jobs.submit[job] - self.held_time[job], 0)
             walltime, cores = float(jobs.walltime[job]), float(jobs.cores[job])
             uses = self.uses.values(jobs.user_name[job], now) if self.uses else NO_SHARES
             return formula((priority[jobs.queue[job]], float(eligible_time), walltime, cores, 0.0, *uses))

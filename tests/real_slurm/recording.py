@@ -35,6 +35,8 @@ now=$(($(date +%s%3N) - $3))
 left=$((now / $2 * $2 + $1 * $2 - now))
 sleep $((left / 1000)).$(printf %03d $((left % 1000)))
 """
+_LOGGED = "submit_batch_job:|Allocate JobId|Started JobId|_job_complete|_ft_debug: +root "
+_CALCULATED = re.compile(r"\[(\S+)\] priority/multifactor: _ft_debug: +root ")
 _LINE = re.compile(r"\[(\S+)\] (?:sched: |sched/backfill: _start_job: )?(.*?) JobId=(\d+)\b ?(.*)")
 
 
@@ -59,6 +61,8 @@ def record(site: Site, *, jobs: int, seed: int) -> dict[str, Any]:
         done = threading.Event()
         promoting = threading.Thread(target=_promote, args=(server, plan, done))
         promoting.start()
+        if "eligible_time" in site.config.order:
+            server.run("scontrol setdebugflags +Priority")  # so that the log says when priorities are computed
         try:
             offset = _offset(server)
             wanted = _submit(site, server, jobs, offset, np.random.default_rng(seed))
@@ -66,7 +70,7 @@ def record(site: Site, *, jobs: int, seed: int) -> dict[str, Any]:
         finally:
             done.set()
             promoting.join()
-        log = server.run("grep -E 'submit_batch_job:|Allocate JobId|Started JobId|_job_complete' /srv/log/slurmctld")
+        log = server.run(f"grep -E '{_LOGGED}' /srv/log/slurmctld")
         settings = server.run("scontrol show config | grep -E '^(Scheduler|Priority)(Type|Param)'")
         version = server.run("slurmctld -V")
     return {
@@ -143,7 +147,7 @@ def read(kept: dict[str, Any]) -> list[Job]:
         if not found or found[3] not in jobs:
             continue
         job = jobs[found[3]]
-        moment = datetime.fromisoformat(found[1]).replace(tzinfo=UTC).timestamp() - kept["offset"]
+        moment = _moment(kept, found[1])
         if found[2] == "_slurm_rpc_submit_batch_job:":
             job.submitted = moment
         elif found[2] in ("Allocate", "Started"):
@@ -151,3 +155,13 @@ def read(kept: dict[str, Any]) -> list[Job]:
         elif found[4] == "done":
             job.ended = moment
     return list(jobs.values())
+
+
+def calculated(kept: dict[str, Any]) -> float | None:
+    """Read the moment at which priorities were first computed anew; None where the log does not tell."""
+    found = next(filter(None, map(_CALCULATED.match, kept["log"].splitlines())), None)
+    return found and _moment(kept, found[1])
+
+
+def _moment(kept: dict[str, Any], stamp: str) -> float:
+    return datetime.fromisoformat(stamp).replace(tzinfo=UTC).timestamp() - kept["offset"]
