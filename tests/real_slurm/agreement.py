@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -24,7 +23,7 @@ import parsim
 from parsim import Workload
 from qconf.export.slurm.differences import calc_minutes
 from tests.real_slurm.disciplines import DISCIPLINES, Site
-from tests.real_slurm.recording import LEAD, STEP, Job, calculated, read, record
+from tests.real_slurm.recording import STEP, Job, calculated, read, record
 
 Column = NDArray[np.int64]
 HEADING = """\
@@ -87,7 +86,7 @@ def compare(site: Site, kept: dict[str, Any]) -> Agreement:
     config, at = site.config, calculated(kept)
     shift = 0  # the simulator computes priorities at multiples of the period
     if at is not None:
-        config, shift = config.replace(priority_calc_period=period), math.ceil(at - LEAD) % period
+        config, shift = config.replace(priority_calc_period=period), int(at // STEP * STEP) % period
     workload = Workload(
         submit=submit - shift,
         cores=[-(-job.cores // config.grid) * config.grid for job in jobs],

@@ -1,9 +1,10 @@
 """A real schedule: jobs submitted as ordinary users to a private Slurm with an export, and what its log says of it.
 
-In a cycle of two or three steps jobs end at the first one, are submitted at the second, and may enter the pool at the
-third, so that no two events are nearer than Slurm takes to act on one: schedules would part at the first such pair. A
-start counts for the step before it. Events of one step come within a tenth of a second; the steps begin so long before
-Slurm looks for jobs to backfill that it never sees some of them only.
+In a cycle of two or three steps jobs end at the first one, are submitted at the second, and may enter the pool, or
+have their priorities computed anew, at the third, so that no two events are nearer than Slurm takes to act on one:
+schedules would part at the first such pair. A start counts for the step before it. Events of one step come within a
+tenth of a second; the steps begin so long before Slurm looks for jobs to backfill that it never sees some of them
+only.
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ now=$(($(date +%s%3N) - $3))
 left=$((now / $2 * $2 + $1 * $2 - now))
 sleep $((left / 1000)).$(printf %03d $((left % 1000)))
 """
-_LOGGED = "submit_batch_job:|Allocate JobId|Started JobId|_job_complete|_ft_debug: +root "
-_CALCULATED = re.compile(r"\[(\S+)\] priority/multifactor: _ft_debug: +root ")
+_COMPUTED = "priority/multifactor: _ft_debug: +root "
+_LOGGED = f"submit_batch_job:|Allocate JobId|Started JobId|_job_complete|{_COMPUTED}"
 _LINE = re.compile(r"\[(\S+)\] (?:sched: |sched/backfill: _start_job: )?(.*?) JobId=(\d+)\b ?(.*)")
 
 
@@ -59,12 +60,12 @@ def record(site: Site, *, jobs: int, seed: int) -> dict[str, Any]:
     with PrivateSlurm(site.nodes, kept, daemons=len(site.nodes)) as server, TemporaryDirectory() as folder:
         plan = _load(site, server, Path(folder))
         done = threading.Event()
-        promoting = threading.Thread(target=_promote, args=(server, plan, done))
-        promoting.start()
+        offset = _offset(server)
         if "eligible_time" in site.config.order:
-            server.run("scontrol setdebugflags +Priority")  # so that the log says when priorities are computed
+            offset += (_calculation(server) - offset - 2 * STEP) // 1 % (STEP * PHASES[site.discipline])
+        promoting = threading.Thread(target=_promote, args=(server, plan, done, offset))
+        promoting.start()
         try:
-            offset = _offset(server)
             wanted = _submit(site, server, jobs, offset, np.random.default_rng(seed))
             server.wait("sleep 2; ! squeue --noheader | grep .", "jobs do not end", seconds=1800)
         finally:
@@ -94,9 +95,12 @@ def _load(site: Site, server: PrivateSlurm, folder: Path) -> Plan:
     return plan
 
 
-def _promote(server: PrivateSlurm, plan: Plan, done: threading.Event) -> None:
-    """Run every second what runs every minute on a site: jobs are of seconds here."""
-    while "qconf-promote" in plan.files and not done.wait(1):
+def _promote(server: PrivateSlurm, plan: Plan, done: threading.Event, offset: float) -> None:
+    """Run in each step what runs every minute on a site: jobs are of seconds here.
+
+    It counts in whole seconds, so half a second after the begin of a step a job is due that is due then, and no other.
+    """
+    while "qconf-promote" in plan.files and not done.wait((offset + 0.5 - time.time()) % STEP):
         server.run("qconf-promote")
 
 
@@ -109,6 +113,14 @@ def _offset(server: PrivateSlurm) -> float:
     if found is None:
         raise RuntimeError(f"the controller's log does not say when it backfills: {began}")
     return round((float(found[1]) - LEAD) % 1, 3)
+
+
+def _calculation(server: PrivateSlurm) -> float:
+    """Let the log say from now on when priorities are computed anew, and return the first such moment."""
+    look = f"grep -m 1 -E '{_COMPUTED}' /srv/log/slurmctld"
+    server.run("scontrol setdebugflags +Priority")
+    line = server.wait(look, "the controller's log does not say when it computes priorities", seconds=300)
+    return _moment(line[1 : line.index("]")])
 
 
 def _submit(
@@ -147,7 +159,7 @@ def read(kept: dict[str, Any]) -> list[Job]:
         if not found or found[3] not in jobs:
             continue
         job = jobs[found[3]]
-        moment = _moment(kept, found[1])
+        moment = _moment(found[1]) - kept["offset"]
         if found[2] == "_slurm_rpc_submit_batch_job:":
             job.submitted = moment
         elif found[2] in ("Allocate", "Started"):
@@ -159,9 +171,9 @@ def read(kept: dict[str, Any]) -> list[Job]:
 
 def calculated(kept: dict[str, Any]) -> float | None:
     """Read the moment at which priorities were first computed anew; None where the log does not tell."""
-    found = next(filter(None, map(_CALCULATED.match, kept["log"].splitlines())), None)
-    return found and _moment(kept, found[1])
+    line = next((line for line in kept["log"].splitlines() if re.search(_COMPUTED, line)), None)
+    return None if line is None else _moment(line[1 : line.index("]")]) - kept["offset"]
 
 
-def _moment(kept: dict[str, Any], stamp: str) -> float:
-    return datetime.fromisoformat(stamp).replace(tzinfo=UTC).timestamp() - kept["offset"]
+def _moment(stamp: str) -> float:
+    return datetime.fromisoformat(stamp).replace(tzinfo=UTC).timestamp()
