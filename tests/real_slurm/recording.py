@@ -134,8 +134,10 @@ def _submit(
     walltimes = np.arange(first, longest + 1, of)
     at = np.cumsum(rng.exponential(BETWEEN.get(site.discipline, 4.5), jobs)) // cycle * cycle
     width = np.where(rng.random(jobs) < 0.7, rng.integers(1, widest // 4 + 1, jobs), rng.integers(1, widest + 1, jobs))
-    # Of two jobs of one walltime the second ends behind the first in Slurm, where it starts a second later.
-    minutes, cycles = rng.choice(walltimes, jobs, replace=walltimes.size < jobs), rng.integers(1, 5, jobs)
+    # Of two jobs of one walltime the second ends behind the first in Slurm, where it starts a second later; and where
+    # it starts half a minute later in another partition, head jobs are planned later than they could start.
+    minutes = np.resize(rng.choice(walltimes, min(jobs, walltimes.size), replace=False), jobs)
+    cycles = rng.integers(1, 5, jobs)
     users: NDArray[np.int64] = rng.integers(0, len(USERS), jobs)
     server.write("run.sh", _RUN)
     server.run(f"chmod 755 {WORK} && chmod 644 run.sh")
