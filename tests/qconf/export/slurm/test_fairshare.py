@@ -60,7 +60,7 @@ def test_the_period_is_that_of_the_server(written: str, seconds: int, tmp_path: 
     assert any("PriorityCalcPeriod" in warning for warning in found.warnings) == ("=x" in written)
 
 
-def test_the_plan_says_where_the_simulator_knows_no_period():
+def test_the_plan_says_where_the_simulator_has_no_period():
     said = "`priority_calc_period` simulates Slurm's way"
     assert said not in SLURM().export(site("tree")).files["PLAN.md"]
     at_every_look = SLURM().export(site("tree").replace(priority_calc_period=0)).files
