@@ -14,6 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from parsim.kernels.entering import enter_lists, keep_out
+from parsim.kernels.order import since_calculated
 from parsim.kernels.reservations import visit_reserved
 from parsim.kernels.running import last_instant, pop_key, push_key
 from parsim.kernels.starts import drop_head_job, end_job, resume_running
@@ -87,6 +88,8 @@ def next_event(s, submit, now):
             t = min(t, wake_ups[0] >> bits)
         if progress.outside > 0 and progress.retry > now:
             t = min(t, progress.retry)
+        if s.settings.calc_period > 0 and progress.running > 0:
+            t = min(t, now - since_calculated(s.settings, now) + s.settings.calc_period)
     progress.now = t if t <= last_instant(bits) and progress.looks >= 0 else NEVER
     return progress.now
 

@@ -282,5 +282,7 @@ def warnings(config: SiteFields) -> Iterator[Finding]:
         yield Finding("reserve_after", f"plays no part with {why}")
     if config.reservation_depth != 1 and not config.backfill:
         yield Finding("reservation_depth", "plays no part with backfill: false")
+    if config.priority_calc_period and "eligible_time" not in config.order:
+        yield Finding("priority_calc_period", f"plays no part with order {shorten(config.order)}: no wait is in it")
     if config.mode == "hybrid" and config.order != "fcfs":
         yield Finding("order", "orders the partitions only: the pool goes by priority factor")
