@@ -248,7 +248,7 @@ def _run_easy(
 
 def _is_time_dependent(prepared: Prepared, system: System) -> bool:
     """Whether there is one list, ordered by a formula; and if limits hold jobs, visits go to its end (rule 3)."""
-    return _is_one_list(system) and is_formula(prepared, system)
+    return _is_one_list(system) and is_formula(prepared, system) and not system.priority_calc_period
 
 
 def _is_one_list(system: System) -> bool:
