@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from llvmlite.binding import Linkage
 from numba import njit
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
@@ -61,7 +60,7 @@ class _Kernel(JITCodeLibrary):
     def _optimize_final_module(self) -> None:
         """Let a function that is called lose the arguments which it does not use: of a state there are hundreds."""
         for function in self._final_module.functions:
-            if not function.is_declaration and function.linkage == Linkage.linkonce_odr:
+            if not function.is_declaration and function.linkage.name == "linkonce_odr":
                 function.linkage = "internal"
         super()._optimize_final_module()
 
