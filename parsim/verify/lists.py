@@ -107,7 +107,7 @@ class ListReplay(Replay):
         jobs, period = self.jobs, self.system.priority_calc_period if self.system.formula is not None else 0
         starts, ends, submits = sorted(jobs.start), sorted(jobs.end), sorted(jobs.submit)
         first = min(submits, default=0)
-        for instant in range(first + -first % period, max(starts), period) if period else ():
+        for instant in range(first + -first % period, max(starts, default=first), period) if period else ():
             begun = bisect_left(starts, instant)
             if bisect_left(ends, instant) < begun < bisect_left(submits, instant):
                 yield instant
