@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from parsim import planning
 from parsim.fairshare import Fairshare, Share
+from parsim.needs import Quota
 from parsim.planning import Policy
 from parsim.schedule import SPANNING, Schedule
 from parsim.state import UNSTARTED, State, Window
@@ -471,6 +472,30 @@ def _policy(rng: Random) -> Policy:
         rng.choice(planning.METRICS),
         rng.choice(("each", "each", "standing")),
     )
+
+
+def needing(rng: Random, jobs: Workload) -> Workload:
+    """Let some jobs wait for others to end, and some ask for a part of quotas."""
+    n = len(jobs)
+    turn = rng.sample(range(n), n) if rng.random() < 0.3 else sorted(range(n), key=lambda j: jobs.submit[j])
+    after = [
+        (turn[k], rng.choice(turn[:k]))
+        for k in range(1, n)
+        for _ in range(rng.choice((1, 1, 2)))
+        if rng.random() < rng.choice((0.1, 0.5))
+    ]
+    return replace(jobs, after=after, quotas=[_quota(rng, jobs, f"quota {k}") for k in range(rng.randint(0, 3))])
+
+
+def _quota(rng: Random, jobs: Workload, name: str) -> Quota:
+    rows = rng.sample(range(len(jobs)), rng.randint(1, len(jobs)))
+    first, last = int(jobs.submit.min()) - 5, int(jobs.submit.max()) + 60
+    instants = sorted({rng.randint(first, last) for _ in range(rng.choice((0, 0, 1, 2, 4)))})
+    changes = [(instant, rng.randint(0, 4)) for instant in instants]
+    if changes:
+        changes[-1] = (instants[-1], rng.randint(1, 4))
+    most = changes[-1][1] if changes else rng.randint(1, 4)
+    return Quota(name, rng.randint(0, 4) if changes else most, rows, [rng.randint(1, most) for _ in rows], changes)
 
 
 def state(rng: Random, jobs: Workload, machine: System, *, windows: bool = True) -> State:

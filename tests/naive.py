@@ -33,6 +33,7 @@ class NaiveSchedule:
 
     start: list[int]
     placement: list[dict[str, int]]
+    came: list[int] | None = None  # when each job came, if it waited for others
 
 
 def on_machine(workload: Workload, start: list[int]) -> NaiveSchedule:
@@ -266,6 +267,10 @@ class _Simulation:
         self.system = system
         self.n = len(workload)
         self.submit = [int(x) for x in workload.submit]
+        self.place = [(submit, j) for j, submit in enumerate(self.submit)]  # rule 40
+        self.waits_for = [{int(other) for job, other in workload.after if job == j} for j in range(self.n)]
+        self.asks = [dict(zip(quota.rows.tolist(), quota.amounts.tolist(), strict=True)) for quota in workload.quotas]
+        self.quotas = workload.quotas
         self.cores = [int(x) for x in workload.cores]
         self.walltime = [int(x) for x in workload.walltime]
         self.runtime = [min(int(r), w) for r, w in zip(workload.runtime, self.walltime, strict=True)]
@@ -417,7 +422,13 @@ class _Simulation:
         queue = self.queue(j)
         limits = (queue.max_run, queue.max_run_cores, queue.max_user_run, queue.max_user_cores)
         pairs = zip(self.used(j, others), limits, strict=True)
-        return any(limit is not None and amount > limit for amount, limit in pairs)
+        if any(limit is not None and amount > limit for amount, limit in pairs):
+            return True
+        for quota, asks in zip(self.quotas, self.asks, strict=True):  # rules 41 and 42
+            most = [quota.most, *(then for instant, then in quota.changes if instant <= self.now)][-1]
+            if j in asks and sum(asks.get(k, 0) for k in {j, *others}) > most:
+                return True
+        return False
 
     # --- orders
 
@@ -434,9 +445,9 @@ class _Simulation:
                 job_priority=0,
                 **(self.values.of(self.called[j]) if self.values else {}),
             )
-            return (-value, self.submit[j], j)
+            return (-value, self.place[j])
         if self.starves(j):
-            return (0, self.submit[j], j)
+            return (0, self.place[j])
         by_order = {
             "fcfs": lambda: 0,
             "sjf": lambda: w,
@@ -445,33 +456,43 @@ class _Simulation:
             "wfp3": lambda: -(Fraction(wait, w) ** 3) * self.cores[j],
             "fairshare": lambda: self.values.key(self.called[j]),
         }[order]()
-        return (1, -self.queue(j).priority, by_order, self.submit[j], j)
+        return (1, -self.queue(j).priority, by_order, self.place[j])
 
     def pool_key(self, j: int) -> tuple:
         """Rule 7."""
         if self.system.pool.starving_first and self.starves(j):
-            return (0, self.submit[j], j)
+            return (0, self.place[j])
         factor = Fraction(self.now - self.submit[j], self.capped_walltime(j)) * exact(self.queue(j).priority)
-        return (1, -factor, self.submit[j], j)
+        return (1, -factor, self.place[j])
 
     # --- event loop
 
     def run(self) -> None:
         pending = [j for j in range(self.n) if j not in self.began]
         pending.sort(key=lambda j: (self.submit[j], j), reverse=True)
+        parked: set[int] = set()  # submitted, and waiting for others to end
+        ended = set(self.began) - {r.job for r in self.running}
         while pending or self.waiting or self.running:
             instants = [r.start + self.runtime[r.job] for r in self.running]
             instants += [max(self.submit[j], self.first_instant) for j in pending[-1:]]
             instants += [t for d in self.downtimes for t in (d.known_from, d.end) if t > self.now]  # rule 31
+            changes = [instant for quota in self.quotas for instant, _ in quota.changes]
+            instants += [t for t in changes if t > max(self.now, self.first_instant) and self.waiting]  # rule 42
             for j in self.waiting:
                 wake_ups = (self.starving_from(j), self.eligible_from(j))
                 instants += [t for t in wake_ups if t is not None and t > self.now]
             if not instants:
                 raise RuntimeError(f"jobs {sorted(self.waiting)} wait for ever")
             self.now = min(instants)
+            ended |= {r.job for r in self.running if r.start + self.runtime[r.job] <= self.now}
             self.running = [r for r in self.running if r.start + self.runtime[r.job] > self.now]
+            for j in [j for j in parked if self.waits_for[j] <= ended]:  # rule 40
+                parked.remove(j)
+                self.submit[j] = self.now
+                self.waiting.add(j)
             while pending and self.submit[pending[-1]] <= self.now:
-                self.waiting.add(pending.pop())
+                j = pending.pop()
+                (self.waiting if self.waits_for[j] <= ended else parked).add(j)
             self.one_pass()
 
     def one_pass(self) -> None:
@@ -628,7 +649,7 @@ class _Simulation:
                     break
 
     def visit_reserved_planning(self) -> None:
-        for g in sorted((j for j in self.waiting if self.home(j) == RESERVED), key=lambda j: (self.submit[j], j)):
+        for g in sorted((j for j in self.waiting if self.home(j) == RESERVED), key=lambda j: self.place[j]):
             held = self.held_at(self.now, g) if self.plans_limits else self.held(g)
             if held:
                 self.held_in_last_pass.add(g)
@@ -771,7 +792,7 @@ class _Simulation:
     # --- reservations
 
     def visit_reserved(self) -> None:
-        for g in sorted((j for j in self.waiting if self.home(j) == RESERVED), key=lambda j: (self.submit[j], j)):
+        for g in sorted((j for j in self.waiting if self.home(j) == RESERVED), key=lambda j: self.place[j]):
             if self.held(g):
                 self.held_in_last_pass.add(g)
                 continue
@@ -791,7 +812,7 @@ class _Simulation:
 
     def usable(self, g: int) -> list[int]:
         """Rule 10."""
-        blockers = [j for j in self.waiting if self.starves(j) and (self.submit[j], j) < (self.submit[g], g)]
+        blockers = [j for j in self.waiting if self.starves(j) and self.place[j] < self.place[g]]
         closed = {self.home(j) for j in blockers}
         return [partition for partition in range(len(self.capacity)) if partition not in closed]
 
@@ -826,6 +847,7 @@ def _schedule(simulation: _Simulation, system: System) -> NaiveSchedule:
     return NaiveSchedule(
         start=simulation.start,
         placement=[{names[partition]: n for partition, n in cores_on.items()} for cores_on in simulation.cores_on],
+        came=simulation.submit,
     )
 
 
@@ -835,11 +857,17 @@ def simulate_apart(
     """Rule 33: simulate each reservation, then what is left."""
     n = len(workload)
     start, length = state.start.tolist(), workload.effective_runtime.tolist()
+    submit = workload.submit.tolist()
     left = [j for j in range(n) if start[j] >= state.begin or start[j] + length[j] > state.begin]
     names = system.partition_names
     own_names = [names[0 if system.is_whole else queue] for queue in workload.queue.tolist()]
     placement = [{name: int(cores)} for name, cores in zip(own_names, workload.cores, strict=True)]  # of what has ended
-    submit = workload.submit.tolist()
+    for j, other in workload.after.tolist():  # rule 40: of those that have ended
+        if start[j] >= state.begin and other not in left:
+            submit[j] = max(submit[j], start[other] + length[other])
+    waits = [pair for pair in workload.after.tolist() if start[pair[0]] >= state.begin and pair[1] in left]
+    workload = replace(workload, submit=submit, after=waits)
+    came = list(submit)
     for queue in sorted({window.queue for window in state.windows if window.queue is not None}):
         own = [window for window in state.windows if window.queue == queue and window.end > state.begin]
         if not own:
@@ -870,6 +898,7 @@ def simulate_apart(
         for k, j in enumerate(its):
             if found.start[k] < end:
                 start[j] = found.start[k]
+                came[j] = found.came[k] if found.came else came[j]
                 left.remove(j)
                 placement[j] = _reserved_place(int(workload.cores[j]), max(start[j], state.begin), own, system)
         for j in left:
@@ -879,7 +908,9 @@ def simulate_apart(
     found = simulated(rest, system, state.take(np.array(left, int)).without_queues())
     for k, j in enumerate(left):
         start[j], placement[j] = found.start[k], found.placement[k]
-    return NaiveSchedule(start, placement)
+        if workload.after.size and found.came:
+            came[j] = found.came[k] if j in workload.after[:, 0] else came[j]
+    return NaiveSchedule(start, placement, came)
 
 
 def _reserved_place(cores: int, instant: int, own: list[Window], system: System) -> dict[str, int]:
