@@ -232,7 +232,9 @@ def check_started(prepared: Prepared, start: Column) -> None:
 def refuse_needs(workload: Workload, discipline: str) -> None:
     """Refuse jobs that need more than cores where a discipline knows of cores only (rule 43)."""
     if workload.has_needs:
-        what = "jobs wait for others to end" if workload.after.size else f"of {workload.quotas[0].name} there is a quota"
+        what = (
+            "jobs wait for others to end" if workload.after.size else f"of {workload.quotas[0].name} there is a quota"
+        )
         raise ValueError(f"{what}, which {discipline} does not plan: simulate Workload.without_needs(), or another one")
 
 

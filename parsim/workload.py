@@ -128,9 +128,7 @@ class Workload:
         if not self.has_needs:
             return replace(self, **columns)
         to = places(len(self), rows)
-        return replace(
-            self, **columns, after=taken(self.after, to), quotas=[quota.take(to) for quota in self.quotas]
-        )
+        return replace(self, **columns, after=taken(self.after, to), quotas=[quota.take(to) for quota in self.quotas])
 
     @property
     def has_needs(self) -> bool:

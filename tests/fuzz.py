@@ -109,8 +109,10 @@ def differs(discipline: str, seed: int) -> bool:
     """Whether the simulator has another schedule than the reference, or one that the verifier finds wrong."""
     here = case(discipline, seed)
     fast, slow = here.simulate(), here.reference()
-    same = fast.start.tolist() == slow.start.tolist() and fast.submit.tolist() == slow.submit.tolist() and all(
-        fast.placement(job) == slow.placement(job) for job in range(len(fast))
+    same = (
+        fast.start.tolist() == slow.start.tolist()
+        and fast.submit.tolist() == slow.submit.tolist()
+        and all(fast.placement(job) == slow.placement(job) for job in range(len(fast)))
     )
     return not same or bool(here.check(fast))
 

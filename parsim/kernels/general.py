@@ -13,8 +13,16 @@ from __future__ import annotations
 
 import numpy as np
 
+from parsim.kernels.needs import (
+    change_quotas,
+    come_now,
+    next_change,
+    next_late,
+    soonest_late,
+    waits_for_others,
+    was_parked,
+)
 from parsim.kernels.reservations import visit_reserved
-from parsim.kernels.needs import change_quotas, come_now, next_change, next_late, soonest_late, waits_for_others, was_parked
 from parsim.kernels.running import last_instant, pop_key, push_key
 from parsim.kernels.starts import drop_head_job, end_job, resume_running
 from parsim.kernels.state import LONGEST, NEVER, UNKNOWN, kernel, step

@@ -88,8 +88,9 @@ def waits_for_others(needs, j):
     """Whether job j, which is submitted, waits for others to end (rule 40)."""
     if needs is None:
         return False
-    needs.parked[j] = needs.unmet[j] > 0
-    return needs.parked[j]
+    waits = needs.unmet[j] > 0
+    needs.parked[j] |= waits
+    return waits
 
 
 @step
@@ -119,21 +120,23 @@ def next_late(s, needs, now):
     """Return the next job that waited for others and starves by now, or -1."""
     if needs is None:
         return np.int64(-1)
-    bits = s.settings.bits
-    while needs.progress.late > 0 and (needs.late[0] >> bits) <= now:
-        j = needs.late[0] & ((np.int64(1) << bits) - 1)
-        pop_key(needs.late, needs.progress.late)
-        needs.progress.late -= 1
-        if s.start[j] < 0:
-            return j
-    return np.int64(-1)
+    if soonest_late(s, needs) > now:
+        return np.int64(-1)
+    j = needs.late[0] & ((np.int64(1) << s.settings.bits) - 1)
+    pop_key(needs.late, needs.progress.late)
+    needs.progress.late -= 1
+    return j
 
 
 @step
 def soonest_late(s, needs):
-    """Return when the next job that waited for others starves, or NEVER."""
+    """Return when the next job that waited for others, and waits still, starves; or NEVER."""
     if needs is None:
         return NEVER
+    low = (np.int64(1) << s.settings.bits) - 1
+    while needs.progress.late > 0 and s.start[needs.late[0] & low] >= 0:
+        pop_key(needs.late, needs.progress.late)
+        needs.progress.late -= 1
     return needs.late[0] >> s.settings.bits if needs.progress.late > 0 else NEVER
 
 

@@ -101,9 +101,7 @@ def begin_visit(s, p):
     kind = kind_of(s, p)
     # For quotas, for the limits of its queue mates, and for jobs that take cores here from the pool's list.
     counts_later = p < pool and (
-        s.needs is not None
-        or (settings.limits and s.partitions[pool].cores > 0)
-        or (settings.combined and widest > 0)
+        s.needs is not None or (settings.limits and s.partitions[pool].cores > 0) or (settings.combined and widest > 0)
     )
     one_by_one = settings.track_held or (settings.combined and p == pool)
     lines = has_lines(s, p)

@@ -15,7 +15,9 @@ from parsim import UNSTARTED, Schedule, State, Workload, simulate
 from qconf.config import CORE_LIMITS, QueueConfig, SiteConfig, route, too_wide
 from qconf.errors import QconfError
 from qconf.evaluation.downtime import Outage, outages, windows
+from qconf.evaluation.hours import hourly
 from qconf.history import History, binding_limits
+from qconf.history.times import zone
 
 #: Weights of the epochs of a training set, the oldest first (Kondameedi and Vadhiyar, CCGrid 2017, Table III).
 WEIGHTS = (1 / 3, 2 / 3, 1.0)
@@ -83,6 +85,9 @@ class Period:
     state: State | None = field(default=None, repr=False)
     outages: tuple[Outage, ...] = ()  #: downtimes of the base
     fills: NDArray[np.bool_] | None = field(default=None, repr=False)  #: jobs of an earlier period, shape (n,)
+    epoch: int = 0  #: Unix time of second 0
+    timezone: str = "UTC"  #: of the hours of a configuration
+    _hourly: dict[tuple[object, ...], Workload] = field(default_factory=dict, init=False, repr=False)
     _routed: dict[tuple[object, ...], NDArray[np.int64]] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
@@ -97,6 +102,8 @@ class Period:
             group=history.groups(base),
             started=started if (started >= 0).any() else None,
             outages=outages(base, history.epoch, history.timezone),
+            epoch=history.epoch,
+            timezone=history.timezone,
         )
 
     def __len__(self) -> int:
@@ -115,15 +122,21 @@ class Period:
         have whole nodes. With `runtimes` queues also select jobs by their actual run times, which no scheduler knows:
         for studies only. Raises `UnroutableError` where a job fits no queue.
         """
-        if runtimes is None and (
-            config.queues is self.base.queues or _admission_keys(config) == _admission_keys(self.base)
-        ):
+        same = config.queues is self.base.queues or _admission_keys(config) == _admission_keys(self.base)
+        if runtimes is None and same and not config.hours:
             return self.workload
         key = (_admission_keys(config), runtimes)
         if key not in self._routed:
-            self._routed[key] = self._route(config, runtimes)
-        w = self.workload
-        return replace(w, queue=self._routed[key])
+            same = runtimes is None and same
+            self._routed[key] = self.workload.queue if same else self._route(config, runtimes)
+        jobs = replace(self.workload, queue=self._routed[key])
+        if not config.hours:
+            return jobs
+        by_hours = (*key, config.hours)
+        if by_hours not in self._hourly:
+            found = hourly(jobs, config, self.epoch, zone(self.timezone))
+            self._hourly[by_hours] = replace(jobs, quotas=[*jobs.quotas, *found])
+        return self._hourly[by_hours]
 
     def _route(self, config: SiteConfig, runtimes: Runtimes | None) -> NDArray[np.int64]:
         w, has_user = self.workload, self.workload.user >= 0
@@ -153,7 +166,8 @@ class Period:
 
     def under(self, config: SiteConfig) -> Period:
         """Return the same jobs under another base, in the queues that it routes them to. Raises `UnroutableError`."""
-        return replace(self, workload=self.routed(config), base=config)
+        jobs = self.routed(config)
+        return replace(self, workload=replace(self.workload, queue=jobs.queue), base=config)
 
     def simulate(self, config: SiteConfig) -> Schedule:
         """Simulate all jobs under `config`, from the period's state or else an empty machine."""

@@ -85,6 +85,10 @@ class _Log:
         """Yield why a job may have started later than is simulated."""
         w, begun = self.w, int(self.start[row])
         since = max(int(w.submit[row]), simulated)
+        others = w.after[w.after[:, 0] == row, 1]
+        if others.size:
+            last = int(others[np.argmax(self.end[others])])
+            yield f"dependency: the log says that it waits for job {self.name(last)}"
         if self.held[row]:
             first = self.timeline.first_fit(int(w.cores[row]), int(w.walltime[row]), int(w.submit[row]), begun)
             yield f"held: fits on idle cores from {format_duration(begun - first)} before its start on"
