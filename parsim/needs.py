@@ -14,8 +14,9 @@ Rows = NDArray[np.int64] | NDArray[np.bool_] | slice
 MOST = 2**53  #: of a quota
 LATEST = 2**62  #: before this instant a quota may change
 
-_NO_PAIRS = np.empty((0, 2), dtype=np.int64)
-_NO_PAIRS.flags.writeable = False
+#: Of jobs none of which waits for another.
+NO_PAIRS = np.empty((0, 2), dtype=np.int64)
+NO_PAIRS.flags.writeable = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,9 +90,9 @@ def replace_columns(quota: Quota, rows: Column, amounts: Column) -> Quota:
 
 def pairs(after: ArrayLike | None, jobs: int) -> Column:
     """Return pairs of rows, each once and read-only; refuse rows that are not there, and jobs that wait for ever."""
-    found = _NO_PAIRS if after is None else np.asarray(after)
+    found = NO_PAIRS if after is None else np.asarray(after)
     if not found.size:
-        return _NO_PAIRS
+        return NO_PAIRS
     if found.ndim != 2 or found.shape[1] != 2 or found.dtype.kind not in "iu":
         raise ValueError(f"after: expected whole numbers of shape (k, 2), got {found.dtype} of shape {found.shape}")
     outside = (found < 0) | (found >= jobs)

@@ -8,7 +8,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from parsim.needs import Column, Quota, pairs, places, taken
+from parsim.needs import NO_PAIRS, Quota, pairs, places, taken
+
+Column = NDArray[np.int64]
 
 #: Bounds that keep every sum and product of the kernels inside int64.
 MAX_CORES = 2**31 - 1
@@ -142,7 +144,7 @@ class Workload:
         -------
         Workload
         """
-        return replace(self, after=None, quotas=())
+        return replace(self, after=NO_PAIRS, quotas=())
 
     def user_name(self, user: int) -> str:
         """Return the name of a user; empty for -1."""

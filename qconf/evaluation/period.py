@@ -122,21 +122,25 @@ class Period:
         have whole nodes. With `runtimes` queues also select jobs by their actual run times, which no scheduler knows:
         for studies only. Raises `UnroutableError` where a job fits no queue.
         """
-        same = config.queues is self.base.queues or _admission_keys(config) == _admission_keys(self.base)
-        if runtimes is None and same and not config.hours:
-            return self.workload
+        if runtimes is None and (
+            config.queues is self.base.queues or _admission_keys(config) == _admission_keys(self.base)
+        ):
+            return self.limited(self.workload, config)
         key = (_admission_keys(config), runtimes)
         if key not in self._routed:
-            same = runtimes is None and same
-            self._routed[key] = self.workload.queue if same else self._route(config, runtimes)
-        jobs = replace(self.workload, queue=self._routed[key])
+            self._routed[key] = self._route(config, runtimes)
+        w = self.workload
+        return self.limited(replace(w, queue=self._routed[key]), config)
+
+    def limited(self, jobs: Workload, config: SiteConfig) -> Workload:
+        """Return jobs, in the queues of `config`, with the limits that it has for some hours."""
         if not config.hours:
             return jobs
-        by_hours = (*key, config.hours)
-        if by_hours not in self._hourly:
+        key = (jobs.queue.tobytes(), config.names, config.hours)
+        if key not in self._hourly:
             found = hourly(jobs, config, self.epoch, zone(self.timezone))
-            self._hourly[by_hours] = replace(jobs, quotas=[*jobs.quotas, *found])
-        return self._hourly[by_hours]
+            self._hourly[key] = replace(jobs, quotas=[*jobs.quotas, *found])
+        return self._hourly[key]
 
     def _route(self, config: SiteConfig, runtimes: Runtimes | None) -> NDArray[np.int64]:
         w, has_user = self.workload, self.workload.user >= 0

@@ -139,7 +139,7 @@ class _Log:
             yield f"order: starts before {int(passed.sum())} jobs submitted earlier, {wide} of them no wider"
         place = int(np.flatnonzero(window.rows == row)[0])
         names = [self.name(int(each)) for each in window.rows]
-        jobs, system = window.period.workload, config.system()
+        jobs, system = window.period.limited(window.period.workload, config), config.system()
         state = window.period.begun(config)
         try:
             reasons = explain(jobs, system, window.simulate(config), place, names=names, state=state)
