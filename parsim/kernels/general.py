@@ -25,7 +25,7 @@ from parsim.kernels.needs import (
 from parsim.kernels.reservations import visit_reserved
 from parsim.kernels.running import last_instant, pop_key, push_key
 from parsim.kernels.starts import drop_head_job, end_job, resume_running
-from parsim.kernels.state import LONGEST, NEVER, UNKNOWN, kernel, step
+from parsim.kernels.state import NEVER, UNKNOWN, kernel, step
 from parsim.kernels.visit import visit_list
 from parsim.kernels.waiting import add_waiting, begin_starving, leave_list
 
@@ -141,7 +141,7 @@ def release(s, needs, j, now):
     for k in range(needs.followed_from[j], needs.followed_from[j + 1]):
         other = np.int64(needs.following[k])
         needs.unmet[other] -= 1
-        if needs.unmet[other] == 0 and needs.parked[other] and now <= LONGEST:
+        if needs.unmet[other] == 0 and needs.parked[other]:
             come_now(s, needs, other, now)
             submit_job(s, other, now)
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parsim.kernels.running import last_instant, pop_key, push_key
-from parsim.kernels.state import NEVER, routine, step
+from parsim.kernels.state import LONGEST, NEVER, routine, step
 
 QUOTA = np.dtype([("most", np.int64), ("used", np.int64)], align=True)
 #: From an instant on there is more of a quota, or less.
@@ -107,7 +107,7 @@ def come_now(s, needs, j, now):
     job = s.jobs[j]
     if s.eligible_at.size > 0 and s.eligible_at[j] < NEVER:
         s.eligible_at[j] += now - job.submit
-    job.submit = now
+    job.submit = min(now, LONGEST)  # which the table can hold
     starving = now + s.queues[job.queue].starvation
     if s.settings.starvation and starving <= last_instant(s.settings.bits):
         push_key(needs.late, needs.progress.late, (starving << s.settings.bits) | j)
