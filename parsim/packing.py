@@ -288,6 +288,7 @@ def pack_plans(prepared: Prepared, system: System) -> Plans:
         begun=_NO_NODES if begun is None else begun.on_nodes,
         outages=pack_windows(prepared),
         loose=np.zeros(1, dtype=np.bool_),
+        exempt=None if begun is None else begun.exempt,
     )
 
 

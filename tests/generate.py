@@ -518,6 +518,8 @@ def window(rng: Random, begin: int, machine: System) -> Window:
     first = begin + rng.choice((0, 0, rng.randint(-10, 60)))
     count = sum(-(-cores // machine.cores_per_node) for cores in machine.partition_cores)
     by_nodes = rng.random() < 0.3
+    told_apart = machine.mode != "multiqueue" and not machine.reserves_for_queues
+    users = tuple(rng.sample(range(3), rng.choice((1, 2)))) if told_apart else ()
     return Window(
         first,
         first + rng.randint(1, rng.choice((5, 20, 60))),
@@ -526,7 +528,7 @@ def window(rng: Random, begin: int, machine: System) -> Window:
         rng.sample(range(count), rng.randint(1, count)) if by_nodes else (),
         rng.choice((None, None, first, first - 5, first + 2)),
         rng.random() < 0.7,
-        rng.randrange(len(machine.queues)) if rng.random() < 0.15 else None,
+        *rng.choices([(None, ()), (rng.randrange(len(machine.queues)), ()), (None, users)], (0.7, 0.15, 0.15))[0],
     )
 
 

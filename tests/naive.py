@@ -67,6 +67,7 @@ class Downtime(NamedTuple):
     known_from: int
     known_end: float
     cores_of: dict[int, int]
+    users: frozenset[int] = frozenset()  # whose jobs may use them
 
 
 class Running(NamedTuple):
@@ -238,6 +239,7 @@ def downtimes(system: System, state: State | None) -> list[Downtime]:
             state.begin if window.known_from is None else max(state.begin, window.known_from),
             window.end if window.known_end else math.inf,
             lost_by(window, system),
+            frozenset(window.users),
         )
         for window in (state.windows if state else ())
     ]
@@ -293,6 +295,7 @@ class _Simulation:
         self.now = 0
         self.waiting: set[int] = set()
         self.running: list[Running] = []
+        self.ran_before: list[Running] = []  # when the pass began
         self.moved: set[int] = set()  # jobs that left their partition's list for the pool
         self.eligible_time = [0] * self.n
         self.held_in_last_pass: set[int] = set()
@@ -351,12 +354,26 @@ class _Simulation:
         """Rule 30: the windows that are known now."""
         return [d for d in self.downtimes if d.known_from <= self.now < d.end]
 
-    def out_of_service(self, partition: int) -> list[Block]:
+    def out_of_service(self, partition: int, j: int) -> list[Block]:
+        """Return what the windows take of a partition that j may not use."""
         found = []
         for d in self.known():
-            cores = sum(n for node, n in d.cores_of.items() if self.nodes[node][0] == partition)
-            found.append(Block(partition, d.begin, d.known_end, cores))
+            if self.user[j] not in d.users:
+                cores = sum(n for node, n in self.taken_by(d).items() if self.nodes[node][0] == partition)
+                found.append(Block(partition, d.begin, d.known_end, cores))
         return found
+
+    def taken_by(self, d: Downtime) -> dict[int, int]:
+        """Rule 33: what a window takes of each node, less what the jobs of its users had when the pass began."""
+        past = max(self.now, d.begin)
+        own = [r.job for r in self.ran_before if self.user[r.job] in d.users and self.expected_end(r) > past]
+        return {node: max(0, n - sum(self.cores_at(j, node) for j in own)) for node, n in d.cores_of.items()}
+
+    def cores_at(self, j: int, node: int) -> int:
+        """Return the cores of a node that a running job has; where nodes are not told apart one is a partition."""
+        if self.by_nodes or j in self.nodes_of:
+            return self.nodes_of[j][node]
+        return self.cores_on[j].get(node, 0)
 
     # --- job by job
 
@@ -501,6 +518,7 @@ class _Simulation:
                 before = self.submit[j] if self.last_pass is None else max(self.submit[j], self.last_pass)
                 self.eligible_time[j] += self.now - before
         self.last_pass = self.now
+        self.ran_before = list(self.running)
         self.held_in_last_pass = set()
         self.head_jobs, self.head_job_of, self.reservation = set(), {}, []
         self.promises = []
@@ -543,10 +561,10 @@ class _Simulation:
         on_partition = [r for r in self.running if partition in r.cores_on]
         return [Block(partition, r.start, self.expected_end(r), r.cores_on[partition]) for r in on_partition]
 
-    def promised(self, partition: int) -> list[Block]:
+    def promised(self, partition: int, j: int) -> list[Block]:
         """Return what the running jobs, the standing reservation and the windows hold of a partition."""
         reserved = [block for block in self.reservation if block.partition == partition]
-        return self.expected(partition) + reserved + self.out_of_service(partition)
+        return self.expected(partition) + reserved + self.out_of_service(partition, j)
 
     # --- lists
 
@@ -570,7 +588,7 @@ class _Simulation:
                         break
             elif not found and self.cores[j] <= self.capacity[partition] and self.may_be_head_job(j):
                 c, w = self.cores[j], self.walltime[j]
-                instant = earliest(self.capacity[partition], self.promised(partition), c, self.now, w)  # rule 12
+                instant = earliest(self.capacity[partition], self.promised(partition, j), c, self.now, w)  # rule 12
                 if instant == math.inf:
                     continue  # rule 31
                 found = True
@@ -596,7 +614,7 @@ class _Simulation:
             if self.above_limits(j, [r.job for r in self.running]):
                 self.held_in_last_pass.add(j)
                 continue
-            c, w, busy = self.cores[j], self.walltime[j], [*self.expected(p), *self.out_of_service(p)]
+            c, w, busy = self.cores[j], self.walltime[j], [*self.expected(p), *self.out_of_service(p, j)]
             blocks = [*busy, *plans.values()]
             moments = [plan.begin for plan in plans.values() if plan.begin <= self.now + w]
             kept = [sum(keeps[k] for k, plan in plans.items() if plan.begin <= at < plan.end) for at in moments]
@@ -752,7 +770,8 @@ class _Simulation:
         """Return the cores of each node that are idle then, by the expected ends and the plans of other head jobs."""
         taken = [self.nodes_of[k] for k in self.running_after(moment)]
         taken += [p.cores_of for p in self.promises if p.job != j and p.begin <= moment < p.end]
-        lost = [d.cores_of for d in self.known() if d.begin <= moment < d.known_end]
+        known = [d for d in self.known() if d.begin <= moment < d.known_end and self.user[j] not in d.users]
+        lost = [self.taken_by(d) for d in known]
         return [
             size - sum(cores[node] for cores in taken) - sum(cores.get(node, 0) for cores in lost)
             for node, (_, size) in enumerate(self.nodes)
@@ -773,7 +792,7 @@ class _Simulation:
     def may_start(self, partition: int, j: int, cores: int) -> bool:
         """Rules 11 and 12: now, beside the reservation and, unless j is it, the head job that still waits."""
         head_jobs = [self.head_job_of[partition]] if partition in self.head_job_of else []
-        blocks = self.promised(partition) + [b for k, b in head_jobs if k != j and k in self.waiting]
+        blocks = self.promised(partition, j) + [b for k, b in head_jobs if k != j and k in self.waiting]
         return fits(self.capacity[partition], blocks, cores, self.now, self.walltime[j])
 
     def placement(self, partition: int, j: int) -> dict[int, int] | None:
@@ -819,7 +838,7 @@ class _Simulation:
     def divide(self, g: int, usable: list[int]) -> tuple[float, dict[int, int]]:
         """Rule 13: T of the head job of the reserved list, and its shares that are not 0."""
         need = self.cores[g]
-        blocks = {partition: self.expected(partition) + self.out_of_service(partition) for partition in usable}
+        blocks = {partition: self.expected(partition) + self.out_of_service(partition, g) for partition in usable}
         ends = {b.end for partition in usable for b in blocks[partition] if self.now < b.end < math.inf}
         for instant in sorted({self.now} | ends):
             free = {p: free_throughout(self.capacity[p], blocks[p], instant, self.walltime[g]) for p in usable}
@@ -867,7 +886,7 @@ def simulate_apart(
             submit[j] = max(submit[j], start[other] + length[other])
     waits = [pair for pair in workload.after.tolist() if start[pair[0]] >= state.begin and pair[1] in left]
     workload = replace(workload, submit=submit, after=waits)
-    came = list(submit)
+    came, part = list(submit), [()] * n  # when each came, and in which reservation it ran
     for queue in sorted({window.queue for window in state.windows if window.queue is not None}):
         own = [window for window in state.windows if window.queue == queue and window.end > state.begin]
         if not own:
@@ -898,8 +917,8 @@ def simulate_apart(
         for k, j in enumerate(its):
             if found.start[k] < end:
                 start[j] = found.start[k]
-                came[j] = found.came[k] if found.came else came[j]
                 left.remove(j)
+                part[j] = (queue,)
                 placement[j] = _reserved_place(int(workload.cores[j]), max(start[j], state.begin), own, system)
         for j in left:
             if workload.queue[j] == queue and start[j] >= state.begin:
@@ -908,8 +927,9 @@ def simulate_apart(
     found = simulated(rest, system, state.take(np.array(left, int)).without_queues())
     for k, j in enumerate(left):
         start[j], placement[j] = found.start[k], found.placement[k]
-        if workload.after.size and found.came:
-            came[j] = found.came[k] if j in workload.after[:, 0] else came[j]
+    for j, other in workload.after.tolist():
+        if part[j] == part[other]:
+            came[j] = max(came[j], start[other] + length[other])
     return NaiveSchedule(start, placement, came)
 
 

@@ -28,6 +28,7 @@ class Outage:
     known_from: int
     known_end: int
     cores: dict[int, int]
+    users: frozenset[int] = frozenset()  #: whose jobs may use them
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,8 @@ class Beginning:
         for window in state.windows:
             known_from = state.begin if window.known_from is None else max(state.begin, window.known_from)
             known_end = window.end if window.known_end else FOR_EVER
-            outages.append(Outage(window.begin, window.end, known_from, known_end, lost(window, system)))
+            taken, users = lost(window, system), frozenset(window.users)
+            outages.append(Outage(window.begin, window.end, known_from, known_end, taken, users))
         return cls(state, outages, set(np.flatnonzero(schedule.start < state.begin).tolist()), until)
 
     def known(self, now: int) -> list[Outage]:

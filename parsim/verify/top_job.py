@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from parsim.system import LIMITS, System
-from parsim.verify.beginning import FOR_EVER, Beginning, nodes_of
+from parsim.verify.beginning import FOR_EVER, Beginning, Outage, nodes_of
 from parsim.verify.lists import ListReplay
 from parsim.verify.needs import plans_limits, there_is
 from parsim.verify.rules import Jobs
@@ -37,6 +37,7 @@ class TopJobReplay(ListReplay):
         self.on: dict[int, Cores] = {}  #: what each running job takes
         self.chosen: Cores = {}  #: what the job that starts at its turn takes
         self.plans: list[Plan] = []
+        self.on_before: dict[int, Cores] = {}  #: `on` when the pass began
         self.plans_limits = plans_limits(jobs.quotas, system)
 
     def _resume(self, job: int) -> None:
@@ -97,10 +98,19 @@ class TopJobReplay(ListReplay):
             for node, here in cores.items():
                 left[node] -= here
         for outage in self._known():
-            if outage.begin <= moment < outage.known_end:
+            if outage.begin <= moment < outage.known_end and self.jobs.user[job] not in outage.users:
                 for node, here in outage.cores.items():
-                    left[node] -= here
+                    left[node] -= max(0, here - self._used(outage, node))
         return left
+
+    def _used(self, outage: Outage, node: int) -> int:
+        """Rule 33: what the jobs of its users that ran when the pass began have of a node of a window."""
+        past = max(self.now, outage.begin)
+        return sum(
+            cores.get(node, 0)
+            for other, cores in self.on_before.items()
+            if self.jobs.user[other] in outage.users and self._expected_end(other) > past
+        )
 
     def _moments(self, begin: int, job: int) -> list[int]:
         end = begin + self.jobs.walltime[job]
@@ -162,7 +172,7 @@ class TopJobReplay(ListReplay):
 
     def _visit_reserved(self) -> None:
         """Rules 10, 13, 14, 20 and 27. It is the first of a pass."""
-        self.plans = []
+        self.plans, self.on_before = [], dict(self.on)
         jobs = self.jobs
         ordered = list(self.reserved)
         for at, job in enumerate(ordered, start=1):
