@@ -195,8 +195,6 @@ def _targets(config: SiteFields) -> Iterator[Finding]:
 
 def _downtime(config: SiteFields) -> Iterator[Finding]:
     names = ("queues", *_each_queue(config, ".name"))
-    if config.downtime and config.reserve == "queues":
-        yield Finding("downtime", "is not simulated with reserve: queues", ("reserve",))
     for i, each in enumerate(config.downtime):
         at = f"downtime[{i}]"
         begin, end = datetime.fromisoformat(each.begin), datetime.fromisoformat(each.end)
@@ -213,6 +211,10 @@ def _downtime(config: SiteFields) -> Iterator[Finding]:
         wrong = [node for node in each.nodes if node >= nodes]
         if wrong:
             yield Finding(f"{at}.nodes", f"there is no node {wrong[0]}: they are counted from 0 to {nodes - 1}")
+        if each.users and each.queue is not None:
+            yield Finding(f"{at}.users", "a reservation is for a queue or for users: leave one out")
+        if each.users and config.reserve == "queues":
+            yield Finding(f"{at}.users", "are not simulated with reserve: queues", ("reserve",))
         if each.cores is not None and each.cores > config.machine.cores:
             yield Finding(f"{at}.cores", f"are more than the machine's {config.machine.cores}")
 

@@ -232,6 +232,7 @@ class Downtime(Model):
     known_from: Moment | None = None  #: planned ones are known from the first
     known_end: bool = True
     queue: Name | None = None  #: a reservation: the jobs of this queue run there, and no others
+    users: Annotated[tuple[User, ...], BeforeValidator(_as_tuple)] = ()  #: one for these: they may run there, no others
 
 
 Day = Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]

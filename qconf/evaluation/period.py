@@ -184,7 +184,7 @@ class Period:
             return state
         if state is None:
             state = State(int(self.workload.submit.min()), np.full(len(self), UNSTARTED))
-        found = tuple(windows(self.outages, config, state.begin))
+        found = tuple(windows(self.outages, config, state.begin, self.workload.user_names))
         return replace(state, windows=found) if found else self.state
 
     @cached_property

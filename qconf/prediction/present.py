@@ -74,7 +74,6 @@ def ahead(snapshot: Snapshot, config: SiteConfig, extra: Sequence[Job] = ()) -> 
         ] += 1
     there = cores if snapshot.cores is None else snapshot.cores
     windows = [Window(now, now + FAR, cores - there, known_end=False)] if there < cores else []
-    windows += downtimes(outages(config, 0, snapshot.timezone), config, now)
     queues = {closure.queue for closure in snapshot.closures if closure.queue}
     names = [*config.names, *sorted(queues & {job.queue for job in snapshot.jobs} - set(config.names))]
     system = config.system()
@@ -93,6 +92,7 @@ def ahead(snapshot: Snapshot, config: SiteConfig, extra: Sequence[Job] = ()) -> 
     if not kept:
         raise InputError("the snapshot has no job that can be predicted", fix="take it from the server that runs jobs")
     users = {user: i for i, user in enumerate(sorted({job.user for job, _ in kept if job.user}))}
+    windows += downtimes(outages(config, 0, snapshot.timezone), config, now, tuple(users))
     walltime = np.array([job.walltime for job, _ in kept])
     workload = Workload(
         submit=np.array([max(job.submit, job.not_before or job.submit) for job, _ in kept]),
