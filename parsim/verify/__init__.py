@@ -65,8 +65,8 @@ def check_schedule(
     present = waiting_at(workload, state)
     for part in parts(present, system, schedule, state):
         found += misplaced(part, system, schedule)
-        here = check_came(present.take(part.rows), schedule_of(part.rows, schedule), part.beginning.until)
-        found += [violation.at(part.rows) for violation in here]
+        late = check_came(present.take(part.rows), schedule_of(part.rows, schedule), part.beginning.until)
+        found += [violation.at(part.rows) for violation in late]
         if found:
             break
         here = list(check_kept_off(part.workload, part.schedule)) or _check(

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from parsim.needs import Quota
 from parsim.schedule import Schedule
 from parsim.state import State
@@ -38,7 +40,7 @@ def waiting_at(workload: Workload, state: State) -> Workload:
             submit[job] = max(submit[job], started[other] + length[other])
         else:
             after.append((job, other))
-    return replace(workload, submit=submit, after=after)
+    return replace(workload, submit=np.array(submit), after=np.array(after, dtype=np.int64))
 
 
 def check_came(workload: Workload, schedule: Schedule, until: int) -> Iterator[Violation]:

@@ -32,9 +32,10 @@ class Columns:
         self.row: list[int] = order.tolist()
         self.submitted: list[int] = workload.submit[order].tolist()
         #: When each came (rule 40); its number is by its submission.
-        self.submit = self.submitted
+        self.submit: list[int] = self.submitted
         if workload.after.size:
-            self.submit = np.array(came(workload, schedule.end.tolist()))[order].tolist()
+            there = came(workload, schedule.end.tolist())
+            self.submit = [there[row] for row in self.row]
         self.quotas = workload.quotas
         #: By quota, what jobs ask for.
         self.asks: list[dict[int, int]] = []

@@ -37,8 +37,10 @@ class _Closure:
 
     def downtime(self, where: tzinfo) -> Downtime:
         begin, end = (datetime.fromtimestamp(second, where).isoformat() for second in (self.begin, self.end))
-        known = {"known_from": begin, "known_end": False} if self.failed else {}
-        return Downtime(begin=begin, end=end, cores=self.cores, users=self.users, **known)
+        known_from = begin if self.failed else None
+        return Downtime(
+            begin=begin, end=end, cores=self.cores, users=self.users, known_from=known_from, known_end=not self.failed
+        )
 
 
 def read_downtimes(
