@@ -283,8 +283,8 @@ def _field_problems(error: ValidationError) -> Iterator[tuple[Steps, str]]:
 def _allowed(path: Steps) -> str:
     if len(path) == 2 and path[0] in _ITEMS:
         return _ITEMS[str(path[0])]
-    if path[0] == "strategies":
-        return _ALLOWED["strategies"]
+    if path[0] in ("strategies", "licences"):
+        return _ALLOWED[str(path[0])]
     names = [step for step in path if isinstance(step, str)]
     return _ALLOWED.get(".".join(names)) or _ALLOWED.get(names[-1], "")
 
