@@ -124,7 +124,8 @@ class Workload:
         Returns
         -------
         Workload
-            The jobs at `rows`, in that order. A job that is not among them is waited for no more.
+            The jobs at `rows`, in that order. A job that is not among them is waited for no more; of one that is
+            among them twice only the last needs anything, and is waited for.
         """
         columns = {name: getattr(self, name)[rows] for name in BOUNDS}
         if not self.has_needs:

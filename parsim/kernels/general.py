@@ -112,11 +112,19 @@ def advance_starving(s, now):
                     break
                 begin_starving(s, j, now)
             queue.next_starving += 1
-    late = next_late(s, s.needs, now)
+    starve_late(s, s.needs, now)
+    s.progress.next_starving = min(soonest, soonest_late(s, s.needs))
+
+
+@step
+def starve_late(s, needs, now):
+    """Let those starve whose time has come of the jobs that waited for others."""
+    if needs is None:
+        return
+    late = next_late(s, needs, now)
     while late >= 0:
         begin_starving(s, late, now)
-        late = next_late(s, s.needs, now)
-    s.progress.next_starving = min(soonest, soonest_late(s, s.needs))
+        late = next_late(s, needs, now)
 
 
 @step
