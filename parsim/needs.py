@@ -68,9 +68,9 @@ class Quota:
         last = steps[-1][1] if steps else int(most)
         bad = np.flatnonzero((columns[1] < 1) | (columns[1] > last))
         if bad.size:
-            row, asked = int(columns[0][bad[0]]), int(columns[1][bad[0]])
-            why = f"of {last}: it could never start" if asked > last else "at least 1"
-            raise ValueError(f"quota {name}: job {row} asks for {asked}, {why} ({bad.size} such jobs)")
+            row, count = int(columns[0][bad[0]]), int(columns[1][bad[0]])
+            why = f"of {last}: it could never start" if count > last else "at least 1"
+            raise ValueError(f"quota {name}: job {row} asks for {count}, {why} ({bad.size} such jobs)")
         for column in columns:
             column.flags.writeable = False
         values = {"name": name, "most": int(most), "rows": columns[0], "amounts": columns[1], "changes": steps}

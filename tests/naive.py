@@ -271,7 +271,7 @@ class _Simulation:
         self.submit = [int(x) for x in workload.submit]
         self.place = [(submit, j) for j, submit in enumerate(self.submit)]  # rule 40
         self.waits_for = [{int(other) for job, other in workload.after if job == j} for j in range(self.n)]
-        self.asks = [dict(zip(quota.rows.tolist(), quota.amounts.tolist(), strict=True)) for quota in workload.quotas]
+        self.wants = [dict(zip(quota.rows.tolist(), quota.amounts.tolist(), strict=True)) for quota in workload.quotas]
         self.quotas = workload.quotas
         self.cores = [int(x) for x in workload.cores]
         self.walltime = [int(x) for x in workload.walltime]
@@ -441,9 +441,9 @@ class _Simulation:
         pairs = zip(self.used(j, others), limits, strict=True)
         if any(limit is not None and amount > limit for amount, limit in pairs):
             return True
-        for quota, asks in zip(self.quotas, self.asks, strict=True):  # rules 41 and 42
+        for quota, wants in zip(self.quotas, self.wants, strict=True):  # rules 41 and 42
             most = [quota.most, *(then for instant, then in quota.changes if instant <= self.now)][-1]
-            if j in asks and sum(asks.get(k, 0) for k in {j, *others}) > most:
+            if j in wants and sum(wants.get(k, 0) for k in {j, *others}) > most:
                 return True
         return False
 

@@ -52,7 +52,7 @@ def general(s):
             pop_key(s.ends, progress.running)
             progress.running -= 1
             end_job(s, j)
-            release(s, s.needs, j, now)
+            let_come(s, s.needs, j, now)
         while arriving < n and s.jobs[arriving].submit <= now:
             submit_job(s, arriving, now)
             arriving += 1
@@ -142,7 +142,7 @@ def submit_job(s, j, now):
 
 
 @step
-def release(s, needs, j, now):
+def let_come(s, needs, j, now):
     """Job j has ended: those come now that have been submitted and wait for no other."""
     if needs is None:
         return

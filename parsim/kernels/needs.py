@@ -27,14 +27,14 @@ NEEDED = np.dtype(
 
 
 class Needs(NamedTuple):
-    """What the jobs need; `asked_from` and `followed_from` tell where the entries of each job begin."""
+    """What the jobs need; `wanted_from` and `followed_from` tell where the entries of each job begin."""
 
     unmet: NDArray[np.int32]  # (n,): jobs that have not ended, of those that each waits for
     parked: NDArray[np.bool_]  # (n,): whether it was submitted while it waited for others
     followed_from: NDArray[np.int64]  # (n + 1,)
     following: NDArray[np.int32]  # jobs that wait for each
-    asked_from: NDArray[np.int64]  # (n + 1,)
-    asked: NDArray[np.int32]  # quotas that each job asks for, and
+    wanted_from: NDArray[np.int64]  # (n + 1,)
+    wanted: NDArray[np.int32]  # quotas that each job asks for, and
     amounts: NDArray[np.int64]  # how much of them
     quotas: NDArray[np.void]  # QUOTA
     changes: NDArray[np.void]  # CHANGE, ascending
@@ -47,8 +47,8 @@ def count_quotas(needs, j, amount):
     """Let job j have `amount` times what it asks for."""
     if needs is None:
         return
-    for k in range(needs.asked_from[j], needs.asked_from[j + 1]):
-        needs.quotas[needs.asked[k]].used += amount * needs.amounts[k]
+    for k in range(needs.wanted_from[j], needs.wanted_from[j + 1]):
+        needs.quotas[needs.wanted[k]].used += amount * needs.amounts[k]
 
 
 @step
@@ -56,8 +56,8 @@ def lacks(needs, j, others):
     """Whether there is less left than job j asks for; with `others` of 0 it counts itself already (rule 41)."""
     if needs is None:
         return False
-    for k in range(needs.asked_from[j], needs.asked_from[j + 1]):
-        quota = needs.quotas[needs.asked[k]]
+    for k in range(needs.wanted_from[j], needs.wanted_from[j + 1]):
+        quota = needs.quotas[needs.wanted[k]]
         if quota.used + others * needs.amounts[k] > quota.most:
             return True
     return False
@@ -147,8 +147,8 @@ def lacks_at(s, needs, plans, j, moment):
         return False
     running, bits, promises = plans.running, s.settings.bits, plans.promises
     low = (np.int64(1) << bits) - 1
-    for k in range(needs.asked_from[j], needs.asked_from[j + 1]):
-        quota = needs.asked[k]
+    for k in range(needs.wanted_from[j], needs.wanted_from[j + 1]):
+        quota = needs.wanted[k]
         used = needs.amounts[k]
         for i in range(s.progress.running - 1, -1, -1):
             if (running.keys[i] >> bits) <= moment:
@@ -172,7 +172,7 @@ def lacks_at(s, needs, plans, j, moment):
 def amount_of(needs, j, quota):
     """How much of a quota job j asks for."""
     found = np.int64(0)
-    for k in range(needs.asked_from[j], needs.asked_from[j + 1]):
-        if needs.asked[k] == quota:
+    for k in range(needs.wanted_from[j], needs.wanted_from[j + 1]):
+        if needs.wanted[k] == quota:
             found += needs.amounts[k]
     return found

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from parsim.kernels.general import advance_starving, next_event, release, submit_job
+from parsim.kernels.general import advance_starving, let_come, next_event, submit_job
 from parsim.kernels.order import LJF, before, refresh_values
 from parsim.kernels.planned_limits import is_held_later
 from parsim.kernels.plans import (
@@ -59,7 +59,7 @@ def top_job(s, plans_limits, by_nodes, plans):
             j = s.ends[0] & low
             pop_key(s.ends, progress.running)
             end_planned(s, plans, j)
-            release(s, s.needs, j, now)
+            let_come(s, s.needs, j, now)
         while arriving < n and s.jobs[arriving].submit <= now:
             submit_job(s, arriving, now)
             arriving += 1

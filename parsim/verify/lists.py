@@ -171,8 +171,8 @@ class ListReplay(Replay):
                 used = self.used.setdefault((jobs.queue[job], user), [0, 0])
                 used[0] += sign
                 used[1] += sign * jobs.cores[job]
-        for k, asks in enumerate(jobs.asks):
-            self.in_use[k] += sign * asks.get(job, 0)
+        for k, wants in enumerate(jobs.wants):
+            self.in_use[k] += sign * wants.get(job, 0)
 
     # One pass
 
@@ -216,8 +216,8 @@ class ListReplay(Replay):
                 if most is not None and used > most:
                     return LIMITS[which]
         others = [other for other in self.head_jobs if other != job]
-        for quota, asks, in_use in zip(jobs.quotas, jobs.asks, self.in_use, strict=True):
-            if job in asks and in_use + sum(asks.get(each, 0) for each in (job, *others)) > there_is(quota, self.now):
+        for quota, wants, in_use in zip(jobs.quotas, jobs.wants, self.in_use, strict=True):
+            if job in wants and in_use + sum(wants.get(each, 0) for each in (job, *others)) > there_is(quota, self.now):
                 return quota.name
         return ""
 

@@ -38,10 +38,10 @@ class Columns:
             self.submit = [there[row] for row in self.row]
         self.quotas = workload.quotas
         #: By quota, what jobs ask for.
-        self.asks: list[dict[int, int]] = []
+        self.wants: list[dict[int, int]] = []
         number = np.argsort(order)
         for quota in workload.quotas:
-            self.asks.append(dict(zip(number[quota.rows].tolist(), quota.amounts.tolist(), strict=True)))
+            self.wants.append(dict(zip(number[quota.rows].tolist(), quota.amounts.tolist(), strict=True)))
         self.cores: list[int] = workload.cores[order].tolist()
         self.walltime: list[int] = workload.walltime[order].tolist()
         self.queue: list[int] = workload.queue[order].tolist()

@@ -143,8 +143,8 @@ class TopJobReplay(ListReplay):
         used = (len(mates), sum(jobs.cores[k] for k in mates), len(own), sum(jobs.cores[k] for k in own))
         above = zip(LIMITS, limits, used, strict=True)
         found = [name for name, most, amount in above if most is not None and amount > most]
-        for quota, asks in zip(jobs.quotas, jobs.asks, strict=True):
-            if job in asks and sum(asks.get(each, 0) for each in {job, *others}) > there_is(quota, self.now):
+        for quota, wants in zip(jobs.quotas, jobs.wants, strict=True):
+            if job in wants and sum(wants.get(each, 0) for each in {job, *others}) > there_is(quota, self.now):
                 found.append(quota.name)
         return found[0] if found else ""
 

@@ -32,7 +32,7 @@ class _Closure:
     begin: int
     end: int
     cores: int
-    failed: bool = False  #: nobody knew of its begin and its end before
+    failed: bool = False  #: its begin and its end were not known before
     users: tuple[str, ...] = ()
 
     def downtime(self, where: tzinfo) -> Downtime:

@@ -55,7 +55,7 @@ def followed(text: str) -> list[str]:
     return found
 
 
-def asked(text: str) -> Iterator[tuple[str, int]]:
+def wanted(text: str) -> Iterator[tuple[str, int]]:
     """Yield the licences that a job asks for, by name."""
     for name, count in LICENCE.findall(text):
         yield name, int(count)
@@ -97,7 +97,7 @@ def _array(job: str) -> str:
 def _licences(texts: NDArray[np.object_], rows: list[int], licences: Mapping[str, int]) -> Iterator[Quota]:
     found: dict[str, dict[int, int]] = {}
     for row in rows if licences else ():
-        for name, count in asked(texts[row]):
+        for name, count in wanted(texts[row]):
             if name in licences:
                 of = found.setdefault(name, {})
                 of[row] = of.get(row, 0) + count

@@ -17,7 +17,7 @@ from qconf.errors import InputError
 from qconf.evaluation.downtime import outages
 from qconf.evaluation.downtime import windows as downtimes
 from qconf.evaluation.hours import hourly
-from qconf.history.needs import asked, followed, needed
+from qconf.history.needs import followed, needed, wanted
 from qconf.history.times import zone
 from qconf.prediction.starts import Present
 from qconf.snapshot import Job, Snapshot
@@ -160,7 +160,7 @@ def _sorted_out(
             widest = min(widest, limit.max_user_cores or MAX_CORES)
         if job.held:
             left_out.append((job, job.held))
-        elif short := next((name for name, count in asked(job.needs) if count > config.licences.get(name, count)), ""):
+        elif short := next((name for name, count in wanted(job.needs) if count > config.licences.get(name, count)), ""):
             left_out.append((job, f"asks for more licences {short} than the {config.licences[short]} of the site"))
         elif job.cores > widest:
             left_out.append((job, f"asks for {job.cores} cores, and may have {widest} at most"))

@@ -62,8 +62,8 @@ def test_licences_are_of_the_whole_site():
 
 @pytest.mark.parametrize("reserve", ["cores", "nodes"])
 def test_a_head_job_may_wait_for_licences(reserve):
-    asked = Quota("matlab", 2, [0, 1, 2], [2, 2, 1])
-    licensed = jobs([0, 1, 2], [2, 2, 2], [10, 20, 5], quotas=[asked])
+    wanted = Quota("matlab", 2, [0, 1, 2], [2, 2, 1])
+    licensed = jobs([0, 1, 2], [2, 2, 2], [10, 20, 5], quotas=[wanted])
     assert starts(licensed, System(10, reserve=reserve)) == [0, 10, 30]
     # Reserved from 10 on: job 2 would be in its way, and there are none before.
     assert starts(licensed, System(10, held_jobs="reserve", reserve=reserve)) == [0, 10, 30]

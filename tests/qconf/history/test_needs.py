@@ -106,7 +106,7 @@ def test_words_read_back():
     assert text == "after:46 after:27[] licence:matlab:2 array:27:4"
 
 
-def test_nothing_told_costs_nothing(tmp_path):
+def test_no_needs_cost_nothing(tmp_path):
     jobs = history(tmp_path, "a,0,5,9,1,all,u,\n")
     after, quotas = needed(jobs.jobs, SITE.licences)
     assert after.shape == (0, 2)
