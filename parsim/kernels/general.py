@@ -25,7 +25,7 @@ from parsim.kernels.needs import (
 from parsim.kernels.reservations import visit_reserved
 from parsim.kernels.running import last_instant, pop_key, push_key
 from parsim.kernels.starts import drop_head_job, end_job, resume_running
-from parsim.kernels.state import NEVER, UNKNOWN, kernel, step
+from parsim.kernels.state import NEVER, UNKNOWN, kernel, routine, step
 from parsim.kernels.visit import visit_list
 from parsim.kernels.waiting import add_waiting, begin_starving, leave_list
 
@@ -116,7 +116,7 @@ def advance_starving(s, now):
     s.progress.next_starving = min(soonest, soonest_late(s, s.needs))
 
 
-@step
+@routine
 def starve_late(s, needs, now):
     """Let those starve whose time has come of the jobs that waited for others."""
     if needs is None:
@@ -141,7 +141,7 @@ def submit_job(s, j, now):
         s.progress.wake_ups += 1
 
 
-@step
+@routine
 def let_come(s, needs, j, now):
     """Job j has ended: those come now that have been submitted and wait for no other."""
     if needs is None:
