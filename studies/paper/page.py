@@ -24,8 +24,9 @@ Written by
 {scope}
 """
 METHOD = """\
-Every strategy is trained on one period and evaluated on the next, simulated with three days of earlier jobs that fill
-the machine and are not counted. `static` is trained on the first period alone, `auto` may follow what all periods so
+Every strategy is trained on one period and evaluated on the next. A period of a log begins with the jobs that ran then,
+as the log tells; one of generated months with three days of earlier jobs that fill the machine and are not counted.
+`static` is trained on the first period alone, `auto` may follow what all periods so
 far have in common. No strategy sees a job of its test period. Ratios are of means over the periods; "worse" is the
 share of periods with a longer mean wait than under `fcfs-easy`; "fallbacks" are the periods to which a strategy does
 not apply, where the current configuration takes its place. Times are hours. Utilization is that while jobs arrive.
