@@ -171,7 +171,9 @@ class Period:
     def under(self, config: SiteConfig) -> Period:
         """Return the same jobs under another base, in the queues that it routes them to. Raises `UnroutableError`."""
         jobs = self.routed(config)
-        return replace(self, workload=replace(self.workload, queue=jobs.queue), base=config)
+        if config.hours:  # which are no part of the jobs
+            jobs = replace(self.workload, queue=jobs.queue)
+        return replace(self, workload=jobs, base=config)
 
     def simulate(self, config: SiteConfig) -> Schedule:
         """Simulate all jobs under `config`, from the period's state or else an empty machine."""
