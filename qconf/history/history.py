@@ -166,7 +166,7 @@ class History(Log):
 
 def history_csv(table: pd.DataFrame, epoch: int) -> str:
     """Write job rows as the project's history CSV: Unix seconds, empty cells where unknown, no formulas."""
-    names = [name for name in FIELDS if name != "needs" or (table[name] != "").any()]
+    names = [name for name in FIELDS if name != "needs" or (name in table and (table[name] != "").any())]
     out = table[names].copy()
     for name in names:
         if name not in TEXTS:

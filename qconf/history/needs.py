@@ -66,7 +66,7 @@ def needed(jobs: pd.DataFrame, licences: Mapping[str, int]) -> tuple[NDArray[np.
 
     A job waits only for one that was submitted before it; for one that is not among `jobs` it waits no more.
     """
-    texts = jobs["needs"].to_numpy()
+    texts = jobs["needs"].to_numpy() if "needs" in jobs else np.empty(0, dtype=object)
     rows = np.flatnonzero(texts != "").tolist()
     if not rows:
         return _NOTHING, []
