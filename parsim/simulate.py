@@ -270,7 +270,9 @@ def _run_easy(
 
 def _is_time_dependent(prepared: Prepared, system: System) -> bool:
     """Whether there is one list, ordered by a formula; and if limits hold jobs, visits go to its end (rule 3)."""
-    return prepared.needs is None and _is_one_list(system) and is_formula(prepared, system)
+    if prepared.needs is not None or system.priority_calc_period:
+        return False
+    return _is_one_list(system) and is_formula(prepared, system)
 
 
 def _is_one_list(system: System) -> bool:

@@ -166,6 +166,9 @@ class System:
         `reserve_after`: none passes that one.
     cores_per_node : int
         Cores of a node, where nodes are reserved; the last node has what is left.
+    priority_calc_period : int
+        Seconds between the instants as of which formulas read eligible times, as Slurm computes priorities anew each
+        PriorityCalcPeriod only; 0: as of every pass. They are multiples of it, in the time that jobs are submitted in.
     class_limits : sequence of int
         Seconds at which the classes of ``multiqueue`` meet, ascending; a class goes from above one up to the next.
     fairshare : Fairshare
@@ -187,6 +190,7 @@ class System:
     held_jobs: HeldJobs = "pass"
     reserve: Reserve = "cores"
     cores_per_node: int = 1
+    priority_calc_period: int = 0
     class_limits: Sequence[int] = (100, 1000, 10_000)
     fairshare: Fairshare = EQUAL_SHARES
 
@@ -216,6 +220,7 @@ class System:
         if self.mode not in ("shared", "partitioned", "hybrid", "multiqueue"):
             yield "mode", f"{self.mode!r} is none of shared, partitioned, hybrid, multiqueue"
         yield from _from_zero("reserve_after", self.reserve_after)
+        yield from _from_zero("priority_calc_period", self.priority_calc_period)
         yield from self._reserve_problems()
         yield from ((f"fairshare.{path}", message) for path, message in self.fairshare.problems())
         wrong = [limit for limit in self.class_limits if not _is_whole(limit)]

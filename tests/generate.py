@@ -136,6 +136,7 @@ def system(
     reserve_after: int = 0,
     held_jobs: str = "pass",
     reserve: str = "cores",
+    priority_calc_period: int = 0,
 ) -> System:
     """Return a machine of 1 to 16 cores; what is None is random.
 
@@ -176,6 +177,7 @@ def system(
         reserve_after=reserve_after,
         held_jobs=held_jobs,
         reserve=reserve,
+        priority_calc_period=priority_calc_period,
         cores_per_node=1 if reserve == "cores" else rng.choice((1, 1, 2, 3, 4)),
     )
 
@@ -335,6 +337,14 @@ def _reserve(rng: Random) -> str:
     return rng.choice(("cores", "nodes"))
 
 
+def _any_reserve(rng: Random) -> str:
+    return rng.choice(("cores", "queues", "nothing"))
+
+
+def _period(rng: Random) -> int:
+    return rng.choice((1, 2, 3, 5, 7, 20, 60))
+
+
 def _order(rng: Random) -> str:
     return rng.choice(ORDERS)
 
@@ -357,6 +367,7 @@ def disciplines() -> dict[str, Callable[[Random], Case]]:
     }
     hybrid = {"reservation": True, "limits": _coin, "starvation": _coin, "order": _any_order}
     keys = {"held_jobs": _held_jobs, "reserve": _reserve}
+    periodic = {"priority_calc_period": _period, "reserve_after": _soon, "backfill": lambda rng: rng.random() < 0.85}
     return {
         "easy": _single,
         "fcfs": lambda rng: _single(rng, backfill=False),
@@ -430,6 +441,12 @@ def disciplines() -> dict[str, Callable[[Random], Case]]:
         "nothing-limits": _random("shared", reserve="nothing", reserve_after=_soon, limits=True, order=_any_order),
         "nothing-all": _random("shared", reserve="nothing", reserve_after=_soon, **everything),
         "nothing-alike": _alike("shared", reserve="nothing", reserve_after=_late, **everything),
+        "period": _random("shared", order=_formula, starvation=_coin, **periodic),
+        "period-limits": _random("shared", order=_formula, limits=True, **periodic),
+        "period-queues": _random("shared", reserve="queues", order=_formula, limits=_coin, **periodic),
+        "period-top-jobs": _random("shared", order=_formula, limits=_coin, **keys, **periodic),
+        "period-hybrid": _random("hybrid", reservation=_coin, order=_formula, limits=_coin, **periodic),
+        "period-alike": _alike("shared", order=_formula, reserve=_any_reserve, **periodic),
         "many-nodes": _many_nodes("shared", held_jobs=_held_jobs, **everything),
         "hybrid-many-nodes": _many_nodes("hybrid", held_jobs=_held_jobs, reservation=_coin, **everything),
     }

@@ -285,6 +285,7 @@ class _Simulation:
         self.shared = system.mode == "shared"
         self.pool = len(self.capacity) - 1  # partition number of the pool, meaningless on a shared machine
         self.pool_cores = system.pool_cores
+        self.calculates = system.priority_calc_period > 0 and system.order not in NAMED_ORDERS
         self.plans_limits = system.held_jobs == "reserve"
         self.by_nodes = system.reserve == "nodes"
         self.nodes = sizes_of_nodes(system, by_node=self.by_nodes)
@@ -449,6 +450,11 @@ class _Simulation:
 
     # --- orders
 
+    def calculated(self) -> int:
+        """Rule 5: the instant as of which formulas read eligible times."""
+        period = self.system.priority_calc_period
+        return self.now // period * period if self.calculates else self.now
+
     def list_key(self, j: int) -> tuple:
         """Rule 6: what comes first has the least key."""
         order, w, wait = self.system.order, self.walltime[j], self.now - self.submit[j]
@@ -456,7 +462,7 @@ class _Simulation:
             value = formula_value(
                 order,
                 queue_priority=self.queue(j).priority,
-                eligible_time=self.eligible_time[j],
+                eligible_time=max(0, self.eligible_time[j] - (self.now - self.calculated())),
                 walltime=w,
                 ncpus=self.cores[j],
                 job_priority=0,
@@ -498,6 +504,8 @@ class _Simulation:
             for j in self.waiting:
                 wake_ups = (self.starving_from(j), self.eligible_from(j))
                 instants += [t for t in wake_ups if t is not None and t > self.now]
+            if self.calculates and self.waiting and self.running:  # rule 5
+                instants.append(self.calculated() + self.system.priority_calc_period)
             if not instants:
                 raise RuntimeError(f"jobs {sorted(self.waiting)} wait for ever")
             self.now = min(instants)

@@ -22,6 +22,7 @@ from parsim.kernels.needs import (
     waits_for_others,
     was_parked,
 )
+from parsim.kernels.order import since_calculated
 from parsim.kernels.reservations import visit_reserved
 from parsim.kernels.running import last_instant, pop_key, push_key
 from parsim.kernels.starts import drop_head_job, end_job, resume_running
@@ -91,6 +92,8 @@ def next_event(s, submit, now):
             progress.wake_ups -= 1
         if progress.wake_ups > 0:
             t = min(t, wake_ups[0] >> bits)
+        if s.settings.calc_period > 0 and progress.running > 0:
+            t = min(t, now - since_calculated(s.settings, now) + s.settings.calc_period)
         t = min(t, next_change(s.needs))
     change_quotas(s.needs, t)
     return t if t <= last_instant(bits) and progress.looks >= 0 else NEVER

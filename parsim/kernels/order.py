@@ -229,12 +229,14 @@ def refresh_values(s, kind, first, last, now):
 def _refresh_formula(s, kind, first, last, now):
     waiting, formula = s.waiting, s.formula
     eligible, stack = formula.eligible, formula.stack
+    calculated = np.float64(now - since_calculated(s.settings, now))
     for begin in range(first, last, CHUNK):
         count = min(CHUNK, last - begin)
         for i in range(count):
-            eligible[i] = np.float64(now) - waiting.origin[begin + i]
+            eligible[i] = calculated - waiting.origin[begin + i]
             if s.held.size > 0:
                 eligible[i] -= np.float64(_held_for(s.held[waiting.job[begin + i]], now))
+            eligible[i] = max(eligible[i], 0.0)
         members = waiting.job[begin : begin + count]
         fill(s.fair, formula.columns, members, count, now)
         interpret(formula.code, formula.constants, formula.columns, members, eligible, stack, count)
@@ -243,6 +245,12 @@ def _refresh_formula(s, kind, first, last, now):
             waiting.value[begin + i] = 0.0 if math.isnan(v) else v
             if kind == FAIRSHARE and waiting.group[begin + i] & GROUP == STARVING:
                 waiting.value[begin + i] = 0.0
+
+
+@step
+def since_calculated(settings, now):
+    """Seconds since the instant as of which formulas read eligible times (rule 5)."""
+    return (now + settings.calc_phase) % settings.calc_period if settings.calc_period > 0 else np.int64(0)
 
 
 @step

@@ -100,6 +100,8 @@ SETTINGS = _record(
         ("first", np.int64),  #: the job after those that run when the simulation begins
         ("begin", np.int64),  #: first instant at which anything is decided
         ("order", np.int64),
+        ("calc_period", np.int64),  #: seconds between the instants as of which eligible times are read; 0: at all
+        ("calc_phase", np.int64),  #: of them at instant 0
         ("backfill", np.bool_),
         ("single_list", np.bool_),  #: a shared machine
         ("reserves", np.bool_),  #: a head job holds cores; else it stops its list after `reservation_delay` (rule 39)

@@ -21,6 +21,7 @@ from parsim.verify.replay import Replay
 from parsim.verify.rules import ALL, RESERVED, Jobs, Placement
 from parsim.verify.violation import Discrepancy, Violation
 
+NO_JOB = -1  #: of an event that is none of a job
 NO_SHARES = (0.0,) * len(SHARE_NAMES)
 
 
@@ -83,9 +84,11 @@ class ListReplay(Replay):
         formula = compile_formula(text)
         priority = [float(queue.priority) for queue in self.system.queues]
         self.held_time = [0] * len(jobs.row)
+        period = self.system.priority_calc_period
 
         def value(job: int, now: int) -> float:
-            eligible_time = now - jobs.submit[job] - self.held_time[job]
+            since = now % period if period else 0  # rule 6: the last instant of the period
+            eligible_time = max(now - since - jobs.submit[job] - self.held_time[job], 0)
             walltime, cores = float(jobs.walltime[job]), float(jobs.cores[job])
             uses = self.uses.values(jobs.user_name[job], now) if self.uses else NO_SHARES
             return formula((priority[jobs.queue[job]], float(eligible_time), walltime, cores, 0.0, *uses))
@@ -100,9 +103,21 @@ class ListReplay(Replay):
             for job, instant in enumerate(column):
                 if instant <= self.jobs.start[job]:
                     yield instant, kind, job
+        yield from ((instant, 4, NO_JOB) for instant in self._calculations())
+
+    def _calculations(self) -> Iterator[int]:
+        """Yield the multiples of `priority_calc_period` at which jobs run and jobs wait (rule 5)."""
+        jobs, period = self.jobs, self.system.priority_calc_period if self.system.formula is not None else 0
+        starts, ends, submits = sorted(jobs.start), sorted(jobs.end), sorted(jobs.submit)
+        first = min(submits, default=0)
+        for instant in range(first + -first % period, max(starts), period) if period else ():
+            begun = bisect_left(starts, instant)
+            if bisect_left(ends, instant) < begun < bisect_left(submits, instant):
+                yield instant
 
     def _happen(self, kind: int, job: int) -> None:
-        (self._end, self._submit, self._starve, self._become_eligible)[kind](job)
+        if kind < 4:
+            (self._end, self._submit, self._starve, self._become_eligible)[kind](job)
 
     def _resume(self, job: int) -> None:
         jobs = self.jobs

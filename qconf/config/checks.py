@@ -258,5 +258,7 @@ def warnings(config: SiteFields) -> Iterator[Finding]:
     if config.reserve_after and not config.reservation_delay:
         why = f"mode {config.mode}" if config.mode != "shared" else "backfill: false"
         yield Finding("reserve_after", f"plays no part with {why}")
+    if config.priority_calc_period and "eligible_time" not in config.order:
+        yield Finding("priority_calc_period", f"plays no part with order {shorten(config.order)}: no wait is in it")
     if config.mode == "hybrid" and config.order != "fcfs":
         yield Finding("order", "orders the partitions only: the pool goes by priority factor")

@@ -274,6 +274,7 @@ class SiteFields(Model):
     order: Annotated[str, Field(min_length=1, max_length=2000)] = "fcfs"
     backfill: bool = True
     reserve_after: Duration = 0
+    priority_calc_period: Duration = 0
     held_jobs: Literal["pass", "reserve"] = "pass"
     reserve: Literal["cores", "nodes", "queues", "nothing"] = "cores"
     queues: Annotated[tuple[QueueConfig, ...], BeforeValidator(_as_tuple), Field(min_length=1)]

@@ -36,7 +36,7 @@ _ALLOWED = {
     **dict.fromkeys(("whole_nodes", "backfill", "reservation", "starving_first"), "true or false"),
     **dict.fromkeys(("machine.cores", "cores_per_node"), f"a whole number from 1 to {MAX_CORES}"),
     **dict.fromkeys(("partition", "pool.cores"), "a whole number of cores from 0 up"),
-    **dict.fromkeys(("reserve_after", "starvation", "p95_wait", "decay_time"), FORMS),
+    **dict.fromkeys(("reserve_after", "priority_calc_period", "starvation", "p95_wait", "decay_time"), FORMS),
     "fairshare": "like {decay_time: 24h, decay_factor: 0.5}",
     "decay_factor": "a number from 0 to 1",
     "fair_share": "classic or tree",

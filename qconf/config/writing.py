@@ -15,6 +15,8 @@ from qconf.config.policy import policy_text
 from qconf.config.site import SiteConfig
 from qconf.inert import inert
 
+DURATIONS = ("walltime", "starvation", "reserve_after", "priority_calc_period", "p95_wait", "decay_time")
+
 
 def dump(config: SiteConfig, comment: str = "") -> str:
     """Write a configuration that `parse` reads back as an equal one; `comment` becomes its header."""
@@ -74,7 +76,7 @@ def _value(name: str, value: object) -> str:
     if isinstance(value, AccessConfig):
         shown = [f"{kind}: [{', '.join(map(_scalar, names))}]" for kind, names in value if names is not None]
         return "{" + ", ".join(shown) + "}"
-    if name in ("walltime", "starvation", "reserve_after", "p95_wait", "decay_time") and isinstance(value, int):
+    if name in DURATIONS and isinstance(value, int):
         return format_duration(value)
     return _scalar(value)
 

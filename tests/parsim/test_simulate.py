@@ -83,7 +83,9 @@ def test_every_start_equals_the_independent_reference(name: str) -> None:
 
 def shifted(workload: Workload, system: System) -> tuple[Workload, System]:
     w = workload
-    return Workload(w.submit + 12345, w.cores, w.runtime, w.walltime, w.queue, w.user), system
+    return Workload(
+        w.submit + 12345 * max(1, system.priority_calc_period), w.cores, w.runtime, w.walltime, w.queue, w.user
+    ), system
 
 
 def scaled(workload: Workload, system: System) -> tuple[Workload, System]:
@@ -363,6 +365,15 @@ def test_a_formula_without_a_value_goes_by_submission(formula: str) -> None:
     """Rule 8: its value is 0 for all, neither NaN nor infinity reaches a comparison."""
     workload = small(submit=[0, 1, 1], cores=[4, 4, 4], runtime=[5, 5, 5], walltime=[5, 9, 6])
     assert simulate(workload, System.single(4, formula)).start.tolist() == [0, 5, 10]
+
+
+@pytest.mark.parametrize(("period", "first"), [(0, 1), (50, 1), (60, 2), (80, 2), (100, 1)])
+def test_priorities_stand_still_between_the_instants_of_a_period(period: int, first: int) -> None:
+    # Job 0 ends at 100. As of then job 1 has 39 and job 2 has 30, as of 80 they have 19 and 20, as of 60 0 and 20.
+    workload = Workload(submit=[0, 61, 90], cores=[1, 1, 1], runtime=[100, 50, 10], walltime=[100, 50, 10])
+    order = "eligible_time + (20 if walltime <= 10 else 0)"
+    system = dataclasses.replace(System.single(1, order), priority_calc_period=period)
+    assert simulate(workload, system).start[first] == 100
 
 
 def test_no_jobs() -> None:

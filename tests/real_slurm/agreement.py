@@ -21,8 +21,9 @@ from numpy.typing import NDArray
 
 import parsim
 from parsim import Workload
+from qconf.export.slurm.differences import calc_minutes
 from tests.real_slurm.disciplines import DISCIPLINES, Site
-from tests.real_slurm.recording import STEP, Job, read, record
+from tests.real_slurm.recording import STEP, Job, calculated, read, record
 
 Column = NDArray[np.int64]
 HEADING = """\
@@ -80,18 +81,21 @@ def _before(moments: Sequence[float] | NDArray[np.float64]) -> Column:
 
 def compare(site: Site, kept: dict[str, Any]) -> Agreement:
     """Simulate the jobs of a recording."""
-    jobs = read(kept)
+    jobs, period = read(kept), 60 * calc_minutes(site.config)
     submit, start, end = (_before([getattr(job, name) for job in jobs]) for name in ("submitted", "started", "ended"))
-    config = site.config
+    config, at = site.config, calculated(kept)
+    shift = 0  # the simulator computes priorities at multiples of the period
+    if at is not None:
+        config, shift = config.replace(priority_calc_period=period), int(at // STEP * STEP) % period
     workload = Workload(
-        submit=submit,
+        submit=submit - shift,
         cores=[-(-job.cores // config.grid) * config.grid for job in jobs],
         runtime=end - start,
         walltime=[job.walltime for job in jobs],
         queue=[site.queue(job.cores, job.walltime) for job in jobs],
         user=[job.user for job in jobs],
     )
-    return Agreement(jobs, submit, start, parsim.simulate(workload, config.system()).start)
+    return Agreement(jobs, submit, start, parsim.simulate(workload, config.system()).start + shift)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

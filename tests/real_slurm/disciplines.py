@@ -56,8 +56,10 @@ DISCIPLINES = {
     "whole_nodes": _WIDE.replace("_node: 4", "_node: 4, whole_nodes: true"),
     "shared_nodes": _WIDE,
 }
-BETWEEN = {"partitioned": 3.6, "hybrid": 5.4, "limits": 4.0}  #: mean seconds between submissions, where not 4.5
-PHASES = {"hybrid": 3}  #: steps of a cycle, in one of which jobs end, in the next are submitted; 2 unless given
+#: Mean seconds between submissions, where not 4.5.
+BETWEEN = {"partitioned": 3.6, "multifactor": 6.5, "hybrid": 5.4, "limits": 4.0}
+#: Steps of a cycle, in one of which jobs end, in the next are submitted; 2 unless given.
+PHASES = {"hybrid": 3, "multifactor": 3}
 #: First walltime and the minutes from each to the next, 1 unless given. So a job may enter the pool in the third step.
 MINUTES = {"hybrid": (4, 12)}
 

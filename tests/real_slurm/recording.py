@@ -1,9 +1,10 @@
 """A real schedule: jobs submitted as ordinary users to a private Slurm with an export, and what its log says of it.
 
-In a cycle of two or three steps jobs end at the first one, are submitted at the second, and may enter the pool at the
-third, so that no two events are nearer than Slurm takes to act on one: schedules would part at the first such pair. A
-start counts for the step before it. Events of one step come within a tenth of a second; the steps begin so long before
-Slurm looks for jobs to backfill that it never sees some of them only.
+In a cycle of two or three steps jobs end at the first one, are submitted at the second, and may enter the pool, or
+have their priorities computed anew, at the third, so that no two events are nearer than Slurm takes to act on one:
+schedules would part at the first such pair. A start counts for the step before it. Events of one step come within a
+tenth of a second; the steps begin so long before Slurm looks for jobs to backfill that it never sees some of them
+only.
 """
 
 from __future__ import annotations
@@ -35,6 +36,8 @@ now=$(($(date +%s%3N) - $3))
 left=$((now / $2 * $2 + $1 * $2 - now))
 sleep $((left / 1000)).$(printf %03d $((left % 1000)))
 """
+_COMPUTED = "priority/multifactor: _ft_debug: +root "
+_LOGGED = f"submit_batch_job:|Allocate JobId|Started JobId|_job_complete|{_COMPUTED}"
 _LINE = re.compile(r"\[(\S+)\] (?:sched: |sched/backfill: _start_job: )?(.*?) JobId=(\d+)\b ?(.*)")
 
 
@@ -57,16 +60,18 @@ def record(site: Site, *, jobs: int, seed: int) -> dict[str, Any]:
     with PrivateSlurm(site.nodes, kept, daemons=len(site.nodes)) as server, TemporaryDirectory() as folder:
         plan = _load(site, server, Path(folder))
         done = threading.Event()
-        promoting = threading.Thread(target=_promote, args=(server, plan, done))
+        offset = _offset(server)
+        if "eligible_time" in site.config.order:
+            offset += (_calculation(server) - offset - 2 * STEP) // 1 % (STEP * PHASES[site.discipline])
+        promoting = threading.Thread(target=_promote, args=(server, plan, done, offset))
         promoting.start()
         try:
-            offset = _offset(server)
             wanted = _submit(site, server, jobs, offset, np.random.default_rng(seed))
             server.wait("sleep 2; ! squeue --noheader | grep .", "jobs do not end", seconds=1800)
         finally:
             done.set()
             promoting.join()
-        log = server.run("grep -E 'submit_batch_job:|Allocate JobId|Started JobId|_job_complete' /srv/log/slurmctld")
+        log = server.run(f"grep -E '{_LOGGED}' /srv/log/slurmctld")
         settings = server.run("scontrol show config | grep -E '^(Scheduler|Priority)(Type|Param)'")
         version = server.run("slurmctld -V")
     return {
@@ -90,9 +95,12 @@ def _load(site: Site, server: PrivateSlurm, folder: Path) -> Plan:
     return plan
 
 
-def _promote(server: PrivateSlurm, plan: Plan, done: threading.Event) -> None:
-    """Run every second what runs every minute on a site: jobs are of seconds here."""
-    while "qconf-promote" in plan.files and not done.wait(1):
+def _promote(server: PrivateSlurm, plan: Plan, done: threading.Event, offset: float) -> None:
+    """Run in each step what runs every minute on a site: jobs are of seconds here.
+
+    It counts in whole seconds, so half a second after the begin of a step a job is due that is due then, and no other.
+    """
+    while "qconf-promote" in plan.files and not done.wait((offset + 0.5 - time.time()) % STEP):
         server.run("qconf-promote")
 
 
@@ -107,6 +115,14 @@ def _offset(server: PrivateSlurm) -> float:
     return round((float(found[1]) - LEAD) % 1, 3)
 
 
+def _calculation(server: PrivateSlurm) -> float:
+    """Let the log say from now on when priorities are computed anew, and return the first such moment."""
+    look = f"grep -m 1 -E '{_COMPUTED}' /srv/log/slurmctld"
+    server.run("scontrol setdebugflags +Priority")
+    line = server.wait(look, "the controller's log does not say when it computes priorities", seconds=300)
+    return _moment(line[1 : line.index("]")])
+
+
 def _submit(
     site: Site, server: PrivateSlurm, jobs: int, offset: float, rng: np.random.Generator
 ) -> dict[str, tuple[int, int, int]]:
@@ -118,8 +134,10 @@ def _submit(
     walltimes = np.arange(first, longest + 1, of)
     at = np.cumsum(rng.exponential(BETWEEN.get(site.discipline, 4.5), jobs)) // cycle * cycle
     width = np.where(rng.random(jobs) < 0.7, rng.integers(1, widest // 4 + 1, jobs), rng.integers(1, widest + 1, jobs))
-    # Of two jobs of one walltime the second ends behind the first in Slurm, where it starts a second later.
-    minutes, cycles = rng.choice(walltimes, jobs, replace=walltimes.size < jobs), rng.integers(1, 5, jobs)
+    # Of two jobs of one walltime the second ends behind the first in Slurm, where it starts a second later; and where
+    # it starts half a minute later in another partition, head jobs are planned later than they could start.
+    minutes = np.resize(rng.choice(walltimes, min(jobs, walltimes.size), replace=False), jobs)
+    cycles = rng.integers(1, 5, jobs)
     users: NDArray[np.int64] = rng.integers(0, len(USERS), jobs)
     server.write("run.sh", _RUN)
     server.run(f"chmod 755 {WORK} && chmod 644 run.sh")
@@ -143,7 +161,7 @@ def read(kept: dict[str, Any]) -> list[Job]:
         if not found or found[3] not in jobs:
             continue
         job = jobs[found[3]]
-        moment = datetime.fromisoformat(found[1]).replace(tzinfo=UTC).timestamp() - kept["offset"]
+        moment = _moment(found[1]) - kept["offset"]
         if found[2] == "_slurm_rpc_submit_batch_job:":
             job.submitted = moment
         elif found[2] in ("Allocate", "Started"):
@@ -151,3 +169,13 @@ def read(kept: dict[str, Any]) -> list[Job]:
         elif found[4] == "done":
             job.ended = moment
     return list(jobs.values())
+
+
+def calculated(kept: dict[str, Any]) -> float | None:
+    """Read the moment at which priorities were first computed anew; None where the log does not tell."""
+    line = next((line for line in kept["log"].splitlines() if re.search(_COMPUTED, line)), None)
+    return None if line is None else _moment(line[1 : line.index("]")]) - kept["offset"]
+
+
+def _moment(stamp: str) -> float:
+    return datetime.fromisoformat(stamp).replace(tzinfo=UTC).timestamp()

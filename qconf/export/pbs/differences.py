@@ -72,6 +72,8 @@ def _differences(config: SiteConfig, binding: Binding) -> Iterator[str]:
             "such a job may be without a reservation for up to a minute more. Where the script is stopped without its "
             "undo, jobs that have True never get a reservation."
         )
+    if config.priority_calc_period:
+        yield "priority_calc_period has no form in PBS, which computes the formula in each cycle of the scheduler."
     yield from _top_job(config)
     if config.machine.whole_nodes:
         yield (

@@ -15,6 +15,7 @@ from qconf.history.times import slurm_limit
 
 STEP = 3600  #: seconds from decay to decay of a half-life that is read
 HALF_LIFE = 7 * 86400  #: Slurm's default
+CALC_PERIOD = 300  #: Slurm's default
 ROOT = "root"
 
 
@@ -110,7 +111,19 @@ def with_shares(
     )
     if set(weights) - {"age", "fairshare"} - ({"partition"} if alike else set()):
         return config.replace(shares=shares, fairshare=found)
-    return config.replace(shares=shares, fairshare=found, order=_order(weights, settings, tree=tree))
+    order = _order(weights, settings, tree=tree)
+    period = _calc_period(settings, warnings) if "eligible_time" in order else 0
+    return config.replace(shares=shares, fairshare=found, order=order, priority_calc_period=period)
+
+
+def _calc_period(settings: dict[str, str], warnings: list[str]) -> int:
+    """Read PriorityCalcPeriod, seconds."""
+    text = settings.get("prioritycalcperiod", "")
+    try:
+        return slurm_limit(text) if text else CALC_PERIOD
+    except ValueError:
+        warnings.append(f"PriorityCalcPeriod={text} is not understood: five minutes were taken")
+        return CALC_PERIOD
 
 
 def _order(weights: dict[str, int], settings: dict[str, str], *, tree: bool) -> str:

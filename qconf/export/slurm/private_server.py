@@ -124,7 +124,8 @@ class PrivateSlurm(PrivateMachine):
             timeout=LONGEST_START,
         )
         otherwise = f"the controller does not come up: {started.stdout[-2000:]}"
-        self.wait("scontrol ping | grep -q UP", otherwise, seconds=LONGEST_START)
+        up = "scontrol ping | grep -q UP || { tail -n 3 /srv/log/slurmctld; false; }"
+        self.wait(up, otherwise, seconds=LONGEST_START)
         self.run("".join(f"slurmd -N {name}\n" for name in self.awake))
         up = f"[ $(sinfo --noheader --Node --states=idle --nodes={fold(self.awake)} | wc -l) -ge {len(self.awake)} ]"
         self.wait(up, "the nodes do not come up", seconds=LONGEST_START)

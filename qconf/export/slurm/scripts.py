@@ -15,7 +15,7 @@ from qconf.export.priorities import scale
 from qconf.export.rendering import checked_queue, comment_name, render
 from qconf.export.slurm import fairshare
 from qconf.export.slurm.conf import LIMITS
-from qconf.export.slurm.differences import LONGEST_AGE, LONGEST_WINDOW, differences, placed
+from qconf.export.slurm.differences import LONGEST_AGE, LONGEST_WINDOW, calc_minutes, differences, placed
 from qconf.text import grouped
 
 #: Who may use a partition: kind of `access`, the list of those let in, the list of those kept out.
@@ -50,7 +50,7 @@ def export(config: SiteConfig, nodes: Sequence[Node] | None) -> Export:
         "new-conf": render(
             "slurm",
             "new-conf",
-            settings={"SchedulerType": _scheduler(config), **_priority(order, most), **_use(config, order)},
+            settings={"SchedulerType": _scheduler(config), **_priority(config, order, most), **_use(config, order)},
             added={
                 "JobSubmitPlugins": ["lua"],
                 **({"AccountingStorageEnforce": ["limits"]} if limited else {}),
@@ -100,13 +100,13 @@ def _example_behind(config: SiteConfig, order: Multifactor) -> int:
     return order.behind(_example_walltime(config), config.queues[0].cores[0])
 
 
-def _priority(order: Multifactor | None, most: int) -> dict[str, str]:
+def _priority(config: SiteConfig, order: Multifactor | None, most: int) -> dict[str, str]:
     """Write the words of slurm.conf that order the waiting jobs, those of one queue or all."""
     if order is None:
         return {"PriorityType": "priority/basic"}
     return {
         "PriorityType": "priority/multifactor",
-        "PriorityCalcPeriod": "1",
+        "PriorityCalcPeriod": str(calc_minutes(config)),
         "PriorityFavorSmall": "NO",
         "PriorityMaxAge": clock(order.max_age),
         "PriorityWeightAge": str(order.max_age),

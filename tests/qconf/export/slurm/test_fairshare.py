@@ -14,6 +14,7 @@ SITE = """machine: {{name: m, cores: 64}}
 order: "min(eligible_time, 604800) + 50000 * fair_share"
 queues:
   - {{name: work, cores: [1, 64]}}
+priority_calc_period: 2m
 fairshare: {{decay_time: 1h, decay_factor: {factor}, fair_share: {kind}, unknown_shares: 1}}
 shares:
   - {{name: physics, shares: 60}}
@@ -42,8 +43,29 @@ def test_round_trip(kind: str, tmp_path: Path):
     (tmp_path / "shares").write_text(ASSOCIATIONS)
     found = SLURM().read(tmp_path / "slurm.conf", name="m", shares=tmp_path / "shares").config
     assert found.order == config.order
+    assert found.priority_calc_period == config.priority_calc_period
     assert found.fairshare == config.fairshare
     assert found.shares == config.shares
+
+
+@pytest.mark.parametrize(
+    ("written", "seconds"), [("", 300), ("PriorityCalcPeriod=1", 60), ("PriorityCalcPeriod=x", 300)]
+)
+def test_the_period_is_that_of_the_server(written: str, seconds: int, tmp_path: Path):
+    weights = "PriorityType=priority/multifactor\nPriorityWeightAge=1000\nPriorityWeightFairshare=1000\n"
+    text = f"ClusterName=m\nNodeName=n[1-8] CPUs=8\nPartitionName=a Nodes=ALL\n{weights}{written}\n"
+    (tmp_path / "slurm.conf").write_text(text)
+    found = SLURM().read(tmp_path / "slurm.conf")
+    assert found.config.priority_calc_period == seconds
+    assert any("PriorityCalcPeriod" in warning for warning in found.warnings) == ("=x" in written)
+
+
+def test_the_plan_says_where_the_simulator_has_no_period():
+    said = "`priority_calc_period` simulates Slurm's way"
+    assert said not in SLURM().export(site("tree")).files["PLAN.md"]
+    at_every_look = SLURM().export(site("tree").replace(priority_calc_period=0)).files
+    assert said in at_every_look["PLAN.md"]
+    assert '"PriorityCalcPeriod": "1"' in at_every_look["new-conf"]
 
 
 def test_half_life_and_shares():
