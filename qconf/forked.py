@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import multiprocessing
 import multiprocessing.pool
+import os
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -20,6 +22,7 @@ Call = Callable[[int], T]
 
 ATTEMPTS = 3  # of a call whose worker is lost
 _STOPPING = (signal.SIGINT, signal.SIGTERM)
+_PR_SET_PDEATHSIG = 1  # of Linux's prctl(2)
 
 
 class _Worker(NamedTuple):
@@ -78,7 +81,7 @@ def _started(call: Call[Any], running: dict[Connection, _Worker]) -> _Worker:
     context = multiprocessing.get_context("fork")
     ours, theirs = context.Pipe()
     others = [*running, ours]  # which the copy has too: while it does, those who read from them would see no end
-    process = context.Process(target=_serve, args=(theirs, others, call), daemon=True)
+    process = context.Process(target=_serve, args=(theirs, others, call, os.getpid()), daemon=True)
     with _blocked():
         process.start()
     theirs.close()
@@ -101,8 +104,9 @@ def _blocked() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _serve(calls: Connection, others: Sequence[Connection], call: Call[Any]) -> None:
+def _serve(calls: Connection, others: Sequence[Connection], call: Call[Any], caller: int) -> None:
     """Make calls until the caller closes its end, or is no more."""
+    _die_with(caller)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # of the terminal: the caller, which gets it too, has a say
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOPPING)
@@ -123,6 +127,13 @@ def _serve(calls: Connection, others: Sequence[Connection], call: Call[Any]) -> 
                 calls.send(outcome)
             except OSError:
                 return
+
+
+def _die_with(caller: int) -> None:
+    """End at once if the caller is killed: a call may take minutes, and what it keeps is another run's work by then."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != caller:  # killed before this process asked
+        os._exit(1)
 
 
 def _sent(error: Exception) -> Any:  # noqa: ANN401 - of multiprocessing, which its types leave out

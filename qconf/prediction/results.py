@@ -100,11 +100,14 @@ def predict(
         likely = likely_starts(found.present, found.system, model, past=past, runs=runs, seed=seed, workers=workers)
         middle = np.median(likely, axis=0)
         expected = middle.astype(np.int64)
+        within = middle, middle
         for level in LEVELS:
             low, high = interval(likely, level)
             if level in calibrations:
                 low, high = calibrations[level].widened(found.now, low, middle, high)
                 checked = calibrations[level].count
+            # Each level is widened by itself: of few predictions the larger share may need less.
+            within = low, high = np.minimum(low, within[0]), np.maximum(high, within[1])
             spans[level] = np.floor(low).astype(np.int64), np.ceil(high).astype(np.int64)
     why = list(reasons(found, planned))
     waits = np.flatnonzero(found.present.waiting)

@@ -16,6 +16,15 @@ from qconf.recommend.checkpoint import FINGERPRINT, FOLDER, unfinished
 from qconf.text import SCRATCH
 
 LOCK = "lock"
+_held: set[int] = set()  # descriptors of locks
+
+
+def _let_go() -> None:
+    while _held:
+        os.close(_held.pop())
+
+
+os.register_at_fork(after_in_child=_let_go)  # a worker would hold a lock for a moment after its caller is killed
 
 
 @contextmanager
@@ -38,6 +47,7 @@ def exclusive(directory: Path) -> Iterator[None]:
         handle = _locked(folder / LOCK, directory)
     except OSError as error:
         raise QconfError(f"{inert(str(directory))}: cannot be written: {error.strerror or error}") from error
+    _held.add(handle)
     for left in (*directory.glob(f"{SCRATCH}*"), *folder.glob(f"{SCRATCH}*")):
         shutil.rmtree(left, ignore_errors=True)  # of a run that was killed
     try:
@@ -50,6 +60,7 @@ def exclusive(directory: Path) -> Iterator[None]:
                 (folder / LOCK).unlink()
                 for each in (folder, *made):
                     each.rmdir()  # only if nothing is in it
+        _held.discard(handle)
         os.close(handle)
 
 

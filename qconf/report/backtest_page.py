@@ -9,7 +9,7 @@ from qconf.backtest import REFERENCES, Backtest
 from qconf.evaluation.score import OBJECTIVE_TEXTS
 from qconf.history import History
 from qconf.report import backtest
-from qconf.report.columns import BESIDE, COLUMNS
+from qconf.report.columns import COLUMNS, beside
 from qconf.report.figures import Figure
 from qconf.report.frames import period_frame
 from qconf.report.html import page, settings_rows
@@ -46,7 +46,7 @@ def render_backtest(
     context: dict[str, Any] = {
         "found": found,
         "view": backtest,
-        "beside": BESIDE,
+        "beside": beside(each.means for each in found.averages),
         "comparison": comparison,
         "headline": backtest.headline(found),
         "present": backtest.running(found),

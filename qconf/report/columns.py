@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from parsim.metrics import METRICS
@@ -88,5 +88,13 @@ def columns(*keys: str) -> tuple[Column, ...]:
 
 #: What strategies are compared by, at the terminal.
 COMPARISON = columns("mean_wait", "p95_wait", "max_wait", "mean_bounded_slowdown", "utilization_window")
-#: What a page has beside that: the slowdown of published figures, and how fairly users are served.
-BESIDE = columns("bsld", "jain_users", "spread_users")
+OTHERWISE = 0.01  #: share by which the slowdown of published figures differs where it is worth a column
+
+
+def beside(found: Iterable[Mapping[str, float]]) -> tuple[Column, ...]:
+    """Return what a page has beside that, of such metrics: how fairly users are served, and another slowdown.
+
+    It differs for jobs that run less than ten seconds alone; where there are few both columns have the same numbers.
+    """
+    differs = any(abs(each["bsld"] - each["mean_bounded_slowdown"]) > OTHERWISE * each["bsld"] for each in found)
+    return columns(*["bsld"] * differs, "jain_users", "spread_users")

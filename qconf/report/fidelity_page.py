@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from qconf.config import SiteConfig, dump, format_clock
+from qconf.config import dump, format_clock
 from qconf.fidelity.calibrate import Calibration
 from qconf.fidelity.verify import Verification
 from qconf.report import fidelity, wording
+from qconf.report.figures.checks import agreement_figure
 from qconf.report.html import page
 
+HEADINGS = (*fidelity.ERRORS, "within 1 min, %", "10 min, %", "1 h, %", "the same, %")
 SECTIONS = (
     ("warnings", "Notes"),
     ("calibration", "What was calibrated"),
@@ -32,7 +34,7 @@ def render_fidelity(found: Verification | Calibration, warnings: Sequence[str] =
         "letter": "-" if shown.grade is None else shown.grade.letter,
         "sentences": [*([] if search is None else [fidelity.verdict(search)]), fidelity.summary(shown)],
         "machine": shown.config.machine,
-        "headings": (*fidelity.ERRORS, *fidelity.SHARES, fidelity.AGREEMENT),
+        "headings": HEADINGS,
         "rows": [
             ("start in both", [*fidelity.cells(total.counted), fidelity.share(total.agreement)]),
             ("wait, all", [*fidelity.cells(total.every), ""]),
@@ -52,11 +54,10 @@ def render_fidelity(found: Verification | Calibration, warnings: Sequence[str] =
         "text": dump(shown.config),
         "warnings": [*warnings, *shown.warnings],
     }
-    return page("fidelity", f"Fidelity of {_name(shown.config)}", SECTIONS, {}, context)
+    drawn = agreement_figure(shown)
+    return page(
+        "fidelity", f"Fidelity of {shown.config.machine.name}", SECTIONS, {drawn.name: drawn} if drawn else {}, context
+    )
 
 
 _KINDS = {"queue": "By queue", "user": "By user, the farthest off first", "hour": "By hour of day of the start"}
-
-
-def _name(config: SiteConfig) -> str:
-    return config.machine.name

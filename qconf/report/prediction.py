@@ -55,23 +55,24 @@ class Loaded:
         yield f"of the jobs of these days alone: {_gain(found.later)}"
         yield f"of the same jobs without the backlog, on an empty machine: {_gain(found.empty)}"
         if found.left_out:
-            yield f"{found.left_out} jobs of the snapshot are left out: one of the two cannot start them"
+            jobs = "1 job" if found.left_out == 1 else f"{found.left_out} jobs"
+            yield f"left out: {jobs} of the snapshot that one of the two cannot start"
 
 
 def _gain(gained: Gained) -> str:
     return f"{100 * gained.mean:+.1f} % ({100 * gained.low:.1f} to {100 * gained.high:.1f})"
 
 
-def clocks(found: Prediction, timezone: str) -> Clock:
-    """Return what writes instants: those of today without their date."""
+def clocks(found: Prediction, timezone: str, today: str = "%H:%M:%S") -> Clock:
+    """Return what writes instants: those of today without their date, in this format."""
     where = zone(timezone)
-    today = datetime.fromtimestamp(found.ahead.now, where).date()
+    day = datetime.fromtimestamp(found.ahead.now, where).date()
 
     def clock(second: int | None) -> str:
         if second is None:
             return "unknown"
         moment = datetime.fromtimestamp(second, where)
-        return f"{moment:%H:%M:%S}" if moment.date() == today else f"{moment:%d %b %H:%M}"
+        return f"{moment:{today if moment.date() == day else '%d %b %H:%M'}}"
 
     return clock
 

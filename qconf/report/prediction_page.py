@@ -29,7 +29,7 @@ def render_prediction(found: Prediction, timezone: str, loaded: Loaded | None = 
     context: dict[str, Any] = {
         "found": found,
         "loaded": loaded,
-        "clock": clocks(found, timezone),
+        "clock": clocks(found, timezone, "%H:%M"),
         "duration": format_duration,
         "now": f"{now:%A, %d %B %Y, %H:%M:%S} ({timezone})",
         "running": int((~found.ahead.present.waiting).sum()),

@@ -272,16 +272,21 @@ def midnights(low: float, high: float, where: str) -> list[int]:
 
 
 def date_ticks(low: float, high: float, where: str, most: int = 9) -> Ticks:
-    """Return ticks of a time axis, Unix seconds: days, or hours where there are few."""
+    """Return ticks of a time axis, Unix seconds: days, or hours where there are few, with the day where one begins."""
     days = midnights(low, high, where)
     if len(days) >= 3:
         days = days[:: -(-len(days) // most)]
-        dates = [datetime.fromtimestamp(second, zone(where)) for second in days]
-        return [(second, f"{date:%b} {date.day}") for second, date in zip(days, dates, strict=True)]
+        return [(second, _day(second, where)) for second in days]
     step = next(each for each in (1, 2, 3, 6, 12, 24) if (high - low) / HOUR / each <= most) * HOUR
     start = (days or [int(low)])[0]
     hours = range(start - int((start - low) // step) * step, int(high) + 1, step)
-    return [(second, f"{datetime.fromtimestamp(second, zone(where)):%H:%M}") for second in hours]
+    clock = {second: f"{datetime.fromtimestamp(second, zone(where)):%H:%M}" for second in hours}
+    return [(second, _day(second, where) if second in days else text) for second, text in clock.items()]
+
+
+def _day(second: int, where: str) -> str:
+    date = datetime.fromtimestamp(second, zone(where))
+    return f"{date:%b} {date.day}"
 
 
 def _titled(tag: str, attributes: str, title: str) -> str:

@@ -15,7 +15,7 @@ from qconf.recommend import Recommendation
 from qconf.recommend.fidelity import Fidelity
 from qconf.report import verdict, wording
 from qconf.report.changes import definitions, pairs
-from qconf.report.columns import BESIDE, COMPARISON, columns
+from qconf.report.columns import COMPARISON, beside, columns
 from qconf.report.exported import Exported
 from qconf.report.figures import Figure
 from qconf.report.formulas import order_in_words
@@ -77,7 +77,7 @@ def render(
         "fidelity": None if fidelity is None else wording.fidelity_text(fidelity),
         "zone": "UTC" if history is None else history.timezone,
         "baselines": ("current", *baselines()),
-        "columns": (*COMPARISON, *BESIDE),
+        "columns": (*COMPARISON, *beside(row.test.overall for row in r.rows if row.test is not None)),
         "groups": list(_groups(r)),
         "group_columns": GROUPS,
         "doubts": doubts,

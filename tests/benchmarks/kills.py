@@ -81,10 +81,10 @@ def commands(folder: Path) -> dict[str, list[str]]:
 
 
 class Accesses:
-    """Counts a process's accesses to files of a folder, and kills it at one of them."""
+    """Counts a process's accesses to files of a folder, and kills it at one of them; its copies count on."""
 
     def __init__(self, folder: Path, last: int) -> None:
-        self.folder, self.last, self.count = str(folder), last, 0
+        self.folder, self.last, self.count, self.process = str(folder), last, 0, os.getpid()
 
     def begin(self) -> None:
         """Count from here on."""
@@ -107,7 +107,8 @@ class Accesses:
             return
         self.count += 1
         if self.count == self.last:
-            os.kill(os.getpid(), signal.SIGKILL)
+            os.kill(self.process, signal.SIGKILL)
+            os.kill(os.getpid(), signal.SIGKILL)  # a worker, which would end a moment later
 
 
 def note_work(trace: str) -> None:

@@ -3,38 +3,39 @@
 The accessibility rules are axe-core's (axe-core/, with its licence); only serious ones fail.
 """
 
+import base64
 import json
 import re
-from dataclasses import replace
-from functools import lru_cache
 from pathlib import Path
 
-import pandas as pd
 import pytest
 
-from qconf.backtest import backtest, compare
-from qconf.config import load
-from qconf.evaluation.outcome import Outcome
-from qconf.evaluation.period import Period
-from qconf.export import exporter
-from qconf.fidelity.grade import Grade
-from qconf.history import clean, read
-from qconf.recommend import Evaluated
-from qconf.recommend.fidelity import Day, Fidelity
-from qconf.recommend.recommendation import Rung
-from qconf.report.backtest_page import render_backtest
-from qconf.report.exported import Exported
-from qconf.report.figures import backtest_figures, figures
-from qconf.report.tune_page import render
+from tests.browser import pages
 from tests.browser.chromium import Browser, available
-from tests.qconf.report import example, small
 
 pytestmark = pytest.mark.skipif(available() is None, reason="no chromium here")
 
 HERE = Path(__file__).parent
 AXE = HERE / "axe-core" / "axe.min.js"
 LOOKS = [(360, False), (360, True), (1440, False), (1440, True), (1920, False)]
-HOSTILE = "<img/src=x/onerror=hacked=1>\u202e'\"]"
+PAGES = {
+    "change": pages.change,
+    "keep": pages.keep,
+    "backtest": pages.many_periods,
+    "compare": pages.one_period,
+    "predict": pages.ahead,
+    "fidelity": pages.near,
+    "calibrate": pages.calibrated,
+}
+FIGURES = {
+    "change": {
+        *("order", "machine", "queue-map", "ladder", "strategies", "over-time", "gantt", "waits", "core-hours"),
+        *("wait-by-size", "utilization-by-size", "partition-path", "surrogate", "recorded"),
+    },
+    "predict": {"starts", "gantt", "use"},
+    "fidelity": {"agreement"},
+    "calibrate": {"agreement"},
+}
 
 
 @pytest.fixture(scope="module")
@@ -43,96 +44,20 @@ def browser():
         yield found
 
 
-@lru_cache(maxsize=1)
-def everything():
-    """The page of a recommendation with all that a page can have."""
-    found = example.recommendation()
-    rungs = tuple(Rung(name, row) for name, row in zip(("order", "policy", "boundaries"), found.rows[1:4], strict=True))
-    long = replace(found.row, title="the order, and reservations after 24h, without any of the site's policy")
-    rungs = (*rungs, Rung("order", found.row, small.bootstrap(0.2, 0.1, 0.3)), Rung("reservation delay", long))
-    found = replace(found, winner=long.name, config=long.config)
-    days = tuple(
-        Day(name, f"2016-02-{day:02}", 3 * day, 900.0 * day, 400.0 * day + 900 * i)
-        for i, name in enumerate(found.base.names)
-        for day in range(1, 25)
-    )
-    near = Fidelity(100, 36 * 3600, 3600, 6 * 3600, 3600, 0.12, days, Grade("E", 0.2, 3.0, 90, 12))
-    found = replace(found, ladder=rungs, implausible=("queue medium never drains",))
-    exported = Exported.of(found, exporter("pbs")())
-    inputs = [{"what": "history", "name": "log.csv", "sha256": "0" * 64}]
-    return render(
-        found,
-        figures(found, example.history(), near),
-        history=example.history(),
-        fidelity=near,
-        warnings=["A warning of some length, so that it is seen how it breaks into lines on a narrow screen."],
-        exported=exported,
-        versions={"qconf": "1", "numpy": "2"},
-        inputs=inputs,
-    )
-
-
-@lru_cache(maxsize=1)
-def kept():
-    found = example.recommendation("KEEP")
-    return render(found, figures(found, example.history()), history=example.history())
-
-
-@lru_cache(maxsize=1)
-def many_periods():
-    history = example.history()
-    found = backtest(history, load(example.SITE), period="7d", fewest=20, strategies=["current", "lxf-easy", "pp"])
-    return render_backtest(found, history, backtest_figures(found, history), ["a warning"])
-
-
-@lru_cache(maxsize=1)
-def one_period():
-    base, january = load(example.SITE), example.SAMPLE.with_name("cray-xc40-2016-01.csv.gz")
-    first, later = clean(read([january]), base), example.history()
-    found = compare(first, later, base, strategies=["current", "lxf-easy", "pp"])
-    history = first.joined(later)
-    return render_backtest(found, history, backtest_figures(found, history))
-
-
-@lru_cache(maxsize=1)
-def hostile(folder):
-    """The page of jobs whose users, queues, ids and machine try to be more than text."""
-    queues = (HOSTILE.replace("\u202e", ""), "</script><script>hacked=2</script>")
-    found = small.recommendation(names=queues, machine=queues[0], text=HOSTILE)
-    rows = [
-        {"job_id": f"{HOSTILE}{i}", "submit": 1454284800 + 600 * i, "runtime": 5000, "walltime": 7000, "cores": 60}
-        | {"queue": queues[i % 2], "user": f"=cmd()|{HOSTILE}"}
-        for i in range(200)
-    ]
-    pd.DataFrame(rows).to_csv(folder / "log.csv", index=False)
-    open_to_all = {"cores": (1, 128), "walltime": (0, 86400), "max_run": None, "max_user_run": None}
-    base = small.site(queues).replace(
-        queues=tuple(queue.model_copy(update=open_to_all) for queue in small.site(queues).queues)
-    )
-    history = clean(read([folder / "log.csv"]), base)
-    period = Period.of(history, base)
-    outcome = Outcome(period, period.simulate(base))
-    found = replace(found, present=Evaluated(base, outcome), changed=Evaluated(base, outcome))
-    return render(found, figures(found, history), history=history, warnings=[HOSTILE])
-
-
-def write(folder, text):
-    path = folder / "report.html"
+def write(folder, text, name="report"):
+    path = folder / f"{name}.html"
     path.write_text(text, encoding="utf-8")
     return path
 
 
-PAGES = {"change": everything, "keep": kept, "backtest": many_periods, "compare": one_period}
-
-
 @pytest.fixture(scope="module", params=PAGES)
 def page(request, tmp_path_factory):
-    return write(tmp_path_factory.mktemp(request.param), PAGES[request.param]())
+    return write(tmp_path_factory.mktemp("page"), PAGES[request.param](), request.param)
 
 
 @pytest.fixture(scope="module")
 def change(tmp_path_factory):
-    return write(tmp_path_factory.mktemp("change"), everything())
+    return write(tmp_path_factory.mktemp("change"), pages.change())
 
 
 SEEN = (HERE / "seen.js").read_text(encoding="utf-8")
@@ -145,7 +70,8 @@ def test_everything_is_seen_and_nothing_lies_on_another(browser, page, width, da
     assert browser.requests == [page.as_uri()]
     found = browser.run(SEEN)
     assert found["wide"] <= width
-    assert len(found["figures"]) > 3
+    names = {each.removeprefix("figure-") for each in found["figures"]}
+    assert names == FIGURES[page.stem] if page.stem in FIGURES else len(names) > 3
     assert (found["small"], found["crossing"], found["clipped"]) == ([], [], [])
     assert (found["outside"], found["texts"]) == ([], [])
     left, top, right, bottom = found["verdict"]
@@ -170,15 +96,56 @@ def test_no_serious_finding_of_axe(browser, page, width, dark):
     assert len(found["passes"]) > 15, "the rules did run"
 
 
-def test_every_figure_of_a_recommendation_is_there(browser, change):
-    browser.open(change)
-    names = browser.run("[...document.querySelectorAll('figure')].map((each) => each.id.replace('figure-', ''))")
-    assert set(names) == {
-        *("order", "machine", "queue-map", "ladder", "strategies", "over-time", "gantt", "waits", "core-hours"),
-        *("wait-by-size", "utilization-by-size", "partition-path", "surrogate", "recorded"),
-    }
-    links = browser.run("[...document.querySelectorAll('nav a')].map((each) => each.getAttribute('href'))")
-    assert all(browser.run(f"document.querySelector({link!r}) !== null") for link in links)
+def test_the_contents_lead_to_every_section(browser, page):
+    browser.open(page)
+    links = browser.run("[...document.querySelectorAll('nav a')].map((each) => each.getAttribute('href').slice(1))")
+    assert links == browser.run("[...document.querySelectorAll('section')].map((each) => each.id)")
+
+
+CELLS = """[...document.querySelectorAll("table.sortable")].map((table) => {
+  const many = table.tBodies.length > 1;
+  const rows = () => [...(many ? table.tBodies : table.tBodies[0].rows)].map((each) => each.rows?.[0] ?? each);
+  const text = (cell) => cell.dataset.v ?? (cell.querySelector("ins") ?? cell).textContent;
+  return [...table.tHead.rows[0].cells].map((head, i) => {
+    const cells = () => rows().map((row) => text(row.cells[i]));
+    const sorted = () => {
+      head.querySelector("button").click();
+      return cells();
+    };
+    return [head.textContent, cells(), sorted(), sorted()];
+  });
+})"""
+UNITS = {"d": 86400, "h": 3600, "m": 60, "s": 1}
+
+
+def counts_as(text):
+    """What a reader takes a cell for: nothing, a duration, a number with a unit or an interval behind it, or a text."""
+    text = re.sub(r"\s", "", text).replace("\N{MINUS SIGN}", "-")
+    if text in ("", "-"):
+        return None
+    if re.fullmatch(r"(\d+[dhms])+(to.*)?", text):
+        return sum(int(n) * UNITS[unit] for n, unit in re.findall(r"(\d+)([dhms])", text.partition("to")[0]))
+    if re.match(r"\d+[-:]\d", text):  # an instant, a day, or a clock; of a period its change
+        change = re.search(r"[-+][\d.]+(?=%$)", text)
+        return float(change[0]) if change else text
+    number = re.match(r"[-+]?\.?\d[\d.]*", text)
+    return float(number[0]) if number else text
+
+
+def test_every_column_of_every_table_sorts_both_ways(browser, page):
+    browser.open(page)
+    tables = browser.run(CELLS)
+    assert tables
+    for head, before, down, up in (column for table in tables for column in table):
+        assert sorted(before) == sorted(down) == sorted(up)
+        keys = [[each for each in map(counts_as, cells) if each is not None] for cells in (down, up)]
+        last = len(keys[0])
+        assert all(counts_as(each) is None for cells in (down, up) for each in cells[last:]), f"{head}: what is missing"
+        if len({type(each) for each in keys[0]}) == 1 and not (type(keys[0][0]) is str and keys[0][0][0].isalpha()):
+            assert keys[1] == sorted(keys[1]), head
+            assert keys[0] == sorted(keys[0], reverse=True), head
+        else:
+            assert len(set(before)) == 1 or down != up, head
 
 
 def column(browser, table, number):
@@ -312,21 +279,42 @@ def test_without_scripts_all_is_still_there(browser, change):
     assert browser.run("document.querySelectorAll('thead button').length") == 0
 
 
+PAPER = """(() => {
+  const all = [...document.querySelectorAll("main *")].filter((each) => each.checkVisibility() && !each.closest("svg"));
+  const right = document.documentElement.clientWidth;
+  return {
+    cut: all.filter((each) => each.getBoundingClientRect().right > right + 1)
+      .map((each) => each.outerHTML.slice(0, 90)),
+    shut: [...document.querySelectorAll("details > *")].filter((each) => !each.checkVisibility())
+      .map((each) => [each.tagName, each.nextElementSibling?.textContent ?? ""]),
+    nav: document.querySelector("nav").checkVisibility(),
+    colours: [document.body, document.querySelector("header")].map((each) => getComputedStyle(each).backgroundColor),
+    queue: getComputedStyle(document.documentElement).getPropertyValue("--q0").trim(),
+  };
+})()"""
+
+
 def test_on_paper(browser, page):
-    browser.open(page, width=794, paper=True)
-    assert not browser.run("document.querySelector('nav').checkVisibility()")
-    assert browser.run("document.documentElement.scrollWidth") <= 794
-    sheets = browser.call("Page.printToPDF", printBackground=False)["data"]
-    assert len(sheets) > 20_000
+    """Between the margins of A4, printed by who reads in the dark: nothing is cut off, shut or dark."""
+    browser.open(page, width=717, dark=True, paper=True)
+    found = browser.run(PAPER)
+    assert found["cut"] == []
+    assert all(each == ["PRE", "It is shown on the screen alone, and not on paper."] for each in found["shut"])
+    assert not found["nav"]
+    assert found["colours"] == ["rgb(255, 255, 255)"] * 2
+    assert found["queue"] == "#0072b2"
+    size = {"paperWidth": 8.27, "paperHeight": 11.69}
+    sheets = base64.b64decode(browser.call("Page.printToPDF", printBackground=True, **size)["data"])
+    assert 1 < len(re.findall(rb"/Type /Page\b", sheets)) < 25
 
 
 def test_hostile_names_stay_text(browser, tmp_path):
-    path = write(tmp_path, hostile(tmp_path))
+    path = write(tmp_path, pages.hostile(tmp_path))
     browser.open(path)
     assert (browser.errors, browser.requests) == ([], [path.as_uri()])
     assert browser.run("typeof hacked") == "undefined"
     assert browser.run("document.querySelectorAll('main img, main script').length") == 0
-    shown = HOSTILE.replace("\u202e", "\\u202e")
+    shown = pages.HOSTILE.replace("\u202e", "\\u202e")
     assert shown in browser.run("document.querySelector('#warnings').textContent")
     place(browser, "document.getElementById('figure-gantt')")
     browser.run("document.querySelector('[data-do=all]').click()")
@@ -339,3 +327,14 @@ def test_hostile_names_stay_text(browser, tmp_path):
     assert browser.run(f"{script} document.body.append(script); typeof hacked") == "undefined", (
         "the page's policy runs its own script alone"
     )
+
+
+def test_hostile_names_of_a_snapshot_stay_text(browser, tmp_path):
+    path = write(tmp_path, pages.ahead(pages.HOSTILE))
+    browser.open(path)
+    assert (browser.errors, browser.requests) == ([], [path.as_uri()])
+    assert browser.run("typeof hacked") == "undefined"
+    assert browser.run("document.querySelectorAll('main img, main script').length") == 0
+    shown = pages.HOSTILE.replace("\u202e", "\\u202e")
+    assert shown in browser.run("document.querySelector('#jobs tbody th').textContent")
+    assert shown in browser.run("document.querySelector('#left_out').textContent")

@@ -45,7 +45,7 @@ def plan_chart(found: Prediction, where: str) -> Figure:
     drawing.height = top + TALL + 24
     x, y = Scale(now, last, LEFT, WIDTH - 10), Scale(0, cores, top + TALL, top)
     panel = drawing.panel(
-        x, y, x_ticks=date_ticks(now, last, where), y_ticks=ticks(0, cores, 4), y_title="cores", unit="cores"
+        x, y, x_ticks=date_ticks(now, last, where), y_ticks=ticks(0, cores, 5), y_title="cores", unit="cores"
     )
     for row, taken in _on_cores(found, rows):
         job, begin = found.ahead.jobs[row], max(now, int(found.planned[row]))
@@ -83,10 +83,14 @@ def use(found: Prediction, where: str) -> Figure:
     drawing = Drawing(150)
     x, y = Scale(now, last, LEFT, WIDTH - 10), Scale(0, cores, 118, 24)
     panel = drawing.panel(
-        x, y, x_ticks=date_ticks(now, last, where), y_ticks=ticks(0, cores, 3), y_title="cores in use", unit="cores"
+        x, y, x_ticks=date_ticks(now, last, where), y_ticks=ticks(0, cores, 5), y_title="cores in use", unit="cores"
     )
+    panel.rule(y=cores)
     panel.steps(edges, used, "after", "plan")
-    text = "Cores in use by the plan; what is above the line idles, is reserved or out of service."
+    text = (
+        "Cores in use by the plan. What lies between it and the dashed line, all cores, idles, is reserved or out of "
+        "service."
+    )
     return Figure("use", drawing.svg(text), text)
 
 

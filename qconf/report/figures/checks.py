@@ -1,16 +1,20 @@
-"""Models beside what they stand for: surrogate and simulator, simulation and record."""
+"""Models beside what they stand for: surrogate and simulator, simulation and log."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
+from qconf.fidelity.grade import GRADES, LEAST
+from qconf.fidelity.verify import Verification
 from qconf.recommend.fidelity import Fidelity
 from qconf.report.figures.base import Figure
-from qconf.report.svg import Drawing, Panel, Scale, wait_ticks
-from qconf.report.wording import hours
+from qconf.report.svg import Drawing, Panel, Scale, date_ticks, wait_ticks
+from qconf.report.wording import date, hours
 
-SIDE = 240
+SIDE, TALL = 240, 180
 
 
 def _square(drawing: Drawing, left: float, top: float, low: float, high: float, title: str, axes: str) -> Panel:
@@ -75,3 +79,30 @@ def recorded_figure(near: Fidelity, looks: Mapping[str, str]) -> Figure | None:
         "the line jobs waited longer than the simulation has it."
     )
     return Figure("recorded", drawing.svg(text), text)
+
+
+def agreement_figure(found: Verification) -> Figure | None:
+    """Draw how much of the waiting in each window is the same in the log and the simulation, and the grades."""
+    shown = [each for each in found.windows if not math.isnan(each.figures.agreement)]
+    if not shown:
+        return None
+    drawing, bottom = Drawing(TALL + 54), 28.0 + TALL
+    x, y = Scale(shown[0].begin, shown[-1].end, 40, drawing.width - 30), Scale(0, 100, bottom, bottom - TALL)
+    limits = (1.0, *LEAST, 0.0)
+    panel = drawing.panel(
+        x, y, y_title="% of the waiting is the same", x_ticks=date_ticks(x.low, x.high, found.timezone),
+        y_ticks=[(100 * each, f"{100 * each:g}") for each in limits],
+    )  # fmt: skip
+    for letter, (above, least) in zip(GRADES, pairwise(limits), strict=True):
+        panel.text(x.high, 50 * (least + above), letter, "tick", dx=8)
+    for each in shown:
+        value, jobs = 100 * each.figures.agreement, each.figures.inside
+        about = f"{date(each.begin, found.timezone)}, {hours(each.end - each.begin)} h, {jobs} jobs start"
+        panel.dot((each.begin + each.end) / 2, value, "dot after faint", f"{about}: {value:.1f} %", 2 + jobs**0.25)
+    if found.grade is not None:
+        panel.rule(y=100 * found.grade.agreement)
+    text = (
+        "A dot for each window, larger where more jobs start; dashed: all windows together. The letters are the grades "
+        "between the lines."
+    )
+    return Figure("agreement", drawing.svg(text), text)

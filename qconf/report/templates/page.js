@@ -24,19 +24,25 @@ function show(event, text) {
 }
 const hide = () => { tip.hidden = true; };
 
-// Sorting: by what a cell counts as (data-v), else by its number, else by its text; rows that belong together stay so.
+// Sorting: by what a cell counts as (data-v), by its number, by the duration that it begins with, else by its text; of
+// what changes by what it becomes. Rows that belong together stay so.
 const value = (row, column) => {
   const cell = [...row.querySelectorAll("th, td")][column];
   if (!cell) return NaN;
-  const text = cell.dataset.v ?? cell.textContent.trim().replace(/[\u202f\s]/g, "").replace("\u2212", "-");
-  const number = parseFloat(text.match(/^\d{4}-\d\d.*?([-+][\d.]+)%$/)?.[1] ?? text); // of a period its change
-  return Number.isNaN(number) || !/^[-+]?[\d.]/.test(text) ? (text === "-" || text === "" ? NaN : text) : number;
+  const shown = cell.dataset.v ?? (cell.querySelector("ins") ?? cell).textContent;
+  const text = shown.replace(/[\u202f\s]/g, "").replace("\u2212", "-");
+  if (text === "-" || text === "") return NaN;
+  const units = text.match(/^(?=\d)(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?(?:to.*)?$/);
+  if (units?.slice(1).some(Boolean)) return [86400, 3600, 60, 1].reduce((sum, unit, i) => sum + unit * (units[i + 1] ?? 0), 0);
+  const change = text.match(/^\d{4}-\d\d.*?([-+][\d.]+)%$/)?.[1]; // of a period
+  const moment = /^\d+[-:]\d/.test(text);
+  return /^[-+]?[\d.]/.test(text) && !(moment && !change) ? parseFloat(change ?? text) : text;
 };
 function compare(a, b) {
   const missing = (each) => typeof each === "number" && Number.isNaN(each);
   if (missing(a) || missing(b)) return missing(a) - missing(b);
   if (typeof a === "number" && typeof b === "number") return a - b;
-  return String(a).localeCompare(String(b));
+  return String(a).localeCompare(String(b), "en", { numeric: true });
 }
 for (const table of document.querySelectorAll("table.sortable")) {
   const heads = [...table.tHead.rows[0].cells];

@@ -18,6 +18,7 @@ from click.testing import CliRunner, Result
 from qconf.cli import qconf
 from qconf.errors import InputError, QconfError
 from qconf.recommend.checkpoint import FOLDER
+from qconf.recommend.lock import exclusive
 from tests.qconf.backtest import walking
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -239,6 +240,35 @@ def test_what_changed_since_an_interrupted_run_is_named_and_its_work_kept(
     path.write_text(text)
     assert invoke(*given, "--out", tmp_path / "out", "--resume").exit_code == 0
     assert contents(tmp_path / "out") == calm
+
+
+def test_a_lock_dies_with_its_process_whatever_its_workers_do(tmp_path: Path) -> None:
+    script = (
+        "import multiprocessing, sys, time\n"
+        "from pathlib import Path\n"
+        "from qconf.recommend.lock import exclusive\n"
+        "with exclusive(Path(sys.argv[1])):\n"
+        "    worker = multiprocessing.get_context('fork').Process(target=time.sleep, args=(60,))\n"
+        "    worker.start()\n"
+        "    print(worker.pid, flush=True)\n"
+        "    time.sleep(60)\n"
+    )
+    arguments = [sys.executable, "-c", script, str(tmp_path)]
+    with subprocess.Popen(arguments, text=True, cwd=ROOT, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        worker = int(process.stdout.readline())
+        with (
+            pytest.raises(InputError, match=rf"process {process.pid} on .* is writing a run here"),
+            exclusive(tmp_path),
+        ):
+            pass
+        process.kill()
+        process.wait()
+        try:
+            with exclusive(tmp_path):
+                pass
+        finally:
+            os.kill(worker, signal.SIGKILL)
 
 
 def test_a_run_waits_for_no_other_once_it_was_killed(given: list[str], tmp_path: Path) -> None:

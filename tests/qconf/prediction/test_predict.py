@@ -17,6 +17,7 @@ from qconf.cli import qconf
 from qconf.config import MachineConfig, QueueConfig, SiteConfig
 from qconf.errors import InputError
 from qconf.history import clean, read
+from qconf.prediction.calibration import Calibration
 from qconf.prediction.loading import loading
 from qconf.prediction.results import predict
 from qconf.prediction.runtimes import STEPS, RunTimes, likely, sample, together
@@ -198,6 +199,16 @@ def test_the_page_shows_every_job_and_its_intervals(tmp_path):
         assert now <= low <= each.expected <= high
     drawn = ahead_figures(found, "UTC")["gantt"].svg
     assert drawn.count('class="fill part') == 5
+
+
+def test_an_interval_of_more_starts_holds_that_of_fewer(tmp_path, monkeypatch):
+    calibrations = {0.8: Calibration(9.0, 60), 0.95: Calibration(1.0, 60)}
+    monkeypatch.setattr("qconf.prediction.results.replay", lambda *_, **__: (RunTimes(), calibrations))
+    past, now = history(tmp_path), 35 * 86400
+    jobs = [Job(f"b{i}", "ann", "", "work", 16, 7200, now - 99, now - 50 if i == 0 else None) for i in range(5)]
+    for each in predict(Snapshot(now, tuple(jobs)), SITE, history=past, runs=20).starts:
+        (inner, outer) = each.intervals.values()
+        assert outer[0] <= inner[0] < each.expected < inner[1] <= outer[1]
 
 
 def far_off(tmp_path):

@@ -6,7 +6,7 @@ import pytest
 
 from parsim.metrics import METRICS
 from qconf.report import frames
-from qconf.report.columns import COLUMNS, UNITS
+from qconf.report.columns import COLUMNS, UNITS, beside
 from tests.qconf.report import small
 
 
@@ -35,6 +35,12 @@ def test_a_column_writes_its_metric_in_its_unit(key, value, text, heading, capti
 def test_a_table_may_choose_the_decimals():
     assert COLUMNS["sld_wa"].write(2.50931, 4) == "2.5093"
     assert COLUMNS["mean_wait"].write(3_600_000, 1) == "1000"
+
+
+def test_the_other_slowdown_has_a_column_where_it_differs():
+    alike, other = ({"mean_bounded_slowdown": 20.0, "bsld": value} for value in (19.99, 19.5))
+    assert [each.key for each in beside([alike, alike])] == ["jain_users", "spread_users"]
+    assert [each.key for each in beside([alike, other])] == ["bsld", "jain_users", "spread_users"]
 
 
 def test_comparison_is_long_and_complete():

@@ -18,19 +18,22 @@ from qconf.evaluation.outcome import Outcome
 from qconf.evaluation.period import Period
 from qconf.evaluation.timeline import timeline
 from qconf.export import exporter
+from qconf.fidelity.verify import verify
 from qconf.recommend import Evaluated, default_strategies
 from qconf.recommend.fidelity import Day, Fidelity
 from qconf.recommend.recommendation import Rung
 from qconf.report.exported import Exported
 from qconf.report.figures import backtest_figures, figures
+from qconf.report.figures.checks import agreement_figure
 from qconf.report.figures.gantt import gantt, partitions, pieces
 from qconf.report.formulas import reading_of
 from qconf.report.run_directory import write_run
 from qconf.report.story import story
 from qconf.report.svg import DAY
 from qconf.strategies import baselines
+from tests.qconf.fidelity import logs
 from tests.qconf.report import example, small
-from tests.qconf.report.drawn import NS, panels, tree
+from tests.qconf.report.drawn import NS, panels, tree, vertices
 
 NAMES = [
     "strategies",
@@ -347,6 +350,20 @@ def test_recorded_waits_stand_across_from_simulated_ones(found):
         pytest.approx((7200, 3600), rel=0.03),
         pytest.approx((60, 90000), rel=0.03),
     ]
+
+
+def test_windows_stand_at_their_agreement():
+    near = verify(logs.written(logs.site(order="sjf")), logs.site(), lengths=(4 * 3600, 12 * 3600), count=24)
+    (panel,) = panels(agreement_figure(near))
+    windows = [each for each in near.document()["windows"] if not np.isnan(each["figures"]["agreement"])]
+    assert len(windows) > 15
+    for (x, y, text), window in zip(panel.dots(), windows, strict=True):
+        assert x == pytest.approx((window["begin"] + window["end"]) / 2, abs=1800)
+        assert y == pytest.approx(100 * window["figures"]["agreement"], abs=0.1)
+        assert text.endswith(f"jobs start: {100 * window['figures']['agreement']:.1f} %")
+    (rule,) = (each for each in panel.element.iter(f"{NS}path") if each.get("class") == "rule")
+    level = panel.y(next(y for _, y in vertices(rule.get("d"))))
+    assert level == pytest.approx(100 * near.grade.agreement, abs=0.1)
 
 
 def test_the_order_is_its_formula(found, drawn):

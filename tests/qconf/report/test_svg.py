@@ -50,7 +50,7 @@ def test_days_begin_where_the_clocks_of_the_zone_say():
     assert [second - begin for second in found] == [82800, 165600, 252000, 338400][: len(found)]
     _, text = svg.date_ticks(begin, begin + 4 * svg.DAY, "Europe/Stockholm")[0]
     assert text == "Mar 27"
-    assert [text for _, text in svg.date_ticks(begin, begin + 6 * 3600, "UTC")][:2] == ["00:00", "01:00"]
+    assert [text for _, text in svg.date_ticks(begin, begin + 6 * 3600, "UTC")][:2] == ["Mar 26", "01:00"]
 
 
 def test_marks_are_read_back_as_they_were_given():
