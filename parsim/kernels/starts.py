@@ -10,7 +10,7 @@ import numpy as np
 from parsim.kernels.fairshare import charge
 from parsim.kernels.needs import count_quotas, lacks
 from parsim.kernels.running import add_running, available, first_instant, push_key, remove_running
-from parsim.kernels.state import NEVER, routine, step
+from parsim.kernels.state import NEVER, seldom, step
 
 
 @step
@@ -98,7 +98,7 @@ def start_job(s, j, now):
     charge(s.fair, j, np.int64(job.cores), now)
 
 
-@routine
+@seldom
 def resume_running(s):
     """Let the jobs run that run when the simulation begins (rule 29)."""
     for j in range(s.settings.first):

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from parsim.kernels.compiled import kernel, routine, step  # noqa: F401 - the kernels take them from here
+from parsim.kernels.compiled import kernel, routine, seldom, step  # noqa: F401 - the kernels take them from here
 from parsim.kernels.fairshare import Fair
 
 NEVER = np.int64(2**62)  #: after every instant
