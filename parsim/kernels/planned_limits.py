@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from parsim.kernels.needs import lacks_at
 from parsim.kernels.state import routine, step
 
 
@@ -73,7 +74,8 @@ def above_limits(s, plans, j, counts, moment):
             counts = add_counts(s, j, counts, other.job, 1)
     queue = s.queues[s.jobs[j].queue]
     return (
-        counts.jobs > queue.max_run
+        lacks_at(s, s.needs, plans, j, moment)
+        or counts.jobs > queue.max_run
         or counts.cores > queue.max_run_cores
         or counts.user_jobs > queue.max_user_run
         or counts.user_cores > queue.max_user_cores
@@ -88,7 +90,8 @@ def is_held_later(s, plans, j, instant):
         other = plans.promises[k]
         if other.job < 0 or other.job == j or not instant < other.begin < until:
             continue
-        if s.jobs[other.job].queue == s.jobs[j].queue and above_limits(s, plans, j, count_running(s, j), other.begin):
+        shares = s.needs is not None or s.jobs[other.job].queue == s.jobs[j].queue
+        if shares and above_limits(s, plans, j, count_running(s, j), other.begin):
             if above_limits(s, plans, j, count_later(s, plans, j, other.begin), other.begin):
                 return True
     return False

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from parsim.kernels.general import advance_starving, next_event, submit_job
+from parsim.kernels.general import advance_starving, let_come, next_event, submit_job
 from parsim.kernels.lines import look_behind, return_to_first
 from parsim.kernels.order import LJF, before, refresh_values
 from parsim.kernels.profile import change, fit
@@ -63,6 +63,7 @@ def queue_head_jobs(s, by_queue, idle, heads, outages):
             pop_key(s.ends, progress.running)
             progress.running -= 1
             end_job(s, j)
+            let_come(s, s.needs, j, now)
         while arriving < n and s.jobs[arriving].submit <= now:
             submit_job(s, arriving, now)
             arriving += 1

@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from parsim.kernels.fairshare import charge
+from parsim.kernels.needs import count_quotas, lacks
 from parsim.kernels.running import add_running, available, first_instant, push_key, remove_running
 from parsim.kernels.state import NEVER, seldom, step
 
@@ -17,6 +18,7 @@ def count_use(s, j, sign):
     """Add job j to, or take it from, what its queue and its user use."""
     if not s.settings.limits:
         return
+    count_quotas(s.needs, j, sign)
     job = s.jobs[j]
     queue = s.queues[job.queue]
     queue.jobs += sign
@@ -29,11 +31,13 @@ def count_use(s, j, sign):
 
 @step
 def is_held(s, j):
-    """Whether a limit forbids job j to start now (rule 4)."""
+    """Whether a limit or a quota forbids job j to start now (rules 4 and 41)."""
     job = s.jobs[j]
     queue = s.queues[job.queue]
     others = 1 - np.int64(job.is_head_job)  # what it counts itself already is no other job's
     cores = others * job.cores
+    if lacks(s.needs, j, others):
+        return True
     if queue.jobs + others > queue.max_run or queue.cores + cores > queue.max_run_cores:
         return True
     if not s.settings.user_limits or job.user < 0:

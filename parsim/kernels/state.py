@@ -6,7 +6,7 @@ the common pool (a shared machine is a pool of all its cores), Q queues, n jobs.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -205,3 +205,4 @@ class State(NamedTuple):
     idle: NDArray[np.int64]  # (P,): their idle cores at its instant
     alike: Alike
     fair: Fair
+    needs: Any  # `parsim.kernels.needs.Needs`, or None

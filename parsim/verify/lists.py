@@ -14,6 +14,7 @@ from parsim.verify.beginning import Beginning
 from parsim.verify.fairshare import NAMES as SHARE_NAMES
 from parsim.verify.fairshare import Uses
 from parsim.verify.formula import compile_formula
+from parsim.verify.needs import there_is
 from parsim.verify.orders import STATIC, Path, Ratio, Value, WaitingList, by_ratio
 from parsim.verify.partition import Partition
 from parsim.verify.replay import Replay
@@ -47,7 +48,9 @@ class ListReplay(Replay):
     def _set_limits(self) -> None:
         queues = self.system.queues
         self.limits = [(q.max_run, q.max_run_cores, q.max_user_run, q.max_user_cores) for q in queues]
-        self.limited = [any(limit is not None for limit in limits) for limits in self.limits]
+        quotas = bool(self.jobs.quotas)
+        self.limited = [quotas or any(limit is not None for limit in limits) for limits in self.limits]
+        self.in_use = [0] * len(self.jobs.quotas)  #: of each quota by running jobs
         self.used: dict[tuple[int, int], list[int]] = {}  #: running jobs and cores by (queue, user or `ALL`)
 
     def _set_lists(self) -> None:
@@ -183,6 +186,8 @@ class ListReplay(Replay):
                 used = self.used.setdefault((jobs.queue[job], user), [0, 0])
                 used[0] += sign
                 used[1] += sign * jobs.cores[job]
+        for k, wants in enumerate(jobs.wants):
+            self.in_use[k] += sign * wants.get(job, 0)
 
     # One pass
 
@@ -211,7 +216,7 @@ class ListReplay(Replay):
         ]
 
     def _held(self, job: int) -> str:
-        """Rule 4: the first of `LIMITS` that holds `job`, counting the head jobs that wait; empty if none does."""
+        """Rules 4 and 41: the limit or quota that holds `job`, counting the head jobs that wait; empty if none does."""
         jobs, queue = self.jobs, self.jobs.queue[job]
         if not self.limited[queue]:
             return ""
@@ -225,6 +230,10 @@ class ListReplay(Replay):
                 most = limits[which]
                 if most is not None and used > most:
                     return LIMITS[which]
+        others = [other for other in self.head_jobs if other != job]
+        for quota, wants, in_use in zip(jobs.quotas, jobs.wants, self.in_use, strict=True):
+            if job in wants and in_use + sum(wants.get(each, 0) for each in (job, *others)) > there_is(quota, self.now):
+                return quota.name
         return ""
 
     def _pass_over(self, job: int, partitions: Iterable[int]) -> None:

@@ -109,12 +109,14 @@ class SiteConfig(SiteFields):
         return self.build(**{**dict(self), **changes})
 
     def with_queues(self, queues: Sequence[QueueConfig], **changes: object) -> SiteConfig:
-        """Return a checked copy with these queues, without what names others only: patterns of `fixed`, targets."""
+        """Return a checked copy with these queues, without what names others: patterns of `fixed`, targets, hours."""
         paths = fixable_paths(queue.name for queue in queues)
         kept = tuple(pattern for pattern in self.fixed if any(matches(pattern, path) for path in paths))
         names = {None, *(queue.name for queue in queues)}
         targets = tuple(target for target in self.targets if target.queue in names)
-        return self.replace(**{"queues": tuple(queues), "fixed": kept, "targets": targets, **changes})
+        hours = tuple(each for each in self.hours if each.queue in names)
+        found = {"queues": tuple(queues), "fixed": kept, "targets": targets, "hours": hours}
+        return self.replace(**{**found, **changes})
 
     def with_partitions(self, sizes: Sequence[int], **changes: object) -> SiteConfig:
         """Return the site partitioned by these sizes, in queue order, with other changes."""

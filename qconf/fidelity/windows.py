@@ -12,7 +12,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from parsim import Schedule, Workload, simulate
+from parsim import Schedule, simulate
 from qconf.config import SiteConfig
 from qconf.errors import InputError
 from qconf.evaluation.period import Period, fitting
@@ -48,7 +48,7 @@ class Recorded:
         start, end = (history.jobs[name].to_numpy(dtype=np.int64) for name in ("start", "end"))
         w = period.workload
         ran = np.where((start >= 0) & (end > start), end - start, w.runtime)
-        exact = Workload(w.submit, w.cores, ran, np.maximum(w.walltime, ran), w.queue, w.user)
+        exact = replace(w, runtime=ran, walltime=np.maximum(w.walltime, ran))
         rows = np.flatnonzero((start >= 0) & (start >= w.submit))
         known = replace(period, workload=exact, started=start).take(rows)
         return cls(known, start[rows], rows, len(history) - rows.size)
@@ -77,7 +77,8 @@ class LogWindow:
 
     def simulate(self, config: SiteConfig) -> Schedule:
         """Simulate from `begin` on under the queues that routed the jobs; nothing is submitted from `end` on."""
-        return simulate(self.period.workload, config.system(), self.period.begun(config))
+        jobs = self.period.limited(self.period.workload, config)
+        return simulate(jobs, config.system(), self.period.begun(config))
 
 
 def cut(recorded: Recorded, spans: Sequence[tuple[int, int]]) -> tuple[LogWindow, ...]:

@@ -13,6 +13,7 @@ from qconf.config import SiteConfig, route, too_wide
 from qconf.errors import InputError
 from qconf.history.history import COLUMNS, History
 from qconf.history.names import alike, hashed, legal_names, renamed
+from qconf.history.needs import wanted
 from qconf.history.records import UNKNOWN, Records, drop_table
 
 #: Limits of a queue that a job can be too wide for, and why it is left out then.
@@ -143,6 +144,9 @@ class _Cleaning:
                 self.drop(over, f"{reason} {queue.name}", "cores", self.cores)
                 if over.any():
                     self.excluded[f"queues.{queue.name}.{limit}"] = tuple(self.submit[over].tolist())
+        for name, most in self.config.licences.items():
+            counts = np.array([dict(wanted(text)).get(name, 0) for text in self.table["needs"]], dtype=np.int64)
+            self.drop(counts > most, f"asks for more licences than there are: {name}", "licences", counts)
 
     def _check_span(self, order: Column) -> None:
         """Refuse submits too far apart for one machine; the farthest from the middle is the culprit."""
