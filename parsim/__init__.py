@@ -9,6 +9,7 @@
 from parsim import metrics, verify
 from parsim.explain import Reason, explain
 from parsim.fairshare import Fairshare, Share
+from parsim.needs import Quota
 from parsim.planning import PlannedRun, Policy, plan
 from parsim.schedule import Schedule
 from parsim.simulate import simulate
@@ -24,6 +25,7 @@ __all__ = [
     "Policy",
     "Pool",
     "Queue",
+    "Quota",
     "Reason",
     "Schedule",
     "Share",

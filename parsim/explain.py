@@ -19,6 +19,7 @@ from parsim.verify.beginning import Beginning, parts
 from parsim.verify.columns import check_begun, check_capacity, check_times
 from parsim.verify.lists import ListReplay
 from parsim.verify.multiqueue import ClassReplay
+from parsim.verify.needs import waiting_at
 from parsim.verify.partition import Partition
 from parsim.verify.queue_head_jobs import ManyHeadJobsReplay, QueueHeadJobsReplay
 from parsim.verify.rules import RESERVED, Jobs
@@ -102,6 +103,7 @@ def explain(
     # Else what was before counts, too: for how long limits held the others, the nodes and the use of jobs that ended,
     # and which job has been the first.
     remembers = system.reserves_nodes or system.is_fair or system.reserves_nothing or system.keeps_out
+    remembers |= workload.has_needs
     if not remembers and (system.formula is None or not system.has_limits):
         present = (schedule.end > workload.submit[job]) & (workload.submit <= schedule.start[job])
         rows = np.flatnonzero(present)
@@ -132,7 +134,7 @@ def _from_state(
     if start < state.begin:
         return (Reason(start, start, "started before the simulation begins"),)
     _refuse(check_begun(schedule, state))
-    for part in parts(workload, system, schedule, state):
+    for part in parts(waiting_at(workload, state), system, schedule, state):
         rows = part.rows.tolist()
         if job in rows and start < part.beginning.until:
             job_names = [str(row) if names is None else names[row] for row in rows]
@@ -210,6 +212,10 @@ class _ExplainedListReplay(_Explained, ListReplay):
         self.names, self.explained = [names[each] for each in jobs.row], jobs.row.index(row)
         self.reasons = []
         self.held = ""
+        others = workload.after[workload.after[:, 0] == row, 1]
+        if jobs.submitted[self.explained] < jobs.submit[self.explained]:
+            last = int(others[np.argmax(schedule.end[others])])
+            self.note(jobs.submitted[self.explained], int(schedule.start[row]), f"waits for job {names[last]} to end")
 
     def _check_pass(self) -> list[Violation]:
         self.held = ""
@@ -263,10 +269,11 @@ class _ExplainedListReplay(_Explained, ListReplay):
 
     def _pass_over(self, job: int, partitions: Iterable[int]) -> None:
         if job == self.explained and not self.held:
-            self.held, queue = self._held(job), self.jobs.queue[job]
-            if self.held in LIMITS:
-                limit = self.limits[queue][LIMITS.index(self.held)]
-                self.held += f" = {limit} of queue {self.system.queues[queue].name}"
+            name, queue = self._held(job), self.jobs.queue[job]
+            self.held = name
+            if name in LIMITS:
+                limit = self.limits[queue][LIMITS.index(name)]
+                self.held = f"{name} = {limit} of queue {self.system.queues[queue].name}"
         super()._pass_over(job, partitions)
 
     def _begin(self, job: int) -> None:

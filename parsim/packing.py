@@ -21,6 +21,7 @@ from parsim.kernels.nodes import NO_SHARE, SHARE, Nodes
 from parsim.kernels.plans import PROMISE, ROWS, Plans
 from parsim.kernels.profile import Profile
 from parsim.kernels.windows import WINDOW, Outages
+from parsim.needed import again
 from parsim.prepared import Prepared, Table
 from parsim.resuming import layout
 from parsim.rising import never_falls
@@ -115,7 +116,7 @@ def pack(prepared: Prepared, system: System, *, gives_up: bool = False, lines: b
     most = np.minimum(cores, n) + 1
     running = prepared.first
     spanning = 1 + running + int(entries[-1]) + (int(may_enter + entries[-2]) if settings["combined"] else 0)
-    users = prepared.users[0] if settings["limits"] else 0
+    users = prepared.users[0] if settings["user_limits"] else 0
     held = np.zeros(n if settings["track_held"] else 0, dtype=kernel.HELD)
     held["since"] = -1
     shares = np.empty((spanning, cores.size), dtype=np.int64)
@@ -152,6 +153,7 @@ def pack(prepared: Prepared, system: System, *, gives_up: bool = False, lines: b
         alike=_pack_lines(prepared, system) if lines else NO_LINES,
         fair=fair,
         throttles=lay_out_throttles(system.throttles, prepared.workload),
+        needs=again(prepared.needs),
     )
 
 
@@ -212,6 +214,7 @@ def _is_small(ratio: Fraction) -> bool:
 def _pack_settings(prepared: Prepared, system: System, lines: bool) -> np.void:
     pool = system.pool if system.mode == "hybrid" else None
     formula = system.formula
+    has_limits = system.has_limits or prepared.needs is not None
     named = orders.FAIRSHARE if system.order == FAIRSHARE else ORDERS.index(system.order) if formula is None else 0
     return kernel.one(
         kernel.SETTINGS,
@@ -226,10 +229,10 @@ def _pack_settings(prepared: Prepared, system: System, lines: bool) -> np.void:
         reserves=not system.reserves_nothing,
         reservation_delay=system.reservation_delay,
         starvation=any(queue.starvation is not None for queue in system.queues),
-        limits=system.has_limits,
+        limits=has_limits,
         throttled=_is_throttled(system),
         user_limits=_has_user_limits(system),
-        track_held=system.has_limits and formula is not None and formula.uses_eligible_time,
+        track_held=has_limits and formula is not None and formula.uses_eligible_time,
         combined=pool is not None and pool.placement == "combined",
         move=pool is not None and pool.entry == "move",
         starving_first=pool is not None and pool.starving_first,
@@ -292,6 +295,7 @@ def pack_plans(prepared: Prepared, system: System) -> Plans:
         begun=_NO_NODES if begun is None else begun.on_nodes,
         outages=pack_windows(prepared),
         loose=np.zeros(1, dtype=np.bool_),
+        exempt=None if begun is None else begun.exempt,
     )
 
 
@@ -342,6 +346,8 @@ def pack_bounds(prepared: Prepared, system: System, of: NDArray[np.int32]) -> tu
 
 def _keeps_turns(prepared: Prepared, system: System, columns: NDArray[np.float64]) -> bool:
     """Whether of jobs that are alike the one submitted first goes first, at every instant."""
+    if prepared.needs is not None:
+        return False
     formula = system.formula
     # Jobs of one user may be of several groups, and one that is kept out is in no line.
     if system.keeps_out or any(throttle.each == "group" for throttle in system.throttles):

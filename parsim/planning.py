@@ -23,7 +23,7 @@ from parsim.kernels import planning as kernel
 from parsim.kernels.conservative import conservative
 from parsim.kernels.state import one
 from parsim.packing import pack_windows
-from parsim.prepared import Prepared, check_started, prepare, prepare_from
+from parsim.prepared import Prepared, check_started, prepare, prepare_from, refuse_needs
 from parsim.schedule import Schedule
 from parsim.state import State
 from parsim.system import Queue, System
@@ -226,7 +226,8 @@ def plan(workload: Workload, cores: int, policy: Policy | str, state: State | No
     Raises
     ------
     ValueError
-        A job wider than the machine, an unknown name, more or longer jobs than `parsim.simulate` takes.
+        A job wider than the machine, or that needs more than cores, an unknown name, more or longer jobs than
+        `parsim.simulate` takes.
 
     References
     ----------
@@ -242,6 +243,7 @@ def plan(workload: Workload, cores: int, policy: Policy | str, state: State | No
         raise ValueError(
             f"cores[{job}]: {workload.cores[job]} is wider than the machine's {cores} ({wide.size} such jobs)"
         )
+    refuse_needs(workload, "a planning discipline")
     if state is None:
         start, promised, cases, starts, seconds = _run(prepare(workload), cores, policy)
     else:

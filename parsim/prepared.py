@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 
 from parsim.kernels import state as kernel
 from parsim.kernels.alike import find_alike
+from parsim.kernels.needs import Needs
+from parsim.needed import lay_out
 from parsim.resuming import Begun, resume
 from parsim.state import State
 from parsim.system import System
@@ -141,6 +143,11 @@ class Prepared:
         return of
 
     @cached_property
+    def needs(self) -> Needs | None:
+        """What the jobs need beside cores when the simulation begins, None for nothing."""
+        return lay_out(self.workload, self.base, self.begin) if self.workload.has_needs else None
+
+    @cached_property
     def lines(self) -> kernel.Alike:
         """Lines of the jobs `alike`."""
         return _lines(self.alike)
@@ -220,6 +227,15 @@ def check_started(prepared: Prepared, start: Column) -> None:
             f"{never} of {start.size} jobs do not start within {seconds} seconds ({seconds / 31_557_600:.0f} years) of "
             "the first submission, the longest that so many jobs can be simulated: simulate fewer, or check run times"
         )
+
+
+def refuse_needs(workload: Workload, discipline: str) -> None:
+    """Refuse jobs that need more than cores where a discipline knows of cores only (rule 43)."""
+    if workload.has_needs:
+        what = (
+            "jobs wait for others to end" if workload.after.size else f"of {workload.quotas[0].name} there is a quota"
+        )
+        raise ValueError(f"{what}, which {discipline} does not plan: simulate Workload.without_needs(), or another one")
 
 
 _prepared: WeakKeyDictionary[Workload, Prepared] = WeakKeyDictionary()

@@ -47,6 +47,7 @@ class Begun(NamedTuple):
     windows: Table  # (W,) WINDOW
     taken: NDArray[np.int64]  # (W, V): cores of each node that a window takes
     instants: Column  # at which windows become known or end, ascending
+    exempt: NDArray[np.bool_] | None  # (W, n): jobs that may use what a window takes; None where none may
 
     def runs_at_home(self, workload: Workload) -> bool:
         """Whether each running job has all its cores on the partition of its queue."""
@@ -100,6 +101,9 @@ def resume(workload: Workload, system: System, state: State, rows: NDArray[np.in
         windows=table,
         taken=taken,
         instants=instants[instants > state.begin - base],
+        exempt=np.array([np.isin(workload.user, window.users) for window in windows])
+        if any(window.users for window in windows)
+        else None,
     )
 
 

@@ -16,6 +16,7 @@ from parsim.kernels.queue_head_jobs import HeadJobs, queue_head_jobs
 from parsim.kernels.state import State as KernelState
 from parsim.kernels.time_dependent import time_dependent
 from parsim.kernels.top_job import top_job
+from parsim.needs import came
 from parsim.packing import (
     is_formula,
     most_looks,
@@ -31,7 +32,7 @@ from parsim.packing import (
     rank,
     wake_ups,
 )
-from parsim.prepared import Prepared, check_started, prepare, prepare_from
+from parsim.prepared import Prepared, check_started, prepare, prepare_from, refuse_needs
 from parsim.reserving import place, reservations
 from parsim.schedule import SPANNING, Schedule
 from parsim.state import UNSTARTED, State
@@ -73,10 +74,11 @@ def simulate(workload: Workload, system: System, state: State | None = None) -> 
     prepared = prepare(workload)
     _check(prepared, system)
     start, partition, shares = run(prepared, system)
+    end = prepared.restore(start + prepared.runtime)
     return Schedule(
-        submit=workload.submit,
+        submit=came(workload.submit, end, workload.after),
         start=prepared.restore(start),
-        end=prepared.restore(start + prepared.runtime),
+        end=end,
         cores=workload.cores,
         partition=prepared.restore(partition),
         shares=shares if prepared.rows is None else {int(prepared.rows[job]): row for job, row in shares.items()},
@@ -94,14 +96,18 @@ def simulate_from(workload: Workload, system: System, state: State) -> Schedule:
     if system.is_whole:
         partition[:] = 0
     shares: dict[int, Column] = {}
+    ended = (start < state.begin) & (start + workload.effective_runtime <= state.begin)
+    workload = as_at(workload, state)
     submit = workload.submit.copy()
-    rest = ~((start < state.begin) & (start + workload.effective_runtime <= state.begin))
+    rest = ~ended
+    apart = np.zeros(len(workload), dtype=np.int64)  # on which machine each job was simulated
     for own in reservations(workload, system, state):
         prepared = prepare_from(workload.take(own.rows), own.system, own.state)
         begun = prepared.restore(run(prepared, own.system).start)
         inside = own.rows[begun < own.end]
         start[inside] = begun[begun < own.end]
         rest[inside] = False
+        apart[inside] = 1 + own.queue
         waits = np.flatnonzero((workload.queue == own.queue) & rest & (start >= state.begin))
         submit[waits] = np.maximum(submit[waits], own.end)
         for row in inside.tolist():
@@ -116,15 +122,29 @@ def simulate_from(workload: Workload, system: System, state: State) -> Schedule:
     partition[rows] = prepared.restore(outcome.partition)
     of = rows if prepared.rows is None else rows[prepared.rows]
     shares |= {int(of[job]): row for job, row in outcome.shares.items()}
+    end = start + workload.effective_runtime
+    together = workload.after[(apart[workload.after] == apart[workload.after[:, :1]]).all(axis=1)]
     return Schedule(
-        submit=workload.submit,
+        submit=came(workload.submit, end, together),
         start=start,
-        end=start + workload.effective_runtime,
+        end=end,
         cores=workload.cores,
         partition=partition,
         shares=shares,
         partition_names=system.partition_names,
     )
+
+
+def as_at(workload: Workload, state: State) -> Workload:
+    """Return the jobs as they are when a simulation begins: they wait for those that have not ended (rule 40)."""
+    after = workload.after
+    if not after.size:
+        return workload
+    end = state.start + workload.effective_runtime
+    after = after[state.start[after[:, 0]] >= state.begin]
+    ended = (state.start < state.begin) & (end <= state.begin)
+    met = ended[after[:, 1]]
+    return replace(workload, submit=came(workload.submit, end, after[met]), after=after[~met])
 
 
 def _put(row: int, placed: dict[int, int], partition: NDArray[np.int32], shares: dict[int, Column], count: int) -> None:
@@ -150,6 +170,8 @@ def _check(prepared: Prepared, system: System) -> None:
     if prepared.queues > len(system.queues):
         job = int(np.argmax(prepared.workload.queue))
         raise ValueError(f"{_named('queue', job, prepared)}, but the system has {len(system.queues)} queues")
+    if system.mode == "multiqueue":
+        refuse_needs(prepared.workload, "multiple-queue backfilling")
     count, widest, widest_of_users = prepared.per_queue
     if count.size and widest.max() > system.cores:
         job = int(np.argmax(prepared.workload.cores))
@@ -166,7 +188,7 @@ def _check(prepared: Prepared, system: System) -> None:
                 raise ValueError(
                     f"{_named('cores', job, prepared)} is above queues[{i}].{name} = {limit}; the job could never start"
                 )
-    if system.throttles and system.mode != "multiqueue":
+    if system.mode != "multiqueue":
         _check_throttles(prepared, system)
 
 
@@ -174,6 +196,8 @@ def _check_throttles(prepared: Prepared, system: System) -> None:
     """Refuse every job that throttles never let start."""
     w = prepared.workload
     throttles = lay_out(system.throttles, w)
+    if throttles is None:
+        return
     for column in throttles.rows.T:
         of = throttles.each[column]
         for name, amount in (("max_run_cores", w.cores), ("max_run_core_seconds", w.cores * w.walltime)):
@@ -215,7 +239,7 @@ def _is_constant_order(prepared: Prepared, system: System) -> bool:
     """Whether every list is alone on its cores and its order is constant."""
     if prepared.begun is not None and not (system.mode == "shared" or prepared.begun.runs_at_home(prepared.workload)):
         return False
-    if system.order not in CONSTANT or system.pool_cores or system.has_limits:
+    if system.order not in CONSTANT or system.pool_cores or system.has_limits or prepared.needs is not None:
         return False
     if system.reservation_delay or system.reserves_nothing:
         return False
@@ -267,7 +291,9 @@ def _run_easy(
 
 def _is_time_dependent(prepared: Prepared, system: System) -> bool:
     """Whether there is one list, ordered by a formula; and if limits hold jobs, visits go to its end (rule 3)."""
-    return _is_one_list(system) and is_formula(prepared, system) and not system.priority_calc_period
+    if prepared.needs is not None or system.priority_calc_period:
+        return False
+    return _is_one_list(system) and is_formula(prepared, system)
 
 
 def _is_one_list(system: System) -> bool:
@@ -328,9 +354,18 @@ def _run_queue_head_jobs(prepared: Prepared, system: System) -> Outcome:
     return _outcome(prepared, state)
 
 
+def plans_limits(prepared: Prepared, system: System) -> bool:
+    """Whether a job that its limits or a quota hold may be a head job."""
+    return system.plans_limits or (system.held_jobs == "reserve" and bool(prepared.workload.quotas))
+
+
+def _plans_top_job(prepared: Prepared, system: System) -> bool:
+    return system.plans_top_job or plans_limits(prepared, system)
+
+
 def _run_top_job(prepared: Prepared, system: System) -> Outcome:
     state = pack(prepared, system)
-    top_job(state, system.plans_limits, system.reserves_nodes, pack_plans(prepared, system))
+    top_job(state, plans_limits(prepared, system), system.reserves_nodes, pack_plans(prepared, system))
     return _outcome(prepared, state)
 
 
@@ -364,7 +399,7 @@ DISCIPLINES = (
     Discipline("multiple queues", lambda _, system: system.mode == "multiqueue", _run_multiqueue),
     Discipline("head jobs of queues", _reserves_for_queues, _run_queue_head_jobs),
     Discipline("windows", lambda prepared, _: prepared.has_windows, _run_top_job),
-    Discipline("top jobs", lambda _, system: system.plans_top_job, _run_top_job),
+    Discipline("top jobs", _plans_top_job, _run_top_job),
     Discipline("constant order", _is_constant_order, _run_constant_order),
     Discipline("time-dependent priority", _is_time_dependent, _run_time_dependent),
     Discipline("general", lambda *_: True, _run_general),

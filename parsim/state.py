@@ -42,6 +42,8 @@ class Window:
     queue : int or None
         A reservation: the jobs of this queue run on these cores, on no others, and no other jobs do. From the end of
         the last such window on they are as if submitted then, and run where any job does.
+    users : sequence of int
+        In place of `queue`, a reservation for these: their jobs may use these cores too, no other jobs do.
     """
 
     begin: int
@@ -52,6 +54,7 @@ class Window:
     known_from: int | None = None
     known_end: bool = True
     queue: int | None = None
+    users: Sequence[int] = ()
 
     def problems(self, system: System) -> Iterator[tuple[str, str]]:
         """Yield (field, what is wrong with it) for everything that cannot be simulated."""
@@ -67,6 +70,13 @@ class Window:
             yield "nodes", f"{wrong[0]}, of {count}"
         if self.queue is not None and not 0 <= self.queue < len(system.queues):
             yield "queue", f"{self.queue}, of {len(system.queues)}"
+        if self.queue is not None and self.users:
+            yield "users", "a reservation is for a queue or for users"
+        if any(user < 0 for user in self.users):
+            yield "users", f"{min(self.users)} is negative"
+        if self.users and (system.mode == "multiqueue" or system.reserves_for_queues):
+            why = "multiple-queue backfilling" if system.mode == "multiqueue" else "reserve: queues"
+            yield "users", f"a reservation for users is not simulated with {why}; one for a queue is"
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,7 +165,7 @@ class State:
         return State(self.begin, self.start[rows], placement, nodes, self.windows)
 
     def without_queues(self) -> State:
-        """Return the state with reservations that are like other windows."""
+        """Return the state with reservations that are like other windows; those of users stay."""
         windows = [replace(window, queue=None) for window in self.windows]
         return replace(self, windows=windows)
 

@@ -1,6 +1,6 @@
 """Throttles: what users, groups, queues and all together may have running at one time.
 
-Rules 40 to 44 of docs/reference/simulator.md.
+Rules 44 to 48 of docs/reference/simulator.md.
 
 References
 ----------

@@ -1,4 +1,4 @@
-"""Throttles as the kernels take them: one record for all that count together, and those of every job (rule 40)."""
+"""Throttles as the kernels take them: one record for all that count together, and those of every job (rule 44)."""
 
 from __future__ import annotations
 
@@ -13,17 +13,18 @@ from parsim.throttles import ENTERING, THROTTLES, Throttle
 from parsim.workload import Column, Workload
 
 _NOBODY = (np.zeros(0, dtype=np.bool_), np.empty(0, dtype=np.int32))
-NONE = Throttles(np.zeros(0, dtype=THROTTLE), np.empty((0, 0), dtype=np.int32), *_NOBODY)
 
 
-def lay_out(throttles: Sequence[Throttle], workload: Workload) -> Throttles:
-    """Return what the throttles of a system count of a workload."""
+def lay_out(throttles: Sequence[Throttle], workload: Workload) -> Throttles | None:
+    """Return what the throttles of a system count of a workload; None where there are none."""
+    if not throttles:
+        return None
     kinds: tuple[tuple[str, Column, Callable[[int], str]], ...] = (
         ("", np.zeros(len(workload), dtype=np.int64), lambda _: ""),
         ("user", workload.user, workload.user_name),
         ("group", workload.group, workload.group_name),
     )
-    tables, columns = [NONE.each], []
+    tables, columns = [np.zeros(0, dtype=THROTTLE)], []
     for each, whose, name in kinds:
         for of_queue in (False, True):
             chosen = [t for t in throttles if t.each == each and (t.queue is not None) == of_queue]
@@ -32,8 +33,6 @@ def lay_out(throttles: Sequence[Throttle], workload: Workload) -> Throttles:
                 rows[rows >= 0] += sum(each.size for each in tables)
                 tables.append(table)
                 columns.append(rows)
-    if not columns:
-        return NONE
     keeps_out = any(getattr(throttle, name) is not None for throttle in throttles for name in ENTERING)
     n = len(workload)
     outside = (np.zeros(n, dtype=np.bool_), np.empty(n, dtype=np.int32)) if keeps_out else _NOBODY

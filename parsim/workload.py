@@ -8,6 +8,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from parsim.needs import NO_PAIRS, Quota, pairs, places, taken
+
 Column = NDArray[np.int64]
 
 #: Bounds that keep every sum and product of the kernels inside int64.
@@ -73,6 +75,10 @@ class Workload:
     group : array_like of int, shape (n,), optional
     group_names : sequence of str, optional
         The same for the groups.
+    after : array_like of int, shape (k, 2), optional
+        Rows of a job and of one that it waits for: it comes when that has ended.
+    quotas : sequence of Quota, optional
+        What running jobs may have only so much of, together.
 
     Raises
     ------
@@ -89,6 +95,8 @@ class Workload:
     user_names: Sequence[str] = ()
     group: Column = field(default=None)  # type: ignore[arg-type]
     group_names: Sequence[str] = ()
+    after: Column = field(default=None)  # type: ignore[arg-type]
+    quotas: Sequence[Quota] = ()
 
     def __post_init__(self) -> None:
         n = np.asarray(self.submit).size
@@ -99,6 +107,11 @@ class Workload:
             object.__setattr__(self, name, _column(name, getattr(self, name), n))
         object.__setattr__(self, "user_names", tuple(self.user_names))
         object.__setattr__(self, "group_names", tuple(self.group_names))
+        object.__setattr__(self, "after", pairs(self.after, n))
+        object.__setattr__(self, "quotas", tuple(quota for quota in self.quotas if quota.rows.size))
+        for quota in self.quotas:
+            if not 0 <= quota.rows.min() <= quota.rows.max() < n:
+                raise ValueError(f"quota {quota.name}: row {quota.rows.max()} or {quota.rows.min()}, of {n} jobs")
         if n and int(self.submit.max()) - int(self.submit.min()) > MAX_SPAN:
             raise ValueError(
                 f"submit: spans more than {MAX_SPAN} seconds, from {self.submit.min()} to {self.submit.max()}"
@@ -119,10 +132,28 @@ class Workload:
         Returns
         -------
         Workload
-            The jobs at `rows`, in that order.
+            The jobs at `rows`, in that order. A job that is not among them is waited for no more; of one that is
+            among them twice only the last needs anything, and is waited for.
         """
         columns = {name: getattr(self, name)[rows] for name in BOUNDS}
-        return replace(self, **columns)
+        if not self.has_needs:
+            return replace(self, **columns)
+        to = places(len(self), rows)
+        return replace(self, **columns, after=taken(self.after, to), quotas=[quota.take(to) for quota in self.quotas])
+
+    @property
+    def has_needs(self) -> bool:
+        """Whether a job needs more than cores: that others have ended, or a part of a quota."""
+        return bool(self.after.size or self.quotas)
+
+    def without_needs(self) -> Workload:
+        """Return the jobs as if they needed nothing but cores.
+
+        Returns
+        -------
+        Workload
+        """
+        return replace(self, after=NO_PAIRS, quotas=())
 
     def user_name(self, user: int) -> str:
         """Return the name of a user; empty for -1."""

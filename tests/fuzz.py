@@ -38,8 +38,11 @@ from tests.naive_planning import naive_plan
 
 TRACES = {"KTH-SP2": 100, "SDSC-SP2": 128, "HPC2N": 240}  #: of HPC2N, its first 60 000 jobs
 BEGUN = "state:"  #: before the name of a discipline: cases that begin with a state
-DISCIPLINES = (*generate.disciplines(), "multiqueue", "alike-multiqueue", "planned", "alike-planned")
+NEEDS = "needs:"  #: before that: cases in which jobs wait for others, and there are quotas
+LISTS = tuple(generate.disciplines())
+DISCIPLINES = (*LISTS, "multiqueue", "alike-multiqueue", "planned", "alike-planned")
 DISCIPLINES += tuple(BEGUN + name for name in DISCIPLINES)
+DISCIPLINES += tuple(NEEDS + name for name in (*LISTS, *(BEGUN + name for name in LISTS)))
 
 
 class Case(NamedTuple):
@@ -60,12 +63,14 @@ def schedule(workload: Workload, names: tuple[str, ...], found: naive.NaiveSched
         if len(cores_on) > 1:
             shares[job] = np.array([cores_on.get(name, 0) for name in names], dtype=np.int64)
     end = start + workload.effective_runtime
-    return Schedule(workload.submit, start, end, workload.cores, partition, shares, names)
+    came = workload.submit if found.came is None else np.array(found.came, dtype=np.int64)
+    return Schedule(came, start, end, workload.cores, partition, shares, names)
 
 
 def case(discipline: str, seed: int) -> Case:
-    """Return the random case of a discipline and a seed; it begins with a state if its name begins with ``state:``."""
+    """Return the random case of a discipline and a seed; `NEEDS` and `BEGUN` may stand before the name."""
     rng = Random(seed)
+    discipline, needs = discipline.removeprefix(NEEDS), discipline.startswith(NEEDS)
     discipline, begun = discipline.removeprefix(BEGUN), discipline.startswith(BEGUN)
     if discipline in {"planned", "alike-planned"}:
         workload, cores, policy = generate.planned(rng)
@@ -89,6 +94,7 @@ def case(discipline: str, seed: int) -> Case:
         slow = partial(naive.simulate_multiqueue, workload, cores, limits, state)
     else:
         workload, system = generate.disciplines()[discipline](rng)
+        workload = generate.needing(rng, workload) if needs else workload
         state = generate.state(rng, workload, system, windows=rng.random() < 0.7) if begun else None
         slow = partial(naive.simulate, workload, system, state)
     return Case(
@@ -103,8 +109,10 @@ def differs(discipline: str, seed: int) -> bool:
     """Whether the simulator has another schedule than the reference, or one that the verifier finds wrong."""
     here = case(discipline, seed)
     fast, slow = here.simulate(), here.reference()
-    same = fast.start.tolist() == slow.start.tolist() and all(
-        fast.placement(job) == slow.placement(job) for job in range(len(fast))
+    same = (
+        fast.start.tolist() == slow.start.tolist()
+        and fast.submit.tolist() == slow.submit.tolist()
+        and all(fast.placement(job) == slow.placement(job) for job in range(len(fast)))
     )
     return not same or bool(here.check(fast))
 

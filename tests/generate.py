@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from parsim import planning
 from parsim.fairshare import Fairshare, Share
+from parsim.needs import Quota
 from parsim.planning import Policy
 from parsim.schedule import SPANNING, Schedule
 from parsim.state import UNSTARTED, State, Window
@@ -569,6 +570,30 @@ def _policy(rng: Random) -> Policy:
     )
 
 
+def needing(rng: Random, jobs: Workload) -> Workload:
+    """Let some jobs wait for others to end, and some ask for a part of quotas."""
+    n = len(jobs)
+    turn = rng.sample(range(n), n) if rng.random() < 0.3 else sorted(range(n), key=lambda j: jobs.submit[j])
+    after = [
+        (turn[k], rng.choice(turn[:k]))
+        for k in range(1, n)
+        for _ in range(rng.choice((1, 1, 2)))
+        if rng.random() < rng.choice((0.1, 0.5))
+    ]
+    return replace(jobs, after=after, quotas=[_quota(rng, jobs, f"quota {k}") for k in range(rng.randint(0, 3))])
+
+
+def _quota(rng: Random, jobs: Workload, name: str) -> Quota:
+    rows = rng.sample(range(len(jobs)), rng.randint(1, len(jobs)))
+    first, last = int(jobs.submit.min()) - 5, int(jobs.submit.max()) + 60
+    instants = sorted({rng.randint(first, last) for _ in range(rng.choice((0, 0, 1, 2, 4)))})
+    changes = [(instant, rng.randint(0, 4)) for instant in instants]
+    if changes:
+        changes[-1] = (instants[-1], rng.randint(1, 4))
+    most = changes[-1][1] if changes else rng.randint(1, 4)
+    return Quota(name, rng.randint(0, 4) if changes else most, rows, [rng.randint(1, most) for _ in rows], changes)
+
+
 def state(rng: Random, jobs: Workload, machine: System, *, windows: bool = True) -> State:
     """Return a state for a workload and a machine: jobs that run already, and cores that are out of service."""
     submit, length = jobs.submit.tolist(), jobs.effective_runtime.tolist()
@@ -589,6 +614,8 @@ def window(rng: Random, begin: int, machine: System) -> Window:
     first = begin + rng.choice((0, 0, rng.randint(-10, 60)))
     count = sum(-(-cores // machine.cores_per_node) for cores in machine.partition_cores)
     by_nodes = rng.random() < 0.3
+    separate = machine.mode != "multiqueue" and not machine.reserves_for_queues
+    users = tuple(rng.sample(range(3), rng.choice((1, 2)))) if separate else ()
     return Window(
         first,
         first + rng.randint(1, rng.choice((5, 20, 60))),
@@ -597,7 +624,7 @@ def window(rng: Random, begin: int, machine: System) -> Window:
         rng.sample(range(count), rng.randint(1, count)) if by_nodes else (),
         rng.choice((None, None, first, first - 5, first + 2)),
         rng.random() < 0.7,
-        rng.randrange(len(machine.queues)) if rng.random() < 0.15 else None,
+        *rng.choices([(None, ()), (rng.randrange(len(machine.queues)), ()), (None, users)], (0.7, 0.15, 0.15))[0],
     )
 
 

@@ -34,6 +34,7 @@ class NaiveSchedule:
 
     start: list[int]
     placement: list[dict[str, int]]
+    came: list[int] | None = None  # when each job came, if it waited for others
 
 
 def on_machine(workload: Workload, start: list[int]) -> NaiveSchedule:
@@ -67,6 +68,7 @@ class Downtime(NamedTuple):
     known_from: int
     known_end: float
     cores_of: dict[int, int]
+    users: frozenset[int] = frozenset()  # whose jobs may use them
 
 
 class Running(NamedTuple):
@@ -238,6 +240,7 @@ def downtimes(system: System, state: State | None) -> list[Downtime]:
             state.begin if window.known_from is None else max(state.begin, window.known_from),
             window.end if window.known_end else math.inf,
             lost_by(window, system),
+            frozenset(window.users),
         )
         for window in (state.windows if state else ())
     ]
@@ -267,6 +270,10 @@ class _Simulation:
         self.system = system
         self.n = len(workload)
         self.submit = [int(x) for x in workload.submit]
+        self.place = [(submit, j) for j, submit in enumerate(self.submit)]  # rule 40
+        self.waits_for = [{int(other) for job, other in workload.after if job == j} for j in range(self.n)]
+        self.wants = [dict(zip(quota.rows.tolist(), quota.amounts.tolist(), strict=True)) for quota in workload.quotas]
+        self.quotas = workload.quotas
         self.cores = [int(x) for x in workload.cores]
         self.walltime = [int(x) for x in workload.walltime]
         self.runtime = [min(int(r), w) for r, w in zip(workload.runtime, self.walltime, strict=True)]
@@ -292,6 +299,7 @@ class _Simulation:
         self.waiting: set[int] = set()
         self.outside: list[int] = []  # submitted, and kept out of the lists, by submit
         self.running: list[Running] = []
+        self.ran_before: list[Running] = []  # when the pass began
         self.moved: set[int] = set()  # jobs that left their partition's list for the pool
         self.eligible_time = [0] * self.n
         self.held_in_last_pass: set[int] = set()
@@ -352,12 +360,26 @@ class _Simulation:
         """Rule 30: the windows that are known now."""
         return [d for d in self.downtimes if d.known_from <= self.now < d.end]
 
-    def out_of_service(self, partition: int) -> list[Block]:
+    def out_of_service(self, partition: int, j: int) -> list[Block]:
+        """Return what the windows take of a partition that j may not use."""
         found = []
         for d in self.known():
-            cores = sum(n for node, n in d.cores_of.items() if self.nodes[node][0] == partition)
-            found.append(Block(partition, d.begin, d.known_end, cores))
+            if self.user[j] not in d.users:
+                cores = sum(n for node, n in self.taken_by(d).items() if self.nodes[node][0] == partition)
+                found.append(Block(partition, d.begin, d.known_end, cores))
         return found
+
+    def taken_by(self, d: Downtime) -> dict[int, int]:
+        """Rule 33: what a window takes of each node, less what the jobs of its users had when the pass began."""
+        past = max(self.now, d.begin)
+        own = [r.job for r in self.ran_before if self.user[r.job] in d.users and self.expected_end(r) > past]
+        return {node: max(0, n - sum(self.cores_at(j, node) for j in own)) for node, n in d.cores_of.items()}
+
+    def cores_at(self, j: int, node: int) -> int:
+        """Return the cores of a node that a running job has; where nodes are not told apart one is a partition."""
+        if self.by_nodes or j in self.nodes_of:
+            return self.nodes_of[j][node]
+        return self.cores_on[j].get(node, 0)
 
     # --- job by job
 
@@ -430,7 +452,13 @@ class _Simulation:
         queue = self.queue(j)
         limits = (queue.max_run, queue.max_run_cores, queue.max_user_run, queue.max_user_cores)
         pairs = zip(self.used(j, others), limits, strict=True)
-        return any(limit is not None and amount > limit for amount, limit in pairs)
+        if any(limit is not None and amount > limit for amount, limit in pairs):
+            return True
+        for quota, wants in zip(self.quotas, self.wants, strict=True):  # rules 41 and 42
+            most = [quota.most, *(then for instant, then in quota.changes if instant <= self.now)][-1]
+            if j in wants and sum(wants.get(k, 0) for k in {j, *others}) > most:
+                return True
+        return False
 
     # --- orders
 
@@ -452,9 +480,9 @@ class _Simulation:
                 job_priority=0,
                 **(self.values.of(self.called[j]) if self.values else {}),
             )
-            return (-value, self.submit[j], j)
+            return (-value, self.place[j])
         if self.starves(j):
-            return (0, self.submit[j], j)
+            return (0, self.place[j])
         by_order = {
             "fcfs": lambda: 0,
             "sjf": lambda: w,
@@ -463,26 +491,31 @@ class _Simulation:
             "wfp3": lambda: -(Fraction(wait, w) ** 3) * self.cores[j],
             "fairshare": lambda: self.values.key(self.called[j]),
         }[order]()
-        return (1, -self.queue(j).priority, by_order, self.submit[j], j)
+        return (1, -self.queue(j).priority, by_order, self.place[j])
 
     def pool_key(self, j: int) -> tuple:
         """Rule 7."""
         if self.system.pool.starving_first and self.starves(j):
-            return (0, self.submit[j], j)
+            return (0, self.place[j])
         factor = Fraction(self.now - self.submit[j], self.capped_walltime(j)) * exact(self.queue(j).priority)
-        return (1, -factor, self.submit[j], j)
+        return (1, -factor, self.place[j])
 
     # --- event loop
 
     def run(self) -> None:
         pending = [j for j in range(self.n) if j not in self.began]
         pending.sort(key=lambda j: (self.submit[j], j), reverse=True)
+        parked: set[int] = set()  # submitted, and waiting for others to end
+        ended = set(self.began) - {r.job for r in self.running}
         while pending or self.waiting or self.outside or self.running:
             instants = [r.start + self.runtime[r.job] for r in self.running]
             instants += [max(self.submit[j], self.first_instant) for j in pending[-1:]]
             instants += [t for d in self.downtimes for t in (d.known_from, d.end) if t > self.now]  # rule 31
+            changes = [instant for quota in self.quotas for instant, _ in quota.changes]
+            here = bool(self.waiting or self.outside)
+            instants += [t for t in changes if t > max(self.now, self.first_instant) and here]  # rule 42
             if self.outside and any(r.start == self.now for r in self.running):
-                instants.append(self.now + 1)  # rule 44
+                instants.append(self.now + 1)  # rule 48
             for j in [*self.waiting, *self.outside]:
                 wake_ups = (self.starving_from(j), self.eligible_from(j))
                 instants += [t for t in wake_ups if t is not None and t > self.now]
@@ -491,10 +524,19 @@ class _Simulation:
             if not instants:
                 raise RuntimeError(f"jobs {sorted(self.waiting)} wait for ever")
             self.now = min(instants)
+            ended |= {r.job for r in self.running if r.start + self.runtime[r.job] <= self.now}
             self.running = [r for r in self.running if r.start + self.runtime[r.job] > self.now]
+            for j in [j for j in parked if self.waits_for[j] <= ended]:  # rule 40
+                parked.remove(j)
+                self.submit[j] = self.now
+                self.outside.append(j)
             while pending and self.submit[pending[-1]] <= self.now:
-                self.outside.append(pending.pop())
-            for j in list(self.outside):  # rule 43
+                j = pending.pop()
+                if self.waits_for[j] <= ended:
+                    self.outside.append(j)
+                else:
+                    parked.add(j)
+            for j in sorted(self.outside, key=lambda j: self.place[j]):  # rule 47
                 if not self.throttles.kept_out(j, self.waiting, [r.job for r in self.running]):
                     self.outside.remove(j)
                     self.waiting.add(j)
@@ -506,6 +548,7 @@ class _Simulation:
                 before = self.submit[j] if self.last_pass is None else max(self.submit[j], self.last_pass)
                 self.eligible_time[j] += self.now - before
         self.last_pass = self.now
+        self.ran_before = list(self.running)
         self.held_in_last_pass = set(self.outside)
         self.head_jobs, self.head_job_of, self.reservation = set(), {}, []
         self.promises = []
@@ -548,10 +591,10 @@ class _Simulation:
         on_partition = [r for r in self.running if partition in r.cores_on]
         return [Block(partition, r.start, self.expected_end(r), r.cores_on[partition]) for r in on_partition]
 
-    def promised(self, partition: int) -> list[Block]:
+    def promised(self, partition: int, j: int) -> list[Block]:
         """Return what the running jobs, the standing reservation and the windows hold of a partition."""
         reserved = [block for block in self.reservation if block.partition == partition]
-        return self.expected(partition) + reserved + self.out_of_service(partition)
+        return self.expected(partition) + reserved + self.out_of_service(partition, j)
 
     # --- lists
 
@@ -575,7 +618,7 @@ class _Simulation:
                         break
             elif not found and self.cores[j] <= self.capacity[partition] and self.may_be_head_job(j):
                 c, w = self.cores[j], self.walltime[j]
-                instant = earliest(self.capacity[partition], self.promised(partition), c, self.now, w)  # rule 12
+                instant = earliest(self.capacity[partition], self.promised(partition, j), c, self.now, w)  # rule 12
                 if instant == math.inf:
                     continue  # rule 31
                 found = True
@@ -604,7 +647,7 @@ class _Simulation:
             if self.held_beside(j, []):
                 self.held_in_last_pass.add(j)
                 continue
-            c, w, busy = self.cores[j], self.walltime[j], [*self.expected(p), *self.out_of_service(p)]
+            c, w, busy = self.cores[j], self.walltime[j], [*self.expected(p), *self.out_of_service(p, j)]
             blocks = [*busy, *plans.values()]
             moments = [plan.begin for plan in plans.values() if plan.begin <= self.now + w]
             kept = [sum(keeps[k] for k, plan in plans.items() if plan.begin <= at < plan.end) for at in moments]
@@ -620,7 +663,7 @@ class _Simulation:
                 plans[whose], keeps[whose] = Block(p, instant, instant + w, c), self.system.cores_per_node
 
     def visit_many(self, p: int, jobs: list[int]) -> None:
-        """Rule 45: the first jobs of a list that may not start are its head jobs; limits count running jobs."""
+        """Rule 49: the first jobs of a list that may not start are its head jobs; limits count running jobs."""
         depth = self.system.reservation_depth
         plans: list[Block] = []
         for j in jobs:
@@ -628,7 +671,7 @@ class _Simulation:
                 self.held_in_last_pass.add(j)
                 continue
             c, w = self.cores[j], self.walltime[j]
-            blocks = [*self.expected(p), *self.out_of_service(p), *plans]
+            blocks = [*self.expected(p), *self.out_of_service(p, j), *plans]
             if fits(self.capacity[p], blocks, c, self.now, w):
                 self.begin(j, {p: c})
             elif (depth is None or len(plans) < depth) and c <= self.capacity[p] and self.may_be_head_job(j):
@@ -674,7 +717,7 @@ class _Simulation:
                     break
 
     def visit_reserved_planning(self) -> None:
-        for g in sorted((j for j in self.waiting if self.home(j) == RESERVED), key=lambda j: (self.submit[j], j)):
+        for g in sorted((j for j in self.waiting if self.home(j) == RESERVED), key=lambda j: self.place[j]):
             held = self.held_at(self.now, g) if self.plans_limits else self.held(g)
             if held:
                 self.held_in_last_pass.add(g)
@@ -783,7 +826,8 @@ class _Simulation:
         """Return the cores of each node that are idle then, by the expected ends and the plans of other head jobs."""
         taken = [self.nodes_of[k] for k in self.running_after(moment)]
         taken += [p.cores_of for p in self.promises if p.job != j and p.begin <= moment < p.end]
-        lost = [d.cores_of for d in self.known() if d.begin <= moment < d.known_end]
+        known = [d for d in self.known() if d.begin <= moment < d.known_end and self.user[j] not in d.users]
+        lost = [self.taken_by(d) for d in known]
         return [
             size - sum(cores[node] for cores in taken) - sum(cores.get(node, 0) for cores in lost)
             for node, (_, size) in enumerate(self.nodes)
@@ -804,7 +848,7 @@ class _Simulation:
     def may_start(self, partition: int, j: int, cores: int) -> bool:
         """Rules 11 and 12: now, beside the reservation and, unless j is it, the head job that still waits."""
         head_jobs = [self.head_job_of[partition]] if partition in self.head_job_of else []
-        blocks = self.promised(partition) + [b for k, b in head_jobs if k != j and k in self.waiting]
+        blocks = self.promised(partition, j) + [b for k, b in head_jobs if k != j and k in self.waiting]
         return fits(self.capacity[partition], blocks, cores, self.now, self.walltime[j])
 
     def placement(self, partition: int, j: int) -> dict[int, int] | None:
@@ -823,7 +867,7 @@ class _Simulation:
     # --- reservations
 
     def visit_reserved(self) -> None:
-        for g in sorted((j for j in self.waiting if self.home(j) == RESERVED), key=lambda j: (self.submit[j], j)):
+        for g in sorted((j for j in self.waiting if self.home(j) == RESERVED), key=lambda j: self.place[j]):
             if self.held(g):
                 self.held_in_last_pass.add(g)
                 continue
@@ -843,14 +887,14 @@ class _Simulation:
 
     def usable(self, g: int) -> list[int]:
         """Rule 10."""
-        blockers = [j for j in self.waiting if self.starves(j) and (self.submit[j], j) < (self.submit[g], g)]
+        blockers = [j for j in self.waiting if self.starves(j) and self.place[j] < self.place[g]]
         closed = {self.home(j) for j in blockers}
         return [partition for partition in range(len(self.capacity)) if partition not in closed]
 
     def divide(self, g: int, usable: list[int]) -> tuple[float, dict[int, int]]:
         """Rule 13: T of the head job of the reserved list, and its shares that are not 0."""
         need = self.cores[g]
-        blocks = {partition: self.expected(partition) + self.out_of_service(partition) for partition in usable}
+        blocks = {partition: self.expected(partition) + self.out_of_service(partition, g) for partition in usable}
         ends = {b.end for partition in usable for b in blocks[partition] if self.now < b.end < math.inf}
         for instant in sorted({self.now} | ends):
             free = {p: free_throughout(self.capacity[p], blocks[p], instant, self.walltime[g]) for p in usable}
@@ -878,6 +922,7 @@ def _schedule(simulation: _Simulation, system: System) -> NaiveSchedule:
     return NaiveSchedule(
         start=simulation.start,
         placement=[{names[partition]: n for partition, n in cores_on.items()} for cores_on in simulation.cores_on],
+        came=simulation.submit,
     )
 
 
@@ -887,11 +932,17 @@ def simulate_apart(
     """Rule 33: simulate each reservation, then what is left."""
     n = len(workload)
     start, length = state.start.tolist(), workload.effective_runtime.tolist()
+    submit = workload.submit.tolist()
     left = [j for j in range(n) if start[j] >= state.begin or start[j] + length[j] > state.begin]
     names = system.partition_names
     own_names = [names[0 if system.is_whole else queue] for queue in workload.queue.tolist()]
     placement = [{name: int(cores)} for name, cores in zip(own_names, workload.cores, strict=True)]  # of what has ended
-    submit = workload.submit.tolist()
+    for j, other in workload.after.tolist():  # rule 40: of those that have ended
+        if start[j] >= state.begin and other not in left:
+            submit[j] = max(submit[j], start[other] + length[other])
+    waits = [pair for pair in workload.after.tolist() if start[pair[0]] >= state.begin and pair[1] in left]
+    workload = replace(workload, submit=submit, after=waits)
+    came, part = list(submit), [()] * n  # when each came, and in which reservation it ran
     for queue in sorted({window.queue for window in state.windows if window.queue is not None}):
         own = [window for window in state.windows if window.queue == queue and window.end > state.begin]
         if not own:
@@ -923,6 +974,7 @@ def simulate_apart(
             if found.start[k] < end:
                 start[j] = found.start[k]
                 left.remove(j)
+                part[j] = (queue,)
                 placement[j] = _reserved_place(int(workload.cores[j]), max(start[j], state.begin), own, system)
         for j in left:
             if workload.queue[j] == queue and start[j] >= state.begin:
@@ -931,7 +983,10 @@ def simulate_apart(
     found = simulated(rest, system, state.take(np.array(left, int)).without_queues())
     for k, j in enumerate(left):
         start[j], placement[j] = found.start[k], found.placement[k]
-    return NaiveSchedule(start, placement)
+    for j, other in workload.after.tolist():
+        if part[j] == part[other]:
+            came[j] = max(came[j], start[other] + length[other])
+    return NaiveSchedule(start, placement, came)
 
 
 def _reserved_place(cores: int, instant: int, own: list[Window], system: System) -> dict[str, int]:

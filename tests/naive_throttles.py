@@ -1,4 +1,4 @@
-"""Throttles of the reference simulator: rules 40 and 41 of ``docs/reference/simulator.md``."""
+"""Throttles of the reference simulator: rules 44 and 45 of ``docs/reference/simulator.md``."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class NaiveThrottles:
         return self.whose[j][each] == self.whose[k][each] and (queue is None or self.queue[k] == queue)
 
     def limit(self, field: str, each: str, queue: int | None, j: int) -> int | None:
-        """Rule 40: the limit for those that job j counts among; of a name before that of each."""
+        """Rule 44: the limit for those that job j counts among; of a name before that of each."""
         here = [t for t in self.throttles if t.each == each and t.queue == queue and getattr(t, field) is not None]
         for name in (self.whose[j][each], ""):
             for throttle in here:
@@ -35,7 +35,7 @@ class NaiveThrottles:
         return None
 
     def above(self, j: int, others: Iterable[int], left: Callable[[int], int]) -> bool:
-        """Rule 41: whether j beside these others is above a limit; `left` gives the seconds that a job has left."""
+        """Rule 45: whether j beside these others is above a limit; `left` gives the seconds that a job has left."""
         others = list(others)
         for each in ("", "user", "group"):
             if self.whose[j][each] is None:
@@ -54,7 +54,7 @@ class NaiveThrottles:
         return False
 
     def kept_out(self, j: int, waiting: Iterable[int], running: Iterable[int]) -> bool:
-        """Rule 43: whether j is kept out, where these wait in lists and these run."""
+        """Rule 47: whether j is kept out, where these wait in lists and these run."""
         waiting = list(waiting)
         in_lists = {"max_eligible": waiting, "max_queued": [*waiting, *running]}
         for each in ("", "user", "group"):

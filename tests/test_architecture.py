@@ -111,6 +111,7 @@ DATA = {
     "parsim.fairshare.Fairshare",
     "parsim.fairshare.Share",
     "parsim.fairshare.UNKNOWN",
+    "parsim.needs.Quota",
     "parsim.planning.Policy",
     "parsim.schedule.SPANNING",
     "parsim.schedule.Schedule",

@@ -1,8 +1,9 @@
-"""How the loops are compiled: only a kernel becomes machine code, with all that it calls written out in it.
+"""How the loops are compiled: only a kernel becomes machine code, with what it calls often written out in it.
 
 numba optimizes each function for itself, makes machine code of it and keeps that on disk, then does it all again where
 a caller takes it in. What only kernels call stays what the compiler's front end made of it until the kernel takes it
-in: so half as much is compiled, to the same loops.
+in: so half as much is compiled, to the same loops. What a loop does seldom is called: written out at each place it is
+most of a kernel, and the time of compiling grows faster than the length of a function.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any
 from numba import njit
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
-from numba.core.types import unliteral
+from numba.core.types import Integer, int64, unliteral
 
 
 class _Unfinished(JITCodeLibrary):
@@ -41,38 +42,75 @@ class _Unfinished(JITCodeLibrary):
         self._finalized = True
 
 
-class _Unfinishing(Compiler):
-    """Compiles a function up to where a caller can take it in."""
+class _Apart(_Unfinished):
+    """The code of a function that its callers call, from which they keep their registers and their way clear."""
 
-    def define_pipelines(self) -> list[Any]:
-        """Return numba's own steps."""
-        state = self.state
-        state.library = _Unfinished(state.targetctx.codegen(), state.func_id.func_qualname)
-        return super().define_pipelines()  # type: ignore[no-any-return]
+    def add_ir_module(self, ir_module: Any) -> None:
+        """Have the function stay one."""
+        for function in ir_module.functions:
+            if not function.is_declaration:
+                function.attributes.add("noinline")
+                function.attributes.add("cold")
+        super().add_ir_module(ir_module)
 
 
-def _inner(**more: Any) -> Callable[[Callable[..., Any]], Any]:
+class _Kernel(JITCodeLibrary):
+    """The code of a kernel, from which nothing but itself is called from outside."""
+
+    def _optimize_final_module(self) -> None:
+        """Let a function that is called lose the arguments which it does not use: of a state there are hundreds."""
+        for function in self._final_module.functions:
+            if not function.is_declaration and function.linkage.name == "linkonce_odr":
+                function.linkage = "internal"
+        super()._optimize_final_module()
+
+
+def _compiler(library: type[JITCodeLibrary]) -> type[Compiler]:
+    """Return numba's compiler, which makes code of this kind."""
+
+    class Into(Compiler):
+        def define_pipelines(self) -> list[Any]:
+            state = self.state
+            state.library = library(state.targetctx.codegen(), state.func_id.func_qualname)
+            state.library.enable_object_caching()
+            return super().define_pipelines()  # type: ignore[no-any-return]
+
+    return Into
+
+
+def _widened(kind: Any) -> Any:
+    """Return the type as which an argument is taken: of whole numbers one, or there would be a version for each.
+
+    Those that are written in a call have a type of their own otherwise, and those of 32 bits another.
+    """
+    kind = unliteral(kind)
+    return int64 if isinstance(kind, Integer) and kind.signed else kind
+
+
+def _inner(library: type[JITCodeLibrary] = _Unfinished, **more: Any) -> Callable[[Callable[..., Any]], Any]:
     """Make the decorator of what only kernels call."""
+    compiler = _compiler(library)
     finish = njit(
-        nogil=True, _nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True, pipeline_class=_Unfinishing, **more
+        nogil=True, _nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True, pipeline_class=compiler, **more
     )
 
     def decorate(function: Callable[..., Any]) -> Any:
         dispatcher = finish(function)
         find = dispatcher.get_call_template
-        # A whole number that is written in a call is one like any other, or there would be a version for each.
-        dispatcher.get_call_template = lambda args, kws: find(tuple(map(unliteral, args)), kws)
+        dispatcher.get_call_template = lambda args, kws: find(tuple(map(_widened, args)), kws)
         return dispatcher
 
     return decorate
 
 
 #: The loop of a kernel allocates nothing, so it needs no reference counts: they took two thirds of its time.
-kernel = njit(cache=True, nogil=True, _nrt=False, no_cfunc_wrapper=True)
+kernel = njit(cache=True, nogil=True, _nrt=False, no_cfunc_wrapper=True, pipeline_class=_compiler(_Kernel))
 #: What only kernels call.
 routine = _inner()
 #: A routine that becomes part of the loop: these are many, small, and called for every job.
 step = _inner(forceinline=True)
-#: Both with the arithmetic of IEEE 754: what is divided by zero is infinite or NaN, and no error.
+#: A routine that does not: it is called seldom, or does much.
+seldom = _inner(_Apart, forceinline=False)  # which a routine takes from its caller otherwise
+#: The same with the arithmetic of IEEE 754: what is divided by zero is infinite or NaN, and no error.
 ieee_routine = _inner(error_model="numpy")
 ieee_step = _inner(error_model="numpy", forceinline=True)

@@ -1,6 +1,6 @@
 """Which of the submitted jobs enter the waiting lists, where throttles keep some out.
 
-Numbers ("rule 43") refer to docs/reference/simulator.md.
+Numbers ("rule 47") refer to docs/reference/simulator.md.
 """
 
 from __future__ import annotations
@@ -8,23 +8,34 @@ from __future__ import annotations
 import numpy as np
 
 from parsim.kernels.running import push_key
-from parsim.kernels.state import UNKNOWN, routine, step
+from parsim.kernels.state import UNKNOWN, routine
 from parsim.kernels.throttles import count_entered, may_enter
 from parsim.kernels.waiting import add_waiting, note_held
 
 
-@step
-def keep_out(s, j):
-    """Job j, which is submitted, is in no list yet."""
-    s.throttles.is_out[j] = True
-    s.throttles.outside[s.progress.outside] = j
+@routine
+def keep_out(s, throttles, j):
+    """Whether throttles decide when job j, which has come, enters its list: it has a place among those that wait so."""
+    if throttles is None:
+        return False
+    if throttles.is_out.size == 0:
+        return False
+    k = s.progress.outside
+    throttles.is_out[j] = True
+    while k > 0 and throttles.outside[k - 1] > j:
+        throttles.outside[k] = throttles.outside[k - 1]
+        k -= 1
+    throttles.outside[k] = j
     s.progress.outside += 1
+    return True
 
 
 @routine
-def enter_lists(s, now):
-    """Let the jobs enter their lists that throttles keep out no longer, in the order of their submission (rule 43)."""
-    throttles, progress = s.throttles, s.progress
+def enter_lists(s, throttles, now):
+    """Let the jobs enter their lists that throttles keep out no longer, in the order of their submission (rule 47)."""
+    if throttles is None:
+        return
+    progress = s.progress
     kept = np.int64(0)
     for i in range(progress.outside):
         j = np.int64(throttles.outside[i])

@@ -14,11 +14,20 @@ from __future__ import annotations
 import numpy as np
 
 from parsim.kernels.entering import enter_lists, keep_out
+from parsim.kernels.needs import (
+    change_quotas,
+    come_now,
+    next_change,
+    next_late,
+    soonest_late,
+    waits_for_others,
+    was_parked,
+)
 from parsim.kernels.order import since_calculated
 from parsim.kernels.reservations import visit_reserved
 from parsim.kernels.running import last_instant, pop_key, push_key
 from parsim.kernels.starts import drop_head_job, end_job, resume_running
-from parsim.kernels.state import NEVER, UNKNOWN, kernel, step
+from parsim.kernels.state import NEVER, UNKNOWN, kernel, routine, step
 from parsim.kernels.throttles import is_out
 from parsim.kernels.visit import visit_list
 from parsim.kernels.waiting import add_waiting, begin_starving, leave_list
@@ -46,12 +55,13 @@ def general(s):
             pop_key(s.ends, progress.running)
             progress.running -= 1
             end_job(s, j)
+            let_come(s, s.needs, j, now)
         while arriving < n and s.jobs[arriving].submit <= now:
             submit_job(s, arriving, now)
             arriving += 1
         progress.submitted = arriving
         if progress.outside > 0:
-            enter_lists(s, now)
+            enter_lists(s, s.throttles, now)
         if progress.waiting == 0:
             continue
         while progress.wake_ups > 0 and (s.wake_ups[0] >> bits) <= now:
@@ -90,6 +100,8 @@ def next_event(s, submit, now):
             t = min(t, progress.retry)
         if s.settings.calc_period > 0 and progress.running > 0:
             t = min(t, now - since_calculated(s.settings, now) + s.settings.calc_period)
+        t = min(t, next_change(s.needs))
+    change_quotas(s.needs, t)
     progress.now = t if t <= last_instant(bits) and progress.looks >= 0 else NEVER
     return progress.now
 
@@ -103,29 +115,54 @@ def advance_starving(s, now):
             continue
         while queue.next_starving < queue.end:
             j = np.int64(s.by_queue[queue.next_starving])
-            if s.start[j] < 0:
+            if s.start[j] < 0 and not was_parked(s.needs, j):
                 instant = s.jobs[j].submit + queue.starvation
                 if instant > now:
                     soonest = min(soonest, instant)
                     break
                 begin_starving(s, j, now)
             queue.next_starving += 1
-    s.progress.next_starving = soonest
+    starve_late(s, s.needs, now)
+    s.progress.next_starving = min(soonest, soonest_late(s, s.needs))
+
+
+@routine
+def starve_late(s, needs, now):
+    """Let those starve whose time has come of the jobs that waited for others."""
+    if needs is None:
+        return
+    late = next_late(s, needs, now)
+    while late >= 0:
+        begin_starving(s, late, now)
+        late = next_late(s, needs, now)
 
 
 @step
 def submit_job(s, j, now):
-    """Job j enters its home list."""
+    """Job j enters its home list, unless it waits for others to end (rule 40)."""
+    if waits_for_others(s.needs, j):
+        return
     home = s.jobs[j].home
     s.progress.waiting += 1
     s.progress.looks += s.settings.looks
-    if s.throttles.is_out.size > 0:
-        keep_out(s, j)
-    else:
+    if not keep_out(s, s.throttles, j):
         add_waiting(s, home, j, now)
     if home < s.partitions.size - 2 and s.eligible_at.size > 0 and s.eligible_at[j] < NEVER:
         push_key(s.wake_ups, s.progress.wake_ups, (s.eligible_at[j] << s.settings.bits) | j)
         s.progress.wake_ups += 1
+
+
+@routine
+def let_come(s, needs, j, now):
+    """Job j has ended: those come now that have been submitted and wait for no other."""
+    if needs is None:
+        return
+    for k in range(needs.followed_from[j], needs.followed_from[j + 1]):
+        other = np.int64(needs.following[k])
+        needs.unmet[other] -= 1
+        if needs.unmet[other] == 0 and needs.parked[other]:
+            come_now(s, needs, other, now)
+            submit_job(s, other, now)
 
 
 @step

@@ -11,12 +11,12 @@ from __future__ import annotations
 import numpy as np
 
 from parsim.kernels.alike import NO_JOB
-from parsim.kernels.order import before, refresh_values
-from parsim.kernels.state import GROUP, PASSED, routine
+from parsim.kernels.order import before, refresh_value
+from parsim.kernels.state import GROUP, PASSED, seldom
 from parsim.kernels.waiting import STARTED, fill_entry, is_in_list
 
 
-@routine
+@seldom
 def look_behind(s, p, kind, first, last, i, queue, now):
     """Let the lines of a queue, of all if it is -1, have the first job behind that of entry i, which starts.
 
@@ -43,7 +43,7 @@ def look_behind(s, p, kind, first, last, i, queue, now):
             ahead = other < s.progress.submitted and is_in_list(s, p, other, now)
             if ahead:
                 fill_entry(s, p, k, other, now)
-                refresh_values(s, kind, k, k + 1, now)
+                refresh_value(s, kind, k, now)
                 ahead = before((s, kind, now), k, i)
             if ahead:
                 low = middle + 1
@@ -59,12 +59,12 @@ def look_behind(s, p, kind, first, last, i, queue, now):
         else:
             other = j
         fill_entry(s, p, k, other, now)
-        refresh_values(s, kind, k, k + 1, now)
+        refresh_value(s, kind, k, now)
         waiting.group[k] |= group & PASSED
     return any_has
 
 
-@routine
+@seldom
 def return_to_first(s, p, row, first, last, now):
     """Let each line have its first job again."""
     alike, waiting = s.alike, s.waiting

@@ -9,7 +9,7 @@ from numba import njit
 
 from parsim.kernels.compiled import ieee_routine, ieee_step
 from parsim.kernels.fairshare import fill
-from parsim.kernels.state import GROUP, STARVING, routine, step
+from parsim.kernels.state import GROUP, STARVING, seldom, step
 
 FCFS, SJF, LJF, LXF, WFP3 = range(5)  # values of `settings.order`
 FACTOR = 5  # the pool's list, by priority factor, whatever the order (rule 7 of docs/reference/simulator.md)
@@ -225,6 +225,12 @@ def refresh_values(s, kind, first, last, now):
             value[k] = wait * wait * wait * slope[k]
 
 
+@seldom
+def refresh_value(s, kind, i, now):
+    """Set `value` of one waiting entry."""
+    refresh_values(s, kind, i, i + 1, now)
+
+
 @step
 def _refresh_formula(s, kind, first, last, now):
     waiting, formula = s.waiting, s.formula
@@ -314,7 +320,7 @@ def _product(a, b):
     return a_high * b_high + (left >> half) + (right >> half), (right << half) | (low & mask)
 
 
-@routine
+@seldom
 def compare_ratios(jobs, queues, kind, j, k, now):
     """Compare the exact ratios of two jobs: 1, 0 or -1."""
     a, b = jobs[j], jobs[k]

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from parsim.kernels.needs import lacks_at
 from parsim.kernels.state import routine, step
 
 
@@ -73,7 +74,8 @@ def above_limits(s, plans, j, counts, moment):
             counts = add_counts(s, j, counts, other.job, 1)
     queue = s.queues[s.jobs[j].queue]
     return (
-        counts.jobs > queue.max_run
+        lacks_at(s, s.needs, plans, j, moment)
+        or counts.jobs > queue.max_run
         or counts.cores > queue.max_run_cores
         or counts.user_jobs > queue.max_user_run
         or counts.user_cores > queue.max_user_cores
@@ -88,30 +90,33 @@ def is_held_later(s, plans, j, instant):
         other = plans.promises[k]
         if other.job < 0 or other.job == j or not instant < other.begin < until:
             continue
-        if s.jobs[other.job].queue == s.jobs[j].queue and above_limits(s, plans, j, count_running(s, j), other.begin):
+        shares = s.needs is not None or s.jobs[other.job].queue == s.jobs[j].queue
+        if shares and above_limits(s, plans, j, count_running(s, j), other.begin):
             if above_limits(s, plans, j, count_later(s, plans, j, other.begin), other.begin):
                 return True
-    return s.throttles.rows.shape[1] > 0 and is_throttled_later(s, plans, j, instant)
+    return is_throttled_later(s, s.throttles, plans, j, instant)
 
 
 @routine
-def is_throttled_later(s, plans, j, instant):
-    """Whether job j, begun at this instant, would be above a throttle then or when a head job begins (rule 41)."""
+def is_throttled_later(s, throttles, plans, j, instant):
+    """Whether job j, begun at this instant, would be above a throttle then or when a head job begins (rule 45)."""
+    if throttles is None:
+        return False
     until = instant + s.jobs[j].walltime
-    if is_throttled_at(s, plans, j, until, instant):
+    if is_throttled_at(s, throttles, plans, j, until, instant):
         return True
     for k in range(s.partitions.size):
         other = plans.promises[k]
         if other.job >= 0 and other.job != j and instant < other.begin < until:
-            if is_throttled_at(s, plans, j, until, other.begin):
+            if is_throttled_at(s, throttles, plans, j, until, other.begin):
                 return True
     return False
 
 
 @routine
-def is_throttled_at(s, plans, j, until, moment):
+def is_throttled_at(s, throttles, plans, j, until, moment):
     """Whether job j, which ends at `until`, is above a throttle at a moment, beside what is expected to run then."""
-    running, bits, rows, promises = plans.running, s.settings.bits, s.throttles.rows, plans.promises
+    running, bits, rows, promises = plans.running, s.settings.bits, throttles.rows, plans.promises
     low = (np.int64(1) << bits) - 1
     for column in range(rows.shape[1]):
         row = rows[j, column]
@@ -134,7 +139,7 @@ def is_throttled_at(s, plans, j, until, moment):
                     jobs += 1
                     cores += s.jobs[other].cores
                     work += s.jobs[other].cores * (promises[k].end - moment)
-        throttle = s.throttles.each[row]
+        throttle = throttles.each[row]
         if jobs > throttle.max_run or cores > throttle.max_run_cores or work > throttle.max_run_core_seconds:
             return True
     return False

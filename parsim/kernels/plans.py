@@ -5,7 +5,7 @@ All plans of a pass count together. Numbers ("rule 23") refer to docs/reference/
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +41,7 @@ class Plans(NamedTuple):
     begun: NDArray[np.int64]  # (k, 3): job, node and cores of those that run when the simulation begins
     outages: Outages  # their plans are in the last rows
     loose: NDArray[np.bool_]  # (1,): whether in this pass a node may have less than none left
+    exempt: Any  # (W, n): whether a job may use what a window takes; None where none may
 
 
 @step
@@ -61,8 +62,52 @@ def has_plan(plans, q, row):
 
 @step
 def concerns(plans, q, row, j):
-    """Whether that plan is another job's than j."""
+    """Whether that plan is another job's than j, or a window whose cores it may not use."""
+    if is_exempt(plans.exempt, row, j):
+        return False
     return has_plan(plans, q, row) and plans.promises[list_on(plans, q, row)].job != j
+
+
+@step
+def is_exempt(exempt, row, j):
+    """Whether the plan in this row is that of a window whose cores job j may use."""
+    if exempt is None:
+        return False
+    return row >= ROWS and exempt[row - ROWS, j]
+
+
+@step
+def give_back(plans, exempt, j, moment, first, left, sign):
+    """Add to what is `left` of nodes from `first` on what windows take at a moment that job j may use, or undo that."""
+    if exempt is None:
+        return
+    for k in range(exempt.shape[0]):
+        window = plans.promises[plans.promises.size - exempt.shape[0] + k]
+        if exempt[k, j] and window.job >= 0 and window.begin <= moment < window.end:
+            add(left, plans.taken[ROWS + k, first : first + left.size], sign)
+
+
+@step
+def shrink_windows(s, plans, exempt, now):
+    """Let the windows of users take only what their running jobs do not have of it (rule 33)."""
+    if exempt is None:
+        return
+    running, bits = plans.running, s.settings.bits
+    low = (np.int64(1) << bits) - 1
+    for k in range(exempt.shape[0]):
+        row, all_of_it = plans.taken[ROWS + k], plans.outages.taken[k]
+        for node in range(row.size):
+            row[node] = 0
+        moment = max(now, plans.outages.windows[k].begin)
+        for i in range(s.progress.running - 1, -1, -1):
+            if (running.keys[i] >> bits) <= moment:
+                break
+            if exempt[k, running.keys[i] & low]:
+                add_shares(plans.nodes, running.keys[i] & low, row)
+        for node in range(row.size):
+            row[node] = max(np.int32(all_of_it[node]) - row[node], np.int32(0))
+        for q in range(s.usable.size):
+            plans.takes[ROWS + k, q] = total(row[plans.nodes.first_node[q] : plans.nodes.first_node[q + 1]])
 
 
 @step
@@ -124,6 +169,7 @@ def find_left(plans, q, j, idle, begin, until):
                     plans.taken[2, first:last],
                 )
                 h = takes_at(plans, q, 0, j, other.begin)
+                give_back(plans, plans.exempt, j, other.begin, first, extra, 1)
                 p = takes_at(plans, q, 1, j, other.begin)
                 r = takes_at(plans, q, 2, j, other.begin)
                 if h + p + r == 0:
@@ -132,6 +178,7 @@ def find_left(plans, q, j, idle, begin, until):
                 else:
                     for node in range(left.size):
                         left[node] = min(left[node], extra[node] + h * here[node] + p * pool[node] + r * reserved[node])
+                give_back(plans, plans.exempt, j, other.begin, first, extra, -1)
     if plans.loose[0]:
         for node in range(left.size):
             left[node] = max(left[node], np.int32(0))
@@ -349,6 +396,7 @@ def plan_windows(s, plans, now):
     running, bits = plans.running, s.settings.bits
     low = (np.int64(1) << bits) - 1
     promises, lists, windows = plans.promises, s.partitions.size, plans.outages.windows
+    shrink_windows(s, plans, plans.exempt, now)
     plans.loose[0] = windows.size > 0
     for k in range(windows.size):
         window, row = windows[k], promises[lists + k]

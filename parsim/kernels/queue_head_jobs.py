@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parsim.kernels.entering import enter_lists
-from parsim.kernels.general import advance_starving, next_event, submit_job
+from parsim.kernels.general import advance_starving, let_come, next_event, submit_job
 from parsim.kernels.lines import look_behind, return_to_first
 from parsim.kernels.order import LJF, before, refresh_values
 from parsim.kernels.profile import change, fit
@@ -34,7 +34,7 @@ class HeadJobs(NamedTuple):
     end: NDArray[np.int64]
     keeps: NDArray[np.int64]  # idle cores that stay idle for it
     node: np.int64  # cores of a node
-    depth: np.int64  # head jobs of a list, whatever their queues, and no idle nodes for them (rule 45); else 0
+    depth: np.int64  # head jobs of a list, whatever their queues, and no idle nodes for them (rule 49); else 0
 
 
 @kernel
@@ -66,12 +66,13 @@ def queue_head_jobs(s, by_queue, idle, heads, outages):
             pop_key(s.ends, progress.running)
             progress.running -= 1
             end_job(s, j)
+            let_come(s, s.needs, j, now)
         while arriving < n and s.jobs[arriving].submit <= now:
             submit_job(s, arriving, now)
             arriving += 1
         progress.submitted = arriving
         if progress.outside > 0:
-            enter_lists(s, now)
+            enter_lists(s, s.throttles, now)
         while progress.wake_ups > 0 and (s.wake_ups[0] >> settings.bits) <= now:
             j = s.wake_ups[0] & low
             pop_key(s.wake_ups, progress.wake_ups)

@@ -8,8 +8,9 @@ from __future__ import annotations
 import numpy as np
 
 from parsim.kernels.fairshare import charge
+from parsim.kernels.needs import count_quotas, lacks
 from parsim.kernels.running import add_running, available, first_instant, push_key, remove_running
-from parsim.kernels.state import NEVER, routine, step
+from parsim.kernels.state import NEVER, seldom, step
 from parsim.kernels.throttles import count_entered, count_throttled, is_throttled
 
 
@@ -18,6 +19,7 @@ def count_use(s, j, sign):
     """Add job j to, or take it from, what its queue and its user use."""
     if not s.settings.limits:
         return
+    count_quotas(s.needs, j, sign)
     job = s.jobs[j]
     queue = s.queues[job.queue]
     queue.jobs += sign
@@ -31,16 +33,17 @@ def count_use(s, j, sign):
 
 @step
 def is_held(s, j):
-    """Whether a limit forbids job j to start now (rules 4 and 41)."""
+    """Whether a limit, a throttle or a quota forbids job j to start now (rules 4, 41 and 45)."""
     job = s.jobs[j]
     queue = s.queues[job.queue]
     others = 1 - np.int64(job.is_head_job)  # what it counts itself already is no other job's
     cores = others * job.cores
+    if lacks(s.needs, j, others):
+        return True
     if queue.jobs + others > queue.max_run or queue.cores + cores > queue.max_run_cores:
         return True
-    if s.throttles.rows.shape[1] > 0:
-        if is_throttled(s.throttles, j, others, np.int64(job.cores), np.int64(job.walltime), s.progress.now):
-            return True
+    if is_throttled(s.throttles, j, others, np.int64(job.cores), np.int64(job.walltime), s.progress.now):
+        return True
     if not s.settings.user_limits or job.user < 0:
         return False
     use = s.use[job.user * s.queues.size + job.queue]
@@ -100,7 +103,7 @@ def start_job(s, j, now):
     charge(s.fair, j, np.int64(job.cores), now)
 
 
-@routine
+@seldom
 def resume_running(s):
     """Let the jobs run that run when the simulation begins (rule 29)."""
     for j in range(s.settings.first):

@@ -6,14 +6,13 @@ the common pool (a shared machine is a pool of all its cores), Q queues, n jobs.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from parsim.kernels.compiled import kernel, routine, step  # noqa: F401 - the kernels take them from here
+from parsim.kernels.compiled import kernel, routine, seldom, step  # noqa: F401 - the kernels take them from here
 from parsim.kernels.fairshare import Fair
-from parsim.kernels.throttles import Throttles
 
 NEVER = np.int64(2**62)  #: after every instant
 LONGEST = np.int64(2**31 - 1)  #: of all durations that fit an int32
@@ -210,4 +209,5 @@ class State(NamedTuple):
     idle: NDArray[np.int64]  # (P,): their idle cores at its instant
     alike: Alike
     fair: Fair
-    throttles: Throttles
+    throttles: Any  # `parsim.kernels.throttles.Throttles`, or None
+    needs: Any  # `parsim.kernels.needs.Needs`, or None

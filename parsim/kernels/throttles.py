@@ -1,6 +1,7 @@
 """Throttles: limits of jobs of several queues, of users or of groups, counted as jobs start and end.
 
-Numbers ("rule 41") refer to docs/reference/simulator.md.
+Where there are none, the place of `Throttles` is None, for which numba leaves all of this out. Numbers ("rule 45")
+refer to docs/reference/simulator.md.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ class Throttles(NamedTuple):
     """What throttles count."""
 
     each: NDArray[np.void]  # (k,) THROTTLE: of all jobs of some queues, or of a user or a group
-    rows: NDArray[np.int32]  # (n, m): those in which a job counts, or `NO_THROTTLE`; (0, 0) where there are none
+    rows: NDArray[np.int32]  # (n, m): those in which a job counts, or `NO_THROTTLE`
     is_out: NDArray[np.bool_]  # (n,): whether a job is kept out of the lists; empty where none is
     outside: NDArray[np.int32]  # (n,): those that are, the first `progress.outside` entries, in order
 
@@ -44,6 +45,8 @@ class Throttles(NamedTuple):
 @step
 def count_throttled(throttles, jobs, j, start, sign):
     """Add job j to, or take it from, what counts in its throttles; without a start it is a head job."""
+    if throttles is None:
+        return
     for column in range(throttles.rows.shape[1]):
         row = throttles.rows[j, column]
         if row >= 0:
@@ -67,7 +70,9 @@ def add_to(each, row, cores, walltime, start, sign):
 
 @routine
 def is_throttled(throttles, j, others, cores, walltime, now):
-    """Whether a throttle forbids job j to start now; it counts already if there are no `others` than it (rule 41)."""
+    """Whether a throttle forbids job j to start now; it counts already if there are no `others` than it (rule 45)."""
+    if throttles is None:
+        return False
     for column in range(throttles.rows.shape[1]):
         row = throttles.rows[j, column]
         if row < 0:
@@ -85,13 +90,17 @@ def is_throttled(throttles, j, others, cores, walltime, now):
 
 @step
 def is_out(throttles, j):
-    """Whether job j is kept out of the lists (rule 43)."""
+    """Whether job j is kept out of the lists (rule 47)."""
+    if throttles is None:
+        return False
     return throttles.is_out.size > 0 and throttles.is_out[j]
 
 
 @routine
 def may_enter(throttles, j):
-    """Whether the throttles of job j let it wait in a list (rule 43)."""
+    """Whether the throttles of job j let it wait in a list (rule 47)."""
+    if throttles is None:
+        return True
     for column in range(throttles.rows.shape[1]):
         row = throttles.rows[j, column]
         if row >= 0:
@@ -104,6 +113,8 @@ def may_enter(throttles, j):
 @step
 def count_entered(throttles, j):
     """Job j waits in a list, or runs already and is about to be counted as started."""
+    if throttles is None:
+        return
     for column in range(throttles.rows.shape[1]):
         row = throttles.rows[j, column]
         if row >= 0:

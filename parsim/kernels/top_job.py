@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from parsim.kernels.entering import enter_lists
-from parsim.kernels.general import advance_starving, next_event, submit_job
+from parsim.kernels.general import advance_starving, let_come, next_event, submit_job
 from parsim.kernels.order import LJF, before, refresh_values
 from parsim.kernels.planned_limits import is_held_later
 from parsim.kernels.plans import (
@@ -61,12 +61,13 @@ def top_job(s, plans_limits, by_nodes, plans):
             j = s.ends[0] & low
             pop_key(s.ends, progress.running)
             end_planned(s, plans, j)
+            let_come(s, s.needs, j, now)
         while arriving < n and s.jobs[arriving].submit <= now:
             submit_job(s, arriving, now)
             arriving += 1
         progress.submitted = arriving
         if progress.outside > 0:
-            enter_lists(s, now)
+            enter_lists(s, s.throttles, now)
         if progress.waiting == 0:
             continue
         while progress.wake_ups > 0 and (s.wake_ups[0] >> bits) <= now:
@@ -119,7 +120,7 @@ def visit(s, plans_limits, by_nodes, plans, p, now):
     pool = s.partitions.size - 2
     first, last = partition.first, partition.first + partition.waiting
     counts_later = not settings.single_list and s.partitions[pool].cores > 0 and (settings.limits or settings.combined)
-    counts_later |= not settings.single_list and settings.throttled
+    counts_later |= not settings.single_list and (settings.throttled or s.needs is not None)
     if not settings.track_held and not counts_later and not any_fits(s, p):
         return
     kind = kind_of(s, p)

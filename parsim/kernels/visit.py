@@ -76,8 +76,8 @@ def visit_list(s, p, now):
     elif settings.track_held:
         end_held(s, v, i, now)
     if partition.head_job >= 0 and not v.one_by_one and goes_on and partition.reserved_from == NEVER:
-        partition.plan_stands = not settings.limits or p < s.partitions.size - 2 or settings.single_list
-        partition.plan_stands &= not settings.throttled
+        own_limits = not settings.limits or p < s.partitions.size - 2 or settings.single_list
+        partition.plan_stands = own_limits and s.needs is None and not settings.throttled
         partition.planned_job = partition.head_job
     if v.lines and v.one_by_one:
         return_to_first(s, p, row_of(s, p), v.first, v.last, now)
@@ -99,9 +99,12 @@ def begin_visit(s, p):
             most = max(most, s.partitions[q].free)
         widest += most
     kind = kind_of(s, p)
-    # For the limits of its queue mates, and for jobs that take cores here from the pool's list.
+    # For quotas, for the limits of its queue mates, and for jobs that take cores here from the pool's list.
     counts_later = p < pool and (
-        (settings.limits and s.partitions[pool].cores > 0) or (settings.combined and widest > 0) or settings.throttled
+        settings.throttled
+        or s.needs is not None
+        or (settings.limits and s.partitions[pool].cores > 0)
+        or (settings.combined and widest > 0)
     )
     one_by_one = settings.track_held or (settings.combined and p == pool)
     lines = has_lines(s, p)

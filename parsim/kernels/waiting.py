@@ -8,8 +8,8 @@ from __future__ import annotations
 import numpy as np
 
 from parsim.kernels.alike import NO_JOB
-from parsim.kernels.order import FACTOR, FCFS, FORMULA, LJF, LXF, refresh_values
-from parsim.kernels.state import GROUP, NEVER, PASSED, STARVING, UNKNOWN, routine, step
+from parsim.kernels.order import FACTOR, FCFS, FORMULA, LJF, LXF, refresh_value
+from parsim.kernels.state import GROUP, NEVER, PASSED, STARVING, UNKNOWN, seldom, step
 from parsim.kernels.throttles import is_out
 
 STARTED = np.int32(-1)  # in place of a job that has started
@@ -169,7 +169,7 @@ def leave_others(s, p, j, now):
         leave_list(s, pool, j, now)
 
 
-@step
+@seldom
 def begin_starving(s, j, now):
     """Job j starves from now on."""
     if is_out(s.throttles, j):
@@ -210,7 +210,7 @@ def is_in_list(s, p, j, now):
     return p == s.partitions.size - 2 and s.eligible_at.size > 0 and s.eligible_at[j] <= now
 
 
-@routine
+@seldom
 def succeed(s, p, i, now):
     """Let the next job like it take entry i of list p, whose job has left.
 
@@ -236,7 +236,7 @@ def succeed(s, p, i, now):
         alike.first[row, line] = following
     if following != NO_JOB:
         fill_entry(s, p, i, following, now)
-        refresh_values(s, kind_of(s, p), i, i + 1, now)
+        refresh_value(s, kind_of(s, p), i, now)
         return True
     if alike.first[row, line] != NO_JOB:
         fill_entry(s, p, i, alike.first[row, line], now)

@@ -8,10 +8,11 @@ from __future__ import annotations
 from parsim.schedule import Schedule
 from parsim.state import State
 from parsim.system import System
-from parsim.verify.beginning import FOR_EVER, Beginning, misplaced, parts
+from parsim.verify.beginning import FOR_EVER, Beginning, misplaced, parts, schedule_of
 from parsim.verify.columns import check_begun, check_capacity, check_kept_off, check_limits, check_times
 from parsim.verify.lists import ListReplay
 from parsim.verify.multiqueue import ClassReplay
+from parsim.verify.needs import check_came, check_quotas, plans_limits, waiting_at
 from parsim.verify.queue_head_jobs import ManyHeadJobsReplay, QueueHeadJobsReplay
 from parsim.verify.rules import Jobs, reserves_for_queues
 from parsim.verify.top_job import TopJobReplay
@@ -57,12 +58,15 @@ def check_schedule(
     if found:
         return found
     if state is None:
-        return _check(workload, system, schedule, None)
+        return list(check_came(workload, schedule, FOR_EVER)) or _check(workload, system, schedule, None)
     found = check_begun(schedule, state)
     if found:
         return found
-    for part in parts(workload, system, schedule, state):
+    present = waiting_at(workload, state)
+    for part in parts(present, system, schedule, state):
         found += misplaced(part, system, schedule)
+        late = check_came(present.take(part.rows), schedule_of(part.rows, schedule), part.beginning.until)
+        found += [violation.at(part.rows) for violation in late]
         if found:
             break
         here = list(check_kept_off(part.workload, part.schedule)) or _check(
@@ -78,7 +82,7 @@ def _check(workload: Workload, system: System, schedule: Schedule, beginning: Be
     found = [wrong for wrong in check_capacity(schedule, system.partition_cores) if wrong.time < until]
     if system.mode == "multiqueue":
         return found or ClassReplay(workload, system, schedule, beginning).run()
-    over = check_limits(workload, system, schedule)
+    over = [*check_limits(workload, system, schedule), *check_quotas(workload, schedule)]
     found += [wrong for wrong in over if wrong.time < until and wrong.job not in running]
     if found:
         return found
@@ -92,7 +96,8 @@ def replay_of(workload: Workload, system: System, beginning: Beginning | None) -
     if reserves_for_queues(workload, system):
         return ManyHeadJobsReplay if system.reserves_for_many else QueueHeadJobsReplay
     windows = beginning is not None and any(window.end > beginning.state.begin for window in beginning.outages)
-    return TopJobReplay if system.plans_top_job or windows else ListReplay
+    plans = system.plans_top_job or plans_limits(workload.quotas, system)
+    return TopJobReplay if plans or windows else ListReplay
 
 
 def assert_schedule(workload: Workload, system: System, schedule: Schedule, state: State | None = None) -> None:

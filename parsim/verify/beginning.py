@@ -28,6 +28,7 @@ class Outage:
     known_from: int
     known_end: int
     cores: dict[int, int]
+    users: frozenset[int] = frozenset()  #: whose jobs may use them
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,8 @@ class Beginning:
         for window in state.windows:
             known_from = state.begin if window.known_from is None else max(state.begin, window.known_from)
             known_end = window.end if window.known_end else FOR_EVER
-            outages.append(Outage(window.begin, window.end, known_from, known_end, lost(window, system)))
+            taken, users = lost(window, system), frozenset(window.users)
+            outages.append(Outage(window.begin, window.end, known_from, known_end, taken, users))
         return cls(state, outages, set(np.flatnonzero(schedule.start < state.begin).tolist()), until)
 
     def known(self, now: int) -> list[Outage]:
@@ -186,14 +188,14 @@ def parts(workload: Workload, system: System, schedule: Schedule, state: State) 
         queues = [replace(each, cores=(1, 2**31 - 1)) for each in system.queues]
         alone = replace(system, cores=cores, mode=mode, queues=queues, pool=None, reserve=reserve)
         rows = np.flatnonzero(may)
-        on_it = _take(schedule, rows, alone)
+        on_it = schedule_of(rows, schedule, alone)
         inner = State(state.begin, state.start[rows], windows=gaps)
         yield Part(rows, workload.take(rows), alone, on_it, Beginning.of(alone, on_it, inner, last), own)
         present &= ~(may & (schedule.start < last))
         late = (workload.queue == queue) & (state.start >= state.begin) & present
         submit[late] = np.maximum(submit[late], last)
     rows = np.flatnonzero(present)
-    rest = _take(replace(schedule, submit=submit), rows)
+    rest = schedule_of(rows, schedule)
     yield Part(
         rows,
         replace(workload, submit=submit).take(rows),
@@ -204,7 +206,7 @@ def parts(workload: Workload, system: System, schedule: Schedule, state: State) 
     )
 
 
-def _take(schedule: Schedule, rows: Column, alone: System | None = None) -> Schedule:
+def schedule_of(rows: Column, schedule: Schedule, alone: System | None = None) -> Schedule:
     """Return the jobs at these rows; on a machine that is `alone`, all on its one partition."""
     to = {row: k for k, row in enumerate(rows.tolist())}
     return Schedule(

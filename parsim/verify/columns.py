@@ -20,7 +20,7 @@ def check_times(workload: Workload, system: System, schedule: Schedule) -> list[
     if found:
         return found
     for rule, wrong, message in (
-        ("job", schedule.submit != workload.submit, "its submit is not the workload's"),
+        ("job", _came_otherwise(workload, schedule), "its submit is not the workload's"),
         ("job", schedule.cores != workload.cores, "its cores are not the workload's"),
         ("submit", schedule.start < workload.submit, "starts before it is submitted"),
         (
@@ -32,6 +32,14 @@ def check_times(workload: Workload, system: System, schedule: Schedule) -> list[
         rows = np.flatnonzero(wrong).tolist()
         found += [Violation(rule, row, int(schedule.start[row]), message) for row in rows]
     return found
+
+
+def _came_otherwise(workload: Workload, schedule: Schedule) -> NDArray[np.bool_]:
+    """Which jobs have another submit than the workload's, but for a later one of those that wait for others."""
+    wrong: NDArray[np.bool_] = schedule.submit != workload.submit
+    waits = workload.after[:, 0]
+    wrong[waits] = schedule.submit[waits] < workload.submit[waits]
+    return wrong
 
 
 def check_begun(schedule: Schedule, state: State) -> list[Violation]:

@@ -14,6 +14,7 @@ from parsim.verify.beginning import Beginning
 from parsim.verify.fairshare import NAMES as SHARE_NAMES
 from parsim.verify.fairshare import Uses
 from parsim.verify.formula import compile_formula
+from parsim.verify.needs import there_is
 from parsim.verify.orders import STATIC, Path, Ratio, Value, WaitingList, by_ratio
 from parsim.verify.partition import Partition
 from parsim.verify.replay import Replay
@@ -51,8 +52,9 @@ class ListReplay(Replay):
         queues = self.system.queues
         self.limits = [(q.max_run, q.max_run_cores, q.max_user_run, q.max_user_cores) for q in queues]
         self.throttles = self.jobs.throttles
-        throttled = self.throttles is not None
-        self.limited = [throttled or any(limit is not None for limit in limits) for limits in self.limits]
+        for_all = self.throttles is not None or bool(self.jobs.quotas)
+        self.limited = [for_all or any(limit is not None for limit in limits) for limits in self.limits]
+        self.in_use = [0] * len(self.jobs.quotas)  #: of each quota by running jobs
         self.used: dict[tuple[int, int], list[int]] = {}  #: running jobs and cores by (queue, user or `ALL`)
 
     def _set_lists(self) -> None:
@@ -106,7 +108,7 @@ class ListReplay(Replay):
                 if instant <= self.jobs.start[job]:
                     yield instant, kind, job
         yield from ((instant, 4, NO_JOB) for instant in self._calculations())
-        if self.system.keeps_out:  # rule 44
+        if self.system.keeps_out:  # rule 48
             yield from ((start + 1, 5, job) for job, start in enumerate(self.jobs.start))
 
     def _calculations(self) -> Iterator[int]:
@@ -114,7 +116,7 @@ class ListReplay(Replay):
         jobs, period = self.jobs, self.system.priority_calc_period if self.system.formula is not None else 0
         starts, ends, submits = sorted(jobs.start), sorted(jobs.end), sorted(jobs.submit)
         first = min(submits, default=0)
-        for instant in range(first + -first % period, max(starts), period) if period else ():
+        for instant in range(first + -first % period, max(starts, default=first), period) if period else ():
             begun = bisect_left(starts, instant)
             if bisect_left(ends, instant) < begun < bisect_left(submits, instant):
                 yield instant
@@ -145,7 +147,7 @@ class ListReplay(Replay):
             self._enter(job)
 
     def _let_in(self) -> None:
-        """Rule 43: let jobs into their lists, in the order of their submission."""
+        """Rule 47: let jobs into their lists, in the order of their submission."""
         for job in list(self.outside):
             self.kept_by[job] = "" if self.throttles is None else self.throttles.kept_out(job, self.waiting)
             if not self.kept_by[job]:
@@ -213,6 +215,8 @@ class ListReplay(Replay):
                 used = self.used.setdefault((jobs.queue[job], user), [0, 0])
                 used[0] += sign
                 used[1] += sign * jobs.cores[job]
+        for k, wants in enumerate(jobs.wants):
+            self.in_use[k] += sign * wants.get(job, 0)
 
     # One pass
 
@@ -248,7 +252,7 @@ class ListReplay(Replay):
         ]
 
     def _held(self, job: int) -> str:
-        """Rule 4: the first of `LIMITS`, or the throttle, that holds `job`, counting the head jobs that wait."""
+        """Rules 4, 41 and 45: what holds `job`, counting the head jobs that wait; empty if nothing does."""
         jobs, queue = self.jobs, self.jobs.queue[job]
         if not self.limited[queue]:
             return ""
@@ -262,10 +266,14 @@ class ListReplay(Replay):
                 most = limits[which]
                 if most is not None and used > most:
                     return LIMITS[which]
+        others = [other for other in self.head_jobs if other != job]
+        for quota, wants, in_use in zip(jobs.quotas, jobs.wants, self.in_use, strict=True):
+            if job in wants and in_use + sum(wants.get(each, 0) for each in (job, *others)) > there_is(quota, self.now):
+                return quota.name
         return self._throttled(job)
 
     def _throttled(self, job: int) -> str:
-        """Rule 41: the throttle that holds `job`, counting the head jobs that wait; empty if none does."""
+        """Rule 45: the throttle that holds `job`, counting the head jobs that wait; empty if none does."""
         if self.throttles is None:
             return ""
         jobs, now = self.jobs, self.now

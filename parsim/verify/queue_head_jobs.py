@@ -102,7 +102,7 @@ class QueueHeadJobsReplay(ListReplay):
 
 
 class ManyHeadJobsReplay(QueueHeadJobsReplay):
-    """A replay in which the first jobs of a list that wait for cores are its head jobs (rule 45)."""
+    """A replay in which the first jobs of a list that wait for cores are its head jobs (rule 49)."""
 
     def _may_start(self, index: int, job: int) -> bool:
         last = self.now + self.jobs.walltime[job] - 1

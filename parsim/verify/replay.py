@@ -13,6 +13,7 @@ import numpy as np
 
 from parsim.schedule import Schedule
 from parsim.verify.beginning import Beginning, Outage
+from parsim.verify.needs import came
 from parsim.verify.violation import Discrepancy, Violation
 from parsim.workload import Workload
 
@@ -29,7 +30,18 @@ class Columns:
     def __init__(self, workload: Workload, schedule: Schedule) -> None:
         order = np.argsort(workload.submit, kind="stable")
         self.row: list[int] = order.tolist()
-        self.submit: list[int] = workload.submit[order].tolist()
+        self.submitted: list[int] = workload.submit[order].tolist()
+        #: When each came (rule 40); its number is by its submission.
+        self.submit: list[int] = self.submitted
+        if workload.after.size:
+            there = came(workload, schedule.end.tolist())
+            self.submit = [there[row] for row in self.row]
+        self.quotas = workload.quotas
+        #: By quota, what jobs ask for.
+        self.wants: list[dict[int, int]] = []
+        number = np.argsort(order)
+        for quota in workload.quotas:
+            self.wants.append(dict(zip(number[quota.rows].tolist(), quota.amounts.tolist(), strict=True)))
         self.cores: list[int] = workload.cores[order].tolist()
         self.walltime: list[int] = workload.walltime[order].tolist()
         self.queue: list[int] = workload.queue[order].tolist()
@@ -73,6 +85,13 @@ class Replay(ABC):
         for instant, kind, job in self._events():
             if kind == 0 or job not in begun:
                 events.setdefault(max(begin, instant), []).append((kind, job))
+        for job, instant in enumerate(self.jobs.submitted):
+            if job not in begun:
+                events.setdefault(max(begin, instant), [])
+        for quota in self.jobs.quotas:
+            for instant, _ in quota.changes:
+                if instant > begin:
+                    events.setdefault(instant, [])
         for job, instant in enumerate(self.jobs.start):
             if job not in begun:
                 starts.setdefault(instant, set()).add(job)

@@ -1,4 +1,4 @@
-"""Throttles, for the verifier: rules 40 and 41 of ``docs/reference/simulator.md``."""
+"""Throttles, for the verifier: rules 44 and 45 of ``docs/reference/simulator.md``."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Limited:
         self.keys = [{key for key, _ in limits} for limits in self.of]
 
     def above(self, job: int, others: Iterable[int], moment: int, ends: Mapping[int, int]) -> str:
-        """Rule 41: the first limit that `job` is above beside the `others`, by their `ends`; empty if none."""
+        """Rule 45: the first limit that `job` is above beside the `others`, by their `ends`; empty if none."""
         cores = self.jobs.cores
         for key, limits in self.of[job]:
             mates = {job, *(other for other in others if key in self.keys[other])}
@@ -62,7 +62,7 @@ class Limited:
         return ""
 
     def kept_out(self, job: int, waiting: Iterable[int]) -> str:
-        """Rule 43: what keeps `job` out of the lists in which these wait; empty if nothing does."""
+        """Rule 47: what keeps `job` out of the lists in which these wait; empty if nothing does."""
         waiting = list(waiting)
         for key, limits in self.of[job]:
             here = sum(key in self.keys[other] for other in waiting)

@@ -9,8 +9,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from parsim.system import LIMITS, System
-from parsim.verify.beginning import FOR_EVER, Beginning, nodes_of
+from parsim.verify.beginning import FOR_EVER, Beginning, Outage, nodes_of
 from parsim.verify.lists import ListReplay
+from parsim.verify.needs import plans_limits, there_is
 from parsim.verify.rules import Jobs
 from parsim.verify.violation import Discrepancy
 
@@ -36,6 +37,8 @@ class TopJobReplay(ListReplay):
         self.on: dict[int, Cores] = {}  #: what each running job takes
         self.chosen: Cores = {}  #: what the job that starts at its turn takes
         self.plans: list[Plan] = []
+        self.on_before: dict[int, Cores] = {}  #: `on` when the pass began
+        self.plans_limits = plans_limits(jobs.quotas, system)
 
     def _resume(self, job: int) -> None:
         super()._resume(job)
@@ -95,10 +98,19 @@ class TopJobReplay(ListReplay):
             for node, here in cores.items():
                 left[node] -= here
         for outage in self._known():
-            if outage.begin <= moment < outage.known_end:
+            if outage.begin <= moment < outage.known_end and self.jobs.user[job] not in outage.users:
                 for node, here in outage.cores.items():
-                    left[node] -= here
+                    left[node] -= max(0, here - self._used(outage, node))
         return left
+
+    def _used(self, outage: Outage, node: int) -> int:
+        """Rule 33: what the jobs of its users that ran when the pass began have of a node of a window."""
+        past = max(self.now, outage.begin)
+        return sum(
+            cores.get(node, 0)
+            for other, cores in self.on_before.items()
+            if self.jobs.user[other] in outage.users and self._expected_end(other) > past
+        )
 
     def _moments(self, begin: int, job: int) -> list[int]:
         end = begin + self.jobs.walltime[job]
@@ -113,7 +125,7 @@ class TopJobReplay(ListReplay):
         ]
 
     def _held(self, job: int) -> str:
-        return self._held_from(self.now, job) if self.system.plans_limits else super()._held(job)
+        return self._held_from(self.now, job) if self.plans_limits else super()._held(job)
 
     def _held_from(self, begin: int, job: int) -> str:
         """Rule 22: the first of `LIMITS` that the job, begun then, would be above; empty if none."""
@@ -138,14 +150,18 @@ class TopJobReplay(ListReplay):
         own = [mate for mate in mates if jobs.user[mate] == jobs.user[job]] if jobs.user[job] >= 0 else []
         used = (len(mates), sum(jobs.cores[k] for k in mates), len(own), sum(jobs.cores[k] for k in own))
         above = zip(LIMITS, limits, used, strict=True)
-        return next((name for name, most, amount in above if most is not None and amount > most), "")
+        found = [name for name, most, amount in above if most is not None and amount > most]
+        for quota, wants in zip(jobs.quotas, jobs.wants, strict=True):
+            if job in wants and sum(wants.get(each, 0) for each in {job, *others}) > there_is(quota, self.now):
+                found.append(quota.name)
+        return found[0] if found else ""
 
     def _plan(self, job: int, places: list[int]) -> int | None:
         """Rules 21 and 24: the earliest instant at which the job may start on these partitions, None if never."""
         instants = {self.now, *map(self._expected_end, self.on), *(plan.end for plan in self.plans)}
         instants |= {outage.known_end for outage in self._known() if outage.known_end < FOR_EVER}
         for instant in sorted(instants):
-            if self.system.plans_limits and self._held_from(instant, job):
+            if self.plans_limits and self._held_from(instant, job):
                 continue
             if sum(self._room(instant, job, places)) >= self.jobs.cores[job]:
                 return instant
@@ -164,7 +180,7 @@ class TopJobReplay(ListReplay):
 
     def _visit_reserved(self) -> None:
         """Rules 10, 13, 14, 20 and 27. It is the first of a pass."""
-        self.plans = []
+        self.plans, self.on_before = [], dict(self.on)
         jobs = self.jobs
         ordered = list(self.reserved)
         for at, job in enumerate(ordered, start=1):
@@ -172,7 +188,7 @@ class TopJobReplay(ListReplay):
                 self._pass_over(job, range(len(self.partitions)))
                 if self.tracked:
                     self.held_before.append(job)
-                if not self.system.plans_limits:
+                if not self.plans_limits:
                     continue
             usable = [index for index, waits in enumerate(self.lists) if min(waits.starving[:1], default=job) >= job]
             time = None
@@ -215,7 +231,7 @@ class TopJobReplay(ListReplay):
 
     def _visit_planned(self, index: int, ordered: list[int]) -> None:
         """Rules 3 and 20."""
-        jobs, partition, plans_limits = self.jobs, self.partitions[index], self.system.plans_limits
+        jobs, partition, plans_limits = self.jobs, self.partitions[index], self.plans_limits
         alone = index == self.pool or not self.combined  # no other visit starts a job of this list here
         for at, job in enumerate(ordered, start=1):
             places, found = self._places(index, job), partition.head_job >= 0

@@ -21,7 +21,7 @@ def compile_kernels(system: System | None, *, quiet: bool = False) -> Callable[[
     if not names:
         return lambda: None
     if not quiet:
-        text = "compiling the simulator for this processor, once: about 20 seconds of computing, in parallel"
+        text = "compiling the simulator for this processor, once: about 40 seconds of computing, in parallel"
         click.echo(text, err=True)
     running = Compiling(names, cpu_count())
     click.get_current_context().call_on_close(running.stop)

@@ -31,6 +31,13 @@ def _from(target: str) -> Callable[[F], F]:
 @click.option(
     "--shares", type=PATH, metavar="FILE", help="Shares of users: PBS's resource_group, or sacctmgr's associations."
 )
+@click.option(
+    "--downtimes",
+    type=PATH,
+    metavar="FILE",
+    multiple=True,
+    help="Nodes and reservations: sacctmgr show event, scontrol show reservation, PBS accounting or server logs.",
+)
 @click.option("--name", metavar="NAME", help="Name of the machine.")
 @click.option("--force", is_flag=True, help="Replace a configuration that is there.")
 @output_option("File to write.  [default: standard output]")
@@ -40,6 +47,7 @@ def command(
     nodes: str | None,
     scheduler: str | None,
     shares: Path | None,
+    downtimes: tuple[Path, ...],
     name: str | None,
     force: bool,
     output: Path | None,
@@ -69,6 +77,11 @@ def command(
         found, origin = chosen(target, listed).read(path, cores=cores, name=name, shares=shares), path.name
     else:
         found, origin = _of_history(source, name), ", ".join(path.name for path in source.history)
+    if downtimes:
+        from qconf.history.closures import read_downtimes
+
+        times, odd = read_downtimes(downtimes, found.config.machine, source.timezone)
+        found = Derived(found.config.replace(downtime=times), (*found.warnings, *odd))
     title = f"A first configuration, made by qconf init from {origin}. Edit it."
     comment = "\n* ".join([title, *found.warnings])
     text = dump(found.config, "".join(c if c.isprintable() or c == "\n" else "?" for c in comment))

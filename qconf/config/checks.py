@@ -10,7 +10,7 @@ from typing import NamedTuple
 from parsim.fairshare import Fairshare, Share
 from parsim.formula import NAMES
 from parsim.formula import parse as parse_formula
-from parsim.system import MOST_NODE_CORES, ORDERS
+from parsim.system import LIMITS, MOST_NODE_CORES, ORDERS
 from parsim.throttles import THROTTLES
 from parsim.workload import MAX_CORES
 from qconf.config.fixed import fixable_paths, matches
@@ -43,6 +43,7 @@ def mistakes(config: SiteFields) -> Iterator[Finding]:
     yield from _fixed(config)
     yield from _targets(config)
     yield from _downtime(config)
+    yield from _hours(config)
     yield from _shares(config)
     yield from _throttles(config)
 
@@ -226,8 +227,6 @@ def _targets(config: SiteFields) -> Iterator[Finding]:
 
 def _downtime(config: SiteFields) -> Iterator[Finding]:
     names = ("queues", *_each_queue(config, ".name"))
-    if config.downtime and config.reserve == "queues":
-        yield Finding("downtime", "is not simulated with reserve: queues", ("reserve",))
     for i, each in enumerate(config.downtime):
         at = f"downtime[{i}]"
         begin, end = datetime.fromisoformat(each.begin), datetime.fromisoformat(each.end)
@@ -244,8 +243,27 @@ def _downtime(config: SiteFields) -> Iterator[Finding]:
         wrong = [node for node in each.nodes if node >= nodes]
         if wrong:
             yield Finding(f"{at}.nodes", f"there is no node {wrong[0]}: they are counted from 0 to {nodes - 1}")
+        if each.users and each.queue is not None:
+            yield Finding(f"{at}.users", "a reservation is for a queue or for users: leave one out")
+        if each.users and config.reserve == "queues":
+            yield Finding(f"{at}.users", "are not simulated with reserve: queues", ("reserve",))
         if each.cores is not None and each.cores > config.machine.cores:
             yield Finding(f"{at}.cores", f"are more than the machine's {config.machine.cores}")
+
+
+def _hours(config: SiteFields) -> Iterator[Finding]:
+    names = ("queues", *_each_queue(config, ".name"))
+    for i, each in enumerate(config.hours):
+        at = f"hours[{i}]"
+        if each.begin == each.end:
+            yield Finding(f"{at}.end", "is its begin: write limits of the whole day into the queue", (f"{at}.begin",))
+        if each.queue not in config.names:
+            meant = did_you_mean(each.queue, config.names) or f"; there are {', '.join(config.names)}"
+            yield Finding(f"{at}.queue", f"no queue has this name{meant}", names)
+        if all(getattr(each, limit) is None for limit in LIMITS):
+            yield Finding(at, f"limits nothing: give it one of {', '.join(LIMITS)}")
+        if not each.days:
+            yield Finding(f"{at}.days", "are none: leave it out for every day")
 
 
 def warnings(config: SiteFields) -> Iterator[Finding]:

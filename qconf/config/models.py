@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any, Literal, overload
+from typing import Annotated, Any, Literal, get_args, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,6 +64,7 @@ class Settings(dict[str, Any]):
         return hash(frozenset(self.items()))
 
 
+Licence = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.@-]{1,64}$")]
 Setting = bool | int | float | str | Annotated[tuple[int | float, ...], BeforeValidator(_as_tuple)]
 
 
@@ -268,6 +269,28 @@ class Downtime(Model):
     known_from: Moment | None = None  #: planned ones are known from the first
     known_end: bool = True
     queue: Name | None = None  #: a reservation: the jobs of this queue run there, and no others
+    users: Annotated[tuple[User, ...], BeforeValidator(_as_tuple)] = ()  #: one for these: they may run there, no others
+
+
+Day = Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
+DAYS: tuple[Day, ...] = get_args(Day)
+Clock = Annotated[str, Field(pattern=r"^([01][0-9]|2[0-3]):[0-5][0-9]$")]
+Closed = Annotated[int, Field(ge=0, le=MAX_CORES)] | None
+
+
+class HoursConfig(Model):
+    """Limits of a queue for some hours of some days, beside its own; an end before the begin is the next day's."""
+
+    queue: Name
+    days: Annotated[
+        tuple[Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"], ...], BeforeValidator(_as_tuple)
+    ] = DAYS
+    begin: Clock
+    end: Clock
+    max_run: Closed = None
+    max_run_cores: Closed = None
+    max_user_run: Closed = None
+    max_user_cores: Closed = None
 
 
 class FidelityConfig(Model):
@@ -301,6 +324,9 @@ class SiteFields(Model):
     fixed: Annotated[tuple[str, ...], BeforeValidator(_as_tuple)] = ()
     targets: Annotated[tuple[Target, ...], BeforeValidator(_as_tuple)] = ()
     downtime: Annotated[tuple[Downtime, ...], BeforeValidator(_as_tuple)] = ()
+    hours: Annotated[tuple[HoursConfig, ...], BeforeValidator(_as_tuple)] = ()
+    #: How many licences the site has, by name.
+    licences: Annotated[dict[Licence, Annotated[int, Field(ge=0, le=MAX_CORES)]], AfterValidator(Settings)] = Settings()
     fidelity: FidelityConfig | None = None
     #: Settings of the strategies by name, as the file has them: what they may be, the strategies know.
     strategies: Annotated[dict[Name, Setting], AfterValidator(Settings)] = Settings()
@@ -335,5 +361,5 @@ SCALARS = tuple(
     name
     for name in SiteFields.model_fields
     if name not in ("machine", "queues", "pool", "fairshare", "shares", "throttles", "policy", "fixed", "targets")
-    and name not in ("downtime", "fidelity", "strategies")
+    and name not in ("downtime", "hours", "licences", "fidelity", "strategies")
 )

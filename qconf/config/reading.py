@@ -20,6 +20,7 @@ from qconf.config.models import (
     Downtime,
     FairshareConfig,
     FidelityConfig,
+    HoursConfig,
     MachineConfig,
     PoolConfig,
     QueueConfig,
@@ -72,6 +73,11 @@ _ALLOWED = {
     **dict.fromkeys(("groups", "hosts"), "a list of names, as the batch system writes them"),
     "fixed": "a list of paths like queues.large or queues.*.max_user_run",
     "downtime": "a list like [{begin: 2026-03-01T08:00, end: 2026-03-01T18:00, cores: 512}]",
+    "licences": "how many there are by name, like {matlab: 20}",
+    "hours": "a list like [{queue: large, days: [mon, tue], begin: 08:00, end: 18:00, max_run: 4}]",
+    "hours.days": "a list of mon, tue, wed, thu, fri, sat, sun",
+    **dict.fromkeys(("hours.begin", "hours.end"), "a time of the day like 08:00"),
+    **{f"hours.{limit}": "a whole number from 0 up" for limit in LIMITS},
     "fidelity": "what `qconf fidelity --calibrate` wrote, or leave it out",
     "grade": "A, B, C, D or E",
     "agreement": "a number from 0 to 1",
@@ -89,6 +95,7 @@ _STAND_INS = {"queues": [{"name": "?"}], "machine": {"cores": 1}, "machine.cores
 _ITEMS = {
     "queues": "like {name: small, cores: [1, 64], walltime: [0, 24h]}",
     "downtime": "like {begin: 2026-03-01T08:00, end: 2026-03-01T18:00, cores: 512}",
+    "hours": "like {queue: large, begin: 08:00, end: 18:00, max_run: 4}",
     "targets": "like {queue: small, p95_wait: 4h, weight: 2}",
     "shares": "like {name: alice, shares: 2}",
     "throttles": "like {each: user, max_run: 10}",
@@ -96,8 +103,18 @@ _ITEMS = {
 
 #: Keys whose values are too long to be quoted.
 _PARTS = (
-    *("queues", "machine", "pool", "targets", "fairshare", "shares"),
-    *("throttles", "downtime", "fidelity", "strategies"),
+    "queues",
+    "machine",
+    "pool",
+    "targets",
+    "fairshare",
+    "shares",
+    "throttles",
+    "downtime",
+    "hours",
+    "licences",
+    "fidelity",
+    "strategies",
 )
 
 Steps = tuple[str | int, ...]
@@ -274,8 +291,8 @@ def _field_problems(error: ValidationError) -> Iterator[tuple[Steps, str]]:
 def _allowed(path: Steps) -> str:
     if len(path) == 2 and path[0] in _ITEMS:
         return _ITEMS[str(path[0])]
-    if path[0] == "strategies":
-        return _ALLOWED["strategies"]
+    if path[0] in ("strategies", "licences"):
+        return _ALLOWED[str(path[0])]
     names = [step for step in path if isinstance(step, str)]
     return _ALLOWED.get(".".join(names)) or _ALLOWED.get(names[-1], "")
 
@@ -286,6 +303,7 @@ def _instead(path: Steps) -> str:
         "queues": QueueConfig,
         "pool": PoolConfig,
         "downtime": Downtime,
+        "hours": HoursConfig,
         "fidelity": FidelityConfig,
         "targets": Target,
         "fairshare": FairshareConfig,
@@ -309,13 +327,15 @@ def _stand_in(data: dict[str, Any], path: Steps) -> None:
         parent[last] = _STAND_INS[name]
     elif path[0] == "downtime" and last in ("begin", "end"):
         parent[last] = {"begin": "2000-01-01", "end": "2000-01-02"}[str(last)]
+    elif path[0] == "hours" and last in ("begin", "end", "queue"):
+        parent[last] = {"begin": "00:00", "end": "12:00", "queue": "?"}[str(last)]
     elif path[0] in ("queues", "shares") and last == "name":
         parent[last] = f"?{path[1]}"
     elif isinstance(last, int):
         day = {"begin": "2000-01-01", "end": "2000-01-02"}
         named = {"name": f"?{last}"}
-        parent[last] = {"queues": named, "targets": {}, "shares": named, "downtime": day, "throttles": {}}.get(
-            str(path[0]), "*"
-        )
+        hours = {"queue": "?", "begin": "00:00", "end": "12:00", "max_run": 1}
+        stand_ins = {"queues": named, "targets": {}, "shares": named, "downtime": day, "hours": hours, "throttles": {}}
+        parent[last] = stand_ins.get(str(path[0]), "*")
     else:
         del parent[last]

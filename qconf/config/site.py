@@ -116,14 +116,15 @@ class SiteConfig(SiteFields):
         return self.build(**{**dict(self), **changes})
 
     def with_queues(self, queues: Sequence[QueueConfig], **changes: object) -> SiteConfig:
-        """Return a checked copy with these queues, without what names others: `fixed`, targets, throttles."""
+        """Return a checked copy with these queues, without what names others: `fixed`, targets, hours, throttles."""
         paths = fixable_paths(queue.name for queue in queues)
         kept = tuple(pattern for pattern in self.fixed if any(matches(pattern, path) for path in paths))
         names = {None, *(queue.name for queue in queues)}
         targets = tuple(target for target in self.targets if target.queue in names)
+        hours = tuple(each for each in self.hours if each.queue in names)
         throttles = tuple(throttle for throttle in self.throttles if throttle.queue in names)
-        parts = {"queues": tuple(queues), "fixed": kept, "targets": targets, "throttles": throttles}
-        return self.replace(**{**parts, **changes})
+        found = {"queues": tuple(queues), "fixed": kept, "targets": targets, "hours": hours, "throttles": throttles}
+        return self.replace(**{**found, **changes})
 
     def with_partitions(self, sizes: Sequence[int], **changes: object) -> SiteConfig:
         """Return the site partitioned by these sizes, in queue order, with other changes."""

@@ -41,6 +41,10 @@ def dump(config: SiteConfig, comment: str = "") -> str:
         lines += ["targets:", *(f"  - {_flow(target)}" for target in config.targets)]
     if config.downtime:
         lines += ["downtime:", *(f"  - {_flow(each, always=())}" for each in config.downtime)]
+    if config.hours:
+        lines += ["hours:", *(f"  - {_flow(each, always=())}" for each in config.hours)]
+    if config.licences:
+        lines.append(f"licences: {{{', '.join(f'{_scalar(name)}: {most}' for name, most in config.licences.items())}}}")
     if config.fidelity is not None:
         lines.append(f"fidelity: {_flow(config.fidelity, always=())}")
     if config.strategies:
@@ -65,7 +69,7 @@ def _shown(model: BaseModel, names: Iterable[str], always: tuple[str, ...]) -> l
 
 
 def _value(name: str, value: object) -> str:
-    if name in ("users", "nodes") and isinstance(value, tuple):
+    if name in ("users", "nodes", "days") and isinstance(value, tuple):
         return f"[{', '.join(map(_scalar, value))}]"
     if isinstance(value, tuple):
         unlimited = MAX_DURATION if name == "walltime" else MAX_CORES

@@ -34,8 +34,12 @@ def outages(config: SiteConfig, epoch: int, timezone: str) -> tuple[Outage, ...]
     )
 
 
-def windows(found: Sequence[Outage], config: SiteConfig, begin: int) -> Iterator[Window]:
-    """Yield what has not ended by `begin`, under a configuration; a partition that it lacks is of the machine."""
+def windows(found: Sequence[Outage], config: SiteConfig, begin: int, users: Sequence[str] = ()) -> Iterator[Window]:
+    """Yield what has not ended by `begin`, under a configuration; a partition that it lacks is of the machine.
+
+    `users` are the names of the users of jobs by number. Where users cannot be told apart, all are kept off.
+    """
+    apart = not config.system().reserves_for_queues
     names = config.system().partition_names
     nodes = sum(-(-cores // config.machine.cores_per_node) for cores in config.system().partition_cores)
     for each in found:
@@ -50,4 +54,5 @@ def windows(found: Sequence[Outage], config: SiteConfig, begin: int) -> Iterator
                 each.known_from,
                 of.known_end,
                 config.names.index(of.queue) if of.queue in config.names else None,
+                [number for number, name in enumerate(users) if name in of.users] if apart else [],
             )

@@ -87,8 +87,10 @@ class Holdout:
         rows = [self._by_day[day] for day in sampled]
         moved = np.repeat((np.arange(-warm, self.days) - sampled) * DAY, [len(each) for each in rows])
         jobs = self.period.take(np.concatenate(rows))
+        submit, after = jobs.workload.submit + moved, jobs.workload.after
+        before = submit[after[:, 1]] <= submit[after[:, 0]]  # what comes later now is waited for no more
         resampled = replace(
-            jobs, started=None, fills=None, workload=replace(jobs.workload, submit=jobs.workload.submit + moved)
+            jobs, started=None, fills=None, workload=replace(jobs.workload, submit=submit, after=after[before])
         )
         whole = self.start + self.days * DAY
         return Holdout(resampled, self.start, whole, warm * DAY)

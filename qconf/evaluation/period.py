@@ -15,7 +15,9 @@ from parsim import UNSTARTED, Schedule, State, Workload, simulate
 from qconf.config import CORE_LIMITS, QueueConfig, SiteConfig, route, throttled, too_wide
 from qconf.errors import QconfError
 from qconf.evaluation.downtime import Outage, outages, windows
+from qconf.evaluation.hours import hourly
 from qconf.history import History, binding_limits
+from qconf.history.times import zone
 
 #: Weights of the epochs of a training set, the oldest first (Kondameedi and Vadhiyar, CCGrid 2017, Table III).
 WEIGHTS = (1 / 3, 2 / 3, 1.0)
@@ -83,6 +85,9 @@ class Period:
     state: State | None = field(default=None, repr=False)
     outages: tuple[Outage, ...] = ()  #: downtimes of the base
     fills: NDArray[np.bool_] | None = field(default=None, repr=False)  #: jobs of an earlier period, shape (n,)
+    epoch: int = 0  #: Unix time of second 0
+    timezone: str = "UTC"  #: of the hours of a configuration
+    _hourly: dict[tuple[object, ...], Workload] = field(default_factory=dict, init=False, repr=False)
     _routed: dict[tuple[object, ...], NDArray[np.int64]] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
@@ -97,6 +102,8 @@ class Period:
             group=history.groups(base),
             started=started if (started >= 0).any() else None,
             outages=outages(base, history.epoch, history.timezone),
+            epoch=history.epoch,
+            timezone=history.timezone,
         )
 
     def __len__(self) -> int:
@@ -118,12 +125,22 @@ class Period:
         if runtimes is None and (
             config.queues is self.base.queues or _admission_keys(config) == _admission_keys(self.base)
         ):
-            return self.workload
+            return self.limited(self.workload, config)
         key = (_admission_keys(config), runtimes)
         if key not in self._routed:
             self._routed[key] = self._route(config, runtimes)
         w = self.workload
-        return replace(w, queue=self._routed[key])
+        return self.limited(replace(w, queue=self._routed[key]), config)
+
+    def limited(self, jobs: Workload, config: SiteConfig) -> Workload:
+        """Return jobs, in the queues of `config`, with the limits that it has for some hours."""
+        if not config.hours:
+            return jobs
+        key = (jobs.queue.tobytes(), config.names, config.hours)
+        if key not in self._hourly:
+            found = hourly(jobs, config, self.epoch, zone(self.timezone))
+            self._hourly[key] = replace(jobs, quotas=[*jobs.quotas, *found])
+        return self._hourly[key]
 
     def _route(self, config: SiteConfig, runtimes: Runtimes | None) -> NDArray[np.int64]:
         w, has_user = self.workload, self.workload.user >= 0
@@ -156,7 +173,10 @@ class Period:
 
     def under(self, config: SiteConfig) -> Period:
         """Return the same jobs under another base, in the queues that it routes them to. Raises `UnroutableError`."""
-        return replace(self, workload=self.routed(config), base=config)
+        jobs = self.routed(config)
+        if config.hours:  # which are no part of the jobs
+            jobs = replace(self.workload, queue=jobs.queue)
+        return replace(self, workload=jobs, base=config)
 
     def simulate(self, config: SiteConfig) -> Schedule:
         """Simulate all jobs under `config`, from the period's state or else an empty machine."""
@@ -169,7 +189,7 @@ class Period:
             return state
         if state is None:
             state = State(int(self.workload.submit.min()), np.full(len(self), UNSTARTED))
-        found = tuple(windows(self.outages, config, state.begin))
+        found = tuple(windows(self.outages, config, state.begin, self.workload.user_names))
         return replace(state, windows=found) if found else self.state
 
     @cached_property

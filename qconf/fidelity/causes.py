@@ -85,6 +85,10 @@ class _Log:
         """Yield why a job may have started later than is simulated."""
         w, begun = self.w, int(self.start[row])
         since = max(int(w.submit[row]), simulated)
+        others = w.after[w.after[:, 0] == row, 1]
+        if others.size:
+            last = int(others[np.argmax(self.end[others])])
+            yield f"dependency: the log says that it waits for job {self.name(last)}"
         if self.held[row]:
             first = self.timeline.first_fit(int(w.cores[row]), int(w.walltime[row]), int(w.submit[row]), begun)
             yield f"held: fits on idle cores from {format_duration(begun - first)} before its start on"
@@ -135,7 +139,7 @@ class _Log:
             yield f"order: starts before {int(passed.sum())} jobs submitted earlier, {wide} of them no wider"
         place = int(np.flatnonzero(window.rows == row)[0])
         names = [self.name(int(each)) for each in window.rows]
-        jobs, system = window.period.workload, config.system()
+        jobs, system = window.period.limited(window.period.workload, config), config.system()
         state = window.period.begun(config)
         try:
             reasons = explain(jobs, system, window.simulate(config), place, names=names, state=state)

@@ -77,7 +77,8 @@ class LogWindow:
 
     def simulate(self, config: SiteConfig) -> Schedule:
         """Simulate from `begin` on under the queues that routed the jobs; nothing is submitted from `end` on."""
-        return simulate(self.period.workload, config.system(), self.period.begun(config))
+        jobs = self.period.limited(self.period.workload, config)
+        return simulate(jobs, config.system(), self.period.begun(config))
 
 
 def cut(recorded: Recorded, spans: Sequence[tuple[int, int]]) -> tuple[LogWindow, ...]:

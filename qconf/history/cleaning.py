@@ -13,6 +13,7 @@ from qconf.config import SiteConfig, route, throttled, too_wide
 from qconf.errors import InputError
 from qconf.history.history import COLUMNS, History
 from qconf.history.names import alike, hashed, legal_names, renamed
+from qconf.history.needs import wanted
 from qconf.history.records import UNKNOWN, Records, drop_table
 
 #: Limits of a queue that a job can be too wide for, and why it is left out then.
@@ -148,6 +149,9 @@ class _Cleaning:
             for i, queue in enumerate(self.config.queues):
                 never = throttled(self.config, queue.name, self.cores, self.walltime, *names)
                 self.drop(never & (self.queue == i), "above a limit of throttles", "cores", self.cores)
+        for name, most in self.config.licences.items():
+            counts = np.array([dict(wanted(text)).get(name, 0) for text in self.table["needs"]], dtype=np.int64)
+            self.drop(counts > most, f"asks for more licences than there are: {name}", "licences", counts)
 
     def _check_span(self, order: Column) -> None:
         """Refuse submits too far apart for one machine; the farthest from the middle is the culprit."""

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from parsim.workload import Workload
 from qconf.config import SiteConfig
 from qconf.errors import InputError
+from qconf.history.needs import needed
 from qconf.history.periods import FEWEST, Window, month_bounds, windows
 from qconf.history.records import FIELDS, TEXTS, TIMES, Log, shifted
 from qconf.history.times import zone
@@ -27,7 +28,7 @@ class History(Log):
     """Jobs ready to be simulated, ordered by (submit, position in the input)."""
 
     #: int64: submit (seconds after `epoch`), runtime, walltime (seconds), cores, start, end (-1 unknown), row (position
-    #: in the input). str: job_id, queue (a name of the configuration), user ("" unknown), state, group.
+    #: in the input). str: job_id, queue (a name of the configuration), user ("" unknown), state, group, needs.
     jobs: pd.DataFrame
     read: int  #: records read: ``len(jobs) + len(dropped) + outside``
     outside: int = 0  #: usable jobs outside the chosen period
@@ -69,7 +70,8 @@ class History(Log):
             self.jobs[name].to_numpy() for name in ("submit", "cores", "runtime", "walltime")
         )
         known = [name for name in names.tolist() if name]
-        jobs = Workload(submit, cores, runtime, walltime, index, user, known)
+        after, quotas = needed(self.jobs, config.licences)
+        jobs = Workload(submit, cores, runtime, walltime, index, user, known, after=after, quotas=quotas)
         if not any(throttle.kind == "group" for throttle in config.throttles):
             return jobs
         codes, names = pd.factorize(self.jobs["group"], sort=True)
@@ -169,8 +171,9 @@ class History(Log):
 
 def history_csv(table: pd.DataFrame, epoch: int) -> str:
     """Write job rows as the project's history CSV: Unix seconds, empty cells where unknown, no formulas."""
-    out = table[list(FIELDS)].copy()
-    for name in FIELDS:
+    names = [name for name in FIELDS if name != "needs" or (name in table and (table[name] != "").any())]
+    out = table[names].copy()
+    for name in names:
         if name not in TEXTS:
             shifted = out[name] + (epoch if name in TIMES else 0)
             out[name] = shifted.astype("Int64").where(out[name] >= 0)

@@ -20,10 +20,23 @@ UNKNOWN = -1  #: in every integer column; "" in those of text
 MAX_TIME = 2**37  #: of a time, seconds after the log's epoch
 MAX_EPOCH = 2**36  #: of the epoch itself: together they end before the year 9999
 
-TEXTS = ("job_id", "queue", "user", "state", "group")
+TEXTS = ("job_id", "queue", "user", "state", "group", "needs")
 TIMES = ("submit", "start", "end")
 #: The columns of a history CSV.
-FIELDS = ("job_id", "submit", "runtime", "walltime", "cores", "queue", "user", "start", "end", "state", "group")
+FIELDS = (
+    "job_id",
+    "submit",
+    "runtime",
+    "walltime",
+    "cores",
+    "queue",
+    "user",
+    "start",
+    "end",
+    "state",
+    "group",
+    "needs",
+)
 COLUMNS = (*FIELDS, "file", "line")
 DROPPED = ("job_id", "file", "line", "reason", "detail")
 
@@ -84,7 +97,8 @@ class Records(Log):
     """The raw records of one or many files of one format."""
 
     #: A row per job in the order of the input. int64, -1 unknown: submit, start, end (seconds after `epoch`), runtime,
-    #: walltime (seconds), cores, file (index into `sources`), line. str, "" unknown: job_id, queue, user, state, group.
+    #: walltime (seconds), cores, file (index into `sources`), line. str, "" unknown: job_id, queue, user, state, group,
+    #: needs.
     table: pd.DataFrame
     machine_cores: int | None = None  #: size of the machine if the log has it
     cores_per_node: int | None = None  #: of a log that counts nodes
@@ -117,6 +131,7 @@ class Row:
     end: int = UNKNOWN
     state: str = ""
     group: str = ""
+    needs: str = ""  #: as `qconf.history.needs` reads it
     file: int = 0
     line: int = 0
 

@@ -7,14 +7,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
-from parsim import UNSTARTED, Queue, State, System, Window, Workload
+from parsim import UNSTARTED, Queue, Quota, State, System, Window, Workload
 from parsim.workload import MAX_CORES, MAX_DURATION
 from qconf.config import POOL_SUFFIX, SiteConfig, route, throttled
 from qconf.errors import InputError
 from qconf.evaluation.downtime import outages
 from qconf.evaluation.downtime import windows as downtimes
+from qconf.evaluation.hours import hourly
+from qconf.history.needs import followed, needed, wanted
+from qconf.history.times import zone
 from qconf.prediction.starts import Present
 from qconf.snapshot import Job, Snapshot
 
@@ -73,7 +77,6 @@ def ahead(snapshot: Snapshot, config: SiteConfig, extra: Sequence[Job] = ()) -> 
         ] += 1
     there = cores if snapshot.cores is None else snapshot.cores
     windows = [Window(now, now + FAR, cores - there, known_end=False)] if there < cores else []
-    windows += downtimes(outages(config, 0, snapshot.timezone), config, now)
     queues = {closure.queue for closure in snapshot.closures if closure.queue}
     names = [*config.names, *sorted(queues & {job.queue for job in snapshot.jobs} - set(config.names))]
     system = config.system()
@@ -92,6 +95,7 @@ def ahead(snapshot: Snapshot, config: SiteConfig, extra: Sequence[Job] = ()) -> 
     if not kept:
         raise InputError("the snapshot has no job that can be predicted", fix="take it from the server that runs jobs")
     users = {user: i for i, user in enumerate(sorted({job.user for job, _ in kept if job.user}))}
+    windows += downtimes(outages(config, 0, snapshot.timezone), config, now, tuple(users))
     walltime = np.array([job.walltime for job, _ in kept])
     workload = Workload(
         submit=np.array([max(job.submit, job.not_before or job.submit) for job, _ in kept]),
@@ -102,12 +106,26 @@ def ahead(snapshot: Snapshot, config: SiteConfig, extra: Sequence[Job] = ()) -> 
         user=np.array([users.get(job.user, -1) for job, _ in kept]),
         user_names=tuple(users),
     )
+    workload = needing(workload, kept, config)
     start = [UNSTARTED if job.start is None else job.start for job, _ in kept]
     present = Present(
-        workload, State(now, start, windows=windows), [job.user for job, _ in kept], [job.name for job, _ in kept]
+        workload,
+        State(now, start, windows=windows),
+        [job.user for job, _ in kept],
+        [job.name for job, _ in kept],
+        (lambda jobs: hourly(jobs, config, 0, zone(snapshot.timezone))) if config.hours else None,
     )
     counted = tuple(text if count == 1 else f"{count} times: {text}" for text, count in warnings.items())
     return Ahead(now, present, system, tuple(job for job, _ in kept), tuple(left_out), counted, users)
+
+
+def needing(jobs: Workload, kept: Sequence[tuple[Job, int]], config: SiteConfig) -> Workload:
+    """Return the jobs with what they need beside cores: that others have ended, licences, places in an array."""
+    order = np.argsort(jobs.submit, kind="stable")
+    table = pd.DataFrame({name: [getattr(kept[row][0], name) for row in order] for name in ("job_id", "needs")})
+    after, quotas = needed(table, config.licences)
+    moved = [Quota(quota.name, quota.most, order[quota.rows], quota.amounts, quota.changes) for quota in quotas]
+    return replace(jobs, after=order[after], quotas=moved)
 
 
 def _sorted_out(
@@ -145,13 +163,21 @@ def _sorted_out(
             widest = min(widest, limit.max_user_cores or MAX_CORES)
         if job.held:
             left_out.append((job, job.held))
+        elif short := next((name for name, count in wanted(job.needs) if count > config.licences.get(name, count)), ""):
+            left_out.append((job, f"asks for more licences {short} than the {config.licences[short]} of the site"))
         elif job.cores > widest:
             left_out.append((job, f"asks for {job.cores} cores, and may have {widest} at most"))
         elif limit is not None and _never_starts(config, limit.name, job, walltime):
             left_out.append((job, "asks for more than throttles let one job have"))
         else:
             kept.append((replace(job, walltime=walltime), queue))
-    return kept, left_out
+    while True:  # what waits for a job that is left out waits as long
+        gone = {job.job_id for job, _ in left_out}
+        late = [(job, queue, set(followed(job.needs)) & gone) for job, queue in kept]
+        if not any(others for *_, others in late):
+            return kept, left_out
+        left_out += [(job, f"waits for job {min(others)}") for job, _, others in late if others]
+        kept = [(job, queue) for job, queue, others in late if not others]
 
 
 def _never_starts(config: SiteConfig, queue: str, job: Job, walltime: int) -> bool:

@@ -19,6 +19,13 @@ def reasons(found: Ahead, planned: NDArray[np.int64]) -> Iterator[str]:
     for queue, user, size in zip(w.queue[running], w.user[running], w.cores[running], strict=True):
         of_user.setdefault((int(queue), int(user)), []).append(int(size))
     begins = ~running & (planned <= now)
+    after, used = dict(w.after.tolist()), [int(q.amounts[running[q.rows]].sum()) for q in w.quotas]
+    lacking = {
+        row: f"limit: {quota.most} {quota.name}"
+        for quota, taken in zip(w.quotas, used, strict=True)
+        for row, amount in zip(quota.rows.tolist(), quota.amounts.tolist(), strict=True)
+        if taken + amount > quota.most
+    }
     idle = max(0, found.idle(now) - int(w.cores[begins].sum()))
     for row, (size, walltime, q, user) in enumerate(
         zip(w.cores.tolist(), w.walltime.tolist(), w.queue.tolist(), w.user.tolist(), strict=True)
@@ -30,6 +37,10 @@ def reasons(found: Ahead, planned: NDArray[np.int64]) -> Iterator[str]:
             yield "starts now"
         elif w.submit[row] > now:
             yield "asked to start later"
+        elif row in after:
+            yield f"waits for job {found.jobs[after[row]].job_id} to end"
+        elif row in lacking:
+            yield lacking[row]
         elif planned[row] >= found.unknown_from:
             yield "needs nodes that are down, their return is unknown"
         elif queue.max_run is not None and counts[q] >= queue.max_run:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from parsim import UNSTARTED, Schedule, State, System, Workload, simulate
+from parsim import UNSTARTED, Quota, Schedule, State, System, Workload, simulate
 from qconf.parallel import parallel_map
 from qconf.prediction.runtimes import RunTimes, sample, together
 
@@ -29,6 +29,7 @@ class Present:
     state: State
     user: Sequence[str]
     name: Sequence[str]
+    hourly: Callable[[Workload], Sequence[Quota]] | None = None  #: limits that hold for some hours, of jobs
 
     @property
     def waiting(self) -> NDArray[np.bool_]:
@@ -65,7 +66,13 @@ def is_weekend(second: Column | int) -> NDArray[np.bool_]:
 def plan(present: Present, system: System) -> Column:
     """Return the starts of all jobs if each runs as long as its walltime and none is submitted, shape (n,)."""
     w = present.workload
-    return simulate(replace(w, runtime=w.walltime), system, present.state).start
+    return simulate(by_hours(replace(w, runtime=w.walltime), present), system, present.state).start
+
+
+def by_hours(jobs: Workload, present: Present) -> Workload:
+    """Return jobs with the limits that hold for some hours."""
+    found = present.hourly(jobs) if present.hourly else ()
+    return replace(jobs, quotas=[*jobs.quotas, *found]) if found else jobs
 
 
 @dataclass(frozen=True)
@@ -110,10 +117,14 @@ class Sampler:
 
 
 def coming(present: Present, past: Workload | None, drawn: Draw) -> Workload:
-    """Return the jobs to come as they were drawn, in the queues that they have in `past` and `present`."""
+    """Return the jobs to come as they were drawn, in the queues that they have in `past` and `present`.
+
+    They need nothing but cores.
+    """
+    there = present.workload.without_needs()
     if past is None:
-        return present.workload.take(drawn.again)
-    return replace(joined(past, present.workload).take(drawn.again), submit=drawn.when, runtime=drawn.ran)
+        return there.take(drawn.again)
+    return replace(joined(past.without_needs(), there).take(drawn.again), submit=drawn.when, runtime=drawn.ran)
 
 
 def simulate_from(present: Present, later: Workload, drawn: Draw, system: System) -> Schedule:
@@ -121,7 +132,9 @@ def simulate_from(present: Present, later: Workload, drawn: Draw, system: System
     state = present.state
     begun = np.concatenate((state.start, np.full(len(later), UNSTARTED)))
     jobs = joined(replace(present.workload, runtime=drawn.runtime), later)
-    return simulate(jobs, system, State(state.begin, begun, state.placement, state.nodes, state.windows))
+    return simulate(
+        by_hours(jobs, present), system, State(state.begin, begun, state.placement, state.nodes, state.windows)
+    )
 
 
 def likely_starts(
@@ -145,7 +158,7 @@ def likely_starts(
 
 
 def joined(jobs: Workload, later: Workload) -> Workload:
-    """Return the jobs of both, in this order; their users have the same names."""
+    """Return the jobs of both, in this order; their users have the same names. Those of `later` need cores only."""
 
     def both(name: str) -> Column:
         return np.concatenate((getattr(jobs, name), getattr(later, name)))
@@ -160,6 +173,8 @@ def joined(jobs: Workload, later: Workload) -> Workload:
         jobs.user_names,
         both("group"),
         jobs.group_names,
+        jobs.after,
+        jobs.quotas,
     )
 
 

@@ -62,7 +62,8 @@ def fidelity(history: History, config: SiteConfig, span: tuple[int, int]) -> Fid
     known = (start >= 0) & (start >= submit) & (submit >= span[0]) & (submit <= span[1])
     if known.sum() < FEWEST:
         return None
-    real, simulated = (start - submit)[known], simulate(history.workload(config), config.system()).wait[known]
+    schedule = simulate(history.workload(config), config.system())
+    real, simulated = (start - submit)[known], (schedule.start - submit)[known]
     alike = np.ptp(real) == 0 or np.ptp(simulated) == 0
     return Fidelity(
         jobs=int(known.sum()),

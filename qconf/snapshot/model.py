@@ -20,6 +20,7 @@ class Job:
     start: int | None = None  #: of a job that runs
     held: str = ""  #: why it cannot start by itself: on hold, a dependency
     not_before: int | None = None  #: it asked to wait until then
+    needs: str = ""  #: what it needs beside cores, as `qconf.history.needs` reads it
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,8 @@ from datetime import datetime, tzinfo
 from typing import Any
 
 from qconf.errors import InputError
+from qconf.history.needs import waits_for, words
+from qconf.history.readers.pbs import OWN
 from qconf.snapshot.model import Closure, Job, Snapshot, indices
 
 OVER = {"X", "F", "E", "M"}  #: finished, exiting, moved
@@ -109,6 +111,7 @@ def _jobs(found: dict[str, Any], now: int, where: tzinfo, warnings: Counter[str]
                     submit=min(submit, now),
                     start=start,
                     held=_held(state, job),
+                    needs=_needs(name, job, found),
                     not_before=clock(job.get("Execution_Time"), where) if state == "W" else None,
                 )
             )
@@ -118,8 +121,22 @@ def _jobs(found: dict[str, Any], now: int, where: tzinfo, warnings: Counter[str]
 def _held(state: str, job: dict[str, Any]) -> str:
     if state != "H":
         return ""
-    depends = str(job.get("depend", ""))
-    return f"waits for {depends}" if depends else f"on hold ({job.get('Hold_Types', 'u')})"
+    depends, holds = str(job.get("depend", "")), str(job.get("Hold_Types", "u"))
+    if waits_for(depends) and set(holds) <= {"s", "n"}:
+        return ""  # the server's own hold, until those have ended
+    return f"waits for {depends}" if depends else f"on hold ({holds})"
+
+
+def _needs(name: str, job: dict[str, Any], found: dict[str, Any]) -> str:
+    """Return what a job needs beside cores; of a subjob some stands with its array only."""
+    parent = re.sub(r"\[\d+\]", "[]", name)
+    both = {**(found.get(parent) or {}), **job}
+    wanted = both.get("Resource_List", {}).items()
+    licences = {key: int(value) for key, value in wanted if OWN.match(f" Resource_List.{key}={value} ")}
+    after = [other.split(".")[0] for other in waits_for(str(both.get("depend", "")))]
+    most = str(both.get("max_run_subjobs", ""))
+    array = parent.split(".")[0] if "[" in name else ""
+    return words(after, licences, array, int(most) if most.isdigit() else 0)
 
 
 def _reservations(text: str, where: tzinfo, warnings: Counter[str]) -> list[Closure]:

@@ -14,6 +14,7 @@ import yaml
 
 from qconf.config import parse_duration
 from qconf.errors import InputError
+from qconf.history.needs import wrong
 from qconf.history.times import instant
 from qconf.snapshot.model import Closure, Job, Snapshot
 
@@ -92,6 +93,9 @@ def _job(row: Mapping[str, Any], where: tzinfo) -> Job:
     start, cores, walltime = row.get("start") or None, int(row["cores"]), _duration(row["walltime"])
     if cores < 1 or walltime < 0:
         raise ValueError(f"{cores} cores for {walltime} s")
+    needs = str(row.get("needs") or "")
+    if bad := wrong(needs):
+        raise ValueError(f"needs: {bad} is none of after:JOB, licence:NAME:COUNT, array:NAME:COUNT")
     return Job(
         job_id=str(row["job_id"]),
         user=str(row.get("user") or ""),
@@ -102,4 +106,5 @@ def _job(row: Mapping[str, Any], where: tzinfo) -> Job:
         submit=_second(row["submit"], where),
         start=None if start is None else _second(start, where),
         held=str(row.get("held") or ""),
+        needs=needs,
     )

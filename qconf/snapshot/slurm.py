@@ -11,9 +11,12 @@ from typing import Any
 
 from ClusterShell.NodeSet import NodeSet
 
+from qconf.history.needs import ENDED_SLURM, waits_for, words
 from qconf.snapshot.model import Closure, Job, Snapshot, indices
 
 CLOSED = re.compile(r"DOWN|DRAIN|FAIL|MAINT|POWERED_DOWN|UNKNOWN|FUTURE")
+
+LICENCE = re.compile(r"([^,;|:]+)(?::(\d+))?")  #: a name, and how many
 
 RESERVATION = "reservation "  #: before its name, where it stands for a queue
 
@@ -86,6 +89,8 @@ def _jobs(job: dict[str, Any], now: int, reserved: set[str], warnings: Counter[s
     array, pending = number(job.get("array_job_id")), state == "PENDING"
     minutes = number(job.get("time_limit"))
     reason, eligible = str(job.get("state_reason", "")), number(job.get("eligible_time"))
+    after = waits_for(str(job.get("dependency") or ""), ENDED_SLURM) if pending else []
+    licences = {name: int(count or 1) for name, count in LICENCE.findall(str(job.get("licenses") or ""))}
     reservation = f"{RESERVATION}{job.get('resv_name') or ''}"
     made = Job(
         job_id=str(job.get("job_id")),
@@ -96,7 +101,8 @@ def _jobs(job: dict[str, Any], now: int, reserved: set[str], warnings: Counter[s
         walltime=60 * minutes if minutes else 0,
         submit=min(submit, now),
         start=None if pending else number(job.get("start_time")) or now,
-        held=reason if pending and re.search(r"Held|Dependency", reason) else "",
+        held=reason if pending and re.search(r"Held|DependencyNever" if after else r"Held|Dependency", reason) else "",
+        needs=words(after, licences, str(array or ""), number(job.get("array_max_tasks")) or 0),
         not_before=eligible if pending and eligible and eligible > now else None,
     )
     tasks = indices(str(job.get("array_task_string") or "")) if pending else []

@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from qconf.config import format_duration
-from qconf.evaluation.period import TrainingSet
+from qconf.evaluation.period import NotApplicableError, TrainingSet
 from qconf.strategies.base import Options, Proposal, Step, Strategy, step
 from qconf.strategies.fcfs_easy import undistinguished
 
@@ -47,6 +47,8 @@ class Mqb(Strategy):
         config = undistinguished(training.base, "fcfs")
         system = replace(config.system(), mode="multiqueue")
         jobs = training.workload
+        if jobs.has_needs:
+            raise NotApplicableError("jobs wait for others, licences or places in an array, which it does not know of")
         which = np.searchsorted(system.class_limits, jobs.walltime, side="left")
         edges = [format_duration(limit) for limit in system.class_limits]
         steps = [

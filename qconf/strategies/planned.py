@@ -13,7 +13,7 @@ from parsim.planning import NAMED, named, plan
 from parsim.verify import Violation
 from parsim.verify.planned import check_planned
 from qconf.errors import InputError
-from qconf.evaluation.period import Period, TrainingSet
+from qconf.evaluation.period import NotApplicableError, Period, TrainingSet
 from qconf.strategies.base import Options, Proposal, Strategy
 from qconf.strategies.fcfs_easy import undistinguished
 
@@ -60,6 +60,8 @@ class Planned(Strategy):
     def propose(self, training: TrainingSet, options: Options) -> Proposal:
         """Return the discipline."""
         del options
+        if training.workload.has_needs:
+            raise NotApplicableError("jobs wait for others, licences or places in an array, which it does not plan")
         base = undistinguished(training.base, "fcfs")
         return PlannedProposal(base, not_exportable=NOT_EXPORTABLE, discipline=self.name)
 

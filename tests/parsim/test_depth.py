@@ -1,4 +1,4 @@
-"""Several head jobs of a list: rule 45."""
+"""Several head jobs of a list: rule 49."""
 
 from __future__ import annotations
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from qconf.config import parse_duration
 from qconf.history.dates import TwoReadingsError, check_format, read_times
+from qconf.history.needs import wrong
 from qconf.history.readers.sources import Source, records_of
 from qconf.history.records import FIELDS, LIMITS, TEXTS, TIMES, UNKNOWN, Drop, Records, job_table, stack
 from qconf.history.times import parse_column, zone
@@ -31,6 +32,7 @@ FORMS = {
     **dict.fromkeys(DURATIONS, "write seconds, [D-]HH:MM:SS or 2h30m, nothing where unknown"),
     **dict.fromkeys(("cores", *NODES), "write a whole number, nothing where unknown"),
     "job_id": "give every job one",
+    "needs": "write after:JOB, licence:NAME:COUNT and array:NAME:COUNT with blanks between them",
     "cells": "complete or remove the line",
 }
 #: What other tools call our columns; only used where our own name is absent.
@@ -139,6 +141,8 @@ class _File:
             value, fix = self.about.date_format, f"submit is written like {self.cells['submit'].iloc[0]!r}"
             raise self.source.error("no time of the file is written so", fix, field="--date-format", value=value)
         self._refuse((columns["job_id"] == "").to_numpy(), "job_id", "is missing")
+        if "needs" in columns:
+            self._refuse(columns["needs"].map(wrong).to_numpy() != "", "needs", "is not what a job can need")
         self._compute(columns)
         return self._without_faults(job_table(columns, self.lines.size))
 

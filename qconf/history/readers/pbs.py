@@ -11,11 +11,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
 
 from qconf.config import POOL_SUFFIX, parse_duration
+from qconf.history.needs import waits_for, words
 from qconf.history.readers.sources import Source, records_of
 from qconf.history.records import UNKNOWN, Drop, Records, Row, table_of
 from qconf.history.times import zone
@@ -24,7 +25,7 @@ RECORD = re.compile(r"(\d\d/\d\d/\d{4} \d\d:\d\d:\d\d);([A-Za-z]{1,2});([^;\s]*)
 _RUN = (" user=", " group=", " queue=", " ctime=", " start=", " Resource_List.ncpus=")
 _END = (*_RUN, " Resource_List.walltime=", " end=", " Exit_status=", " resources_used.walltime=")
 KEYS = {
-    "Q": (" ctime=",),
+    "Q": (" ctime=", " depend=", " array_indices="),
     "S": (*_RUN, " Resource_List.place=", " Resource_List.walltime=", " resource_assigned.ncpus="),
     "R": _END,
     "E": _END,
@@ -32,7 +33,13 @@ KEYS = {
 #: A value, or a part of one, may stand in quotes and hold blanks then.
 PAIR = re.compile(r"""([^\s=]+)=('[^']*'(?=\s|$)|(?:[^\s"]+|"[^"]*"|")*)""")
 ORDER = re.compile(r"(\d{1,18})(?:\[(\d{1,18})\])?")
+SUBJOB = re.compile(r"\[\d+\]")
 READ_DURATION = lru_cache(maxsize=65536)(parse_duration)
+#: Whole numbers of what is no core, memory or time: a site's own resources, such as licences.
+OWN = re.compile(
+    r" Resource_List\.(?!(?:ncpus|nodect|nodes|nchunk|mpiprocs|ompthreads|ngpus|naccelerators|nice|mem|vmem|pmem|pvmem"
+    r"|walltime|cput|pcput|min_walltime|max_walltime|file)=)(\w+)=(\d{1,9})(?=\s|$)"
+)
 GONE = {"D": "deleted before start", "A": "aborted before start", "M": "moved to another server"}
 TIMEOUT = -29  #: Exit_status of a job that its walltime limit killed
 SUSPENDED = 300  #: seconds: more between a run and its used walltime is no staging of files, where nothing else says
@@ -64,6 +71,7 @@ class _Job(Row):
     exit: int | None = None
     used: int = UNKNOWN  #: walltime that the run used
     stamp: str = ""  #: local time of the record of the start, by which that of a deletion is read
+    licences: dict[str, int] = field(default_factory=dict)  #: of the last run
 
     def add(self, kind: str, fields: dict[str, str], stamp: str, file: int, line: int) -> None:
         """Take in an S, R or E record; raise ValueError if it cannot be read, before anything is changed."""
@@ -144,6 +152,8 @@ class _Log:
         #: type, stamp, file and line of the record that a job was deleted, aborted or moved
         self.gone: dict[str, tuple[str, str, int, int]] = {}
         self.suspended: set[str] = set()
+        self.depend: dict[str, str] = {}  #: by job or array, what its records of being queued say of others
+        self.arrays: dict[str, int] = {}  #: members of an array that may run at a time
         self.drops: list[Drop] = []
         self.merged: Counter[str] = Counter()
 
@@ -183,6 +193,12 @@ class _Log:
         job = self.jobs.get(key) or _Job(name, ctime, file=file, line=line)
         if kind != "Q":
             job.add(kind, fields, stamp, file, line)
+            job.licences = {name: int(count) for name, count in OWN.findall(f" {rest}")}
+        else:
+            if depend := fields.get("depend"):
+                self.depend[name] = depend
+            if (most := fields.get("array_indices", "").partition("%")[2]).isdigit():
+                self.arrays[name] = int(most)
         if key in self.jobs:
             self.merged["further records of a job"] += 1
         self.jobs[key] = job
@@ -222,6 +238,9 @@ def _rows(log: _Log, paths: Sequence[str], changed: Counter[str]) -> list[_Job]:
         problem = job.problem(gone)
         if problem is None:
             job.state = job.outcome(deleted=bool(gone))
+            array = SUBJOB.sub("[]", job.job_id)
+            after = waits_for(log.depend.get(job.job_id, log.depend.get(array, "")))
+            job.needs = words(after, job.licences, array, log.arrays.get(array, 0))
             rows.append(job)
         else:
             log.drops.append(Drop(job.job_id, paths[job.file], job.line, *problem))

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from functools import lru_cache
 
+from qconf.history.needs import words
 from qconf.history.readers.sources import Source, records_of
 from qconf.history.records import UNKNOWN, Drop, Records, Row, table_of
 from qconf.history.times import slurm_limit, zone
@@ -35,6 +36,7 @@ STEP = re.compile(r"[^.\s]+\.\S+")
 PROMOTED = re.compile(r"qconf-promote:(\S+)")  #: the AdminComment of a job that came into the pool from that queue
 PART = re.compile(r"([0-9]+)\+[0-9]+")  #: the JobID of a part of a heterogeneous job
 GPUS = re.compile(r"(?:^|,)gres/gpu(?::[^=,]*)?=0*[1-9]")
+LICENCES = re.compile(r"(?:^|,)license/([^=,]+)=([0-9]{1,9})(?=,|$)")
 ELIGIBLE = "submit: the time from which on the job was eligible to run"
 SUSPENDED = "run time: the time in which the job was suspended left out"
 RESIZED = "resized while running: of the cores it began with all the time"
@@ -217,6 +219,7 @@ def _read_row(values: list[str], clock: _Clock) -> _Run | None:
         queue=promoted[1] if promoted else partition.split(",")[0],
         user=user,
         state=state,
+        needs=words(licences={name: int(count) for name, count in LICENCES.findall(tres)}),
         group=account,
         marks=frozenset(mark for mark, holds in marks.items() if holds),
         resizing=resizing,

@@ -1,0 +1,152 @@
+"""What jobs need beside cores: that others have ended, and a part of things of which there are only so many."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Column = NDArray[np.int64]
+Rows = NDArray[np.int64] | NDArray[np.bool_] | slice
+
+MOST = 2**53  #: of a quota
+LATEST = 2**62  #: before this instant a quota may change
+
+#: Of jobs none of which waits for another.
+NO_PAIRS = np.empty((0, 2), dtype=np.int64)
+NO_PAIRS.flags.writeable = False
+
+
+@dataclass(frozen=True, eq=False)
+class Quota:
+    """Something that running jobs may have only so much of, together (rule 41).
+
+    Licences of the site, members of a job array that may run at a time, jobs or cores of a queue or of a user at
+    certain hours.
+
+    Parameters
+    ----------
+    name : str
+        What a message calls it.
+    most : int
+        How much there is, from 0 up, before the first of `changes`.
+    rows : array_like of int, shape (k,)
+        Jobs of the workload that ask for some, each once.
+    amounts : array_like of int, shape (k,)
+        How much each asks for, from 1 up.
+    changes : sequence of (int, int)
+        Instants, ascending, and how much there is from then on.
+
+    Raises
+    ------
+    ValueError
+        A value out of its bounds, or a job that asks for more than there will be at last: it could never start.
+    """
+
+    name: str
+    most: int
+    rows: Column
+    amounts: Column
+    changes: Sequence[tuple[int, int]] = ()
+
+    def __init__(
+        self, name: str, most: int, rows: ArrayLike, amounts: ArrayLike, changes: Sequence[tuple[int, int]] = ()
+    ) -> None:
+        columns = [np.array(values, dtype=np.int64).reshape(-1) for values in (rows, amounts)]
+        steps = tuple((int(instant), int(then)) for instant, then in changes)
+        if columns[0].size != columns[1].size:
+            raise ValueError(f"quota {name}: {columns[1].size} amounts for {columns[0].size} jobs")
+        if np.unique(columns[0]).size != columns[0].size:
+            raise ValueError(f"quota {name}: a job is named twice")
+        if not all(0 <= number <= MOST for number in (int(most), *(then for _, then in steps))):
+            raise ValueError(f"quota {name}: {most} or one of its changes is not from 0 to {MOST}")
+        instants = [instant for instant, _ in steps]
+        if instants != sorted(set(instants)) or any(abs(instant) >= LATEST for instant in instants):
+            raise ValueError(f"quota {name}: the instants of its changes do not ascend, or are beyond 2**62")
+        last = steps[-1][1] if steps else int(most)
+        bad = np.flatnonzero((columns[1] < 1) | (columns[1] > last))
+        if bad.size:
+            row, count = int(columns[0][bad[0]]), int(columns[1][bad[0]])
+            why = f"of {last}: it could never start" if count > last else "at least 1"
+            raise ValueError(f"quota {name}: job {row} asks for {count}, {why} ({bad.size} such jobs)")
+        for column in columns:
+            column.flags.writeable = False
+        values = {"name": name, "most": int(most), "rows": columns[0], "amounts": columns[1], "changes": steps}
+        for field, value in values.items():
+            object.__setattr__(self, field, value)
+
+    def take(self, to: Column) -> Quota:
+        """Return the quota of the jobs that have a place in `to`, at that place; -1 is none."""
+        rows = to[self.rows]
+        return replace_columns(self, rows[rows >= 0], self.amounts[rows >= 0])
+
+
+def replace_columns(quota: Quota, rows: Column, amounts: Column) -> Quota:
+    """Return a quota for other jobs."""
+    return Quota(quota.name, quota.most, rows, amounts, quota.changes)
+
+
+def pairs(after: ArrayLike | None, jobs: int) -> Column:
+    """Return pairs of rows, each once and read-only; refuse rows that are not there, and jobs that wait for ever."""
+    found = NO_PAIRS if after is None else np.asarray(after)
+    if not found.size:
+        return NO_PAIRS
+    if found.ndim != 2 or found.shape[1] != 2 or found.dtype.kind not in "iu":
+        raise ValueError(f"after: expected whole numbers of shape (k, 2), got {found.dtype} of shape {found.shape}")
+    outside = (found < 0) | (found >= jobs)
+    if outside.any():
+        raise ValueError(f"after: row {found[outside][0]}, of {jobs} jobs")
+    found = np.stack(np.divmod(np.unique(found[:, 0].astype(np.int64) * jobs + found[:, 1]), jobs), axis=1)
+    waits = _in_a_circle(found, jobs)
+    if waits >= 0:
+        raise ValueError(f"after: job {waits} waits for itself, or for jobs that wait for it")
+    found.flags.writeable = False
+    return found
+
+
+def followers(after: Column, jobs: int) -> tuple[Column, NDArray[np.int32]]:
+    """Return, job by job, where those that wait for it begin among all that follow another, and these."""
+    by_other = after[np.argsort(after[:, 1], kind="stable")]
+    return np.searchsorted(by_other[:, 1], np.arange(jobs + 1)), by_other[:, 0].astype(np.int32)
+
+
+def _in_a_circle(after: Column, jobs: int) -> int:
+    """Return a job that could never start, -1 if there is none."""
+    if (after[:, 1] < after[:, 0]).all():
+        return -1
+    unmet = np.bincount(after[:, 0], minlength=jobs)
+    first, following = followers(after, jobs)
+    ready = np.flatnonzero(unmet == 0).tolist()
+    while ready:
+        other = ready.pop()
+        for job in following[first[other] : first[other + 1]].tolist():
+            unmet[job] -= 1
+            if unmet[job] == 0:
+                ready.append(job)
+    never = np.flatnonzero(unmet)
+    return int(never[0]) if never.size else -1
+
+
+def places(jobs: int, rows: Rows) -> Column:
+    """Return the place of each job among those at `rows`, -1 for those that are not."""
+    chosen = np.arange(jobs)[rows]
+    to = np.full(jobs, -1, dtype=np.int64)
+    to[chosen] = np.arange(chosen.size)
+    return to
+
+
+def taken(after: Column, to: Column) -> Column:
+    """Return the pairs of jobs that both have a place in `to`, by these places."""
+    found = to[after]
+    return found[(found >= 0).all(axis=1)]
+
+
+def came(submit: Column, end: Column, after: Column) -> Column:
+    """Return when each job comes: when it is submitted, or the last of those that it waits for ends (rule 40)."""
+    if not after.size:
+        return submit
+    found = submit.copy()
+    np.maximum.at(found, after[:, 0], end[after[:, 1]])
+    return found

@@ -1,0 +1,117 @@
+"""What a log says that jobs needed beside cores: jobs that ended before, licences, a place among an array's members.
+
+It is one text of a job, words with blanks between them: ``after:46`` or ``after:27[]`` (all members of an array),
+``licence:matlab:2``, ``array:27:4`` (of the jobs with this word four may run at a time).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from parsim.needs import Quota
+
+AFTER = re.compile(r"after:(\S+)")
+LICENCE = re.compile(r"licence:([^\s:]+):(\d{1,9})(?=\s|$)")
+ARRAY = re.compile(r"array:(\S+):(\d{1,9})(?=\s|$)")
+WORD = re.compile(r"after:\S+|licence:[^\s:]+:\d{1,9}|array:\S+:\d{1,9}")
+#: PBS's conditions that are met when a job has ended; it keeps those of a start, and counts, to itself.
+ENDED = ("afterok", "afternotok", "afterany")
+#: Of Slurm; a job of the same name and user, `singleton`, is none of a number.
+ENDED_SLURM = (*ENDED, "aftercorr", "afterburstbuffer")
+
+_NOTHING = np.empty((0, 2), dtype=np.int64)
+
+
+def wrong(text: str) -> str:
+    """Return the first word of a text that is none of these, or nothing."""
+    return next((word for word in text.split() if not WORD.fullmatch(word)), "")
+
+
+def waits_for(depend: str, kinds: Iterable[str] = ENDED) -> list[str]:
+    """Return the jobs that must have ended by a list like ``afterok:46.server@server:47.server,after:48``."""
+    found = []
+    for part in re.split(r"[,?]", depend):
+        kind, *jobs = part.split(":")
+        if kind in kinds:
+            found += [re.sub(r"@.*|\(.*", "", job).replace("_*", "") for job in jobs]
+    return [job for job in found if job]
+
+
+def words(after: Iterable[str] = (), licences: Mapping[str, int] | None = None, array: str = "", most: int = 0) -> str:
+    """Write the text of a job."""
+    found = [f"after:{job}" for job in after]
+    found += [f"licence:{name}:{count}" for name, count in (licences or {}).items() if count > 0]
+    return " ".join([*found, *([f"array:{array}:{most}"] if array and most > 0 else [])])
+
+
+def followed(text: str) -> list[str]:
+    """Return the jobs that one waits for."""
+    found: list[str] = AFTER.findall(text)
+    return found
+
+
+def wanted(text: str) -> Iterator[tuple[str, int]]:
+    """Yield the licences that a job asks for, by name."""
+    for name, count in LICENCE.findall(text):
+        yield name, int(count)
+
+
+def needed(jobs: pd.DataFrame, licences: Mapping[str, int]) -> tuple[NDArray[np.int64], list[Quota]]:
+    """Return the pairs of `parsim.Workload.after`, and the quotas of licences that there are and of arrays.
+
+    A job waits only for one that was submitted before it; for one that is not among `jobs` it waits no more.
+    """
+    texts = jobs["needs"].to_numpy() if "needs" in jobs else np.empty(0, dtype=object)
+    rows = np.flatnonzero(texts != "").tolist()
+    if not rows:
+        return _NOTHING, []
+    return _pairs(jobs["job_id"].tolist(), texts, rows), [*_licences(texts, rows, licences), *_arrays(texts, rows)]
+
+
+def _pairs(ids: list[str], texts: NDArray[np.object_], rows: list[int]) -> NDArray[np.int64]:
+    wanted = {other for row in rows for other in AFTER.findall(texts[row])}
+    found: dict[str, list[int]] = {}
+    for row, job in enumerate(ids) if wanted else ():
+        for name in {job, _array(job)} & wanted:
+            found.setdefault(name, []).append(row)
+    pairs = [
+        (row, other)
+        for row in rows
+        for name in AFTER.findall(texts[row])
+        for other in found.get(name, ())
+        if other < row
+    ]
+    return np.array(pairs, dtype=np.int64).reshape(-1, 2)
+
+
+def _array(job: str) -> str:
+    """Return the name of the array that a job is a member of: ``27[].server`` or ``27``, in Slurm; else its own."""
+    return re.sub(r"\[\d+\]", "[]", job) if "[" in job else re.sub(r"_\d+$", "", job)
+
+
+def _licences(texts: NDArray[np.object_], rows: list[int], licences: Mapping[str, int]) -> Iterator[Quota]:
+    found: dict[str, dict[int, int]] = {}
+    for row in rows if licences else ():
+        for name, count in wanted(texts[row]):
+            if name in licences:
+                of = found.setdefault(name, {})
+                of[row] = of.get(row, 0) + count
+    for name, of in found.items():
+        yield Quota(f"licences {name}", licences[name], list(of), list(of.values()))
+
+
+def _arrays(texts: NDArray[np.object_], rows: list[int]) -> Iterator[Quota]:
+    members: dict[str, list[int]] = {}
+    most: dict[str, int] = {}
+    for row in rows:
+        for name, count in ARRAY.findall(texts[row]):
+            members.setdefault(name, []).append(row)
+            most[name] = min(most.get(name, int(count)), int(count))
+    for name, of in members.items():
+        if 0 < most[name] < len(of):
+            yield Quota(f"array {name}", most[name], of, np.ones(len(of), dtype=np.int64))

@@ -1,0 +1,97 @@
+"""Downtimes from what batch systems keep of nodes and reservations."""
+
+from __future__ import annotations
+
+import pytest
+from click.testing import CliRunner
+
+from qconf.cli import qconf
+from qconf.config import MachineConfig, load
+from qconf.errors import InputError
+from qconf.history.closures import read_downtimes
+
+MACHINE = MachineConfig(cores=96, cores_per_node=24)
+
+
+def found(path, text, **more):
+    (path / "records").write_text(text)
+    times, odd = read_downtimes([path / "records"], MACHINE, **more)
+    return [each.model_dump(exclude_defaults=True) for each in times], odd
+
+
+def test_events_of_slurm(tmp_path):
+    events = (
+        "Cluster|NodeName|TimeStart|TimeEnd|State|Reason|User\n"
+        "hpc||2026-03-01T00:00:00|2026-03-09T00:00:00||Cluster Registered TRES|\n"
+        "hpc|n1|2026-03-04T11:23:00|2026-03-04T12:00:00|DOWN*|Not responding|slurm(64030)\n"
+        "hpc|n2|2026-03-04T11:23:00|2026-03-04T12:00:00|DOWN*|Not responding|slurm(64030)\n"
+        "hpc|n3|2026-03-05T11:00:00|Unknown|DRAIN|disk|root(0)\n"
+    )
+    down = {"begin": "2026-03-04T11:23:00+00:00", "end": "2026-03-04T12:00:00+00:00", "cores": 48}
+    assert found(tmp_path, events) == (
+        [down | {"known_from": down["begin"], "known_end": False}],
+        ["1 times: a node is down still, or a record has no times: left out"],
+    )
+
+
+def test_reservations_of_slurm(tmp_path):
+    shown = (
+        "ReservationName=maint StartTime=2026-03-09T08:00:00 EndTime=2026-03-09T18:00:00 Duration=10:00:00\n"
+        "   Nodes=n[1-4] NodeCnt=4 CoreCnt=96 Features=(null) PartitionName=(null) Flags=MAINT,SPEC_NODES\n"
+        "   Users=root Accounts=(null) State=INACTIVE\n\n"
+        "ReservationName=course StartTime=2026-03-10T13:00:00 EndTime=2026-03-10T15:00:00\n"
+        "   NodeCnt=1 CoreCnt=24 Flags=\n   Users=ann,bob,-eve Accounts=(null) State=INACTIVE\n"
+    )
+    times, odd = found(tmp_path, shown, timezone="Europe/Stockholm")
+    assert [(each["begin"], each["cores"], each.get("users", ())) for each in times] == [
+        ("2026-03-09T08:00:00+01:00", 96, ()),
+        ("2026-03-10T13:00:00+01:00", 24, ("ann", "bob")),
+    ]
+    assert odd == []
+
+
+def test_reservations_of_pbs(tmp_path):
+    text = (
+        "03/10/2026 13:00:00;B;R7.s;owner=ann@host name=x queue=R7 ctime=1773140000 start=1773144000 end=1773151200"
+        " nodect=1 authorized_users=ann@host,bob@* Resource_List.ncpus=24\n"
+    )
+    times, _ = found(tmp_path, text)
+    assert times == [
+        {
+            "begin": "2026-03-10T12:00:00+00:00",
+            "end": "2026-03-10T14:00:00+00:00",
+            "cores": 24,
+            "users": ("ann", "bob"),
+        }
+    ]
+
+
+def test_nodes_of_pbs(tmp_path):
+    log = (
+        "03/10/2026 13:00:00;0002;Server@s;Node;n1;node down: communication closed\n"
+        "03/10/2026 13:20:00;0002;Server@s;Node;n1;node up\n"
+        "03/10/2026 13:30:00;0002;Server@s;Node;n2;node down: communication closed\n"
+    )
+    times, odd = found(tmp_path, log)
+    assert [(each["begin"], each["end"], each["cores"]) for each in times] == [
+        ("2026-03-10T13:00:00+00:00", "2026-03-10T13:20:00+00:00", 24)
+    ]
+    assert len(odd) == 1
+
+
+def test_what_is_no_such_record(tmp_path):
+    with pytest.raises(InputError, match="no record of a node that was down"):
+        found(tmp_path, "hello\n")
+
+
+def test_init_writes_them(tmp_path):
+    (tmp_path / "log.csv").write_text("job_id,submit,runtime,walltime,cores,queue\na,0,5,9,1,all\n")
+    (tmp_path / "res.txt").write_text(
+        "ReservationName=r StartTime=2026-03-10T13:00:00 EndTime=2026-03-10T15:00:00 CoreCnt=4 Users=ann\n"
+    )
+    site = tmp_path / "site.yaml"
+    arguments = ["init", "--history", tmp_path / "log.csv", "--cores", "8", "--downtimes", tmp_path / "res.txt"]
+    result = CliRunner().invoke(qconf, [*map(str, arguments), "-o", str(site)])
+    assert result.exit_code == 0, result.output
+    (down,) = load(site).downtime
+    assert (down.cores, down.users) == (4, ("ann",))

@@ -1,0 +1,146 @@
+"""Predictions of jobs that wait for others, for licences, and for hours at which a limit does not hold."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from qconf.config import ConfigError, MachineConfig, QueueConfig, SiteConfig, dump, parse
+from qconf.history.times import zone
+from qconf.prediction.results import predict
+from qconf.snapshot import Job, Snapshot
+from qconf.snapshot.pbs import read_pbs
+from qconf.snapshot.slurm import read_slurm
+
+SITE = SiteConfig.build(machine=MachineConfig(cores=8), queues=(QueueConfig(name="all"),), licences={"matlab": 1})
+MONDAY = 1_772_409_600  # 2 March 2026, 00:00 UTC
+NOW = MONDAY + 9 * 3600
+
+
+def job(job_id, needs="", *, start=None, held="", cores=1, walltime=100):
+    return Job(job_id, "ann", "", "all", cores, walltime, NOW - 50, start, held, needs=needs)
+
+
+def starts(*jobs, site=SITE):
+    found = predict(Snapshot(NOW, jobs), site)
+    planned = {each.job.job_id: (each.planned - NOW, each.why) for each in found.starts}
+    return planned, [(each.job_id, why) for each, why in found.ahead.left_out]
+
+
+def test_jobs_wait_for_others_and_licences():
+    planned, left_out = starts(
+        job("1", "licence:matlab:1", start=NOW - 10),
+        job("2", "after:1"),
+        job("3", "licence:matlab:1"),
+        job("4", "after:2 after:gone"),
+    )
+    assert planned == {
+        "2": (90, "waits for job 1 to end"),
+        "3": (90, "limit: 1 licences matlab"),
+        "4": (190, "waits for job 2 to end"),
+    }
+    assert left_out == []
+
+
+def test_what_waits_for_a_held_job_is_not_predicted():
+    _, left_out = starts(job("0"), job("1", held="on hold (u)"), job("2", "after:1"), job("3", "after:2"))
+    assert left_out == [("1", "on hold (u)"), ("2", "waits for job 1"), ("3", "waits for job 2")]
+
+
+def test_more_licences_than_there_are():
+    _, left_out = starts(job("0"), job("1", "licence:matlab:2"))
+    assert left_out == [("1", "asks for more licences matlab than the 1 of the site")]
+
+
+def test_limits_by_the_hour():
+    site = SITE.replace(hours=({"queue": "all", "begin": "08:00", "end": "09:30", "max_run": 1},))
+    planned, _ = starts(job("1", start=NOW - 10, walltime=9000), job("2"), site=site)
+    assert planned["2"][0] == 1800
+
+
+def test_of_pbs():
+    def attributes(state, **more):
+        return {
+            "job_state": state, "queue": "all", "euser": "ann", "ctime": "Mon Mar  2 08:00:00 2026",
+            "Resource_List": {"ncpus": 2, "walltime": "01:00:00", "matlab": 1, "mem": "4gb"}, **more,
+        }  # fmt: skip
+
+    jobs = {
+        "1.s": attributes("R", stime="Mon Mar  2 08:30:00 2026"),
+        "2.s": attributes("H", depend="afterok:1.s@s", Hold_Types="s"),
+        "3.s": attributes("H", depend="afterok:1.s@s", Hold_Types="us"),
+        "4[].s": attributes("Q", array_indices_remaining="3-4", max_run_subjobs=1),
+    }
+    found = read_pbs([{"timestamp": NOW, "Jobs": jobs}], "", zone("UTC"))
+    assert [(each.job_id, each.needs, each.held) for each in found.jobs] == [
+        ("1", "licence:matlab:1", ""),
+        ("2", "after:1 licence:matlab:1", ""),
+        ("3", "after:1 licence:matlab:1", "waits for afterok:1.s@s"),
+        ("4[3]", "licence:matlab:1 array:4[]:1", ""),
+        ("4[4]", "licence:matlab:1 array:4[]:1", ""),
+    ]
+
+
+def test_of_slurm():
+    def attributes(number, state="PENDING", **more):
+        return {
+            "job_id": number, "job_state": [state], "cpus": 2, "submit_time": NOW - 60, "time_limit": 10,
+            "start_time": NOW - 30, "user_name": "ann", "partition": "all", **more,
+        }  # fmt: skip
+
+    document = {
+        "last_update": NOW,
+        "jobs": [
+            attributes(1, "RUNNING", licenses="matlab:1,ansys"),
+            attributes(2, state_reason="Dependency", dependency="afterok:1(unfulfilled)"),
+            attributes(3, state_reason="DependencyNeverSatisfied", dependency="afterok:9(failed)"),
+            attributes(5, array_job_id=5, array_task_string="0-1%1", array_max_tasks=1),
+        ],
+    }
+    found = read_slurm([document], "", zone("UTC"), None)
+    assert [(each.job_id, each.needs, each.held) for each in found.jobs] == [
+        ("1", "licence:matlab:1 licence:ansys:1", ""),
+        ("2", "after:1", ""),
+        ("3", "after:9", "DependencyNeverSatisfied"),
+        ("5_0", "array:5:1", ""),
+        ("5_1", "array:5:1", ""),
+    ]
+    assert found.warnings == Counter()
+
+
+HOURS = "machine: {cores: 8}\nqueues: [{name: all}]\n"
+
+
+def test_a_configuration_reads_back():
+    text = (
+        HOURS + "hours:\n  - {queue: all, days: [mon, tue], begin: 08:00, end: 18:00, max_run: 0}\nlicences: {m: 3}\n"
+    )
+    config = parse(text)
+    assert parse(dump(config)) == config
+    assert config.licences == {"m": 3}
+    assert config.hours[0].max_run == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("hours: [{queue: al, begin: 08:00, end: 18:00, max_run: 1}]", "no queue has this name"),
+        ("hours: [{queue: all, begin: 08:00, end: 08:00, max_run: 1}]", "is its begin"),
+        ("hours: [{queue: all, begin: 08:00, end: 18:00}]", "limits nothing"),
+        ("hours: [{queue: all, begin: 8, end: 18:00, max_run: 1}]", "a time of the day like 08:00"),
+        ("hours: [{queue: all, days: [monday], begin: 08:00, end: 18:00, max_run: 1}]", "a list of mon, tue"),
+        ("hours: [{queue: all, begin: 08:00, end: 18:00, max_run: -1}]", "a whole number from 0 up"),
+        ("hours: [{queue: all, begin: 08:00, end: 18:00, max_runs: 1}]", "no such key, did you mean max_run"),
+        ("licences: {matlab: -1}", "like {matlab: 20}"),
+        ("licences: [matlab]", "like {matlab: 20}"),
+        ("downtime: [{begin: 2026-03-01, end: 2026-03-02, queue: all, users: [ann]}]", "leave one out"),
+        (
+            "reserve: queues\ndowntime: [{begin: 2026-03-01, end: 2026-03-02, users: [ann]}]",
+            "not simulated with reserve",
+        ),
+    ],
+)
+def test_configurations_that_are_wrong(text, message):
+    with pytest.raises(ConfigError, match=message):
+        parse(HOURS + text + "\n")
