@@ -45,6 +45,10 @@ class ListReplay(Replay):
         self.outside: list[int] = []  #: kept out of the lists
         self.kept_by: dict[int, str] = {}  #: by what, at the last event
         self.happened = False  #: whether there is an event but for a start a second ago
+        #: Instants that are events, whatever happens.
+        self.known = {max(self.now, instant) for instant in jobs.submitted}
+        self.known |= {instant for quota in jobs.quotas for instant, _ in quota.changes if instant > self.now}
+        self.known |= set() if beginning is None else set(beginning.instants())
         self._set_limits()
         self._set_lists()
 
@@ -225,8 +229,7 @@ class ListReplay(Replay):
             for job in self.held_before:
                 self.held_time[job] += self.now - self.before
         if self.system.keeps_out:
-            known = self.beginning is not None and self.now in self.beginning.instants()
-            if not (self.happened or self.outside or known):
+            if not (self.happened or self.outside or self.now in self.known):
                 return [self._violation("event", job, "starts where no event is") for job in sorted(self.due)]
             self.happened = False
             self._let_in()
