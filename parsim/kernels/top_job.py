@@ -157,7 +157,7 @@ def visit(s, plans_limits, by_nodes, plans, p, now):
             gone = min(gone, i)
         elif not found and (plans_limits or not held) and may_be_head_job(s, by_nodes, p, j, now):
             goes_on = settings.backfill and (settings.track_held or any_left(s, p, x, m))
-            if not goes_on and not counts_later and plans.outages.windows.size == 0:
+            if not goes_on and not counts_later and plans.outages.windows.size == 0 and s.needs is None:
                 break
             begin = find_instant(s, plans_limits, plans, j, now)
             if begin == NEVER:  # rule 31
