@@ -54,17 +54,6 @@ class _Apart(_Unfinished):
         super().add_ir_module(ir_module)
 
 
-class _Kernel(JITCodeLibrary):
-    """The code of a kernel, from which nothing but itself is called from outside."""
-
-    def _optimize_final_module(self) -> None:
-        """Let a function that is called lose the arguments which it does not use: of a state there are hundreds."""
-        for function in self._final_module.functions:
-            if not function.is_declaration and function.linkage.name == "linkonce_odr":
-                function.linkage = "internal"
-        super()._optimize_final_module()
-
-
 def _compiler(library: type[JITCodeLibrary]) -> type[Compiler]:
     """Return numba's compiler, which makes code of this kind."""
 
@@ -104,7 +93,8 @@ def _inner(library: type[JITCodeLibrary] = _Unfinished, **more: Any) -> Callable
 
 
 #: The loop of a kernel allocates nothing, so it needs no reference counts: they took two thirds of its time.
-kernel = njit(cache=True, nogil=True, _nrt=False, no_cfunc_wrapper=True, pipeline_class=_compiler(_Kernel))
+#: What it calls keeps its linkage: with functions internal to each kernel, two kernels from disk do not go together.
+kernel = njit(cache=True, nogil=True, _nrt=False, no_cfunc_wrapper=True)
 #: What only kernels call.
 routine = _inner()
 #: A routine that becomes part of the loop: these are many, small, and called for every job.
