@@ -222,7 +222,7 @@ def _pack_settings(prepared: Prepared, system: System, lines: bool) -> np.void:
         first=prepared.first,
         begin=prepared.begin,
         order=orders.FORMULA if formula is not None else named,
-        calc_period=system.priority_calc_period if formula is not None else 0,
+        calc_period=system.priority_calc_period if formula is not None and formula.uses_eligible_time else 0,
         calc_phase=prepared.base % max(system.priority_calc_period, 1),
         backfill=system.backfill,
         single_list=system.mode == "shared",

@@ -287,7 +287,7 @@ class _Simulation:
         self.shared = system.mode == "shared"
         self.pool = len(self.capacity) - 1  # partition number of the pool, meaningless on a shared machine
         self.pool_cores = system.pool_cores
-        self.calculates = system.priority_calc_period > 0 and system.order not in NAMED_ORDERS
+        self.calculates = system.priority_calc_period > 0 and "eligible_time" in system.order
         self.plans_limits = system.held_jobs == "reserve"
         self.by_nodes = system.reserve == "nodes"
         self.nodes = sizes_of_nodes(system, by_node=self.by_nodes)

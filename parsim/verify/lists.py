@@ -117,7 +117,8 @@ class ListReplay(Replay):
 
     def _calculations(self) -> Iterator[int]:
         """Yield the multiples of `priority_calc_period` at which jobs run and jobs wait (rule 5)."""
-        jobs, period = self.jobs, self.system.priority_calc_period if self.system.formula is not None else 0
+        jobs, formula = self.jobs, self.system.formula
+        period = self.system.priority_calc_period if formula is not None and formula.uses_eligible_time else 0
         starts, ends, submits = sorted(jobs.start), sorted(jobs.end), sorted(jobs.submit)
         first = min(submits, default=0)
         for instant in range(first + -first % period, max(starts, default=first), period) if period else ():

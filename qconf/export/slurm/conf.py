@@ -131,6 +131,13 @@ class Conf:
                 self.warnings.append(f"line {line}: {included} is not there, and what it holds is missing here")
 
 
+def takes_points_off(folder: Path) -> bool:
+    """Whether an export's job_submit.lua lowers the priorities of some jobs, by walltime, size or queue."""
+    path = folder / "job_submit.lua"
+    text = read_text(path) if path.is_file() else ""
+    return MARK in text.lower() and bool(re.search(r"local (CLASSES|SIZES) = \{ ?\{ \d|\bplace = [1-9]", text))
+
+
 def routes(folder: Path) -> dict[str, dict[str, tuple[int, int]]]:
     """Read the ranges of the queues in an export's job_submit.lua, in their order; empty where there is none."""
     path = folder / "job_submit.lua"

@@ -16,6 +16,7 @@ from qconf.history.times import slurm_limit
 STEP = 3600  #: seconds from decay to decay of a half-life that is read
 HALF_LIFE = 7 * 86400  #: Slurm's default
 CALC_PERIOD = 300  #: Slurm's default
+MAX_AGE = 7 * 86400  #: Slurm's default
 ROOT = "root"
 
 
@@ -109,9 +110,10 @@ def with_shares(
         fair_share="tree" if tree else "classic",
         unknown_shares=1,
     )
-    if set(weights) - {"age", "fairshare"} - ({"partition"} if alike else set()):
+    listed = settings.get("priorityweighttres", "")  # like CPU=1000,Mem=250
+    if listed or set(weights) - {"age", "fairshare"} - ({"partition"} if alike else set()):
         return config.replace(shares=shares, fairshare=found)
-    order = _order(weights, settings, tree=tree)
+    order = _order(weights, settings, warnings, tree=tree)
     period = _calc_period(settings, warnings) if "eligible_time" in order else 0
     return config.replace(shares=shares, fairshare=found, order=order, priority_calc_period=period)
 
@@ -126,10 +128,15 @@ def _calc_period(settings: dict[str, str], warnings: list[str]) -> int:
         return CALC_PERIOD
 
 
-def _order(weights: dict[str, int], settings: dict[str, str], *, tree: bool) -> str:
+def _order(weights: dict[str, int], settings: dict[str, str], warnings: list[str], *, tree: bool) -> str:
     """Write age and fairshare as a sum in which a point is a second of waiting."""
     age = weights.get("age", 0)
     if not age:
         return FAIRSHARE if tree else "fair_share"
-    longest = slurm_limit(settings.get("prioritymaxage", "7-0"))
+    text = settings.get("prioritymaxage", "")
+    try:
+        longest = slurm_limit(text) if text else MAX_AGE
+    except ValueError:
+        warnings.append(f"PriorityMaxAge={text} is not understood: seven days were taken")
+        longest = MAX_AGE
     return Multifactor((), longest, fair_share=max(1, round(weights["fairshare"] * longest / age))).formula

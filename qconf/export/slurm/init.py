@@ -14,7 +14,7 @@ from parsim.workload import MAX_CORES, MAX_DURATION
 from qconf.config import AccessConfig, ConfigError, MachineConfig, QueueConfig, SiteConfig
 from qconf.errors import InputError
 from qconf.export.base import Derived
-from qconf.export.slurm.conf import Conf, Fields, limits, routes
+from qconf.export.slurm.conf import Conf, Fields, limits, routes, takes_points_off
 from qconf.export.slurm.differences import LONGEST_AGE
 from qconf.export.slurm.fairshare import read_shares, with_shares
 from qconf.export.slurm.scripts import ACCESS, POOL
@@ -68,6 +68,11 @@ def derive(
         config = with_shares(config, conf.settings, tree, reader.warnings, alike=alike)
         if config.order != "fcfs":
             reader.warnings = [each for each in reader.warnings if not each.startswith("PriorityType=")]
+            if conf.exported and takes_points_off(Path(conf.path).parent):
+                reader.warnings.append(
+                    "job_submit.lua: the points that it takes off by walltime, size and queue are not taken over, "
+                    "the order is that of age and fair share"
+                )
     except ConfigError as error:
         raise InputError(f"cannot be made a configuration: {error}", file=path) from error
     if config.reserve_after and not config.reservation_delay:

@@ -60,6 +60,35 @@ def test_the_period_is_that_of_the_server(written: str, seconds: int, tmp_path: 
     assert any("PriorityCalcPeriod" in warning for warning in found.warnings) == ("=x" in written)
 
 
+@pytest.mark.parametrize(
+    ("written", "order", "said"),
+    [
+        ("PriorityMaxAge=UNLIMITED", "min(eligible_time, 604800) + 604800 * fair_share", "PriorityMaxAge=UNLIMITED"),
+        ("PriorityWeightTRES=CPU=1000,Mem=250", "fcfs", "PriorityType=priority/multifactor (priorityweightage"),
+    ],
+)
+def test_what_is_not_read_of_priorities_is_said(written: str, order: str, said: str, tmp_path: Path):
+    weights = "PriorityType=priority/multifactor\nPriorityWeightAge=1000\nPriorityWeightFairshare=1000\n"
+    text = f"ClusterName=m\nNodeName=n[1-8] CPUs=8\nPartitionName=a Nodes=ALL\n{weights}{written}\n"
+    (tmp_path / "slurm.conf").write_text(text)
+    found = SLURM().read(tmp_path / "slurm.conf")
+    assert found.config.order == order
+    assert any(warning.startswith(said) for warning in found.warnings)
+
+
+def test_points_that_job_submit_takes_off_are_named(tmp_path: Path):
+    order = "min(eligible_time, 2592000) + (7200 if walltime <= 3600 else 0) + 5000 * fair_share"
+    for given, named in ((order, True), (site("tree").order, False)):
+        files = SLURM().export(site("tree").replace(order=given)).files
+        weights = "PriorityType=priority/multifactor\nPriorityWeightAge=2592000\nPriorityWeightFairshare=5000\n"
+        text = f"ClusterName=m\nNodeName=n[1-8] CPUs=8\n{weights}include partitions.conf\n"
+        (tmp_path / "slurm.conf").write_text(text)
+        for name in ("partitions.conf", "job_submit.lua"):
+            (tmp_path / name).write_text(files[name])
+        warnings = SLURM().read(tmp_path / "slurm.conf").warnings
+        assert any(warning.startswith("job_submit.lua:") for warning in warnings) == named
+
+
 def test_the_plan_says_where_the_simulator_has_no_period():
     said = "`priority_calc_period` simulates Slurm's way"
     assert said not in SLURM().export(site("tree")).files["PLAN.md"]
