@@ -74,8 +74,9 @@ class Window:
             yield "users", "a reservation is for a queue or for users"
         if any(user < 0 for user in self.users):
             yield "users", f"{min(self.users)} is negative"
-        if self.users and (system.mode == "multiqueue" or system.reserves_for_queues):
-            why = "multiple-queue backfilling" if system.mode == "multiqueue" else "reserve: queues"
+        if self.users and (system.mode == "multiqueue" or system.reserves_for_queues or system.reserves_for_many):
+            several = "reserve: queues" if system.reserves_for_queues else "a reservation depth other than 1"
+            why = "multiple-queue backfilling" if system.mode == "multiqueue" else several
             yield "users", f"a reservation for users is not simulated with {why}; one for a queue is"
 
 

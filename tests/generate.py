@@ -614,7 +614,7 @@ def window(rng: Random, begin: int, machine: System) -> Window:
     first = begin + rng.choice((0, 0, rng.randint(-10, 60)))
     count = sum(-(-cores // machine.cores_per_node) for cores in machine.partition_cores)
     by_nodes = rng.random() < 0.3
-    separate = machine.mode != "multiqueue" and not machine.reserves_for_queues
+    separate = machine.mode != "multiqueue" and not (machine.reserves_for_queues or machine.reserves_for_many)
     users = tuple(rng.sample(range(3), rng.choice((1, 2)))) if separate else ()
     return Window(
         first,

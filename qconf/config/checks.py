@@ -247,6 +247,8 @@ def _downtime(config: SiteFields) -> Iterator[Finding]:
             yield Finding(f"{at}.users", "a reservation is for a queue or for users: leave one out")
         if each.users and config.reserve == "queues":
             yield Finding(f"{at}.users", "are not simulated with reserve: queues", ("reserve",))
+        elif each.users and config.reservation_depth != 1:
+            yield Finding(f"{at}.users", "are simulated with reservation_depth: 1 only", ("reservation_depth",))
         if each.cores is not None and each.cores > config.machine.cores:
             yield Finding(f"{at}.cores", f"are more than the machine's {config.machine.cores}")
 

@@ -39,7 +39,7 @@ def windows(found: Sequence[Outage], config: SiteConfig, begin: int, users: Sequ
 
     `users` are the names of the users of jobs by number. Where users cannot be told apart, all are kept off.
     """
-    apart = not config.system().reserves_for_queues
+    apart = not (config.system().reserves_for_queues or config.system().reserves_for_many)
     names = config.system().partition_names
     nodes = sum(-(-cores // config.machine.cores_per_node) for cores in config.system().partition_cores)
     for each in found:
