@@ -65,7 +65,7 @@ class Replay(ABC):
     def __init__(self, jobs: Columns, beginning: Beginning | None = None) -> None:
         self.jobs = jobs
         self.beginning = beginning
-        self.now = self.before = min(jobs.submit, default=0) if beginning is None else beginning.state.begin
+        self.now = self.before = min(jobs.submitted, default=0) if beginning is None else beginning.state.begin
         self.due: set[int] = set()
         #: Jobs that run when the replay begins, by start and position.
         self.begun = [job for job, row in enumerate(jobs.row) if beginning and row in beginning.running]
