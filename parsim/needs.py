@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -80,12 +80,7 @@ class Quota:
     def take(self, to: Column) -> Quota:
         """Return the quota of the jobs that have a place in `to`, at that place; -1 is none."""
         rows = to[self.rows]
-        return replace_columns(self, rows[rows >= 0], self.amounts[rows >= 0])
-
-
-def replace_columns(quota: Quota, rows: Column, amounts: Column) -> Quota:
-    """Return a quota for other jobs."""
-    return Quota(quota.name, quota.most, rows, amounts, quota.changes)
+        return replace(self, rows=rows[rows >= 0], amounts=self.amounts[rows >= 0])
 
 
 def pairs(after: ArrayLike | None, jobs: int) -> Column:

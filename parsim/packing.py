@@ -27,7 +27,7 @@ from parsim.resuming import layout
 from parsim.rising import never_falls
 from parsim.shares import NO_FAIR, lay_out
 from parsim.system import LIMITS, ORDERS, Queue, System
-from parsim.throttling import lay_out as lay_out_throttles
+from parsim.throttling import uncounted
 from parsim.workload import MAX_DURATION, Column, Workload
 
 NEVER = int(kernel.NEVER)
@@ -152,7 +152,7 @@ def pack(prepared: Prepared, system: System, *, gives_up: bool = False, lines: b
         idle=np.zeros(cores.size, dtype=np.int64),
         alike=_pack_lines(prepared, system) if lines else NO_LINES,
         fair=fair,
-        throttles=lay_out_throttles(system.throttles, prepared.workload),
+        throttles=uncounted(prepared.throttles(system)),
         needs=again(prepared.needs),
     )
 
@@ -222,8 +222,8 @@ def _pack_settings(prepared: Prepared, system: System, lines: bool) -> np.void:
         first=prepared.first,
         begin=prepared.begin,
         order=orders.FORMULA if formula is not None else named,
-        calc_period=system.priority_calc_period if formula is not None and formula.uses_eligible_time else 0,
-        calc_phase=prepared.base % max(system.priority_calc_period, 1),
+        calc_period=system.calc_period,
+        calc_phase=prepared.base % max(system.calc_period, 1),
         backfill=system.backfill,
         single_list=system.mode == "shared",
         reserves=not system.reserves_nothing,

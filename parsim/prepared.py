@@ -17,10 +17,13 @@ from numpy.typing import NDArray
 from parsim.kernels import state as kernel
 from parsim.kernels.alike import find_alike
 from parsim.kernels.needs import Needs
+from parsim.kernels.throttles import Throttles
 from parsim.needed import lay_out
 from parsim.resuming import Begun, resume
 from parsim.state import State
 from parsim.system import System
+from parsim.throttles import Throttle
+from parsim.throttling import lay_out as lay_out_throttles
 from parsim.workload import MAX_DURATION, Column, Workload
 
 Table = NDArray[np.void]  #: a structured array: one record of named fields per row
@@ -141,6 +144,17 @@ class Prepared:
         of = np.empty(len(self.workload), dtype=np.int32)
         find_alike(self.jobs, other, of)
         return of
+
+    @cached_property
+    def _throttles(self) -> dict[tuple[Throttle, ...], Throttles | None]:
+        return {}
+
+    def throttles(self, system: System) -> Throttles | None:
+        """Return what the throttles of a system count of these jobs: computed once, for all systems that have these."""
+        key = tuple(system.throttles)
+        if key not in self._throttles:
+            self._throttles[key] = lay_out_throttles(key, self.workload)
+        return self._throttles[key]
 
     @cached_property
     def needs(self) -> Needs | None:

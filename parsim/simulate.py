@@ -37,7 +37,6 @@ from parsim.reserving import place, reservations
 from parsim.schedule import SPANNING, Schedule
 from parsim.state import UNSTARTED, State
 from parsim.system import Queue, System
-from parsim.throttling import lay_out
 from parsim.workload import Column, Workload
 
 
@@ -195,7 +194,7 @@ def _check(prepared: Prepared, system: System) -> None:
 def _check_throttles(prepared: Prepared, system: System) -> None:
     """Refuse every job that throttles never let start."""
     w = prepared.workload
-    throttles = lay_out(system.throttles, w)
+    throttles = prepared.throttles(system)
     if throttles is None:
         return
     for column in throttles.rows.T:
@@ -291,7 +290,7 @@ def _run_easy(
 
 def _is_time_dependent(prepared: Prepared, system: System) -> bool:
     """Whether there is one list, ordered by a formula; and if limits hold jobs, visits go to its end (rule 3)."""
-    if prepared.needs is not None or system.priority_calc_period:
+    if prepared.needs is not None or system.calc_period:
         return False
     return _is_one_list(system) and is_formula(prepared, system)
 

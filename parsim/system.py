@@ -323,6 +323,11 @@ class System:
         return self.reserve == "nothing" and self.mode == "shared" and self.backfill
 
     @property
+    def calc_period(self) -> int:
+        """Seconds: `priority_calc_period` where it counts, in formulas that read waits, else 0."""
+        return self.priority_calc_period if self.formula is not None and self.formula.uses_eligible_time else 0
+
+    @property
     def reserves_for_queues(self) -> bool:
         """Whether jobs are backfilled as Slurm does: `reserve` where it counts, on machines that Slurm can have."""
         return self.reserve == "queues" and self._lists_are_apart

@@ -39,6 +39,15 @@ def lay_out(throttles: Sequence[Throttle], workload: Workload) -> Throttles | No
     return Throttles(np.concatenate(tables), np.stack(columns, axis=1), *outside)
 
 
+def uncounted(throttles: Throttles | None) -> Throttles | None:
+    """Return a copy that a simulation may count in."""
+    if throttles is None:
+        return None
+    return throttles._replace(
+        each=throttles.each.copy(), is_out=throttles.is_out.copy(), outside=throttles.outside.copy()
+    )
+
+
 def _column(
     throttles: Sequence[Throttle], queue: Column | None, whose: Column, name: Callable[[int], str]
 ) -> tuple[NDArray[np.void], NDArray[np.int32]]:

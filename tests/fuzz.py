@@ -34,6 +34,7 @@ from parsim.verify import Violation, check_schedule
 from parsim.verify.planned import check_planned
 from tests import generate, naive
 from tests.beside import REFERENCE
+from tests.naive_multiqueue import simulate_multiqueue
 from tests.naive_planning import naive_plan
 
 TRACES = {"KTH-SP2": 100, "SDSC-SP2": 128, "HPC2N": 240}  #: of HPC2N, its first 60 000 jobs
@@ -91,7 +92,7 @@ def case(discipline: str, seed: int) -> Case:
             workload = generate.few_kinds(rng, workload)
         system = System(cores, mode="multiqueue", class_limits=limits)
         state = generate.state(rng, workload, system) if begun else None
-        slow = partial(naive.simulate_multiqueue, workload, cores, limits, state)
+        slow = partial(simulate_multiqueue, workload, cores, limits, state)
     else:
         workload, system = generate.disciplines()[discipline](rng)
         workload = generate.needing(rng, workload) if needs else workload

@@ -7,10 +7,8 @@ the interval. The numbered rules are those of ``docs/reference/simulator.md``.
 
 from __future__ import annotations
 
-import ast
 import itertools
 import math
-import operator
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -22,6 +20,7 @@ from parsim.state import State, Window
 from parsim.system import System
 from parsim.workload import Workload
 from tests.naive_fairshare import NAMES, Charge, Decayed, Values
+from tests.naive_formula import formula_value
 from tests.naive_throttles import NaiveThrottles
 
 NAMED_ORDERS = ("fcfs", "sjf", "ljf", "lxf", "wfp3", "fairshare")
@@ -80,90 +79,6 @@ class Running(NamedTuple):
 def exact(number: float) -> Fraction:
     """Return the decimal number that was written, not its binary neighbour."""
     return Fraction(repr(float(number)))
-
-
-# --- formulas
-
-
-class UndefinedError(Exception):
-    """An operation of a formula has no value."""
-
-
-def _defined(function: Callable[..., float], *arguments: float) -> float:
-    try:
-        value = function(*arguments)
-    except (ValueError, ZeroDivisionError, OverflowError):
-        raise UndefinedError from None
-    if not math.isfinite(value):
-        raise UndefinedError
-    return value
-
-
-def power(x: float, y: float) -> float:
-    """Return x to the y; a square is a product, and the power 2.5 one with a square root."""
-    if y == 2.5:
-        return x * x * math.sqrt(x)
-    return x * x if y == 2 else math.pow(x, y)
-
-
-BINARY = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Div: operator.truediv,
-    ast.Pow: power,
-}
-COMPARE = {
-    ast.Lt: operator.lt,
-    ast.LtE: operator.le,
-    ast.Gt: operator.gt,
-    ast.GtE: operator.ge,
-    ast.Eq: operator.eq,
-    ast.NotEq: operator.ne,
-}
-FUNCTIONS = {
-    "min": lambda *values: min(values),
-    "max": lambda *values: max(values),
-    "abs": abs,
-    "pow": power,
-    "log": math.log,
-    "sqrt": math.sqrt,
-    "floor": lambda value: float(math.floor(value)),
-}
-
-
-def _value(node: ast.AST, names: dict[str, float]) -> float:
-    match node:
-        case ast.Constant(value=bool()):
-            raise ValueError("a formula has no True and False")
-        case ast.Constant(value=int() | float() as number):
-            return _defined(float, number)
-        case ast.Name(id=name):
-            return names[name]
-        case ast.UnaryOp(op=ast.USub(), operand=operand):
-            return -_value(operand, names)
-        case ast.UnaryOp(op=ast.UAdd(), operand=operand):
-            return _value(operand, names)
-        case ast.BinOp(left=left, op=op, right=right):
-            return _defined(BINARY[type(op)], _value(left, names), _value(right, names))
-        case ast.Compare(left=left, ops=ops, comparators=comparators):
-            values = [_value(operand, names) for operand in (left, *comparators)]
-            pairs = zip(ops, values, values[1:], strict=False)
-            return float(all(COMPARE[type(op)](a, b) for op, a, b in pairs))
-        case ast.IfExp(test=test, body=body, orelse=orelse):
-            return _value(body if _value(test, names) else orelse, names)
-        case ast.Call(func=ast.Name(id=name), args=args, keywords=[]):
-            return _defined(FUNCTIONS[name], *(_value(argument, names) for argument in args))
-    raise ValueError(f"a formula has no {type(node).__name__}")
-
-
-def formula_value(formula: str, **names: float) -> float:
-    """Evaluate ``formula`` in float64; 0 where an operation on the branches taken is undefined (rule 8)."""
-    tree = ast.parse(formula.strip(), mode="eval").body
-    try:
-        return _value(tree, {name: float(value) for name, value in names.items()})
-    except UndefinedError:
-        return 0.0
 
 
 # --- partitions
@@ -1000,80 +915,3 @@ def _reserved_place(cores: int, instant: int, own: list[Window], system: System)
                     name = names[nodes[node][0]]
                     found[name] = found.get(name, 0) + taken
     return found
-
-
-# --- multiple-queue backfilling
-
-
-def simulate_multiqueue(
-    workload: Workload, cores: int, limits: tuple[int, ...], state: State | None = None
-) -> NaiveSchedule:
-    """Simulate multiple-queue backfilling, with len(limits) + 1 classes that meet at ``limits``.
-
-    References
-    ----------
-    Lawson and Smirni, JSSPP 2002.
-    """
-    if state is not None and any(window.queue is not None for window in state.windows):
-        system = System(cores, mode="multiqueue", class_limits=limits)
-        return simulate_apart(
-            workload, system, state, lambda jobs, alone, inner: simulate_multiqueue(jobs, alone.cores, limits, inner)
-        )
-    n = len(workload)
-    submit = [int(x) for x in workload.submit]
-    width = [int(x) for x in workload.cores]
-    walltime = [int(x) for x in workload.walltime]
-    runtime = [min(int(r), w) for r, w in zip(workload.runtime, walltime, strict=True)]
-    job_class = [sum(limit < w for limit in limits) for w in walltime]
-    start = [0] * n
-    began = started_before(workload, state)
-    for j, instant in began.items():
-        start[j] = instant
-    pending = sorted((j for j in range(n) if j not in began), key=lambda j: (submit[j], j), reverse=True)
-    waiting: list[int] = []
-    running = runs_at(workload, state)
-    windows = downtimes(System.single(cores), state)
-    begin = min(submit) if state is None else state.begin
-    now = begin - 1
-
-    def block(j: int, begin: int) -> Block:
-        return Block(0, begin, begin + walltime[j], width[j])
-
-    def out_of_service(now: int) -> list[Block]:
-        known = [d for d in windows if d.known_from <= now < d.end]
-        return [Block(0, d.begin, d.known_end, d.cores_of[0]) for d in known]
-
-    def planned_pivots(now: int) -> list[tuple[int, Block]]:
-        first: dict[int, int] = {}
-        for j in sorted(waiting, key=lambda j: (submit[j], j)):
-            first.setdefault(job_class[j], j)
-        plans: list[tuple[int, Block]] = []
-        for j in sorted(first.values(), key=lambda j: (submit[j], j)):
-            blocks = [block(k, start[k]) for k in running] + [b for _, b in plans] + out_of_service(now)
-            plans.append((j, block(j, earliest(cores, blocks, width[j], now, walltime[j]))))
-        return plans
-
-    def begin_job(j: int, now: int) -> None:
-        start[j] = now
-        waiting.remove(j)
-        running.append(j)
-
-    while pending or running or waiting:
-        instants = [start[k] + runtime[k] for k in running] + [max(begin, submit[j]) for j in pending[-1:]]
-        instants += [t for d in windows for t in (d.known_from, d.end) if t > now]
-        now = min(instants)
-        running = [k for k in running if start[k] + runtime[k] > now]
-        while pending and submit[pending[-1]] <= now:
-            waiting.append(pending.pop())
-
-        plans = planned_pivots(now)
-        while any(b.begin == now for _, b in plans):
-            begin_job(next(j for j, b in plans if b.begin == now), now)
-            plans = planned_pivots(now)
-        pivots = {j for j, _ in plans}
-        others = [j for j in waiting if j not in pivots]
-        for j in sorted(others, key=lambda j: (job_class[j], submit[j], j)):
-            blocks = [block(k, start[k]) for k in running] + [b for _, b in plans] + out_of_service(now)
-            if fits(cores, blocks, width[j], now, walltime[j]):
-                begin_job(j, now)
-    return on_machine(workload, start)

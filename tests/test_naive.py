@@ -13,7 +13,9 @@ from parsim.system import Pool, Queue, System
 from parsim.workload import Workload
 from tests.beside import REFERENCE
 from tests.generate import Case, cases, disciplines, multiqueue
-from tests.naive import NaiveSchedule, formula_value, simulate, simulate_multiqueue
+from tests.naive import NaiveSchedule, simulate
+from tests.naive_formula import formula_value
+from tests.naive_multiqueue import simulate_multiqueue
 
 
 def jobs(*rows: tuple[int, ...]) -> Workload:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parsim.kernels.running import last_instant, pop_key, push_key
-from parsim.kernels.state import LONGEST, NEVER, routine, step
+from parsim.kernels.state import LONGEST, NEVER, step
 
 QUOTA = np.dtype([("most", np.int64), ("used", np.int64)], align=True)
 #: From an instant on there is more of a quota, or less.
@@ -138,34 +138,6 @@ def soonest_late(s, needs):
         pop_key(needs.late, needs.progress.late)
         needs.progress.late -= 1
     return needs.late[0] >> s.settings.bits if needs.progress.late > 0 else NEVER
-
-
-@routine
-def lacks_at(s, needs, plans, j, moment):
-    """Whether less is left at a moment than job j asks for, by the expected ends and the plans (rules 22 and 41)."""
-    if needs is None:
-        return False
-    running, bits, promises = plans.running, s.settings.bits, plans.promises
-    low = (np.int64(1) << bits) - 1
-    for k in range(needs.wanted_from[j], needs.wanted_from[j + 1]):
-        quota = needs.wanted[k]
-        used = needs.amounts[k]
-        for i in range(s.progress.running - 1, -1, -1):
-            if (running.keys[i] >> bits) <= moment:
-                break
-            used += amount_of(needs, running.keys[i] & low, quota)
-        for p in range(s.partitions.size):
-            other = promises[p]
-            if other.job < 0 or other.job == j or not other.begin <= moment < other.end:
-                continue
-            again = False  # it may have a plan in two lists
-            for o in range(p):
-                again |= promises[o].job == other.job and promises[o].begin <= moment < promises[o].end
-            if not again:
-                used += amount_of(needs, other.job, quota)
-        if used > needs.quotas[quota].most:
-            return True
-    return False
 
 
 @step

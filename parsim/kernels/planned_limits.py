@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from parsim.kernels.needs import lacks_at
+from parsim.kernels.needs import amount_of
 from parsim.kernels.state import routine, step
 
 
@@ -64,14 +64,8 @@ def above_limits(s, plans, j, counts, moment):
     """Whether job j is above a limit beside what is counted and the head jobs that are to run at a moment."""
     promises = plans.promises
     for k in range(s.partitions.size):
-        other = promises[k]
-        if other.job < 0 or other.job == j or not other.begin <= moment < other.end:
-            continue
-        again = False  # it may have a plan in two lists
-        for o in range(k):
-            again |= promises[o].job == other.job and promises[o].begin <= moment < promises[o].end
-        if not again:
-            counts = add_counts(s, j, counts, other.job, 1)
+        if is_first_plan(promises, j, k, moment):
+            counts = add_counts(s, j, counts, promises[k].job, 1)
     queue = s.queues[s.jobs[j].queue]
     return (
         lacks_at(s, s.needs, plans, j, moment)
@@ -80,6 +74,38 @@ def above_limits(s, plans, j, counts, moment):
         or counts.user_jobs > queue.max_user_run
         or counts.user_cores > queue.max_user_cores
     )
+
+
+@routine
+def lacks_at(s, needs, plans, j, moment):
+    """Whether less is left at a moment than job j asks for, by the expected ends and the plans (rules 22 and 41)."""
+    if needs is None:
+        return False
+    running, bits, promises = plans.running, s.settings.bits, plans.promises
+    low = (np.int64(1) << bits) - 1
+    for k in range(needs.wanted_from[j], needs.wanted_from[j + 1]):
+        quota = needs.wanted[k]
+        used = needs.amounts[k]
+        for i in range(s.progress.running - 1, -1, -1):
+            if (running.keys[i] >> bits) <= moment:
+                break
+            used += amount_of(needs, running.keys[i] & low, quota)
+        for p in range(s.partitions.size):
+            if is_first_plan(promises, j, p, moment):
+                used += amount_of(needs, promises[p].job, quota)
+        if used > needs.quotas[quota].most:
+            return True
+    return False
+
+
+@step
+def is_first_plan(promises, j, k, moment):
+    """Whether a plan of another job than j counts at a moment; of two of one job, in two lists, the first does."""
+    plan = promises[k]
+    counts = plan.job >= 0 and plan.job != j and plan.begin <= moment < plan.end
+    for o in range(k):
+        counts &= promises[o].job != plan.job or not promises[o].begin <= moment < promises[o].end
+    return counts
 
 
 @routine

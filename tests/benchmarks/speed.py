@@ -120,7 +120,7 @@ def main() -> None:
         prepared, start = prepare(workload), np.empty(n, dtype=np.int64)
         jobs, bits = prepared.jobs, prepared.bits
         ranks = rank(jobs, np.zeros(n, dtype=np.int64), [Queue()], "fcfs", bits)
-        kernel = partial(easy, jobs, cores, True, bits, *ranks, NEVER, start)
+        kernel = partial(easy, jobs, 0, np.int64(0), cores, True, bits, *ranks, NEVER, 0, start)
         ratio = beside_reference(workload, cores, kernel)
         beside = f"{ratio:.2f} of ref_easy.cpp" if ratio else "no ref_easy.cpp or no g++ here"
         print(f"{name:10} {'EASY, the kernel alone':32} {n / best(kernel):12,.0f}  {beside}")

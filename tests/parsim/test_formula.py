@@ -13,7 +13,8 @@ from parsim import Queue, System, Workload, simulate
 from parsim.formula import parse
 from parsim.kernels import order as op
 from parsim.verify.formula import compile_formula
-from tests import generate, naive
+from tests import generate
+from tests.naive_formula import formula_value
 
 
 @njit
@@ -114,7 +115,7 @@ def test_random_formulas_are_worth_what_the_obvious_evaluation_says() -> None:
     for _ in range(2000):
         text = generate.formula(rng)
         names = {"eligible": rng.randrange(20), "walltime": rng.randrange(1, 20), "cores": rng.randrange(1, 9)}
-        slow = naive.formula_value(
+        slow = formula_value(
             text,
             eligible_time=float(names["eligible"]),
             walltime=float(names["walltime"]),
@@ -137,7 +138,7 @@ def test_a_square_is_a_product_wherever_it_is_evaluated() -> None:
         for wait in waits:
             product = (wait / 345600) * (wait / 345600)
             assert value(square, eligible=wait, cores=2) == product
-            assert naive.formula_value(square, eligible_time=wait, ncpus=2) == product
+            assert formula_value(square, eligible_time=wait, ncpus=2) == product
             assert verified((1.0, wait, 1.0, 2.0, 0.0)) == product
 
 
@@ -150,10 +151,10 @@ def test_the_power_of_what_is_found_is_a_product_wherever_it_is_evaluated(power:
     verified = compile_formula(power.format(base))
     for wait, product in zip(waits, products, strict=True):
         assert value(power.format(base), eligible=wait, cores=5) == product
-        assert naive.formula_value(power.format(base), eligible_time=wait, ncpus=5) == product
+        assert formula_value(power.format(base), eligible_time=wait, ncpus=5) == product
         assert verified((1.0, wait, 1.0, 5.0, 0.0)) == product
     negative = "7 + (-1 - eligible_time) ** 2.5"
-    assert value(negative, eligible=3.0) == naive.formula_value(negative, eligible_time=3.0) == 0
+    assert value(negative, eligible=3.0) == formula_value(negative, eligible_time=3.0) == 0
     assert compile_formula(negative)((1.0, 3.0, 1.0, 1.0, 0.0)) == 0
 
 

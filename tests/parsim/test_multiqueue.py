@@ -1,4 +1,4 @@
-"""Multiple-queue backfilling against naive.py, EASY, and schedules worked out by hand."""
+"""Multiple-queue backfilling against the reference, EASY, and schedules worked out by hand."""
 
 from random import Random
 
@@ -6,7 +6,8 @@ import pytest
 
 from parsim import Queue, System, Workload, simulate
 from parsim.verify import check_schedule
-from tests import generate, naive
+from tests import generate
+from tests.naive_multiqueue import simulate_multiqueue
 
 
 def run(workload: Workload, cores: int, limits: tuple[int, ...]) -> list[int]:
@@ -16,7 +17,7 @@ def run(workload: Workload, cores: int, limits: tuple[int, ...]) -> list[int]:
 def test_equals_naive() -> None:
     for seed in range(500):
         workload, cores, limits = generate.multiqueue(Random(seed))
-        assert run(workload, cores, limits) == naive.simulate_multiqueue(workload, cores, limits).start, seed
+        assert run(workload, cores, limits) == simulate_multiqueue(workload, cores, limits).start, seed
 
 
 def test_one_class_is_easy() -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from qconf.config import parse
 from qconf.config.multifactor import Multifactor
-from tests.naive import formula_value
+from tests.naive_formula import formula_value
 from tests.real_slurm.test_exports import MACHINE
 
 ORDER = (

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from parsim.fairshare import FAIRSHARE, MOST_SHARES
-from qconf.config import FairshareConfig, ShareConfig, SiteConfig
+from qconf.config import FairshareConfig, ShareConfig, SiteConfig, format_duration
 from qconf.config.multifactor import Multifactor
 from qconf.errors import InputError
 from qconf.export.nodes import read_text
@@ -98,12 +98,7 @@ def with_shares(
         return config.replace(shares=shares)
     flags = settings.get("priorityflags", "").upper().split(",")
     tree = "NO_FAIR_TREE" not in flags
-    text = settings.get("prioritydecayhalflife", "")
-    try:
-        half = slurm_limit(text) if text else HALF_LIFE
-    except ValueError:
-        warnings.append(f"PriorityDecayHalfLife={text} is not understood: seven days were taken")
-        half = HALF_LIFE
+    half = _seconds("PriorityDecayHalfLife", settings, HALF_LIFE, warnings)
     found = FairshareConfig(
         decay_time=STEP if half else 86400,
         decay_factor=0.5 ** (STEP / half) if half else 1.0,
@@ -114,18 +109,19 @@ def with_shares(
     if listed or set(weights) - {"age", "fairshare"} - ({"partition"} if alike else set()):
         return config.replace(shares=shares, fairshare=found)
     order = _order(weights, settings, warnings, tree=tree)
-    period = _calc_period(settings, warnings) if "eligible_time" in order else 0
+    waits = "eligible_time" in order
+    period = _seconds("PriorityCalcPeriod", settings, CALC_PERIOD, warnings) if waits else 0
     return config.replace(shares=shares, fairshare=found, order=order, priority_calc_period=period)
 
 
-def _calc_period(settings: dict[str, str], warnings: list[str]) -> int:
-    """Read PriorityCalcPeriod, seconds."""
-    text = settings.get("prioritycalcperiod", "")
+def _seconds(word: str, settings: dict[str, str], default: int, warnings: list[str]) -> int:
+    """Read a time of slurm.conf, seconds."""
+    text = settings.get(word.lower(), "")
     try:
-        return slurm_limit(text) if text else CALC_PERIOD
+        return slurm_limit(text) if text else default
     except ValueError:
-        warnings.append(f"PriorityCalcPeriod={text} is not understood: five minutes were taken")
-        return CALC_PERIOD
+        warnings.append(f"{word}={text} is not understood: Slurm's default, {format_duration(default)}, was taken")
+        return default
 
 
 def _order(weights: dict[str, int], settings: dict[str, str], warnings: list[str], *, tree: bool) -> str:
@@ -133,10 +129,5 @@ def _order(weights: dict[str, int], settings: dict[str, str], warnings: list[str
     age = weights.get("age", 0)
     if not age:
         return FAIRSHARE if tree else "fair_share"
-    text = settings.get("prioritymaxage", "")
-    try:
-        longest = slurm_limit(text) if text else MAX_AGE
-    except ValueError:
-        warnings.append(f"PriorityMaxAge={text} is not understood: seven days were taken")
-        longest = MAX_AGE
+    longest = _seconds("PriorityMaxAge", settings, MAX_AGE, warnings)
     return Multifactor((), longest, fair_share=max(1, round(weights["fairshare"] * longest / age))).formula

@@ -9,7 +9,7 @@ from qconf.backtest import backtest
 from qconf.recommend import recommend
 from qconf.strategies import names, propose
 from qconf.strategies.mqb import NOT_EXPORTABLE
-from tests import naive
+from tests.naive_multiqueue import simulate_multiqueue
 from tests.qconf.backtest import walking
 from tests.qconf.small import DAY, three, training, two
 
@@ -21,7 +21,7 @@ def test_is_multiple_queue_backfilling_on_the_whole_machine(base):
     here = training(base, jobs=400, span=3 * DAY)
     proposal = propose("mqb", here)
     schedule = proposal.simulate(here.period)
-    assert schedule.start.tolist() == naive.simulate_multiqueue(here.workload, 64, LIMITS).start
+    assert schedule.start.tolist() == simulate_multiqueue(here.workload, 64, LIMITS).start
     assert schedule.start.tolist() != propose("fcfs-easy", here).simulate(here.period).start.tolist()
     assert proposal.verify(here.period, schedule) == []
     early = schedule.start.copy()

@@ -13,7 +13,7 @@ from qconf.strategies.auto.orders import (
     general,
     usual_longest,
 )
-from tests.naive import formula_value
+from tests.naive_formula import formula_value
 
 HOUR, DAY = 3600, 86400
 
