@@ -52,10 +52,8 @@ def lay_out(workload: Workload, base: int, begin: int) -> kernel.Needs:
     )
 
 
-def again(needs: kernel.Needs | None) -> kernel.Needs | None:
+def again(needs: kernel.Needs) -> kernel.Needs:
     """Return a copy that a simulation may change."""
-    if needs is None:
-        return None
     return needs._replace(
         unmet=needs.unmet.copy(),
         parked=needs.parked.copy(),

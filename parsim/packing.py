@@ -17,9 +17,11 @@ from parsim.kernels import state as kernel
 from parsim.kernels.alike import NO_JOB
 from parsim.kernels.fairshare import Fair
 from parsim.kernels.homes import find_eligible, find_homes
+from parsim.kernels.needs import Needs
 from parsim.kernels.nodes import NO_SHARE, SHARE, Nodes
 from parsim.kernels.plans import PROMISE, ROWS, Plans
 from parsim.kernels.profile import Profile
+from parsim.kernels.throttles import Throttles
 from parsim.kernels.windows import WINDOW, Outages
 from parsim.needed import again
 from parsim.prepared import Prepared, Table
@@ -27,7 +29,7 @@ from parsim.resuming import layout
 from parsim.rising import never_falls
 from parsim.shares import NO_FAIR, lay_out
 from parsim.system import LIMITS, ORDERS, Queue, System
-from parsim.throttling import uncounted
+from parsim.throttling import nothing_throttled, uncounted
 from parsim.workload import MAX_DURATION, Column, Workload
 
 NEVER = int(kernel.NEVER)
@@ -125,6 +127,7 @@ def pack(prepared: Prepared, system: System, *, gives_up: bool = False, lines: b
         shares[:running] = prepared.begun.shares
         spans = (prepared.begun.shares > 0).sum(axis=1) > 1
         placement[:running] = np.where(spans, -1 - np.arange(running), prepared.begun.shares.argmax(axis=1))
+    throttles, needs = _pack_counts(prepared, system)
     progress = np.zeros(1, dtype=kernel.PROGRESS)[0]
     progress["spanning"] = running
     progress["now"] = -1
@@ -152,9 +155,17 @@ def pack(prepared: Prepared, system: System, *, gives_up: bool = False, lines: b
         idle=np.zeros(cores.size, dtype=np.int64),
         alike=_pack_lines(prepared, system) if lines else NO_LINES,
         fair=fair,
-        throttles=uncounted(prepared.throttles(system)),
-        needs=again(prepared.needs),
+        throttles=throttles,
+        needs=needs,
     )
+
+
+def _pack_counts(prepared: Prepared, system: System) -> tuple[Throttles | None, Needs | None]:
+    """Lay out throttles and needs; with one of them the other is empty, so that a kernel has two versions, not four."""
+    throttles, needs = prepared.throttles(system), prepared.needs
+    if throttles is None and needs is None:
+        return None, None
+    return uncounted(throttles or nothing_throttled(len(prepared.workload))), again(needs or prepared.laid_needs)
 
 
 _NONE = np.empty(0, dtype=np.int32)
@@ -230,7 +241,7 @@ def _pack_settings(prepared: Prepared, system: System, lines: bool) -> np.void:
         reservation_delay=system.reservation_delay,
         starvation=any(queue.starvation is not None for queue in system.queues),
         limits=has_limits,
-        throttled=_is_throttled(system),
+        wide_limits=_has_wide_limits(prepared, system),
         user_limits=_has_user_limits(system),
         track_held=has_limits and formula is not None and formula.uses_eligible_time,
         combined=pool is not None and pool.placement == "combined",
@@ -359,10 +370,10 @@ def _keeps_turns(prepared: Prepared, system: System, columns: NDArray[np.float64
     return never_falls(formula, columns, prepared.longest_wait)
 
 
-def _is_throttled(system: System) -> bool:
-    """Whether throttles concern several lists, or hold less as time goes by."""
+def _has_wide_limits(prepared: Prepared, system: System) -> bool:
+    """Whether throttles concern several lists, or hold less as time goes by; or there are quotas, which do too."""
     works = any(throttle.max_run_core_seconds is not None for throttle in system.throttles)
-    return works or (system.mode != "shared" and bool(system.throttles))
+    return works or prepared.needs is not None or (system.mode != "shared" and bool(system.throttles))
 
 
 def _has_user_limits(system: System) -> bool:

@@ -156,10 +156,15 @@ class Prepared:
             self._throttles[key] = lay_out_throttles(key, self.workload)
         return self._throttles[key]
 
-    @cached_property
+    @property
     def needs(self) -> Needs | None:
         """What the jobs need beside cores when the simulation begins, None for nothing."""
-        return lay_out(self.workload, self.base, self.begin) if self.workload.has_needs else None
+        return self.laid_needs if self.workload.has_needs else None
+
+    @cached_property
+    def laid_needs(self) -> Needs:
+        """The same, of no job where they need nothing."""
+        return lay_out(self.workload, self.base, self.begin)
 
     @cached_property
     def lines(self) -> kernel.Alike:

@@ -39,10 +39,13 @@ def lay_out(throttles: Sequence[Throttle], workload: Workload) -> Throttles | No
     return Throttles(np.concatenate(tables), np.stack(columns, axis=1), *outside)
 
 
-def uncounted(throttles: Throttles | None) -> Throttles | None:
+def nothing_throttled(jobs: int) -> Throttles:
+    """Return throttles that concern none of so many jobs."""
+    return Throttles(np.zeros(0, dtype=THROTTLE), np.empty((jobs, 0), dtype=np.int32), *_NOBODY)
+
+
+def uncounted(throttles: Throttles) -> Throttles:
     """Return a copy that a simulation may count in."""
-    if throttles is None:
-        return None
     return throttles._replace(
         each=throttles.each.copy(), is_out=throttles.is_out.copy(), outside=throttles.outside.copy()
     )

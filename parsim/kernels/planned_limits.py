@@ -116,7 +116,7 @@ def is_held_later(s, plans, j, instant):
         other = plans.promises[k]
         if other.job < 0 or other.job == j or not instant < other.begin < until:
             continue
-        shares = s.needs is not None or s.jobs[other.job].queue == s.jobs[j].queue
+        shares = s.settings.wide_limits or s.jobs[other.job].queue == s.jobs[j].queue
         if shares and above_limits(s, plans, j, count_running(s, j), other.begin):
             if above_limits(s, plans, j, count_later(s, plans, j, other.begin), other.begin):
                 return True

@@ -120,7 +120,7 @@ def visit(s, plans_limits, by_nodes, plans, p, now):
     pool = s.partitions.size - 2
     first, last = partition.first, partition.first + partition.waiting
     counts_later = not settings.single_list and s.partitions[pool].cores > 0 and (settings.limits or settings.combined)
-    counts_later |= not settings.single_list and (settings.throttled or s.needs is not None)
+    counts_later |= not settings.single_list and settings.wide_limits
     if not settings.track_held and not counts_later and not any_fits(s, p):
         return
     kind = kind_of(s, p)
@@ -157,7 +157,7 @@ def visit(s, plans_limits, by_nodes, plans, p, now):
             gone = min(gone, i)
         elif not found and (plans_limits or not held) and may_be_head_job(s, by_nodes, p, j, now):
             goes_on = settings.backfill and (settings.track_held or any_left(s, p, x, m))
-            if not goes_on and not counts_later and plans.outages.windows.size == 0 and s.needs is None:
+            if not goes_on and not counts_later and plans.outages.windows.size == 0 and not settings.wide_limits:
                 break
             begin = find_instant(s, plans_limits, plans, j, now)
             if begin == NEVER:  # rule 31

@@ -77,7 +77,7 @@ def visit_list(s, p, now):
         end_held(s, v, i, now)
     if partition.head_job >= 0 and not v.one_by_one and goes_on and partition.reserved_from == NEVER:
         own_limits = not settings.limits or p < s.partitions.size - 2 or settings.single_list
-        partition.plan_stands = own_limits and s.needs is None and not settings.throttled
+        partition.plan_stands = own_limits and not settings.wide_limits
         partition.planned_job = partition.head_job
     if v.lines and v.one_by_one:
         return_to_first(s, p, row_of(s, p), v.first, v.last, now)
@@ -101,10 +101,7 @@ def begin_visit(s, p):
     kind = kind_of(s, p)
     # For quotas, for the limits of its queue mates, and for jobs that take cores here from the pool's list.
     counts_later = p < pool and (
-        settings.throttled
-        or s.needs is not None
-        or (settings.limits and s.partitions[pool].cores > 0)
-        or (settings.combined and widest > 0)
+        settings.wide_limits or (settings.limits and s.partitions[pool].cores > 0) or (settings.combined and widest > 0)
     )
     one_by_one = settings.track_held or (settings.combined and p == pool)
     lines = has_lines(s, p)

@@ -82,14 +82,11 @@ def test_every_start_equals_the_independent_reference(name: str) -> None:
 
 
 def shifted(workload: Workload, system: System) -> tuple[Workload, System]:
-    w = workload
-    return Workload(
-        w.submit + 12345 * max(1, system.priority_calc_period), w.cores, w.runtime, w.walltime, w.queue, w.user
-    ), system
+    later = 12345 * max(1, system.priority_calc_period)
+    return dataclasses.replace(workload, submit=workload.submit + later), system
 
 
 def scaled(workload: Workload, system: System) -> tuple[Workload, System]:
-    w = workload
     queues = [
         dataclasses.replace(
             q,
@@ -98,8 +95,13 @@ def scaled(workload: Workload, system: System) -> tuple[Workload, System]:
         )
         for q in system.queues
     ]
-    times = (w.submit * 7, w.cores, w.runtime * 7, w.walltime * 7, w.queue, w.user)
-    return Workload(*times), dataclasses.replace(system, queues=queues, reserve_after=system.reserve_after * 7)
+    throttles = [
+        t if t.max_run_core_seconds is None else dataclasses.replace(t, max_run_core_seconds=t.max_run_core_seconds * 7)
+        for t in system.throttles
+    ]
+    times = {name: getattr(workload, name) * 7 for name in ("submit", "runtime", "walltime")}
+    slow = dataclasses.replace(system, queues=queues, throttles=throttles, reserve_after=system.reserve_after * 7)
+    return dataclasses.replace(workload, **times), slow
 
 
 def renamed(workload: Workload, system: System) -> tuple[Workload, System]:
