@@ -116,11 +116,16 @@ class PrivateMachine:
         """Start the daemons, and wait until they answer. Raises InputError."""
 
     def run(
-        self, command: str, *, user: str | None = None, folder: str = WORK, timeout: float = 60
+        self, command: str, *, user: str | None = None, host: str = "", folder: str = WORK, timeout: float = 60
     ) -> subprocess.CompletedProcess[str]:
-        """Run a command in a shell of its own, as root or as one of `USERS` in its home; both outputs are one."""
+        """Run a command in a shell of its own, as root or as one of `USERS` in its home; both outputs are one.
+
+        With `host`, as if on a host of that name.
+        """
         if user is not None:
             command = f"su {user} -c {shlex.quote(f'cd; PATH={self.path}; {command}')}"
+        if host:
+            command = f"unshare --uts bash -c {shlex.quote(f'hostname {host}; {command}')}"
         inside = ["nsenter", "--target", str(self.first), "--mount", "--net", "--uts", "--ipc", "--pid"]
         return subprocess.run(  # noqa: S603 - what the export's own plan says
             [*inside, "bash", "-c", f"cd {folder}\n{command}"],

@@ -29,6 +29,15 @@ queues:
   - {name: wide, cores: [5, 16], walltime: [0, 5m], max_run_cores: 8, max_user_cores: 6}
 """
 )
+GUARDED = (
+    MACHINE
+    + """\
+queues:
+  - {name: work, cores: [1, 4], walltime: [0, 5m], access: {groups: [staff, qconf-lab], accounts: [-shut]}}
+  - {name: wide, cores: [5, 16], walltime: [0, 5m], max_run: 3, access: {accounts: [physics], qos: [urgent, normal]}}
+  - {name: late, cores: [1, 16], walltime: [5m, 9m], access: {hosts: [login1, login2], qos: [-slow]}}
+"""
+)
 THROTTLED = (
     FCFS
     + """\
@@ -63,6 +72,7 @@ KINDS = {
     "priorities": SHARED,
     "plain": FCFS + "backfill: false\n",
     "limits": LIMITED,
+    "access": GUARDED,
     "throttles": THROTTLED,
     "partitioned": PARTED,
     "hybrid": HYBRID,
@@ -72,7 +82,7 @@ KINDS = {
 
 def rehearsed(kind, plan):
     """Follow a plan on a Slurm of its own; limits need accounting, without which the others are loaded sooner."""
-    with PrivateSlurm(NODES, SITE.replace("KEPT", "work"), accounting=plan.limited) as server:
+    with PrivateSlurm(NODES, SITE.replace("KEPT", "work"), accounting=plan.accounted) as server:
         result = follow(plan, server, kept="work")
         states = Counter(held["JobState"] for held in tasks(server).values())
         print(f"{kind}: {result.summary}; {dict(states)}")

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass, field
+from fractions import Fraction
 from pathlib import Path
 
 from parsim.workload import MAX_CORES, MAX_DURATION
@@ -46,7 +49,7 @@ class Conf:
             first = next(iter(fields))
             if first not in defaults:
                 self._set(fields)
-            elif fields[first] == "DEFAULT":
+            elif fields[first].upper() == "DEFAULT":
                 defaults[first] |= {key: value for key, value in fields.items() if key != first}
             else:
                 merged = {**defaults[first], **fields}
@@ -58,6 +61,11 @@ class Conf:
                     self.partitions.append(merged)
         if self._future:
             self.warnings.append(f"{len(self._future)} nodes have State=FUTURE: left out")
+
+    @property
+    def folder(self) -> Path:
+        """Where an export's other files are."""
+        return Path(self.path).parent
 
     def wrong(self, message: str, fields: Fields, field: str, value: str | None = None) -> InputError:
         """Return the error to raise about a line."""
@@ -131,19 +139,59 @@ class Conf:
                 self.warnings.append(f"line {line}: {included} is not there, and what it holds is missing here")
 
 
-def takes_points_off(folder: Path) -> bool:
-    """Whether an export's job_submit.lua lowers the priorities of some jobs, by walltime, size or queue."""
-    path = folder / "job_submit.lua"
+@dataclass(frozen=True)
+class Points:
+    """What an export's job_submit.lua takes off the priority of a job, as `Multifactor` and the queues have it."""
+
+    classes: tuple[tuple[int, int], ...] = ()
+    sizes: tuple[tuple[int, int], ...] = ()
+    places: dict[str, int] = field(default_factory=dict)  #: by queue: how many less than the highest one
+
+    @property
+    def weight(self) -> int:
+        """Points of a unit of priority, the largest of which the queues are whole units apart; 0 for none."""
+        return math.gcd(*self.places.values())
+
+    def __bool__(self) -> bool:
+        return bool(self.classes or self.sizes or self.weight)
+
+
+def points(folder: Path) -> Points:
+    """Read the points in an export's job_submit.lua; none where there is no such file."""
+    text = _exported(folder, "job_submit.lua")
+
+    def classes(name: str) -> tuple[tuple[int, int], ...]:
+        line = re.search(rf"^local {name} = (.*)$", text, re.MULTILINE)
+        found = re.findall(r"\{ (\d+|math\.huge), (\d+) \}", line[1]) if line else []
+        most = int(found[-1][1]) if found else 0
+        return tuple((int(bound), most - int(less)) for bound, less in found[:-1])
+
+    places = re.findall(r'\bname = "([^"]+)",.*\bplace = (\d+)', text)
+    return Points(classes("CLASSES"), classes("SIZES"), {name: int(place) for name, place in places})
+
+
+def promotion(folder: Path) -> tuple[float | None, dict[str, float]]:
+    """Read the threshold and the priorities of the queues in an export's qconf-promote; none without the file."""
+    text = _exported(folder, "qconf-promote")
+    number = r'Fraction\("([0-9/]+)"\)'
+    threshold = re.search(rf"^THRESHOLD = {number}", text, re.MULTILINE)
+    priorities = re.findall(rf'^    "([^"]+)": \({number}, ', text, re.MULTILINE)
+    return (
+        None if threshold is None else float(Fraction(threshold[1])),
+        {name: float(Fraction(priority)) for name, priority in priorities},
+    )
+
+
+def _exported(folder: Path, name: str) -> str:
+    """Read a file that was exported beside the partitions; empty where there is none, or another's."""
+    path = folder / name
     text = read_text(path) if path.is_file() else ""
-    return MARK in text.lower() and bool(re.search(r"local (CLASSES|SIZES) = \{ ?\{ \d|\bplace = [1-9]", text))
+    return text if MARK in text.lower() else ""
 
 
 def routes(folder: Path) -> dict[str, dict[str, tuple[int, int]]]:
     """Read the ranges of the queues in an export's job_submit.lua, in their order; empty where there is none."""
-    path = folder / "job_submit.lua"
-    text = read_text(path) if path.is_file() else ""
-    if MARK not in text.lower():
-        return {}
+    text = _exported(folder, "job_submit.lua")
     row = r'name = "([^"]+)", least = (\d+), most = (\d+|math\.huge), above = (\d+), upto = (\d+|math\.huge)\b'
     return {
         name: {

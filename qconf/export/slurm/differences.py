@@ -48,9 +48,11 @@ def differences(config: SiteConfig) -> Iterator[str]:
         if config.machine.cores_per_node > 1 and not config.machine.whole_nodes:
             yield "Where jobs share nodes, Slurm reserves whole nodes for the first job, the simulator cores."
     if "eligible_time" in config.order and config.priority_calc_period != 60 * calc_minutes(config):
+        period = config.priority_calc_period
+        when = f"each {format_duration(period)}, which is no whole number of minutes" if period else "at every look"
         yield (
             f"Slurm computes the priorities of waiting jobs anew each PriorityCalcPeriod, {calc_minutes(config)} min, "
-            "the simulator whenever it looks at them; `priority_calc_period` simulates Slurm's way."
+            f"the simulator {when}; `priority_calc_period` simulates Slurm's way."
         )
     if config.pool is not None and config.pool_cores:
         yield "The pool goes by priority factor as of the last minute: qconf-promote gives its jobs their priorities."

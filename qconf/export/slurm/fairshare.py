@@ -1,4 +1,4 @@
-"""Fairshare in Slurm: weight and half-life in slurm.conf, shares of associations, and both back."""
+"""Fairshare in Slurm: its half-life, and shares of associations in both directions."""
 
 from __future__ import annotations
 
@@ -6,17 +6,11 @@ import math
 from collections.abc import Iterator
 from pathlib import Path
 
-from parsim.fairshare import FAIRSHARE, MOST_SHARES
-from qconf.config import FairshareConfig, ShareConfig, SiteConfig, format_duration
-from qconf.config.multifactor import Multifactor
+from parsim.fairshare import MOST_SHARES
+from qconf.config import ShareConfig, SiteConfig
 from qconf.errors import InputError
 from qconf.export.nodes import read_text
-from qconf.history.times import slurm_limit
 
-STEP = 3600  #: seconds from decay to decay of a half-life that is read
-HALF_LIFE = 7 * 86400  #: Slurm's default
-CALC_PERIOD = 300  #: Slurm's default
-MAX_AGE = 7 * 86400  #: Slurm's default
 ROOT = "root"
 
 
@@ -78,56 +72,3 @@ def read_shares(path: str | Path, warnings: list[str]) -> tuple[ShareConfig, ...
             continue
         found[name] = ShareConfig(name=name, shares=int(shares), group=None if group in ("", ROOT) else group)
     return tuple(share for share in found.values() if share.group is None or share.group in found)
-
-
-def with_shares(
-    config: SiteConfig, settings: dict[str, str], shares: tuple[ShareConfig, ...], warnings: list[str], *, alike: bool
-) -> SiteConfig:
-    """Return `config` with the order of a priority of age and fairshare alone, its half-life and its shares.
-
-    `alike`, the factors of all partitions are the same, so that their weight makes no difference.
-    """
-    weights = {
-        key.removeprefix("priorityweight"): int(value)
-        for key, value in settings.items()
-        if key.startswith("priorityweight") and value.isdigit() and value != "0"
-    }
-    if not weights.get("fairshare") and not shares:
-        return config
-    if settings.get("prioritytype", "").lower() != "priority/multifactor" or not weights.get("fairshare"):
-        return config.replace(shares=shares)
-    flags = settings.get("priorityflags", "").upper().split(",")
-    tree = "NO_FAIR_TREE" not in flags
-    half = _seconds("PriorityDecayHalfLife", settings, HALF_LIFE, warnings)
-    found = FairshareConfig(
-        decay_time=STEP if half else 86400,
-        decay_factor=0.5 ** (STEP / half) if half else 1.0,
-        fair_share="tree" if tree else "classic",
-        unknown_shares=1,
-    )
-    listed = settings.get("priorityweighttres", "")  # like CPU=1000,Mem=250
-    if listed or set(weights) - {"age", "fairshare"} - ({"partition"} if alike else set()):
-        return config.replace(shares=shares, fairshare=found)
-    order = _order(weights, settings, warnings, tree=tree)
-    waits = "eligible_time" in order
-    period = _seconds("PriorityCalcPeriod", settings, CALC_PERIOD, warnings) if waits else 0
-    return config.replace(shares=shares, fairshare=found, order=order, priority_calc_period=period)
-
-
-def _seconds(word: str, settings: dict[str, str], default: int, warnings: list[str]) -> int:
-    """Read a time of slurm.conf, seconds."""
-    text = settings.get(word.lower(), "")
-    try:
-        return slurm_limit(text) if text else default
-    except ValueError:
-        warnings.append(f"{word}={text} is not understood: Slurm's default, {format_duration(default)}, was taken")
-        return default
-
-
-def _order(weights: dict[str, int], settings: dict[str, str], warnings: list[str], *, tree: bool) -> str:
-    """Write age and fairshare as a sum in which a point is a second of waiting."""
-    age = weights.get("age", 0)
-    if not age:
-        return FAIRSHARE if tree else "fair_share"
-    longest = _seconds("PriorityMaxAge", settings, MAX_AGE, warnings)
-    return Multifactor((), longest, fair_share=max(1, round(weights["fairshare"] * longest / age))).formula

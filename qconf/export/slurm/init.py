@@ -14,9 +14,10 @@ from parsim.workload import MAX_CORES, MAX_DURATION
 from qconf.config import AccessConfig, ConfigError, MachineConfig, QueueConfig, SiteConfig
 from qconf.errors import InputError
 from qconf.export.base import Derived
-from qconf.export.slurm.conf import Conf, Fields, limits, routes, takes_points_off
+from qconf.export.slurm.conf import Conf, Fields, Points, limits, points, promotion, routes
 from qconf.export.slurm.differences import LONGEST_AGE
-from qconf.export.slurm.fairshare import read_shares, with_shares
+from qconf.export.slurm.fairshare import read_shares
+from qconf.export.slurm.order import with_order
 from qconf.export.slurm.scripts import ACCESS, POOL
 from qconf.export.slurm.throttles import read as read_throttles
 from qconf.history.times import slurm_limit
@@ -39,7 +40,7 @@ def derive(
     conf = Conf(path)
     total = cores or sum(conf.nodes.values())
     if not total:
-        fix = "give --cores, or the file that has the NodeName lines"
+        fix = "; ".join([*conf.warnings, "give --cores, or the file that has the NodeName lines"])
         raise InputError("names no node", file=path, field="NodeName", fix=fix)
     size = min(conf.nodes.values(), default=1)
     if {size} != set(conf.nodes.values()) or size < 1 or total % size:
@@ -49,7 +50,8 @@ def derive(
     pools = [each for each in partitions if reader.is_pool(each.name)]
     partitions = reader.ordered([each for each in partitions if each not in pools])
     if not partitions:
-        raise InputError("holds no partition that a job can enter", file=path, field="PartitionName")
+        fix = "; ".join(conf.warnings) or "give the file that has the PartitionName lines"
+        raise InputError("holds no partition that a job can enter", file=path, field="PartitionName", fix=fix)
     shape = reader.divided(partitions, pools)
     if reader.unread:
         unread = "; ".join(f"{key} of {', '.join(names)}" for key, names in sorted(reader.unread.items()))
@@ -61,23 +63,38 @@ def derive(
     except ValueError as error:
         raise InputError(f"no machine of {total} cores named {called!r} can be", file=path) from error
     try:
-        throttles = read_throttles(Path(conf.path).parent) if conf.exported else ()
+        throttles = read_throttles(conf.folder) if conf.exported else ()
         config = SiteConfig.build(machine=machine, throttles=throttles, **reader.discipline(), **shape)
         tree = () if shares is None else read_shares(shares, reader.warnings)
-        alike = len({each.factor for each in partitions}) == 1
-        config = with_shares(config, conf.settings, tree, reader.warnings, alike=alike)
+        config = with_order(
+            config,
+            conf.settings,
+            tree,
+            points(conf.folder) if conf.exported else Points(),
+            reader.warnings,
+            alike=len({each.factor for each in partitions}) == 1,
+            tiers=len({each.tier for each in partitions}) > 1,
+        )
         if config.order != "fcfs":
             reader.warnings = [each for each in reader.warnings if not each.startswith("PriorityType=")]
-            if conf.exported and takes_points_off(Path(conf.path).parent):
-                reader.warnings.append(
-                    "job_submit.lua: the points that it takes off by walltime, size and queue are not taken over, "
-                    "the order is that of age and fair share"
-                )
+        if conf.exported and config.pool is not None:
+            config = with_promotion(config, *promotion(conf.folder))
     except ConfigError as error:
         raise InputError(f"cannot be made a configuration: {error}", file=path) from error
     if config.reserve_after and not config.reservation_delay:
         reader.warnings.append(f"bf_min_age_reserve: as reserve_after it plays no part with mode {config.mode}")
     return Derived(config, tuple(dict.fromkeys(reader.warnings)))
+
+
+def with_promotion(config: SiteConfig, threshold: float | None, priorities: dict[str, float]) -> SiteConfig:
+    """Return `config` with the priorities and the pool's threshold that qconf-promote has."""
+    queues = [
+        queue.model_copy(update={"priority": priorities.get(queue.name, queue.priority)}) for queue in config.queues
+    ]
+    config = config.replace(queues=tuple(queues))
+    if config.pool is None or threshold in (None, config.threshold):
+        return config
+    return config.replace(pool=config.pool.model_copy(update={"threshold": threshold}))
 
 
 class _Partition:
@@ -98,8 +115,8 @@ class _Reader:
         self.conf, self.size, self.total = conf, size, total
         self.warnings = conf.warnings
         self.unread: dict[str, list[str]] = {}
-        self.routes = routes(Path(conf.path).parent) if conf.exported else {}
-        self.limits = limits(Path(conf.path).parent) if conf.exported else {}
+        self.routes = routes(conf.folder) if conf.exported else {}
+        self.limits = limits(conf.folder) if conf.exported else {}
 
     def is_pool(self, name: str) -> bool:
         """Whether a partition is the common pool of an export."""
@@ -245,7 +262,9 @@ class _Reader:
         every = frozenset(nodes)
         own = [each.hosts for each in (*partitions, *pools) if each.hosts not in (every, frozenset())]
         whole = own and frozenset().union(*own) == every and sum(map(len, own)) == len(every)
-        if not whole or sum(nodes.values()) != self.total:
+        highest = max((each.tier for each in partitions if each.hosts != every), default=0)
+        below = [each.name for each in partitions if each.hosts == every and each.tier < highest]
+        if not whole or below or sum(nodes.values()) != self.total:
             if own:
                 self.warnings.append(
                     "the partitions share some nodes and not others, or leave some out: taken as one shared machine; "

@@ -11,9 +11,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from qconf.errors import InputError
-from qconf.export.nodes import Node, read_nodes, read_text
+from qconf.export.nodes import Node, expand, read_nodes, read_text
 from qconf.export.plan import blocks
+from qconf.export.private import USERS
 from qconf.export.slurm.private_server import PrivateSlurm
+from qconf.export.slurm.scripts import ACCESS
 
 #: What is there before: two partitions, the second of the name of a queue, and another order.
 SITE = """\
@@ -110,9 +112,33 @@ class Plan:
         return dict(re.findall(r"^PartitionName=(\S+) Nodes=(\S+)", self.files["partitions.conf"], re.MULTILINE))
 
     @property
-    def limited(self) -> bool:
-        """Whether there are limits, for which accounting is needed."""
-        return "qos.sacctmgr" in self.files or "throttles.sacctmgr" in self.files
+    def access(self) -> dict[str, dict[str, str]]:
+        """Who may use each partition, in the words of partitions.conf."""
+        words = [word for pair in ACCESS.values() for word in pair if word]
+        lines = re.findall(r"^PartitionName=(\S+)(.*)$", self.files["partitions.conf"], re.MULTILINE)
+        return {name: dict(re.findall(rf" ({'|'.join(words)})=(\S+)", line)) for name, line in lines}
+
+    def credentials(self, queue: str) -> tuple[str, str]:
+        """Return what sbatch is told for a job that a queue lets in, and the host to submit it on, empty for any."""
+        lists = self.access[queue]
+        words = [
+            f" --{word}={lists[allowed].split(',')[0]}"
+            for word, allowed in (("account", "AllowAccounts"), ("qos", "AllowQos"))
+            if allowed in lists
+        ]
+        return "".join(words), next(expand(lists["AllocNodes"])) if "AllocNodes" in lists else ""
+
+    def listed(self, kind: str) -> list[str]:
+        """Name the groups, accounts or QOS that are let in somewhere."""
+        names = (lists.get(f"Allow{kind}", "") for lists in self.access.values())
+        return [*dict.fromkeys(name for each in names for name in each.split(",") if name)]
+
+    @property
+    def accounted(self) -> bool:
+        """Whether accounting is needed: for limits, and for accounts and QOS that are let in."""
+        return bool(
+            {"qos.sacctmgr", "throttles.sacctmgr"} & {*self.files} or self.listed("Accounts") or self.listed("Qos")
+        )
 
     def nodes(self, given: list[Node] | None = None) -> dict[str, int]:
         """Name the nodes with their cores, those first that are to have a daemon: some of each partition."""
@@ -140,7 +166,7 @@ def rehearse(folder: Path, *, current: Path | None = None, nodes: list[Node] | N
     if current is not None:
         raise InputError("is for OpenPBS", field="--current", value=current, fix="leave it out")
     plan = Plan(folder)
-    with PrivateSlurm(plan.nodes(nodes), SITE.replace("KEPT", plan.queues[0][0]), accounting=plan.limited) as server:
+    with PrivateSlurm(plan.nodes(nodes), SITE.replace("KEPT", plan.queues[0][0]), accounting=plan.accounted) as server:
         return follow(plan, server)
 
 
@@ -149,6 +175,7 @@ def follow(plan: Plan, server: PrivateSlurm, kept: str | None = None) -> Rehears
     result = Rehearsal(server.run("slurmctld -V").stdout.split()[-1])
     for name, text in plan.files.items():
         server.write(name, text)
+    let_in(plan, server)
     before = saved(server)
     jobs = submitted(plan, server, kept or plan.queues[0][0])
     run_blocks(plan.steps, server, result)
@@ -169,6 +196,17 @@ def follow(plan: Plan, server: PrivateSlurm, kept: str | None = None) -> Rehears
     return result
 
 
+def let_in(plan: Plan, server: PrivateSlurm) -> None:
+    """Put the users into all groups, accounts and QOS that the export names."""
+    lines = [f"groupadd -f {name}; usermod -aG {name} {user}" for name in plan.listed("Groups") for user in USERS]
+    users = ",".join(USERS)
+    add = "sacctmgr --immediate add"
+    lines += [f"{add} account {name}; {add} user {users} account={name}" for name in plan.listed("Accounts")]
+    given = f"sacctmgr --immediate modify user {users} set"
+    lines += [f"{add} qos {name}; {given} qos+={name}" for name in plan.listed("Qos")]
+    server.run("\n".join(lines))
+
+
 def saved(server: PrivateSlurm) -> dict[str, str]:
     """Return what an undo has to bring back."""
     return {name: server.run(command).stdout for name, command in _SAVED.items()}
@@ -178,6 +216,7 @@ def submitted(plan: Plan, server: PrivateSlurm, kept: str) -> dict[str, str]:
     """Fill the machine and have jobs wait, one of each queue, some of an array, one held; return their partitions."""
     sbatch = "sbatch --quiet --output=/dev/null"
     nodes = server.awake
+    hosts: dict[str, list[str]] = {}  # what is submitted on hosts that alone are let in
     lines = [f"{sbatch} --partition=former --ntasks=1 --time=2 --array=1-4%2 {_UNTIL}"]
     for number, name in enumerate(nodes):
         where = kept if number % 2 else "former"
@@ -186,13 +225,17 @@ def submitted(plan: Plan, server: PrivateSlurm, kept: str) -> dict[str, str]:
         lines += [f"{sbatch} --partition={where} {size} {_UNTIL}"] if free > 0 else []
     for queue, cores, minutes in plan.queues:
         where = "former,KEPT".replace("KEPT", kept) if queue == kept else "former"
-        lines.append(f"{sbatch} --partition={where} --ntasks={cores} --time={minutes} --wrap 'sleep 1; {_ENDED}'")
+        words, host = plan.credentials(queue)
+        size = f"--ntasks={cores} --time={minutes}{words}"
+        on_host = hosts.setdefault(host, []) if host else lines
+        on_host.append(f"{sbatch} --partition={where} {size} --wrap 'sleep 1; {_ENDED}'")
     queue, cores, minutes = plan.queues[0]
     lines.append(f"{sbatch} --partition=former --hold --ntasks={cores} --time={minutes} --wrap true")
     server.run(_RUN)
     server.run(lines[0], user="bob")
     server.wait("squeue --noheader --states=RUNNING | grep -q .", "no job starts")
-    server.run("\n".join(lines[1:]), user="alice")
+    for host, there in {"": lines[1:], **hosts}.items():
+        server.run("\n".join(there), user="alice", host=host)
     server.run("sleep 1")
     return {
         job: values["Partition"]
@@ -205,8 +248,10 @@ def started(plan: Plan, server: PrivateSlurm) -> dict[str, str]:
     """Submit a job to each queue that runs until it is waited for, as far as there is room; return their partitions."""
     server.run(_RUN)
     before = tasks(server)
-    for _, cores, minutes in plan.queues:
-        server.run(f"sbatch --quiet --output=/dev/null --ntasks={cores} --time={minutes} {_UNTIL}", user="carol")
+    for queue, cores, minutes in plan.queues:
+        words, host = plan.credentials(queue)
+        size = f"--ntasks={cores} --time={minutes}{words}"
+        server.run(f"sbatch --quiet --output=/dev/null {size} {_UNTIL}", user="carol", host=host)
     server.wait("squeue --noheader --states=RUNNING --user=carol | grep -q .", "no job starts")
     return {job: values["Partition"] for job, values in tasks(server).items() if job not in before}
 
@@ -265,9 +310,10 @@ def _examples(plan: Plan, server: PrivateSlurm, result: Rehearsal) -> list[str]:
     """Submit a job for each queue as an ordinary user; return those that land elsewhere."""
     wrong = []
     for queue, cores, minutes in plan.queues:
-        wanted = f"--ntasks={cores} --time={minutes}"
+        words, host = plan.credentials(queue)
+        wanted = f"--ntasks={cores} --time={minutes}{words}"
         command = f"sbatch --parsable --begin=now+1day {wanted} --output=/dev/null --wrap true"
-        job = server.run(command, user="alice").stdout.strip()
+        job = server.run(command, user="alice", host=host).stdout.strip()
         landed = server.run(f"squeue --noheader --jobs={job} --format=%P; scancel {job}").stdout.strip()
         result.examples += landed == queue
         if landed != queue:

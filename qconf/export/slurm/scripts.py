@@ -59,7 +59,15 @@ def export(config: SiteConfig, nodes: Sequence[Node] | None) -> Export:
             parameters=backfilling(config),
         ),
         "load-conf": render("slurm", "load-conf"),
-        "move-jobs": render("slurm", "move-jobs", config=config, queues=queues, pool=POOL if pool else None, **nice),
+        "move-jobs": render(
+            "slurm",
+            "move-jobs",
+            config=config,
+            queues=queues,
+            lists={queue.name: dict(_access(queue)) for queue in config.queues},
+            pool=POOL if pool else None,
+            **nice,
+        ),
     }
     if limited:
         files["qos.sacctmgr"] = "".join(f"add qos {queue.name}\n{_qos(queue)}\n" for queue in limited)
@@ -233,7 +241,7 @@ def _partitions(config: SiteConfig, hosts: dict[str, str]) -> Iterator[str]:
                 *_sizes(config, queue.cores),
                 *(f"PriorityTier={tier}", f"PriorityJobFactor={factors[queue.name]}", *exclusive),
                 *([f"QOS={queue.name}"] if queue.limited else []),
-                *_access(queue),
+                *(f"{word}={names}" for word, names in _access(queue)),
                 "State=UP",
             ]
         )
@@ -243,8 +251,8 @@ def _partitions(config: SiteConfig, hosts: dict[str, str]) -> Iterator[str]:
         yield " ".join([pool, *exclusive, "State=UP"])
 
 
-def _access(queue: QueueConfig) -> Iterator[str]:
-    """Write who may use a queue; names after a ``-`` are kept out."""
+def _access(queue: QueueConfig) -> Iterator[tuple[str, str]]:
+    """Yield who may use a queue as words of a partition and their names; those after a ``-`` are kept out."""
     for kind, names in queue.access or ():
         if names is None:
             continue
@@ -255,7 +263,7 @@ def _access(queue: QueueConfig) -> Iterator[str]:
                 f"queue {queue.name}: access of {kind} is a list of those let in, or for accounts and qos of those "
                 f"kept out, each after a -; not {', '.join(names) or 'empty'}"
             )
-        yield f"{denied if out else allowed}={','.join(out or names)}"
+        yield str(denied if out else allowed), ",".join(out or names)
 
 
 def _sizes(config: SiteConfig, cores: tuple[int, int]) -> list[str]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from qconf.config import SiteConfig, parse
+from qconf.config import QueueConfig, SiteConfig, parse
 from qconf.export import exporter
 
 SLURM = exporter("slurm")
@@ -76,17 +78,58 @@ def test_what_is_not_read_of_priorities_is_said(written: str, order: str, said: 
     assert any(warning.startswith(said) for warning in found.warnings)
 
 
-def test_points_that_job_submit_takes_off_are_named(tmp_path: Path):
-    order = "min(eligible_time, 2592000) + (7200 if walltime <= 3600 else 0) + 5000 * fair_share"
-    for given, named in ((order, True), (site("tree").order, False)):
-        files = SLURM().export(site("tree").replace(order=given)).files
-        weights = "PriorityType=priority/multifactor\nPriorityWeightAge=2592000\nPriorityWeightFairshare=5000\n"
-        text = f"ClusterName=m\nNodeName=n[1-8] CPUs=8\n{weights}include partitions.conf\n"
-        (tmp_path / "slurm.conf").write_text(text)
-        for name in ("partitions.conf", "job_submit.lua"):
-            (tmp_path / name).write_text(files[name])
-        warnings = SLURM().read(tmp_path / "slurm.conf").warnings
-        assert any(warning.startswith("job_submit.lua:") for warning in warnings) == named
+POINTS = "(7200 if walltime <= 3600 else 60 if walltime <= 7200 else 0) + (90 if ncpus <= 4 else 0)"
+
+
+@pytest.mark.parametrize(
+    "order",
+    [
+        f"min(eligible_time, 2592000) + {POINTS} + 5000 * fair_share",
+        f"min(eligible_time, 86400) + {POINTS}",
+        f"min(eligible_time, 86400) + {POINTS.partition(' + ')[0]}",
+        f"300 * queue_priority + min(eligible_time, 86400) + {POINTS.partition(' + ')[2]} + 7 * fair_share",
+        f"10000000000 * queue_priority + min(eligible_time, 2592000) + {POINTS}",
+        f"10000000000 * queue_priority + 600 * queue_priority + min(eligible_time, 2592000) + {POINTS}",
+        site("tree").order,
+    ],
+)
+def test_the_order_of_an_export_comes_back(order: str, tmp_path: Path):
+    queues = [
+        QueueConfig(name=name, cores=(1, 64), walltime=times, priority=priority)
+        for name, times, priority in (
+            ("day", (0, 36000), 4.0),
+            ("late", (36000, 72000), 1.0),
+            ("long", (72000, 90000), 2.0),
+        )
+    ]
+    alike = "queue_priority" not in order
+    queues = [queue.model_copy(update={"priority": 1.0}) if alike else queue for queue in queues]
+    config = site("tree").replace(order=order, queues=tuple(queues), shares=(), priority_calc_period=60)
+    for name, text in SLURM().export(config).files.items():
+        (tmp_path / name).write_text(text)
+    (tmp_path / "slurm.conf").write_text("NodeName=n[1-8] CPUs=8\nPartitionName=former Nodes=ALL\n")
+    subprocess.run([sys.executable, "new-conf", "slurm.conf", "."], cwd=tmp_path, check=True, capture_output=True)
+    found = SLURM().read(tmp_path / "slurm.conf.after")
+    assert found.config.order == order
+    assert [queue.priority for queue in found.config.queues] == [queue.priority for queue in queues]
+    assert not [each for each in found.warnings if "job_submit" in each or "PriorityType" in each]
+
+
+def test_places_against_the_tiers_are_said(tmp_path: Path):
+    order = "10000000000 * queue_priority + 600 * queue_priority + min(eligible_time, 2592000)"
+    queues = tuple(
+        QueueConfig(name=name, cores=(1, 64), walltime=times, priority=priority)
+        for name, times, priority in (("day", (0, 36000), 4.0), ("late", (36000, 72000), 1.0))
+    )
+    files = SLURM().export(site("tree").replace(order=order, queues=queues, shares=())).files
+    other = files["partitions.conf"].replace("Tier=4", "Tier=3").replace("Tier=1", "Tier=4")
+    weights = "PriorityType=priority/multifactor\nPriorityWeightAge=2592000\nPriorityMaxAge=30-0\n"
+    (tmp_path / "job_submit.lua").write_text(files["job_submit.lua"])
+    (tmp_path / "slurm.conf").write_text(f"NodeName=n[1-8] CPUs=8\n{weights}{other}")
+    found = SLURM().read(tmp_path / "slurm.conf")
+    assert [queue.priority for queue in found.config.queues] == [3, 4]
+    assert "600" not in found.config.order
+    assert any("not in the order of their tiers" in warning for warning in found.warnings)
 
 
 def test_the_plan_says_where_the_simulator_has_no_period():

@@ -309,6 +309,44 @@ def test_an_exported_hybrid_machine_comes_back_after_its_plan(text, tmp_path):
     assert [warning.partition(":")[0] for warning in found.warnings] == ["small", "medium"]
 
 
+def test_the_threshold_and_the_priorities_of_the_pool_come_back(tmp_path):
+    config = parse(HYBRID)
+    queues = [
+        queue.model_copy(update={"priority": priority})
+        for queue, priority in zip(config.queues, (0.3, 1 / 7, 9.5), strict=True)
+    ]
+    config = config.replace(queues=tuple(queues), pool=config.pool.model_copy(update={"threshold": 2.25}))
+    for name, file in slurm_files(config, nodes=read_nodes("n[1-12]")).items():
+        (tmp_path / name).write_text(file)
+    found = from_text(tmp_path, "ClusterName=tiny\nNodeName=n[1-12] CPUs=8\ninclude partitions.conf\n").config
+    assert found.threshold == 2.25
+    entering = [queue.name for queue in config.queues if not queue.reservation]
+    assert [found.queue(name).priority for name in entering] == [config.queue(name).priority for name in entering]
+
+
+def test_a_lower_tier_on_all_nodes_is_no_advance_reservation(tmp_path):
+    parts = "PartitionName=a Nodes=n[1-2] {}\nPartitionName=b Nodes=n[3-4] {}\nPartitionName=rest Nodes=ALL {}\n"
+    nodes = "NodeName=n[1-4] CPUs=8\n"
+    found = from_text(tmp_path, nodes + parts.format("PriorityTier=2", "PriorityTier=2", "PriorityTier=1"))
+    assert found.config.mode == "shared"
+    assert queues(found, "priority", "max_run_cores") == {"a": (2, 16), "b": (2, 16), "rest": (1, None)}
+    assert any("one shared machine" in warning for warning in found.warnings)
+    found = from_text(tmp_path, nodes + parts.format("PriorityTier=1", "PriorityTier=1", "PriorityTier=2"))
+    assert (found.config.mode, found.config.queue("rest").reservation) == ("partitioned", True)
+
+
+def test_the_defaults_of_partitions_in_small_letters(tmp_path):
+    text = "NodeName=default CPUs=8\nNodeName=n[1-2]\nPartitionName=Default MaxTime=60\nPartitionName=a Nodes=ALL\n"
+    found = from_text(tmp_path, text)
+    assert (found.config.machine.cores, queues(found, "walltime")) == (16, {"a": ((0, 3600),)})
+
+
+def test_what_is_missing_is_said_where_nothing_is_left(tmp_path):
+    for text in ("include nodes.conf\n", "NodeName=n[1-2] CPUs=2\ninclude partitions.conf\n"):
+        with pytest.raises(InputError, match=r"\.conf is not there"):
+            from_text(tmp_path, text)
+
+
 def test_access_comes_back(tmp_path):
     text = "{machine: {cores: 8}, queues: [{name: a, access: {groups: [x, y], accounts: [-bad], hosts: [l1, l2]}}]}"
     config = parse(text)

@@ -1,7 +1,10 @@
 """The files for Slurm, run by the real controller and a Lua interpreter where they are there."""
 
 import getpass
+import grp
+import json
 import os
+import pwd
 import re
 import shutil
 import socket
@@ -264,17 +267,21 @@ def test_lua_rounds_up_to_whole_nodes_as_the_simulator_does(tmp_path):
     assert [partition for _, partition, _ in results[::20]] == ["narrow", "narrow", "wide", "wide", "wide"]
 
 
-def run_script(folder, name, listings, *arguments, scontrol="", priority="basic", came=(), **environment):
+def run_script(
+    folder, name, listings, *arguments, scontrol="", priority="basic", came=(), credentials=(), **environment
+):
     """Run a script beside a squeue that prints the listings, the last one again and again; return what was changed.
 
-    `came` are pairs of ids of jobs in the pool and the AdminComment of each.
+    `came` are pairs of ids of jobs in the pool and the AdminComment of each;
+    `credentials` are lines of id, user, account and QOS.
     """
+    (folder / "credentials").write_text("".join(f"{line}\n" for line in credentials))
     (folder / "came").write_text("".join(f"{job}|{comment}|\n" for job, comment in came))
     show = f"[ $1 != show ] || {{ echo PriorityType = priority/{priority}; exit; }}"
     for number, listing in enumerate(listings):
         (folder / f"listing{number}").write_text("".join(f"{line}\n" for line in listing))
     squeue = f"""\
-case "$*" in *admin_comment*) exec cat "$HERE/came" ;; esac
+case "$*" in *admin_comment*) exec cat "$HERE/came" ;; *%u*) exec cat "$HERE/credentials" ;; esac
 env | grep -E '^(SQUEUE|SLURM)_' >> "$HERE/environment"
 number=$(cat "$HERE/calls" 2> /dev/null || echo 0)
 echo $((number < {len(listings) - 1} ? number + 1 : number)) > "$HERE/calls"
@@ -421,7 +428,41 @@ def test_waiting_jobs_that_no_queue_takes_are_named(tmp_path):
     listing = [waiting("5", "work", 20, "9-00:00:00", 50), waiting("6", "work", 20, "1:00:00", 50)]
     done, changed = run_script(tmp_path, "move-jobs", [listing])
     assert (done.returncode, changed) == (1, ["update JobId=6 Partition=medium"])
-    assert "5: no queue takes 20 cores for that long; it stays in work" in done.stderr
+    assert "5: no queue takes 20 cores for that long from it; it stays in work" in done.stderr
+
+
+def test_waiting_jobs_are_moved_only_where_they_are_let_in(tmp_path):
+    group = grp.getgrgid(os.getgid()).gr_name
+    lists = ({"groups": ["none-such"]}, {"accounts": ["-bad"], "groups": [group]}, {"qos": ["high"]}, {})
+    queues = [{"name": f"q{n}", "cores": [1, 8], **({"access": each} if each else {})} for n, each in enumerate(lists)]
+    config = parse(json.dumps({"machine": {"cores": 8}, "queues": queues}))
+    (tmp_path / "move-jobs").write_text(slurm_files(config)["move-jobs"])
+    user = pwd.getpwuid(os.getuid()).pw_name
+    listing = [waiting(n, place, 4, "1:00:00", 50) for n, place in enumerate(("old", "old", "old", "old", "q2", "q1"))]
+    credentials = [
+        f"0|{user}|good|low",
+        f"1|{user}|bad|high",
+        "2|stranger|good|low",
+        f"3|{user}|good|high",
+        f"4|{user}|bad|low",
+        f"5|{user}|good|low",
+    ]
+    done, changed = run_script(tmp_path, "move-jobs", [listing], credentials=credentials)
+    assert done.returncode == 0, done.stderr
+    moved = [line for line in changed if line.startswith("update")]
+    assert moved == [f"update JobId={n} Partition=q{k}" for n, k in ((0, 1), (1, 2), (2, 3), (3, 1), (4, 3))]
+    before = "PartitionName=old AllowGroups={} AllowAccounts=ALL DenyQos=low MaxNodes=UNLIMITED MaxTime=UNLIMITED "
+    before += "TotalCPUs=8 State=UP Default=YES\n"
+    (tmp_path / "partitions.before").write_text(before.format(group))
+    for name in ("changed", "calls", "jobs.moved"):  # those that were moved go back to where they were
+        (tmp_path / name).unlink()
+    listing = [waiting(n, "q1", 4, "1:00:00", 50) for n in range(4)]
+    done, changed = run_script(tmp_path, "move-jobs", [listing], "--back", credentials=credentials)
+    assert done.returncode == 1
+    assert [line for line in changed if line.startswith("update")] == [
+        f"update JobId={n} Partition=old" for n in (1, 3)
+    ]
+    assert "2: no queue takes 4 cores for that long from it; it stays in q1" in done.stderr
 
 
 SITE_CONF = """\
