@@ -27,7 +27,7 @@ def _as_tuple(value: object) -> object:
 
 
 def _name(value: str) -> str:
-    if not value.isprintable() or any(c.isspace() for c in value):
+    if not value.isprintable() or inert(value) != value or any(c.isspace() for c in value):
         raise ValueError("a name holds no blank, no line break and nothing invisible")
     return value
 

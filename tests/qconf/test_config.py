@@ -31,6 +31,7 @@ from qconf.config import (
 )
 from qconf.errors import InputError
 from qconf.history import clean, read
+from qconf.inert import inert
 from tests.beside import TRACES
 
 ROOT = Path(__file__).parents[2]
@@ -447,7 +448,7 @@ def ranges(low, high, *, gap):
     return pair.filter(lambda p: p[1] - p[0] >= gap)
 
 
-NAMES = st.text(min_size=1, max_size=8).filter(lambda t: t.isprintable() and not re.search(r"\s", t))
+NAMES = st.text(min_size=1, max_size=8).filter(lambda t: t.isprintable() and inert(t) == t and not re.search(r"\s", t))
 
 
 #: What may be reserved for jobs that wait; limits are planned with the first two alone.
