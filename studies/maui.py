@@ -1,7 +1,8 @@
 """The experiment of the paper that brought Maui to PBS: job mixes by its rules, and how long each scheduler takes.
 
 ``python -m studies.maui`` prints the table beside the published figures. The job mixes are random: the paper's own one
-is lost with its web page.
+is lost with its web page. ``--agents 5`` prints what its authors planned next: node-hours in a fixed time, where users
+answer to what they see, of so many seeds.
 
 References
 ----------
@@ -20,6 +21,7 @@ from numpy.typing import NDArray
 
 from parsim import Schedule, System, Workload, simulate
 from parsim.workload import Column
+from qconf.synth.agents import MONDAY, USUAL, live
 
 NODES = 64
 MINUTE, HOUR = 60, 3600
@@ -30,6 +32,7 @@ MOST = {"large": 22, "medium": 31, "small": 15, "debug": 4, "failed": 4}
 WORK = 53.6 * NODES * HOUR  #: node-seconds of the published mix: its theoretical minimum is 53.6 h
 SEQUENTIAL = 90.2 * HOUR  #: seconds of the published mix, one job after the other
 WEEK = 7 * 86400
+WEEKS = 4  #: of agents
 LIST = 10**9  #: a delay beyond all waits: nothing ever stops the list
 
 #: Published total run times, hours.
@@ -180,6 +183,47 @@ def by_efficiency(mixes: int, seed: int = 0) -> Iterator[tuple[str, float, float
         yield "as mixed" if share is None else f"{100 * share:.0f} %", float(pair[0]), float(pair[1])
 
 
+@dataclass(frozen=True)
+class Lived:
+    """What agents got from a scheduler."""
+
+    share: float  #: of the node-hours of the time that were used
+    jobs: dict[str, int]  #: that started, by kind of user
+    hours: dict[str, float]  #: node-hours of these
+    wait: dict[str, float]  #: mean, hours
+
+
+def by_agents(system: System, seed: int) -> Lived:
+    """Let agents use the nodes for four weeks."""
+    log = live(system, WEEKS * 7, seed)
+    log = log[log["start"] >= 0]
+    begin, end = MONDAY, MONDAY + WEEKS * WEEK
+    busy = log["cores"] * (np.minimum(log["start"] + log["runtime"], end) - log["start"])
+    wait = log["start"] - log["submit"]
+    kind = log["user"].str.rstrip("0123456789")
+    return Lived(
+        float(busy.sum()) / NODES / (end - begin),
+        {name: int((kind == name).sum()) for name in USUAL},
+        {name: float(busy[kind == name].sum()) / HOUR for name in USUAL},
+        {name: float(wait[kind == name].mean()) / HOUR for name in USUAL},
+    )
+
+
+def report_agents(seeds: int, say: Callable[[str], object] = print) -> None:
+    """Print what each scheduler gives to agents, means of so many seeds."""
+    kinds = tuple(USUAL)
+    say(f"{WEEKS} weeks of {USUAL}, means of {seeds} seeds: use, %; by kind: jobs, node-hours, mean wait in hours")
+    for name, system in SCHEDULERS.items():
+        found = [by_agents(system, seed) for seed in range(seeds)]
+        shares = [100 * each.share for each in found]
+        cells = [
+            f"{np.mean([getattr(each, what)[kind] for each in found]):{form}}"
+            for kind in kinds
+            for what, form in (("jobs", "7.0f"), ("hours", "8.0f"), ("wait", "7.1f"))
+        ]
+        say(f"{name:24}{np.mean(shares):6.1f} (+-{np.std(shares):.1f})" + "".join(cells))
+
+
 WITH_AND_WITHOUT = ("Maui", "Maui without backfill")
 
 
@@ -204,7 +248,12 @@ def main() -> None:
     """Print the tables of so many mixes."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--mixes", type=int, default=100)
-    report(parser.parse_args().mixes)
+    parser.add_argument("--agents", type=int, metavar="SEEDS", help="in place of the mixes")
+    options = parser.parse_args()
+    if options.agents is None:
+        report(options.mixes)
+    else:
+        report_agents(options.agents)
 
 
 if __name__ == "__main__":

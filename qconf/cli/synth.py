@@ -2,20 +2,51 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import click
 
-from qconf.cli.options import CORES, output_option
+from qconf.cli.options import CORES, PATH, Parsed, output_option
+
+
+def _counts(text: str) -> dict[str, int] | None:
+    """Read a text like ``developer=6,greedy=2``; None for another."""
+    found = re.fullmatch(r"(developer|heavy|greedy)=\d{1,3}(,(developer|heavy|greedy)=\d{1,3})*", text)
+    return {name: int(count) for name, count in (each.split("=") for each in text.split(","))} if found else None
+
+
+AGENTS = Parsed("counts", _counts, "is no list like developer=6,heavy=4,greedy=2")
+
+
+def _agents(
+    path: Path | None, cores: int | None, days: int, agents: dict[str, int] | None, seed: int, output: Path
+) -> Path:
+    """Write the log of agents, and return its path."""
+    if (path is None) == (cores is None):
+        raise click.UsageError("--preset agents needs --config or --cores, not both")
+    from parsim import System
+    from qconf.cli.progress import progress
+    from qconf.config import load as load_config
+    from qconf.synth import write_history
+    from qconf.synth.agents import USUAL, anywhere, live, routing
+
+    config = None if path is None else load_config(path)
+    system = System(cores or 1) if config is None else config.system()
+    to_queue, grid = (anywhere, 1) if config is None else (routing(config), config.grid)
+    with progress("agents") as step:
+        log = live(system, days, seed, agents or USUAL, to_queue, grid, lambda day: step(f"day {day}", day / days))
+    return write_history(log, output / f"agents-{days}.csv.gz")
 
 
 @click.command("synth")
 @click.option(
     "--preset",
-    type=click.Choice(["cray-xc40", "cray-xc40-fall", "ricc", "curie", "curie-4", "metacentrum", "stable"]),
+    type=click.Choice(["cray-xc40", "cray-xc40-fall", "ricc", "curie", "curie-4", "metacentrum", "stable", "agents"]),
     default="cray-xc40",
     show_default=True,
-    help="A machine month by month, that of the paper or one with a large log, or one stream at a constant load.",
+    help="A machine month by month, that of the paper or one with a large log; one stream at a constant load; or users "
+    "who answer to what they see.",
 )
 @click.option(
     "--months",
@@ -23,7 +54,10 @@ from qconf.cli.options import CORES, output_option
     help="How many of a machine; default 9 of cray-xc40 and its fall, from July 2015, else 1.",
 )
 @click.option("--jobs", type=click.IntRange(1, 10**8), help="stable: how many.")
-@click.option("--cores", type=CORES, help="stable: size of the machine.")
+@click.option("--cores", type=CORES, help="stable, agents: size of the machine.")
+@click.option("--config", type=PATH, help="agents: the machine and its scheduler, in place of --cores.")
+@click.option("--days", type=click.IntRange(1, 3660), help="agents: how many, from a Monday; default 28.")
+@click.option("--agents", type=AGENTS, help="agents: how many of each; default developer=6,heavy=4,greedy=2.")
 @click.option("--load", type=float, help="Offered load; of every month instead of its own; stable: 0.8.")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
 @click.option("--table", is_flag=True, help="Print jobs, load and CPU-hour shares per month of a machine.")
@@ -34,24 +68,40 @@ def command(
     months: int | None,
     jobs: int | None,
     cores: int | None,
+    config: Path | None,
+    days: int | None,
+    agents: dict[str, int] | None,
     load: float | None,
     seed: int,
     table: bool,
     output: Path | None,
 ) -> None:
-    """Generate a workload: months like those of a Cray XC40 or of machines with large logs, or a stable stream.
+    """Generate a workload: months like those of a Cray XC40 or of machines with large logs, a stable stream, or agents.
 
     One gzipped CSV per month, or one for the whole stream; the same seed gives the same bytes.
+
+    Agents look at the machine every ten minutes and submit as they find it: a developer tries small jobs one after the
+    other in working hours, and goes home when one waits for an hour; a heavy user has always three long wide jobs in
+    the queue; a greedy one fills idle cores for as long as they are idle.
     """
-    if output is None and not (table and preset != "stable"):
-        raise click.UsageError("give a directory with -o" + (" or add --table" if preset != "stable" else ""))
+    months_of_machine = preset not in ("stable", "agents")
+    if output is None and not (table and months_of_machine):
+        raise click.UsageError("give a directory with -o" + (" or add --table" if months_of_machine else ""))
+    if preset != "agents" and (config, days, agents) != (None, None, None):
+        raise click.UsageError("--config, --days and --agents belong to --preset agents")
+    if not months_of_machine and (table or months is not None):
+        raise click.UsageError("--months and --table belong to the presets of machines")
+    if preset == "agents":
+        if jobs is not None or load is not None:
+            raise click.UsageError("--jobs and --load belong to other presets: agents submit what they like")
+        assert output is not None  # noqa: S101 - checked above
+        click.echo(_agents(config, cores, days or 28, agents, seed, output))
+        return
     from qconf import synth
 
     if preset == "stable":
         if jobs is None or cores is None:
             raise click.UsageError("--preset stable needs --jobs and --cores")
-        if table or months is not None:
-            raise click.UsageError("--months and --table belong to the presets of machines")
         assert output is not None  # noqa: S101 - checked above
         from qconf.synth.stable import as_history, stable_workload
 

@@ -1,0 +1,293 @@
+"""Users who answer to what they see: the next job of a log depends on when the last one ended.
+
+Every ten minutes each agent looks at the machine as it is then and submits what its kind does. The scheduler goes on
+from that state until the next look, so another scheduler gets another log. The kinds are those that the authors of the
+comparison of PBS and Maui planned for their next one; the numbers are ours.
+
+References
+----------
+Bode, Halstead, Kendall, Zhou and Jackson, "The Portable Batch Scheduler and the Maui Scheduler on Linux Clusters",
+ALS 2000, section 7.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from parsim import UNSTARTED, Schedule, State, System, Workload, simulate
+from parsim.workload import Column
+from qconf.config import CORE_LIMITS, SiteConfig, route, throttled, too_wide
+
+MINUTE, HOUR, DAY = 60, 3600, 86400
+LOOK = 10 * MINUTE  #: seconds from look to look
+MONDAY = 1_577_836_800 + 5 * DAY  #: epoch second of a Monday's begin, 2020-01-06 UTC
+WORK = (8 * HOUR, 18 * HOUR)  #: of a working day
+GIVES_UP = HOUR  #: a developer whose job has waited for so long submits no more that day
+KEPT = 3  #: jobs that a heavy user has waiting or running
+AT_ONCE = 20  #: jobs that a greedy user submits at one look, at most
+SHORTEST_GAP = 10 * MINUTE
+
+Route = Callable[[Column, Column, list[str]], Column]  #: queue by cores, walltime and user; -1 where none admits a job
+
+
+@dataclass(frozen=True)
+class Request:
+    """A job that an agent submits."""
+
+    cores: int
+    runtime: int
+    walltime: int
+
+
+@dataclass(frozen=True)
+class View:
+    """What an agent sees when it looks.
+
+    Attributes
+    ----------
+    now : int
+        Epoch seconds.
+    cores : int
+        Of the machine.
+    waits : ndarray of int, shape (k,)
+        For how long each of its own waiting jobs has waited, seconds.
+    running : int
+        Its own running jobs.
+    idle, gap : int
+        Cores that are idle, and for how long the scheduler lets a job have them that is submitted now, seconds.
+    """
+
+    now: int
+    cores: int
+    waits: Column
+    running: int
+    idle: int
+    gap: int
+
+
+class Developer:
+    """Tries one small job after another in working hours, and goes home when a job waits for long."""
+
+    def __init__(self) -> None:
+        self.home = -1  #: day on which it submits no more
+
+    def submits(self, view: View, rng: np.random.Generator) -> Iterator[Request]:
+        """Yield the jobs that are submitted at this look."""
+        day, second = divmod(view.now - MONDAY, DAY)
+        if view.waits.size and view.waits.max() > GIVES_UP:
+            self.home = day
+        if day % 7 > 4 or not WORK[0] <= second < WORK[1] or day == self.home:
+            return
+        if view.running or view.waits.size or rng.random() < 0.5:  # it thinks about what it saw
+            return
+        cores = int(rng.integers(1, max(1, view.cores // 16) + 1))
+        runtime = int(rng.integers(1, 20 * MINUTE))
+        yield Request(cores, runtime, 30 * MINUTE)
+
+
+class Heavy:
+    """Has always some long wide jobs in the queue, each with the longest walltime."""
+
+    def submits(self, view: View, rng: np.random.Generator) -> Iterator[Request]:
+        """Yield the jobs that are submitted at this look."""
+        for _ in range(KEPT - view.running - view.waits.size):
+            cores = int(rng.integers(max(1, view.cores // 8), max(1, view.cores // 2) + 1))
+            runtime = int(np.clip(rng.lognormal(np.log(8 * HOUR), 0.7), HOUR, DAY))
+            yield Request(cores, runtime, DAY)
+
+
+class Greedy:
+    """Looks for idle cores, and submits jobs that fit on them for as long as they are free."""
+
+    def submits(self, view: View, rng: np.random.Generator) -> Iterator[Request]:
+        """Yield the jobs that are submitted at this look."""
+        if view.waits.size or view.gap < SHORTEST_GAP:
+            return
+        left = view.idle
+        for _ in range(AT_ONCE):
+            if left < 1:
+                return
+            cores = int(rng.integers(1, max(1, view.cores // 32) + 1))
+            cores = min(cores, left)
+            walltime = min(view.gap - MINUTE, 4 * HOUR)  # it is submitted within the next minute
+            left -= cores
+            yield Request(cores, int(rng.integers(walltime // 2, walltime + 1)), walltime)
+
+
+KINDS: Mapping[str, Callable[[], Developer | Heavy | Greedy]] = {
+    "developer": Developer,
+    "heavy": Heavy,
+    "greedy": Greedy,
+}
+USUAL = {"developer": 6, "heavy": 4, "greedy": 2}
+
+
+def anywhere(cores: Column, walltime: Column, users: list[str]) -> Column:
+    """Send all jobs to the first queue."""
+    del walltime, users
+    return np.zeros(cores.size, dtype=np.int64)
+
+
+def routing(config: SiteConfig) -> Route:
+    """Return where a configuration sends a job; none takes one that a limit would never let start."""
+
+    def routed(cores: Column, walltime: Column, users: list[str]) -> Column:
+        has_user, nobody = np.ones(cores.size, dtype=np.bool_), np.full(cores.size, "")
+        names = np.array(users, dtype=object)
+        admitted = [
+            queue.admits(cores, walltime)
+            & ~np.any([too_wide(queue, limit, cores, has_user) for limit in CORE_LIMITS], axis=0)
+            & ~throttled(config, queue.name, cores, walltime, names, nobody)
+            for queue in config.queues
+        ]
+        return route(np.full(cores.size, -1), admitted)
+
+    return routed
+
+
+def live(
+    system: System,
+    days: int,
+    seed: int = 0,
+    agents: Mapping[str, int] = USUAL,
+    to_queue: Route = anywhere,
+    grid: int = 1,
+    progress: Callable[[int], object] | None = None,
+) -> pd.DataFrame:
+    """Let agents use a machine, and return the log.
+
+    Parameters
+    ----------
+    system : System
+        The machine and its scheduler.
+    days : int
+        From a Monday on.
+    seed : int
+    agents : mapping of str to int
+        How many of each of `KINDS`.
+    to_queue : callable
+        Queue of each job; one that has none is not submitted.
+    grid : int
+        Jobs ask for whole multiples of so many cores.
+    progress : callable, optional
+        Told each day that is over.
+
+    Returns
+    -------
+    DataFrame
+        Columns of a history, one row a job by submission; `start` is -1 for those that had not started.
+    """
+    rng = np.random.default_rng(seed)
+    users = [(f"{kind}{i + 1}", KINDS[kind]()) for kind, count in agents.items() for i in range(count)]
+    table = _Table(system, [name for name, _ in users], to_queue, grid)
+    for now in range(MONDAY, MONDAY + days * DAY, LOOK):
+        table.go_on(now)
+        idle, gap = table.gap()
+        requests: list[tuple[int, int, Request]] = []
+        for user, (_, agent) in enumerate(users):
+            own = table.open[:, _USER] == user
+            waiting = own & (table.start >= now)
+            waits = now - table.open[waiting, _SUBMIT]
+            ends = table.start + table.open[:, _RUNTIME]
+            view = View(now, system.cores, waits, int((own & (table.start < now) & (ends > now)).sum()), idle, gap)
+            requests += [(now + int(rng.integers(0, MINUTE)), user, each) for each in agent.submits(view, rng)]
+        table.add(sorted(requests, key=lambda each: each[:2]))
+        if progress is not None and (now - MONDAY) % DAY == DAY - LOOK:
+            progress((now - MONDAY) // DAY + 1)
+    table.go_on(MONDAY + days * DAY)
+    return table.history()
+
+
+_SUBMIT, _CORES, _RUNTIME, _WALLTIME, _QUEUE, _USER, _START, _NUMBER = range(8)
+
+
+def _remembers(system: System) -> bool:
+    """Whether what comes next hangs on more than a `State` tells, or a look, which is no event, would start a job."""
+    by_past = system.is_fair or system.reserve in ("nodes", "nothing")
+    held = system.has_limits and system.formula is not None  # for how long limits held a job, its order knows
+    return by_past or held or system.pool is not None or bool(system.throttles)
+
+
+class _Table:
+    """The jobs that are still to be simulated, and those that have ended."""
+
+    def __init__(self, system: System, users: list[str], to_queue: Route, grid: int) -> None:
+        self.system, self.users, self.to_queue, self.grid = system, users, to_queue, grid
+        self.remembers = _remembers(system)
+        self.open = np.empty((0, 8), dtype=np.int64)
+        self.ended: list[NDArray[np.int64]] = []
+        self.placement: dict[int, Mapping[int, int]] = {}
+        self.begin = MONDAY
+        self.jobs = 0  #: submitted
+
+    @property
+    def start(self) -> Column:
+        """When each open job starts, if nothing is submitted any more."""
+        return self.open[:, _START]
+
+    def simulated(self, runtime: Column) -> Schedule:
+        """Simulate the open jobs, for so many seconds each, from the last look or, if that matters, from the first."""
+        submit, cores, _, walltime, queue, user = self.open.T[:_START]
+        state = None if self.remembers else State(self.begin, self.start, self.placement)
+        return simulate(Workload(submit, cores, runtime, walltime, queue, user, self.users), self.system, state)
+
+    def go_on(self, now: int) -> None:
+        """Simulate from the last look until `now`."""
+        if len(self.open):
+            schedule = self.simulated(self.open[:, _RUNTIME])
+            self.open[:, _START] = schedule.start
+            stays = (schedule.end > now) | (schedule.start >= now) | self.remembers
+            self.ended.append(self.open[~stays])
+            places = np.cumsum(stays) - 1
+            running = State.at(schedule, now).placement
+            self.placement = {int(places[row]): cores for row, cores in running.items()}
+            self.open = self.open[stays]
+        self.begin = now
+
+    def gap(self) -> tuple[int, int]:
+        """Return how many cores are idle, and for how long: as walltimes tell, until the next job is to start."""
+        started = self.start < self.begin
+        over = started & (self.start + self.open[:, _RUNTIME] <= self.begin)
+        idle = self.system.cores - int(self.open[started & ~over, _CORES].sum())
+        if started.all():
+            return idle, DAY
+        planned = self.simulated(np.where(over, self.open[:, _RUNTIME], self.open[:, _WALLTIME]))
+        first = int(planned.start[~started].min()) - self.begin
+        return (idle, first) if first > 0 else (0, 0)
+
+    def add(self, requests: list[tuple[int, int, Request]]) -> None:
+        """Submit jobs: instant, user and what is asked for, ascending."""
+        if not requests:
+            return
+        cells = [
+            (at, job.cores, job.runtime, job.walltime, 0, user, UNSTARTED, self.jobs + i)
+            for i, (at, user, job) in enumerate(requests)
+        ]
+        rows = np.array(cells, dtype=np.int64)
+        rows[:, _CORES] = -(-rows[:, _CORES] // self.grid) * self.grid
+        names = [self.users[user] for user in rows[:, _USER]]
+        rows[:, _QUEUE] = self.to_queue(rows[:, _CORES], rows[:, _WALLTIME], names)
+        self.open, self.jobs = np.concatenate([self.open, rows[rows[:, _QUEUE] >= 0]]), self.jobs + len(rows)
+
+    def history(self) -> pd.DataFrame:
+        """Return the log of all jobs."""
+        rows = np.concatenate([*self.ended, self.open])
+        rows = rows[np.lexsort((rows[:, _NUMBER], rows[:, _SUBMIT]))]
+        started = rows[:, _START] < self.begin
+        return pd.DataFrame(
+            {
+                "job_id": np.arange(1, len(rows) + 1),
+                "submit": rows[:, _SUBMIT],
+                "start": np.where(started, rows[:, _START], -1),
+                "runtime": rows[:, _RUNTIME],
+                "walltime": rows[:, _WALLTIME],
+                "cores": rows[:, _CORES],
+                "queue": [self.system.queues[queue].name for queue in rows[:, _QUEUE]],
+                "user": [self.users[user] for user in rows[:, _USER]],
+            }
+        )
