@@ -30,8 +30,16 @@ class _Worker(NamedTuple):
     calls: Connection  #: the numbers of calls go out, their results come in
 
 
-def forked_map(workers: int, call: Call[T], wanted: Sequence[int], take: Callable[[int, T], None]) -> None:
+def forked_map(
+    workers: int,
+    call: Call[T],
+    wanted: Sequence[int],
+    take: Callable[[int, T], None],
+    meanwhile: Callable[[], object] = lambda: None,
+) -> None:
     """Let copies of this process make a call of each number, in their order, and take the results as they come.
+
+    Before the first result is taken, `meanwhile` is called.
 
     Raises what a call raises, or QconfError where the workers of a call were lost again and again.
     """
@@ -47,6 +55,7 @@ def forked_map(workers: int, call: Call[T], wanted: Sequence[int], take: Callabl
     try:
         for _ in range(min(workers, len(left))):
             give(_started(call, running))
+        meanwhile()
         while busy:
             for calls in wait(list(busy)):
                 assert isinstance(calls, Connection)  # noqa: S101 - for mypy
