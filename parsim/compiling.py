@@ -112,6 +112,11 @@ class Compiling:
         self.wait()
 
 
+def load(names: Iterable[str] = GROUPS) -> None:
+    """Call these groups: what is on disk is loaded, the rest compiled."""
+    for name in names:
+        GROUPS[name].call()
+
+
 if __name__ == "__main__":
-    for _name in sys.argv[1:] or GROUPS:
-        GROUPS[_name].call()
+    load(sys.argv[1:] or GROUPS)

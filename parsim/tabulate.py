@@ -2,31 +2,34 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from parsim.kernels.easy import easy
-from parsim.kernels.state import NEVER
-from parsim.prepared import check_started, prepare
+from parsim.packing import most_looks
+from parsim.prepared import prepare
+from parsim.simulate import simulate
+from parsim.system import System
 from parsim.workload import Workload
 
 
 @njit(cache=True, nogil=True)
-def _tabulate(jobs, sizes, backfill, bits, numbers, waits, ends, start):  # type: ignore[no-untyped-def]
+def _tabulate(jobs, sizes, backfill, bits, numbers, looks, more, waits, ends, start):  # type: ignore[no-untyped-def]
     """Fill total waits and last ends for ascending sizes; from the first size without any wait on nothing changes.
 
-    It ends at the first size on which not all jobs start, with a total of -1.
+    It ends at the first size on which it gives up, as the queue is deep; returns the number of sizes before that.
     """
     n = jobs.size
     for k in range(sizes.shape[0]):
-        easy(jobs, 0, np.int64(0), sizes[k], backfill, bits, numbers, numbers, waits[:0], NEVER, 0, start)
+        easy(jobs, 0, np.int64(0), sizes[k], backfill, bits, numbers, numbers, waits[:0], looks, more, start)
         total = 0
         last = 0
         for j in range(n):
             if start[j] < 0:
-                waits[k] = -1
-                return
+                return k
             total += start[j] - jobs[j].submit
             last = max(last, start[j] + jobs[j].runtime)
         waits[k] = total
@@ -34,7 +37,8 @@ def _tabulate(jobs, sizes, backfill, bits, numbers, waits, ends, start):  # type
         if total == 0:
             waits[k:] = 0
             ends[k:] = last
-            return
+            break
+    return sizes.shape[0]
 
 
 def waits_by_size(
@@ -75,7 +79,13 @@ def waits_by_size(
         raise ValueError("workload: expected ascending submits")
     prepared = prepare(workload)
     numbers, start = np.arange(len(workload), dtype=np.int32), np.empty(len(workload), dtype=np.int64)
-    _tabulate(prepared.jobs, sizes, backfill, prepared.bits, numbers, waits, spans, start)
-    if waits.min() < 0:
-        check_started(prepared, start)
+    done = 0
+    while done < sizes.size:
+        rest = (waits[done:], spans[done:], start)
+        done += _tabulate(prepared.jobs, sizes[done:], backfill, prepared.bits, numbers, *most_looks(), *rest)
+        if done < sizes.size:
+            one_list = replace(workload, queue=np.zeros_like(workload.queue))
+            schedule = simulate(one_list, System(int(sizes[done]), backfill=backfill))
+            waits[done], spans[done] = schedule.wait.sum(), schedule.end.max() - prepared.base
+            done += 1
     return waits, spans

@@ -110,6 +110,7 @@ def parallel_map(
     *,
     processes: bool = False,
     done: Callable[[int, T], None] = lambda *_: None,
+    meanwhile: Callable[[], object] = lambda: None,
 ) -> list[T]:
     """Call `function` with each tuple, and return the results in the order of `arguments`.
 
@@ -124,6 +125,8 @@ def parallel_map(
         Prefer processes, for functions that are mostly Python, to threads, for kernels.
     done : callable
         Called with the place and the result of each call as it ends, in any order.
+    meanwhile : callable
+        Called once while copies of the caller have calls, as it has nothing to do then; without such it is not called.
 
     Raises
     ------
@@ -131,7 +134,8 @@ def parallel_map(
         Workers were lost again and again.
     """
     with working if processes else nullcontext():
-        return _mapped(min(workers, len(arguments)), function, arguments, done, "processes" if processes else "threads")
+        prefer = "processes" if processes else "threads"
+        return _mapped(min(workers, len(arguments)), function, arguments, done, meanwhile, prefer)
 
 
 def _mapped(
@@ -139,6 +143,7 @@ def _mapped(
     function: Callable[..., T],
     arguments: Sequence[tuple[object, ...]],
     done: Callable[[int, T], None],
+    meanwhile: Callable[[], object],
     prefer: str,
 ) -> list[T]:
     found: dict[int, T] = {}
@@ -156,7 +161,7 @@ def _mapped(
             for i, result in enumerate(pool.map(function, *zip(*arguments, strict=True))):
                 take(i, result)
     elif forks(prefer):
-        forked_map(workers, lambda i: function(*arguments[i]), range(len(arguments)), take)
+        forked_map(workers, lambda i: function(*arguments[i]), range(len(arguments)), take, meanwhile)
     else:
         for _ in range(ATTEMPTS):
             if not _on_workers(workers, prefer, function, arguments, found, take):

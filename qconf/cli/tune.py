@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -151,13 +152,14 @@ def command(
     sys.stdout.flush()
 
     # What is heavy to import comes after what was read is printed.
+    from parsim.compiling import load, needed
     from qconf.evaluation.guard_rails import GuardRails
     from qconf.evaluation.order import order_warnings
     from qconf.history.records import SourceInfo
     from qconf.parallel import working as in_calls
     from qconf.recommend import default_strategies, recommend
     from qconf.recommend.checkpoint import fingerprint
-    from qconf.recommend.fidelity import fidelity
+    from qconf.recommend.fidelity import Fidelity, fidelity
     from qconf.recommend.last import realised
     from qconf.report.exported import Exported
     from qconf.report.layout import console, print_lines
@@ -183,6 +185,12 @@ def command(
     spans = [each.span for each in (*earlier, jobs)]
     key = fingerprint(jobs.sources, base, settings, spans=spans, may_change=may_change, **source.reading)
     checkpoint = resumable(directory, key, resume=resume)
+
+    @cache
+    def near() -> Fidelity | None:
+        load(needed(base.system()))  # which workers that start later then have
+        return fidelity(log, base, jobs.span)
+
     with progress("tuning", quiet=quiet) as step, working(settings, backend, cluster) as settings:
         wait()
         recommendation = recommend(
@@ -198,9 +206,10 @@ def command(
             may_change=may_change,
             checkpoint=checkpoint,
             progress=step,
+            meanwhile=near,
         )
         recommendation = replace(recommendation, last=before)
-        near = fidelity(log, base, jobs.span)
+        near()
         seconds = perf_counter() - loaded
         timings = {"read": loaded - began, "tune": seconds, "one thread": seconds - in_calls.seconds}
         exported = Exported.of(recommendation, exporter)
@@ -211,7 +220,7 @@ def command(
             inputs=inputs,
             timings=timings,
             warnings=[*([ASSUMED] if assumed else []), *warnings],
-            fidelity=near,
+            fidelity=near(),
             assumed_current=assumed,
             exported=exported,
         )
@@ -220,13 +229,13 @@ def command(
     if as_json:
         click.echo((directory / "run.json").read_text(encoding="utf-8"), nl=False)
     elif quiet:
-        print_verdict(recommendation, near=near)
+        print_verdict(recommendation, near=near())
         say(f"Written to {directory}: {written}")
     else:
-        if near is not None:
-            say(fidelity_text(near))
+        if (close := near()) is not None:
+            say(fidelity_text(close))
         click.echo("")
-        print_recommendation(recommendation, near=near)
+        print_recommendation(recommendation, near=near())
         if recommendation.verdict == "CHANGE" and exported.export.notes:
             print_lines(console(), f"What {exporter.name} does otherwise than was simulated:", exported.export.notes)
         texts = [f"Edited since the last run, backups: {', '.join(run.backups)}"] if run.backups else []

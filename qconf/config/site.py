@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Self
 
 from pydantic import ValidationError, model_validator
@@ -81,6 +82,10 @@ class SiteConfig(SiteFields):
 
     def system(self) -> System:
         """Return what parsim simulates."""
+        return self._system
+
+    @cached_property
+    def _system(self) -> System:
         pool = None
         if self.mode == "hybrid" and self.pool is not None:
             pool = Pool(**self.pool.model_dump(exclude={"reference"}) | {"threshold": self.threshold})

@@ -50,6 +50,7 @@ def recommend(
     may_change: Collection[str] = (),  # parts of the policy, besides those of the configuration
     checkpoint: Checkpoint | None = None,  # finished proposals of an interrupted run
     progress: Callable[[str, float], None] | None = None,  # called with what is being done, and the share done
+    meanwhile: Callable[[], object] = lambda: None,  # called, once or twice, where the caller would wait for workers
 ) -> Recommendation:
     """Train every strategy on the first two thirds of the history, evaluate it on the rest, recommend the best.
 
@@ -95,7 +96,7 @@ def recommend(
         return replace(found, reason=reason, rows=[Row("current", plain, None, whole, None)])
     enough = {name: split for name, split in splits.items() if split.enough}
     evaluator = Evaluator(training, enough, chosen, guards, check, needs, checkpoint)
-    rows = evaluator.rows(names, progress or (lambda *_: None))
+    rows = evaluator.rows(names, progress or (lambda *_: None), meanwhile)
     best = choose(rows, evaluator.compare, least_gain)
     needless = [row for row in rows if not row.needs]
     found = replace(

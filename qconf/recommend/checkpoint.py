@@ -118,8 +118,8 @@ class Checkpoint:
 
         A proposal that no configuration expresses is not kept: it takes no time to make.
         """
-        path, kept = self._path(key), _written(finished)
-        if kept is not None and not path.exists() and self._is_here():
+        path = self._path(key)
+        if not path.exists() and self._is_here() and (kept := _written(finished)) is not None:
             write_whole(path, json.dumps({"fingerprint": self.key, **kept}))
 
     def _is_here(self) -> bool:

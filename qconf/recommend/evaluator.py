@@ -80,19 +80,24 @@ class Evaluator:
             raise ValueError(f"{row.name} was not resampled")
         return found if other is None else self.bootstrap.between(other.numbers, found.numbers)
 
-    def rows(self, names: Sequence[str], progress: Progress = lambda *_: None) -> list[Row]:
+    def rows(
+        self,
+        names: Sequence[str],
+        progress: Progress = lambda *_: None,
+        meanwhile: Callable[[], object] = lambda: None,
+    ) -> list[Row]:
         """Train strategies on the whole history, and on its earlier part to evaluate them on the later one.
 
         Returns a row for each variant of a strategy that differs from those before it, one at least of each. Of a
         strategy of several kinds the one that does best with an order, or a reservation delay, is evaluated on the
         higher rungs too. All of them go through each step together, for the workers. `progress` is called with what is
-        done and the share of all that is.
+        done and the share of all that is, `meanwhile` while workers train.
         """
         early = [part for part in self.splits if part != "last"]
         ahead = names if self.options.workers >= AHEAD else [name for name in names if registry()[name].has_variants]
         wanted = [(name, part) for name in names for part in ("whole", "last")]
         wanted += [(name, part) for name in ahead for part in early]
-        self.trainer.train(wanted, lambda share: progress("training", 0.6 * share))
+        self.trainer.train(wanted, lambda share: progress("training", 0.6 * share), meanwhile)
         failed, finals, trained = {}, {}, {}
         for name in names:
             whole, last = (self.trainer.found[name, part] for part in ("whole", "last"))

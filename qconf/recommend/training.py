@@ -47,12 +47,21 @@ class Trainer:
         self.found: dict[tuple[str, str], Result] = {}
         self.seconds: dict[str, float] = {}
 
-    def train(self, wanted: Sequence[tuple[str, str]], advance: Callable[[float], None] = lambda _: None) -> None:
-        """Propose for (strategy, part), but for what is known; `advance` gets the share of all that is done."""
+    def train(
+        self,
+        wanted: Sequence[tuple[str, str]],
+        advance: Callable[[float], None] = lambda _: None,
+        meanwhile: Callable[[], object] = lambda: None,
+    ) -> None:
+        """Propose for (strategy, part), but for what is known; `advance` gets the share of all that is done.
+
+        `meanwhile` may be called while workers work, once or twice.
+        """
         new = [each for each in wanted if each not in self.found and not self._resumed(*each)]
         tasks = _tasks(new, self.workers)
         parts = self.shared.value
-        ahead = compute_ahead(list(parts.training.values()), [name for name, _ in new], parts.settings, self.workers)
+        names = [name for name, _ in new]
+        ahead = compute_ahead(list(parts.training.values()), names, parts.settings, self.workers, meanwhile)
         spent, total = [0.0], sum(map(_cost, tasks)) or 1.0
 
         def keep(i: int, results: list[tuple[Result, float]]) -> None:
@@ -66,7 +75,7 @@ class Trainer:
             advance(spent[0] / total)
 
         calls = [(self.shared, ahead, self.checkpoint, *task) for task in tasks]
-        parallel_map(self.workers, _propose, calls, processes=True, done=keep)
+        parallel_map(self.workers, _propose, calls, processes=True, done=keep, meanwhile=meanwhile)
 
     def _resumed(self, name: str, part: str) -> bool:
         kept = None if self.checkpoint is None else self.checkpoint.get(f"{name}-{part}")

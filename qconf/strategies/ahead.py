@@ -14,11 +14,15 @@ Computed = tuple[Callable[..., Any], int, tuple[Any, ...], Any]
 
 
 def compute_ahead(
-    training: Sequence[TrainingSet], names: Sequence[str], settings: Mapping[str, Any], workers: int
+    training: Sequence[TrainingSet],
+    names: Sequence[str],
+    settings: Mapping[str, Any],
+    workers: int,
+    meanwhile: Callable[[], object] = lambda: None,
 ) -> Shared[list[Computed]]:
     """Compute what strategies ask of the periods that several of these training sets have; others ask for themselves.
 
-    With one worker nothing is: what is computed is kept anyway.
+    With one worker nothing is: what is computed is kept anyway. `meanwhile` is as `parallel_map` takes it.
     """
     counts: dict[Period, int] = {}
     for each in training:
@@ -35,7 +39,7 @@ def compute_ahead(
     }
     periods = Shared(periods_of(training))
     tasks = [(periods, *question) for question in questions]
-    results = parallel_map(workers, _compute, tasks, processes=True)
+    results = parallel_map(workers, _compute, tasks, processes=True, meanwhile=meanwhile)
     return Shared([(*question, result) for question, result in zip(questions, results, strict=True)])
 
 

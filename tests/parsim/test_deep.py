@@ -13,6 +13,7 @@ import pytest
 from parsim import Pool, Queue, Schedule, System, Workload, packing, plan, simulate
 from parsim.kernels.general import general
 from parsim.prepared import Prepared, prepare
+from parsim.tabulate import waits_by_size
 from parsim.verify import check_schedule
 from tests import fuzz, generate, naive
 from tests.benchmarks import deep
@@ -117,6 +118,20 @@ def test_a_job_passes_one_like_it_where_a_head_job_gives_its_partition_back() ->
     schedule = simulate(workload, system)
     assert schedule.start[4] > schedule.start[5] == schedule.start[6] == 1000
     assert schedule.start.tolist() == naive.simulate(workload, system).start
+
+
+@pytest.mark.parametrize("backfill", [True, False])
+@pytest.mark.parametrize("looks", [-1, 1, ALL])
+def test_many_sizes_where_the_queue_is_deep_on_the_first(
+    monkeypatch: pytest.MonkeyPatch, looks: int, backfill: bool
+) -> None:
+    workload, sizes = deep.bursts(2000, CORES), [CORES, 2 * CORES, 3 * CORES, 10**6, 2 * 10**6]
+    monkeypatch.setattr(packing, "LOOKS", looks)
+    waits, spans = waits_by_size(workload, sizes, backfill=backfill)
+    alone = replace(workload, queue=np.zeros_like(workload.queue))
+    for size, wait, span in zip(sizes, waits.tolist(), spans.tolist(), strict=True):
+        schedule = with_looks(ALL, monkeypatch, alone, System(size, backfill=backfill))
+        assert (wait, span) == (schedule.wait.sum(), schedule.end.max() - workload.submit.min())
 
 
 def test_a_kernel_gives_up_at_the_same_event_whatever_comes_later(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -153,3 +153,35 @@ def test_a_qos_that_does_not_exist_stops_the_plan_before_slurm_conf_names_it(fre
     run_blocks(plan.steps[:1] + plan.steps[2:3], fresh, result)
     fresh.run("sacctmgr --immediate delete qos work")
     assert [problem.split(":")[0] for problem in result.problems] == ["3. Create the QOS that hold the running limits"]
+
+
+@pytest.mark.slow
+def test_limits_of_other_kinds_that_a_qos_has_come_back_alone(loading, fresh):
+    fresh.run("sacctmgr --immediate add qos wide")
+    fresh.run("sacctmgr --immediate modify qos wide set GrpTRES=node=7 MaxTRESPerUser=node=5")
+    try:
+        with loading(LIMITED) as slurm:
+            assert "wide||cpu=8,node=7||cpu=6,node=5" in saved(slurm.server)["QOS"]
+    finally:
+        fresh.run("sacctmgr --immediate delete qos wide")
+
+
+@pytest.mark.slow
+def test_a_partition_with_a_reservation_is_not_dropped(fresh, exported):
+    """Slurm would drop the reservation with it, and say so in its log only."""
+    plan, result = exported(FCFS), Rehearsal("")
+    for name, content in plan.files.items():
+        fresh.write(name, content)
+    fresh.run(
+        "scontrol create reservation ReservationName=r StartTime=now+1day Duration=9 Users=root Nodes=ALL "
+        "PartitionName=former"
+    )
+    run_blocks(plan.steps, fresh, result)
+    assert [problem.partition(": exit 1: ")[0] for problem in result.problems] == [plan.steps[-1][0]]
+    assert "ReservationName=r " in result.problems[0]
+    run_blocks(plan.undo, fresh, result)
+    assert len(result.problems) == 1
+    assert (
+        " PartitionName=former "
+        in fresh.run("scontrol --oneliner show reservation; scontrol delete reservation=r").stdout
+    )

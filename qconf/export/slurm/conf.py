@@ -26,7 +26,7 @@ LIMITS = {
 }
 
 #: Older words for the same.
-_NOW = {"shared": "oversubscribe", "priority": "prioritytier"}
+_NOW = {"shared": "oversubscribe", "priority": "prioritytier", "procs": "cpus"}
 
 Fields = dict[str, str]
 
@@ -117,7 +117,8 @@ class Conf:
         try:
             if "cpus" in fields:
                 return int(fields["cpus"])
-            sockets = int(fields.get("sockets", fields.get("socketsperboard", "1")))
+            boards = int(fields.get("boards", "1")) * int(fields.get("socketsperboard", "1"))
+            sockets = int(fields.get("sockets", boards))
             return sockets * int(fields.get("corespersocket", "1")) * int(fields.get("threadspercore", "1"))
         except ValueError as error:
             raise self.wrong("is no number of cores", fields, "NodeName") from error
@@ -219,7 +220,7 @@ def _lines(text: str) -> Iterator[tuple[int, Fields]]:
     pending, first = "", 0
     for number, raw in enumerate(text.splitlines(), start=1):
         first = first if pending else number
-        joined = pending + re.sub(r"(^|\s)#.*", "", raw)
+        joined = pending + re.sub(r"(?<!\\)#.*", "", raw)
         if joined.endswith("\\"):
             pending = joined[:-1]
             continue

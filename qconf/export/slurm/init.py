@@ -144,7 +144,7 @@ class _Reader:
                 self.warnings.append(f"{name}: left out, no job can enter it")
                 return None
             fit: dict[str, Any] = {"cores": bounds, "walltime": (0, upto)} | self.routes.get(name, {})
-            fit |= self.limits.get(name, {})
+            fit |= self.limits.get(fields.get("qos", ""), {})
             access = self._access(fields)
             queue = QueueConfig(name=name, **fit, access=AccessConfig(**access) if access else None)
             self._remark(fields)
@@ -194,8 +194,7 @@ class _Reader:
             self.warnings.append(f"{name}: PreemptMode={preempted}: jobs are preempted, which is not simulated")
         if fields.get("hidden", "NO").upper() == "YES":
             self.warnings.append(f"{name}: Hidden=YES: a queue like the others here")
-        if "qos" in fields and name not in self.limits:
-            qos = fields["qos"]
+        if (qos := fields.get("qos")) is not None and qos not in self.limits:
             self.warnings.append(f"{name}: the limits of QOS {qos} are not in slurm.conf; add max_run and the like")
         for key in fields.keys() - READ:
             self.unread.setdefault(key, []).append(name)
@@ -283,7 +282,8 @@ class _Reader:
 
     def _queue(self, partition: _Partition, share: int) -> QueueConfig:
         """Return the queue with its priority, and with a limit where less than its share may run."""
-        limit = partition.cores if partition.hosts and partition.cores < share else None
+        own = partition.queue.max_run_cores
+        limit = min(own or share, partition.cores) if partition.hosts and partition.cores < share else own
         return partition.queue.model_copy(update={"priority": partition.priority, "max_run_cores": limit})
 
     def _tiered(self, partitions: Sequence[_Partition]) -> Sequence[_Partition]:

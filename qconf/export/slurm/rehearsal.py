@@ -38,6 +38,7 @@ _SAVED = {
 _RUN = "rm -f /srv/end; chmod 755 /srv"  #: jobs that `_UNTIL` then run until a plan waits for their end
 _ENDED = "touch ~/ended-$SLURM_JOB_ID"  #: what a job does last: one that was killed has not
 _UNTIL = f"--wrap 'until [ -e /srv/end ]; do sleep 0.2; done; {_ENDED}'"
+_LATER = _UNTIL.replace("done;", "done; sleep 3;")
 LONGEST_BLOCK = 300  #: seconds that a block of a plan may take here, where no job runs for long
 _FINE = {"PENDING", "RUNNING", "COMPLETING", "COMPLETED"}
 
@@ -219,10 +220,10 @@ def submitted(plan: Plan, server: PrivateSlurm, kept: str) -> dict[str, str]:
     hosts: dict[str, list[str]] = {}  # what is submitted on hosts that alone are let in
     lines = [f"{sbatch} --partition=former --ntasks=1 --time=2 --array=1-4%2 {_UNTIL}"]
     for number, name in enumerate(nodes):
-        where = kept if number % 2 else "former"
+        where = f"{kept},former" if number % 2 else "former"  # a job of several ends with each of them
         free = server.nodes[name] - (2 if number == 0 else 0)
         size = f"--nodelist={name} --ntasks={free} --time=2"
-        lines += [f"{sbatch} --partition={where} {size} {_UNTIL}"] if free > 0 else []
+        lines += [f"{sbatch} --partition={where} {size} {_LATER if number % 2 else _UNTIL}"] if free > 0 else []
     for queue, cores, minutes in plan.queues:
         where = "former,KEPT".replace("KEPT", kept) if queue == kept else "former"
         words, host = plan.credentials(queue)
@@ -284,6 +285,8 @@ def lost(server: PrivateSlurm, jobs: list[str]) -> list[str]:
     done = server.run("ls /srv/home/*").stdout.split()
     for job in (job for job in jobs if job in held and held[job]["JobState"].startswith("COMPLET")):
         found += [] if f"ended-{held[job]['JobId']}" in done else [f"job {job} was killed"]
+    anew = (job for job in jobs if job in held and held[job].get("Restarts", "0") != "0")
+    found += [f"job {job} was killed and is begun anew" for job in anew]
     found += [f"job {job} ended as {each['JobState']} ({each['Partition']})" for job, each in ended.items()]
     server.run("squeue --all --noheader --format=%A | sort -u | xargs -r scancel")
     server.wait("! squeue --all --noheader | grep .", "jobs do not end")

@@ -70,7 +70,7 @@ def export(config: SiteConfig, nodes: Sequence[Node] | None) -> Export:
         ),
     }
     if limited:
-        files["qos.sacctmgr"] = "".join(f"add qos {queue.name}\n{_qos(queue)}\n" for queue in limited)
+        files["qos.sacctmgr"] = "".join(f"add qos {qos_of(queue.name)}\n{_qos(queue)}\n" for queue in limited)
     if config.throttles:
         files[throttles.FILE] = throttles.statements(config)
     if fair and config.shares:
@@ -83,7 +83,7 @@ def export(config: SiteConfig, nodes: Sequence[Node] | None) -> Export:
         "plan.md",
         machine=comment_name(config),
         mode=config.mode,
-        limited=[queue.name for queue in limited],
+        limited=[qos_of(queue.name) for queue in limited],
         pool=bool(pool),
         shares=fair and bool(config.shares),
         throttled=bool(config.throttles),
@@ -195,7 +195,7 @@ def _refuse(config: SiteConfig, nodes: Sequence[Node] | None) -> None:
         checked_queue(name)
         if name.lower() in ("default", "all") or (config.pool_cores and name == POOL):
             raise ExportError(f"queue name {name!r} means something else to Slurm, or to the pool: rename it")
-    if len({name.lower() for name in config.names}) < len(config.names):
+    if len({qos_of(name).lower() for name in config.names}) < len(config.names):
         raise ExportError("queue names that differ in case only are one QOS to Slurm: rename one of them")
     if config.order != "fcfs" and Multifactor.of(config.order) is None:
         raise ExportError(
@@ -240,7 +240,7 @@ def _partitions(config: SiteConfig, hosts: dict[str, str]) -> Iterator[str]:
                 ),
                 *_sizes(config, queue.cores),
                 *(f"PriorityTier={tier}", f"PriorityJobFactor={factors[queue.name]}", *exclusive),
-                *([f"QOS={queue.name}"] if queue.limited else []),
+                *([f"QOS={qos_of(queue.name)}"] if queue.limited else []),
                 *(f"{word}={names}" for word, names in _access(queue)),
                 "State=UP",
             ]
@@ -279,7 +279,12 @@ def _qos(queue: QueueConfig) -> str:
     """Write the limits of a queue; -1 takes back what an earlier configuration set."""
     limits = {word: getattr(queue, name) for name, word in LIMITS.items()}
     written = " ".join(f"{word}={-1 if limit is None else limit}" for word, limit in limits.items())
-    return f"modify qos {queue.name} set {written}"
+    return f"modify qos {qos_of(queue.name)} set {written}"
+
+
+def qos_of(name: str) -> str:
+    """Name the QOS that holds the limits of a queue: that which all jobs have must not."""
+    return f"{name}-queue" if name.lower() == throttles.QOS else name
 
 
 def clock(seconds: int) -> str:

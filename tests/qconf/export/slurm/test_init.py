@@ -341,6 +341,34 @@ def test_the_defaults_of_partitions_in_small_letters(tmp_path):
     assert (found.config.machine.cores, queues(found, "walltime")) == (16, {"a": ((0, 3600),)})
 
 
+@pytest.mark.parametrize(
+    ("words", "cores"),
+    [
+        ("Procs=8", 8),
+        ("CPUs=4#8", 4),
+        ("CPUs=4 Comment=a\\#b Sockets=9", 4),
+        ("Boards=2 SocketsPerBoard=3 CoresPerSocket=4", 24),
+        ("Boards=2 Sockets=3 CoresPerSocket=4", 12),
+    ],
+)
+def test_the_cores_of_a_node_as_slurm_counts_them(words, cores, tmp_path):
+    found = from_text(tmp_path, f"NodeName=n {words}\nPartitionName=a Nodes=n\n")
+    assert found.config.machine.cores == cores
+
+
+@pytest.mark.parametrize("mode", ["mode: shared", "mode: partitioned"])
+def test_all_limits_of_an_export_come_back(mode, tmp_path):
+    limits = ("max_run: 3, max_run_cores: 12", "max_run_cores: 5, max_user_cores: 4")
+    names = ("normal", "wide")  # the first is a QOS that all jobs have
+    share = ", partition: 16" if "partitioned" in mode else ""
+    rows = "".join(f"  - {{name: {name}, {each}{share}}}\n" for name, each in zip(names, limits, strict=True))
+    config = parse(f"machine: {{name: m, cores: 32, cores_per_node: 8}}\n{mode}\nqueues:\n{rows}")
+    for name, file in slurm_files(config, nodes=read_nodes("n[1-4]")).items():
+        (tmp_path / name).write_text(file)
+    found = from_text(tmp_path, "ClusterName=m\nNodeName=n[1-4] CPUs=8\ninclude partitions.conf\n")
+    assert (found.config.queues, found.warnings) == (config.queues, ())
+
+
 def test_what_is_missing_is_said_where_nothing_is_left(tmp_path):
     for text in ("include nodes.conf\n", "NodeName=n[1-2] CPUs=2\ninclude partitions.conf\n"):
         with pytest.raises(InputError, match=r"\.conf is not there"):

@@ -423,6 +423,26 @@ def test_waiting_jobs_are_moved_into_the_queue_that_takes_them_and_back(tmp_path
     assert changed == [*moves, *(f"release {job}" for job in ("1_[2-3]", "6", "7"))]  # it has a priority of its own
 
 
+def test_a_job_that_was_requeued_and_held_stays_held(tmp_path):
+    """Slurm gives another reason then, and the priority 0 that all held jobs have."""
+    files, reason = hybrid(), "job requeued in held state"
+    for name in ("move-jobs", "qconf-promote"):
+        (tmp_path / name).write_text(files[name])
+    listing = [waiting("1", "small", 8, "1:00:00", 99999, reason, priority=0)]
+    assert run_script(tmp_path, "move-jobs", [listing])[1] == []
+    assert run_script(tmp_path, "qconf-promote", [listing])[1] == []
+
+
+def test_jobs_return_to_where_they_were_also_from_a_queue_that_was_there_before(tmp_path):
+    (tmp_path / "move-jobs").write_text(hybrid()["move-jobs"])
+    (tmp_path / "partitions.before").write_text(BEFORE.replace("=other", "=small"))
+    (tmp_path / "jobs.moved").write_text("1 work\n")
+    listing = [waiting(n, "small", 8, "1:00:00", 90 - n) for n in (1, 2)]
+    done, changed = run_script(tmp_path, "move-jobs", [listing], "--back")
+    assert (done.returncode, changed[:1]) == (0, ["update JobId=1 Partition=work"])
+    assert not [line for line in changed if line.startswith("update JobId=2 ")]
+
+
 def test_waiting_jobs_that_no_queue_takes_are_named(tmp_path):
     (tmp_path / "move-jobs").write_text(hybrid()["move-jobs"])
     listing = [waiting("5", "work", 20, "9-00:00:00", 50), waiting("6", "work", 20, "1:00:00", 50)]
@@ -525,6 +545,41 @@ def test_slurm_conf_gets_the_new_partitions_beside_the_old_and_then_alone(tmp_pa
     assert (tmp_path / "partitions.new").read_text().split() == ["medium", "large", "pool"]
 
 
+def test_slurm_conf_is_the_same_when_it_is_written_again_after_it_was_loaded(tmp_path):
+    """Then the partitions.conf that the old one includes is ours already: its own is the one that was saved."""
+    files, outputs = hybrid(), ("beside", "after", "back")
+    former = "PartitionName=small Nodes=n1\nPartitionName=old Nodes=n2\n"
+    (tmp_path / "partitions.conf.before").write_text(former)
+    (tmp_path / "site").mkdir()
+    (tmp_path / "slurm.conf.before").write_text("ClusterName=c\ninclude partitions.conf\n")
+    for name in ("new-conf", "partitions.conf"):
+        (tmp_path / name).write_text(files[name])
+    found = []
+    for included in (former, files["partitions.conf"]):
+        (tmp_path / "site" / "partitions.conf").write_text(included)
+        subprocess.run([sys.executable, "new-conf", "slurm.conf.before", "site"], cwd=tmp_path, check=True)
+        found.append([(tmp_path / f"slurm.conf.{name}").read_text() for name in outputs])
+        assert (tmp_path / "partitions.gone").read_text().split() == ["old"]
+        assert (tmp_path / "partitions.kept").read_text().split() == ["small"]
+    assert found[0] == found[1]
+
+
+def test_what_the_old_partitions_have_and_the_new_ones_lack_is_named(tmp_path):
+    files = hybrid()
+    for name in ("new-conf", "partitions.conf"):
+        (tmp_path / name).write_text(files[name])
+    old = (
+        "PartitionName=DEFAULT DefMemPerCPU=2000 MaxTime=30\nPartitionName=work Nodes=ALL AllowGroups=a,b Default=YES\n"
+    )
+    (tmp_path / "slurm.conf.before").write_text(old)
+    command = [sys.executable, "new-conf", "slurm.conf.before", "site"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == [
+        f"{name}: {words}: not in partitions.conf; add it there where it is to stay"
+        for name, words in (("DEFAULT", "DefMemPerCPU=2000"), ("work", "AllowGroups=a,b"))
+    ]
+
+
 def test_slurm_conf_after_an_earlier_export_loses_its_partitions(tmp_path):
     (tmp_path / "site").mkdir()
     earlier = slurm_files(parse(HYBRID.replace("name: small", "name: tiny")), nodes=NODES)["partitions.conf"]
@@ -582,6 +637,14 @@ def test_a_limit_of_seconds_is_the_whole_minutes_that_slurm_makes_of_it():
 def test_lua_takes_no_list_that_holds_a_forbidden_partition(partition, verdict, tmp_path):
     found = submit(tmp_path, hybrid()["job_submit.lua"], [{"num_tasks": 4, "partition": partition, "time_limit": 60}])
     assert found[0][:2] == [verdict, partition]
+
+
+@needs_lua
+@pytest.mark.parametrize(("state", "verdict"), [(3, "0"), (2, "-1")])
+def test_lua_takes_no_list_that_holds_a_closed_partition(state, verdict, tmp_path):
+    what = f"slurm_job_submit(one, {{ other = {{ state_up = {state} }} }}, 0)"
+    job = {"num_tasks": 4, "partition": "small,other", "time_limit": 60}
+    assert call(tmp_path, hybrid()["job_submit.lua"], what, job) == [verdict]
 
 
 @needs_lua
@@ -722,6 +785,16 @@ def test_running_limits_are_qos_lines():
     ]
     text = slurm_files(parse(HYBRID), nodes=read_nodes("n[1-12]"))["qos.sacctmgr"]
     assert "modify qos small set GrpJobs=6 GrpTRES=cpu=-1 MaxJobsPerUser=-1 MaxTRESPerUser=cpu=-1" in text
+
+
+def test_the_limits_of_a_queue_named_normal_are_not_those_of_the_qos_that_all_jobs_have():
+    text = HYBRID.replace("name: small", "name: normal")
+    files = hybrid(text)
+    assert files["qos.sacctmgr"].splitlines()[0] == "add qos normal-queue"
+    assert " QOS=normal-queue " in files["partitions.conf"]
+    assert "for name in normal-queue" in files["PLAN.md"]
+    with pytest.raises(ExportError, match="one QOS to Slurm"):
+        hybrid(text.replace("name: medium", "name: normal-queue"))
 
 
 @pytest.mark.parametrize(

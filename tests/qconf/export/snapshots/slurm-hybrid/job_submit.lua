@@ -9,6 +9,7 @@ local QUEUES = { -- cores from least to most, walltime in seconds above `above` 
 local NODE = 8 -- cores of a node, where jobs are given whole nodes
 local POOL = "pool" -- entered by qconf-promote only
 local UNSET16, UNSET32, UNLIMITED = 65534, 4294967294, 4294967295 -- Slurm's NO_VAL16, NO_VAL and INFINITE
+local PARTITION_UP = 3 -- takes jobs and starts them
 local ACCESS_DENIED = 2002 -- what scontrol says of it; Slurm 22.05 gives users no other message there
 
 local function given(value, unset)
@@ -51,11 +52,12 @@ local function refused(message, ...)
    return slurm.ERROR
 end
 
--- Return what to say of a list of partitions, such as `-p small,medium`, that a job may not have; nil if it may.
-local function forbidden(partitions, cores, walltime)
+-- Return what to say of a list of partitions, such as `-p small,medium`, that a job may not have; nil if it may. A job
+-- that has a closed one in its list, and starts in another, would end with the closed one.
+local function forbidden(partitions, cores, walltime, part_list)
    for name in string.gmatch(partitions, "[^,]+") do
-      local queue = queue_named(name)
-      if name == POOL then
+      local queue, part = queue_named(name), part_list[name]
+      if name == POOL or (part and part.state_up and part.state_up ~= PARTITION_UP) then
          return string.format("partition %s takes no submissions; leave -p out", name)
       elseif queue and not takes(queue, cores, walltime) then
          return string.format("partition %s does not take %d cores for that long; leave -p out", name, cores)
@@ -66,7 +68,7 @@ end
 function slurm_job_submit(job, part_list, submit_uid)
    local cores, walltime = cores_of(job), seconds_of(job.time_limit)
    if job.partition ~= nil then
-      local why = forbidden(job.partition, cores, walltime)
+      local why = forbidden(job.partition, cores, walltime, part_list)
       if why then
          return refused("%s", why)
       end
@@ -100,7 +102,7 @@ function slurm_job_modify(job, record, part_list, modify_uid)
       min_cpus = given(job.min_cpus) or record.min_cpus, min_nodes = given(job.min_nodes) or record.min_nodes,
    })
    local walltime = seconds_of(job.time_limit) or seconds_of(record.time_limit)
-   local why = forbidden(partition, cores, walltime)
+   local why = forbidden(partition, cores, walltime, part_list)
    if why then
       slurm.log_info("qconf: job %s of uid %d: %s", tostring(record.job_id), modify_uid, why)
       return ACCESS_DENIED
