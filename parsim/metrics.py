@@ -244,7 +244,7 @@ def bounded_slowdown(schedule: Schedule, *, threshold: int = THRESHOLD) -> Float
 
     References
     ----------
-    Kondameedi and Vadhiyar, CCGrid 2017, section IV.B.
+    Kondameedi and Vadhiyar, CCGrid 2017, section IV.B.2, which gives no value of the threshold.
     """
     runtime = np.maximum(schedule.end - schedule.start, threshold)
     out: Floats = (schedule.wait + runtime) / runtime

@@ -319,7 +319,7 @@ def _weight(jobs: Workload, metric: Metric) -> NDArray[np.float64]:
 
     Submit and walltime of the waiting jobs are the same in all plans, and so are the divisors of the means.
     Without them, each metric but the makespan ranks plans by the weighted sum of the delays. The weight is the
-    same for ARTwW and SLDwA, whose weight c * w cancels the w of the slowdown: the paper's proof that they
+    same for ARTwW and SLDwA, whose weight c * w cancels the w of the slowdown (equation 2 of JSSPP 2004): they
     choose the same plans.
     """
     cores, walltime = jobs.cores.astype(np.float64), jobs.walltime.astype(np.float64)

@@ -4,7 +4,7 @@ Rules 44 to 48 of docs/reference/simulator.md.
 
 References
 ----------
-Bode, Halstead, Kendall, Zhou and Jackson, ALS 2000, section 2 (throttling policies).
+Maui Scheduler Administrator's Guide, section 6.2, "Throttling Policies".
 """
 
 from __future__ import annotations

@@ -41,10 +41,10 @@ times are seconds and shares lie in 0..1; a value is missing where there is no j
 Response time is end minus submit, slowdown is response time over run time.
 
 There are two bounded slowdowns, with wait w and run time r in seconds. `mean_bounded_slowdown` is
-(w + max(r, 10)) / max(r, 10), as in the CCGrid 2017 paper: it is that of objectives, scores and
-fairness. `bsld` is max(1, (w + r) / max(r, 10)), as most papers have it: it is there to compare
-with their figures. They differ only by jobs that run for less than 10 s, and wait; pages show it
-where it differs by more than 1 %.
+(w + max(r, 10)) / max(r, 10), the formula of the CCGrid 2017 paper (IV.B.2), which does not say its
+threshold: it is that of objectives, scores and fairness. `bsld` is max(1, (w + r) / max(r, 10)), as
+most papers have it: it is there to compare with their figures. They differ only by jobs that run
+for less than 10 s, and wait; pages show it where it differs by more than 1 %.
 """
 #: Unit of a column to what a file holds.
 _UNITS = {"h": "seconds", "%": "share, 0..1", "jobs": "jobs", "": "number"}

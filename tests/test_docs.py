@@ -170,3 +170,14 @@ def test_wrapping_fills_paragraphs_and_list_items() -> None:
 )
 def test_wrapping_leaves_what_is_no_prose(text: str) -> None:
     assert wrapped(text, width=4) == text
+
+
+def test_every_file_that_cites_a_paper_is_in_the_list_of_citations() -> None:
+    cited = re.compile(r"\b(Kondameedi|Streit|Lawson|Karbach|Halstead|Mu'alem|Srinivasan|Rudolph|Tang, Lan|Birgin)\b")
+    sources = [
+        *DOCS.rglob("*.md"),
+        *(each for top in ("parsim", "qconf", "studies") for each in (ROOT / top).rglob("*.py")),
+    ]
+    citing = {str(each.relative_to(ROOT)) for each in sources if cited.search(each.read_text())}
+    listed = set(re.findall(r"`([^`\s]+)`", (DOCS / "research" / "citations.md").read_text()))
+    assert citing - listed - {"docs/research/citations.md"} == set()

@@ -80,7 +80,7 @@ class Rung:
 
 @dataclass(frozen=True)
 class Curve:
-    """Mean wait of one queue alone on a partition, against the partition's size (the paper's Figures 1 and 2)."""
+    """Mean wait and utilization of one queue alone, against the partition's size (the paper's Figures 1 and 2)."""
 
     queue: str
     sizes: list[int]

@@ -53,8 +53,8 @@ class Preset:
 
 
 # Counts per month and queue: Kondameedi and Vadhiyar, CCGrid 2017, Table II. The paper gives CPU hours in
-# words: medium dominates, then small and small72; Dec'15 is near 57, 22 and 21 %; medium drops in Dec'15
-# and again in Jan'16, and recovers in Feb'16. Loads and the remaining shares are our choice around that.
+# words: 57, 22 and 21 % of the partitions made of Dec'15 are medium's, small's and small72's; medium drops in
+# Jan'16 (IV.B.1); Nov'15 to Dec'15 and Jan'16 to Feb'16 change much (IV.A). The rest is our choice around that.
 CRAY_XC40 = Preset(
     name="cray-xc40",
     cores=35232,

@@ -1,9 +1,9 @@
 """Generated job sets like the two that dynP with bounds was studied on.
 
-The paper gives the means, peaks of the widths at powers of two, and the utilization that the sets reach at each load,
-from which the mean of width times run time follows: wide jobs run shorter. The shapes are ours, found by a search for
-the published response times of SJF, FCFS and LJF: lognormal run times and estimates above them, both correlated with
-the width, and submissions that come in bursts.
+The paper gives the means, peaks of the widths at powers of two, and two medium utilizations of each set. It does not
+say at which shrinking factors; taken for 0.75 and 0.6, both give one mean of width times run time: wide jobs run
+shorter. The shapes are ours, found by a search for the published response times of SJF, FCFS and LJF: lognormal run
+times and estimates above them, both correlated with the width, and submissions that come in bursts.
 
 References
 ----------

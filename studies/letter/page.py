@@ -68,7 +68,8 @@ What no setting changes: a part of a split is at least as large as its widest jo
 alone, since a job wider than its partition would never start. tau is half the priority of the queue with most
 core-hours, which is medium (Table III), as long as no merge has replaced it. The searches of the program begin from the
 ten best samples; of fmincon's start nothing is said. Where the lower bounds leave fewer than 20 different divisions,
-no polynomial is fitted and the best of them is taken. Jobs of `large` are reserved over all partitions (IV.A).
+no polynomial is fitted and the best of them is taken. Jobs of `large` are reserved (IV.A); that
+the whole machine counts for them is our reading.
 """
 CLAIMS = """\
 Change in per cent, as the mean over the months and, in brackets, the best month; minus is less. The columns are seeds
