@@ -137,12 +137,12 @@ def routing(config: SiteConfig) -> Route:
     """Return where a configuration sends a job; none takes one that a limit would never let start."""
 
     def routed(cores: Column, walltime: Column, users: list[str]) -> Column:
-        has_user, nobody = np.ones(cores.size, dtype=np.bool_), np.full(cores.size, "")
+        has_user, groups = np.ones(cores.size, dtype=np.bool_), np.full(cores.size, "")
         names = np.array(users, dtype=object)
         admitted = [
             queue.admits(cores, walltime)
             & ~np.any([too_wide(queue, limit, cores, has_user) for limit in CORE_LIMITS], axis=0)
-            & ~throttled(config, queue.name, cores, walltime, names, nobody)
+            & ~throttled(config, queue.name, cores, walltime, names, groups)
             for queue in config.queues
         ]
         return route(np.full(cores.size, -1), admitted)

@@ -40,7 +40,7 @@ def test_a_plan_for_slurm_is_read_with_its_queues_and_nodes(tmp_path):
     plan = SlurmPlan(tmp_path)
     assert plan.queues == [("small", 1, 1), ("medium", 17, 1), ("large", 41, 1)]
     assert list(plan.partitions) == ["small", "medium", "large", "pool"]
-    assert plan.limited
+    assert plan.accounted
     assert plan.nodes() == {node.name: 8 for node in NODES}
     assert [title for title, _ in plan.undo] == ["Undo"] * 5
     assert plan.steps[-1][0] == "8. Install the script that moves jobs into the pool"
