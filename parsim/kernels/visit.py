@@ -132,6 +132,8 @@ def nothing_new(s, v):
     partition = s.partitions[v.p]
     if v.kind > LJF or not partition.plan_stands or partition.has_new or partition.reserved_from < NEVER:
         return False
+    if s.settings.reservation_delay > 0 and s.progress.outside > 0:  # wake-ups of jobs kept out are events, too
+        return False
     if v.counts_later:
         if s.settings.limits and is_held(s, partition.planned_job):  # queue mates have started elsewhere
             return False

@@ -121,7 +121,7 @@ class ListReplay(Replay):
         period = self.system.priority_calc_period if formula is not None and formula.uses_eligible_time else 0
         starts, ends, submits = sorted(jobs.start), sorted(jobs.end), sorted(jobs.submit)
         first = min(submits, default=0)
-        for instant in range(first + -first % period, max(starts, default=first), period) if period else ():
+        for instant in range(first + -first % period, max(starts, default=first) + 1, period) if period else ():
             begun = bisect_left(starts, instant)
             if bisect_left(ends, instant) < begun < bisect_left(submits, instant):
                 yield instant

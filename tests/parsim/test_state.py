@@ -27,6 +27,17 @@ def test_head_jobs_of_queues_go_round_a_downtime():
     assert simulate(jobs, System(10, queues, reserve="queues", cores_per_node=2), down).start.tolist() == [50, 0, 0]
 
 
+@pytest.mark.parametrize(
+    ("discipline", "seed"),
+    [
+        ("state:entering-all", 3911),  # a job that is kept out starves: another has waited for its reservation by then
+        ("state:period-alike", 1186),  # the last start of all is at a multiple of the period
+    ],
+)
+def test_rare_cases(discipline, seed):
+    assert not fuzz.differs(discipline, seed)
+
+
 def one(submit, cores, walltime, state, *, machine=10, runtime=None, **system):
     jobs = Workload(submit, cores, walltime if runtime is None else runtime, walltime)
     return simulate(jobs, System(machine, **system), state).start.tolist()
