@@ -44,7 +44,7 @@ def _tabulate(jobs, sizes, backfill, bits, numbers, looks, more, waits, ends, st
 def waits_by_size(
     workload: Workload, sizes: ArrayLike, *, backfill: bool = True
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Simulate a workload alone, under EASY, on each of many sizes.
+    """Simulate a workload alone, under EASY, on each of many sizes; what jobs need beside cores plays no part.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ def waits_by_size(
         rest = (waits[done:], spans[done:], start)
         done += _tabulate(prepared.jobs, sizes[done:], backfill, prepared.bits, numbers, *most_looks(), *rest)
         if done < sizes.size:
-            one_list = replace(workload, queue=np.zeros_like(workload.queue))
+            one_list = replace(workload.without_needs(), queue=np.zeros_like(workload.queue))
             schedule = simulate(one_list, System(int(sizes[done]), backfill=backfill))
             waits[done], spans[done] = schedule.wait.sum(), schedule.end.max() - prepared.base
             done += 1

@@ -24,7 +24,7 @@ from typing import Any, Generic, TypeVar
 
 from joblib import Parallel, delayed
 from joblib.externals.loky.backend import resource_tracker as loky_tracker
-from joblib.parallel import LokyBackend, MultiprocessingBackend, ThreadingBackend, get_active_backend
+from joblib.parallel import LokyBackend, ThreadingBackend, get_active_backend
 
 from qconf import __version__
 from qconf.errors import QconfError
@@ -189,7 +189,7 @@ def _on_workers(
 ) -> bool:
     """Make the calls that are not made yet on a back end of joblib; return whether a worker was lost before the end."""
     backend = get_active_backend(prefer)[0]
-    if isinstance(backend, LokyBackend | MultiprocessingBackend):
+    if isinstance(backend, LokyBackend):
         for each in {id(value): value for given in arguments for value in given if isinstance(value, Shared)}.values():
             each.write()
     options: dict[str, Any] = {"return_as": "generator_unordered"} if backend.supports_return_generator else {}

@@ -184,7 +184,7 @@ def by_efficiency(mixes: int, seed: int = 0) -> Iterator[tuple[str, float, float
 
 
 @dataclass(frozen=True)
-class Lived:
+class Got:
     """What agents got from a scheduler."""
 
     share: float  #: of the node-hours of the time that were used
@@ -193,15 +193,15 @@ class Lived:
     wait: dict[str, float]  #: mean, hours
 
 
-def by_agents(system: System, seed: int) -> Lived:
+def by_agents(system: System, seed: int) -> Got:
     """Let agents use the nodes for four weeks."""
-    log = live(system, WEEKS * 7, seed)
+    log = live(system, WEEKS * 7, seed).log
     log = log[log["start"] >= 0]
     begin, end = MONDAY, MONDAY + WEEKS * WEEK
     busy = log["cores"] * (np.minimum(log["start"] + log["runtime"], end) - log["start"])
     wait = log["start"] - log["submit"]
     kind = log["user"].str.rstrip("0123456789")
-    return Lived(
+    return Got(
         float(busy.sum()) / NODES / (end - begin),
         {name: int((kind == name).sum()) for name in USUAL},
         {name: float(busy[kind == name].sum()) / HOUR for name in USUAL},

@@ -8,12 +8,15 @@ from pathlib import Path
 import click
 
 from qconf.cli.options import CORES, PATH, Parsed, output_option
+from qconf.errors import InputError
 
 
 def _counts(text: str) -> dict[str, int] | None:
     """Read a text like ``developer=6,greedy=2``; None for another."""
-    found = re.fullmatch(r"(developer|heavy|greedy)=\d{1,3}(,(developer|heavy|greedy)=\d{1,3})*", text)
-    return {name: int(count) for name, count in (each.split("=") for each in text.split(","))} if found else None
+    found = re.findall(r"(developer|heavy|greedy)=(\d{1,3})(?:,|$)", text)
+    counts = {name: int(count) for name, count in found}
+    whole = ",".join(f"{name}={count}" for name, count in found) == text and len(counts) == len(found)
+    return counts if whole and any(counts.values()) else None
 
 
 AGENTS = Parsed("counts", _counts, "is no list like developer=6,heavy=4,greedy=2")
@@ -35,8 +38,13 @@ def _agents(
     system = System(cores or 1) if config is None else config.system()
     to_queue, grid = (anywhere, 1) if config is None else (routing(config), config.grid)
     with progress("agents") as step:
-        log = live(system, days, seed, agents or USUAL, to_queue, grid, lambda day: step(f"day {day}", day / days))
-    return write_history(log, output / f"agents-{days}.csv.gz")
+        found = live(system, days, seed, agents or USUAL, to_queue, grid, lambda day: step(f"day {day}", day / days))
+    if found.log.empty:
+        fix = "give more days, other --agents, or queues that take other jobs"
+        raise InputError(f"nothing was submitted, and no queue takes {found.refused} requests", file=path, fix=fix)
+    if found.refused:
+        click.echo(f"{found.refused} requests are in no log, as no queue takes them", err=True)
+    return write_history(found.log, output / f"agents-{days}.csv.gz")
 
 
 @click.command("synth")

@@ -187,7 +187,7 @@ def command(
     checkpoint = resumable(directory, key, resume=resume)
 
     @cache
-    def near() -> Fidelity | None:
+    def grade() -> Fidelity | None:
         load(needed(base.system()))  # which workers that start later then have
         return fidelity(log, base, jobs.span)
 
@@ -206,10 +206,10 @@ def command(
             may_change=may_change,
             checkpoint=checkpoint,
             progress=step,
-            meanwhile=near,
+            meanwhile=grade,
         )
         recommendation = replace(recommendation, last=before)
-        near()
+        near = grade()
         seconds = perf_counter() - loaded
         timings = {"read": loaded - began, "tune": seconds, "one thread": seconds - in_calls.seconds}
         exported = Exported.of(recommendation, exporter)
@@ -220,7 +220,7 @@ def command(
             inputs=inputs,
             timings=timings,
             warnings=[*([ASSUMED] if assumed else []), *warnings],
-            fidelity=near(),
+            fidelity=near,
             assumed_current=assumed,
             exported=exported,
         )
@@ -229,13 +229,13 @@ def command(
     if as_json:
         click.echo((directory / "run.json").read_text(encoding="utf-8"), nl=False)
     elif quiet:
-        print_verdict(recommendation, near=near())
+        print_verdict(recommendation, near=near)
         say(f"Written to {directory}: {written}")
     else:
-        if (close := near()) is not None:
-            say(fidelity_text(close))
+        if near is not None:
+            say(fidelity_text(near))
         click.echo("")
-        print_recommendation(recommendation, near=near())
+        print_recommendation(recommendation, near=near)
         if recommendation.verdict == "CHANGE" and exported.export.notes:
             print_lines(console(), f"What {exporter.name} does otherwise than was simulated:", exported.export.notes)
         texts = [f"Edited since the last run, backups: {', '.join(run.backups)}"] if run.backups else []

@@ -41,12 +41,15 @@ def working(settings: Mapping[str, Any], backend: str | None, scheduler: str | N
             return
         from joblib import effective_n_jobs, parallel_config
 
+        fix = "choose loky, threading, dask, or one that is registered"
+        if backend == "multiprocessing":
+            raise InputError("waits for ever for a worker that is lost", field="--backend", value=backend, fix=fix)
+
         if scheduler is not None:
             stack.enter_context(_cluster(scheduler))
         try:
             stack.enter_context(parallel_config(backend=backend))
         except ValueError as error:
-            fix = "choose loky, multiprocessing, threading, dask, or one that is registered"
             raise InputError("no such back end of joblib", field="--backend", value=backend, fix=fix) from error
         found = {"workers": max(2, effective_n_jobs(-1))} if backend == DASK else {}
         yield {**settings, **found}

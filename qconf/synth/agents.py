@@ -54,6 +54,8 @@ class View:
         Epoch seconds.
     cores : int
         Of the machine.
+    longest : int
+        Walltime that some queue takes, seconds.
     waits : ndarray of int, shape (k,)
         For how long each of its own waiting jobs has waited, seconds.
     running : int
@@ -64,10 +66,27 @@ class View:
 
     now: int
     cores: int
+    longest: int
     waits: Column
     running: int
     idle: int
     gap: int
+
+
+@dataclass(frozen=True)
+class Lived:
+    """What became of what agents asked for.
+
+    Attributes
+    ----------
+    log : DataFrame
+        Columns of a history, one row a job by submission; `start` is -1 for those that had not started.
+    refused : int
+        Requests that no queue takes.
+    """
+
+    log: pd.DataFrame
+    refused: int
 
 
 class Developer:
@@ -86,8 +105,8 @@ class Developer:
         if view.running or view.waits.size or rng.random() < 0.5:  # it thinks about what it saw
             return
         cores = int(rng.integers(1, max(1, view.cores // 16) + 1))
-        runtime = int(rng.integers(1, 20 * MINUTE))
-        yield Request(cores, runtime, 30 * MINUTE)
+        walltime = min(30 * MINUTE, view.longest)
+        yield Request(cores, int(rng.integers(1, max(2, 2 * walltime // 3))), walltime)
 
 
 class Heavy:
@@ -97,8 +116,9 @@ class Heavy:
         """Yield the jobs that are submitted at this look."""
         for _ in range(KEPT - view.running - view.waits.size):
             cores = int(rng.integers(max(1, view.cores // 8), max(1, view.cores // 2) + 1))
-            runtime = int(np.clip(rng.lognormal(np.log(8 * HOUR), 0.7), HOUR, DAY))
-            yield Request(cores, runtime, DAY)
+            walltime = min(DAY, view.longest)
+            runtime = int(np.clip(rng.lognormal(np.log(walltime / 3), 0.7), max(1, walltime // 24), walltime))
+            yield Request(cores, runtime, walltime)
 
 
 class Greedy:
@@ -114,9 +134,9 @@ class Greedy:
                 return
             cores = int(rng.integers(1, max(1, view.cores // 32) + 1))
             cores = min(cores, left)
-            walltime = min(view.gap - MINUTE, 4 * HOUR)  # it is submitted within the next minute
+            walltime = min(view.gap - MINUTE, 4 * HOUR, view.longest)  # it is submitted within the next minute
             left -= cores
-            yield Request(cores, int(rng.integers(walltime // 2, walltime + 1)), walltime)
+            yield Request(cores, int(rng.integers(max(1, walltime // 2), walltime + 1)), walltime)
 
 
 KINDS: Mapping[str, Callable[[], Developer | Heavy | Greedy]] = {
@@ -158,8 +178,8 @@ def live(
     to_queue: Route = anywhere,
     grid: int = 1,
     progress: Callable[[int], object] | None = None,
-) -> pd.DataFrame:
-    """Let agents use a machine, and return the log.
+) -> Lived:
+    """Let agents use a machine.
 
     Parameters
     ----------
@@ -179,12 +199,12 @@ def live(
 
     Returns
     -------
-    DataFrame
-        Columns of a history, one row a job by submission; `start` is -1 for those that had not started.
+    Lived
     """
     rng = np.random.default_rng(seed)
     users = [(f"{kind}{i + 1}", KINDS[kind]()) for kind, count in agents.items() for i in range(count)]
     table = _Table(system, [name for name, _ in users], to_queue, grid)
+    longest = max(queue.walltime[1] for queue in system.queues)
     for now in range(MONDAY, MONDAY + days * DAY, LOOK):
         table.go_on(now)
         idle, gap = table.gap()
@@ -194,13 +214,14 @@ def live(
             waiting = own & (table.start >= now)
             waits = now - table.open[waiting, _SUBMIT]
             ends = table.start + table.open[:, _RUNTIME]
-            view = View(now, system.cores, waits, int((own & (table.start < now) & (ends > now)).sum()), idle, gap)
+            running = int((own & (table.start < now) & (ends > now)).sum())
+            view = View(now, system.cores, longest, waits, running, idle, gap)
             requests += [(now + int(rng.integers(0, MINUTE)), user, each) for each in agent.submits(view, rng)]
         table.add(sorted(requests, key=lambda each: each[:2]))
         if progress is not None and (now - MONDAY) % DAY == DAY - LOOK:
             progress((now - MONDAY) // DAY + 1)
     table.go_on(MONDAY + days * DAY)
-    return table.history()
+    return Lived(table.history(), table.refused)
 
 
 _SUBMIT, _CORES, _RUNTIME, _WALLTIME, _QUEUE, _USER, _START, _NUMBER = range(8)
@@ -223,7 +244,7 @@ class _Table:
         self.ended: list[NDArray[np.int64]] = []
         self.placement: dict[int, Mapping[int, int]] = {}
         self.begin = MONDAY
-        self.jobs = 0  #: submitted
+        self.jobs = self.refused = 0  #: requests that a queue takes, and that none takes
 
     @property
     def start(self) -> Column:
@@ -265,14 +286,16 @@ class _Table:
         if not requests:
             return
         cells = [
-            (at, job.cores, job.runtime, job.walltime, 0, user, UNSTARTED, self.jobs + i)
+            (at, job.cores, job.runtime, job.walltime, 0, user, UNSTARTED, self.jobs + self.refused + i)
             for i, (at, user, job) in enumerate(requests)
         ]
         rows = np.array(cells, dtype=np.int64)
         rows[:, _CORES] = -(-rows[:, _CORES] // self.grid) * self.grid
         names = [self.users[user] for user in rows[:, _USER]]
         rows[:, _QUEUE] = self.to_queue(rows[:, _CORES], rows[:, _WALLTIME], names)
-        self.open, self.jobs = np.concatenate([self.open, rows[rows[:, _QUEUE] >= 0]]), self.jobs + len(rows)
+        taken = rows[:, _QUEUE] >= 0
+        self.open = np.concatenate([self.open, rows[taken]])
+        self.jobs, self.refused = self.jobs + int(taken.sum()), self.refused + int((~taken).sum())
 
     def history(self) -> pd.DataFrame:
         """Return the log of all jobs."""

@@ -10,7 +10,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from parsim import Pool, Queue, Schedule, System, Workload, packing, plan, simulate
+from parsim import Pool, Queue, Quota, Schedule, System, Workload, packing, plan, simulate
 from parsim.kernels.general import general
 from parsim.prepared import Prepared, prepare
 from parsim.tabulate import waits_by_size
@@ -126,9 +126,10 @@ def test_many_sizes_where_the_queue_is_deep_on_the_first(
     monkeypatch: pytest.MonkeyPatch, looks: int, backfill: bool
 ) -> None:
     workload, sizes = deep.bursts(2000, CORES), [CORES, 2 * CORES, 3 * CORES, 10**6, 2 * 10**6]
+    workload = replace(workload, after=[[1, 0]], quotas=[Quota("one at a time", 1, range(50), [1] * 50)])
     monkeypatch.setattr(packing, "LOOKS", looks)
     waits, spans = waits_by_size(workload, sizes, backfill=backfill)
-    alone = replace(workload, queue=np.zeros_like(workload.queue))
+    alone = replace(workload.without_needs(), queue=np.zeros_like(workload.queue))
     for size, wait, span in zip(sizes, waits.tolist(), spans.tolist(), strict=True):
         schedule = with_looks(ALL, monkeypatch, alone, System(size, backfill=backfill))
         assert (wait, span) == (schedule.wait.sum(), schedule.end.max() - workload.submit.min())

@@ -14,6 +14,7 @@ from parsim import Pool, Queue, System, Throttle, Workload, simulate
 from parsim.workload import Column
 from qconf.cli import qconf
 from qconf.config import load, parse
+from qconf.errors import InputError
 from qconf.history import clean, read
 from qconf.synth.agents import DAY, GIVES_UP, HOUR, LOOK, MONDAY, USUAL, WORK, Heavy, View, anywhere, live, routing
 
@@ -55,7 +56,7 @@ def schedule(log: pd.DataFrame, system: System) -> Column:
 @pytest.mark.parametrize("name", SYSTEMS)
 def test_the_log_is_what_the_scheduler_makes_of_it_at_once(name: str):
     system = SYSTEMS[name]
-    log = live(system, 2, 3, to_queue=anywhere if len(system.queues) == 1 else by_walltime)
+    log = live(system, 2, 3, to_queue=anywhere if len(system.queues) == 1 else by_walltime).log
     started = (log["start"] >= 0).to_numpy()
     assert 20 < started.sum() < len(log)
     assert (schedule(log, system)[started] == log["start"].to_numpy()[started]).all()
@@ -64,7 +65,7 @@ def test_the_log_is_what_the_scheduler_makes_of_it_at_once(name: str):
 
 @pytest.fixture(scope="module")
 def log() -> pd.DataFrame:
-    found = live(System(64), 14, 1)
+    found = live(System(64), 14, 1).log
     return found.assign(kind=found["user"].str.rstrip("0123456789"), wait=found["start"] - found["submit"])
 
 
@@ -89,15 +90,15 @@ def test_a_heavy_user_has_three_jobs_and_a_greedy_one_fills_what_is_idle(log: pd
         heavy = log[came & ~over & (log["kind"] == "heavy")]
         assert (heavy.groupby("user").size() <= 3).all()
         assert heavy["user"].nunique() == USUAL["heavy"] or now < MONDAY + 2 * LOOK
-    alone = live(System(64), 14, 1, {"heavy": 4, "greedy": 1})
+    alone = live(System(64), 14, 1, {"heavy": 4, "greedy": 1}).log
     greedy = alone[alone["user"] == "greedy1"]
     assert (greedy["start"] == greedy["submit"]).mean() > 0.9
     assert len(greedy) > 500
-    assert list(Heavy().submits(View(0, 64, np.array([5, 5, 5]), 0, 0, 0), np.random.default_rng(0))) == []
+    assert list(Heavy().submits(View(0, 64, DAY, np.array([5, 5, 5]), 0, 0, 0), np.random.default_rng(0))) == []
 
 
 def test_another_scheduler_gets_another_log():
-    logs = [live(system, 7, 1) for system in (System(64), System(64, backfill=False), System(64))]
+    logs = [live(system, 7, 1).log for system in (System(64), System(64, backfill=False), System(64))]
     assert logs[0].equals(logs[2])
     greedy = [log["user"].str.startswith("greedy").sum() for log in logs]
     assert greedy[0] > 2 * greedy[1]
@@ -119,7 +120,27 @@ def test_a_configuration_routes_and_no_job_is_one_that_never_starts(tmp_path: Pa
     )
     narrow = parse(limits)
     few = live(narrow.system(), 1, 0, to_queue=routing(narrow))
-    assert few["cores"].max() <= 4
+    assert few.log["cores"].max() <= 4
+    assert few.refused > 0
+
+
+def test_agents_ask_for_no_longer_than_some_queue_takes():
+    site = parse("{machine: {cores: 64}, queues: [{name: a, walltime: [0, 10m]}, {name: b, walltime: [10m, 2h]}]}")
+    found = live(site.system(), 2, 0, to_queue=routing(site))
+    assert found.refused == 0
+    assert {*found.log["user"].str.rstrip("0123456789")} == {*USUAL}
+    assert found.log["walltime"].max() == 2 * HOUR
+
+
+def test_what_no_queue_takes_is_counted_and_nothing_at_all_is_refused(tmp_path: Path):
+    (tmp_path / "site.yaml").write_text("{machine: {cores: 64}, queues: [{name: a, cores: [1, 4]}]}")
+    words = ["synth", "--preset", "agents", "--config", str(tmp_path / "site.yaml"), "--days", "1"]
+    done = CliRunner().invoke(qconf, [*words, "-o", str(tmp_path / "one")])
+    assert done.exit_code == 0
+    assert "requests are in no log, as no queue takes them" in done.output
+    with pytest.raises(InputError, match=r"nothing was submitted, and no queue takes \d+ requests"):
+        CliRunner().invoke(qconf, [*words, "--agents", "heavy=1", "-o", str(tmp_path / "two")], catch_exceptions=False)
+    assert not (tmp_path / "two").exists()
 
 
 @pytest.mark.parametrize(
@@ -128,6 +149,9 @@ def test_a_configuration_routes_and_no_job_is_one_that_never_starts(tmp_path: Pa
         (["--preset", "agents"], "needs --config or --cores"),
         (["--preset", "agents", "--cores", "8", "--config", "x"], "not both"),
         (["--preset", "agents", "--cores", "8", "--agents", "lazy=2"], "is no list like developer=6"),
+        (["--preset", "agents", "--cores", "8", "--agents", "heavy=1,heavy=2"], "is no list like developer=6"),
+        (["--preset", "agents", "--cores", "8", "--agents", "heavy=0"], "is no list like developer=6"),
+        (["--preset", "agents", "--cores", "8", "--agents", "heavy=1,"], "is no list like developer=6"),
         (["--preset", "agents", "--cores", "8", "--load", "1"], "agents submit what they like"),
         (["--preset", "agents", "--cores", "8", "--months", "1"], "belong to the presets of machines"),
         (["--preset", "stable", "--cores", "8", "--jobs", "5", "--days", "1"], "belong to --preset agents"),

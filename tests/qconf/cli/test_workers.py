@@ -95,6 +95,8 @@ def test_what_is_no_back_end_is_refused(commands, tmp_path) -> None:
     out = ["--out", tmp_path / "out"]
     with pytest.raises(InputError, match="no such back end"):
         invoke(*commands["tune"], *out, "--backend", "none such")
+    with pytest.raises(InputError, match="waits for ever"):
+        invoke(*commands["tune"], *out, "--backend", "multiprocessing")
     with pytest.raises(InputError, match="no scheduler answers"):
         invoke(*commands["tune"], *out, "--backend", "dask", "--scheduler", "tcp://127.0.0.1:9")
     assert invoke(*commands["tune"], *out, "--backend", "dask").exit_code == 2
