@@ -185,3 +185,66 @@ def test_a_partition_with_a_reservation_is_not_dropped(fresh, exported):
         " PartitionName=former "
         in fresh.run("scontrol --oneliner show reservation; scontrol delete reservation=r").stdout
     )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("own", [True, False], ids=["with the site's own script", "without one"])
+def test_no_job_is_submitted_into_what_ends_while_the_former_partitions_come_back(own, fresh, exported):
+    """In a list with a partition that stays, it would be killed where that of the list ends."""
+    plan, result = exported(HYBRID), Rehearsal("")
+    script = (
+        "function slurm_job_submit(job) job.comment = 'theirs' return slurm.SUCCESS end\n"
+        "function slurm_job_modify() return slurm.SUCCESS end\nreturn slurm.SUCCESS\n"
+    )
+    if own:
+        fresh.write("job_submit.lua", script, folder="/etc/slurm")
+        fresh.run("sed -i '1i JobSubmitPlugins=lua' /etc/slurm/slurm.conf; systemctl restart slurmctld; sleep 2")
+    before = saved(fresh)
+    try:
+        for name, content in plan.files.items():
+            fresh.write(name, content)
+        run_blocks(plan.steps, fresh, result)
+        opened = next(n for n, (_, block) in enumerate(plan.undo) if "slurm.conf.back" in block) + 1
+        run_blocks(plan.undo[:opened], fresh, result)
+        submit = "sbatch --parsable --output=/dev/null --begin=now+1day --ntasks=1 --time=1 --wrap true"
+        said = fresh.run(f"{submit} --partition=work,medium", user="alice").stdout
+        assert "partition medium takes no submissions" in said
+        job = fresh.run(f"{submit} --partition=work,former", user="alice").stdout.strip()
+        changed = fresh.run(f"scontrol update JobId={job} Partition=work,medium; echo exit $?", user="alice").stdout
+        assert "exit 1" in changed
+        assert tasks(fresh)[job]["Partition"] == "work,former"
+        assert tasks(fresh)[job].get("Comment") == ("theirs" if own else None)
+        fresh.run(f"scancel {job}")
+        run_blocks(plan.undo[opened:], fresh, result)
+        assert result.problems == []
+        assert saved(fresh) == before
+    finally:
+        if own:
+            fresh.run(
+                "sed -i 1d /etc/slurm/slurm.conf; rm /etc/slurm/job_submit.lua; systemctl restart slurmctld; sleep 2"
+            )
+
+
+@pytest.mark.slow
+def test_throttles_of_another_cluster_of_the_same_accounting_stay(loading, fresh):
+    def others():
+        command = (
+            "sacctmgr --noheader --parsable2 show associations cluster=elsewhere format=Account,User,GrpJobs,GrpTRES"
+        )
+        return sorted(fresh.run(command).stdout.splitlines())
+
+    fresh.run("sacctmgr --immediate add cluster elsewhere; sacctmgr --immediate add account all cluster=elsewhere")
+    fresh.run("sacctmgr --immediate add user carol account=all cluster=elsewhere")
+    fresh.run("sacctmgr --immediate modify user where name=carol cluster=elsewhere set GrpJobs=7")
+    try:
+        before = others()
+        assert "all|carol|7|" in before
+        with loading(THROTTLED):
+            assert others() == before
+            here = fresh.run(
+                "sacctmgr -nP show associations cluster=rehearsal user=carol format=GrpJobs"
+            ).stdout.split()
+            assert here == ["2"]
+        assert others() == before
+    finally:
+        fresh.run("sacctmgr --immediate delete cluster elsewhere")

@@ -4,6 +4,8 @@ import pytest
 
 from qconf.config import parse
 from qconf.config.multifactor import Multifactor
+from qconf.export.private import WORK
+from qconf.export.slurm.rehearsal import Rehearsal, run_blocks, saved
 from tests.naive_formula import formula_value
 from tests.real_slurm.test_exports import MACHINE
 
@@ -62,3 +64,22 @@ def test_users_cannot_go_before_others_by_changing_their_jobs(loading):
             assert slurm.of("Nice", narrow) == [str(nice)], change
         slurm.server.run(f"scontrol update JobId={modest} TimeLimit=1", user="alice")
         assert slurm.of("Nice", modest) == ["70"]
+
+
+def test_a_second_sum_takes_the_place_of_the_points_of_the_first(loading, exported):
+    """Jobs that wait have the points of the sum that is loaded, and again the former ones when it comes off."""
+    with loading(SUMS) as slurm:
+        job = slurm.submit("--ntasks=4 --time=5 --begin=now+1day")
+        modest = slurm.submit("--ntasks=4 --time=5 --begin=now+1day --nice=70")
+        assert slurm.of("Nice", job, modest) == ["7200", "7270"]
+        result, between = Rehearsal(""), saved(slurm.server)
+        plan = exported(SUMS.replace("7200", "9000"), "second")
+        slurm.server.run("mkdir second")
+        for name, text in plan.files.items():
+            slurm.server.write(name, text, folder=f"{WORK}/second")
+        run_blocks([(title, f"cd second\n{block}") for title, block in plan.steps], slurm.server, result)
+        assert slurm.of("Nice", job, modest) == ["9000", "7270"]
+        run_blocks([(title, f"cd second\n{block}") for title, block in plan.undo], slurm.server, result)
+        assert slurm.of("Nice", job, modest) == ["7200", "7270"]
+        assert result.problems == []
+        assert saved(slurm.server) == between

@@ -114,12 +114,18 @@ class Conf:
         self._features |= dict.fromkeys(names, features)
 
     def _node_cores(self, fields: Fields) -> int:
+        """Return the CPUs that jobs may have of a node: those that are kept for the system are left out."""
         try:
-            if "cpus" in fields:
-                return int(fields["cpus"])
             boards = int(fields.get("boards", "1")) * int(fields.get("socketsperboard", "1"))
-            sockets = int(fields.get("sockets", boards))
-            return sockets * int(fields.get("corespersocket", "1")) * int(fields.get("threadspercore", "1"))
+            cores = int(fields.get("sockets", boards)) * int(fields.get("corespersocket", "1"))
+            threads = int(fields.get("threadspercore", "1"))
+            cpus = int(fields.get("cpus", cores * threads))
+            if cores > 1:
+                threads = max(1, cpus // cores)  # CPUs may be cores
+            kept = int(fields.get("corespeccount", "0")) * threads
+            if listed := fields.get("cpuspeclist"):
+                kept = len(self.expand(f"[{listed}]", fields))
+            return max(0, cpus - kept)
         except ValueError as error:
             raise self.wrong("is no number of cores", fields, "NodeName") from error
 

@@ -47,6 +47,9 @@ def export(config: SiteConfig, nodes: Sequence[Node] | None) -> Export:
         "job_submit.lua": render(
             "slurm", "job_submit.lua", queues=queues, pool=POOL if pool else None, node=node, **nice
         ),
+        "job_submit.back.lua": render(
+            "slurm", "job_submit.back.lua", partitions=[*config.names, *([POOL] if pool else [])]
+        ),
         "new-conf": render(
             "slurm",
             "new-conf",
@@ -66,7 +69,6 @@ def export(config: SiteConfig, nodes: Sequence[Node] | None) -> Export:
             queues=queues,
             lists={queue.name: dict(_access(queue)) for queue in config.queues},
             pool=POOL if pool else None,
-            **nice,
         ),
     }
     if limited:

@@ -349,6 +349,11 @@ def test_the_defaults_of_partitions_in_small_letters(tmp_path):
         ("CPUs=4 Comment=a\\#b Sockets=9", 4),
         ("Boards=2 SocketsPerBoard=3 CoresPerSocket=4", 24),
         ("Boards=2 Sockets=3 CoresPerSocket=4", 12),
+        ("CPUs=16 CoreSpecCount=2", 14),
+        ("CPUs=16 ThreadsPerCore=2 CoreSpecCount=1", 14),
+        ("Sockets=2 CoresPerSocket=4 ThreadsPerCore=2 CoreSpecCount=1", 14),
+        ("CPUs=8 Sockets=2 CoresPerSocket=4 ThreadsPerCore=2 CoreSpecCount=1", 7),
+        ("CPUs=16 CpuSpecList=0,4-6", 12),
     ],
 )
 def test_the_cores_of_a_node_as_slurm_counts_them(words, cores, tmp_path):

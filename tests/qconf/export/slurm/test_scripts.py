@@ -6,6 +6,7 @@ import json
 import os
 import pwd
 import re
+import runpy
 import shutil
 import socket
 import subprocess
@@ -268,20 +269,21 @@ def test_lua_rounds_up_to_whole_nodes_as_the_simulator_does(tmp_path):
 
 
 def run_script(
-    folder, name, listings, *arguments, scontrol="", priority="basic", came=(), credentials=(), **environment
+    folder, name, listings, *arguments, scontrol="", priority="basic", came=(), credentials=(), nice=(), **environment
 ):
     """Run a script beside a squeue that prints the listings, the last one again and again; return what was changed.
 
     `came` are pairs of ids of jobs in the pool and the AdminComment of each;
-    `credentials` are lines of id, user, account and QOS.
+    `credentials` are lines of id, user, account and QOS, `nice` those of id and nice value.
     """
+    (folder / "nice").write_text("".join(f"{line}\n" for line in nice))
     (folder / "credentials").write_text("".join(f"{line}\n" for line in credentials))
     (folder / "came").write_text("".join(f"{job}|{comment}|\n" for job, comment in came))
     show = f"[ $1 != show ] || {{ echo PriorityType = priority/{priority}; exit; }}"
     for number, listing in enumerate(listings):
         (folder / f"listing{number}").write_text("".join(f"{line}\n" for line in listing))
     squeue = f"""\
-case "$*" in *admin_comment*) exec cat "$HERE/came" ;; *%u*) exec cat "$HERE/credentials" ;; esac
+case "$*" in *admin_comment*) exec cat "$HERE/came" ;; *%u*) exec cat "$HERE/credentials" ;; *%y*) exec cat "$HERE/nice" ;; esac
 env | grep -E '^(SQUEUE|SLURM)_' >> "$HERE/environment"
 number=$(cat "$HERE/calls" 2> /dev/null || echo 0)
 echo $((number < {len(listings) - 1} ? number + 1 : number)) > "$HERE/calls"
@@ -534,15 +536,32 @@ def test_slurm_conf_gets_the_new_partitions_beside_the_old_and_then_alone(tmp_pa
     closed = [line for line in back if line.endswith("State=DRAIN")]
     assert [re.match(r"PartitionName=(\w+) ", line)[1] for line in closed] == ["medium", "large", "pool"]
     assert back.index(closed[-1]) < back.index("PartitionName=DEFAULT State=DOWN    MaxTime=30")
-    rest = [line for line in back if line not in closed]
+    plugins, *rest = (line for line in back if line not in closed)
+    assert plugins == "JobSubmitPlugins=throttle,lua"
     assert (
         "\n".join(rest)
-        == SITE_CONF.replace("\\\n", " ")
+        == SITE_CONF.replace("JobSubmitPlugins=throttle\n", "")
+        .replace("\\\n", " ")
         .replace("include more/parts.conf", "PartitionName=small Nodes=ALL\nPartitionName=old Nodes=n1")
         .rstrip()
     )
     assert (tmp_path / "partitions.gone").read_text().split() == ["old", "work"]
     assert (tmp_path / "partitions.new").read_text().split() == ["medium", "large", "pool"]
+
+
+@pytest.mark.parametrize(
+    ("present", "written"),
+    [
+        ("require_timelimit,all_partitions", "require_timelimit,lua,all_partitions"),
+        ("partition", "lua,partition"),
+        ("lua,partition", "lua,partition"),
+    ],
+)
+def test_routing_goes_before_plugins_that_choose_a_partition(present, written, tmp_path):
+    text = SITE_CONF.replace("JobSubmitPlugins=throttle", f"JobSubmitPlugins={present}")
+    outputs = new_conf(tmp_path, hybrid(), text)
+    assert [f"JobSubmitPlugins={written}" in output for output in outputs] == [True] * 3
+    assert [sum("JobSubmitPlugins" in line for line in output) for output in outputs] == [1] * 3
 
 
 def test_slurm_conf_is_the_same_when_it_is_written_again_after_it_was_loaded(tmp_path):
@@ -645,6 +664,30 @@ def test_lua_takes_no_list_that_holds_a_closed_partition(state, verdict, tmp_pat
     what = f"slurm_job_submit(one, {{ other = {{ state_up = {state} }} }}, 0)"
     job = {"num_tasks": 4, "partition": "small,other", "time_limit": 60}
     assert call(tmp_path, hybrid()["job_submit.lua"], what, job) == [verdict]
+
+
+@needs_lua
+@pytest.mark.parametrize("site", [True, False])
+def test_no_list_holds_a_partition_that_ends_while_the_former_ones_come_back(site, tmp_path):
+    """The site's own script, if it had one, decides on all else."""
+    text, path = hybrid()["job_submit.back.lua"], tmp_path / "job_submit.site.lua"
+    refuse = "function {}({}) return one.num_tasks == 9 and {} or slurm.SUCCESS end\n"
+    if site:
+        path.write_text(
+            refuse.format("slurm_job_submit", "one", 7)
+            + refuse.format("slurm_job_modify", "one, other", 8)
+            + "return 0\n"
+        )
+    text = text.replace("/etc/slurm/job_submit.site.lua", str(path))
+    parts = "{ small = { state_up = 3 }, medium = { state_up = 2 }, other = { state_up = 2 } }"
+    what = f"slurm_job_submit(one, {parts}, 0), slurm_job_modify(one, other, {parts}, 7)"
+    for job, verdicts in (
+        ({"partition": "small,medium"}, ["-1", "2002"]),
+        ({"partition": "small,other"}, ["0", "0"]),
+        ({"num_tasks": 3}, ["0", "0"]),
+        ({"num_tasks": 9}, ["7", "8"] if site else ["0", "0"]),
+    ):
+        assert call(tmp_path, text, what, job) == verdicts, job
 
 
 @needs_lua
@@ -823,6 +866,62 @@ def test_a_pool_of_queues_with_reservations_alone():
     text = "{machine: {cores: 8}, mode: hybrid, queues: [{name: a, reservation: true}], pool: {cores: 8, entry: move}}"
     lines = slurm_files(parse(text), nodes=NODES[:8])["partitions.conf"].splitlines()
     assert [line.split()[1] for line in lines if line.startswith("PartitionName")] == ["Nodes=nid[001-008]"] * 2
+
+
+@pytest.mark.parametrize(
+    ("pinged", "up", "backups"),
+    [
+        ("Slurmctld(primary) at one is UP\n", True, []),
+        ("Slurmctld(primary) at one is DOWN\nSlurmctld(backup) at two is UP\n", False, ["two"]),
+        (
+            "Slurmctld(primary) at one is UP\nSlurmctld(backup1) at a is DOWN\nSlurmctld(backup2) at b is UP\n",
+            True,
+            ["b"],
+        ),
+    ],
+)
+def test_a_backup_is_not_the_controller_that_is_restarted(pinged, up, backups, tmp_path, monkeypatch):
+    (tmp_path / "scontrol").write_text(f"#!/bin/sh\ncat <<END\n{pinged}END\n")
+    (tmp_path / "scontrol").chmod(0o755)
+    (tmp_path / "load-conf").write_text(hybrid()["load-conf"])
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    script = runpy.run_path(str(tmp_path / "load-conf"))
+    assert (script["up"](), script["backups"]()) == (up, backups)
+
+
+def test_points_of_an_earlier_export_make_way_and_come_back(tmp_path):
+    """Jobs have those of the sum that they were submitted under; a nice value of the user's own stays."""
+    former = slurm_files(parse(SUM.replace("72 if", "500 if").replace("50 *", "60 *")))["job_submit.lua"]
+    (tmp_path / "job_submit.lua.before").write_text(former)
+    files = slurm_files(parse(SUM))
+    for name in ("move-jobs", "job_submit.lua"):
+        (tmp_path / name).write_text(files[name])
+    (tmp_path / "partitions.before").write_text(
+        "".join(
+            f"PartitionName={name} MaxNodes=UNLIMITED MaxTime=UNLIMITED TotalCPUs=64 State=UP Default={default}\n"
+            for name, default in (("day", "YES"), ("late", "NO"))
+        )
+    )
+    listing = [waiting(n, "day", 2, "10:00:00", 90 - n, priority=100) for n in range(3)]
+    listing += [waiting(3, "late", 8, "12:00:00", 50, priority=100)]
+
+    def changed(values, *arguments):
+        for name in ("changed", "calls"):
+            (tmp_path / name).unlink(missing_ok=True)
+        nice = [f"{job}|{value}" for job, value in enumerate(values)]
+        done, lines = run_script(tmp_path, "move-jobs", [listing], *arguments, nice=nice, priority="multifactor")
+        assert done.returncode == 0, done.stderr
+        return lines
+
+    there = [500, 7, 72, 500 + 9 + 120]
+    now = ["update JobId=0 Nice=72", "update JobId=3 Nice=181"]
+    assert changed(there) == now
+    assert changed([72, 7, 72, 181]) == []  # run again
+    assert changed([72, 7, 72, 181], "--back") == [
+        *("update JobId=0 Nice=500", "update JobId=2 Nice=500", "update JobId=3 Nice=629")
+    ]
+    (tmp_path / "job_submit.lua").write_text(hybrid()["job_submit.lua"])  # no sum: first come, first served
+    assert changed(there) == ["update JobId=0 Nice=0", "update JobId=3 Nice=0"]
 
 
 def test_a_script_tries_again_where_slurm_says_so(tmp_path):
