@@ -283,7 +283,8 @@ def run_script(
     for number, listing in enumerate(listings):
         (folder / f"listing{number}").write_text("".join(f"{line}\n" for line in listing))
     squeue = f"""\
-case "$*" in *admin_comment*) exec cat "$HERE/came" ;; *%u*) exec cat "$HERE/credentials" ;; *%y*) exec cat "$HERE/nice" ;; esac
+case "$*" in *admin_comment*) exec cat "$HERE/came" ;; *%u*) exec cat "$HERE/credentials" ;;
+  *%y*) exec cat "$HERE/nice" ;; esac
 env | grep -E '^(SQUEUE|SLURM)_' >> "$HERE/environment"
 number=$(cat "$HERE/calls" 2> /dev/null || echo 0)
 echo $((number < {len(listings) - 1} ? number + 1 : number)) > "$HERE/calls"
