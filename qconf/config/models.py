@@ -14,6 +14,7 @@ from parsim.system import LIMITS
 from parsim.throttles import MOST_WORK, THROTTLES
 from parsim.workload import MAX_CORES, MAX_DURATION
 from qconf.config.durations import parse_duration
+from qconf.config.maui import parse_order
 from qconf.config.policy import parse_policy
 from qconf.inert import inert
 
@@ -308,7 +309,7 @@ class SiteFields(Model):
 
     machine: MachineConfig
     mode: Literal["shared", "partitioned", "hybrid"] = "shared"
-    order: Annotated[str, Field(min_length=1, max_length=2000)] = "fcfs"
+    order: Annotated[str, BeforeValidator(parse_order), Field(min_length=1, max_length=2000)] = "fcfs"
     backfill: bool = True
     reserve_after: Duration = 0
     priority_calc_period: Duration = 0

@@ -16,6 +16,7 @@ from parsim.throttles import THROTTLES
 from parsim.workload import MAX_CORES
 from qconf.config.checks import mistakes
 from qconf.config.durations import FORMS
+from qconf.config.maui import FORM as MAUI
 from qconf.config.models import (
     Downtime,
     FairshareConfig,
@@ -57,7 +58,7 @@ _ALLOWED = {
     "name": "a name of 1 to 64 visible characters without blanks",
     "machine": "like {cores: 35232, cores_per_node: 24, whole_nodes: true}",
     "mode": "shared, partitioned or hybrid",
-    "order": f"one of {', '.join(ORDERS)}, or a formula",
+    "order": f"one of {', '.join(ORDERS)}, a formula, or Maui's weights like {MAUI}",
     "queues": "a list of queues, at least one",
     "cores": "[least, most] cores, whole numbers, both inclusive; null for no maximum",
     "walltime": f"[above, up to], each {FORMS}; null for no maximum",

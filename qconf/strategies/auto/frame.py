@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from parsim.system import ORDERS
 from qconf.config import POLICY, SiteConfig
 from qconf.config.durations import format_duration
-from qconf.config.multifactor import Multifactor
+from qconf.config.multifactor import TIER, Multifactor
 from qconf.evaluation.period import Period
 
 NEVER = "1e15"  # seconds of waiting that no job reaches
@@ -78,14 +78,14 @@ class Frame:
         return base.replace(**changed)
 
     def formula(self, base: SiteConfig, order: str) -> str:
-        """Put what is kept of the policy into a formula; an order that has a name keeps it by itself."""
-        if order in ORDERS:
+        """Put what is kept of the policy into a formula; an order that has a name, or is the base's, has it already."""
+        if order in ORDERS or order == base.order:
             return order
         if self.sums:
-            found = Multifactor.of(order)
-            if found is None:
-                return order
-            return replace(found, tiers=self._prioritised(base), fair_share=self._points(base, found)).formula
+            if (found := Multifactor.of(order)) is not None:
+                return replace(found, tiers=self._prioritised(base), fair_share=self._points(base, found)).formula
+            before = f"{TIER} * queue_priority + " if self._prioritised(base) else ""
+            return before + order + (f" + {DAY // 60} * fair_share" if self._shares(base) else "")
         text = order
         factor = None if self.factors is None else _of_priority(base, self.factors)
         if factor is not None:

@@ -202,7 +202,7 @@ class _Search:
         self.log: list[Step] = []
         self.policy = policy_of(training.period)
         free = frozenset(part for part in self.policy if part in self.base.policy)
-        self.family, sums = FAMILIES[options.orders], options.orders == "multifactor"
+        self.family, sums = FAMILIES[options.orders], options.orders != "formula"
         self.frame = Frame(free, shared=self.base.mode == "shared", sums=sums)
         self.periods = [*training.earlier, training.period]
         cores, longest = (

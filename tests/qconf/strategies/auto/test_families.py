@@ -1,11 +1,11 @@
-"""The family of orders for Slurm: sums that its exporter can write, searched where they are wanted."""
+"""The families of orders that are sums, Slurm's, which its exporter can write, and Maui's, searched where wanted."""
 
 import numpy as np
 import pytest
 
-from qconf.config.multifactor import Multifactor
+from qconf.config.multifactor import TIER, Multifactor
 from qconf.strategies import propose
-from qconf.strategies.auto.families import CLASSES, FAMILIES, SHARES, Classes
+from qconf.strategies.auto.families import CLASSES, FAMILIES, SHARES, Classes, Weights
 from qconf.strategies.auto.frame import Frame
 from tests.qconf.strategies.auto.test_search import DAY, busy, first_come
 
@@ -49,3 +49,40 @@ def test_queues_of_higher_priority_go_first_and_starvation_is_said_to_end():
     assert said.startswith("the starvation periods of ")
     assert Frame(frozenset({"starvation"}), sums=True).differences(base) == []
     assert not Frame(sums=True).bounds_waits(base)
+
+
+MAUI = FAMILIES["maui"]
+
+
+def test_mauis_weights_are_shares_of_the_usual_longest_wait():
+    assert Weights(0.01, 0.5).formula(10 * DAY) == (
+        "1 * (eligible_time / 60) + 144 * ((eligible_time + walltime) / max(walltime, 1)) - 5 * (walltime / 60)"
+    )
+    found = MAUI.candidates(1000, DAY)
+    assert len(set(found)) == len(MAUI.members) == len(found) - 1
+    assert found[0] == MAUI.middle.formula(DAY)
+
+
+def test_auto_proposes_mauis_weights_where_they_are_wanted():
+    found = propose("auto", busy(first_come()), {"orders": "maui"}).config.order
+    assert found in {member.formula(hours * 3600) for member in MAUI.members for hours in range(1, 20000)}
+
+
+@pytest.mark.parametrize("prioritised", [True, False])
+def test_what_a_site_has_decided_stays_a_term_of_a_sum(prioritised):
+    base = first_come()
+    base = base.with_queues(
+        [queue.model_copy(update={"priority": 1.0 + i * prioritised}) for i, queue in enumerate(base.queues)]
+    )
+    order = Weights().formula(DAY)
+    assert Frame(sums=True).formula(base, order) == (f"{TIER} * queue_priority + " if prioritised else "") + order
+    shared = base.replace(order="fairshare")
+    assert Frame(frozenset({"priorities"}), sums=True).formula(shared, order) == f"{order} + 1440 * fair_share"
+
+
+def test_an_order_of_the_sites_own_has_its_policy_in_it_already():
+    base = first_come()
+    base = base.with_queues([queue.model_copy(update={"priority": 1.0 + i}) for i, queue in enumerate(base.queues)])
+    own = "1 * (eligible_time / 60) - 5 * queue_priority"
+    assert Frame().formula(base.replace(order=own), own) == own
+    assert Frame().formula(base, "ncpus").startswith("queue_priority * ")

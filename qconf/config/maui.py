@@ -1,0 +1,80 @@
+"""Maui's priority: a sum of components, each a factor of the job with a cap, times a weight; it is a formula here.
+
+References
+----------
+Maui Scheduler Administrator's Guide, 5.1 "Job Prioritization".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+#: The factor of a job, by component. Maui's weights of them, in this order: QUEUETIME, XFACTOR, FSUSER, CLASS, PROC,
+#: WALLTIME and PS; each is multiplied by that of its group (SERVICE, FS, CRED, RES).
+FACTORS: Mapping[str, str] = {
+    "queue_time": "eligible_time / 60",
+    "expansion_factor": "(eligible_time + walltime) / max(walltime, 1)",
+    "fairshare": "fairshare_target",
+    "queue": "queue_priority",
+    "cores": "ncpus",
+    "walltime": "walltime / 60",
+    "core_seconds": "ncpus * walltime",
+}
+MOST = 1e12  #: a weight or a cap is at most so large
+FORM = "{maui: {queue_time: 1, expansion_factor: {weight: 10, cap: 100}}}"
+
+
+@dataclass(frozen=True)
+class Maui:
+    """Weights of components, and caps of their factors, by name; a factor counts from minus its cap to its cap.
+
+    Raises ValueError for a component that there is not, and a number that is none.
+    """
+
+    weights: Mapping[str, float]
+    caps: Mapping[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Check names and numbers."""
+        for name in (*self.weights, *self.caps):
+            if name not in FACTORS:
+                raise ValueError(f"no component {name}; there are {', '.join(FACTORS)}")
+        for what, numbers in (("weight", self.weights), ("cap", self.caps)):
+            for name, value in numbers.items():
+                if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= MOST:
+                    raise ValueError(f"{what} of {name} is no number up to {MOST:g}: {value!r}")
+        if wrong := next((name for name, cap in self.caps.items() if cap <= 0), None):
+            raise ValueError(f"cap of {wrong} is not above 0")
+        if not any(self.weights.values()):
+            raise ValueError("no component has a weight")
+
+    @property
+    def formula(self) -> str:
+        """The order as a formula."""
+        terms = (f"{weight:.12g} * {self._factor(name)}" for name, weight in self.weights.items() if weight)
+        return " + ".join(terms).replace("+ -", "- ")
+
+    def _factor(self, name: str) -> str:
+        factor, cap = FACTORS[name], self.caps.get(name)
+        if cap is None:
+            return f"({factor})" if " " in factor else factor
+        return f"min({f'max({factor}, {-cap:.12g})' if name == 'fairshare' else factor}, {cap:.12g})"
+
+
+def parse_order(value: object) -> object:
+    """Let the weights of Maui's priority stand for their formula; ValueError for other mappings."""
+    if not isinstance(value, Mapping):
+        return value
+    components = value.get("maui")
+    if len(value) != 1 or not isinstance(components, Mapping):
+        raise ValueError("no order")
+    weights: dict[str, float] = {}
+    caps: dict[str, float] = {}
+    for name, weight in components.items():
+        parts = weight if isinstance(weight, Mapping) else {"weight": weight}
+        if "weight" not in parts or not {*parts} <= {"weight", "cap"}:
+            raise ValueError(f"{name} has a weight, and a cap or none")
+        weights[name] = parts["weight"]
+        caps |= {name: parts["cap"]} if "cap" in parts else {}
+    return Maui(weights, caps).formula
