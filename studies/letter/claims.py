@@ -146,6 +146,15 @@ def _most(name: str, other: str, metric: str) -> Callable[[PieceResult], str]:
     return most
 
 
+def _kept(found: PieceResult) -> str:
+    """Count the splits and merges that dqr kept, of those it tried."""
+    counts = []
+    for name in ("split", "merge"):
+        steps = [bool(step["kept"]) for step in found.steps(name, "dqr")]
+        counts.append(f"{sum(steps)} of {len(steps)} {name}s")
+    return ", ".join(counts)
+
+
 DYNAMIC = ("pp", "dp-nlp", "dqr")
 SENTENCES = (
     *(
@@ -157,13 +166,26 @@ SENTENCES = (
     Sentence(
         "IV.B.1", "dqr waits least of the partitioned in almost all months", _best("dqr", ("pp", "dp-nlp", "static"))
     ),
+    *(
+        Sentence(
+            "IV.B.1", f"{name} has a higher utilization than static", _better(name, "static", "utilization_window")
+        )
+        for name in DYNAMIC
+    ),
     Sentence(
         "IV.B.1",
         "dqr has the highest utilization of them in most months",
         _best("dqr", ("pp", "dp-nlp", "static"), "utilization_window"),
     ),
+    Sentence("II.B", "queues are split and merged from month to month", _kept),
     Sentence("IV.B.2", "hybrid waits less than static in all months", _better("hybrid", "static")),
     Sentence("IV.B.2", "hybrid waits less than shared in all months", _better("hybrid", "shared")),
+    Sentence("IV.B.2", "hybrid waits less than dqr", _better("hybrid", "dqr")),
+    Sentence(
+        "IV.B.2",
+        "the shared machine's utilization is above hybrid's in some months",
+        _better("shared", "hybrid", "utilization_window"),
+    ),
     Sentence(
         "IV.B.2",
         "hybrid has less slowdown than static in almost all months",

@@ -72,6 +72,15 @@ def tables(grid: Sequence[Point]) -> str:
     )
 
 
+def _by_load(points: Sequence[Point]) -> str:
+    """Count the points in which the sign holds, by load."""
+    parts = []
+    for load in sorted({point.cell.load for point in points}):
+        held = [point.against_shared < 0 for point in points if point.cell.load == load]
+        parts.append(f"{sum(held)} of {len(held)} at load {load:g}")
+    return ", ".join(parts)
+
+
 def region(grid: Sequence[Point]) -> str:
     """Say in which part of the grid the paper's signs hold."""
     lines = []
@@ -81,8 +90,8 @@ def region(grid: Sequence[Point]) -> str:
         most = min(point.against_shared for point in here)
         near = sum(point.against_shared <= -55 for point in here)
         text = (
-            f"* {what}: in {len(held)} of {len(here)} points hybrid waits less, at most by {max(0.0, -most):.0f} %; in "
-            f"{near} by the paper's 55 % or more."
+            f"* {what}: in {len(held)} of {len(here)} points hybrid waits less ({_by_load(here)}), at most by "
+            f"{max(0.0, -most):.0f} %; in {near} by the paper's 55 % or more."
         )
         lines.append(paragraph(text, indent="  "))
     plain = [point for point in grid if point.cell.shared == next(iter(SHARED))]
