@@ -81,10 +81,6 @@ In January 2016 the paper's dynamic strategies lose to static, since medium's fa
 Here medium falls too, and they do not: the hours of July, by which static is divided, are nearly December's (medium 59
 and 57 %, small 21 and 22 %, small72 16 and 21 %), so that static is as wrong.
 """
-SPLITS = """\
-Month to month queues are split, but seldom: at the months' own loads none of 162 splits that dqr tried was kept, at
-loads of 0.8 and more four of 252.
-"""
 READINGS = """\
 One reading switched at a time, month to month from 2015-07 to 2015-11. Ratios of mean waits over the months: the
 geometric mean of the seeds, and their range. Splits and merges that dqr kept of all that it tried, and the mean pool.
@@ -115,7 +111,7 @@ def write(
     parts += ["## What the text says, and the settings of `--preset paper`\n", _settings(), paragraph(OTHERWISE)]
     parts += ["## The paper's numbers beside ours\n", paragraph(CLAIMS), claims.numbers(columns)]
     parts += ["## The paper's sentences beside ours\n", "In how many of the months a sentence holds.\n"]
-    parts += [claims.sentences(columns), paragraph(JANUARY), paragraph(SPLITS)]
+    parts += [claims.sentences(columns), paragraph(JANUARY)]
     parts += ["## What each reading changes\n", paragraph(READINGS), _readings(readings)]
     parts += ["## Where the signs turn\n", paragraph(SIGNS), signs.tables(grid)]
     parts += ["The region in which the paper's sign holds:\n", signs.region(grid)]
