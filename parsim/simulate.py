@@ -306,7 +306,8 @@ def _run_time_dependent(prepared: Prepared, system: System) -> Outcome:
     start = prepared.unstarted()
     formula, fair = pack_order(prepared, system)
     of = pack_alike(prepared, system, formula.columns)
-    limits = (system.has_limits, system.formula is not None, *pack_limits(prepared, system))
+    stop_time = system.has_limits and system.formula is not None and system.formula.uses_eligible_time
+    limits = (system.has_limits, stop_time, *pack_limits(prepared, system))
     keys = wake_ups(jobs, queue, system.queues, bits, prepared.begin)
     delay = system.reservation_delay
     begin = (prepared.first, prepared.begin)
