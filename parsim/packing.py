@@ -131,7 +131,8 @@ def pack(prepared: Prepared, system: System, *, gives_up: bool = False, lines: b
     progress = np.zeros(1, dtype=kernel.PROGRESS)[0]
     progress["spanning"] = running
     progress["now"] = -1
-    progress["looks"] = most_looks()[0] if gives_up and _keeps_turns(prepared, system, formula.columns) else NEVER
+    gives_up = gives_up and not settings["track_held"] and _keeps_turns(prepared, system, formula.columns)
+    progress["looks"] = most_looks()[0] if gives_up else NEVER
     return kernel.State(
         jobs=jobs,
         start=prepared.unstarted(),
@@ -343,7 +344,7 @@ def pack_limits(prepared: Prepared, system: System) -> tuple[Table, NDArray[np.u
 def pack_alike(prepared: Prepared, system: System, columns: NDArray[np.float64]) -> NDArray[np.int32]:
     """Give jobs alike under an order, a formula of these columns, one number; each its own where one may pass another.
 
-    Jobs pass each other where the value of the formula may fall with time, or where their limits hold one longer.
+    Jobs pass each other where the value of the formula may fall with time.
     """
     if not _keeps_turns(prepared, system, columns):
         return prepared.single
@@ -365,8 +366,6 @@ def _keeps_turns(prepared: Prepared, system: System, columns: NDArray[np.float64
         return False
     if formula is None:
         return True
-    if system.has_limits and formula.uses_eligible_time:
-        return False
     return never_falls(formula, columns, prepared.longest_wait)
 
 

@@ -251,7 +251,7 @@ def _is_constant_order(prepared: Prepared, system: System) -> bool:
 def _run_constant_order(prepared: Prepared, system: System) -> Outcome:
     if system.mode == "shared":
         start = _run_easy(prepared, slice(None), system.queues, system.cores, system)
-        return _on_one_partition(start) if start.min() >= 0 else _run_time_dependent(prepared, system)
+        return _on_one_partition(start) if start.min() >= 0 else run_lines(prepared, system)
     queue = prepared.workload.queue
     start = np.empty(queue.size, dtype=np.int64)
     for q, its in enumerate(system.queues):
@@ -261,7 +261,7 @@ def _run_constant_order(prepared: Prepared, system: System) -> Outcome:
             if alone.min() < 0:
                 one_list = System(its.partition, (its,), order=system.order, backfill=system.backfill)
                 own = _of_members(prepared, members, one_list)
-                alone = _run_time_dependent(own, one_list).start + own.base - prepared.base
+                alone = run_lines(own, one_list).start + own.base - prepared.base
             start[members] = alone
     return Outcome(start, queue.astype(np.int32), {})
 
@@ -301,12 +301,14 @@ def _is_one_list(system: System) -> bool:
     return system.mode == "shared" and (system.backfill or not system.has_limits)
 
 
-def _run_time_dependent(prepared: Prepared, system: System) -> Outcome:
+def run_lines(prepared: Prepared, system: System) -> Outcome:
+    """Simulate one list, of jobs alike the first alone: by a formula, or by any order where its queue is deep."""
     jobs, queue, bits = prepared.jobs, prepared.workload.queue, prepared.bits
     start = prepared.unstarted()
     formula, fair = pack_order(prepared, system)
     of = pack_alike(prepared, system, formula.columns)
-    limits = (system.has_limits, system.formula is not None, *pack_limits(prepared, system))
+    stop_time = system.has_limits and system.formula is not None and system.formula.uses_eligible_time
+    limits = (system.has_limits, stop_time, *pack_limits(prepared, system))
     keys = wake_ups(jobs, queue, system.queues, bits, prepared.begin)
     delay = system.reservation_delay
     begin = (prepared.first, prepared.begin)
@@ -373,7 +375,7 @@ def _run_general(prepared: Prepared, system: System) -> Outcome:
     general(state)
     if state.progress["looks"] < 0:
         if _is_one_list(system) and system.order in CONSTANT:
-            return _run_time_dependent(prepared, system)
+            return run_lines(prepared, system)
         state = pack(prepared, system, lines=True)
         general(state)
     return _outcome(prepared, state)
@@ -400,6 +402,6 @@ DISCIPLINES = (
     Discipline("windows", lambda prepared, _: prepared.has_windows, _run_top_job),
     Discipline("top jobs", _plans_top_job, _run_top_job),
     Discipline("constant order", _is_constant_order, _run_constant_order),
-    Discipline("time-dependent priority", _is_time_dependent, _run_time_dependent),
+    Discipline("time-dependent priority", _is_time_dependent, run_lines),
     Discipline("general", lambda *_: True, _run_general),
 )

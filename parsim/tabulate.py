@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from parsim.kernels.easy import easy
 from parsim.packing import most_looks
 from parsim.prepared import prepare
-from parsim.simulate import simulate
+from parsim.simulate import run_lines
 from parsim.system import System
 from parsim.workload import Workload
 
@@ -77,15 +77,16 @@ def waits_by_size(
         raise ValueError(f"sizes[0]: {sizes[0]} is below the widest job of {workload.cores.max()} cores")
     if (np.diff(workload.submit) < 0).any():
         raise ValueError("workload: expected ascending submits")
-    prepared = prepare(workload)
+    prepared = prepare(replace(workload.without_needs(), queue=np.zeros_like(workload.queue)))
     numbers, start = np.arange(len(workload), dtype=np.int32), np.empty(len(workload), dtype=np.int64)
-    done = 0
+    done, deep = 0, 1
     while done < sizes.size:
         rest = (waits[done:], spans[done:], start)
         done += _tabulate(prepared.jobs, sizes[done:], backfill, prepared.bits, numbers, *most_looks(), *rest)
-        if done < sizes.size:
-            one_list = replace(workload.without_needs(), queue=np.zeros_like(workload.queue))
-            schedule = simulate(one_list, System(int(sizes[done]), backfill=backfill))
-            waits[done], spans[done] = schedule.wait.sum(), schedule.end.max() - prepared.base
+        for size in sizes[done : done + deep].tolist():  # the next ones are often as deep, twice as many each time
+            begun = run_lines(prepared, System(size, backfill=backfill)).start
+            waits[done] = (begun - prepared.jobs["submit"]).sum()
+            spans[done] = (begun + prepared.jobs["runtime"]).max()
             done += 1
+        deep *= 2
     return waits, spans

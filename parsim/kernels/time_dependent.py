@@ -22,10 +22,23 @@ from numpy.typing import NDArray
 from parsim.kernels.alike import NO_JOB, Lines, join, leave
 from parsim.kernels.easy import ONE, begin_job, end_job, next_wake_up, shadow_time
 from parsim.kernels.fairshare import charge
+from parsim.kernels.mates import Mates, close_edge, follow, held_before, order_mates
 from parsim.kernels.order import CHUNK
 from parsim.kernels.running import last_instant
 from parsim.kernels.state import LONGEST, NEVER, Running, step
-from parsim.kernels.values import END, NOT_HELD, PASSED, WASTED, Chunk, Epoch, Valued, evaluate, set_bounds, settle
+from parsim.kernels.values import (
+    END,
+    NOT_HELD,
+    PASSED,
+    WASTED,
+    Chunk,
+    Epoch,
+    Valued,
+    evaluate,
+    set_bounds,
+    settle,
+    value_of,
+)
 
 STARTED = np.int32(0)  # in place of the cores of an entry whose job has started
 
@@ -67,7 +80,7 @@ def time_dependent(
     jobs, first, begin
         As `parsim.kernels.easy.easy` takes them.
     of : ndarray(int32), shape (n,)
-        Which jobs are alike, `parsim.kernels.alike.Lines`. With limits the formula's eligible time sets them apart.
+        Which jobs are alike, `parsim.kernels.alike.Lines`.
     longest : int
         No job waits longer, seconds.
     many : int
@@ -86,7 +99,7 @@ def time_dependent(
     limited : bool
         Whether there are running limits.
     stop_time : bool
-        Whether the eligible time of the jobs that they hold stands still.
+        Whether there are, and the eligible time of the jobs that they hold stands still.
     left : ndarray(ALLOWANCE), shape (a,)
         What they allow.
     rows : ndarray(uint32), shape (n, 2)
@@ -106,13 +119,27 @@ def time_dependent(
     epoch = Epoch(longest, many, np.array([-1, 1, 0]))
     chunk = Chunk(np.empty(CHUNK, np.int32), np.empty(CHUNK, np.int32))
     limits = Limits(limited, stop_time, left, rows)
-    lines = Lines(of, np.full(of.max() + 1, NO_JOB, np.int32), np.empty(n, np.int32))
+    count = of.max() + 1
+    lines = Lines(of, np.full(count, NO_JOB, np.int32), np.empty(n, np.int32))
+    others, of_lines = (n, count) if stop_time else (0, 0)
+    mates = Mates(
+        np.empty(others, np.int32),
+        np.empty(others, np.int32),
+        np.zeros(others, np.int64),
+        np.zeros(others + 1, np.int64),
+        np.zeros(of_lines, np.int64),
+        np.full(of_lines, NEVER, np.int64),
+        np.full(of_lines, NO_JOB, np.int32),
+        np.zeros(1, np.int64),
+    )
+    order_mates(of, mates, np.zeros(of_lines + 1, np.int64))
     start[first:] = -1
     event_loop(
         jobs,
         first,
         begin,
         lines,
+        mates,
         machine,
         backfill,
         reservation_delay,
@@ -136,6 +163,7 @@ def event_loop(
     resumed,
     begin,
     lines,
+    mates,
     machine,
     backfill,
     reservation_delay,
@@ -182,18 +210,25 @@ def event_loop(
             change_left(limits, jobs, j, 1)
             charge(fair, j, -np.int64(jobs[j].cores), now)
         while arriving < n and jobs[arriving].submit <= now:
-            if not join(lines, arriving):
+            if join(lines, arriving):
+                if limits.stop_time:
+                    follow(mates, lines.of[arriving], arriving, now)
+            else:
                 waiting.job[last] = arriving
                 waiting.cores[last] = jobs[arriving].cores
                 waiting.walltime[last] = jobs[arriving].walltime
                 waiting.origin[last] = jobs[arriving].submit
                 waiting.held[last] = NOT_HELD
                 waiting.bound[last] = np.inf
+                if limits.stop_time:
+                    mates.tail[lines.of[arriving]] = 0
                 last += 1
             arriving += 1
         if last == 0:
             continue
-        least, any_holds = hold(waiting, last, limits, now) if limits.any else (narrowest(waiting, last), False)
+        least, any_holds = (
+            hold(waiting, last, lines, mates, limits, now) if limits.any else (narrowest(waiting, last), False)
+        )
         if least > free and not any_holds:
             continue
 
@@ -210,12 +245,13 @@ def event_loop(
             charge(fair, waiting.job[head], np.int64(waiting.cores[head]), now)
             free -= waiting.cores[head]
             size += 1
-            count_entry(jobs, waiting, last, formula, fair, chunk, epoch, limits, head, now)
-            if not succeed(jobs, lines, waiting, formula, fair, chunk, epoch, limits, head, now):
+            count_entry(jobs, lines, mates, waiting, last, formula, fair, chunk, epoch, limits, head, NO_JOB, now)
+            if not succeed(jobs, lines, mates, waiting, formula, fair, chunk, epoch, limits, head, now):
                 kept = min(kept, head)
             head = first_entry(jobs, waiting, last, formula, fair, chunk, epoch, free, latest, now)
         if head >= 0 and backfill:
-            count_entry(jobs, waiting, last, formula, fair, chunk, epoch, limits, head, now)
+            reserved = waiting.job[head]
+            count_entry(jobs, lines, mates, waiting, last, formula, fair, chunk, epoch, limits, head, reserved, now)
             shadow, extra = shadow_time(running, size, free, np.int64(waiting.cores[head]), now, bits)
             slack = min(shadow - now, LONGEST)
             i = first_beside(waiting, last, formula, fair, chunk, epoch, free, slack, extra, now)
@@ -226,32 +262,44 @@ def event_loop(
                 size += 1
                 if waiting.walltime[i] > slack:
                     extra -= waiting.cores[i]
-                count_entry(jobs, waiting, last, formula, fair, chunk, epoch, limits, i, now)
-                if not succeed(jobs, lines, waiting, formula, fair, chunk, epoch, limits, i, now):
+                count_entry(jobs, lines, mates, waiting, last, formula, fair, chunk, epoch, limits, i, reserved, now)
+                if not succeed(jobs, lines, mates, waiting, formula, fair, chunk, epoch, limits, i, now):
                     kept = min(kept, i)
                 i = first_beside(waiting, last, formula, fair, chunk, epoch, free, slack, extra, now)
-            change_left(limits, jobs, waiting.job[head], 1)
+            change_left(limits, jobs, reserved, 1)
         last = drop_started(waiting, kept, last)
 
 
 @step
-def succeed(jobs, lines, waiting, formula, fair, chunk, epoch, limits, i, now):
+def succeed(jobs, lines, mates, waiting, formula, fair, chunk, epoch, limits, i, now):
     """Let the next job alike take entry i, whose job has started; return whether there is one."""
-    j = leave(lines, waiting.job[i])
+    before = waiting.job[i]
+    j = leave(lines, before)
     if j == NO_JOB:
         waiting.cores[i] = STARTED
         return False
     waiting.job[i] = j
-    waiting.origin[i] = jobs[j].submit
+    held = waiting.origin[i] - jobs[before].submit + mates.longer[mates.place[j]] if limits.stop_time else 0
+    waiting.origin[i] = jobs[j].submit + held
     waiting.held[i] = NOT_HELD
     waiting.bound[i] = np.inf
     if limits.any:
         more, cores = what_is_left(limits, j)
         if more < 1 or cores < waiting.cores[i]:
-            waiting.held[i] = now
+            hold_line(waiting, lines, mates, limits, i, now)
             return True
     settle(waiting, formula, fair, chunk, epoch, i, now)
     return True
+
+
+@step
+def hold_line(waiting, lines, mates, limits, i, now):
+    """From now on limits hold the job of entry i, and all behind it that are alike."""
+    waiting.held[i] = now
+    if limits.stop_time:
+        line = lines.of[waiting.job[i]]
+        mates.held[line] = now
+        mates.edge[line] = NO_JOB
 
 
 @step
@@ -264,7 +312,7 @@ def narrowest(waiting, last):
 
 
 @step
-def hold(waiting, last, limits, now):
+def hold(waiting, last, lines, mates, limits, now):
     """Hold the jobs that their limits leave no room now, and let go the others (rules 4 and 5).
 
     Returns
@@ -276,13 +324,19 @@ def hold(waiting, last, limits, now):
     any_holds = False
     for i in range(last):
         c = np.int64(waiting.cores[i])
+        if limits.stop_time:
+            close_edge(mates, lines.of[waiting.job[i]], now)
         more, cores = what_is_left(limits, waiting.job[i])
         if more < 1 or cores < c:
-            waiting.held[i] = min(waiting.held[i], np.float64(now))
+            if waiting.held[i] == NOT_HELD:
+                hold_line(waiting, lines, mates, limits, i, now)
             continue
         if waiting.held[i] < NOT_HELD:
             if limits.stop_time:
+                line = lines.of[waiting.job[i]]
                 waiting.origin[i] += now - waiting.held[i]
+                mates.tail[line] += now - mates.held[line]
+                mates.held[line] = NEVER
             waiting.held[i] = NOT_HELD
         least = min(least, c)
         any_holds |= (more < 2) | (cores < 2 * c)
@@ -306,8 +360,11 @@ def change_left(limits, jobs, j, sign):
 
 
 @step
-def count_entry(jobs, waiting, last, formula, fair, chunk, epoch, limits, i, now):
-    """From here on, as entry i has started or is the head, its limits count it, and may hold jobs behind it."""
+def count_entry(jobs, lines, mates, waiting, last, formula, fair, chunk, epoch, limits, i, reserved, now):
+    """From here on, as entry i has started or is the head, its limits count it, and may hold jobs behind it.
+
+    `reserved` is the head job, or `NO_JOB`; of those alike with it the others are not in the list, as behind any first.
+    """
     j, value = waiting.job[i], waiting.value[i]
     waiting.value[i] = PASSED
     change_left(limits, jobs, j, -1)
@@ -319,11 +376,51 @@ def count_entry(jobs, waiting, last, formula, fair, chunk, epoch, limits, i, now
         if bounded and waiting.value[k] >= value and not waiting.known[k]:
             settle(waiting, formula, fair, chunk, epoch, k, now)
         v = waiting.value[k]
-        if v > PASSED and (v < value or (v == value and waiting.job[k] > j)):
-            more, cores = what_is_left(limits, waiting.job[k])
-            if more < 1 or cores < waiting.cores[k]:
-                waiting.held[k] = now
+        if v == PASSED and waiting.job[k] != reserved:
+            continue
+        more, cores = what_is_left(limits, waiting.job[k])
+        if more < 1 or cores < waiting.cores[k]:
+            if v > PASSED and is_behind(v, waiting.job[k], value, j):
+                hold_line(waiting, lines, mates, limits, k, now)
                 waiting.value[k] = PASSED
+            elif limits.stop_time:
+                hold_mates(jobs, lines, mates, waiting, formula, fair, chunk, k, value, j, now)
+
+
+@step
+def is_behind(v, k, value, j):
+    """Whether job k of value v goes behind job j of `value`."""
+    return v < value or (v == value and k > j)
+
+
+@step
+def hold_mates(jobs, lines, mates, waiting, formula, fair, chunk, k, value, j, now):
+    """From now on limits hold those that are alike with the job of entry k, which itself goes on, and go behind job j.
+
+    They are the last of their line, since none of these passes another.
+    """
+    first, line = waiting.job[k], lines.of[waiting.job[k]]
+    low, high = mates.place[first] + 1, mates.place[lines.last[line]] + 1
+    if mates.edge[line] != NO_JOB:
+        high = np.int64(mates.edge[line])
+    if low == high:
+        return
+    held = waiting.origin[k] - jobs[first].submit - held_before(mates, mates.place[first])
+    edge, beyond = high, high - 1  # the first place behind job j lies between `low` and `edge`
+    while low < edge:
+        m = mates.job[beyond]
+        behind = first == j
+        if not behind:
+            eligible = now - jobs[m].submit - held - held_before(mates, beyond)
+            behind = is_behind(value_of(formula, fair, chunk, m, eligible, now), m, value, j)
+        if behind:
+            edge = beyond
+        else:
+            low = beyond + 1
+        beyond = (low + edge) // 2
+    if edge < high:
+        mates.edge[line] = edge
+        mates.passed[0] = now
 
 
 @step

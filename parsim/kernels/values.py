@@ -122,6 +122,16 @@ def settle(waiting, formula, fair, chunk, epoch, i, now):
 
 
 @step
+def value_of(formula, fair, chunk, j, eligible, now):
+    """Return the value of a job of this eligible time."""
+    chunk.job[0] = j
+    formula.eligible[0] = eligible
+    fill(fair, formula.columns, chunk.job, 1, now)
+    interpret(formula.code, formula.constants, formula.columns, chunk.job, formula.eligible, formula.stack, 1)
+    return defined(formula.stack[0, 0])
+
+
+@step
 def defined(v):
     """Return a value, or 0 where it is undefined (rule 8)."""
     return 0.0 if math.isnan(v) else v

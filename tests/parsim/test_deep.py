@@ -49,6 +49,51 @@ def test_deep_queues_equal_naive(discipline: str) -> None:
     assert [seed for seed in range(40) if fuzz.differs(discipline, seed)] == []
 
 
+ORDERS = (
+    "eligible_time",
+    "(eligible_time + walltime) / max(walltime, 1)",
+    "queue_priority * (1 + eligible_time) / max(walltime, 1) ** 2 * ncpus ** -0.3",
+    "min(eligible_time, 30) + 5 * queue_priority - walltime / 20",
+    "floor(eligible_time / 20) - 3 * ncpus",
+)
+
+
+def bursts_under_limits(rng: Random) -> tuple[Workload, System]:
+    """Return jobs of a few shapes in bursts, and queues with limits under an order of eligible times."""
+    cores, queues = rng.choice((4, 8, 16)), rng.randint(1, 3)
+    shapes = [(rng.randint(1, rng.choice((cores, cores // 2))), rng.choice((10, 20, 30, 60))) for _ in range(3)]
+    jobs: list[tuple[int, int, int, int, int, int]] = []
+    submit = 0
+    while len(jobs) < 60:
+        submit += rng.choice((0, 1, 3, 10, 40))
+        (width, walltime), queue, user = rng.choice(shapes), rng.randrange(queues), rng.randrange(2)
+        for _ in range(rng.choice((1, 2, 5, 10))):
+            jobs.append((submit, width, rng.choice((1, walltime // 3, walltime)), walltime, queue, user))
+            submit += rng.choice((0, 0, 1, 2))
+    limits = [
+        Queue(
+            name=f"q{q}",
+            priority=rng.randint(1, 2),
+            max_run=rng.choice((None, rng.randint(1, 4))),
+            max_run_cores=rng.choice((None, rng.randint(max(width for width, _ in shapes), cores))),
+            max_user_run=rng.choice((None, None, rng.randint(1, 3))),
+        )
+        for q in range(queues)
+    ]
+    fields = ("submit", "cores", "runtime", "walltime", "queue", "user")
+    workload = Workload(**dict(zip(fields, map(list, zip(*jobs, strict=True)), strict=True)))
+    return workload, System(cores, limits, order=rng.choice(ORDERS), reserve_after=rng.choice((0, 0, 15, 60)))
+
+
+@pytest.mark.parametrize("many", [0, ALL])
+def test_jobs_alike_that_limits_hold_for_unequal_times_equal_naive(many: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those behind a job that starts are held, the first of their line before it is not."""
+    monkeypatch.setattr(packing, "MANY", many)
+    cases = [bursts_under_limits(Random(seed)) for seed in range(100)]
+    wrong = [case for case in cases if simulate(*case).start.tolist() != list(naive.simulate(*case).start)]
+    assert wrong == []
+
+
 def systems() -> Iterator[tuple[str, System]]:
     """Yield the systems of the benchmark that simulate a list, or several, and a few more of each kind."""
     for name, run in deep.disciplines(CORES).items():

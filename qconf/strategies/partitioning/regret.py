@@ -34,7 +34,7 @@ MOST_SIZES = 2048  # of each queue that are tabulated at once
 MOST_WORK = 2e7  # jobs times sizes that are tabulated at once, as long as the sizes are not fewer than those around
 GEOMETRIC = 256  # sizes of each queue by which a first division within bounds is found
 WINDOW = 4  # steps around a division between which the next grid has sizes
-FINER = 16  # times as many
+FINER = 8  # times as many
 
 
 @dataclass(frozen=True, eq=False)
