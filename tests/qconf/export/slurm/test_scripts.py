@@ -436,6 +436,33 @@ def test_a_job_that_was_requeued_and_held_stays_held(tmp_path):
     assert run_script(tmp_path, "qconf-promote", [listing])[1] == []
 
 
+def test_parts_of_a_heterogeneous_job_return_each_to_its_own_partition(tmp_path):
+    (tmp_path / "move-jobs").write_text(hybrid()["move-jobs"])
+    (tmp_path / "partitions.before").write_text(BEFORE)
+    lines = [waiting("1+0", "work", 8, "1:00:00", 90), waiting("1+1", "other", 8, "1:00:00", 90)]
+    assert run_script(tmp_path, "move-jobs", [lines])[0].returncode == 0
+    (tmp_path / "calls").unlink()
+    lines = [line.replace("work", "small").replace("other", "small") for line in lines]
+    _, changed = run_script(tmp_path, "move-jobs", [lines], "--back")
+    assert changed[-2:] == ["update JobId=1+0 Partition=work", "update JobId=1+1 Partition=other"]
+
+
+def test_a_job_that_was_moved_twice_returns_to_where_it_was_at_first(tmp_path):
+    (tmp_path / "move-jobs").write_text(hybrid()["move-jobs"])
+    (tmp_path / "partitions.before").write_text(BEFORE)
+    (tmp_path / "jobs.moved").write_text("1 work\n1 small\n")
+    _, changed = run_script(tmp_path, "move-jobs", [[waiting(1, "medium", 20, "1:00:00", 90)]], "--back")
+    assert changed == ["update JobId=1 Partition=work"]
+
+
+def test_a_job_that_is_released_keeps_its_nice_value(tmp_path):
+    """Slurm sets it to 0 then."""
+    (tmp_path / "move-jobs").write_text(hybrid()["move-jobs"])
+    listing = [waiting(n, "small", 8, "1:00:00", 90 - n, priority=12) for n in (1, 2)]
+    _, changed = run_script(tmp_path, "move-jobs", [listing], nice=["1|50", "2|0"])
+    assert changed == ["release 1", "update JobId=1 Nice=50", "release 2"]
+
+
 def test_jobs_return_to_where_they_were_also_from_a_queue_that_was_there_before(tmp_path):
     (tmp_path / "move-jobs").write_text(hybrid()["move-jobs"])
     (tmp_path / "partitions.before").write_text(BEFORE.replace("=other", "=small"))
