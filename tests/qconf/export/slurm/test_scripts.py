@@ -577,6 +577,23 @@ def test_slurm_conf_gets_the_new_partitions_beside_the_old_and_then_alone(tmp_pa
     assert (tmp_path / "partitions.new").read_text().split() == ["medium", "large", "pool"]
 
 
+def test_what_an_included_file_includes_is_beside_it(tmp_path):
+    """As Slurm has it, where it is in another folder than slurm.conf."""
+    (tmp_path / "site" / "more").mkdir(parents=True)
+    (tmp_path / "site" / "more" / "all.conf").write_text("include parts.conf\ninclude rest.conf\n")
+    (tmp_path / "site" / "more" / "parts.conf").write_text("PartitionName=old Nodes=n1\n")
+    (tmp_path / "site" / "more" / "rest.conf").write_text("MinJobAge=900\n")
+    (tmp_path / "slurm.conf.before").write_text("ClusterName=c\ninclude more/all.conf\n")
+    files = hybrid()
+    for name in ("new-conf", "partitions.conf"):
+        (tmp_path / name).write_text(files[name])
+    command = [sys.executable, "new-conf", "slurm.conf.before", str(tmp_path / "site")]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    assert (tmp_path / "partitions.gone").read_text().split() == ["old"]
+    after = (tmp_path / "slurm.conf.after").read_text().splitlines()
+    assert f"include {tmp_path}/site/more/rest.conf" in after
+
+
 @pytest.mark.parametrize(
     ("present", "written"),
     [
