@@ -949,6 +949,7 @@ def test_points_of_an_earlier_export_make_way_and_come_back(tmp_path):
     )
     listing = [waiting(n, "day", 2, "10:00:00", 90 - n, priority=100) for n in range(3)]
     listing += [waiting(3, "late", 8, "12:00:00", 50, priority=100)]
+    listing += [waiting(4, "day", 2, "10:00:00", 50, "JobHeldUser", priority=0)]  # which a nice value would release
 
     def changed(values, *arguments):
         for name in ("changed", "calls"):
@@ -958,11 +959,11 @@ def test_points_of_an_earlier_export_make_way_and_come_back(tmp_path):
         assert done.returncode == 0, done.stderr
         return lines
 
-    there = [500, 7, 72, 500 + 9 + 120]
+    there = [500, 7, 72, 500 + 9 + 120, 500]
     now = ["update JobId=0 Nice=72", "update JobId=3 Nice=181"]
     assert changed(there) == now
-    assert changed([72, 7, 72, 181]) == []  # run again
-    assert changed([72, 7, 72, 181], "--back") == [
+    assert changed([72, 7, 72, 181, 72]) == []  # run again
+    assert changed([72, 7, 72, 181, 72], "--back") == [
         *("update JobId=0 Nice=500", "update JobId=2 Nice=500", "update JobId=3 Nice=629")
     ]
     (tmp_path / "job_submit.lua").write_text(hybrid()["job_submit.lua"])  # no sum: first come, first served
