@@ -609,6 +609,13 @@ def test_routing_goes_before_plugins_that_choose_a_partition(present, written, t
     assert [sum("JobSubmitPlugins" in line for line in output) for output in outputs] == [1] * 3
 
 
+def test_closed_partitions_take_nothing_off_the_priorities_in_open_ones(tmp_path):
+    """Slurm divides the factor of a partition by the largest one of all."""
+    text = SITE_CONF + "PartitionName=last Nodes=n1 PriorityJobFactor=9 MaxTime=5\n"
+    beside, *_ = new_conf(tmp_path, hybrid(), text)
+    assert "PartitionName=last Nodes=n1 MaxTime=5 State=DRAIN" in beside
+
+
 def test_slurm_conf_is_the_same_when_it_is_written_again_after_it_was_loaded(tmp_path):
     """Then the partitions.conf that the old one includes is ours already: its own is the one that was saved."""
     files, outputs = hybrid(), ("beside", "after", "back")
