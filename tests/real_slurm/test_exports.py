@@ -167,6 +167,22 @@ def test_limits_of_other_kinds_that_a_qos_has_come_back_alone(loading, fresh):
 
 
 @pytest.mark.slow
+def test_nice_values_and_the_partitions_of_the_parts_of_a_job_are_as_before(fresh, exported):
+    """Slurm sets the nice value of a job to 0 when it is released to have its priority computed anew."""
+    plan, result = exported(FCFS), Rehearsal("")
+    for name, content in plan.files.items():
+        fresh.write(name, content)
+    later = "--time=1 --begin=now+1day"
+    for what in (f"--partition=former {later} --nice=50", f"--partition=former {later} : --partition=work {later}"):
+        fresh.run(f"sbatch --output=/dev/null {what} --wrap true", user="alice")
+    before = {job: (held["Partition"], held["Nice"]) for job, held in tasks(fresh).items()}
+    run_blocks([*plan.steps, *plan.undo], fresh, result)
+    after = {job: (held["Partition"], held["Nice"]) for job, held in tasks(fresh).items()}
+    assert result.problems == []
+    assert {job: after.get(job) for job in before} == before
+
+
+@pytest.mark.slow
 def test_a_partition_with_a_reservation_is_not_dropped(fresh, exported):
     """Slurm would drop the reservation with it, and say so in its log only."""
     plan, result = exported(FCFS), Rehearsal("")

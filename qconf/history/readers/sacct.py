@@ -27,7 +27,7 @@ NEEDED = (
 WANTED = (
     *("jobidraw", "jobid", "user", "account", "partition", "state", "submit", "eligible", "start", "end"),
     *("elapsedraw", "suspended", "timelimitraw", "timelimit", "alloccpus", "ncpus", "reqcpus"),
-    *("alloctres", "reservation", "admincomment"),
+    *("alloctres", "reservation", "admincomment", "cluster"),
 )
 FREE_TEXT = ("jobname", "admincomment")  #: columns that may hold the bar between columns
 NO_TIME = {"", "unknown", "none", "n/a"}
@@ -177,7 +177,7 @@ def _lists_steps(source: Source, names: Sequence[str]) -> bool:
 def _read_row(values: list[str], clock: _Clock) -> _Run | None:
     """Read a row; None if it is a step. ValueError if it is no row of such a table."""
     (raw, shown, user, account, partition, state, submit, eligible, start, end) = values[:10]
-    elapsed, suspended, limit, other_limit, *cpus, tres, reservation, comment = values[10:]
+    elapsed, suspended, limit, other_limit, *cpus, tres, reservation, comment, cluster = values[10:]
     key, job_id = raw or shown, shown or raw
     if not key:
         raise ValueError("no job")
@@ -207,7 +207,7 @@ def _read_row(values: list[str], clock: _Clock) -> _Run | None:
         RETURNED: promoted is not None,
     }
     return _Run(
-        key=f"{key}|{user}",  # ids begin anew one day, and belong to other users then
+        key=f"{key}|{user}|{cluster}",  # ids begin anew one day, and belong to other users then
         job_id=job_id,
         submit=max(submitted, waits),
         queued=submitted,

@@ -134,6 +134,14 @@ def test_an_id_that_begins_anew_is_another_users_job(write):
     assert records.table["user"].tolist() == ["ann", "bob"]
 
 
+def test_jobs_of_one_id_on_two_clusters_are_two(write):
+    header = "Cluster|JobIDRaw|User|Submit|Start|End|Timelimit|AllocCPUS\n"
+    rows = [f"{cluster}|7|ann|100|{start}|900|00:20:00|4\n" for cluster, start in (("a", 200), ("b", 300))]
+    records = read(write(header + "".join(rows)))
+    assert records.table["start"].tolist() == [200, 300]
+    assert not records.merged
+
+
 def test_the_account_is_the_group(write):
     assert read(write(sacct(row()))).table["group"].tolist() == [""]
     header, line = sacct(row()).splitlines()

@@ -436,6 +436,33 @@ def test_a_job_that_was_requeued_and_held_stays_held(tmp_path):
     assert run_script(tmp_path, "qconf-promote", [listing])[1] == []
 
 
+def test_parts_of_a_heterogeneous_job_return_each_to_its_own_partition(tmp_path):
+    (tmp_path / "move-jobs").write_text(hybrid()["move-jobs"])
+    (tmp_path / "partitions.before").write_text(BEFORE)
+    lines = [waiting("1+0", "work", 8, "1:00:00", 90), waiting("1+1", "other", 8, "1:00:00", 90)]
+    assert run_script(tmp_path, "move-jobs", [lines])[0].returncode == 0
+    (tmp_path / "calls").unlink()
+    lines = [line.replace("work", "small").replace("other", "small") for line in lines]
+    _, changed = run_script(tmp_path, "move-jobs", [lines], "--back")
+    assert changed[-2:] == ["update JobId=1+0 Partition=work", "update JobId=1+1 Partition=other"]
+
+
+def test_a_job_that_was_moved_twice_returns_to_where_it_was_at_first(tmp_path):
+    (tmp_path / "move-jobs").write_text(hybrid()["move-jobs"])
+    (tmp_path / "partitions.before").write_text(BEFORE)
+    (tmp_path / "jobs.moved").write_text("1 work\n1 small\n")
+    _, changed = run_script(tmp_path, "move-jobs", [[waiting(1, "medium", 20, "1:00:00", 90)]], "--back")
+    assert changed == ["update JobId=1 Partition=work"]
+
+
+def test_a_job_that_is_released_keeps_its_nice_value(tmp_path):
+    """Slurm sets it to 0 then."""
+    (tmp_path / "move-jobs").write_text(hybrid()["move-jobs"])
+    listing = [waiting(n, "small", 8, "1:00:00", 90 - n, priority=12) for n in (1, 2)]
+    _, changed = run_script(tmp_path, "move-jobs", [listing], nice=["1|50", "2|0"])
+    assert changed == ["release 1", "update JobId=1 Nice=50", "release 2"]
+
+
 def test_jobs_return_to_where_they_were_also_from_a_queue_that_was_there_before(tmp_path):
     (tmp_path / "move-jobs").write_text(hybrid()["move-jobs"])
     (tmp_path / "partitions.before").write_text(BEFORE.replace("=other", "=small"))
@@ -550,6 +577,23 @@ def test_slurm_conf_gets_the_new_partitions_beside_the_old_and_then_alone(tmp_pa
     assert (tmp_path / "partitions.new").read_text().split() == ["medium", "large", "pool"]
 
 
+def test_what_an_included_file_includes_is_beside_it(tmp_path):
+    """As Slurm has it, where it is in another folder than slurm.conf."""
+    (tmp_path / "site" / "more").mkdir(parents=True)
+    (tmp_path / "site" / "more" / "all.conf").write_text("include parts.conf\ninclude rest.conf\n")
+    (tmp_path / "site" / "more" / "parts.conf").write_text("PartitionName=old Nodes=n1\n")
+    (tmp_path / "site" / "more" / "rest.conf").write_text("MinJobAge=900\n")
+    (tmp_path / "slurm.conf.before").write_text("ClusterName=c\ninclude more/all.conf\n")
+    files = hybrid()
+    for name in ("new-conf", "partitions.conf"):
+        (tmp_path / name).write_text(files[name])
+    command = [sys.executable, "new-conf", "slurm.conf.before", str(tmp_path / "site")]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    assert (tmp_path / "partitions.gone").read_text().split() == ["old"]
+    after = (tmp_path / "slurm.conf.after").read_text().splitlines()
+    assert f"include {tmp_path}/site/more/rest.conf" in after
+
+
 @pytest.mark.parametrize(
     ("present", "written"),
     [
@@ -563,6 +607,13 @@ def test_routing_goes_before_plugins_that_choose_a_partition(present, written, t
     outputs = new_conf(tmp_path, hybrid(), text)
     assert [f"JobSubmitPlugins={written}" in output for output in outputs] == [True] * 3
     assert [sum("JobSubmitPlugins" in line for line in output) for output in outputs] == [1] * 3
+
+
+def test_closed_partitions_take_nothing_off_the_priorities_in_open_ones(tmp_path):
+    """Slurm divides the factor of a partition by the largest one of all."""
+    text = SITE_CONF + "PartitionName=last Nodes=n1 PriorityJobFactor=9 MaxTime=5\n"
+    beside, *_ = new_conf(tmp_path, hybrid(), text)
+    assert "PartitionName=last Nodes=n1 MaxTime=5 State=DRAIN" in beside
 
 
 def test_slurm_conf_is_the_same_when_it_is_written_again_after_it_was_loaded(tmp_path):
@@ -905,6 +956,7 @@ def test_points_of_an_earlier_export_make_way_and_come_back(tmp_path):
     )
     listing = [waiting(n, "day", 2, "10:00:00", 90 - n, priority=100) for n in range(3)]
     listing += [waiting(3, "late", 8, "12:00:00", 50, priority=100)]
+    listing += [waiting(4, "day", 2, "10:00:00", 50, "JobHeldUser", priority=0)]  # which a nice value would release
 
     def changed(values, *arguments):
         for name in ("changed", "calls"):
@@ -914,11 +966,11 @@ def test_points_of_an_earlier_export_make_way_and_come_back(tmp_path):
         assert done.returncode == 0, done.stderr
         return lines
 
-    there = [500, 7, 72, 500 + 9 + 120]
+    there = [500, 7, 72, 500 + 9 + 120, 500]
     now = ["update JobId=0 Nice=72", "update JobId=3 Nice=181"]
     assert changed(there) == now
-    assert changed([72, 7, 72, 181]) == []  # run again
-    assert changed([72, 7, 72, 181], "--back") == [
+    assert changed([72, 7, 72, 181, 72]) == []  # run again
+    assert changed([72, 7, 72, 181, 72], "--back") == [
         *("update JobId=0 Nice=500", "update JobId=2 Nice=500", "update JobId=3 Nice=629")
     ]
     (tmp_path / "job_submit.lua").write_text(hybrid()["job_submit.lua"])  # no sum: first come, first served
