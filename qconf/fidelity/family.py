@@ -164,7 +164,7 @@ def _dedicated(recorded: Recorded, windows: Sequence[LogWindow], history: Histor
         idle = timeline.least_between(moments, moments + HOUR)
         w = window.period.workload
         waits = [
-            bool(((w.submit <= at + HOUR // 2) & (window.start > at + HOUR // 2) & (w.cores <= free)).any())
+            bool(((w.submit <= at + HOUR // 2) & (window.left > at + HOUR // 2) & (w.cores <= free)).any())
             for at, free in zip(moments.tolist(), idle.tolist(), strict=True)
         ]
         cells = [_hour_of_week(datetime.fromtimestamp(epoch + at, where)) for at in moments.tolist()]
