@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -16,6 +17,7 @@ import numpy as np
 from qconf.config import SiteConfig, load
 from qconf.fidelity.calibrate import calibrate
 from qconf.fidelity.errors import Figures, Starts, by_window
+from qconf.fidelity.family import Change, Family
 from qconf.fidelity.windows import Recorded, cut, spans
 from qconf.history import History, clean, read
 from qconf.recommend import recommend
@@ -38,15 +40,14 @@ STRATEGIES = ("fcfs-easy", "lxf-easy", "auto")
 def main(arguments: Sequence[str] | None = None) -> None:
     """Print the tables; ``--part`` chooses one."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--part", choices=("table1", "wrong", "calibrate", "months"), action="append")
+    parser.add_argument("--part", choices=tuple(PARTS), action="append")
     parser.add_argument("--log", choices=tuple(LOGS), action="append")
     parser.add_argument("--draws", type=int, default=25, help="times that eight windows are drawn")
     parser.add_argument("--workers", type=int, default=2)
     given = parser.parse_args(arguments)
-    parts = {"table1": table1, "wrong": wrong, "calibrate": calibrated, "months": months}
-    for part in given.part or parts:
+    for part in given.part or PARTS:
         for name in given.log or LOGS:
-            for line in parts[part](name, given):
+            for line in PARTS[part](name, given):
                 click.echo(line)
 
 
@@ -124,6 +125,34 @@ def calibrated(name: str, given: argparse.Namespace) -> Iterator[str]:
         yield f"{name} | {what} | {_row(each.total)} | {one} | {grade} | held {each.held}"
 
 
+def depth(name: str, given: argparse.Namespace) -> Iterator[str]:
+    """Yield the agreement on the 60 windows with each number of reservations and of jobs that are looked at."""
+    history, config = loaded(name)
+    recorded = Recorded.of(history, config)
+    windows = cut(recorded, spans(recorded))
+    family = Family.of(config, recorded, windows, history)
+    found = calibrate(history, config, workers=given.workers).config
+    for what, base in (("given", config), ("found", found)):
+        for change in [Change("", "as it is", base), *family.changes(base, ("backfill",))]:
+            figures = Figures.of(Starts.of(windows, change.config))
+            yield f"{name} | {what} | {change.text} | {100 * figures.agreement:.1f}"
+
+
+def deletions(name: str, _: argparse.Namespace) -> Iterator[str]:
+    """Yield the figures without the jobs that were deleted while they waited, and with them."""
+    history, config = loaded(name)
+    for what, each in (("without", replace(history, deleted=history.deleted.iloc[:0])), ("with", history)):
+        recorded = Recorded.of(each, config)
+        for count, begins in (("60", spans(recorded)), ("200", drawn(recorded, 25))):
+            starts = Starts.of(cut(recorded, begins), config)
+            total, began = Figures.of(starts), starts.began
+            early = int((~began & (starts.simulated < starts.until)).sum())
+            yield (
+                f"{name} | {count} windows, {what} | {_row(total)} | {total.only_recorded} | {total.only_simulated}"
+                f" | {int((~began).sum())} deleted, {early} simulated to start"
+            )
+
+
 def months(name: str, given: argparse.Namespace) -> Iterator[str]:
     """Yield what is recommended for a month, under what is given and under what the months before calibrate it to."""
     history, config = loaded(name)
@@ -138,6 +167,15 @@ def months(name: str, given: argparse.Namespace) -> Iterator[str]:
         wait = float("nan") if current is None else current["mean_wait"] / 3600
         yield f"{name} {LOGS[name][2]} | {what} | {wait:.2f} h | {result.verdict} | {row.label} {row.title} | {gain}"
 
+
+PARTS = {
+    "table1": table1,
+    "wrong": wrong,
+    "deletions": deletions,
+    "calibrate": calibrated,
+    "depth": depth,
+    "months": months,
+}
 
 if __name__ == "__main__":
     main()

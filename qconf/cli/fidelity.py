@@ -59,6 +59,7 @@ COUNT = click.IntRange(1, 100_000)
 @click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True, help="Of the windows.")
 @click.option("--workers", type=click.IntRange(1), default=WORKERS, show_default=True, help="Processes of the search.")
 @click.option("-o", "--out", type=PATH, help="Folder to write.  [with --calibrate: reports/<history>-fidelity]")
+@click.option("-q", "--quiet", is_flag=True, help="Print the grade and where it is written; warnings.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of tables.")
 def command(
     *,
@@ -67,6 +68,7 @@ def command(
     vary: tuple[str, ...],
     trials: int,
     out: Path | None,
+    quiet: bool,
     as_json: bool,
     **given: Any,  # noqa: ANN401 - of `verify` and `calibrate`
 ) -> None:
@@ -79,19 +81,20 @@ def command(
     from qconf.fidelity.verify import verify
     from qconf.text import as_json as to_json
 
-    wait = source.compile(quiet=as_json)
+    silent = quiet or as_json
+    wait = source.compile(quiet=silent)
     log, config = source.whole()
     jobs = source.cut(log)
     warnings = [*history_warnings(config, jobs), *grade_warnings(config)]
-    if as_json:
-        warn([*config.warnings(), *warnings])
+    if silent:
+        warn([*([] if source.config_path is None else config.warnings()), *warnings])
     else:
         report_history(jobs, config, warnings=warnings, derived=source.config_path is None)
     directory = out or (Path("reports", f"{stem(source.history[0])}-fidelity") if calibrate else None)
     if directory is not None:
         _check_target(directory, source)
     workers = given.pop("workers")
-    with progress("calibrating" if calibrate else "simulating", quiet=as_json) as step:
+    with progress("calibrating" if calibrate else "simulating", quiet=silent) as step:
         wait()
         found: Verification | Calibration
         if calibrate:
@@ -107,14 +110,19 @@ def command(
         _write(directory, found, document, warnings)
     if as_json:
         click.echo(document, nl=False)
-    else:
-        from qconf.report.fidelity import print_fidelity
-        from qconf.report.layout import console
+        return
+    from qconf.report.fidelity import print_fidelity, print_grade
+    from qconf.report.layout import console
 
+    if quiet:
+        warn(found.verification.warnings)
+        print_grade(found, console())
+    else:
         print_fidelity(found, console())
-        if directory is not None:
+    if directory is not None:
+        if not quiet:
             click.echo("")
-            say(f"Written to {directory}: {', '.join(FILES)}")
+        say(f"Written to {directory}: {', '.join(FILES)}")
 
 
 def _check_target(directory: Path, source: Source) -> None:

@@ -51,16 +51,16 @@ def farthest(
     users = recorded.period.workload.user[starts.row]
     found: dict[int, int] = {}
     for i in np.lexsort((starts.row, -np.abs(starts.error), -off)).tolist():
-        if len(found) < count and off[i] > MINUTE:
+        if len(found) < count and off[i] > MINUTE and starts.began[i]:
             user = int(users[i])
             found.setdefault(user if user >= 0 else -1 - int(starts.row[i]), i)
-    jobs, epoch = history.jobs, history.epoch
+    jobs, epoch = recorded.jobs, history.epoch
     out = []
     for i in found.values():
         row = int(starts.row[i])
         alike = (users == users[i]) & (starts.window == starts.window[i]) & (2 * off >= off[i]) & (users >= 0)
-        job, window = jobs.iloc[int(recorded.rows[row])], windows[int(starts.window[i])]
-        log = _Log(recorded, timeline, held, history)
+        job, window = jobs.iloc[row], windows[int(starts.window[i])]
+        log = _Log(recorded, timeline, held)
         real, simulated = int(starts.recorded[i]), int(starts.simulated[i])
         causes = log.too_early(row, simulated) if simulated < real else log.too_late(row, window, config)
         times = (int(job["submit"]) + epoch, real + epoch, simulated + epoch, window.begin + epoch)
@@ -72,14 +72,14 @@ def farthest(
 class _Log:
     """The log, searched for what could explain the start of a job."""
 
-    def __init__(self, recorded: Recorded, timeline: Timeline, held: Mask, history: History) -> None:
+    def __init__(self, recorded: Recorded, timeline: Timeline, held: Mask) -> None:
         self.w, self.start = recorded.period.workload, recorded.start
         self.end = self.start + self.w.effective_runtime
-        self.timeline, self.held, self.recorded, self.history = timeline, held, recorded, history
+        self.timeline, self.held, self.recorded = timeline, held, recorded
 
     def name(self, row: int) -> str:
         """Return the job's name in the log."""
-        return str(self.history.jobs["job_id"].iloc[int(self.recorded.rows[row])])
+        return str(self.recorded.jobs["job_id"].iloc[row])
 
     def too_early(self, row: int, simulated: int) -> Iterator[str]:
         """Yield why a job may have started later than is simulated."""
@@ -133,16 +133,16 @@ class _Log:
     def too_late(self, row: int, window: LogWindow, config: SiteConfig) -> Iterator[str]:
         """Yield why a job may have started earlier than is simulated, and what it waits for in the simulation."""
         w, begun = self.w, int(self.start[row])
-        passed = (w.submit < w.submit[row]) & (self.start > begun)
+        passed = (w.submit < w.submit[row]) & (self.start > begun) & (self.recorded.gone > begun)
         if passed.any():
             wide = int((passed & (w.cores <= w.cores[row])).sum())
             yield f"order: starts before {int(passed.sum())} jobs submitted earlier, {wide} of them no wider"
-        place = int(np.flatnonzero(window.rows == row)[0])
-        names = [self.name(int(each)) for each in window.rows]
-        jobs, system = window.period.limited(window.period.workload, config), config.system()
-        state = window.period.begun(config)
+        of = [each for each in window.stretches(config) if each.begin <= begun][-1]
+        rows = window.rows[of.rows]
+        place = int(np.flatnonzero(rows == row)[0])
+        names = [self.name(int(each)) for each in rows]
         try:
-            reasons = explain(jobs, system, window.simulate(config), place, names=names, state=state)
+            reasons = explain(of.jobs, config.system(), of.schedule, place, names=names, state=of.state)
         except ValueError:  # what runs by the log may break rules of the configuration, and has no replay
             return
         until = [reason for reason in reasons if reason.begin <= begun < reason.end]

@@ -7,14 +7,15 @@ simulated too early is positive.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import datetime
 
 import numpy as np
 from numpy.typing import NDArray
 
+from parsim import UNSTARTED
 from qconf.config import SiteConfig
-from qconf.fidelity.windows import Column, LogWindow, Mask
+from qconf.fidelity.windows import Column, LogWindow, Mask, Recorded
 from qconf.history import History
 from qconf.history.times import zone
 
@@ -30,20 +31,25 @@ class Starts:
     window: Column  #: which one
     since: Column  #: from when on the job waits in its window
     until: Column  #: end of its window
-    recorded: Column
-    simulated: Column
+    gone: Column  #: when it was deleted while it waited, `UNSTARTED` if it was not
+    recorded: Column  #: `UNSTARTED` of a job that was deleted before
+    simulated: Column  #: the same
 
     @classmethod
     def of(cls, windows: Sequence[LogWindow], config: SiteConfig, leave_out: Mask | None = None) -> Starts:
         """Simulate windows, without the waiting jobs at the rows of the log that are left out."""
         found = [_columns(i, window, config, leave_out) for i, window in enumerate(windows)]
-        columns = zip(*found, strict=True) if found else [[np.empty(0, dtype=np.int64)]] * 6
+        columns = zip(*found, strict=True) if found else [[np.empty(0, dtype=np.int64)]] * len(fields(cls))
         return cls(*map(np.concatenate, columns))
 
     def take(self, rows: Mask | NDArray[np.intp]) -> Starts:
         """Return those of these rows."""
-        columns = (self.row, self.window, self.since, self.until, self.recorded, self.simulated)
-        return Starts(*(column[rows] for column in columns))
+        return Starts(*(getattr(self, column.name)[rows] for column in fields(self)))
+
+    @property
+    def began(self) -> Mask:
+        """Which jobs started."""
+        return self.recorded < UNSTARTED
 
     @property
     def counted(self) -> Mask:
@@ -63,10 +69,8 @@ class Starts:
     @property
     def waits(self) -> tuple[Column, Column]:
         """How long each job waits inside its window, recorded and simulated."""
-        return (
-            np.minimum(self.recorded, self.until) - self.since,
-            np.minimum(self.simulated, self.until) - self.since,
-        )
+        last = np.minimum(self.until, self.gone)
+        return np.minimum(self.recorded, last) - self.since, np.minimum(self.simulated, last) - self.since
 
 
 def _columns(i: int, window: LogWindow, config: SiteConfig, leave_out: Mask | None) -> tuple[Column, ...]:
@@ -75,12 +79,13 @@ def _columns(i: int, window: LogWindow, config: SiteConfig, leave_out: Mask | No
     there = window.there
     submit = window.period.workload.submit[there]
     since = np.maximum(submit, window.begin)
-    start = window.simulate(config).start[there] if there.any() else submit
+    start = window.simulate(config)[there] if there.any() else submit
     return (
         window.rows[there],
         np.full_like(since, i),
         since,
         np.full_like(since, window.end),
+        window.gone[there],
         window.start[there],
         start,
     )
@@ -90,7 +95,7 @@ def without(window: LogWindow, gone: Mask) -> LogWindow:
     """Return a window without some of its jobs."""
     rows, state = np.flatnonzero(~gone), window.period.state
     period = replace(window.period.take(rows), state=None if state is None else state.take(rows))
-    return LogWindow(window.begin, window.end, period, window.start[rows], window.rows[rows])
+    return LogWindow(window.begin, window.end, period, window.start[rows], window.gone[rows], window.rows[rows])
 
 
 @dataclass(frozen=True)
@@ -124,7 +129,7 @@ class Figures:
     """All that is measured of one window, one group of jobs, or all."""
 
     counted: Errors  #: of the jobs that started and are simulated to start inside, as the paper counts
-    every: Errors  #: of all jobs that wait there, whenever they start
+    every: Errors  #: of all jobs that wait there and start, whenever they do
     only_recorded: int  #: jobs that started inside and are simulated to start later
     only_simulated: int  #: jobs that are simulated to start inside and started later
     #: Share of the waiting inside, recorded or simulated, that is both, of the jobs that start inside by one of them;
@@ -144,7 +149,7 @@ class Figures:
         counted, inside = starts.counted, starts.recorded < starts.until
         return cls(
             counted=Errors.of(starts.error[counted]),
-            every=Errors.of(starts.error),
+            every=Errors.of(starts.error[starts.began]),
             only_recorded=int((inside & ~counted).sum()),
             only_simulated=int(((starts.simulated < starts.until) & ~counted).sum()),
             agreement=1 - float(off[off > MINUTE].sum()) / either if either else float("nan"),
@@ -156,13 +161,16 @@ def by_window(starts: Starts, count: int) -> tuple[Figures, ...]:
     return tuple(Figures.of(starts.take(starts.window == i)) for i in range(count))
 
 
-def by_group(starts: Starts, history: History, rows: Column) -> Iterator[tuple[str, str, Figures]]:
+def by_group(starts: Starts, history: History, recorded: Recorded) -> Iterator[tuple[str, str, Figures]]:
     """Yield what groups are of, the group and its figures: queues, users, hours of the day at which jobs started.
 
-    `rows` are the places in the history of the jobs of `Recorded`. Users come by how far off theirs are in all.
+    Users come by how far off theirs are in all. Jobs that were deleted have no hour.
     """
-    jobs, where = history.jobs.iloc[rows[starts.row]], zone(history.timezone)
-    hours = [f"{datetime.fromtimestamp(history.epoch + int(s), where):%H}" for s in starts.recorded.tolist()]
+    jobs, where = recorded.jobs.iloc[starts.row], zone(history.timezone)
+    hours = [
+        f"{datetime.fromtimestamp(history.epoch + second, where):%H}" if second < UNSTARTED else ""
+        for second in starts.recorded.tolist()
+    ]
     labels = {"queue": jobs["queue"].to_numpy(dtype=str), "user": jobs["user"].to_numpy(dtype=str)}
     labels["hour"] = np.array(hours, dtype=str)
     waits = starts.waits
@@ -171,4 +179,6 @@ def by_group(starts: Starts, history: History, rows: Column) -> Iterator[tuple[s
         names, which = np.unique(labels[kind], return_inverse=True)
         order = np.argsort(-np.bincount(which, off, names.size), kind="stable") if kind == "user" else range(names.size)
         for i in order:
+            if kind == "hour" and not names[i]:
+                continue
             yield kind, str(names[i]), Figures.of(starts.take(which == i))

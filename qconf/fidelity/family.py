@@ -10,7 +10,7 @@ import numpy as np
 
 from parsim.system import ORDERS
 from qconf.config import QueueConfig, SiteConfig, format_duration
-from qconf.config.models import Downtime
+from qconf.config.models import Downtime, ThrottleConfig
 from qconf.fidelity.log import Timeline
 from qconf.fidelity.windows import LogWindow, Recorded
 from qconf.history import History
@@ -20,6 +20,9 @@ from qconf.history.times import zone
 PARTS = ("order", "priorities", "backfill", "starvation", "limits", "dedicated")
 STARVATIONS = (12 * 3600, 24 * 3600, 72 * 3600, 168 * 3600)
 DELAYS = (0, 3600, 4 * 3600, 12 * 3600, 24 * 3600, 72 * 3600, 720 * 3600)  #: the last: hardly any reservation at all
+DEPTHS = (1, 2, 3, 5, 10, 30, None)  #: jobs of a list with a reservation; the last: all
+LOOKED_AT = (5, 10, 20, 50, 100)  #: jobs that wait in the lists, while the others are kept out
+OF_USER = (1, 2, 3, 5, 10)  #: the same of each user
 JOBS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)  #: running jobs of a user
 SHARES = (32, 16, 8, 4, 2)  #: of the machine, that a user's running cores are at most: one part of so many
 HOUR, WEEK = 3600, 168  #: seconds, hours
@@ -81,13 +84,24 @@ class Family:
             yield f"{queue.name} last", _queues(config, priority=_ranked(last))
 
     def _backfill(self, config: SiteConfig) -> Iterator[tuple[str, SiteConfig]]:
-        yield "no backfilling", config.replace(backfill=False, reserve_after=0)
-        if config.mode != "shared":
-            yield "EASY backfilling", config.replace(backfill=True)
-            return
-        for delay in dict.fromkeys((self.given.reserve_after, *DELAYS)):
-            text = f", reservations after {format_duration(delay)}" if delay else ""
-            yield f"EASY backfilling{text}", config.replace(backfill=True, reserve_after=delay)
+        yield "no backfilling", config.replace(backfill=False, reserve_after=0, reservation_depth=1)
+        for depth in dict.fromkeys((self.given.reservation_depth, *self.depths)):
+            yield f"backfilling, {_reservations(depth)}", config.replace(backfill=True, reservation_depth=depth)
+        if config.mode == "shared":
+            for delay in dict.fromkeys((self.given.reserve_after, *DELAYS)):
+                text = f"backfilling, reservations after {format_duration(delay)}" if delay else "backfilling"
+                yield text, config.replace(backfill=True, reserve_after=delay)
+        for throttle, counts in ((ThrottleConfig(), LOOKED_AT), (ThrottleConfig(each="user"), OF_USER)):
+            for most in (None, *counts):
+                text = f"of {throttle.what} {most or 'all'} that wait are looked at"
+                yield text, config.replace(throttles=_looking_at(config.throttles, throttle, most))
+
+    @property
+    def depths(self) -> Sequence[int | None]:
+        """How many jobs may have reservations, beside what is given."""
+        given = self.given
+        alone = given.reserve == "cores" and given.held_jobs == "pass"
+        return DEPTHS if alone and not any(each.users for each in given.downtime) else ()
 
     def _starvation(self, config: SiteConfig) -> Iterator[tuple[str, SiteConfig]]:
         given = [queue.starvation for queue in self.given.queues]
@@ -128,6 +142,20 @@ def _queues(config: SiteConfig, **columns: Sequence[object]) -> SiteConfig:
     return config.replace(queues=tuple(queues))
 
 
+def _reservations(depth: int | None) -> str:
+    return "a reservation for each job" if depth is None else f"{depth} reservation{'s' * (depth != 1)}"
+
+
+def _looking_at(
+    throttles: Sequence[ThrottleConfig], whose: ThrottleConfig, most: int | None
+) -> tuple[ThrottleConfig, ...]:
+    """Return the throttles with this number of jobs that wait in the lists, of those that `whose` is for."""
+    others = [each for each in throttles if each.what != whose.what]
+    found = next((each for each in throttles if each.what == whose.what), whose)
+    found = found.model_copy(update={"max_eligible": most})
+    return (*others, found) if found.limits else tuple(others)
+
+
 def _ranked(values: Sequence[float]) -> list[float]:
     """Write priorities as 10, 20, 30, ..., equals alike."""
     ranks = sorted(set(values))
@@ -164,7 +192,7 @@ def _dedicated(recorded: Recorded, windows: Sequence[LogWindow], history: Histor
         idle = timeline.least_between(moments, moments + HOUR)
         w = window.period.workload
         waits = [
-            bool(((w.submit <= at + HOUR // 2) & (window.start > at + HOUR // 2) & (w.cores <= free)).any())
+            bool(((w.submit <= at + HOUR // 2) & (window.left > at + HOUR // 2) & (w.cores <= free)).any())
             for at, free in zip(moments.tolist(), idle.tolist(), strict=True)
         ]
         cells = [_hour_of_week(datetime.fromtimestamp(epoch + at, where)) for at in moments.tolist()]

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from qconf.fidelity.windows import Column, Mask, Recorded
+if TYPE_CHECKING:
+    from qconf.fidelity.windows import Column, Mask, Recorded
 
 HELD = 3600  #: seconds that a job goes on to wait after it first fits, from which on something else held it
 
@@ -24,9 +26,11 @@ class Timeline:
     def of(cls, recorded: Recorded) -> Timeline:
         """Add up what runs."""
         w = recorded.period.workload
-        start, end = recorded.start, recorded.start + w.effective_runtime
+        ran = recorded.began
+        start, cores = recorded.start[ran], w.cores[ran]
+        end = start + w.effective_runtime[ran]
         instants, where = np.unique(np.concatenate((start, end)), return_inverse=True)
-        change = np.bincount(where, np.concatenate((w.cores, -w.cores)), instants.size)
+        change = np.bincount(where, np.concatenate((cores, -cores)), instants.size)
         return cls(instants, recorded.period.base.machine.cores - np.cumsum(change).astype(np.int64))
 
     @cached_property
@@ -65,14 +69,14 @@ def held(recorded: Recorded, timeline: Timeline, rows: Column) -> Mask:
 
     From an instant on, `HELD` seconds before it started or more, cores were idle for all its walltime, and a job that
     was submitted later and is neither narrower nor shorter started between that instant and its own start: where the
-    one may pass a head job, so may the other.
+    one may pass a head job, so may the other. Of a job that was deleted while it waited, that is in place of its start.
     """
-    w, start = recorded.period.workload, recorded.start
+    w, start, left = recorded.period.workload, recorded.start, recorded.left
     found = np.zeros(len(w), dtype=np.bool_)
     by_start = np.argsort(start, kind="stable")
     starts = start[by_start]
     for row in rows.tolist():
-        submit, begun, cores = int(w.submit[row]), int(start[row]), int(w.cores[row])
+        submit, begun, cores = int(w.submit[row]), int(left[row]), int(w.cores[row])
         if begun - submit < HELD:
             continue
         fits = timeline.first_fit(cores, int(w.walltime[row]), submit, begun)

@@ -135,7 +135,7 @@ def verification(
     """Simulate these windows of a log."""
     starts = Starts.of(windows, config)
     timeline = Timeline.of(recorded)
-    kept_back = held(recorded, timeline, np.unique(starts.row))
+    kept_back = held(recorded, timeline, np.unique(starts.row[starts.began]))
     total = Figures.of(starts)
     figures = by_window(starts, len(windows))
     epoch = history.epoch
@@ -145,19 +145,24 @@ def verification(
             Span(each.begin + epoch, each.end + epoch, found) for each, found in zip(windows, figures, strict=True)
         ),
         total=total,
-        groups=tuple(Group(*each) for each in by_group(starts, history, recorded.rows)),
+        groups=tuple(Group(*each) for each in by_group(starts, history, recorded)),
         farthest=farthest(shown, starts, windows, config, history, recorded, timeline, kept_back),
         held=int(kept_back.sum()),
         without_held=Figures.of(Starts.of(windows, config, kept_back)),
         grade=grade(total, len(windows)),
-        warnings=tuple(_warnings(recorded, windows, empty, total)),
+        warnings=tuple(_warnings(recorded, windows, empty, total, starts)),
         timezone=history.timezone,
     )
 
 
-def _warnings(recorded: Recorded, windows: Sequence[LogWindow], empty: int, total: Figures) -> Iterator[str]:
+def _warnings(
+    recorded: Recorded, windows: Sequence[LogWindow], empty: int, total: Figures, starts: Starts
+) -> Iterator[str]:
     if recorded.unknown:
         yield f"{recorded.unknown} jobs are left out: the log tells no start of them, or one before their submission"
+    if deleted := int((~starts.began).sum()):
+        early = int((~starts.began & (starts.simulated < starts.until)).sum())
+        yield f"{deleted} jobs wait in windows until they are deleted; {early} of them are simulated to start before"
     if crowded := sum(window.crowded_out for window in windows):
         yield f"{crowded} times more cores ran at the begin of a window than the machine has: the last to start wait"
     if empty:

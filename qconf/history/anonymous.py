@@ -20,15 +20,18 @@ class Names:
 
     def records(self, found: Records) -> Records:
         """Replace the users and groups of all records."""
-        columns = {name: self._column(found.table[name], kind) for name, kind in (("user", "user"), ("group", "group"))}
         # What could not be read may hold a name: of a torn line, or a row that has slipped by a column.
-        return replace(found, table=found.table.assign(**columns), dropped=found.dropped.assign(detail=""))
+        dropped = found.dropped.assign(detail="")
+        return replace(found, table=self._table(found.table), gone=self._table(found.gone), dropped=dropped)
 
     def config(self, found: SiteConfig) -> SiteConfig:
         """Replace those of a configuration: of its targets, and of who may use a queue."""
         return found.replace(
             targets=tuple(map(self._target, found.targets)), queues=tuple(map(self._queue, found.queues))
         )
+
+    def _table(self, table: pd.DataFrame) -> pd.DataFrame:
+        return table.assign(**{name: self._column(table[name], name) for name in ("user", "group")})
 
     def _column(self, texts: pd.Series, kind: str) -> pd.Series:
         for text in texts.unique():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -34,14 +35,9 @@ def clean(records: Records, config: SiteConfig) -> History:
 
     Raises `InputError` where no job is left.
     """
-    work = _Cleaning(records, config)
-    work.drop_unusable()
-    work.route()
-    work.fill_walltimes()
-    work.kill_at_the_limit()
-    work.round_to_nodes()
-    work.drop_excluded()
-    return work.result()
+    waited = records.deleted.reset_index(drop=True)
+    waited["runtime"] = MAX_DURATION  # which the walltime cuts
+    return _Cleaning(records, config).result(_Cleaning(replace(records, table=waited), config))
 
 
 def binding_limits(history: History) -> list[str]:
@@ -64,6 +60,12 @@ class _Cleaning:
         self.reason, self.detail = np.full(size, "", dtype=object), np.full(size, "", dtype=object)
         self.changed: Counter[str] = Counter(records.changed)
         self.excluded: dict[str, tuple[int, ...]] = {}
+        self.drop_unusable()
+        self.route()
+        self.fill_walltimes()
+        self.kill_at_the_limit()
+        self.round_to_nodes()
+        self.drop_excluded()
 
     def drop(self, rows: Mask, reason: str, field: str, values: Column) -> None:
         rows = rows & self.alive
@@ -172,16 +174,20 @@ class _Cleaning:
         gone = gone.assign(file=files, reason=self.reason[~self.alive], detail=self.detail[~self.alive])
         return pd.concat([self.records.dropped, drop_table(gone)], ignore_index=True)
 
-    def result(self) -> History:
+    def jobs(self, order: Column) -> pd.DataFrame:
+        """Return the jobs at these rows."""
+        numbers = {name: getattr(self, name)[order] for name in ("runtime", "walltime", "cores")}
+        queue = pd.array(np.array(self.config.names, dtype=object)[self.queue[order]], dtype="str")
+        return self.table.iloc[order].reset_index(drop=True).assign(**numbers, queue=queue, row=order)[list(COLUMNS)]
+
+    def result(self, deleted: _Cleaning) -> History:
+        """Return the history, with the jobs that were deleted while they waited."""
         records = self.records
         rows = np.flatnonzero(self.alive)
         order = rows[np.argsort(self.submit[rows], kind="stable")]
         self._check_span(order)
         self.count(order != rows, "put in the order of submission")
-        dropped = self._dropped()
-        numbers = {name: getattr(self, name)[order] for name in ("runtime", "walltime", "cores")}
-        queue = pd.array(np.array(self.config.names, dtype=object)[self.queue[order]], dtype="str")
-        jobs = self.table.iloc[order].reset_index(drop=True).assign(**numbers, queue=queue, row=order)
+        dropped, jobs = self._dropped(), self.jobs(order)
         if jobs.empty:
             why = ", ".join(f"{count} {reason}" for reason, count in dropped["reason"].value_counts().items())
             raise InputError(
@@ -190,7 +196,8 @@ class _Cleaning:
                 fix="a job needs a submit time, a core, a second of run time and a queue that takes it",
             )
         return History(
-            jobs=jobs[list(COLUMNS)],
+            jobs=jobs,
+            deleted=deleted.jobs(np.flatnonzero(deleted.alive)),
             read=records.read,
             excluded=self.excluded,
             dropped=dropped,

@@ -20,7 +20,8 @@ from qconf.history.times import instant, zone
 
 EVENTS = re.compile(r"(?:^|\|)NodeName(?:\||$)")
 OUT = re.compile(r"DOWN|DRAIN|FAIL|MAINT|POWERED_DOWN", re.IGNORECASE)
-RESERVED = re.compile(r"\d\d/\d\d/\d{4} \d\d:\d\d:\d\d;B;[^;\s]+;(.*)")
+RESERVED = re.compile(r"\d\d/\d\d/\d{4} \d\d:\d\d:\d\d;B;([^;\s]+);(.*)")
+REMOVED = re.compile(r"(\d\d/\d\d/\d{4} \d\d:\d\d:\d\d);[Kk];([^;\s]+);")
 NODE = re.compile(r"(\d\d/\d\d/\d{4} \d\d:\d\d:\d\d)(?:\.\d+)?;[^;]*;[^;]*;Node;([^;]+);\s*(?:node )?(down|up)\b")
 CPU = re.compile(r"(?:^|,)cpu=(\d+)")
 
@@ -111,15 +112,17 @@ def _reservations(lines: list[str], where: tzinfo, node: int, odd: Counter[str])
 
 
 def _pbs_reservations(lines: list[str], where: tzinfo, node: int, odd: Counter[str]) -> Iterator[_Closure]:
-    """Read the records of reservations that began."""
+    """Read the records of reservations that began; one that was deleted ends then."""
     del node
+    gone = {match[2]: _second(match[1], where) for line in lines if (match := REMOVED.match(line))}
     for line in lines:
         if match := RESERVED.match(line):
-            fields = dict(re.findall(r"([\w.]+)=(\S*)", match[1]))
+            fields = {name.lower(): value for name, value in re.findall(r"([\w.]+)=(\S*)", match[2])}
             users = _names(fields.get("authorized_users", "")) or _names(fields.get("owner", ""))
-            cores = fields.get("Resource_List.ncpus", "")
-            times = fields.get("start", ""), fields.get("end", "")
-            yield from _between(*times, where, int(cores) if cores.isdigit() else 0, odd, users)
+            cores, end = fields.get("resource_list.ncpus", ""), fields.get("end", "")
+            if end.isdigit():
+                end = str(min(int(end), gone.get(match[1], int(end))))
+            yield from _between(fields.get("start", ""), end, where, int(cores) if cores.isdigit() else 0, odd, users)
 
 
 def _pbs_nodes(lines: list[str], where: tzinfo, node: int, odd: Counter[str]) -> Iterator[_Closure]:
@@ -127,12 +130,16 @@ def _pbs_nodes(lines: list[str], where: tzinfo, node: int, odd: Counter[str]) ->
     down: dict[str, int] = {}
     for line in lines:
         if match := NODE.match(line):
-            second = int(datetime.strptime(match[1], "%m/%d/%Y %H:%M:%S").replace(tzinfo=where).timestamp())
+            second = _second(match[1], where)
             if match[3] == "down":
                 down.setdefault(match[2], second)
             elif match[2] in down:
                 yield from _between(str(down.pop(match[2])), str(second), where, node, odd)
     odd.update(["a node is down still, or a record has no times: left out"] * len(down))
+
+
+def _second(stamp: str, where: tzinfo) -> int:
+    return int(datetime.strptime(stamp, "%m/%d/%Y %H:%M:%S").replace(tzinfo=where).timestamp())
 
 
 def _names(text: str) -> list[str]:

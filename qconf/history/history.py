@@ -16,7 +16,7 @@ from qconf.config import SiteConfig
 from qconf.errors import InputError
 from qconf.history.needs import needed
 from qconf.history.periods import FEWEST, Window, month_bounds, windows
-from qconf.history.records import FIELDS, TEXTS, TIMES, Log, shifted
+from qconf.history.records import FIELDS, MAX_TIME, TEXTS, TIMES, Log, job_table, shifted
 from qconf.history.times import zone
 from qconf.inert import guarded
 
@@ -32,6 +32,8 @@ class History(Log):
     jobs: pd.DataFrame
     read: int  #: records read: ``len(jobs) + len(dropped) + outside``
     outside: int = 0  #: usable jobs outside the chosen period
+    #: Jobs like those of `jobs` that were deleted while they waited, at their `end`; they run to their walltime.
+    deleted: pd.DataFrame = field(default_factory=lambda: job_table({}, 0).rename(columns={"line": "row"})[[*COLUMNS]])
     #: Submits of the jobs in the period that a limit of the configuration excludes, by the limit's path.
     excluded: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
@@ -78,6 +80,15 @@ class History(Log):
         group = codes - 1 if len(names) and names[0] == "" else codes
         return replace(jobs, group=group, group_names=[name for name in names.tolist() if name])
 
+    def with_deleted(self) -> tuple[History, NDArray[np.bool_]]:
+        """Return a history of all jobs that waited, those that were deleted then among them, and which these are."""
+        if self.deleted.empty:
+            return self, np.zeros(len(self), dtype=np.bool_)
+        jobs = pd.concat([self.jobs, self.deleted], ignore_index=True)
+        order = np.argsort(jobs["submit"].to_numpy(), kind="stable")
+        found = replace(self, jobs=jobs.iloc[order].reset_index(drop=True), read=self.read + len(self.deleted))
+        return found, order >= len(self)
+
     def groups(self, config: SiteConfig) -> NDArray[np.int64] | None:
         """Return the position in the targets of `config` of each job's group, -1 for none; None if it has no groups.
 
@@ -118,7 +129,10 @@ class History(Log):
             for path, submits in self.excluded.items()
         }
         jobs = self.jobs[inside].reset_index(drop=True)
-        return replace(self, jobs=jobs, outside=self.outside + int((~inside).sum()), excluded=excluded)
+        came = self.deleted["submit"].to_numpy()
+        since, until = -MAX_TIME if start is None else start, MAX_TIME if end is None else end
+        waited = self.deleted[(came >= since) & (came < until)]
+        return replace(self, jobs=jobs, deleted=waited, outside=self.outside + int((~inside).sum()), excluded=excluded)
 
     def joined(self, later: History) -> History:
         """Append a history that begins after this one ends; times count from this one's epoch.
@@ -139,6 +153,7 @@ class History(Log):
         return replace(
             self,
             jobs=pd.concat([self.jobs, moved], ignore_index=True),
+            deleted=pd.concat([self.deleted, shifted(later.deleted, shift)], ignore_index=True),
             dropped=pd.concat([self.dropped, later.dropped], ignore_index=True),
             changed=Counter(self.changed) + Counter(later.changed),
             read=self.read + later.read,

@@ -104,6 +104,19 @@ class Records(Log):
     cores_per_node: int | None = None  #: of a log that counts nodes
     format: str = "csv"  #: swf, csv, pbs or sacct
     merged: Mapping[str, int] = field(default_factory=dict)  #: lines that only added to the row of another, by kind
+    #: Rows like those of `table` of jobs that were deleted while they waited, at their `end`; in `dropped`, too.
+    gone: pd.DataFrame = field(default_factory=lambda: job_table({}, 0))
+
+    @property
+    def deleted(self) -> pd.DataFrame:
+        """Jobs that were deleted while they waited, at their `end`: of the table, those that are cancelled and ran not.
+
+        They have no start and no run time, and did not go before they came.
+        """
+        table = self.table
+        submit, cancelled = table["submit"], table["state"].str.lower().str.startswith("cancel")
+        none = (table["start"] < 0) & (table["runtime"] < 0) & (table["end"] >= submit) & (submit >= 0)
+        return pd.concat([table[none & cancelled], self.gone])
 
     @property
     def read(self) -> int:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,10 +14,11 @@ from qconf.history import History
 from qconf.prediction.present import Ahead, Gap, ahead, gaps
 from qconf.prediction.reasons import reasons
 from qconf.prediction.replays import INSTANTS, Log, replay
-from qconf.prediction.starts import interval, likely_starts, plan
+from qconf.prediction.starts import DAY, DAYS, interval, likely_starts, plan
 from qconf.snapshot import Job, Snapshot
 
 LEVELS = (0.8, 0.95)
+OLD = 7 * DAY  #: after the last job of a history its users may do something else
 
 
 @dataclass(frozen=True)
@@ -93,6 +94,7 @@ def predict(
     expected, spans, checked = planned, {}, 0
     if history is not None:
         log = Log.of(history, config, found.now)
+        found = replace(found, warnings=(*found.warnings, *_age(log, found.now)))
         model, calibrations = replay(
             log, config.system(), found.now, LEVELS, instants=instants, seed=seed, workers=workers
         )
@@ -125,3 +127,17 @@ def predict(
         )
     runs = runs if history is not None else 0
     return Prediction(found, planned, tuple(starts), tuple(gaps(found, planned)), runs, checked)
+
+
+def _age(log: Log, now: int) -> Iterator[str]:
+    """Say that a history has no job of the days before a snapshot."""
+    if not log.end.size:
+        yield "the history has no job from before the snapshot: run times are any, and no jobs come"
+        return
+    age = now - int(log.workload.submit.max())
+    if age > OLD:
+        come = ", and no jobs come" if age > DAYS * DAY else ""
+        yield (
+            f"the last job of the history was submitted {age // DAY} days before the snapshot: run times are of "
+            f"older days{come}; add the logs since"
+        )

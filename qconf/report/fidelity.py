@@ -33,6 +33,13 @@ def print_fidelity(found: Verification | Calibration, to: Console) -> None:
     _print_verification(found.verification, to)
 
 
+def print_grade(found: Verification | Calibration, to: Console) -> None:
+    """Print the grade, and what a calibration found, in a few sentences."""
+    if isinstance(found, Calibration):
+        print_text(to, verdict(found))
+    print_text(to, summary(found.verification))
+
+
 def _print_verification(found: Verification, to: Console) -> None:
     """Print the grade, all windows, some of them, groups, and the jobs farthest off."""
     to.print()

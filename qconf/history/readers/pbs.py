@@ -22,10 +22,11 @@ from qconf.history.records import UNKNOWN, Drop, Records, Row, table_of
 from qconf.history.times import zone
 
 RECORD = re.compile(r"(\d\d/\d\d/\d{4} \d\d:\d\d:\d\d);([A-Za-z]{1,2});([^;\s]*);")
+_QUEUED = (" user=", " group=", " queue=", " ctime=")
 _RUN = (" user=", " group=", " queue=", " ctime=", " start=", " Resource_List.ncpus=")
 _END = (*_RUN, " Resource_List.walltime=", " end=", " Exit_status=", " resources_used.walltime=")
 KEYS = {
-    "Q": (" ctime=", " depend=", " array_indices="),
+    "Q": (*_QUEUED, " depend=", " array_indices=", " Resource_List.ncpus=", " Resource_List.walltime="),
     "S": (*_RUN, " Resource_List.place=", " Resource_List.walltime=", " resource_assigned.ncpus="),
     "R": _END,
     "E": _END,
@@ -70,6 +71,7 @@ class _Job(Row):
     ended: str = ""  #: type of the record that ended the run
     exit: int | None = None
     used: int = UNKNOWN  #: walltime that the run used
+    queued: str = ""  #: local time of the first record that it is queued
     stamp: str = ""  #: local time of the record of the start, by which that of a deletion is read
     licences: dict[str, int] = field(default_factory=dict)  #: of the last run
 
@@ -101,6 +103,23 @@ class _Job(Row):
         self.group = fields.get("group") or self.group
         self.queue = (fields.get("queue") or self.queue).removesuffix(POOL_SUFFIX)
         self.file, self.line = file, line
+
+    def queue_up(self, fields: dict[str, str], stamp: str) -> None:
+        """Take in a Q record: what the job asks for, unless a run of it has told; raise ValueError as `add` does."""
+        walltime, cores = _duration(fields, "Resource_List.walltime"), _cores(fields)
+        self.queued = self.queued or stamp
+        if self.start == UNKNOWN:
+            self.walltime, self.cores = walltime, cores
+            self.user, self.group = fields.get("user") or self.user, fields.get("group") or self.group
+            self.queue = (fields.get("queue") or self.queue).removesuffix(POOL_SUFFIX)
+
+    def waited(self, stamp: str) -> bool:
+        """End the wait of a job that never ran at the record that it is gone; return whether there are both."""
+        seconds = _between(self.queued, stamp)
+        if self.start != UNKNOWN or seconds < 0 or "[]" in self.job_id:
+            return False
+        self.end, self.state = self.submit + seconds, "cancelled"
+        return True
 
     def remove(self, stamp: str) -> None:
         """End a run that has a record of the job's deletion and none of its own end: its node was down."""
@@ -193,12 +212,14 @@ class _Log:
         job = self.jobs.get(key) or _Job(name, ctime, file=file, line=line)
         if kind != "Q":
             job.add(kind, fields, stamp, file, line)
-            job.licences = {name: int(count) for name, count in OWN.findall(f" {rest}")}
         else:
+            job.queue_up(fields, stamp)
             if depend := fields.get("depend"):
                 self.depend[name] = depend
             if (most := fields.get("array_indices", "").partition("%")[2]).isdigit():
                 self.arrays[name] = int(most)
+        if kind != "Q" or job.start == UNKNOWN:
+            job.licences = {name: int(count) for name, count in OWN.findall(f" {rest}")}
         if key in self.jobs:
             self.merged["further records of a job"] += 1
         self.jobs[key] = job
@@ -222,28 +243,32 @@ def read_pbs(sources: Sequence[Source], timezone: str = "UTC") -> Records:
         fix = "give the server's accounting logs, server_priv/accounting/YYYYMMDD"
         raise sources[0].error("no record of a job's run (types S and E)", fix)
     changed: Counter[str] = Counter()
-    rows = _rows(log, [str(source.path) for source in sources], changed)
-    table = table_of(rows)
-    return records_of("pbs", sources, table, log.drops, timezone=timezone, merged=log.merged, changed=changed)
+    rows, gone = _rows(log, [str(source.path) for source in sources], changed)
+    more = {"timezone": timezone, "merged": log.merged, "changed": changed}
+    return records_of("pbs", sources, table_of(rows), log.drops, gone=table_of(gone), **more)
 
 
-def _rows(log: _Log, paths: Sequence[str], changed: Counter[str]) -> list[_Job]:
-    """Return the jobs that are rows of a history, in their order of submission; the others are dropped."""
-    rows: list[_Job] = []
+def _rows(log: _Log, paths: Sequence[str], changed: Counter[str]) -> tuple[list[_Job], list[_Job]]:
+    """Return the jobs that are rows of a history, in their order of submission; the others are dropped.
+
+    Of these the second list has those that waited until they were gone.
+    """
+    rows, waited = list[_Job](), list[_Job]()
     for job in log.jobs.values():
         gone, stamp = log.gone.get(job.job_id, ("", ""))[:2]
         if gone in ("D", "A"):
             job.remove(stamp)
         changed.update([LEFT_OUT] if job.finish(suspended=job.job_id in log.suspended) else ())
         problem = job.problem(gone)
+        array = SUBJOB.sub("[]", job.job_id)
+        after = waits_for(log.depend.get(job.job_id, log.depend.get(array, "")))
+        job.needs = words(after, job.licences, array, log.arrays.get(array, 0))
         if problem is None:
             job.state = job.outcome(deleted=bool(gone))
-            array = SUBJOB.sub("[]", job.job_id)
-            after = waits_for(log.depend.get(job.job_id, log.depend.get(array, "")))
-            job.needs = words(after, job.licences, array, log.arrays.get(array, 0))
             rows.append(job)
         else:
             log.drops.append(Drop(job.job_id, paths[job.file], job.line, *problem))
+            waited += [job] if job.waited(stamp) else []
     known = {name for name, _ in log.jobs}
     for name, (kind, _, file, line) in log.gone.items():
         if name in known:
@@ -252,7 +277,7 @@ def _rows(log: _Log, paths: Sequence[str], changed: Counter[str]) -> list[_Job]:
             reason = "array parent" if "[]" in name else GONE[kind]
             log.drops.append(Drop(name, paths[file], line, reason, "no other record"))
     rows.sort(key=lambda job: job.order)
-    return rows
+    return rows, waited
 
 
 def _whole(fields: dict[str, str], name: str, digits: int = 15, what: str = "time") -> int:

@@ -42,6 +42,8 @@ SUSPENDED = "run time: the time in which the job was suspended left out"
 RESIZED = "resized while running: of the cores it began with all the time"
 RESERVED = "ran in a reservation: simulated as if there were none"
 WITH_GPUS = "had GPUs: cores alone are simulated"
+DELETED = "deleted before start"
+NEVER = -2
 RETURNED = "moved into the pool: back in its queue"
 WAITING = {"pending", "requeued", "requeue_hold", "requeue_fed", "resv_del_hold", "special_exit"}
 ALIVE = {"running", "suspended", "completing", "configuring", "resizing", "signaling", "stage_out", "stopped"}
@@ -54,6 +56,7 @@ class _Run(Row):
     key: str = ""
     queued: int = UNKNOWN  #: submit, or when it was put back into the queue
     marks: frozenset[str] = frozenset()  #: what is not as in the log, or not simulated
+    eligible: int = UNKNOWN  #: from when on nothing held it; `NEVER` where all the time something did
     resizing: bool = False  #: the run goes on in another row, with other cores
 
     def problem(self) -> tuple[str, str] | None:
@@ -61,8 +64,13 @@ class _Run(Row):
         if self.state in WAITING or (self.start == UNKNOWN and self.state in ALIVE):
             return "waiting at the end of the log", self.state
         if self.start == UNKNOWN:
-            return "deleted before start", self.state
+            return DELETED, self.state
         return self.impossible()
+
+    def waited(self) -> _Run | None:
+        """Return this last run of a job as one that waited until it was deleted; None if it was never eligible."""
+        self.submit = max(self.queued, self.eligible)
+        return self if self.eligible != NEVER and self.submit <= self.end else None
 
 
 def read_sacct(sources: Sequence[Source], timezone: str = "UTC") -> Records:
@@ -102,9 +110,11 @@ def read_sacct(sources: Sequence[Source], timezone: str = "UTC") -> Records:
             runs[run.key] = run
     found = [(run, run.problem()) for run in runs.values()]
     drops += [Drop(run.job_id, str(sources[run.file].path), run.line, *why) for run, why in found if why]
+    gone = [run.waited() for run, why in found if why and why[0] == DELETED]
     rows = _whole_jobs([run for run, why in found if not why], merged)
     changed = Counter(mark for row in rows for mark in sorted(row.marks))
-    return records_of("sacct", sources, table_of(rows), drops, timezone=timezone, merged=merged, changed=changed)
+    more = {"timezone": timezone, "merged": merged, "changed": changed}
+    return records_of("sacct", sources, table_of(rows), drops, gone=table_of(list(filter(None, gone))), **more)
 
 
 def _one_run(*rows: _Run) -> _Run:
@@ -197,7 +207,8 @@ def _read_row(values: list[str], clock: _Clock) -> _Run | None:
     if UNKNOWN not in (started, ended):
         idle = _suspended(suspended, elapsed, ended - started)
         runtime = ended - started - idle
-    waits = min(clock.read(eligible), started) if started != UNKNOWN else UNKNOWN
+    free = clock.read(eligible)
+    waits = min(free, started) if started != UNKNOWN else UNKNOWN
     promoted = PROMOTED.match(comment)
     marks = {
         ELIGIBLE: waits > submitted,
@@ -222,6 +233,7 @@ def _read_row(values: list[str], clock: _Clock) -> _Run | None:
         needs=words(licences={name: int(count) for name, count in LICENCES.findall(tres)}),
         group=account,
         marks=frozenset(mark for mark, holds in marks.items() if holds),
+        eligible=NEVER if eligible and free == UNKNOWN else free,
         resizing=resizing,
     )
 

@@ -34,6 +34,7 @@ LIMITED = {
     SUBMIT: "submit", RUNTIME: "runtime", TIME: "walltime", ALLOCATED: "cores", REQUESTED: "cores", WAIT: "start",
 }  # fmt: skip
 STATES = {0: "failed", 1: "completed", 2: "partial", 3: "partial", 4: "partial", 5: "cancelled"}
+CANCELLED = 5
 #: Share of the jobs from which on a partition counts, where partitions may stand for queues.
 SHARE = 0.01
 PARTIAL = (2, 3, 4)  #: executions of a job that was swapped out; its status 0 or 1 line sums them up
@@ -224,8 +225,10 @@ def _jobs(
 
 def _to_table(values: dict[int, NDArray[np.int64]], numbers: NDArray[np.int64], header: Header) -> pd.DataFrame:
     submit, wait, runtime = values[SUBMIT], values[WAIT], values[RUNTIME]
-    start = np.where((submit >= 0) & (wait >= 0), submit + wait, UNKNOWN)
-    end = np.where((start >= 0) & (runtime >= 0), start + runtime, UNKNOWN)
+    left = np.where((submit >= 0) & (wait >= 0), submit + wait, UNKNOWN)  # the queue, to run or to be deleted
+    deleted = (values[STATUS] == CANCELLED) & (runtime < 0)
+    start = np.where(deleted, UNKNOWN, left)
+    end = np.where(deleted, left, np.where((start >= 0) & (runtime >= 0), start + runtime, UNKNOWN))
     columns = {
         "job_id": list(map(str, values[JOB].tolist())),
         "submit": submit,

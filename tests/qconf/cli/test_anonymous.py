@@ -89,6 +89,14 @@ def test_what_the_server_holds_is_refused(inputs, tmp_path):
     assert "leave it out, or --anonymous" in done.exception.fix
 
 
+def test_the_users_of_deleted_jobs_have_no_name(tmp_path):
+    header = "JobIDRaw|User|Account|Partition|State|Submit|Start|End|Timelimit|AllocCPUS"
+    rows = ("1|bob|acc|a|COMPLETED|1000|1100|1200|10:00|1", "2|alice|acc|a|CANCELLED|1001|Unknown|1300|10:00|1")
+    (tmp_path / "log").write_text("\n".join((header, *rows, "")))
+    found = Names().records(read([tmp_path / "log"]))
+    assert found.deleted[["user", "group"]].values.tolist() == [["user2", "group1"]]
+
+
 def test_the_same_number_for_the_same_name():
     names = Names()
     base = site({"name": "a"}, {"name": "b"}, mode="shared")

@@ -48,6 +48,21 @@ def test_the_tables(folder):
     assert "Farthest off:" not in right
 
 
+def test_quiet_is_the_grade_and_where_it_is_written(folder, tmp_path):
+    result = run(folder, "--quiet")
+    assert result.stdout.startswith("Fidelity grade ")
+    assert "By queue" not in result.stdout
+    assert "start in both" not in result.stdout
+    out = tmp_path / "near"
+    result = run(folder, "-q", "--calibrate", "--vary", "backfill", "--workers", "1", "--out", str(out))
+    lines = result.stdout.splitlines()
+    assert "configurations were simulated on" in lines[0]
+    assert "Fidelity grade " in result.stdout
+    assert " ".join(result.stdout.split()).endswith("report.html, fidelity.csv, fidelity.json, config.yaml")
+    assert (out / "config.yaml").exists()
+    assert result.stderr == ""
+
+
 def test_what_is_written(folder, tmp_path):
     out = tmp_path / "near"
     printed = json.loads(run(folder, "--json", "--out", str(out)).stdout)

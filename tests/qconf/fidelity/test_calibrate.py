@@ -8,6 +8,7 @@ import pytest
 
 from parsim import simulate
 from qconf.config import QueueConfig
+from qconf.config.models import ThrottleConfig
 from qconf.errors import InputError
 from qconf.fidelity.calibrate import Step, calibrate
 from qconf.fidelity.family import PARTS, Family
@@ -41,6 +42,33 @@ def test_two_parts_are_found_one_after_the_other():
     found = calibrate(written(true), site(), **SOME)
     assert {step.part for step in found.steps} == {"order", "limits"}
     assert found.found.total.agreement == 1.0
+
+
+@pytest.mark.parametrize(
+    ("true", "text"),
+    [
+        (site(reservation_depth=None), "backfilling, a reservation for each job"),
+        (site(reservation_depth=3), "backfilling, 3 reservations"),
+        (site(throttles=(ThrottleConfig(max_eligible=5),)), "of all jobs 5 that wait are looked at"),
+        (site(throttles=(ThrottleConfig(each="user", max_eligible=1),)), "of each user 1 that wait are looked at"),
+    ],
+)
+def test_how_deep_a_site_backfills_is_found(true, text):
+    log = written(true)
+    given = site(throttles=(ThrottleConfig(max_run=64),))
+    found = calibrate(log, given, **SOME, parts=("backfill",))
+    assert found.steps[0].text == text
+    assert found.config.reservation_depth == true.reservation_depth
+    assert 64 in [throttle.max_run for throttle in found.config.throttles]
+    assert found.found.total.agreement > found.given.total.agreement
+
+
+def test_the_depth_is_searched_only_where_there_can_be_one():
+    given = site(reserve="nodes")
+    log = written(given)
+    recorded = Recorded.of(log, given)
+    changes = Family.of(given, recorded, cut(recorded, spans(recorded, count=14)), log).changes(given, ("backfill",))
+    assert {change.config.reservation_depth for change in changes} == {1}
 
 
 def test_what_is_right_stays():

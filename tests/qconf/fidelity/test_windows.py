@@ -6,11 +6,11 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from parsim import simulate
+from parsim import UNSTARTED, Workload, simulate
 from qconf.errors import InputError
 from qconf.fidelity.errors import Figures, Starts
 from qconf.fidelity.verify import verify
-from qconf.fidelity.windows import LEAD, Recorded, cut, spans
+from qconf.fidelity.windows import LEAD, LogWindow, Recorded, cut, spans
 from tests.qconf.fidelity.logs import DAY, HOUR, history, limited, site, workload, written
 
 SITES = {
@@ -95,6 +95,50 @@ def test_jobs_without_a_start_are_left_out_and_counted():
         verify(replace(log, jobs=log.jobs.assign(start=-1)), site())
 
 
+def test_a_job_holds_its_reservation_until_it_is_deleted():
+    w = Workload([0, 5, 10, 20], [32, 64, 32, 64], [100, 600, 200, 600], [100, 600, 200, 600], [0] * 4, [0, 1, 2, 3])
+    log = history(w, np.array([0, -1, 50, -1]), site())
+    gone = log.jobs.iloc[[1, 3]].assign(end=[50, 260])
+    log = replace(log, jobs=log.jobs.iloc[[0, 2]], read=2, deleted=gone)
+    recorded = Recorded.of(log, site())
+    assert recorded.jobs["job_id"].tolist() == ["0", "1", "2", "3"]
+    assert recorded.gone.tolist() == [UNSTARTED, 50, UNSTARTED, 260]
+    (window,) = cut(recorded, [(0, 300)])
+    assert window.simulate(site()).tolist() == [0, UNSTARTED, 50, 250]  # 3 would run until it is deleted
+    found = Figures.of(Starts.of([window], site()))
+    assert (found.counted.jobs, found.only_recorded, found.only_simulated, found.every.jobs) == (2, 0, 1, 2)
+    # 0 and 2 wait 0 and 40 s in both, 3 waits 240 s by the log and 230 s in the simulation.
+    assert found.agreement == 1.0
+    (early,) = cut(recorded, [(0, 40)])
+    assert early.simulate(site()).tolist() == [0, UNSTARTED, 700, UNSTARTED]  # it ends before the deletion
+    (later,) = cut(recorded, [(100, 300)])
+    assert later.rows.tolist() == [2, 3]
+    assert verify(log, site()).warnings[0].startswith("2 jobs wait in windows until they are deleted; 0 of them")
+
+
+@pytest.mark.parametrize("name", SITES)
+def test_a_log_with_deletions_of_the_simulator_has_no_error(name):
+    """Of every third job: it runs until it is deleted, or waits until then."""
+    w, config = workload(900), SITES[name]
+    end = np.full(len(w), UNSTARTED)
+    end[::3] = w.submit[::3] + np.random.default_rng(1).integers(0, DAY // 2, end[::3].size)
+    period = replace(Recorded.of(written(config, w), config).period, state=None)
+    whole = LogWindow(0, 400 * DAY, period, np.zeros(len(w)), end, np.arange(len(w)))
+    start = whole.simulate(config)
+    waited = start == UNSTARTED
+    assert 20 < waited.sum() < 280
+    ran = replace(w, runtime=np.where(waited, w.runtime, np.clip(end - start, 1, w.runtime)))
+    log = history(ran, np.where(waited, -1, start), config)
+    gone = log.jobs.iloc[np.flatnonzero(waited)].assign(end=end[waited], runtime=w.walltime[waited])
+    log = replace(log, jobs=log.jobs[~waited].reset_index(drop=True), read=int((~waited).sum()), deleted=gone)
+    found = verify(log, config, count=20)
+    assert found.total.counted.jobs > 50
+    assert (found.total.only_recorded, found.total.only_simulated, found.total.agreement) == (0, 0, 1.0)
+    assert found.total.counted.deviation == 0
+    blind = verify(replace(log, deleted=log.deleted.iloc[:0]), config, count=20)
+    assert blind.total.every.deviation > 0
+
+
 def test_a_job_that_outran_its_walltime_runs_as_long_as_it_did():
     w = workload()
     log = written(site(), w)
@@ -129,6 +173,7 @@ def test_errors_are_recorded_minus_simulated_of_jobs_inside_by_both():
         np.zeros(5, dtype=np.int64),
         np.zeros(5, dtype=np.int64),
         np.full(5, 1000),
+        np.full(5, UNSTARTED),
         np.array([100, 300, 900, 1500, 5000]),  # recorded
         np.array([130, 100, 1200, 800, 9000]),  # simulated
     )

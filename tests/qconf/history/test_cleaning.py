@@ -56,6 +56,32 @@ def test_what_is_dropped(job, reason):
     assert history.read == 2
 
 
+def test_jobs_that_were_deleted_are_cleaned_as_the_others_are():
+    deleted = {"runtime": -1, "start": -1, "state": "CANCELLED"}
+    jobs = [
+        {"job_id": "runs", "submit": 50},
+        {"job_id": "late", "submit": 30, "end": 90, "walltime": -1, "cores": 3} | deleted,
+        {"job_id": "wide", "submit": 10, "end": 90, "cores": 101} | deleted,
+        {"job_id": "early", "submit": 20, "end": 20, "walltime": 7200} | deleted,
+        {"job_id": "unknown", "submit": 20} | deleted,
+        {"job_id": "failed", "submit": 20, "end": 90} | deleted | {"state": "failed"},
+        {"job_id": "other", "submit": 99},
+    ]
+    history = clean(records(*jobs), site(cores_per_node=2, whole_nodes=True))
+    columns = ["job_id", "submit", "end", "runtime", "walltime", "cores", "queue"]
+    assert history.deleted[columns].values.tolist() == [
+        ["late", 30, 90, 3600, 3600, 4, "small"],
+        ["early", 20, 20, 7200, 7200, 4, "large"],
+    ]
+    assert history.reasons == {"no run time": 5}
+    every, which = history.with_deleted()
+    assert every.jobs["job_id"].tolist() == ["early", "late", "runs", "other"]
+    assert which.tolist() == [True, True, False, False]
+    assert history.between(25, 60).deleted["job_id"].tolist() == ["late"]
+    joined = history.between(None, 60).joined(replace(history, epoch=history.epoch + 1000))
+    assert joined.deleted["submit"].tolist() == [30, 20, 1030, 1020]
+
+
 @pytest.mark.parametrize(("kind", "written"), [("csv", "empty"), ("swf", "-1")])
 def test_an_unknown_value_is_written_as_the_log_has_it(kind, written):
     gone = [{"submit": -1}, {"cores": -1}, {"runtime": -1}, {"runtime": 0}, {"cores": 99, "walltime": -1}]

@@ -66,6 +66,25 @@ def test_reservations_of_pbs(tmp_path):
     ]
 
 
+def test_a_reservation_of_pbs_as_the_server_writes_it(shared):
+    times, odd = read_downtimes([shared("pbs/snapshot/accounting_after.log")], MACHINE)
+    (each,) = times
+    assert (each.begin, each.end) == ("2026-11-23T10:31:00+00:00", "2026-11-23T10:33:00+00:00")
+    assert (each.cores, each.users, odd) == (4, ("carol",), [])
+
+
+@pytest.mark.parametrize(("kind", "end"), [("k", "14:00:00"), ("K", "14:00:00"), ("F", "15:00:00")])
+def test_a_reservation_of_pbs_that_was_deleted_ends_then(tmp_path, kind, end):
+    records = (
+        "03/10/2026 13:00:00;B;R7.s;owner=ann@host queue=R7 start=1773147600 end=1773154800"
+        " Authorized_Users=ann@host,bob@host Resource_List.ncpus=24\n"
+        f"03/10/2026 14:00:00;{kind};R7.s;requestor=ann@host\n"
+    )
+    (each,), odd = found(tmp_path, records)
+    assert each["end"] == f"2026-03-10T{end}+00:00"
+    assert (each["users"], odd) == (("ann", "bob"), [])
+
+
 def test_nodes_of_pbs(tmp_path):
     log = (
         "03/10/2026 13:00:00;0002;Server@s;Node;n1;node down: communication closed\n"

@@ -112,6 +112,29 @@ def only(records):
     return records.table.iloc[0]
 
 
+@pytest.mark.parametrize(("kind", "seconds"), [("D", 90), ("A", 90), ("M", 90), (None, None)])
+def test_a_job_that_never_ran_waited_until_it_was_gone(write, kind, seconds):
+    needs = {"Resource_List__walltime": "01:00:00", "Resource_List__matlab": 2, "depend": "afterok:8.srv"}
+    log = record("Q", queue="route", **needs) + record("Q", stamp="11/01/2026 02:10:01", queue="large", **needs)
+    log += f"11/01/2026 02:11:30;{kind};7.srv;requestor=ann@srv\n" if kind else ""
+    log += record("S", "9.srv", start=1100) + record("E", "9.srv", start=1100, end=1200)
+    waited = read(write(log)).deleted
+    if seconds is None:
+        assert waited.empty
+        return
+    columns = ["job_id", "submit", "start", "end", "cores", "walltime", "queue", "user", "state", "needs"]
+    job = ["7.srv", 1000, -1, 1000 + seconds, 24, 3600, "large", "ann", "cancelled", "after:8.srv licence:matlab:2"]
+    assert waited[columns].values.tolist() == [job]
+
+
+def test_the_real_jobs_that_were_deleted_waited_until_then(shared):
+    records = read(shared("pbs/accounting_real.log"))
+    waited = records.deleted
+    assert set(waited["job_id"]) == set(records.dropped[records.dropped["reason"] == "deleted before start"]["job_id"])
+    (job,) = waited[waited["job_id"] == "26.pbshost"].to_dict("records")  # queued 14:44:45, deleted 14:45:11
+    assert (job["end"] - job["submit"], job["cores"], job["start"]) == (26, 48, -1)
+
+
 def test_a_requeue_counts_its_last_run_and_first_submit(write):
     log = record("S", start=1100) + record("R", start=1100, end=1200, Exit_status=-11)
     log += record("S", start=1300) + record("E", start=1300, end=1450, Exit_status=0)

@@ -118,6 +118,25 @@ def test_jobs_that_never_started(write, nothing):
     assert records.dropped[["job_id", "reason"]].values.tolist() == [["6", "deleted before start"]]
 
 
+@pytest.mark.parametrize(
+    ("eligible", "since"),
+    [("", "08:00:00"), (DAY + "08:30:00", "08:30:00"), (DAY + "11:00:00", None), ("Unknown", None)],
+)
+def test_a_job_that_was_deleted_waited_from_when_it_was_eligible(write, eligible, since):
+    gone = row(JobIDRaw="6", JobID="6", State="CANCELLED by 0", Start="Unknown", AllocCPUS="0", ReqCPUS="8")
+    lines = [f"{HEADER}|Eligible", f"{row()}|", f"{gone}|{eligible}", ""]
+    waited = read(write("\n".join(lines))).deleted
+    found = waited[["job_id", "submit", "start", "end", "cores", "walltime", "user"]].values.tolist()
+    assert found == ([] if since is None else [["6", second(since), -1, second("10:00:00"), 8, 7200, "ann"]])
+
+
+def test_a_job_that_was_deleted_after_a_requeue_waited_from_then_on(write):
+    first = row(State="REQUEUED", End=DAY + "09:30:00")
+    again = row(State="CANCELLED by 0", Submit=DAY + "09:30:00", Start="Unknown")
+    waited = read(write(sacct(first, again))).deleted
+    assert waited[["submit", "end"]].values.tolist() == [[second("09:30:00"), second("10:00:00")]]
+
+
 def test_a_running_job_is_kept_and_left_out_of_the_simulation(write):
     records = read(write(sacct(row(), row(JobIDRaw="6", JobID="6", State="RUNNING", End="Unknown"))))
     assert records.table["end"].tolist()[1] == records.table["runtime"].tolist()[1] == -1

@@ -52,6 +52,13 @@ def test_header_and_fields(write):
     }  # fmt: skip
 
 
+def test_a_cancelled_job_without_a_run_waited_until_it_was_deleted(write):
+    lines = [line(), line(2, 10, 50, -1, -1, status=5), line(3, 20, 30, 60, status=5), line(4, 30, -1, -1, status=5)]
+    records = read(write(HEADER + "".join(lines)))
+    assert records.table[["start", "end"]].values.tolist() == [[5, 65], [-1, 60], [50, 110], [-1, -1]]
+    assert records.deleted[["job_id", "submit", "end", "cores"]].values.tolist() == [["2", 10, 60, 4]]
+
+
 def test_the_machine_is_maxprocs_else_maxnodes():
     assert read_header(b"; MaxNodes: 16\n").cores == 16
     assert read_header(b"; MaxProcs: -1\n; MaxNodes: unknown\n").cores is None

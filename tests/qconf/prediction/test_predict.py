@@ -185,6 +185,23 @@ def test_what_becomes_of_a_recommendation(tmp_path):
     assert json.dumps(found.document())
 
 
+@pytest.mark.parametrize(
+    ("day", "says"),
+    [
+        (41, ()),
+        (47, ("7 days before the snapshot: run times are of older days; add",)),
+        (70, ("30 days before the snapshot: run times are of older days, and no jobs come; add",)),
+        (-1, ("no job from before the snapshot",)),
+    ],
+)
+def test_a_history_that_ends_long_before_the_snapshot(tmp_path, day, says):
+    past, now = history(tmp_path), day * 86400 + 1
+    found = predict(Snapshot(now, (job("a", 8, 100),)), SITE, history=past, runs=5, instants=0)
+    assert len(found.ahead.warnings) == len(says)
+    assert all(text in warning for text, warning in zip(says, found.ahead.warnings, strict=True))
+    assert found.document()["warnings"] == list(found.ahead.warnings)
+
+
 def test_the_page_shows_every_job_and_its_intervals(tmp_path):
     past, now = history(tmp_path), 35 * 86400
     jobs = [Job(f"b{i}", "<u>", "", "work", 16, 7200, now - 99, now - 50 if i == 0 else None) for i in range(5)]
