@@ -31,8 +31,8 @@ from qconf.strategies.partitioning.wait_table import WaitTable, tabulate
 
 LONGEST_SEARCH = 60  # simulations of a local search at most
 MOST_SIZES = 2048  # of each queue that are tabulated at once
-MOST_WORK = 2e7  # jobs times sizes that are tabulated at once, as long as the sizes are not fewer than those around
-GEOMETRIC = 256  # sizes of each queue by which a first division within bounds is found
+MOST_WORK = 1e7  # jobs times sizes that are tabulated at once, as long as the sizes are not fewer than those around
+GEOMETRIC = 256  # sizes of each queue, if so many, by which a first division within bounds is found
 WINDOW = 4  # steps around a division between which the next grid has sizes
 FINER = 8  # times as many
 
@@ -179,7 +179,7 @@ def solve(
     doubts = "" if unit == 1 else f"one size in {unit} is tabulated, and each only around the best of them"
     nodes = proportional(training, space)
     if unit > 1 and bounds is not None:
-        nodes = _start(table, space, bounds, most, nodes)
+        nodes = _start(table, space, bounds, most, nodes, min(sizes, GEOMETRIC))
     while True:
         grid = Grid.around(nodes, unit, np.maximum(nodes - reach, space.widest), np.minimum(nodes + reach, most))
         cost = table.columns(grid.sizes)
@@ -197,14 +197,14 @@ def solve(
         nodes, reach, unit = found, WINDOW * unit, -(-unit // FINER)
 
 
-def _start(table: WaitTable, space: PartitionSpace, bounds: Bounds, most: Sizes, nodes: Sizes) -> Sizes:
-    """Return a division within the bounds, near the best by a few sizes in geometric progression, else `nodes`."""
+def _start(table: WaitTable, space: PartitionSpace, bounds: Bounds, most: Sizes, nodes: Sizes, count: int) -> Sizes:
+    """Return a division within the bounds, near the best by `count` sizes in geometric progression, else `nodes`."""
     within = feasible_division(space.total, bounds)
     if within is None:
         return nodes
     if 0 < bounds.slack < 1 and (bounds.share > 0).sum() > 1:
         ends = zip(space.widest, most, strict=True)
-        sizes = [np.unique(np.round(np.geomspace(*each, GEOMETRIC)).astype(np.int64)) for each in ends]
+        sizes = [np.unique(np.round(np.geomspace(*each, count)).astype(np.int64)) for each in ends]
         found = nearly_best_proportional_division(
             sizes, table.columns(sizes), bounds.low, space.total, bounds.share, bounds.slack, within
         )
