@@ -127,6 +127,9 @@ def test_a_second_export_takes_the_place_of_the_first_and_comes_off_again(loadin
             server.write(name, text, folder=f"{WORK}/second")
         run_blocks([(title, f"cd second\n{block}") for title, block in plan.steps], server, result)
         assert "Name=pool" not in server.run("scontrol show partition").stdout
+        done = server.run("python3 load-conf slurm.conf.back; echo exit $?").stdout  # that of the first
+        assert "Undo a later export first" in done
+        assert "exit 1" in done
         run_blocks([(title, f"cd second\n{block}") for title, block in plan.undo], server, result)
         assert result.problems == []
         assert saved(server) == between

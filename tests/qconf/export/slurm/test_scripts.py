@@ -941,6 +941,18 @@ def test_a_backup_is_not_the_controller_that_is_restarted(pinged, up, backups, t
     assert (script["up"](), script["backups"]()) == (up, backups)
 
 
+@pytest.mark.parametrize(("there", "known"), [("old\n", True), ("new\n", True), ("another\n", False), (None, True)])
+def test_a_slurm_conf_that_was_changed_since_is_not_overwritten(there, known, tmp_path, monkeypatch):
+    for name, text in (("before", "old\n"), ("after", "new\n")):
+        (tmp_path / f"slurm.conf.{name}").write_text(text)
+    (tmp_path / "load-conf").write_text(hybrid()["load-conf"])
+    target = tmp_path / "there"
+    if there is not None:
+        target.write_text(there)
+    monkeypatch.chdir(tmp_path)
+    assert runpy.run_path("load-conf")["is_known"](target) is known
+
+
 def test_points_of_an_earlier_export_make_way_and_come_back(tmp_path):
     """Jobs have those of the sum that they were submitted under; a nice value of the user's own stays."""
     former = slurm_files(parse(SUM.replace("72 if", "500 if").replace("50 *", "60 *")))["job_submit.lua"]
