@@ -441,7 +441,12 @@ def _pack_named(prepared: Prepared, system: System) -> kernel.Formula:
     queue = prepared.workload.queue
     greatest = sorted({its.priority for its in system.queues})
     rank = np.array([greatest.index(its.priority) for its in system.queues], dtype=np.float64)[queue]
-    value = rank * 2.0**32 + {"fcfs": 0, "sjf": -1, "ljf": 1}[system.order] * walltime
+    within: NDArray[np.float64] = {
+        "fcfs": -np.arange(queue.size, dtype=np.float64),
+        "sjf": -walltime,
+        "ljf": walltime,
+    }[system.order]
+    value = rank * 2.0**32 + within
     if all(its.starvation is None for its in system.queues):
         return _program([(orders.COLUMN, 0)], [], value[np.newaxis])
     period = np.array([np.inf if its.starvation is None else its.starvation for its in system.queues])[queue]

@@ -20,6 +20,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from difflib import get_close_matches
 from functools import partial
 from random import Random
 from typing import NamedTuple
@@ -204,6 +205,9 @@ def main() -> int:
     packing.MANY = packing.MANY if chosen.looks >= 0 else 0
     if chosen.traces:
         return check_traces(tuple(chosen.disciplines or ("",)))
+    if unknown := [name for name in chosen.disciplines if name not in DISCIPLINES]:
+        near = [close for name in unknown for close in get_close_matches(name, DISCIPLINES)]
+        parser.error(f"no such discipline: {', '.join(unknown)}; near are {', '.join(near) or 'none'}")
     fails, result = (unnoticed, "broken schedules unnoticed") if chosen.broken else (differs, "differ")
     total, disciplines = 0, chosen.disciplines or DISCIPLINES
     for discipline in disciplines:

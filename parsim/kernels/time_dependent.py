@@ -1,8 +1,8 @@
 """EASY and FCFS on one list that is alone on its cores and whose order is a time-dependent priority, a formula.
 
 This is the event loop of searches over formulas. It is several times as fast as `parsim.kernels.general`: nothing may
-start elsewhere, so the list is a few columns in the order of submission. Of jobs that are alike it has the first only,
-so it is also that of every other order where the queue is deep in jobs. Numbers ("rule 4") refer to
+start elsewhere, so the list is a few columns, scanned in blocks. Of jobs that are alike it has the first only, so it is
+also that of every other order where the queue is deep in jobs. Numbers ("rule 4") refer to
 docs/reference/simulator.md.
 
 References
@@ -25,7 +25,7 @@ from parsim.kernels.fairshare import charge
 from parsim.kernels.mates import Mates, close_edge, follow, held_before, order_mates
 from parsim.kernels.order import CHUNK
 from parsim.kernels.running import last_instant
-from parsim.kernels.state import LONGEST, NEVER, Running, step
+from parsim.kernels.state import BLOCK, LONGEST, NEVER, Running, step
 from parsim.kernels.values import (
     END,
     NOT_HELD,
@@ -39,8 +39,6 @@ from parsim.kernels.values import (
     settle,
     value_of,
 )
-
-STARTED = np.int32(0)  # in place of the cores of an entry whose job has started
 
 
 class Limits(NamedTuple):
@@ -113,8 +111,9 @@ def time_dependent(
     most = min(n, machine)
     ends = np.empty(most + 1, np.int64)
     running = Running(np.empty(most + 1, np.int64), np.empty(most + 1, np.int32))
-    job, cores, walltime = np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n, np.int32)
-    value, origin, held, bound = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
+    padded = n + BLOCK
+    job, cores, walltime = np.empty(n, np.int32), np.empty(padded, np.int32), np.empty(padded, np.int32)
+    value, origin, held, bound = np.empty(padded), np.empty(n), np.empty(n), np.empty(n)
     waiting = Valued(job, cores, walltime, value, origin, held, bound, np.empty(n, np.bool_))
     epoch = Epoch(longest, many, np.array([-1, 1, 0]))
     chunk = Chunk(np.empty(CHUNK, np.int32), np.empty(CHUNK, np.int32))
@@ -237,7 +236,6 @@ def event_loop(
         else:
             epoch.clock[END] = -1
             evaluate(waiting, last, formula, fair, chunk, now)
-        kept = last  # first entry whose job started
         latest = now - reservation_delay if reservation_delay > 0 else NEVER
         head = first_entry(jobs, waiting, last, formula, fair, chunk, epoch, free, latest, now)
         while head >= 0 and waiting.cores[head] <= free:
@@ -246,8 +244,7 @@ def event_loop(
             free -= waiting.cores[head]
             size += 1
             count_entry(jobs, lines, mates, waiting, last, formula, fair, chunk, epoch, limits, head, NO_JOB, now)
-            if not succeed(jobs, lines, mates, waiting, formula, fair, chunk, epoch, limits, head, now):
-                kept = min(kept, head)
+            last = succeed(jobs, lines, mates, waiting, last, formula, fair, chunk, epoch, limits, head, now)
             head = first_entry(jobs, waiting, last, formula, fair, chunk, epoch, free, latest, now)
         if head >= 0 and backfill:
             reserved = waiting.job[head]
@@ -263,21 +260,19 @@ def event_loop(
                 if waiting.walltime[i] > slack:
                     extra -= waiting.cores[i]
                 count_entry(jobs, lines, mates, waiting, last, formula, fair, chunk, epoch, limits, i, reserved, now)
-                if not succeed(jobs, lines, mates, waiting, formula, fair, chunk, epoch, limits, i, now):
-                    kept = min(kept, i)
+                last = succeed(jobs, lines, mates, waiting, last, formula, fair, chunk, epoch, limits, i, now)
                 i = first_beside(waiting, last, formula, fair, chunk, epoch, free, slack, extra, now)
             change_left(limits, jobs, reserved, 1)
-        last = drop_started(waiting, kept, last)
 
 
 @step
-def succeed(jobs, lines, mates, waiting, formula, fair, chunk, epoch, limits, i, now):
-    """Let the next job alike take entry i, whose job has started; return whether there is one."""
+def succeed(jobs, lines, mates, waiting, last, formula, fair, chunk, epoch, limits, i, now):
+    """Let the next job alike take entry i, whose job has started, or the last entry; return the end of the list."""
     before = waiting.job[i]
     j = leave(lines, before)
     if j == NO_JOB:
-        waiting.cores[i] = STARTED
-        return False
+        move(waiting, i, last - 1)
+        return last - 1
     waiting.job[i] = j
     held = waiting.origin[i] - jobs[before].submit + mates.longer[mates.place[j]] if limits.stop_time else 0
     waiting.origin[i] = jobs[j].submit + held
@@ -287,9 +282,22 @@ def succeed(jobs, lines, mates, waiting, formula, fair, chunk, epoch, limits, i,
         more, cores = what_is_left(limits, j)
         if more < 1 or cores < waiting.cores[i]:
             hold_line(waiting, lines, mates, limits, i, now)
-            return True
+            return last
     settle(waiting, formula, fair, chunk, epoch, i, now)
-    return True
+    return last
+
+
+@step
+def move(waiting, to, i):
+    """Overwrite entry `to` by the last one, i."""
+    waiting.job[to] = waiting.job[i]
+    waiting.cores[to] = waiting.cores[i]
+    waiting.walltime[to] = waiting.walltime[i]
+    waiting.value[to] = waiting.value[i]
+    waiting.origin[to] = waiting.origin[i]
+    waiting.held[to] = waiting.held[i]
+    waiting.bound[to] = waiting.bound[i]
+    waiting.known[to] = waiting.known[i]
 
 
 @step
@@ -427,18 +435,22 @@ def hold_mates(jobs, lines, mates, waiting, formula, fair, chunk, k, value, j, n
 def first_entry(jobs, waiting, last, formula, fair, chunk, epoch, free, latest, now):
     """Return the entry that goes first of those that fit or, submitted by `latest`, may be the head job; or -1."""
     epoch.clock[WASTED] -= 1
+    best = np.int64(-1)
+    largest = PASSED
     while True:
-        best = np.int64(-1)
-        largest = PASSED
-        for i in range(last):
-            v = waiting.value[i]
-            if v >= largest and goes_before(waiting, i, best, largest):
-                if latest == NEVER or waiting.cores[i] <= free or jobs[waiting.job[i]].submit <= latest:
-                    best = i
-                    largest = v
+        for block in range(0, last, BLOCK):
+            if not any_reaches(waiting, np.uint64(block), largest):
+                continue
+            for i in range(block, min(block + BLOCK, last)):
+                v = waiting.value[i]
+                if v >= largest and goes_before(waiting, i, best, largest):
+                    if latest == NEVER or waiting.cores[i] <= free or jobs[waiting.job[i]].submit <= latest:
+                        best = i
+                        largest = v
         if best < 0 or epoch.clock[END] < 0 or waiting.known[best]:
             return best
         settle(waiting, formula, fair, chunk, epoch, best, now)
+        largest = waiting.value[best]
         epoch.clock[WASTED] += 1
 
 
@@ -450,35 +462,45 @@ def goes_before(waiting, i, best, largest):
 
 
 @step
+def any_reaches(waiting, i, largest):
+    """Whether any of the `BLOCK` entries from i on has a value of at least the largest."""
+    count = 0  # of a truth value the compiler makes as many jumps
+    for k in range(np.uint64(BLOCK)):
+        count += waiting.value[i + k] >= largest
+    return count > 0
+
+
+@step
 def first_beside(waiting, last, formula, fair, chunk, epoch, free, slack, extra, now):
     """Return the entry that goes first of those that may start beside the head job; or -1."""
     epoch.clock[WASTED] -= 1
+    best = np.int64(-1)
+    largest = PASSED
     while True:
-        best = np.int64(-1)
-        largest = PASSED
-        for i in range(last):
-            c = waiting.cores[i]
-            v = waiting.value[i]
-            if c <= free and v >= largest and (waiting.walltime[i] <= slack or c <= extra):
-                if goes_before(waiting, i, best, largest):
-                    best = i
-                    largest = v
+        for block in range(0, last, BLOCK):
+            if not any_beside(waiting, np.uint64(block), largest, free, slack, extra):
+                continue
+            for i in range(block, min(block + BLOCK, last)):
+                c = waiting.cores[i]
+                v = waiting.value[i]
+                if c <= free and v >= largest and (waiting.walltime[i] <= slack or c <= extra):
+                    if goes_before(waiting, i, best, largest):
+                        best = i
+                        largest = v
         if best < 0 or epoch.clock[END] < 0 or waiting.known[best]:
             return best
         settle(waiting, formula, fair, chunk, epoch, best, now)
+        largest = waiting.value[best]
         epoch.clock[WASTED] += 1
 
 
 @step
-def drop_started(waiting, kept, last):
-    """Close the gaps that started jobs left, the first at entry `kept`; return the end of the list."""
-    for k in range(kept, last):
-        if waiting.cores[k] != STARTED:
-            waiting.job[kept] = waiting.job[k]
-            waiting.cores[kept] = waiting.cores[k]
-            waiting.walltime[kept] = waiting.walltime[k]
-            waiting.origin[kept] = waiting.origin[k]
-            waiting.held[kept] = waiting.held[k]
-            waiting.bound[kept] = waiting.bound[k]
-            kept += 1
-    return kept
+def any_beside(waiting, i, largest, free, slack, extra):
+    """Whether any of these may, besides, start beside the head job."""
+    f32, s32, e32 = np.int32(free), np.int32(slack), np.int32(extra)
+    hit = False
+    for k in range(np.uint64(BLOCK)):
+        c = waiting.cores[i + k]
+        fits = (c <= f32) & ((waiting.walltime[i + k] <= s32) | (c <= e32))
+        hit |= fits & (waiting.value[i + k] >= largest)
+    return hit

@@ -22,7 +22,7 @@ NOT_HELD = np.inf
 
 
 class Valued(NamedTuple):
-    """The waiting list: of jobs alike the first."""
+    """The waiting list, in no order: of jobs alike the first."""
 
     job: NDArray[np.int32]
     cores: NDArray[np.int32]
