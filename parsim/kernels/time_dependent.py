@@ -439,9 +439,10 @@ def first_entry(jobs, waiting, last, formula, fair, chunk, epoch, free, latest, 
     largest = PASSED
     while True:
         for block in range(0, last, BLOCK):
-            if not any_reaches(waiting, np.uint64(block), largest):
+            end = min(block + BLOCK, last)
+            if not any_reaches(waiting, np.uint64(block), np.uint64(end), largest):
                 continue
-            for i in range(block, min(block + BLOCK, last)):
+            for i in range(block, end):
                 v = waiting.value[i]
                 if v >= largest and goes_before(waiting, i, best, largest):
                     if latest == NEVER or waiting.cores[i] <= free or jobs[waiting.job[i]].submit <= latest:
@@ -462,12 +463,12 @@ def goes_before(waiting, i, best, largest):
 
 
 @step
-def any_reaches(waiting, i, largest):
-    """Whether any of the `BLOCK` entries from i on has a value of at least the largest."""
-    count = 0  # of a truth value the compiler makes as many jumps
-    for k in range(np.uint64(BLOCK)):
-        count += waiting.value[i + k] >= largest
-    return count > 0
+def any_reaches(waiting, i, end, largest):
+    """Whether any of the entries ``i:end`` has a value of at least the largest."""
+    hit = False
+    for k in range(i, end):  # with a constant number of them the compiler makes a jump of each
+        hit |= waiting.value[k] >= largest
+    return hit
 
 
 @step
