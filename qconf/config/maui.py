@@ -2,7 +2,7 @@
 
 References
 ----------
-Maui Scheduler Administrator's Guide, 5.1 "Job Prioritization".
+Maui Scheduler Administrator's Guide, 5.1.2 "Job Priority Factors".
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ FACTORS: Mapping[str, str] = {
     "fairshare": "fairshare_target",
     "queue": "queue_priority",
     "cores": "ncpus",
-    "walltime": "walltime / 60",
+    "walltime": "walltime",
     "core_seconds": "ncpus * walltime",
 }
 MOST = 1e12  #: a weight or a cap is at most so large

@@ -18,7 +18,7 @@ def value(weights, caps=(), **job):
 
 @pytest.mark.parametrize(
     ("component", "factor"),
-    [*zip(FACTORS, (30, 1.5, -7, 3, 4, 60, 14400), strict=True)],
+    [*zip(FACTORS, (30, 1.5, -7, 3, 4, 3600, 14400), strict=True)],
 )
 def test_each_component_is_its_factor_times_its_weight(component, factor):
     assert value({component: 2.5}) == pytest.approx(2.5 * factor)
@@ -43,7 +43,7 @@ def test_weights_in_a_configuration_are_their_formula():
 def test_jobs_start_by_the_sum():
     """A job of the whole machine ends at 100; then the second of the others has 62 - 20, the first 52, the last -38."""
     config = parse(
-        "machine: {cores: 8}\nqueues:\n  - {name: a}\norder: {maui: {queue_time: 1, cores: 10, walltime: -1}}"
+        "machine: {cores: 8}\nqueues:\n  - {name: a}\norder: {maui: {queue_time: 1, cores: 10, walltime: -0.0166667}}"
     )
     workload = Workload(
         submit=[0, 1, 2, 3], cores=[8, 5, 6, 8], runtime=[100, 50, 50, 50], walltime=[100, 60, 1200, 7200]

@@ -60,7 +60,7 @@ class Weights:
         weights = {
             "queue_time": 1.0,
             "expansion_factor": round(self.expansion * minutes, 3),
-            "walltime": -round(self.length * minutes / (DAY / MINUTE), 6),
+            "walltime": -round(self.length * minutes / DAY, 8),
         }
         return Maui(weights).formula
 

@@ -55,8 +55,8 @@ MAUI = FAMILIES["maui"]
 
 
 def test_mauis_weights_are_shares_of_the_usual_longest_wait():
-    assert Weights(0.01, 0.5).formula(10 * DAY) == (
-        "1 * (eligible_time / 60) + 144 * ((eligible_time + walltime) / max(walltime, 1)) - 5 * (walltime / 60)"
+    assert Weights(0.01, 0.3).formula(10 * DAY) == (
+        "1 * (eligible_time / 60) + 144 * ((eligible_time + walltime) / max(walltime, 1)) - 0.05 * walltime"
     )
     found = MAUI.candidates(1000, DAY)
     assert len(set(found)) == len(MAUI.members) == len(found) - 1
