@@ -53,6 +53,7 @@ DISCIPLINES = {
     "partitioned": _PARTITIONED,
     "hybrid": _HYBRID,
     "limits": _LIMITED,
+    "user_jobs": _SHARED + "throttles: [{each: user, max_eligible: 2}]\n",
     "whole_nodes": _WIDE.replace("_node: 4", "_node: 4, whole_nodes: true"),
     "shared_nodes": _WIDE,
 }

@@ -20,6 +20,7 @@ from qconf.export.slurm.fairshare import read_shares
 from qconf.export.slurm.order import with_order
 from qconf.export.slurm.scripts import ACCESS, POOL
 from qconf.export.slurm.throttles import read as read_throttles
+from qconf.export.slurm.throttles import with_parameters
 from qconf.history.times import slurm_limit
 
 UNLIMITED = ("UNLIMITED", "INFINITE", "-1")
@@ -63,7 +64,7 @@ def derive(
     except ValueError as error:
         raise InputError(f"no machine of {total} cores named {called!r} can be", file=path) from error
     try:
-        throttles = read_throttles(conf.folder) if conf.exported else ()
+        throttles = with_parameters(read_throttles(conf.folder) if conf.exported else (), reader.parameters)
         config = SiteConfig.build(machine=machine, throttles=throttles, **reader.discipline(), **shape)
         tree = () if shares is None else read_shares(shares, reader.warnings)
         config = with_order(
@@ -221,6 +222,13 @@ class _Reader:
             self.warnings.append(f"{default[0].name}: first of the queues, since jobs that name none go to it")
         return [*default, *(each for each in partitions if each not in default)]
 
+    @property
+    def parameters(self) -> set[str]:
+        """The words of SchedulerParameters where Slurm backfills."""
+        if self.conf.settings.get("schedulertype", "").lower() == "sched/builtin":
+            return set()
+        return {word.strip().lower() for word in self.conf.settings.get("schedulerparameters", "").split(",")}
+
     def discipline(self) -> dict[str, Any]:
         """Read backfilling and the reservation delay; warn about an order that jobs do not have here."""
         settings = self.conf.settings
@@ -233,10 +241,10 @@ class _Reader:
                 "one priority is not taken over; they are first come, first served"
             )
         backfill = settings.get("schedulertype", "").lower() != "sched/builtin"
-        parameters = {word.strip().lower() for word in settings.get("schedulerparameters", "").split(",")}
-        as_exported = backfill and {"bf_busy_nodes", "bf_job_part_count_reserve=1"} <= parameters
+        parameters = self.parameters
+        as_exported = {"bf_busy_nodes", "bf_job_part_count_reserve=1"} <= parameters
         depths = [int(word[26:]) for word in parameters if re.fullmatch("bf_job_part_count_reserve=[0-9]{1,9}", word)]
-        depth = depths[0] if backfill and depths else 1
+        depth = depths[0] if depths else 1
         return {
             "backfill": backfill,
             "reserve": "queues" if as_exported else "cores",

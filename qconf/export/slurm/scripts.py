@@ -56,7 +56,7 @@ def export(config: SiteConfig, nodes: Sequence[Node] | None) -> Export:
             settings={"SchedulerType": _scheduler(config), **_priority(config, order, most), **_use(config, order)},
             added={
                 "JobSubmitPlugins": ["lua"],
-                **({"AccountingStorageEnforce": ["limits"]} if limited or config.throttles else {}),
+                **({"AccountingStorageEnforce": ["limits"]} if limited or throttles.statements(config) else {}),
                 **({"PriorityFlags": ["NO_FAIR_TREE"]} if fair and config.tree.fair_share == "classic" else {}),
             },
             parameters=backfilling(config),
@@ -73,8 +73,8 @@ def export(config: SiteConfig, nodes: Sequence[Node] | None) -> Export:
     }
     if limited:
         files["qos.sacctmgr"] = "".join(f"add qos {qos_of(queue.name)}\n{_qos(queue)}\n" for queue in limited)
-    if config.throttles:
-        files[throttles.FILE] = throttles.statements(config)
+    if statements := throttles.statements(config):
+        files[throttles.FILE] = statements
     if fair and config.shares:
         files["shares.sacctmgr"] = fairshare.statements(config)
     for name in scripts_of(config):
@@ -88,7 +88,7 @@ def export(config: SiteConfig, nodes: Sequence[Node] | None) -> Export:
         limited=[qos_of(queue.name) for queue in limited],
         pool=bool(pool),
         shares=fair and bool(config.shares),
-        throttled=bool(config.throttles),
+        throttled=throttles.FILE in files,
         accounts=throttles.names(config, "group"),
         users=throttles.names(config, "user"),
         job=_example(config),
@@ -168,6 +168,7 @@ def backfilling(config: SiteConfig) -> dict[str, str]:
         "bf_window_linear": str(max(1, longest // STEPS)),
     }
     age = min(config.reservation_delay, LONGEST_AGE)
+    words |= throttles.parameters(config)
     return words | ({"bf_min_age_reserve": str(age)} if age else {})
 
 

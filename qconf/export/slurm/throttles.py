@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from qconf.config import SiteConfig, ThrottleConfig
@@ -11,6 +11,7 @@ from qconf.errors import ExportError
 from qconf.export.nodes import read_text
 
 FILE = "throttles.sacctmgr"
+USER_JOBS = "bf_max_job_user"  #: of SchedulerParameters: waiting jobs of each user that backfilling looks at
 QOS = "normal"  #: that a job has unless it names another
 
 #: Words of sacctmgr for all jobs of an association together, and for those of each user or account of a QOS.
@@ -49,8 +50,11 @@ def refuse(config: SiteConfig) -> None:
                 f"throttles: {throttle.what} has no form in Slurm beside the limits of the queue: write max_run, "
                 "max_run_cores, max_user_run or max_user_cores of the queue"
             )
-        if throttle.max_eligible is not None:
-            raise ExportError(f"throttles: max_eligible of {throttle.what} has no form in Slurm; max_queued has")
+        if throttle.max_eligible is not None and (throttle.each != "user" or not config.backfill):
+            raise ExportError(
+                f"throttles: max_eligible of {throttle.what} has no form in Slurm; that of each user has, where it "
+                "backfills, and max_queued"
+            )
         if throttle.name and not _NAME.fullmatch(throttle.name):
             raise ExportError(f"throttles: {throttle.name!r} is no name that sacctmgr takes")
         each = general.get(throttle.kind) if throttle.name else None
@@ -69,8 +73,25 @@ def statements(config: SiteConfig) -> str:
         kind = "user" if throttle.kind == "user" else "account"
         whose = f"{kind} where name={throttle.name}" if throttle.name else f"qos {QOS}"
         for name, limit in throttle.limits.items():
-            lines.append(f"modify {whose} set {words[name]}={_amount(name, limit)}")
+            if name in words:  # the others are words of SchedulerParameters
+                lines.append(f"modify {whose} set {words[name]}={_amount(name, limit)}")
     return "".join(f"{line}\n" for line in lines)
+
+
+def parameters(config: SiteConfig) -> dict[str, str]:
+    """Return the words of SchedulerParameters that say how many waiting jobs of each user are looked at."""
+    each = [throttle.max_eligible for throttle in config.throttles if throttle.max_eligible is not None]
+    return {USER_JOBS: str(each[0])} if each else {}
+
+
+def with_parameters(throttles: Sequence[ThrottleConfig], words: Iterable[str]) -> tuple[ThrottleConfig, ...]:
+    """Return the throttles with what words of SchedulerParameters say of each user's waiting jobs."""
+    most = [int(word.partition("=")[2]) for word in words if re.fullmatch(f"{USER_JOBS}=[1-9][0-9]{{0,8}}", word)]
+    if not most:
+        return tuple(throttles)
+    each = next((throttle for throttle in throttles if throttle.each == "user"), ThrottleConfig(each="user"))
+    others = [throttle for throttle in throttles if throttle.each != "user"]
+    return (*others, each.model_copy(update={"max_eligible": most[-1]}))
 
 
 def _amount(name: str, limit: int) -> int:
@@ -87,7 +108,7 @@ def notes(config: SiteConfig) -> Iterator[str]:
     """Name what Slurm does otherwise than the simulator."""
     if not config.throttles:
         return
-    if not all(throttle.name for throttle in config.throttles):
+    if any(f"qos {QOS}" in line for line in statements(config).splitlines()):
         yield (
             f"Throttles of all jobs, of each user and of each account are limits of the QOS {QOS}: they hold for jobs "
             "that have no other QOS, and not where the partition's QOS has a limit of the same name."
@@ -96,6 +117,11 @@ def notes(config: SiteConfig) -> Iterator[str]:
         yield (
             "max_queued: Slurm refuses jobs that are submitted beyond it; the simulator keeps them until there is "
             "room, as users do who submit them again."
+        )
+    if parameters(config):
+        yield (
+            f"max_eligible: {USER_JOBS} counts the jobs of a user in the order of their priorities, and for backfilling "
+            "alone; the simulator counts them by submission, for every start."
         )
     if any(throttle.kind == "group" for throttle in config.throttles):
         yield "Groups of throttles are accounts in Slurm."

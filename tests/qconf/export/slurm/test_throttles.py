@@ -65,7 +65,8 @@ def test_without_throttles_nothing_of_them_is_there():
     ("line", "words"),
     [
         ("{each: group, queue: work, max_run: 1}", "no form in Slurm beside the limits of the queue"),
-        ("{user: ann, max_eligible: 2}", "no form in Slurm; max_queued has"),
+        ("{user: ann, max_eligible: 2}", "that of each user has, where it backfills, and max_queued"),
+        ("{queue: work, max_eligible: 2}", "no form in Slurm beside the limits of the queue"),
         ("{user: ann, max_run: 11}", "above that of each user"),
         ('{group: "a b", max_run: 1}', "no name that sacctmgr takes"),
     ],
@@ -83,3 +84,30 @@ def test_the_depth_of_reservations(depth: str, written: str, tmp_path: Path):
     words = f"SchedulerParameters=bf_busy_nodes,bf_job_part_count_reserve={written}"
     (tmp_path / "slurm.conf").write_text(f"NodeName=n[1-8] CPUs=8\n{words}\nPartitionName=work Nodes=ALL State=UP\n")
     assert SLURM().read(tmp_path / "slurm.conf").config.reservation_depth == config.reservation_depth
+
+
+def looked_at(*throttles: str) -> SiteConfig:
+    return site(SITE.partition("throttles")[0] + "throttles:\n" + "".join(f"  - {each}\n" for each in throttles))
+
+
+@pytest.mark.parametrize("also", ["", ", max_run: 10"])
+def test_the_jobs_of_each_user_that_are_looked_at(also: str, tmp_path: Path):
+    config = looked_at(f"{{each: user, max_eligible: 3{also}}}")
+    files = SLURM().export(config).files
+    assert '"bf_max_job_user": "3"' in files["new-conf"]
+    assert "bf_max_job_user counts the jobs of a user in the order of their priorities" in files["PLAN.md"]
+    assert ("throttles.sacctmgr" in files) == bool(also)
+    assert ("AccountingStorageEnforce" in files["new-conf"].split("PARAMETERS")[0]) == bool(also)
+    for name in {"partitions.conf", "job_submit.lua", "throttles.sacctmgr"} & {*files}:
+        (tmp_path / name).write_text(files[name])
+    words = "SchedulerParameters=bf_continue,BF_max_job_user=3,bf_interval=10"
+    (tmp_path / "slurm.conf").write_text(f"NodeName=n[1-8] CPUs=8\n{words}\ninclude partitions.conf\n")
+    assert SLURM().read(tmp_path / "slurm.conf", name="m").config.throttles == config.throttles
+
+
+def test_no_number_of_jobs_looked_at_without_backfilling(tmp_path: Path):
+    with pytest.raises(ExportError, match="where it backfills"):
+        SLURM().export(looked_at("{each: user, max_eligible: 3}").replace(backfill=False))
+    for words in ("SchedulerType=sched/builtin\nSchedulerParameters=bf_max_job_user=3", "SchedulerParameters=bf_max_job_user=0"):
+        (tmp_path / "slurm.conf").write_text(f"NodeName=n[1-8] CPUs=8\n{words}\nPartitionName=a Nodes=ALL State=UP\n")
+        assert not SLURM().read(tmp_path / "slurm.conf").config.throttles
