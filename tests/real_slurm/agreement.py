@@ -95,7 +95,8 @@ def compare(site: Site, kept: dict[str, Any]) -> Agreement:
         queue=[site.queue(job.cores, job.walltime) for job in jobs],
         user=[job.user for job in jobs],
     )
-    return Agreement(jobs, submit, start, parsim.simulate(workload, config.system()).start + shift)
+    simulated = parsim.simulate(workload, config.system()).start + shift
+    return Agreement(jobs, submit, start, _before(simulated))  # a job that a start lets in starts a second later
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -120,7 +120,7 @@ def notes(config: SiteConfig) -> Iterator[str]:
         )
     if parameters(config):
         yield (
-            f"max_eligible: {USER_JOBS} counts the jobs of a user in the order of their priorities, and for backfilling "
+            f"max_eligible: {USER_JOBS} counts a user's jobs in the order of their priorities, and for backfilling "
             "alone; the simulator counts them by submission, for every start."
         )
     if any(throttle.kind == "group" for throttle in config.throttles):

@@ -95,7 +95,7 @@ def test_the_jobs_of_each_user_that_are_looked_at(also: str, tmp_path: Path):
     config = looked_at(f"{{each: user, max_eligible: 3{also}}}")
     files = SLURM().export(config).files
     assert '"bf_max_job_user": "3"' in files["new-conf"]
-    assert "bf_max_job_user counts the jobs of a user in the order of their priorities" in files["PLAN.md"]
+    assert "bf_max_job_user counts a user's jobs in the order of their priorities" in files["PLAN.md"]
     assert ("throttles.sacctmgr" in files) == bool(also)
     assert ("AccountingStorageEnforce" in files["new-conf"].split("PARAMETERS")[0]) == bool(also)
     for name in {"partitions.conf", "job_submit.lua", "throttles.sacctmgr"} & {*files}:
@@ -108,6 +108,9 @@ def test_the_jobs_of_each_user_that_are_looked_at(also: str, tmp_path: Path):
 def test_no_number_of_jobs_looked_at_without_backfilling(tmp_path: Path):
     with pytest.raises(ExportError, match="where it backfills"):
         SLURM().export(looked_at("{each: user, max_eligible: 3}").replace(backfill=False))
-    for words in ("SchedulerType=sched/builtin\nSchedulerParameters=bf_max_job_user=3", "SchedulerParameters=bf_max_job_user=0"):
+    for words in (
+        "SchedulerType=sched/builtin\nSchedulerParameters=bf_max_job_user=3",
+        "SchedulerParameters=bf_max_job_user=0",
+    ):
         (tmp_path / "slurm.conf").write_text(f"NodeName=n[1-8] CPUs=8\n{words}\nPartitionName=a Nodes=ALL State=UP\n")
         assert not SLURM().read(tmp_path / "slurm.conf").config.throttles
