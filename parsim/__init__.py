@@ -11,6 +11,7 @@ from parsim.explain import Reason, explain
 from parsim.fairshare import Fairshare, Share
 from parsim.needs import Quota
 from parsim.planning import PlannedRun, Policy, plan
+from parsim.qos import QOS
 from parsim.schedule import Schedule
 from parsim.simulate import simulate
 from parsim.state import UNSTARTED, State, Window
@@ -19,6 +20,7 @@ from parsim.throttles import Throttle
 from parsim.workload import Workload
 
 __all__ = [
+    "QOS",
     "UNSTARTED",
     "Fairshare",
     "PlannedRun",

@@ -25,10 +25,14 @@ from parsim.fairshare import SHARE_NAME, USE_NAMES
 from parsim.kernels import order as op
 
 #: Names that a job alone decides, in the order of the columns that `Formula.columns` takes.
-JOB_NAMES = ("queue_priority", "walltime", "ncpus", "job_priority", SHARE_NAME)
-NAMES = ("eligible_time", *JOB_NAMES, *USE_NAMES)
+JOB_NAMES = ("queue_priority", "walltime", "ncpus", "job_priority", SHARE_NAME, "qos_priority", "qos_target")
+TARGET_FACTOR = "qos_target_factor"
+NAMES = ("eligible_time", *JOB_NAMES, TARGET_FACTOR, *USE_NAMES)
 MOST_CHARACTERS = 2000
-_CHANGING = ("eligible_time", *USE_NAMES)
+_CHANGING = ("eligible_time", TARGET_FACTOR, *USE_NAMES)
+_QOS_NAMES = JOB_NAMES[-2:]
+#: `TARGET_FACTOR` by the other names (rule 50).
+_TARGET_FACTOR = "(qos_target > 0) / max(qos_target - (eligible_time + walltime) / walltime, 0.0001) ** 2"
 _USE = -1  # in place of the instruction that reads one of `USE_NAMES`, until the number of columns is known
 
 _BINARY = {
@@ -79,6 +83,8 @@ class Formula:
         The `USE_NAMES` that it reads; they are its last columns, behind those of `columns`.
     uses_shares : bool
         Whether it reads anything of fairshare.
+    uses_qos : bool
+        Whether it reads anything of the job's QOS.
     """
 
     text: str
@@ -89,19 +95,22 @@ class Formula:
     uses_eligible_time: bool
     uses: tuple[str, ...]
     uses_shares: bool
+    uses_qos: bool
 
     def columns(self, base: NDArray[np.float64]) -> NDArray[np.float64]:
         """Compute what depends on each job alone.
 
         Parameters
         ----------
-        base : ndarray(float64), shape (5, n)
-            `JOB_NAMES` of each job.
+        base : ndarray(float64), shape (7, n) or (5, n)
+            `JOB_NAMES` of each job; without the last two no job has a QOS.
 
         Returns
         -------
         ndarray(float64), shape (m, n)
         """
+        if self.uses_qos and len(base) < len(JOB_NAMES):
+            base = np.vstack([base, np.zeros((len(JOB_NAMES) - len(base), base.shape[1]))])
         stack = np.empty((self.depth, op.CHUNK))
         out = np.empty((len(self.column_codes), base.shape[1]))
         for row, code in enumerate(self.column_codes):
@@ -115,8 +124,8 @@ class Formula:
 
         Parameters
         ----------
-        base : ndarray(float64), shape (5, n)
-            `JOB_NAMES` of each job.
+        base : ndarray(float64), shape (7, n) or (5, n)
+            `JOB_NAMES` of each job; without the last two no job has a QOS.
         eligible_time : ndarray(float64), shape (n,)
             Seconds.
 
@@ -140,7 +149,7 @@ class _Compiler:
         self.text = text
         self.constants: list[float] = []
         self.columns: list[Code] = []
-        self.uses_eligible_time = self.uses_shares = False
+        self.uses_eligible_time = self.uses_shares = self.uses_qos = False
         self.uses: list[str] = []
 
     def fail(self, node: ast.AST, why: str) -> ValueError:
@@ -168,6 +177,8 @@ class _Compiler:
         """Compile one node; `descend` compiles its operands."""
         if isinstance(node, ast.Constant):
             return [(op.CONSTANT, self.constant(node))]
+        if isinstance(node, ast.Name) and node.id == TARGET_FACTOR:
+            return descend(ast.parse(_TARGET_FACTOR, mode="eval").body)
         if isinstance(node, ast.Name):
             return [self.name(node)]
         if isinstance(node, ast.BinOp) and type(node.op) in _BINARY:
@@ -223,6 +234,7 @@ class _Compiler:
             self.uses_eligible_time = True
             return (op.ELIGIBLE_TIME, 0)
         self.uses_shares |= node.id in (SHARE_NAME, *USE_NAMES)
+        self.uses_qos |= node.id in _QOS_NAMES
         if node.id in USE_NAMES:
             if node.id not in self.uses:
                 self.uses.append(node.id)
@@ -272,6 +284,7 @@ def parse(text: str) -> Formula:
         uses_eligible_time=compiler.uses_eligible_time,
         uses=tuple(compiler.uses),
         uses_shares=compiler.uses_shares,
+        uses_qos=compiler.uses_qos,
     )
 
 

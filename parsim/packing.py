@@ -175,6 +175,7 @@ NO_LINES = kernel.Alike(_NONE, _NONE, _NONE, _NONE, np.empty((2, 0), dtype=np.in
 
 def _pack_lines(prepared: Prepared, system: System) -> kernel.Alike:
     lines = prepared.lines if _distinguishes_users(system) else prepared.lines_but_for_users
+    lines = prepared.lines_in_qos if system.uses_qos else lines
     return lines._replace(first=np.full_like(lines.first, NO_JOB))
 
 
@@ -259,7 +260,9 @@ def _pack_queues(prepared: Prepared, system: System) -> Table:
     table["rank"] = [ranks.index(queue.priority) for queue in system.queues]
     table["weight"] = _weights(tuple(queue.priority for queue in system.queues))
     table["max_walltime"] = [queue.walltime[1] for queue in system.queues]
-    for name in ("starvation", *LIMITS):
+    for name in LIMITS:
+        table[name] = NEVER  # also where throttles take their place (rule 51)
+    for name in ("starvation", *(() if system.frees_from_queues else LIMITS)):
         table[name] = [NEVER if getattr(queue, name) is None else getattr(queue, name) for queue in system.queues]
     count = prepared.per_queue[0]
     table["end"] = len(prepared.workload)  # of the queues after the last that has jobs
@@ -348,6 +351,8 @@ def pack_alike(prepared: Prepared, system: System, columns: NDArray[np.float64])
     """
     if not _keeps_turns(prepared, system, columns):
         return prepared.single
+    if system.uses_qos:
+        return prepared.alike_in_qos
     return prepared.alike if _distinguishes_users(system) else prepared.alike_but_for_users
 
 
@@ -372,7 +377,8 @@ def _keeps_turns(prepared: Prepared, system: System, columns: NDArray[np.float64
 def _has_wide_limits(prepared: Prepared, system: System) -> bool:
     """Whether throttles concern several lists, or hold less as time goes by; or there are quotas, which do too."""
     works = any(throttle.max_run_core_seconds is not None for throttle in system.throttles)
-    return works or prepared.needs is not None or (system.mode != "shared" and bool(system.throttles))
+    several = bool(system.throttles) or system.frees_from_queues
+    return works or prepared.needs is not None or (system.mode != "shared" and several)
 
 
 def _has_user_limits(system: System) -> bool:
@@ -381,7 +387,8 @@ def _has_user_limits(system: System) -> bool:
 
 def _distinguishes_users(system: System) -> bool:
     """Whether jobs of two users that are else alike differ: in limits, or in what the order reads of users."""
-    return _has_user_limits(system) or system.is_fair or any(throttle.each for throttle in system.throttles)
+    throttled = any(throttle.each in ("user", "group") for throttle in system.throttles)
+    return _has_user_limits(system) or system.is_fair or throttled
 
 
 def pack_formula(prepared: Prepared, system: System) -> tuple[kernel.Formula, Fair]:
@@ -402,9 +409,17 @@ def pack_formula(prepared: Prepared, system: System) -> tuple[kernel.Formula, Fa
         part = slice(first, first + AT_ONCE)
         walltime, cores = workload.walltime[part], workload.cores[part]
         base = np.stack([priority[workload.queue[part]], walltime, cores, np.zeros(cores.size), share[part]])
+        if formula.uses_qos:
+            base = np.vstack([base, _of_qos(prepared, system)[:, prepared.classes[1][part]]])
         columns[:own, part] = formula.columns(base)
     stack = np.empty((formula.depth, orders.CHUNK))
     return kernel.Formula(formula.code, formula.constants, columns, eligible, stack), fair
+
+
+def _of_qos(prepared: Prepared, system: System) -> NDArray[np.float64]:
+    """Return priority and target of each QOS that has jobs, 0 where there is none; shape (2, k) (rule 50)."""
+    found = {qos.name: (qos.priority, qos.target or 0) for qos in system.qos}
+    return np.array([found.get(name, (0, 0)) for name in prepared.classes[0]], dtype=np.float64).T
 
 
 def pack_fairshare(prepared: Prepared, system: System) -> tuple[kernel.Formula, Fair]:

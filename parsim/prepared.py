@@ -22,7 +22,7 @@ from parsim.needed import lay_out
 from parsim.resuming import Begun, resume
 from parsim.state import State
 from parsim.system import System
-from parsim.throttles import Throttle
+from parsim.throttling import Key, key_of
 from parsim.throttling import lay_out as lay_out_throttles
 from parsim.workload import MAX_DURATION, Column, Workload
 
@@ -136,6 +136,12 @@ class Prepared:
         return self._alike(self.workload.queue.copy())
 
     @cached_property
+    def alike_in_qos(self) -> NDArray[np.int32]:
+        """A number for the jobs of each size, walltime, queue, user and QOS."""
+        queue_and_user = self.workload.queue + self.queues * (self.users[1] + 1)
+        return self._alike(queue_and_user + self.queues * (self.users[0] + 2) * self.classes[1])
+
+    @cached_property
     def alike_in_size(self) -> NDArray[np.int32]:
         """A number for the jobs of each size and walltime."""
         return self._alike(np.zeros(len(self.workload), dtype=np.int64))
@@ -146,12 +152,12 @@ class Prepared:
         return of
 
     @cached_property
-    def _throttles(self) -> dict[tuple[Throttle, ...], Throttles | None]:
+    def _throttles(self) -> dict[Key, Throttles | None]:
         return {}
 
     def throttles(self, system: System) -> Throttles | None:
         """Return what the throttles of a system count of these jobs: computed once, for all systems that have these."""
-        key = tuple(system.throttles)
+        key = key_of(system)
         if key not in self._throttles:
             self._throttles[key] = lay_out_throttles(key, self.workload)
         return self._throttles[key]
@@ -176,6 +182,11 @@ class Prepared:
         """Lines of the jobs `alike_but_for_users`."""
         return _lines(self.alike_but_for_users)
 
+    @cached_property
+    def lines_in_qos(self) -> kernel.Alike:
+        """Lines of the jobs `alike_in_qos`."""
+        return _lines(self.alike_in_qos)
+
     def restore(self, values: NDArray[Any]) -> NDArray[Any]:
         """Bring values of the jobs, ascending by submit, back into the order of the workload given."""
         if self.rows is None:
@@ -199,6 +210,12 @@ class Prepared:
         """Names of the users who have jobs, empty for none, and which of them each job is of."""
         present, which = np.unique(self.workload.user, return_inverse=True)
         return tuple(map(self.workload.user_name, present.tolist())), which.astype(np.int64)
+
+    @cached_property
+    def classes(self) -> tuple[tuple[str, ...], NDArray[np.int64]]:
+        """Names of the QOS that have jobs, empty for none, and which of them each job is of."""
+        present, which = np.unique(self.workload.qos, return_inverse=True)
+        return tuple(map(self.workload.qos_name, present.tolist())), which.astype(np.int64)
 
     @cached_property
     def queues(self) -> int:

@@ -14,6 +14,7 @@ from parsim.kernels.general import general
 from parsim.kernels.multiqueue import multiqueue
 from parsim.kernels.queue_head_jobs import HeadJobs, queue_head_jobs
 from parsim.kernels.state import State as KernelState
+from parsim.kernels.throttles import EXEMPT_CORE_SECONDS, EXEMPT_CORES
 from parsim.kernels.time_dependent import time_dependent
 from parsim.kernels.top_job import top_job
 from parsim.needs import came
@@ -175,7 +176,9 @@ def _check(prepared: Prepared, system: System) -> None:
     if count.size and widest.max() > system.cores:
         job = int(np.argmax(prepared.workload.cores))
         raise ValueError(f"{_named('cores', job, prepared)} is wider than the machine of {system.cores} cores")
-    for i, queue in enumerate(() if system.mode == "multiqueue" else system.queues[: count.size]):
+    for i, queue in enumerate(
+        () if system.mode == "multiqueue" or system.frees_from_queues else system.queues[: count.size]
+    ):
         for name, limit, most in (
             ("max_run_cores", queue.max_run_cores, widest[i]),
             ("max_user_cores", queue.max_user_cores, widest_of_users[i]),
@@ -197,10 +200,14 @@ def _check_throttles(prepared: Prepared, system: System) -> None:
     throttles = prepared.throttles(system)
     if throttles is None:
         return
-    for column in throttles.rows.T:
+    exempt = throttles.exempt if throttles.exempt.size else np.zeros_like(throttles.rows)
+    for column, bits in zip(throttles.rows.T, exempt.T, strict=True):
         of = throttles.each[column]
-        for name, amount in (("max_run_cores", w.cores), ("max_run_core_seconds", w.cores * w.walltime)):
-            over = (column >= 0) & (amount > of[name])
+        for name, bit, amount in (
+            ("max_run_cores", EXEMPT_CORES, w.cores),
+            ("max_run_core_seconds", EXEMPT_CORE_SECONDS, w.cores * w.walltime),
+        ):
+            over = (column >= 0) & (amount > of[name]) & (bits & bit == 0)
             if over.any():
                 job = int(np.argmax(over))
                 raise ValueError(
@@ -296,7 +303,7 @@ def _is_time_dependent(prepared: Prepared, system: System) -> bool:
 
 
 def _is_one_list(system: System) -> bool:
-    if system.reserves_nothing or system.throttles:
+    if system.reserves_nothing or system.throttles or system.frees_from_queues:
         return False
     return system.mode == "shared" and (system.backfill or not system.has_limits)
 

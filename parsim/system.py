@@ -11,6 +11,8 @@ from typing import Literal
 from parsim.fairshare import EQUAL_SHARES, FAIRSHARE, Fairshare
 from parsim.formula import Formula
 from parsim.formula import parse as parse_formula
+from parsim.qos import QOS
+from parsim.qos import problems as qos_problems
 from parsim.throttles import ENTERING, Throttle
 from parsim.throttles import problems as throttle_problems
 from parsim.workload import MAX_CORES, MAX_DURATION
@@ -180,6 +182,8 @@ class System:
         The shares that the order ``fairshare`` and formulas read.
     throttles : sequence of Throttle
         Limits beside those of the queues; in ``multiqueue`` they have no effect.
+    qos : sequence of QOS
+        What the qualities of service that jobs have are worth; in ``multiqueue`` it has no effect.
 
     Raises
     ------
@@ -202,11 +206,13 @@ class System:
     class_limits: Sequence[int] = (100, 1000, 10_000)
     fairshare: Fairshare = EQUAL_SHARES
     throttles: Sequence[Throttle] = ()
+    qos: Sequence[QOS] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "queues", tuple(self.queues))
         object.__setattr__(self, "class_limits", tuple(self.class_limits))
         object.__setattr__(self, "throttles", tuple(self.throttles))
+        object.__setattr__(self, "qos", tuple(self.qos))
         found = [f"{path}: {message}" for path, message in self.problems()]
         if found:
             raise ValueError("; ".join(found))
@@ -235,6 +241,7 @@ class System:
         yield from ((f"fairshare.{path}", message) for path, message in self.fairshare.problems())
         found = throttle_problems(self.throttles, len(self.queues))
         yield from ((f"throttles{path}", message) for path, message in found)
+        yield from ((f"qos{path}", message) for path, message in qos_problems(self.qos))
         wrong = [limit for limit in self.class_limits if not _is_whole(limit)]
         if wrong:
             yield "class_limits", f"{tuple(self.class_limits)} has {NOT_WHOLE}"
@@ -371,6 +378,20 @@ class System:
         """Whether any queue or throttle limits what runs."""
         limited = any(getattr(queue, name) is not None for queue in self.queues for name in LIMITS)
         return limited or bool(self.throttles)
+
+    @property
+    def frees_from_queues(self) -> bool:
+        """Whether a QOS is exempt from a limit that a queue has."""
+        limits = {name for name in LIMITS for queue in self.queues if getattr(queue, name) is not None}
+        return any(qos.is_exempt(name) for name in limits for qos in self.qos)
+
+    @property
+    def uses_qos(self) -> bool:
+        """Whether the order or a limit reads the QOS of jobs."""
+        formula = self.formula
+        if (formula is not None and formula.uses_qos) or any(throttle.is_of_qos for throttle in self.throttles):
+            return True
+        return self.has_limits and any(qos.exempt for qos in self.qos)
 
     @property
     def keeps_out(self) -> bool:

@@ -1,6 +1,6 @@
 """Throttles: what users, groups, queues and all together may have running at one time.
 
-Rules 44 to 48 of docs/reference/simulator.md.
+Rules 44 to 48 and 51 of docs/reference/simulator.md.
 
 References
 ----------
@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-Each = Literal["", "user", "group"]
+Each = Literal["", "user", "group", "qos"]
 
 #: What a throttle may limit: what runs, and which jobs enter the lists.
 RUNNING = ("max_run", "max_run_cores", "max_run_core_seconds")
@@ -29,16 +29,19 @@ class Throttle:
 
     Attributes
     ----------
-    each : {"", "user", "group"}
-        Whose jobs count together: all, those of each user, or those of each group.
+    each : {"", "user", "group", "qos"}
+        Whose jobs count together: all, those of each user, of each group, or of each quality of service.
     name : str
-        Of the one user or group that it is for, as ``Workload.user_names`` or ``group_names`` has it; empty for each.
+        Of the one user, group or QOS that it is for, as ``Workload.user_names``, ``group_names`` or ``qos_names`` has
+        it; empty for each.
     queue : int or None
         The queue whose jobs alone count, by its position in ``System.queues``.
     max_run, max_run_cores, max_run_core_seconds : int or None
         Running jobs, their cores, and their cores times the seconds to their expected ends.
     max_eligible, max_queued : int or None
         Jobs that wait in a list, and with those that run: more are kept out of the lists.
+    qos : str
+        The QOS whose jobs alone count; empty for all.
     """
 
     each: Each = ""
@@ -49,16 +52,24 @@ class Throttle:
     max_run_core_seconds: int | None = None
     max_eligible: int | None = None
     max_queued: int | None = None
+    qos: str = ""
+
+    @property
+    def is_of_qos(self) -> bool:
+        """Whether it is one of a QOS, from which no job is exempt."""
+        return self.each == "qos" or bool(self.qos)
 
 
 def problems(throttles: Sequence[Throttle], queues: int) -> Iterator[tuple[str, str]]:
     """Yield (path below the list, what is wrong with it) for everything that cannot be simulated."""
     first: dict[tuple[object, ...], int] = {}
     for i, throttle in enumerate(throttles):
-        if throttle.each not in ("", "user", "group"):
-            yield f"[{i}].each", f"{throttle.each!r} is neither user nor group"
+        if throttle.each not in ("", "user", "group", "qos"):
+            yield f"[{i}].each", f"{throttle.each!r} is none of user, group, qos"
         if throttle.name and not throttle.each:
-            yield f"[{i}].name", f"{throttle.name!r} is to be a user or a group: say which with each"
+            yield f"[{i}].name", f"{throttle.name!r} is to be a user, a group or a QOS: say which with each"
+        if throttle.qos and throttle.each == "qos":
+            yield f"[{i}].qos", f"{throttle.qos!r} goes with another each than qos"
         if throttle.queue is not None and throttle.queue not in range(queues):
             yield f"[{i}].queue", f"{throttle.queue!r} is none of the {queues} queues"
         limits = {name: getattr(throttle, name) for name in THROTTLES if getattr(throttle, name) is not None}
@@ -67,6 +78,6 @@ def problems(throttles: Sequence[Throttle], queues: int) -> Iterator[tuple[str, 
         for name, limit in limits.items():
             if not isinstance(limit, int) or isinstance(limit, bool) or not 1 <= limit <= MOST_WORK:
                 yield f"[{i}].{name}", f"{limit!r} is no whole number from 1 to 2**53"
-        other = first.setdefault((throttle.each, throttle.name, throttle.queue), i)
+        other = first.setdefault((throttle.each, throttle.name, throttle.queue, throttle.qos), i)
         if other != i:
             yield f"[{i}]", f"is for the same jobs as [{other}]: put both into one"

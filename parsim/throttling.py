@@ -1,47 +1,74 @@
-"""Throttles as the kernels take them: one record for all that count together, and those of every job (rule 44)."""
+"""Throttles as the kernels take them: one record for all that count together, those of every job, and its exemptions.
+
+Where a QOS is exempt from limits of queues, these are laid out as throttles are (rules 44 and 51).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import product
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from parsim.kernels.state import NEVER
 from parsim.kernels.throttles import NO_THROTTLE, THROTTLE, Throttles
+from parsim.qos import QOS
+from parsim.system import System
 from parsim.throttles import ENTERING, THROTTLES, Throttle
 from parsim.workload import Column, Workload
 
 _NOBODY = (np.zeros(0, dtype=np.bool_), np.empty(0, dtype=np.int32))
+_NO_EXEMPTIONS = np.empty((0, 0), dtype=np.uint8)
+_OF_USERS = {"max_run": "max_user_run", "max_run_cores": "max_user_cores"}
+
+Key = tuple[tuple[Throttle, ...], tuple[Throttle, ...], tuple[QOS, ...]]
 
 
-def lay_out(throttles: Sequence[Throttle], workload: Workload) -> Throttles | None:
+class _Kind(NamedTuple):
+    """Throttles that no job counts twice in: of each record one column has those of its jobs."""
+
+    throttles: Sequence[Throttle]
+    whose: Column
+    name: Callable[[int], str]
+    names: dict[str, str]  #: of the limits, for exemptions; empty where no job is exempt
+
+
+def key_of(system: System) -> Key:
+    """Return what decides about the layout: throttles, limits of queues that are laid out as such, and exemptions."""
+    queues = []
+    for i, queue in enumerate(system.queues if system.frees_from_queues else ()):
+        queues.append(Throttle("", "", i, queue.max_run, queue.max_run_cores))
+        queues.append(Throttle("user", "", i, queue.max_user_run, queue.max_user_cores))
+    limiting = (throttle for throttle in queues if throttle.max_run or throttle.max_run_cores)
+    return tuple(system.throttles), tuple(limiting), tuple(qos for qos in system.qos if qos.exempt)
+
+
+def lay_out(key: Key, workload: Workload) -> Throttles | None:
     """Return what the throttles of a system count of a workload; None where there are none."""
-    if not throttles:
+    throttles, queues, exempt = key
+    if not (throttles or queues):
         return None
-    kinds: tuple[tuple[str, Column, Callable[[int], str]], ...] = (
-        ("", np.zeros(len(workload), dtype=np.int64), lambda _: ""),
-        ("user", workload.user, workload.user_name),
-        ("group", workload.group, workload.group_name),
-    )
-    tables, columns = [np.zeros(0, dtype=THROTTLE)], []
-    for each, whose, name in kinds:
-        for of_queue in (False, True):
-            chosen = [t for t in throttles if t.each == each and (t.queue is not None) == of_queue]
-            if chosen:
-                table, rows = _column(chosen, workload.queue if of_queue else None, whose, name)
-                rows[rows >= 0] += sum(each.size for each in tables)
-                tables.append(table)
-                columns.append(rows)
+    kinds = [*_kinds(throttles, workload), *_kinds(queues, workload, _OF_USERS)]
+    tables, columns, exemptions = [np.zeros(0, dtype=THROTTLE)], [], []
+    for kind in kinds:
+        table, rows = _column(kind, workload)
+        rows[rows >= 0] += sum(each.size for each in tables)
+        tables.append(table)
+        columns.append(rows)
+        exemptions.append(_exemptions(kind.names, workload, exempt))
     keeps_out = any(getattr(throttle, name) is not None for throttle in throttles for name in ENTERING)
     n = len(workload)
     outside = (np.zeros(n, dtype=np.bool_), np.empty(n, dtype=np.int32)) if keeps_out else _NOBODY
-    return Throttles(np.concatenate(tables), np.stack(columns, axis=1), *outside)
+    bits = np.stack(exemptions, axis=1)
+    rows = np.stack(columns, axis=1)
+    return Throttles(np.concatenate(tables), rows, *outside, bits if bits.any() else _NO_EXEMPTIONS)
 
 
 def nothing_throttled(jobs: int) -> Throttles:
     """Return throttles that concern none of so many jobs."""
-    return Throttles(np.zeros(0, dtype=THROTTLE), np.empty((jobs, 0), dtype=np.int32), *_NOBODY)
+    return Throttles(np.zeros(0, dtype=THROTTLE), np.empty((jobs, 0), dtype=np.int32), *_NOBODY, _NO_EXEMPTIONS)
 
 
 def uncounted(throttles: Throttles) -> Throttles:
@@ -51,25 +78,57 @@ def uncounted(throttles: Throttles) -> Throttles:
     )
 
 
-def _column(
-    throttles: Sequence[Throttle], queue: Column | None, whose: Column, name: Callable[[int], str]
-) -> tuple[NDArray[np.void], NDArray[np.int32]]:
+def _kinds(throttles: Sequence[Throttle], workload: Workload, of_users: dict[str, str] | None = None) -> list[_Kind]:
+    """Sort throttles into kinds; `of_users` has other names of limits of each user."""
+    who: tuple[tuple[str, Column, Callable[[int], str]], ...] = (
+        ("", np.zeros(len(workload), dtype=np.int64), lambda _: ""),
+        ("user", workload.user, workload.user_name),
+        ("group", workload.group, workload.group_name),
+        ("qos", workload.qos, workload.qos_name),
+    )
+    found = []
+    for (each, whose, name), of_queue, of_qos in product(who, (False, True), (False, True)):
+        chosen = [
+            t for t in throttles if t.each == each and (t.queue is not None) == of_queue and bool(t.qos) == of_qos
+        ]
+        if chosen:
+            names = {} if chosen[0].is_of_qos else {field: field for field in THROTTLES}
+            if each == "user" and of_users is not None:
+                names |= of_users
+            found.append(_Kind(chosen, whose, name, names))
+    return found
+
+
+def _column(kind: _Kind, workload: Workload) -> tuple[NDArray[np.void], NDArray[np.int32]]:
     """Lay out the throttles of one kind: those of each come before those of a name, which take their place."""
-    throttles = sorted(throttles, key=lambda throttle: bool(throttle.name))
-    place = np.zeros_like(whose) if queue is None else queue
-    users = int(whose.max(initial=-1)) + 2
-    present, row = np.unique(place * users + whose + 1, return_inverse=True)
+    throttles = sorted(kind.throttles, key=lambda throttle: bool(throttle.name))
+    queue = workload.queue if throttles[0].queue is not None else np.zeros_like(workload.queue)
+    classes, users = int(workload.qos.max(initial=-1)) + 2, int(kind.whose.max(initial=-1)) + 2
+    place = queue * classes + (workload.qos + 1 if throttles[0].qos else 0)
+    present, row = np.unique(place * users + kind.whose + 1, return_inverse=True)
     table = np.zeros(present.size, dtype=THROTTLE)
     for field in THROTTLES:
         table[field] = NEVER
     used = np.zeros(present.size, dtype=np.bool_)
     for k, number in enumerate(present.tolist()):
-        where, who = number // users, number % users - 1
+        (where, of), who = divmod(number // users, classes), number % users - 1
         for throttle in throttles:
-            if who < 0 or throttle.queue not in (None, where) or throttle.name not in ("", name(who)):
+            if who < 0 or throttle.queue not in (None, where) or throttle.name not in ("", kind.name(who)):
+                continue
+            if throttle.qos not in ("", workload.qos_name(of - 1)):
                 continue
             used[k] = True
             for field in THROTTLES:
                 if (limit := getattr(throttle, field)) is not None:
                     table[k][field] = limit
     return table, np.where(used[row], row, NO_THROTTLE).astype(np.int32)
+
+
+def _exemptions(names: dict[str, str], workload: Workload, exempt: Sequence[QOS]) -> NDArray[np.uint8]:
+    """Return the bits of the limits of these names from which each job is exempt (rule 51)."""
+    if not (names and exempt):
+        return np.zeros(len(workload), dtype=np.uint8)
+    bits = {qos.name: sum(1 << i for i, field in enumerate(THROTTLES) if qos.is_exempt(names[field])) for qos in exempt}
+    present, row = np.unique(workload.qos, return_inverse=True)
+    of = [bits.get(workload.qos_name(number), 0) if number >= 0 else 0 for number in present.tolist()]
+    return np.array(of, dtype=np.uint8)[row]

@@ -26,6 +26,7 @@ BOUNDS = {
     "queue": (0, 2**31 - 1),
     "user": (-1, 2**31 - 1),
     "group": (-1, 2**31 - 1),
+    "qos": (-1, 2**31 - 1),
 }
 
 
@@ -79,6 +80,10 @@ class Workload:
         Rows of a job and of one that it waits for: it comes when that has ended.
     quotas : sequence of Quota, optional
         What running jobs may have only so much of, together.
+    qos : array_like of int, shape (n,), optional
+        Number of the quality of service, -1 for a job without one, the default.
+    qos_names : sequence of str, optional
+        Their names, as ``System.qos`` and throttles have them.
 
     Raises
     ------
@@ -97,16 +102,19 @@ class Workload:
     group_names: Sequence[str] = ()
     after: Column = field(default=None)  # type: ignore[arg-type]
     quotas: Sequence[Quota] = ()
+    qos: Column = field(default=None)  # type: ignore[arg-type]
+    qos_names: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         n = np.asarray(self.submit).size
-        for name, default in (("queue", 0), ("user", -1), ("group", -1)):
+        for name, default in (("queue", 0), ("user", -1), ("group", -1), ("qos", -1)):
             if getattr(self, name) is None:
                 object.__setattr__(self, name, np.full(n, default, dtype=np.int64))
         for name in BOUNDS:
             object.__setattr__(self, name, _column(name, getattr(self, name), n))
         object.__setattr__(self, "user_names", tuple(self.user_names))
         object.__setattr__(self, "group_names", tuple(self.group_names))
+        object.__setattr__(self, "qos_names", tuple(self.qos_names))
         object.__setattr__(self, "after", pairs(self.after, n))
         object.__setattr__(self, "quotas", tuple(quota for quota in self.quotas if quota.rows.size))
         for quota in self.quotas:
@@ -166,6 +174,12 @@ class Workload:
         if group < 0:
             return ""
         return self.group_names[group] if group < len(self.group_names) else str(group)
+
+    def qos_name(self, qos: int) -> str:
+        """Return the name of a quality of service; empty for -1."""
+        if qos < 0:
+            return ""
+        return self.qos_names[qos] if qos < len(self.qos_names) else str(qos)
 
     @property
     def effective_runtime(self) -> Column:

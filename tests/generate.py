@@ -17,6 +17,7 @@ from parsim import planning
 from parsim.fairshare import Fairshare, Share
 from parsim.needs import Quota
 from parsim.planning import Policy
+from parsim.qos import ALL_LIMITS, EXEMPTIONS, QOS
 from parsim.schedule import SPANNING, Schedule
 from parsim.state import UNSTARTED, State, Window
 from parsim.system import UNLIMITED, Pool, Queue, System
@@ -39,6 +40,19 @@ FAIR_FORMULAS = (
     "1 / fairshare_tree_usage",
     "ncpus if fair_share > 0.5 else eligible_time",
     "fairshare_perc - fairshare_tree_usage",
+)
+QOS_FORMULAS = (
+    "qos_priority",
+    "qos_target_factor",
+    "qos_priority + qos_target_factor",
+    "queue_priority * (eligible_time + qos_priority)",
+    "100 * qos_target_factor + eligible_time / walltime",
+    "log(1 + qos_target_factor) - walltime / 10",
+    "qos_target_factor * ncpus if qos_target > 2 else qos_priority",
+    "-qos_target_factor * eligible_time",
+    "qos_target - (eligible_time + walltime) / walltime",
+    "1 / qos_target + eligible_time",
+    "min(qos_target_factor, 1) ** 2 + fair_share",
 )
 # Priorities and thresholds whose quotients, in floating point, round across a second now and then.
 PRIORITIES = (1, 2, 0.1, 0.3, 0.7, 2.5, 40, 60, 100, 1 / 3)
@@ -334,6 +348,59 @@ def _throttled(generator: Callable[[Random], Case], *, entering: bool = False) -
     return of_throttled
 
 
+def of_qos(rng: Random, jobs: Workload, machine: System) -> Case:
+    """Return a case of another whose jobs have a QOS, with exemptions and, often, limits of QOS."""
+    qos = [rng.choice((-1, 0, 0, 1, 2)) for _ in range(len(jobs))]
+    names = ("gold", "silver", "2")
+    classes = []
+    for name in (*names, "absent"):
+        exempt: tuple[str, ...] = tuple(rng.sample(EXEMPTIONS, rng.choice((0, 1, 1, 3))))
+        exempt = rng.choice(((), exempt, exempt, (ALL_LIMITS,)))
+        if rng.random() < 0.8:
+            target = rng.choice((None, 1, 1.1, 1.5, 2, 3.7, 20))
+            classes.append(QOS(name, rng.choice((0, 1, 1, 2.5, -3, 100)), target, exempt))
+    free = {each.name for each in classes if ALL_LIMITS in each.exempt}
+    if machine.mode == "shared":  # no limit makes these jobs narrow
+        wide = {k: rng.randint(1, machine.cores) for k, of in enumerate(qos) if of >= 0 and names[of] in free}
+        cores = [wide.get(k, here) if _coin(rng) else here for k, here in enumerate(jobs.cores.tolist())]
+        jobs = replace(jobs, cores=cores)
+    jobs = replace(jobs, qos=qos, qos_names=names[:2])
+    found = {(t.each, t.name, t.queue, t.qos): t for t in machine.throttles}
+    for throttle in [_throttle_of_qos(rng, jobs, machine) for _ in range(rng.choice((0, 1, 1, 2, 4)))]:
+        found[throttle.each, throttle.name, throttle.queue, throttle.qos] = throttle
+    return jobs, replace(machine, qos=classes, throttles=[*found.values()])
+
+
+def _throttle_of_qos(rng: Random, jobs: Workload, machine: System) -> Throttle:
+    """Return a throttle of each QOS or of one, which keeps no job from ever starting."""
+    widest, work = int(jobs.cores.max()), int((jobs.cores * jobs.walltime).max())
+    limits = {
+        "max_run": rng.randint(1, 4),
+        "max_run_cores": rng.randint(widest, max(widest, machine.cores)),
+        "max_run_core_seconds": work + rng.randint(0, 2 * work),
+    }
+    if machine.keeps_out or rng.random() < 0.1:
+        limits |= {"max_eligible": rng.randint(1, 4), "max_queued": rng.randint(1, 6)}
+    each, name, qos = rng.choice(
+        (
+            *(("qos", "", ""), ("qos", "gold", ""), ("qos", "2", "")),
+            *(("", "", "gold"), ("user", "", "gold"), ("user", "2", "silver"), ("group", "", "2")),
+        )
+    )
+    queue = rng.choice((None, None, rng.randrange(len(machine.queues))))
+    chosen = rng.sample([*limits], rng.choice((1, 1, 2)))
+    return Throttle(each, name, queue, qos=qos, **{field: limits[field] for field in chosen})
+
+
+def _of_qos(generator: Callable[[Random], Case]) -> Callable[[Random], Case]:
+    """Return a generator of the cases of another, whose jobs have a QOS."""
+
+    def of_classes(rng: Random) -> Case:
+        return of_qos(rng, *generator(rng))
+
+    return of_classes
+
+
 def _target(rng: Random) -> tuple[float | None, str]:
     return rng.choice((None, 0, 10, 33.3, 100)), rng.choice(("target", "floor", "ceiling"))
 
@@ -355,6 +422,14 @@ def _fair_formula(rng: Random) -> str:
 
 def _fair_order(rng: Random) -> str:
     return "fairshare" if _coin(rng) else _fair_formula(rng)
+
+
+def _qos_formula(rng: Random) -> str:
+    return rng.choice(QOS_FORMULAS)
+
+
+def _qos_order(rng: Random) -> str:
+    return _qos_formula(rng) if rng.random() < 0.7 else _any_order(rng)
 
 
 def _coin(rng: Random) -> bool:
@@ -411,6 +486,7 @@ def disciplines() -> dict[str, Callable[[Random], Case]]:
     }
     hybrid = {"reservation": True, "limits": _coin, "starvation": _coin, "order": _any_order}
     keys = {"held_jobs": _held_jobs, "reserve": _reserve}
+    of_class = {**everything, "order": _qos_order}
     periodic = {"priority_calc_period": _period, "reserve_after": _soon, "backfill": lambda rng: rng.random() < 0.85}
     return {
         "easy": _single,
@@ -526,6 +602,21 @@ def disciplines() -> dict[str, Callable[[Random], Case]]:
         "period-top-jobs": _random("shared", order=_formula, limits=_coin, **keys, **periodic),
         "period-hybrid": _random("hybrid", reservation=_coin, order=_formula, limits=_coin, **periodic),
         "period-alike": _alike("shared", order=_formula, reserve=_any_reserve, **periodic),
+        "qos": _of_qos(_random("shared", order=_qos_order, starvation=_coin)),
+        "qos-formula": _of_qos(_random("shared", order=_qos_formula, limits=_coin, reserve_after=_soon)),
+        "qos-limits": _of_qos(_throttled(_random("shared", limits=True, order=_any_order, reserve_after=_soon))),
+        "qos-all": _of_qos(_random("shared", reserve_after=_soon, **of_class)),
+        "qos-alike": _of_qos(_alike("shared", reserve_after=_soon, **of_class)),
+        "qos-alike-hybrid": _of_qos(_alike("hybrid", reservation=_coin, **of_class)),
+        "qos-entering": _of_qos(_throttled(_random("shared", **of_class), entering=True)),
+        "qos-divided": _of_qos(_random("partitioned", reservation=_coin, **of_class)),
+        "qos-hybrid": _of_qos(_random("hybrid", reservation=_coin, **of_class)),
+        "qos-queues": _of_qos(_random("shared", reserve="queues", **of_class)),
+        "qos-nothing": _of_qos(_random("shared", reserve="nothing", reserve_after=_soon, **of_class)),
+        "qos-depth": _of_qos(_random("shared", reservation_depth=_depth, reserve_after=_soon, **of_class)),
+        "qos-top-jobs": _of_qos(_random("shared", **keys, **of_class)),
+        "qos-hybrid-top-jobs": _of_qos(_throttled(_random("hybrid", reservation=_coin, **keys, **of_class))),
+        "qos-period": _of_qos(_random("shared", order=_qos_formula, limits=_coin, **periodic)),
         "many-nodes": _many_nodes("shared", held_jobs=_held_jobs, **everything),
         "hybrid-many-nodes": _many_nodes("hybrid", held_jobs=_held_jobs, reservation=_coin, **everything),
     }

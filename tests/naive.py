@@ -81,6 +81,15 @@ def exact(number: float) -> Fraction:
     return Fraction(repr(float(number)))
 
 
+def target_factor(target: float, eligible_time: int, walltime: int) -> float:
+    """Rule 50, one rounded operation after the other."""
+    if target == 0:
+        return 0.0
+    reached = float(eligible_time + walltime) / float(walltime)
+    below = max(target - reached, 0.0001)
+    return 1.0 / (below * below)
+
+
 # --- partitions
 
 
@@ -202,7 +211,10 @@ class _Simulation:
         self.shared = system.mode == "shared"
         self.pool = len(self.capacity) - 1  # partition number of the pool, meaningless on a shared machine
         self.pool_cores = system.pool_cores
-        self.calculates = system.priority_calc_period > 0 and "eligible_time" in system.order
+        reads_waits = "eligible_time" in system.order or "qos_target_factor" in system.order
+        self.calculates = system.priority_calc_period > 0 and reads_waits
+        self.classes = {qos.name: qos for qos in system.qos}
+        self.class_of = [workload.qos_name(qos) for qos in workload.qos.tolist()]
         self.plans_limits = system.held_jobs == "reserve"
         self.by_nodes = system.reserve == "nodes"
         self.nodes = sizes_of_nodes(system, by_node=self.by_nodes)
@@ -365,10 +377,11 @@ class _Simulation:
     def above_limits(self, j: int, others: list[int]) -> bool:
         """Whether j beside these others would be above a limit that concerns j."""
         queue = self.queue(j)
-        limits = (queue.max_run, queue.max_run_cores, queue.max_user_run, queue.max_user_cores)
-        pairs = zip(self.used(j, others), limits, strict=True)
-        if any(limit is not None and amount > limit for amount, limit in pairs):
-            return True
+        names = ("max_run", "max_run_cores", "max_user_run", "max_user_cores")
+        for amount, name in zip(self.used(j, others), names, strict=True):
+            limit = getattr(queue, name)
+            if limit is not None and amount > limit and not self.throttles.exempt(j, name):
+                return True
         for quota, wants in zip(self.quotas, self.wants, strict=True):  # rules 41 and 42
             most = [quota.most, *(then for instant, then in quota.changes if instant <= self.now)][-1]
             if j in wants and sum(wants.get(k, 0) for k in {j, *others}) > most:
@@ -382,17 +395,27 @@ class _Simulation:
         period = self.system.priority_calc_period
         return self.now // period * period if self.calculates else self.now
 
+    def worth(self, j: int) -> tuple[float, float]:
+        """Rule 50: priority and target of the QOS of a job."""
+        qos = self.classes.get(self.class_of[j])
+        return (0.0, 0.0) if qos is None else (float(qos.priority), float(qos.target or 0))
+
     def list_key(self, j: int) -> tuple:
         """Rule 6: what comes first has the least key."""
         order, w, wait = self.system.order, self.walltime[j], self.now - self.submit[j]
         if order not in NAMED_ORDERS:
+            eligible = max(0, self.eligible_time[j] - (self.now - self.calculated()))
+            priority, target = self.worth(j)
             value = formula_value(
                 order,
                 queue_priority=self.queue(j).priority,
-                eligible_time=max(0, self.eligible_time[j] - (self.now - self.calculated())),
+                eligible_time=eligible,
                 walltime=w,
                 ncpus=self.cores[j],
                 job_priority=0,
+                qos_priority=priority,
+                qos_target=target,
+                qos_target_factor=target_factor(target, eligible, w),
                 **(self.values.of(self.called[j]) if self.values else {}),
             )
             return (-value, self.place[j])

@@ -11,6 +11,7 @@ import numpy as np
 
 from parsim.kernels.needs import amount_of
 from parsim.kernels.state import routine, step
+from parsim.kernels.throttles import exemptions, is_above
 
 
 class Counts(NamedTuple):
@@ -165,8 +166,7 @@ def is_throttled_at(s, throttles, plans, j, until, moment):
                     jobs += 1
                     cores += s.jobs[other].cores
                     work += s.jobs[other].cores * (promises[k].end - moment)
-        throttle = throttles.each[row]
-        if jobs > throttle.max_run or cores > throttle.max_run_cores or work > throttle.max_run_core_seconds:
+        if is_above(throttles.each[row], jobs, cores, work, exemptions(throttles, j, column)):
             return True
     return False
 

@@ -31,6 +31,7 @@ THROTTLE = np.dtype(
     align=True,
 )
 NO_THROTTLE = -1
+EXEMPT_RUN, EXEMPT_CORES, EXEMPT_CORE_SECONDS, EXEMPT_ELIGIBLE, EXEMPT_QUEUED = 1, 2, 4, 8, 16
 
 
 class Throttles(NamedTuple):
@@ -40,6 +41,7 @@ class Throttles(NamedTuple):
     rows: NDArray[np.int32]  # (n, m): those in which a job counts, or `NO_THROTTLE`
     is_out: NDArray[np.bool_]  # (n,): whether a job is kept out of the lists; empty where none is
     outside: NDArray[np.int32]  # (n,): those that are, the first `progress.outside` entries, in order
+    exempt: NDArray[np.uint8]  # (n, m): `EXEMPT` bits, of the limits that do not concern a job; empty for none
 
 
 @step
@@ -68,6 +70,22 @@ def add_to(each, row, cores, walltime, start, sign):
         throttle.ends += sign * cores * (start + walltime)
 
 
+@step
+def exemptions(throttles, j, column):
+    """Return the bits of the limits from which job j is exempt (rule 51)."""
+    return throttles.exempt[j, column] if throttles.exempt.size > 0 else np.uint8(0)
+
+
+@step
+def is_above(throttle, jobs, cores, work, exempt):
+    """Whether so many jobs, cores and core-seconds are above a limit that is not exempt."""
+    return (
+        (jobs > throttle.max_run and not exempt & EXEMPT_RUN)
+        or (cores > throttle.max_run_cores and not exempt & EXEMPT_CORES)
+        or (work > throttle.max_run_core_seconds and not exempt & EXEMPT_CORE_SECONDS)
+    )
+
+
 @routine
 def is_throttled(throttles, j, others, cores, walltime, now):
     """Whether a throttle forbids job j to start now; it counts already if there are no `others` than it (rule 45)."""
@@ -79,11 +97,8 @@ def is_throttled(throttles, j, others, cores, walltime, now):
             continue
         throttle = throttles.each[row]
         work = throttle.ends - throttle.running * now + throttle.planned + others * cores * walltime
-        if (
-            throttle.jobs + others > throttle.max_run
-            or throttle.cores + others * cores > throttle.max_run_cores
-            or work > throttle.max_run_core_seconds
-        ):
+        used = throttle.cores + others * cores
+        if is_above(throttle, throttle.jobs + others, used, work, exemptions(throttles, j, column)):
             return True
     return False
 
@@ -105,7 +120,10 @@ def may_enter(throttles, j):
         row = throttles.rows[j, column]
         if row >= 0:
             throttle = throttles.each[row]
-            if throttle.eligible >= throttle.max_eligible or throttle.queued >= throttle.max_queued:
+            exempt = exemptions(throttles, j, column)
+            if throttle.eligible >= throttle.max_eligible and not exempt & EXEMPT_ELIGIBLE:
+                return False
+            if throttle.queued >= throttle.max_queued and not exempt & EXEMPT_QUEUED:
                 return False
     return True
 

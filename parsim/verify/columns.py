@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from parsim.schedule import SPANNING, Schedule
 from parsim.state import State
 from parsim.system import UNLIMITED, Queue, System
+from parsim.verify.qos import Classes
 from parsim.verify.violation import Violation
 from parsim.workload import Column, Workload
 
@@ -131,6 +132,7 @@ def check_limits(workload: Workload, system: System, schedule: Schedule) -> list
     users = int(workload.user.max(initial=-1)) + 1
     per_user = workload.queue * max(users, 1) + workload.user
     ones = np.ones(len(workload), dtype=np.int64)
+    classes, called = Classes(system), [workload.qos_name(qos) for qos in workload.qos.tolist()]
     for name, amount, by_user in (
         ("max_run", ones, False),
         ("max_run_cores", workload.cores, False),
@@ -146,7 +148,8 @@ def check_limits(workload: Workload, system: System, schedule: Schedule) -> list
         _, group = np.unique(group, return_inverse=True)
         cap = np.zeros(int(group.max()) + 1, dtype=np.int64)
         cap[group] = limit[workload.queue[rows]]
-        for k, over in _first_excess(group, amount[rows], schedule.start[rows], schedule.end[rows], cap):
+        held = np.array([not classes.is_exempt(called[row], name) for row in rows.tolist()])
+        for k, over in _first_excess(group, amount[rows], schedule.start[rows], schedule.end[rows], cap, held):
             row = int(rows[k])
             queue = system.queues[workload.queue[row]].name
             whose = f"user {workload.user[row]} in queue {queue}" if by_user else f"queue {queue}"
@@ -160,13 +163,25 @@ def _limit(queue: Queue, name: str) -> int:
     return UNLIMITED if value is None else int(value)
 
 
-def _first_excess(group: Column, amount: Column, start: Column, end: Column, cap: Column) -> list[tuple[int, int]]:
-    """Return (row, amount in use) of the first start that brings its group above its cap, for each group."""
+def _first_excess(
+    group: Column,
+    amount: Column,
+    start: Column,
+    end: Column,
+    cap: Column,
+    held: NDArray[np.bool_] | None = None,
+) -> list[tuple[int, int]]:
+    """Return (row, amount in use) of the first start that brings its group above its cap, for each group.
+
+    Starts of rows that are not `held` count, and may do so; they come last at an instant.
+    """
+    held = np.ones(group.size, dtype=np.bool_) if held is None else held
     rows = np.tile(np.arange(group.size), 2)
     change = np.concatenate((amount, -amount))
     # At one instant ends come first; a group's changes add up to 0, so one running sum serves all groups.
-    order = np.lexsort((change > 0, np.concatenate((start, end)), group[rows]))
+    begins = np.where(change > 0, np.where(held[rows], 1, 2), 0)
+    order = np.lexsort((begins, np.concatenate((start, end)), group[rows]))
     rows, in_use = rows[order], np.cumsum(change[order])
-    over = np.flatnonzero(in_use > cap[group[rows]])
+    over = np.flatnonzero((in_use > cap[group[rows]]) & (begins[order] == 1))
     _, first = np.unique(group[rows[over]], return_index=True)
     return [(int(rows[over[k]]), int(in_use[over[k]])) for k in first]

@@ -17,6 +17,7 @@ from parsim.verify.formula import compile_formula
 from parsim.verify.needs import there_is
 from parsim.verify.orders import STATIC, Path, Ratio, Value, WaitingList, by_ratio
 from parsim.verify.partition import Partition
+from parsim.verify.qos import Classes
 from parsim.verify.replay import Replay
 from parsim.verify.rules import ALL, RESERVED, Jobs, Placement
 from parsim.verify.violation import Discrepancy, Violation
@@ -56,6 +57,7 @@ class ListReplay(Replay):
         queues = self.system.queues
         self.limits = [(q.max_run, q.max_run_cores, q.max_user_run, q.max_user_cores) for q in queues]
         self.throttles = self.jobs.throttles
+        self.classes = Classes(self.system)
         for_all = self.throttles is not None or bool(self.jobs.quotas)
         self.limited = [for_all or any(limit is not None for limit in limits) for limits in self.limits]
         self.in_use = [0] * len(self.jobs.quotas)  #: of each quota by running jobs
@@ -76,7 +78,8 @@ class ListReplay(Replay):
         if any(name in order for name in (FAIRSHARE, *SHARE_NAMES)):
             self.uses = Uses(self.system.fairshare, jobs.user_name, self.now)
         # Rule 5 needs the held jobs of every pass, but only a formula uses eligible_time.
-        self.tracked = value is not None and "eligible_time" in order and any(self.limited)
+        reads_waits = "eligible_time" in order or "qos_target_factor" in order
+        self.tracked = value is not None and reads_waits and any(self.limited)
         self.held_before: list[int] = []
         ranks = sorted({queue.priority for queue in self.system.queues}, reverse=True)
         rank = [ranks.index(queue.priority) for queue in self.system.queues]
@@ -99,7 +102,8 @@ class ListReplay(Replay):
             eligible_time = max(now - since - jobs.submit[job] - self.held_time[job], 0)
             walltime, cores = float(jobs.walltime[job]), float(jobs.cores[job])
             uses = self.uses.values(jobs.user_name[job], now) if self.uses else NO_SHARES
-            return formula((priority[jobs.queue[job]], float(eligible_time), walltime, cores, 0.0, *uses))
+            worth = self.classes.values(jobs.qos_name[job], float(eligible_time), walltime)
+            return formula((priority[jobs.queue[job]], float(eligible_time), walltime, cores, 0.0, *uses, *worth))
 
         return value
 
@@ -268,13 +272,16 @@ class ListReplay(Replay):
             running, cores = running + len(counted), cores + sum(jobs.cores[each] for each in counted)
             for which, used in ((first, running), (first + 1, cores)):
                 most = limits[which]
-                if most is not None and used > most:
+                if most is not None and used > most and not self._is_exempt(job, LIMITS[which]):
                     return LIMITS[which]
         others = [other for other in self.head_jobs if other != job]
         for quota, wants, in_use in zip(jobs.quotas, jobs.wants, self.in_use, strict=True):
             if job in wants and in_use + sum(wants.get(each, 0) for each in (job, *others)) > there_is(quota, self.now):
                 return quota.name
         return self._throttled(job)
+
+    def _is_exempt(self, job: int, limit: str) -> bool:
+        return self.classes.is_exempt(self.jobs.qos_name[job], limit)
 
     def _throttled(self, job: int) -> str:
         """Rule 45: the throttle that holds `job`, counting the head jobs that wait; empty if none does."""

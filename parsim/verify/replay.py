@@ -47,6 +47,7 @@ class Columns:
         self.queue: list[int] = workload.queue[order].tolist()
         self.user: list[int] = workload.user[order].tolist()
         self.user_name = [workload.user_name(user) for user in self.user]
+        self.qos_name = [workload.qos_name(qos) for qos in workload.qos[order].tolist()]
         self.start: list[int] = schedule.start[order].tolist()
         self.end: list[int] = schedule.end[order].tolist()
 

@@ -1,4 +1,4 @@
-"""Throttles, for the verifier: rules 44 and 45 of ``docs/reference/simulator.md``."""
+"""Throttles, for the verifier: rules 44, 45 and 51 of ``docs/reference/simulator.md``."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from collections.abc import Iterable, Mapping
 
 from parsim.system import System
 from parsim.throttles import THROTTLES
+from parsim.verify.qos import Classes
 from parsim.verify.replay import Columns
 from parsim.workload import Workload
 
-Key = tuple[str, str, int | None]  #: what each throttle is for, whose, and in which queue
+Key = tuple[str, str, int | None, str]  #: what each throttle is for, whose, in which queue, and of which QOS
 
 
 class Limited:
@@ -24,18 +25,22 @@ class Limited:
         self.jobs = jobs
         self.running: set[int] = set()
         self.of: list[list[tuple[Key, dict[str, int]]]] = []
-        for row, queue in zip(jobs.row, jobs.queue, strict=True):
+        self.exempt: list[set[str]] = []  #: of each job, limits that are none for it but those of its QOS
+        classes = Classes(system)
+        for row, queue, qos in zip(jobs.row, jobs.queue, jobs.qos_name, strict=True):
             whose = {"": ""}
             if workload.user[row] >= 0:
                 whose["user"] = workload.user_name(int(workload.user[row]))
             if workload.group[row] >= 0:
                 whose["group"] = workload.group_name(int(workload.group[row]))
+            if qos:
+                whose["qos"] = qos
             found: dict[Key, dict[str, int]] = {}
             named: dict[Key, dict[str, int]] = {}
             for throttle in system.throttles:
-                if throttle.each not in whose or throttle.queue not in (None, queue):
+                if throttle.each not in whose or throttle.queue not in (None, queue) or throttle.qos not in ("", qos):
                     continue
-                key: Key = (throttle.each, whose[throttle.each], throttle.queue)
+                key: Key = (throttle.each, whose[throttle.each], throttle.queue, throttle.qos)
                 limits = {name: getattr(throttle, name) for name in THROTTLES if getattr(throttle, name) is not None}
                 if throttle.name == "":
                     found.setdefault(key, {}).update(limits)
@@ -44,6 +49,7 @@ class Limited:
             for key, limits in named.items():
                 found[key] = found.get(key, {}) | limits
             self.of.append(list(found.items()))
+            self.exempt.append({name for name in THROTTLES if classes.is_exempt(qos, name)})
         self.keys = [{key for key, _ in limits} for limits in self.of]
 
     def above(self, job: int, others: Iterable[int], moment: int, ends: Mapping[int, int]) -> str:
@@ -57,7 +63,7 @@ class Limited:
                 "max_run_core_seconds": sum(cores[mate] * (ends[mate] - moment) for mate in mates),
             }
             for name, limit in limits.items():
-                if name in used and used[name] > limit:
+                if name in used and used[name] > limit and self._concerns(key, name, job):
                     return f"{name} = {limit} of {self._described(key)}"
         return ""
 
@@ -68,11 +74,16 @@ class Limited:
             here = sum(key in self.keys[other] for other in waiting)
             there = sum(key in self.keys[other] for other in self.running)
             for name, used in (("max_eligible", here), ("max_queued", here + there)):
-                if used >= limits.get(name, used + 1):
+                if used >= limits.get(name, used + 1) and self._concerns(key, name, job):
                     return f"{name} = {limits[name]} of {self._described(key)}"
         return ""
 
+    def _concerns(self, key: Key, limit: str, job: int) -> bool:
+        each, _, _, qos = key
+        return each == "qos" or qos != "" or limit not in self.exempt[job]
+
     @staticmethod
     def _described(key: Key) -> str:
-        each, name, queue = key
-        return (f"{each} {name}" if each else "all") + ("" if queue is None else f" in queue {queue}")
+        each, name, queue, qos = key
+        of = (f"{each} {name}" if each else "all") + (f" in qos {qos}" if qos else "")
+        return of + ("" if queue is None else f" in queue {queue}")

@@ -151,6 +151,7 @@ class TopJobReplay(ListReplay):
         used = (len(mates), sum(jobs.cores[k] for k in mates), len(own), sum(jobs.cores[k] for k in own))
         above = zip(LIMITS, limits, used, strict=True)
         found = [name for name, most, amount in above if most is not None and amount > most]
+        found = [name for name in found if not self._is_exempt(job, name)]
         for quota, wants in zip(jobs.quotas, jobs.wants, strict=True):
             if job in wants and sum(wants.get(each, 0) for each in {job, *others}) > there_is(quota, self.now):
                 found.append(quota.name)

@@ -97,7 +97,11 @@ class SiteConfig(SiteFields):
             fairshare=self.tree,
             throttles=[
                 Throttle(
-                    each.kind, each.name, None if each.queue is None else self.names.index(each.queue), **each.limits
+                    each.kind,
+                    each.name,
+                    None if each.queue is None else self.names.index(each.queue),
+                    qos="",
+                    **each.limits,
                 )
                 for each in self.throttles
             ],
