@@ -15,7 +15,7 @@ from parsim.schedule import Schedule
 from parsim.state import State
 from parsim.system import LIMITS, System
 from parsim.verify import replay_of
-from parsim.verify.beginning import Beginning, parts
+from parsim.verify.beginning import Beginning, Outage, parts, with_windows
 from parsim.verify.columns import check_begun, check_capacity, check_times
 from parsim.verify.lists import ListReplay
 from parsim.verify.multiqueue import ClassReplay
@@ -96,6 +96,7 @@ def explain(
     if not 0 <= job < len(workload):
         raise ValueError(f"job: {job} is not one of {len(workload)} jobs")
     _refuse(check_times(workload, system, schedule))
+    system, state = with_windows(workload, system, state)
     if state is not None:
         return _from_state(workload, system, schedule, job, names, state)
     _refuse(check_capacity(schedule, system.partition_cores))
@@ -245,18 +246,20 @@ class _ExplainedListReplay(_Explained, ListReplay):
         if partition.head_job == job:
             return f"heads the list of {partition.name}, waits for {_cores(self.jobs.cores[job])}"
         eligible = self.jobs.submit[job] + self.system.reservation_delay
-        out = sum(outage.cores.get(home, 0) for outage in self._known() if outage.begin <= self.now)
-        if (
-            out
-            and not self.system.reserves_nodes
-            and self.jobs.cores[job] <= partition.idle < self.jobs.cores[job] + out
-        ):
-            return f"{out} cores of {partition.name} are out of service"
+        closed = [] if self.system.reserves_nodes else self._closed(job)
+        out = sum(outage.cores.get(home, 0) for outage in closed if outage.begin <= self.now)
+        if out and self.jobs.cores[job] <= partition.idle < self.jobs.cores[job] + out:
+            kept = any(outage.is_for_some for outage in closed if outage.begin <= self.now)
+            return f"{out} cores of {partition.name} are " + ("kept for other jobs" if kept else "out of service")
         if self.now < eligible and self.jobs.cores[job] > partition.idle:
             return f"waits for {_cores(self.jobs.cores[job])}, reserved for it from {eligible} on at the earliest"
         if partition.head_job >= 0:
             return f"behind job {self.names[partition.head_job]}, the head job of {partition.name}"
         return f"no idle core on {partition.name}"
+
+    def _closed(self, job: int) -> list[Outage]:
+        """Return the windows known now that a job may not use."""
+        return [outage for outage in self._known() if not outage.is_for(self.jobs.user[job], self.jobs.walltime[job])]
 
     def _why_it_waits_where_nothing_is_reserved(self) -> str:
         cores = _cores(self.jobs.cores[self.explained])

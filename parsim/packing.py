@@ -301,6 +301,7 @@ def pack_plans(prepared: Prepared, system: System) -> Plans:
         nodes=Nodes(first_node, idle, np.full(n, NO_SHARE), shares, np.zeros(1, dtype=np.int64)),
         running=kernel.Running(np.empty(most, np.int64), np.empty(most, np.int64)),
         promises=promises,
+        near=np.zeros(2, dtype=np.int64),
         taken=taken,
         extra=np.zeros_like(taken),
         takes=takes,

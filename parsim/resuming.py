@@ -44,10 +44,10 @@ class Begun(NamedTuple):
     start: Column  # (R,): of the jobs that run, which are the first of the workload
     shares: NDArray[np.int64]  # (R, P): their cores on each partition
     on_nodes: NDArray[np.int64]  # (k, 3): job, node, cores
-    windows: Table  # (W,) WINDOW
+    windows: Table  # (W,) WINDOW, ascending by begin
     taken: NDArray[np.int64]  # (W, V): cores of each node that a window takes
     instants: Column  # at which windows become known or end, ascending
-    exempt: NDArray[np.bool_] | None  # (W, n): jobs that may use what a window takes; None where none may
+    exempt: NDArray[np.bool_] | None  # (G, n): jobs that may use what some windows take; None where none may
 
     def runs_at_home(self, workload: Workload) -> bool:
         """Whether each running job has all its cores on the partition of its queue."""
@@ -79,7 +79,8 @@ def resume(workload: Workload, system: System, state: State, rows: NDArray[np.in
     base = int(workload.submit.min())
     nodes = layout(system, by_node=system.reserves_nodes)
     shares, on_nodes = _place(workload, system, state, rows, nodes)
-    windows = [window for window in state.windows if window.end > state.begin]
+    windows = sorted((window for window in state.windows if window.end > state.begin), key=lambda window: window.begin)
+    groups = list(dict.fromkeys(_members(window) for window in windows if window.is_for_some))
     table = np.zeros(len(windows), dtype=WINDOW)
     taken = np.zeros((len(windows), len(nodes.sizes)), dtype=np.int64)
     for k, window in enumerate(windows):
@@ -89,6 +90,7 @@ def resume(workload: Workload, system: System, state: State, rows: NDArray[np.in
             window.end - base,
             known - base,
             window.end - base if window.known_end else UNKNOWN_END,
+            groups.index(_members(window)) if window.is_for_some else -1,
         )
         for node, cores in taken_by(window, system).items():
             taken[k, node] = cores
@@ -101,10 +103,15 @@ def resume(workload: Workload, system: System, state: State, rows: NDArray[np.in
         windows=table,
         taken=taken,
         instants=instants[instants > state.begin - base],
-        exempt=np.array([np.isin(workload.user, window.users) for window in windows])
-        if any(window.users for window in windows)
+        exempt=np.array([np.isin(workload.user, users) | (workload.walltime <= most) for users, most in groups])
+        if groups
         else None,
     )
+
+
+def _members(window: Window) -> tuple[tuple[int, ...], int]:
+    """Return the users, and the seconds, whose jobs a window is for."""
+    return tuple(window.users), 0 if window.walltime is None else window.walltime
 
 
 def taken_by(window: Window, system: System) -> dict[int, int]:

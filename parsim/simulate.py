@@ -69,8 +69,10 @@ def simulate(workload: Workload, system: System, state: State | None = None) -> 
     Mu'alem and Feitelson, IEEE TPDS 12(6), 2001; Kondameedi and Vadhiyar, CCGrid 2017, sections II to IV.A;
     Lawson and Smirni, JSSPP 2002.
     """
+    if system.windows and len(workload):
+        state = State.with_windows_of(system, workload, state)
     if state is not None:
-        return simulate_from(workload, system, state)
+        return simulate_from(workload, replace(system, windows=()), state)
     prepared = prepare(workload)
     _check(prepared, system)
     start, partition, shares = run(prepared, system)

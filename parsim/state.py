@@ -44,6 +44,9 @@ class Window:
         the last such window on they are as if submitted then, and run where any job does.
     users : sequence of int
         In place of `queue`, a reservation for these: their jobs may use these cores too, no other jobs do.
+    walltime : int or None
+        In place of `queue` and `users`, a shortpool: jobs that ask for no more seconds than these may use these cores
+        too, no other jobs do.
     """
 
     begin: int
@@ -55,6 +58,12 @@ class Window:
     known_end: bool = True
     queue: int | None = None
     users: Sequence[int] = ()
+    walltime: int | None = None
+
+    @property
+    def is_for_some(self) -> bool:
+        """Whether some jobs may use its cores beside what they may use anyway."""
+        return bool(self.users) or self.walltime is not None
 
     def problems(self, system: System) -> Iterator[tuple[str, str]]:
         """Yield (field, what is wrong with it) for everything that cannot be simulated."""
@@ -74,10 +83,16 @@ class Window:
             yield "users", "a reservation is for a queue or for users"
         if any(user < 0 for user in self.users):
             yield "users", f"{min(self.users)} is negative"
-        if self.users and (system.mode == "multiqueue" or system.reserves_for_queues or system.reserves_for_many):
+        if self.walltime is not None and self.walltime < 1:
+            yield "walltime", f"{self.walltime} is not a number from 1 up, or None"
+        if self.walltime is not None and (self.users or self.queue is not None):
+            yield "walltime", "a window is for short jobs, for a queue or for users"
+        if self.is_for_some and (system.mode == "multiqueue" or system.reserves_for_queues or system.reserves_for_many):
             several = "reserve: queues" if system.reserves_for_queues else "a reservation depth other than 1"
             why = "multiple-queue backfilling" if system.mode == "multiqueue" else several
-            yield "users", f"a reservation for users is not simulated with {why}; one for a queue is"
+            of = "users" if self.users else "walltime"
+            named = "users" if self.users else "short jobs"
+            yield of, f"a reservation for {named} is not simulated with {why}; one for a queue is"
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,6 +179,25 @@ class State:
         placement = {to[row]: cores for row, cores in self.placement.items() if row in to}
         nodes = {to[row]: cores for row, cores in self.nodes.items() if row in to}
         return State(self.begin, self.start[rows], placement, nodes, self.windows)
+
+    @classmethod
+    def with_windows_of(cls, system: System, workload: Workload, state: State | None) -> State:
+        """Return a state, or that of an empty machine at the first submission, with the windows of a system (rule 52).
+
+        Parameters
+        ----------
+        system : System
+        workload : Workload
+            Of one job at least.
+        state : State or None
+
+        Returns
+        -------
+        State
+        """
+        if state is None:
+            state = cls(int(workload.submit.min()), np.full(len(workload), UNSTARTED))
+        return replace(state, windows=(*state.windows, *system.windows))
 
     def without_queues(self) -> State:
         """Return the state with reservations that are like other windows; those of users stay."""

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from parsim.fairshare import EQUAL_SHARES, FAIRSHARE, Fairshare
 from parsim.formula import Formula
@@ -16,6 +16,9 @@ from parsim.qos import problems as qos_problems
 from parsim.throttles import ENTERING, Throttle
 from parsim.throttles import problems as throttle_problems
 from parsim.workload import MAX_CORES, MAX_DURATION
+
+if TYPE_CHECKING:
+    from parsim.state import Window
 
 Mode = Literal["shared", "partitioned", "hybrid", "multiqueue"]
 Placement = Literal["pool", "combined"]
@@ -184,6 +187,9 @@ class System:
         Limits beside those of the queues; in ``multiqueue`` they have no effect.
     qos : sequence of QOS
         What the qualities of service that jobs have are worth; in ``multiqueue`` it has no effect.
+    windows : sequence of Window
+        Cores that are kept for some jobs, or out of service, beside those of a `parsim.State`: a shortpool is a row of
+        them, one for each time.
 
     Raises
     ------
@@ -207,12 +213,14 @@ class System:
     fairshare: Fairshare = EQUAL_SHARES
     throttles: Sequence[Throttle] = ()
     qos: Sequence[QOS] = ()
+    windows: Sequence[Window] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "queues", tuple(self.queues))
         object.__setattr__(self, "class_limits", tuple(self.class_limits))
         object.__setattr__(self, "throttles", tuple(self.throttles))
         object.__setattr__(self, "qos", tuple(self.qos))
+        object.__setattr__(self, "windows", tuple(self.windows))
         found = [f"{path}: {message}" for path, message in self.problems()]
         if found:
             raise ValueError("; ".join(found))
@@ -242,6 +250,8 @@ class System:
         found = throttle_problems(self.throttles, len(self.queues))
         yield from ((f"throttles{path}", message) for path, message in found)
         yield from ((f"qos{path}", message) for path, message in qos_problems(self.qos))
+        for i, window in enumerate(self.windows):
+            yield from ((f"windows[{i}].{path}", message) for path, message in window.problems(self))
         wrong = [limit for limit in self.class_limits if not _is_whole(limit)]
         if wrong:
             yield "class_limits", f"{tuple(self.class_limits)} has {NOT_WHOLE}"

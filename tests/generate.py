@@ -401,6 +401,33 @@ def _of_qos(generator: Callable[[Random], Case]) -> Callable[[Random], Case]:
     return of_classes
 
 
+def shortpooled(rng: Random, jobs: Workload, machine: System) -> Case:
+    """Return a case with rows of windows for short jobs, and now and then for users or for no one."""
+    found: list[Window] = []
+    for _ in range(rng.choice((1, 1, 2))):
+        period = rng.choice((3, 10, 20, 40))
+        first = int(jobs.submit.min()) + rng.randint(-period, 2 * period)
+        length = rng.randint(1, period if rng.random() < 0.8 else 2 * period)
+        cores = rng.choice((None, rng.randint(1, machine.cores), rng.randint(1, machine.cores)))
+        partition = rng.choice((None, None, rng.randrange(len(machine.partition_cores))))
+        short = rng.choice((1, 2, 5, 10, int(rng.choice(jobs.walltime.tolist()))))
+        users = tuple(rng.sample(range(3), rng.choice((1, 2))))
+        of = rng.choices([((), short), (users, None), ((), None)], (0.8, 0.1, 0.1))[0]
+        for begin in range(first, first + period * rng.choice((1, 2, 5, 12)), period):
+            found.append(Window(begin, begin + length, cores, partition, users=of[0], walltime=of[1]))
+    rng.shuffle(found)
+    return jobs, replace(machine, windows=found)
+
+
+def _shortpool(generator: Callable[[Random], Case]) -> Callable[[Random], Case]:
+    """Return a generator of the cases of another, with cores that are kept for short jobs."""
+
+    def of_shortpooled(rng: Random) -> Case:
+        return shortpooled(rng, *generator(rng))
+
+    return of_shortpooled
+
+
 def _target(rng: Random) -> tuple[float | None, str]:
     return rng.choice((None, 0, 10, 33.3, 100)), rng.choice(("target", "floor", "ceiling"))
 
@@ -458,6 +485,10 @@ def _reserve(rng: Random) -> str:
 
 def _any_reserve(rng: Random) -> str:
     return rng.choice(("cores", "queues", "nothing"))
+
+
+def _any_or_nothing(rng: Random) -> str:
+    return rng.choice(("cores", "nothing"))
 
 
 def _period(rng: Random) -> int:
@@ -596,6 +627,19 @@ def disciplines() -> dict[str, Callable[[Random], Case]]:
         "depth-partitioned": _random("partitioned", reservation_depth=_depth, **everything),
         "depth-hybrid": _random("hybrid", reservation_depth=_depth, placement="pool", entry="move", **everything),
         "depth-throttled": _throttled(_random("shared", reservation_depth=_depth, **everything), entering=True),
+        "shortpool": _shortpool(_random("shared", reserve_after=_soon)),
+        "shortpool-fcfs": _shortpool(_random("shared", backfill=False, order=_any_order)),
+        "shortpool-formula": _shortpool(_random("shared", order=_formula, limits=_coin, starvation=_coin)),
+        "shortpool-limits": _shortpool(_random("shared", limits=True, order=_any_order)),
+        "shortpool-all": _shortpool(_random("shared", reserve=_any_or_nothing, reserve_after=_soon, **everything)),
+        "shortpool-alike": _shortpool(_alike("shared", reserve_after=_soon, **everything)),
+        "shortpool-partitioned": _shortpool(_random("partitioned", reservation=_coin, **everything)),
+        "shortpool-hybrid": _shortpool(_random("hybrid", reservation=_coin, **everything)),
+        "shortpool-top-jobs": _shortpool(_random("shared", reserve_after=_soon, **keys, **everything)),
+        "shortpool-hybrid-top-jobs": _shortpool(_random("hybrid", reservation=_coin, **keys, **everything)),
+        "shortpool-fairshare": _shortpool(_fair("shared", reserve_after=_soon, **{**everything, "order": _fair_order})),
+        "shortpool-throttled": _shortpool(_throttled(_random("shared", limits=_coin, order=_any_order))),
+        "shortpool-entering": _shortpool(_throttled(_random("shared", limits=_coin), entering=True)),
         "period": _random("shared", order=_formula, starvation=_coin, **periodic),
         "period-limits": _random("shared", order=_formula, limits=True, **periodic),
         "period-queues": _random("shared", reserve="queues", order=_formula, limits=_coin, **periodic),

@@ -68,6 +68,7 @@ class Downtime(NamedTuple):
     known_end: float
     cores_of: dict[int, int]
     users: frozenset[int] = frozenset()  # whose jobs may use them
+    walltime: int = 0  # and so may jobs that ask for no more
 
 
 class Running(NamedTuple):
@@ -165,6 +166,7 @@ def downtimes(system: System, state: State | None) -> list[Downtime]:
             window.end if window.known_end else math.inf,
             lost_by(window, system),
             frozenset(window.users),
+            window.walltime or 0,
         )
         for window in (state.windows if state else ())
     ]
@@ -287,19 +289,23 @@ class _Simulation:
         """Rule 30: the windows that are known now."""
         return [d for d in self.downtimes if d.known_from <= self.now < d.end]
 
+    def may_use(self, j: int, d: Downtime) -> bool:
+        """Rules 33 and 53: whether a window is none for a job."""
+        return self.user[j] in d.users or self.walltime[j] <= d.walltime
+
     def out_of_service(self, partition: int, j: int) -> list[Block]:
         """Return what the windows take of a partition that j may not use."""
         found = []
         for d in self.known():
-            if self.user[j] not in d.users:
+            if not self.may_use(j, d):
                 cores = sum(n for node, n in self.taken_by(d).items() if self.nodes[node][0] == partition)
                 found.append(Block(partition, d.begin, d.known_end, cores))
         return found
 
     def taken_by(self, d: Downtime) -> dict[int, int]:
-        """Rule 33: what a window takes of each node, less what the jobs of its users had when the pass began."""
+        """Rule 33: what a window takes of each node, less what those that may use it had when the pass began."""
         past = max(self.now, d.begin)
-        own = [r.job for r in self.ran_before if self.user[r.job] in d.users and self.expected_end(r) > past]
+        own = [r.job for r in self.ran_before if self.may_use(r.job, d) and self.expected_end(r) > past]
         return {node: max(0, n - sum(self.cores_at(j, node) for j in own)) for node, n in d.cores_of.items()}
 
     def cores_at(self, j: int, node: int) -> int:
@@ -764,7 +770,7 @@ class _Simulation:
         """Return the cores of each node that are idle then, by the expected ends and the plans of other head jobs."""
         taken = [self.nodes_of[k] for k in self.running_after(moment)]
         taken += [p.cores_of for p in self.promises if p.job != j and p.begin <= moment < p.end]
-        known = [d for d in self.known() if d.begin <= moment < d.known_end and self.user[j] not in d.users]
+        known = [d for d in self.known() if d.begin <= moment < d.known_end and not self.may_use(j, d)]
         lost = [self.taken_by(d) for d in known]
         return [
             size - sum(cores[node] for cores in taken) - sum(cores.get(node, 0) for cores in lost)
@@ -849,6 +855,13 @@ class _Simulation:
 
 def simulate(workload: Workload, system: System, state: State | None = None) -> NaiveSchedule:
     """Simulate a shared, partitioned or hybrid machine."""
+    if system.windows:  # rule 52
+        if state is None:
+            state = State(min(workload.submit.tolist()), [2**62] * len(workload))
+        state = State(
+            state.begin, state.start, state.placement, state.nodes, [*state.windows, *system.windows]
+        )
+        system = replace(system, windows=())
     if state is None:
         return _schedule(_Simulation(workload, system), system)
     return simulate_apart(workload, system, state, lambda *of: _schedule(_Simulation(*of), of[1]))

@@ -16,7 +16,7 @@ from parsim.kernels.planned_limits import above_limits, add_counts, count_runnin
 from parsim.kernels.reservations import divide
 from parsim.kernels.running import add_running, remove_running
 from parsim.kernels.starts import count_use, start_job
-from parsim.kernels.state import NEVER, Running, routine, step
+from parsim.kernels.state import NEVER, Running, routine, seldom, step
 from parsim.kernels.throttles import count_entered
 from parsim.kernels.windows import UNKNOWN_END, Outages
 
@@ -32,6 +32,7 @@ class Plans(NamedTuple):
     nodes: Nodes
     running: Running  # of the whole machine
     promises: NDArray[np.void]  # (P + 1 + W,) PROMISE; the lists', the last the reserved one's; then the windows'
+    near: NDArray[np.int64]  # (2,): the first window that has not ended, and the one after those planned in this pass
     taken: NDArray[np.int32]  # (ROWS + W, V): cores of each node that a plan takes
     extra: NDArray[np.int32]  # (ROWS + W, V): cores of each node that all plans leave at the begin of one
     takes: NDArray[np.int64]  # (ROWS + W, P): the sum of `taken` of each partition; where it is 0 neither counts
@@ -41,7 +42,7 @@ class Plans(NamedTuple):
     begun: NDArray[np.int64]  # (k, 3): job, node and cores of those that run when the simulation begins
     outages: Outages  # their plans are in the last rows
     loose: NDArray[np.bool_]  # (1,): whether in this pass a node may have less than none left
-    exempt: Any  # (W, n): whether a job may use what a window takes; None where none may
+    exempt: Any  # (G, n): whether a job may use what windows of a kind take; None where none may
 
 
 @step
@@ -63,17 +64,31 @@ def has_plan(plans, q, row):
 @step
 def concerns(plans, q, row, j):
     """Whether that plan is another job's than j, or a window whose cores it may not use."""
-    if is_exempt(plans.exempt, row, j):
+    if is_exempt(plans, plans.exempt, row, j):
         return False
     return has_plan(plans, q, row) and plans.promises[list_on(plans, q, row)].job != j
 
 
 @step
-def is_exempt(exempt, row, j):
+def is_exempt(plans, exempt, row, j):
     """Whether the plan in this row is that of a window whose cores job j may use."""
     if exempt is None:
         return False
-    return row >= ROWS and exempt[row - ROWS, j]
+    return row >= ROWS and plans.outages.windows[row - ROWS].members >= 0 and (
+        exempt[plans.outages.windows[row - ROWS].members, j]
+    )
+
+
+@step
+def row_after(plans, row):
+    """Return the row of plans after this one: behind those of lists, those of the windows planned in this pass."""
+    return row + 1 if row != ROWS - 1 else ROWS + plans.near[0]
+
+
+@step
+def last_row(plans):
+    """Return the row after the last that has a plan in this pass."""
+    return ROWS + plans.near[1]
 
 
 @step
@@ -81,33 +96,37 @@ def give_back(plans, exempt, j, moment, first, left, sign):
     """Add to what is `left` of nodes from `first` on what windows take at a moment that job j may use, or undo that."""
     if exempt is None:
         return
-    for k in range(exempt.shape[0]):
-        window = plans.promises[plans.promises.size - exempt.shape[0] + k]
-        if exempt[k, j] and window.job >= 0 and window.begin <= moment < window.end:
+    windows = plans.outages.windows
+    for k in range(plans.near[0], plans.near[1]):
+        window = plans.promises[plans.promises.size - windows.size + k]
+        if window.job >= 0 and window.begin <= moment < window.end and is_exempt(plans, exempt, ROWS + k, j):
             add(left, plans.taken[ROWS + k, first : first + left.size], sign)
 
 
 @step
-def shrink_windows(s, plans, exempt, now):
-    """Let the windows of users take only what their running jobs do not have of it (rule 33)."""
+def shrink_window(s, plans, exempt, k, now):
+    """Let a window for some jobs take only what those that ran before this pass do not have of it (rule 33)."""
     if exempt is None:
+        return
+    window = plans.outages.windows[k]
+    if window.members < 0:
         return
     running, bits = plans.running, s.settings.bits
     low = (np.int64(1) << bits) - 1
-    for k in range(exempt.shape[0]):
-        row, all_of_it = plans.taken[ROWS + k], plans.outages.taken[k]
-        for node in range(row.size):
-            row[node] = 0
-        moment = max(now, plans.outages.windows[k].begin)
-        for i in range(s.progress.running - 1, -1, -1):
-            if (running.keys[i] >> bits) <= moment:
-                break
-            if exempt[k, running.keys[i] & low]:
-                add_shares(plans.nodes, running.keys[i] & low, row)
-        for node in range(row.size):
-            row[node] = max(np.int32(all_of_it[node]) - row[node], np.int32(0))
-        for q in range(s.usable.size):
-            plans.takes[ROWS + k, q] = total(row[plans.nodes.first_node[q] : plans.nodes.first_node[q + 1]])
+    row, all_of_it = plans.taken[ROWS + k], plans.outages.taken[k]
+    for node in range(row.size):
+        row[node] = 0
+    moment = max(now, window.begin)
+    for i in range(s.progress.running - 1, -1, -1):
+        if (running.keys[i] >> bits) <= moment:
+            break
+        j = running.keys[i] & low
+        if exempt[window.members, j] and s.start[j] < now:
+            add_shares(plans.nodes, j, row)
+    for node in range(row.size):
+        row[node] = max(np.int32(all_of_it[node]) - row[node], np.int32(0))
+    for q in range(s.usable.size):
+        plans.takes[ROWS + k, q] = total(row[plans.nodes.first_node[q] : plans.nodes.first_node[q + 1]])
 
 
 @step
@@ -153,12 +172,15 @@ def find_left(plans, q, j, idle, begin, until):
     there = idle[first:last]
     for node in range(left.size):
         left[node] = there[node]
-    for row in range(plans.taken.shape[0]):
+    row = 0
+    while row < last_row(plans):
         if concerns(plans, q, row, j):
             other = plans.promises[list_on(plans, q, row)]
             if other.begin <= begin < other.end:
                 add(left, plans.taken[row, first:last], -1)
-    for row in range(plans.taken.shape[0]):
+        row = row_after(plans, row)
+    row = 0
+    while row < last_row(plans):
         if concerns(plans, q, row, j):
             other = plans.promises[list_on(plans, q, row)]
             if begin < other.begin < until:
@@ -179,6 +201,7 @@ def find_left(plans, q, j, idle, begin, until):
                     for node in range(left.size):
                         left[node] = min(left[node], extra[node] + h * here[node] + p * pool[node] + r * reserved[node])
                 give_back(plans, plans.exempt, j, other.begin, first, extra, -1)
+        row = row_after(plans, row)
     if plans.loose[0]:
         for node in range(left.size):
             left[node] = max(left[node], np.int32(0))
@@ -189,11 +212,14 @@ def find_left(plans, q, j, idle, begin, until):
 def room_now(s, plans, q, j, need, now):
     """Cores of partition q that job j may take now (rule 23); if these are less than it needs, not more than so."""
     until = now + s.jobs[j].walltime
+    plan_windows(s, plans, until, now)
     most = most_left(plans, q, j, s.partitions[q].free, now, until)
     if most >= need:
-        for row in range(plans.taken.shape[0]):
+        row = 0
+        while row < last_row(plans):
             if concerns(plans, q, row, j) and plans.promises[list_on(plans, q, row)].begin < until:
                 return find_left(plans, q, j, plans.nodes.idle, now, until)
+            row = row_after(plans, row)
     return most
 
 
@@ -216,6 +242,7 @@ def find_instant(s, plans_limits, plans, j, now):
     added = np.int64(0)
     while True:
         until = instant + job.walltime
+        plan_windows(s, plans, until, now)
         room = np.int64(0)
         for q in range(s.usable.size):
             if s.usable[q]:
@@ -233,9 +260,10 @@ def find_instant(s, plans_limits, plans, j, now):
             if room >= job.cores:
                 return instant
         following = running.keys[ended] >> bits if ended < count else NEVER
-        for k in range(plans.promises.size):
+        for k in range(s.partitions.size):
             if plans.promises[k].job >= 0 and plans.promises[k].end > instant:
                 following = min(following, plans.promises[k].end)
+        following = next_end_of_window(s, plans, instant, following, now)
         if following == NEVER:
             return NEVER
         instant = following
@@ -302,7 +330,8 @@ def promise(s, plans_limits, plans, k, j, begin):
         extra = plans.extra[row, first:last]
         for node in range(extra.size):
             extra[node] = plans.later[first + node]
-        for each in range(plans.taken.shape[0]):
+        each = 0
+        while each < last_row(plans):
             if has_plan(plans, q, each):
                 other = promises[list_on(plans, q, each)]
                 if other.begin <= begin < other.end:
@@ -310,6 +339,7 @@ def promise(s, plans_limits, plans, k, j, begin):
                 if each != row and begin <= other.begin < end:
                     add(plans.extra[each, first:last], taken, -1)
                     plans.leaves[each, q] -= plans.takes[row, q]
+            each = row_after(plans, each)
         plans.leaves[row, q] = total(extra)
     if not plans_limits and not s.jobs[j].is_head_job:
         s.jobs[j].is_head_job = True
@@ -328,7 +358,7 @@ def stop_counting(s, j):
 def withdraw(s, plans, j):
     """Job j starts: its plans are void."""
     promises = plans.promises
-    for k in range(promises.size):
+    for k in range(s.partitions.size):
         if promises[k].job != j:
             continue
         promises[k].job = -1
@@ -337,11 +367,13 @@ def withdraw(s, plans, j):
             if list_on(plans, q, row) != k or plans.takes[row, q] == 0:
                 continue
             first, last = plans.nodes.first_node[q], plans.nodes.first_node[q + 1]
-            for each in range(plans.taken.shape[0]):
+            each = 0
+            while each < last_row(plans):
                 if has_plan(plans, q, each):
                     if promises[k].begin <= promises[list_on(plans, q, each)].begin < promises[k].end:
                         add(plans.extra[each, first:last], plans.taken[row, first:last], 1)
                         plans.leaves[each, q] += plans.takes[row, q]
+                each = row_after(plans, each)
     stop_counting(s, j)
 
 
@@ -363,10 +395,12 @@ def begin_planned(s, plans, j, now):
         left = plans.left[first:last]
         find_left(plans, q, j, nodes.idle, now, until)
         take_first(left, cores, left)
-        for row in range(plans.taken.shape[0]):
+        row = 0
+        while row < last_row(plans):
             if has_plan(plans, q, row) and promises[list_on(plans, q, row)].begin < until:
                 add(plans.extra[row, first:last], left, -1)
                 plans.leaves[row, q] -= cores
+            row = row_after(plans, row)
         occupy(nodes, j, first, left)
     if parts > 1:
         s.placement[j] = -1 - progress.spanning
@@ -390,33 +424,74 @@ def resume_planned(s, plans):
         start_job(s, j, s.start[j])
 
 
-@routine
-def plan_windows(s, plans, now):
-    """Let the windows known now count as plans in this pass (rule 30)."""
+@step
+def forget_windows(plans, now):
+    """Let no window have a plan when a pass begins: `plan_windows` plans those that a job can reach."""
+    near, windows = plans.near, plans.outages.windows
+    while near[0] < windows.size and windows[near[0]].end <= now:
+        near[0] += 1
+    near[1] = near[0]
+    plans.loose[0] = False
+
+
+@step
+def plan_windows(s, plans, until, now):
+    """Let the windows that are known now and begin before `until` count as plans in this pass (rule 30)."""
+    near, windows = plans.near, plans.outages.windows
+    while near[1] < windows.size and windows[near[1]].begin < until:
+        plan_window(s, plans, near[1], now)
+        near[1] += 1
+
+
+@seldom
+def plan_window(s, plans, k, now):
+    """Let a window that begins no sooner than those before it count as a plan, if it is known now."""
     running, bits = plans.running, s.settings.bits
     low = (np.int64(1) << bits) - 1
     promises, lists, windows = plans.promises, s.partitions.size, plans.outages.windows
-    shrink_windows(s, plans, plans.exempt, now)
-    plans.loose[0] = windows.size > 0
-    for k in range(windows.size):
-        window, row = windows[k], promises[lists + k]
-        row.job = s.jobs.size + k if window.known_from <= now < window.end else -1
-        row.begin = window.begin
-        row.end = window.known_end if window.known_end < UNKNOWN_END else NEVER
-    for k in range(lists, promises.size):
-        begin = promises[k].begin
-        if promises[k].job < 0 or begin <= now:
-            continue
-        extra = plans.extra[ROWS + k - lists]
-        for node in range(extra.size):
-            extra[node] = plans.nodes.idle[node]
-        for o in range(lists, promises.size):
-            if promises[o].job >= 0 and promises[o].begin <= begin < promises[o].end:
-                add(extra, plans.taken[ROWS + o - lists], -1)
-        i = np.int64(0)
-        while i < s.progress.running and (running.keys[i] >> bits) <= begin:
-            add_shares(plans.nodes, running.keys[i] & low, extra)
-            i += 1
+    window, own = windows[k], promises[lists + k]
+    own.job = s.jobs.size + k if window.known_from <= now < window.end else -1
+    own.begin = window.begin
+    own.end = window.known_end if window.known_end < UNKNOWN_END else NEVER
+    if own.job < 0:
+        return
+    plans.loose[0] = True
+    shrink_window(s, plans, plans.exempt, k, now)
+    begin, taken, extra = own.begin, plans.taken[ROWS + k], plans.extra[ROWS + k]
+    if begin <= now:
+        return
+    for node in range(extra.size):
+        extra[node] = plans.nodes.idle[node] - taken[node]
+    i = np.int64(0)
+    while i < s.progress.running and (running.keys[i] >> bits) <= begin:
+        add_shares(plans.nodes, running.keys[i] & low, extra)
+        i += 1
+    for before in range(plans.near[0], k):
+        if promises[lists + before].job >= 0 and begin < promises[lists + before].end:
+            add(extra, plans.taken[ROWS + before], -1)
+            if promises[lists + before].begin == begin:
+                add(plans.extra[ROWS + before], taken, -1)
+    for q in range(s.usable.size):
+        first, last = plans.nodes.first_node[q], plans.nodes.first_node[q + 1]
+        for row in range(ROWS):
+            if has_plan(plans, q, row):
+                other = promises[list_on(plans, q, row)]
+                if other.begin <= begin < other.end:
+                    add(extra[first:last], plans.taken[row, first:last], -1)
+
+
+@step
+def next_end_of_window(s, plans, instant, following, now):
+    """Return the first instant after `instant`, up to `following`, at which a window known now ends."""
+    near, windows, lists = plans.near, plans.outages.windows, s.partitions.size
+    k = near[0]
+    while k < windows.size and (k < near[1] or windows[k].begin < following):
+        plan_windows(s, plans, windows[k].begin + 1, now)
+        own = plans.promises[lists + k]
+        if own.job >= 0 and own.end > instant:
+            following = min(following, own.end)
+        k += 1
+    return following
 
 
 @step

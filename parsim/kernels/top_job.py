@@ -17,6 +17,7 @@ from parsim.kernels.plans import (
     begin_planned,
     end_planned,
     find_instant,
+    forget_windows,
     most_left,
     plan_first,
     plan_shares,
@@ -98,7 +99,7 @@ def one_pass(s, plans_limits, by_nodes, plans, now):
     """Visit every list in which a job waits (rules 2 and 26)."""
     partitions, promises = s.partitions, plans.promises
     count = partitions.size - 1
-    plan_windows(s, plans, now)
+    forget_windows(plans, now)
     if partitions[count].waiting > 0:
         visit_reserved(s, plans_limits, by_nodes, plans, now)
     pool_first = s.settings.combined and by_nodes
@@ -211,6 +212,7 @@ def keep_candidates(s, plans, p, x, m, now):
         free = s.partitions[p].free
         if waiting.cores[i] <= free:
             j = np.int64(waiting.job[i])
+            plan_windows(s, plans, now + waiting.walltime[i], now)
             if waiting.cores[i] <= most_left(plans, p, j, free, now, now + waiting.walltime[i]):
                 s.candidates[kept] = i
                 kept += 1

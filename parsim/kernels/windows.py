@@ -17,14 +17,21 @@ UNKNOWN_END = np.int64(2**60)  #: after all that is known to end, and sums of it
 
 #: A window: `known_end` is its end or, where that is not known, `UNKNOWN_END`.
 WINDOW = np.dtype(
-    [("begin", np.int64), ("end", np.int64), ("known_from", np.int64), ("known_end", np.int64)], align=True
+    [
+        ("begin", np.int64),
+        ("end", np.int64),
+        ("known_from", np.int64),
+        ("known_end", np.int64),
+        ("members", np.int64),  #: row of `Begun.exempt` of the jobs that may use it, -1 for none
+    ],
+    align=True,
 )
 
 
 class Outages(NamedTuple):
     """All windows of a simulation."""
 
-    windows: NDArray[np.void]  # (W,) WINDOW
+    windows: NDArray[np.void]  # (W,) WINDOW, ascending by begin
     taken: NDArray[np.int64]  # (W, V): cores that each takes of each node; nodes not told apart are one of a partition
     instants: NDArray[np.int64]  # at which windows become known or end
 

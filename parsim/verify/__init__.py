@@ -8,7 +8,7 @@ from __future__ import annotations
 from parsim.schedule import Schedule
 from parsim.state import State
 from parsim.system import System
-from parsim.verify.beginning import FOR_EVER, Beginning, misplaced, parts, schedule_of
+from parsim.verify.beginning import FOR_EVER, Beginning, misplaced, parts, schedule_of, with_windows
 from parsim.verify.columns import check_begun, check_capacity, check_kept_off, check_limits, check_times
 from parsim.verify.lists import ListReplay
 from parsim.verify.multiqueue import ClassReplay
@@ -57,6 +57,7 @@ def check_schedule(
     found = check_times(workload, system, schedule)
     if found:
         return found
+    system, state = with_windows(workload, system, state)
     if state is None:
         return list(check_came(workload, schedule, FOR_EVER)) or _check(workload, system, schedule, None)
     found = check_begun(schedule, state)

@@ -29,6 +29,16 @@ class Outage:
     known_end: int
     cores: dict[int, int]
     users: frozenset[int] = frozenset()  #: whose jobs may use them
+    walltime: int = 0  #: jobs that ask for no more may use them too
+
+    @property
+    def is_for_some(self) -> bool:
+        """Whether it is kept for some jobs."""
+        return bool(self.users or self.walltime)
+
+    def is_for(self, user: int, walltime: int) -> bool:
+        """Rules 33 and 53: whether a job may use these cores."""
+        return user in self.users or walltime <= self.walltime
 
 
 @dataclass(frozen=True)
@@ -48,7 +58,8 @@ class Beginning:
             known_from = state.begin if window.known_from is None else max(state.begin, window.known_from)
             known_end = window.end if window.known_end else FOR_EVER
             taken, users = lost(window, system), frozenset(window.users)
-            outages.append(Outage(window.begin, window.end, known_from, known_end, taken, users))
+            short = 0 if window.walltime is None else window.walltime
+            outages.append(Outage(window.begin, window.end, known_from, known_end, taken, users, short))
         return cls(state, outages, set(np.flatnonzero(schedule.start < state.begin).tolist()), until)
 
     def known(self, now: int) -> list[Outage]:
@@ -59,6 +70,18 @@ class Beginning:
         """Rule 31: the instants at which windows become known or end."""
         found = {outage.known_from for outage in self.outages} | {outage.end for outage in self.outages}
         return {instant for instant in found if instant > self.state.begin}
+
+
+def with_windows(workload: Workload, system: System, state: State | None) -> tuple[System, State | None]:
+    """Rule 52: let the state have the windows of the system, and the system none."""
+    if not system.windows or not len(workload):
+        return system, state
+    if state is None:
+        never = np.full(len(workload), FOR_EVER)
+        found = State(int(min(workload.submit)), never, windows=system.windows)
+    else:
+        found = replace(state, windows=[*state.windows, *system.windows])
+    return replace(system, windows=()), found
 
 
 def nodes_of(system: System, *, by_node: bool) -> list[tuple[int, int]]:

@@ -98,19 +98,22 @@ class TopJobReplay(ListReplay):
             for node, here in cores.items():
                 left[node] -= here
         for outage in self._known():
-            if outage.begin <= moment < outage.known_end and self.jobs.user[job] not in outage.users:
+            if outage.begin <= moment < outage.known_end and not self._may_use(job, outage):
                 for node, here in outage.cores.items():
                     left[node] -= max(0, here - self._used(outage, node))
         return left
 
     def _used(self, outage: Outage, node: int) -> int:
-        """Rule 33: what the jobs of its users that ran when the pass began have of a node of a window."""
+        """Rule 33: what the jobs that may use a window, and ran when the pass began, have of a node of it."""
         past = max(self.now, outage.begin)
         return sum(
             cores.get(node, 0)
             for other, cores in self.on_before.items()
-            if self.jobs.user[other] in outage.users and self._expected_end(other) > past
+            if self._may_use(other, outage) and self._expected_end(other) > past
         )
+
+    def _may_use(self, job: int, outage: Outage) -> bool:
+        return outage.is_for(self.jobs.user[job], self.jobs.walltime[job])
 
     def _moments(self, begin: int, job: int) -> list[int]:
         end = begin + self.jobs.walltime[job]
