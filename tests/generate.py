@@ -413,8 +413,8 @@ def shortpooled(rng: Random, jobs: Workload, machine: System) -> Case:
         short = rng.choice((1, 2, 5, 10, int(rng.choice(jobs.walltime.tolist()))))
         users = tuple(rng.sample(range(3), rng.choice((1, 2))))
         of = rng.choices([((), short), (users, None), ((), None)], (0.8, 0.1, 0.1))[0]
-        for begin in range(first, first + period * rng.choice((1, 2, 5, 12)), period):
-            found.append(Window(begin, begin + length, cores, partition, users=of[0], walltime=of[1]))
+        begins = range(first, first + period * rng.choice((1, 2, 5, 12)), period)
+        found += [Window(begin, begin + length, cores, partition, users=of[0], walltime=of[1]) for begin in begins]
     rng.shuffle(found)
     return jobs, replace(machine, windows=found)
 

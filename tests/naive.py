@@ -858,9 +858,7 @@ def simulate(workload: Workload, system: System, state: State | None = None) -> 
     if system.windows:  # rule 52
         if state is None:
             state = State(min(workload.submit.tolist()), [2**62] * len(workload))
-        state = State(
-            state.begin, state.start, state.placement, state.nodes, [*state.windows, *system.windows]
-        )
+        state = State(state.begin, state.start, state.placement, state.nodes, [*state.windows, *system.windows])
         system = replace(system, windows=())
     if state is None:
         return _schedule(_Simulation(workload, system), system)

@@ -74,8 +74,10 @@ def is_exempt(plans, exempt, row, j):
     """Whether the plan in this row is that of a window whose cores job j may use."""
     if exempt is None:
         return False
-    return row >= ROWS and plans.outages.windows[row - ROWS].members >= 0 and (
-        exempt[plans.outages.windows[row - ROWS].members, j]
+    return (
+        row >= ROWS
+        and plans.outages.windows[row - ROWS].members >= 0
+        and (exempt[plans.outages.windows[row - ROWS].members, j])
     )
 
 

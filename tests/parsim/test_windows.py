@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from parsim import UNSTARTED, Queue, State, System, Window, Workload, explain, simulate
+from parsim.explain import Reason
 from parsim.verify import check_schedule
 from tests import fuzz
 
@@ -66,14 +67,11 @@ def test_no_job_no_schedule():
     assert len(simulate(Workload(none, none, none, none), System(4, windows=[Window(0, 5, walltime=1)]))) == 0
 
 
-def test_a_job_is_told_of_it():
+def test_its_reasons_name_the_cores_that_are_kept():
     jobs, pool = Workload([0, 20], [6, 4], [50, 50], [50, 50]), [Window(10, 100, 4, walltime=20)]
     system = System(10, windows=pool)
     reasons = explain(jobs, system, simulate(jobs, system), 1)
-    assert [str(reason) for reason in reasons] == [
-        "20 to 50: heads the list of machine, waits for 4 cores",
-        "50: starts on machine",
-    ]
+    assert reasons[0] == Reason(20, 50, "heads the list of machine, waits for 4 cores")
     behind = Workload([0, 20, 20], [6, 5, 3], [50, 50, 90], [50, 50, 90])
     reasons = explain(behind, system, simulate(behind, system), 2)
     assert reasons[0].text == "4 cores of machine are kept for other jobs"
