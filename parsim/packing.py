@@ -18,6 +18,7 @@ from parsim.kernels.alike import NO_JOB
 from parsim.kernels.fairshare import Fair
 from parsim.kernels.homes import find_eligible, find_homes
 from parsim.kernels.needs import Needs
+from parsim.kernels.node_types import NodeTypes
 from parsim.kernels.nodes import NO_SHARE, SHARE, Nodes
 from parsim.kernels.plans import PROMISE, ROWS, Plans
 from parsim.kernels.profile import Profile
@@ -29,6 +30,7 @@ from parsim.resuming import layout
 from parsim.rising import never_falls
 from parsim.shares import NO_FAIR, lay_out
 from parsim.system import LIMITS, ORDERS, Queue, System
+from parsim.taking import untaken
 from parsim.throttling import nothing_throttled, uncounted
 from parsim.workload import MAX_DURATION, Column, Workload
 
@@ -127,7 +129,7 @@ def pack(prepared: Prepared, system: System, *, gives_up: bool = False, lines: b
         shares[:running] = prepared.begun.shares
         spans = (prepared.begun.shares > 0).sum(axis=1) > 1
         placement[:running] = np.where(spans, -1 - np.arange(running), prepared.begun.shares.argmax(axis=1))
-    throttles, needs = _pack_counts(prepared, system)
+    throttles, needs, node_types = _pack_counts(prepared, system)
     progress = np.zeros(1, dtype=kernel.PROGRESS)[0]
     progress["spanning"] = running
     progress["now"] = -1
@@ -158,15 +160,20 @@ def pack(prepared: Prepared, system: System, *, gives_up: bool = False, lines: b
         fair=fair,
         throttles=throttles,
         needs=needs,
+        node_types=node_types,
     )
 
 
-def _pack_counts(prepared: Prepared, system: System) -> tuple[Throttles | None, Needs | None]:
-    """Lay out throttles and needs; with one of them the other is empty, so that a kernel has two versions, not four."""
-    throttles, needs = prepared.throttles(system), prepared.needs
-    if throttles is None and needs is None:
-        return None, None
-    return uncounted(throttles or nothing_throttled(len(prepared.workload))), again(needs or prepared.laid_needs)
+def _pack_counts(prepared: Prepared, system: System) -> tuple[Throttles | None, Needs | None, NodeTypes | None]:
+    """Lay out throttles, needs and types of nodes.
+
+    With one of the first two, or with the last, the others are empty, so that a kernel has three versions, not eight.
+    """
+    throttles, needs, node_types = prepared.throttles(system), prepared.needs, prepared.node_types(system)
+    if throttles is None and needs is None and node_types is None:
+        return None, None, None
+    throttles = uncounted(throttles or nothing_throttled(len(prepared.workload)))
+    return throttles, again(needs or prepared.laid_needs), None if node_types is None else untaken(node_types)
 
 
 _NONE = np.empty(0, dtype=np.int32)

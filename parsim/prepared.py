@@ -17,11 +17,13 @@ from numpy.typing import NDArray
 from parsim.kernels import state as kernel
 from parsim.kernels.alike import find_alike
 from parsim.kernels.needs import Needs
+from parsim.kernels.node_types import NodeTypes
 from parsim.kernels.throttles import Throttles
 from parsim.needed import lay_out
 from parsim.resuming import Begun, resume
 from parsim.state import State
 from parsim.system import System
+from parsim.taking import lay_out as lay_out_node_types
 from parsim.throttling import Key, key_of
 from parsim.throttling import lay_out as lay_out_throttles
 from parsim.workload import MAX_DURATION, Column, Workload
@@ -148,6 +150,9 @@ class Prepared:
 
     def _alike(self, other: Column) -> NDArray[np.int32]:
         of = np.empty(len(self.workload), dtype=np.int32)
+        w = self.workload
+        if w.requests:
+            other = other * (1 + len(w.requests)) + 1 + w.request
         find_alike(self.jobs, other, of)
         return of
 
@@ -161,6 +166,19 @@ class Prepared:
         if key not in self._throttles:
             self._throttles[key] = lay_out_throttles(key, self.workload)
         return self._throttles[key]
+
+    @cached_property
+    def _node_types(self) -> dict[object, NodeTypes]:
+        return {}
+
+    def node_types(self, system: System) -> NodeTypes | None:
+        """Return what the jobs may take of nodes of several types; None where all nodes are alike."""
+        if not system.node_types:
+            return None
+        key = (tuple(system.node_types), tuple(queue.node_types for queue in system.queues))
+        if key not in self._node_types:
+            self._node_types[key] = lay_out_node_types(system, self.workload)
+        return self._node_types[key]
 
     @property
     def needs(self) -> Needs | None:

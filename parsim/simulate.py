@@ -75,7 +75,7 @@ def simulate(workload: Workload, system: System, state: State | None = None) -> 
         return simulate_from(workload, replace(system, windows=()), state)
     prepared = prepare(workload)
     _check(prepared, system)
-    start, partition, shares = run(prepared, system)
+    start, partition, shares, alternative = run(prepared, system)
     end = prepared.restore(start + prepared.runtime)
     return Schedule(
         submit=came(workload.submit, end, workload.after),
@@ -85,6 +85,7 @@ def simulate(workload: Workload, system: System, state: State | None = None) -> 
         partition=prepared.restore(partition),
         shares=shares if prepared.rows is None else {int(prepared.rows[job]): row for job, row in shares.items()},
         partition_names=system.partition_names,
+        alternative=prepared.restore(alternative) if system.node_types else None,
     )
 
 
@@ -125,6 +126,9 @@ def simulate_from(workload: Workload, system: System, state: State) -> Schedule:
     of = rows if prepared.rows is None else rows[prepared.rows]
     shares |= {int(of[job]): row for job, row in outcome.shares.items()}
     end = start + workload.effective_runtime
+    alternative = np.zeros(len(workload), dtype=np.int64) if system.node_types else None
+    if alternative is not None:
+        alternative[rows] = prepared.restore(outcome.alternative)
     together = workload.after[(apart[workload.after] == apart[workload.after[:, :1]]).all(axis=1)]
     return Schedule(
         submit=came(workload.submit, end, together),
@@ -134,6 +138,7 @@ def simulate_from(workload: Workload, system: System, state: State) -> Schedule:
         partition=partition,
         shares=shares,
         partition_names=system.partition_names,
+        alternative=alternative,
     )
 
 
@@ -161,7 +166,7 @@ def _put(row: int, placed: dict[int, int], partition: NDArray[np.int32], shares:
 def run(prepared: Prepared, system: System) -> Outcome:
     """Let the kernel of its discipline simulate a system."""
     if not len(prepared.workload):
-        return Outcome(np.empty(0, np.int64), np.empty(0, np.int32), {})
+        return Outcome(np.empty(0, np.int64), np.empty(0, np.int32), {}, np.empty(0, np.int64))
     discipline = next(each for each in DISCIPLINES if each.applies(prepared, system))
     outcome = discipline.run(prepared, system)
     return outcome._replace(start=outcome.start + prepared.base)
@@ -194,6 +199,13 @@ def _check(prepared: Prepared, system: System) -> None:
                 )
     if system.mode != "multiqueue":
         _check_throttles(prepared, system)
+    types = prepared.node_types(system)
+    never = [] if types is None else np.flatnonzero(types.first[types.of] == types.first[types.of + 1])
+    if len(never):
+        row = int(never[0])
+        raise ValueError(
+            f"{_named('request', row, prepared)} has no place on the nodes of its queue; it could never start"
+        )
 
 
 def _check_throttles(prepared: Prepared, system: System) -> None:
@@ -230,6 +242,7 @@ class Outcome(NamedTuple):
     start: Column  # seconds from the first submit
     partition: NDArray[np.int32]
     shares: dict[int, Column]
+    alternative: Column = np.empty(0, np.int64)  # of `parsim.node_types.alternatives`
 
 
 class Discipline(NamedTuple):
@@ -247,7 +260,13 @@ def _is_constant_order(prepared: Prepared, system: System) -> bool:
     """Whether every list is alone on its cores and its order is constant."""
     if prepared.begun is not None and not (system.mode == "shared" or prepared.begun.runs_at_home(prepared.workload)):
         return False
-    if system.order not in CONSTANT or system.pool_cores or system.has_limits or prepared.needs is not None:
+    if (
+        system.node_types
+        or system.order not in CONSTANT
+        or system.pool_cores
+        or system.has_limits
+        or prepared.needs is not None
+    ):
         return False
     if system.reservation_delay or system.reserves_nothing:
         return False
@@ -305,7 +324,7 @@ def _is_time_dependent(prepared: Prepared, system: System) -> bool:
 
 
 def _is_one_list(system: System) -> bool:
-    if system.reserves_nothing or system.throttles or system.frees_from_queues:
+    if system.reserves_nothing or system.throttles or system.frees_from_queues or system.node_types:
         return False
     return system.mode == "shared" and (system.backfill or not system.has_limits)
 
@@ -397,6 +416,9 @@ def _outcome(prepared: Prepared, state: KernelState) -> Outcome:
             check_started(prepared, start)
         never = np.flatnonzero(start < 0)
         raise RuntimeError(f"{never.size} jobs never started, the first is job {never[0]}: a defect of the simulator")
+    if state.node_types is not None:
+        types = state.node_types
+        return Outcome(start, placement, {}, types.taken - types.first[types.of])
     if not state.progress["spanning"]:
         return Outcome(start, placement, {})
     spanning = np.flatnonzero(placement < 0)

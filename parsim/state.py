@@ -216,6 +216,8 @@ class State:
                 f"start[{row}]",
                 f"{self.start[row]} is before its submit {workload.submit[row]} ({early.size} such jobs)",
             )
+        if self.windows and system.node_types:
+            yield "windows", "are not simulated where nodes are of several types"
         for i, window in enumerate(self.windows):
             for path, message in window.problems(system):
                 yield f"windows[{i}].{path}", message

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Literal
 from parsim.fairshare import EQUAL_SHARES, FAIRSHARE, Fairshare
 from parsim.formula import Formula
 from parsim.formula import parse as parse_formula
+from parsim.node_types import NodeType
+from parsim.node_types import problems as node_type_problems
 from parsim.qos import QOS
 from parsim.qos import problems as qos_problems
 from parsim.throttles import ENTERING, Throttle
@@ -80,6 +82,8 @@ class Queue:
         Seconds of waiting from which a job goes before all that do not starve.
     max_run, max_run_cores, max_user_run, max_user_cores : int or None
         Running jobs and running cores, of the queue and of each of its users.
+    node_types : sequence of str or None
+        Names of the types of nodes that its jobs may use; None is all.
     """
 
     name: str = "all"
@@ -93,6 +97,11 @@ class Queue:
     max_run_cores: int | None = None
     max_user_run: int | None = None
     max_user_cores: int | None = None
+    node_types: Sequence[str] | None = None
+
+    def __post_init__(self) -> None:
+        if self.node_types is not None:
+            object.__setattr__(self, "node_types", tuple(self.node_types))
 
     def problems(self) -> Iterator[tuple[str, str]]:
         """Yield (field, what is wrong with it) for everything that cannot be simulated."""
@@ -190,6 +199,9 @@ class System:
     windows : sequence of Window
         Cores that are kept for some jobs, or out of service, beside those of a `parsim.State`: a shortpool is a row of
         them, one for each time.
+    node_types : sequence of NodeType
+        Of which the machine consists, where its nodes are not all alike: a shared machine whose head job holds a number
+        of cores, and totals of all else.
 
     Raises
     ------
@@ -214,8 +226,10 @@ class System:
     throttles: Sequence[Throttle] = ()
     qos: Sequence[QOS] = ()
     windows: Sequence[Window] = ()
+    node_types: Sequence[NodeType] = ()
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "node_types", tuple(self.node_types))
         object.__setattr__(self, "queues", tuple(self.queues))
         object.__setattr__(self, "class_limits", tuple(self.class_limits))
         object.__setattr__(self, "throttles", tuple(self.throttles))
@@ -252,6 +266,7 @@ class System:
         yield from ((f"qos{path}", message) for path, message in qos_problems(self.qos))
         for i, window in enumerate(self.windows):
             yield from ((f"windows[{i}].{path}", message) for path, message in window.problems(self))
+        yield from self._node_type_problems()
         wrong = [limit for limit in self.class_limits if not _is_whole(limit)]
         if wrong:
             yield "class_limits", f"{tuple(self.class_limits)} has {NOT_WHOLE}"
@@ -295,6 +310,18 @@ class System:
             yield "reservation_depth", "goes with reserve cores and held_jobs pass only"
         if not (_is_whole(self.cores_per_node) and self.cores_per_node >= 1):
             yield "cores_per_node", f"{self.cores_per_node!r} is not a whole number from 1 up"
+
+    def _node_type_problems(self) -> Iterator[tuple[str, str]]:
+        found = node_type_problems(self.node_types, self.cores)
+        yield from ((f"node_types{path}", message) for path, message in found)
+        names = [each.name for each in self.node_types]
+        for i, queue in enumerate(self.queues):
+            for name in (queue.node_types or ()) if self.node_types else ():
+                if name not in names:
+                    yield f"queues[{i}].node_types", f"{name!r} is none of {', '.join(names)}"
+        plain = self.mode == "shared" and self.reserve == "cores" and self.reservation_depth == 1
+        if self.node_types and not (plain and self.held_jobs == "pass"):
+            yield "node_types", "go with mode shared, reserve cores, held_jobs pass and one head job only"
 
     def _pool_problems(self) -> Iterator[tuple[str, str]]:
         if self.pool is None:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from parsim.needs import NO_PAIRS, Quota, pairs, places, taken
+from parsim.node_types import Request
 
 Column = NDArray[np.int64]
 
@@ -27,6 +28,7 @@ BOUNDS = {
     "user": (-1, 2**31 - 1),
     "group": (-1, 2**31 - 1),
     "qos": (-1, 2**31 - 1),
+    "request": (-1, 2**31 - 1),
 }
 
 
@@ -84,6 +86,9 @@ class Workload:
         Number of the quality of service, -1 for a job without one, the default.
     qos_names : sequence of str, optional
         Their names, as ``System.qos`` and throttles have them.
+    request : array_like of int, shape (n,), optional
+        What a job asks for of nodes of several types, as an index into `requests`; -1 for cores alone.
+    requests : sequence of sequence of Chunk, optional
 
     Raises
     ------
@@ -104,10 +109,12 @@ class Workload:
     quotas: Sequence[Quota] = ()
     qos: Column = field(default=None)  # type: ignore[arg-type]
     qos_names: Sequence[str] = ()
+    request: Column = field(default=None)  # type: ignore[arg-type]
+    requests: Sequence[Request] = ()
 
     def __post_init__(self) -> None:
         n = np.asarray(self.submit).size
-        for name, default in (("queue", 0), ("user", -1), ("group", -1), ("qos", -1)):
+        for name, default in (("queue", 0), ("user", -1), ("group", -1), ("qos", -1), ("request", -1)):
             if getattr(self, name) is None:
                 object.__setattr__(self, name, np.full(n, default, dtype=np.int64))
         for name in BOUNDS:
@@ -120,9 +127,24 @@ class Workload:
         for quota in self.quotas:
             if not 0 <= quota.rows.min() <= quota.rows.max() < n:
                 raise ValueError(f"quota {quota.name}: row {quota.rows.max()} or {quota.rows.min()}, of {n} jobs")
+        object.__setattr__(self, "requests", tuple(map(tuple, self.requests)))
+        self._check_requests()
         if n and int(self.submit.max()) - int(self.submit.min()) > MAX_SPAN:
             raise ValueError(
                 f"submit: spans more than {MAX_SPAN} seconds, from {self.submit.min()} to {self.submit.max()}"
+            )
+
+    def _check_requests(self) -> None:
+        if int(self.request.max(initial=-1)) >= len(self.requests):
+            raise ValueError(f"request: {self.request.max()}, of {len(self.requests)} requests")
+        if not self.requests:
+            return
+        cores = np.array([sum(chunk.count * chunk.cores for chunk in request) for request in self.requests])
+        wrong = np.flatnonzero((self.request >= 0) & (cores[self.request] != self.cores))
+        if wrong.size:
+            row = wrong[0]
+            raise ValueError(
+                f"request[{row}]: chunks of {cores[self.request[row]]} cores, of a job of {self.cores[row]}"
             )
 
     def __len__(self) -> int:

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from parsim import planning
 from parsim.fairshare import Fairshare, Share
 from parsim.needs import Quota
+from parsim.node_types import Chunk, NodeType
 from parsim.planning import Policy
 from parsim.qos import ALL_LIMITS, EXEMPTIONS, QOS
 from parsim.schedule import SPANNING, Schedule
@@ -23,6 +24,7 @@ from parsim.state import UNSTARTED, State, Window
 from parsim.system import UNLIMITED, Pool, Queue, System
 from parsim.throttles import Throttle
 from parsim.workload import MAX_DURATION, Workload
+from tests.naive_node_types import places
 
 Case = tuple[Workload, System]
 
@@ -285,7 +287,8 @@ def _many_nodes(mode: str, **settings: object) -> Callable[[Random], Case]:
 def few_kinds(rng: Random, jobs: Workload) -> Workload:
     """Let every job be like one of at most four, but for its submit and run time."""
     row = np.array([rng.randrange(min(4, len(jobs))) for _ in range(len(jobs))])
-    return replace(jobs, **{name: getattr(jobs, name)[row] for name in ("cores", "walltime", "queue", "user")})
+    names = ("cores", "walltime", "queue", "user", "request")
+    return replace(jobs, **{name: getattr(jobs, name)[row] for name in names})
 
 
 def fairshare(rng: Random) -> Fairshare:
@@ -426,6 +429,56 @@ def _shortpool(generator: Callable[[Random], Case]) -> Callable[[Random], Case]:
         return shortpooled(rng, *generator(rng))
 
     return of_shortpooled
+
+
+def typed(rng: Random, jobs: Workload, machine: System) -> Case:
+    """Return a case with nodes of several types, and chunks of them that have a place."""
+    left, types = machine.cores, []
+    while left:
+        size = rng.randint(1, left) if len(types) == 2 or rng.random() < 0.7 else left
+        size = left if len(types) == 2 else size
+        nodes = rng.choice([n for n in (1, 2, 3, 4, size) if size % n == 0])
+        resources = {name: rng.randint(0, 4) for name in ("gpus", "memory") if rng.random() < 0.6}
+        features = [name for name in ("new", "big") if rng.random() < 0.4]
+        types.append(NodeType(f"type{len(types)}", nodes, size // nodes, resources, frozenset(features)))
+        left -= size
+    names = [each.name for each in types]
+    chosen = [rng.sample(names, rng.randint(1, len(names))) if rng.random() < 0.4 else None for _ in machine.queues]
+    queues = [replace(queue, node_types=names) for queue, names in zip(machine.queues, chosen, strict=True)]
+    divided = replace(machine, queues=queues, node_types=types)
+    request, requests = [], []
+    for queue, cores in zip(jobs.queue.tolist(), jobs.cores.tolist(), strict=True):
+        asked = _chunks(rng, cores)
+        has_place = rng.random() < 0.8 and bool(places(divided, queue, asked, cores))
+        request.append(len(requests) if has_place else -1)
+        requests += [asked] if has_place else []
+        if not has_place and not places(divided, queue, None, cores):
+            queues[queue] = replace(queues[queue], node_types=None)
+    return replace(jobs, request=request, requests=requests), replace(divided, queues=queues)
+
+
+def _chunks(rng: Random, cores: int) -> tuple[Chunk, ...]:
+    """Return chunks of so many cores, of one kind or two."""
+    first = cores if cores == 1 or rng.random() < 0.6 else rng.randint(1, cores - 1)
+    found = []
+    for part in (first, cores - first):
+        for count in [rng.choice([n for n in (1, 2, 3, part) if part % n == 0])] if part else ():
+            resources = {name: rng.randint(0, 2) for name in ("gpus", "memory") if rng.random() < 0.4}
+            features = [name for name in ("new", "big") if rng.random() < 0.15]
+            found.append(Chunk(count, part // count, resources, frozenset(features)))
+    if rng.random() < 0.1:
+        found.append(Chunk(rng.randint(1, 2), 0, {rng.choice(("gpus", "memory")): 1}))
+    return tuple(found)
+
+
+def _typed(generator: Callable[[Random], Case], *, alike: bool = False) -> Callable[[Random], Case]:
+    """Return a generator of the cases of another, with nodes of several types."""
+
+    def of_types(rng: Random) -> Case:
+        jobs, machine = typed(rng, *generator(rng))
+        return few_kinds(rng, jobs) if alike else jobs, machine
+
+    return of_types
 
 
 def _target(rng: Random) -> tuple[float | None, str]:
@@ -661,6 +714,12 @@ def disciplines() -> dict[str, Callable[[Random], Case]]:
         "qos-top-jobs": _of_qos(_random("shared", **keys, **of_class)),
         "qos-hybrid-top-jobs": _of_qos(_throttled(_random("hybrid", reservation=_coin, **keys, **of_class))),
         "qos-period": _of_qos(_random("shared", order=_qos_formula, limits=_coin, **periodic)),
+        "typed": _typed(_random("shared")),
+        "typed-formula": _typed(_random("shared", order=_formula, limits=_coin, reserve_after=_soon)),
+        "typed-limits": _typed(_random("shared", limits=True, order=_any_order)),
+        "typed-all": _typed(_random("shared", reserve_after=_soon, **everything)),
+        "typed-alike": _typed(_random("shared", reserve_after=_soon, **everything), alike=True),
+        "typed-throttled": _typed(_throttled(_random("shared", reserve_after=_soon, **everything), entering=True)),
         "many-nodes": _many_nodes("shared", held_jobs=_held_jobs, **everything),
         "hybrid-many-nodes": _many_nodes("hybrid", held_jobs=_held_jobs, reservation=_coin, **everything),
     }

@@ -21,6 +21,8 @@ from parsim.system import System
 from parsim.workload import Workload
 from tests.naive_fairshare import NAMES, Charge, Decayed, Values
 from tests.naive_formula import formula_value
+from tests.naive_node_types import Taken, both, places, there_is
+from tests.naive_node_types import fits as fits_on
 from tests.naive_throttles import NaiveThrottles
 
 NAMED_ORDERS = ("fcfs", "sjf", "ljf", "lxf", "wfp3", "fairshare")
@@ -34,6 +36,7 @@ class NaiveSchedule:
     start: list[int]
     placement: list[dict[str, int]]
     came: list[int] | None = None  # when each job came, if it waited for others
+    alternative: list[int] | None = None  # which of its places each job has, where nodes are of several types
 
 
 def on_machine(workload: Workload, start: list[int]) -> NaiveSchedule:
@@ -246,6 +249,15 @@ class _Simulation:
         self.by_queues = apart and (system.reserves_for_queues or system.reserves_for_many)
         self.many = system.reserves_for_many
 
+        requests = [workload.requests[k] if k >= 0 else None for k in workload.request.tolist()]
+        self.typed = bool(system.node_types)
+        self.types_there = there_is(system.node_types)
+        self.places_of = [
+            places(system, queue, request, cores) if self.typed else []
+            for queue, request, cores in zip(self.queue_index, requests, self.cores, strict=True)
+        ]
+        self.alternative = [0] * self.n
+
         # What one pass finds, forgotten before the next.
         self.head_jobs: set[int] = set()
         self.head_job_of: dict[int, tuple[int, Block]] = {}  # partition -> (its head job, that job's block)
@@ -278,6 +290,9 @@ class _Simulation:
                     if partition == p:
                         cores_of[node] = max(0, min(idle[node], most, self.cores[j] - sum(cores_of)))
                         most -= cores_of[node]
+        if self.typed:  # rule 61
+            free = [k for k, place in enumerate(self.places_of[j]) if self.idle_on_types(place, self.now, None)]
+            self.alternative[j] = min(free, default=0)
         self.nodes_of[j] = cores_of
         for (partition, _), cores in zip(self.nodes, cores_of, strict=True):
             if cores:
@@ -563,6 +578,8 @@ class _Simulation:
             elif not found and self.cores[j] <= self.capacity[partition] and self.may_be_head_job(j):
                 c, w = self.cores[j], self.walltime[j]
                 instant = earliest(self.capacity[partition], self.promised(partition, j), c, self.now, w)  # rule 12
+                if self.typed:
+                    instant = self.plan_on_types(j)
                 if instant == math.inf:
                     continue  # rule 31
                 found = True
@@ -798,6 +815,8 @@ class _Simulation:
     def placement(self, partition: int, j: int) -> dict[int, int] | None:
         """Return the partitions on which j may start now, at its turn in the list of ``partition``."""
         c = self.cores[j]
+        if self.typed:
+            return {partition: c} if self.find_on_types(j) else None
         if self.may_start(partition, j, c):
             return {partition: c}
         if self.shared or partition != self.pool or not self.combined:
@@ -807,6 +826,38 @@ class _Simulation:
         if most >= 1 and self.may_start(self.pool, j, c - most):
             return {own: most, self.pool: c - most}
         return None
+
+    # --- nodes of several types
+
+    def idle_on_types(self, place: Taken, moment: int, head: tuple[int, int, Taken] | None) -> bool:
+        """Whether a place is idle then, by the expected ends and what the head job holds."""
+        taken = place
+        for k in self.running_after(moment):
+            taken = both(taken, self.places_of[k][self.alternative[k]])
+        if head is not None and head[0] <= moment < head[1]:
+            taken = both(taken, head[2])
+        return fits_on(taken, self.types_there)
+
+    def find_on_types(self, j: int) -> bool:
+        """Rule 59: choose the first place where j may start now."""
+        head = self.typed_head if self.head_job_of and self.head_job_of[0][0] in self.waiting else None
+        moments = [self.now]
+        if head is not None and self.now < head[0] < self.now + self.walltime[j]:
+            moments.append(head[0])
+        for k, place in enumerate(self.places_of[j]):
+            if all(self.idle_on_types(place, moment, head) for moment in moments):
+                self.alternative[j] = k
+                return True
+        return False
+
+    def plan_on_types(self, j: int) -> int:
+        """Rule 60: find when the head job has one of its places, and let it hold that."""
+        for instant in sorted({self.now, *(self.expected_end(r) for r in self.running)}):
+            for place in self.places_of[j]:
+                if self.idle_on_types(place, instant, None):
+                    self.typed_head = (instant, instant + self.walltime[j], place)
+                    return instant
+        raise RuntimeError(f"job {j} waits for ever")
 
     # --- reservations
 
@@ -872,6 +923,7 @@ def _schedule(simulation: _Simulation, system: System) -> NaiveSchedule:
         start=simulation.start,
         placement=[{names[partition]: n for partition, n in cores_on.items()} for cores_on in simulation.cores_on],
         came=simulation.submit,
+        alternative=simulation.alternative if system.node_types else None,
     )
 
 
@@ -930,12 +982,14 @@ def simulate_apart(
                 submit[j] = max(submit[j], end)
     rest = replace(workload, submit=submit).take(np.array(left, int))
     found = simulated(rest, system, state.take(np.array(left, int)).without_queues())
+    alternative = [0] * n
     for k, j in enumerate(left):
         start[j], placement[j] = found.start[k], found.placement[k]
+        alternative[j] = found.alternative[k] if found.alternative else 0
     for j, other in workload.after.tolist():
         if part[j] == part[other]:
             came[j] = max(came[j], start[other] + length[other])
-    return NaiveSchedule(start, placement, came)
+    return NaiveSchedule(start, placement, came, alternative if system.node_types else None)
 
 
 def _reserved_place(cores: int, instant: int, own: list[Window], system: System) -> dict[str, int]:

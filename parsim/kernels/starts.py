@@ -9,6 +9,7 @@ import numpy as np
 
 from parsim.kernels.fairshare import charge
 from parsim.kernels.needs import count_quotas, lacks
+from parsim.kernels.node_types import leave_nodes, plan_nodes, resume_nodes
 from parsim.kernels.running import add_running, available, first_instant, push_key, remove_running
 from parsim.kernels.state import NEVER, seldom, step
 from parsim.kernels.throttles import count_entered, count_throttled, is_throttled
@@ -111,6 +112,7 @@ def resume_running(s):
         for p in range(s.partitions.size - 1):
             if s.shares[j, p] > 0:
                 occupy(s, j, p, s.shares[j, p], begin)
+        resume_nodes(s.node_types, j)
         s.progress.waiting += 1
         count_entered(s.throttles, j)
         start_job(s, j, begin)
@@ -133,6 +135,7 @@ def end_job(s, j):
             partition.running -= 1
             partition.free += cores
             partition.plan_stands = False
+    leave_nodes(s.node_types, j)
     count_use(s, j, -1)
     charge(s.fair, j, -np.int64(job.cores), s.start[j] + job.runtime)
     if s.settings.limits:  # its queue mates may have been held by it
@@ -166,6 +169,7 @@ def plan_head_job(s, p, now):
         partition.extra -= partition.share
     if shadow <= partition.reserved_from < shadow + w:
         partition.slack -= c
+    plan_nodes(s, s.node_types, p, now)
 
 
 @step

@@ -211,3 +211,4 @@ class State(NamedTuple):
     fair: Fair
     throttles: Any  # `parsim.kernels.throttles.Throttles`, or None
     needs: Any  # `parsim.kernels.needs.Needs`, or None
+    node_types: Any  # `parsim.kernels.node_types.NodeTypes`, or None

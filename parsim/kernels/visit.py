@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from parsim.kernels.lines import look_behind, return_to_first
+from parsim.kernels.node_types import take_nodes
 from parsim.kernels.order import LJF, before, first_entry, refresh_values
 from parsim.kernels.running import sift
 from parsim.kernels.starts import (
@@ -254,7 +255,8 @@ def start_here(s, v, i, now):
     j = np.int64(waiting.job[i])
     was_head_job = s.jobs[j].is_head_job
     c = np.int64(waiting.cores[i])
-    if c <= startable_cores(s, p, now + waiting.walltime[i]):
+    until = now + waiting.walltime[i]
+    if c <= startable_cores(s, p, until) and take_nodes(s.node_types, j, until > partition.shadow):
         s.placement[j] = p
         occupy(s, j, p, c, now)
         start_job(s, j, now)

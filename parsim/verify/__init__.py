@@ -13,6 +13,7 @@ from parsim.verify.columns import check_begun, check_capacity, check_kept_off, c
 from parsim.verify.lists import ListReplay
 from parsim.verify.multiqueue import ClassReplay
 from parsim.verify.needs import check_came, check_quotas, plans_limits, waiting_at
+from parsim.verify.node_types import TypedReplay, check_node_types
 from parsim.verify.queue_head_jobs import ManyHeadJobsReplay, QueueHeadJobsReplay
 from parsim.verify.rules import Jobs, reserves_for_queues
 from parsim.verify.top_job import TopJobReplay
@@ -84,6 +85,8 @@ def _check(workload: Workload, system: System, schedule: Schedule, beginning: Be
     if system.mode == "multiqueue":
         return found or ClassReplay(workload, system, schedule, beginning).run()
     over = [*check_limits(workload, system, schedule), *check_quotas(workload, schedule)]
+    if system.node_types:
+        over += check_node_types(workload, system, schedule)
     found += [wrong for wrong in over if wrong.time < until and wrong.job not in running]
     if found:
         return found
@@ -96,6 +99,8 @@ def replay_of(workload: Workload, system: System, beginning: Beginning | None) -
     """Return what replays the waiting lists of a system; with windows all that is planned counts together."""
     if reserves_for_queues(workload, system):
         return ManyHeadJobsReplay if system.reserves_for_many else QueueHeadJobsReplay
+    if system.node_types:
+        return TypedReplay
     windows = beginning is not None and any(window.end > beginning.state.begin for window in beginning.outages)
     plans = system.plans_top_job or plans_limits(workload.quotas, system)
     return TopJobReplay if plans or windows else ListReplay

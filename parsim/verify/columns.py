@@ -119,7 +119,7 @@ def check_capacity(schedule: Schedule, partition_cores: tuple[int, ...]) -> list
         The first excess of each partition, and placements that mean nothing.
     """
     job, partition, cores, found = cores_by_partition(schedule, len(partition_cores))
-    for row, over in _first_excess(partition, cores, schedule.start[job], schedule.end[job], np.array(partition_cores)):
+    for row, over in first_excess(partition, cores, schedule.start[job], schedule.end[job], np.array(partition_cores)):
         name, size = schedule.partition_names[partition[row]], partition_cores[partition[row]]
         message = f"brings {name} to {over} cores in use, of {size}"
         found.append(Violation("capacity", int(job[row]), int(schedule.start[job[row]]), message))
@@ -149,7 +149,7 @@ def check_limits(workload: Workload, system: System, schedule: Schedule) -> list
         cap = np.zeros(int(group.max()) + 1, dtype=np.int64)
         cap[group] = limit[workload.queue[rows]]
         held = np.array([not classes.is_exempt(called[row], name) for row in rows.tolist()])
-        for k, over in _first_excess(group, amount[rows], schedule.start[rows], schedule.end[rows], cap, held):
+        for k, over in first_excess(group, amount[rows], schedule.start[rows], schedule.end[rows], cap, held):
             row = int(rows[k])
             queue = system.queues[workload.queue[row]].name
             whose = f"user {workload.user[row]} in queue {queue}" if by_user else f"queue {queue}"
@@ -163,7 +163,7 @@ def _limit(queue: Queue, name: str) -> int:
     return UNLIMITED if value is None else int(value)
 
 
-def _first_excess(
+def first_excess(
     group: Column,
     amount: Column,
     start: Column,

@@ -58,7 +58,7 @@ class Jobs(Columns):
 
     def __init__(self, workload: Workload, system: System, schedule: Schedule) -> None:
         super().__init__(workload, schedule)
-        self.system = system
+        self.system, self.workload, self.schedule = system, workload, schedule
         self.pool = -1 if system.mode == "shared" else len(system.queues)
         most = [queue.walltime[1] for queue in system.queues]
         self.short_walltime: list[int] = [min(w, most[q]) for w, q in zip(self.walltime, self.queue, strict=True)]

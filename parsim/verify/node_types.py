@@ -1,0 +1,214 @@
+"""Replay of a schedule on nodes of several types, of which there are totals.
+
+The numbered rules are those of ``docs/reference/simulator.md``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from parsim.node_types import NodeType, Request
+from parsim.schedule import Schedule
+from parsim.system import System
+from parsim.verify.beginning import Beginning
+from parsim.verify.columns import first_excess
+from parsim.verify.lists import ListReplay
+from parsim.verify.rules import Jobs
+from parsim.verify.violation import Discrepancy, Violation
+from parsim.workload import Workload
+
+Sums = NDArray[np.int64]  #: of each resource of each type
+
+
+class Machine:
+    """The nodes of a system, and what jobs may take of them (rule 58)."""
+
+    def __init__(self, system: System) -> None:
+        self.types = system.node_types
+        allowed = [queue.node_types for queue in system.queues]
+        self.allowed = [[names is None or each.name in names for each in self.types] for names in allowed]
+        named = {name for each in self.types for name, _ in each.resources}
+        self.of = {
+            (each.name, name): at
+            for at, (each, name) in enumerate((each, name) for each in self.types for name in ("cores", *sorted(named)))
+        }
+        self.all = self._sums((each, each.nodes, _node(each)) for each in self.types)
+
+    def _sums(self, parts: Iterator[tuple[NodeType, int, dict[str, int]]]) -> Sums:
+        found = np.zeros(len(self.of), dtype=np.int64)
+        for each, count, amounts in parts:
+            for name, amount in amounts.items():
+                found[self.of[each.name, name]] += count * amount
+        return found
+
+    def places(self, queue: int, request: Request | None, cores: int) -> list[Sums]:
+        """Return what a job may take, in the order in which it is tried."""
+        types = [each for each, may in zip(self.types, self.allowed[queue], strict=True) if may]
+        if request is None:
+            wide = [each for each in types if each.nodes * each.cores >= cores]
+            if wide:
+                return [self._sums(iter([(each, cores, {"cores": 1})])) for each in wide]
+            parts, left = [], cores
+            for each in types:
+                parts.append((each, min(left, each.nodes * each.cores), {"cores": 1}))
+                left -= parts[-1][1]
+            return [] if left else [self._sums(iter(parts))]
+        takes = [{"cores": chunk.cores, **dict(chunk.resources)} for chunk in request]
+        found = []
+        for each in types:
+            if all(
+                _room(each, chunk.features, take) >= chunk.count for chunk, take in zip(request, takes, strict=True)
+            ):
+                taken = self._sums((each, chunk.count, take) for chunk, take in zip(request, takes, strict=True))
+                found += [taken] if (taken <= self.all).all() else []
+        if found:
+            return found
+        taken = np.zeros_like(self.all)
+        for chunk, take in zip(request, takes, strict=True):
+            beside = [
+                taken + self._sums(iter([(each, chunk.count, take)]))
+                for each in types
+                if _room(each, chunk.features, take) >= chunk.count
+            ]
+            taken = next((sums for sums in beside if (sums <= self.all).all()), None)
+            if taken is None:
+                return []
+        return [taken]
+
+
+def _node(each: NodeType) -> dict[str, int]:
+    return {"cores": each.cores, **dict(each.resources)}
+
+
+def _room(each: NodeType, features: frozenset[str], take: dict[str, int]) -> int:
+    """Return how many such chunks fit on idle nodes of a type."""
+    if features - each.features:
+        return 0
+    node = _node(each)
+    return each.nodes * min(node.get(name, 0) // amount for name, amount in take.items() if amount)
+
+
+def places_of(workload: Workload, system: System) -> list[list[Sums]]:
+    """Return what each job may take of the nodes, by row."""
+    machine, known = Machine(system), dict[tuple[int, int], list[Sums]]()
+    found = []
+    for queue, asked, cores in zip(
+        workload.queue.tolist(), workload.request.tolist(), workload.cores.tolist(), strict=True
+    ):
+        key = queue, asked if asked >= 0 else -cores
+        if key not in known:
+            known[key] = machine.places(queue, workload.requests[asked] if asked >= 0 else None, cores)
+        found.append(known[key])
+    return found
+
+
+def check_node_types(workload: Workload, system: System, schedule: Schedule) -> list[Violation]:
+    """Check that each job has one of its places, and that no more is taken than there is."""
+    places, chosen = places_of(workload, system), schedule.alternative
+    if chosen is None or chosen.shape != (len(workload),):
+        return [Violation("job", -1, 0, f"no alternative for each of {len(workload)} jobs")]
+    found = [
+        Violation("placement", row, int(schedule.start[row]), f"has place {k} of {len(places[row])}")
+        for row, k in enumerate(chosen.tolist())
+        if not 0 <= k < len(places[row])
+    ]
+    if found or not len(workload):
+        return found
+    machine = Machine(system)
+    taken = np.stack([of[k] for of, k in zip(places, chosen.tolist(), strict=True)])
+    rows, which = np.nonzero(taken)
+    for at, over in first_excess(which, taken[rows, which], schedule.start[rows], schedule.end[rows], machine.all):
+        row, (name, resource) = int(rows[at]), list(machine.of)[which[at]]
+        message = f"brings {resource} of {name} to {over} in use, of {machine.all[which[at]]}"
+        found.append(Violation("capacity", row, int(schedule.start[row]), message))
+    return found
+
+
+class TypedReplay(ListReplay):
+    """A replay in which a job may start where all that it takes is left (rules 59 to 61)."""
+
+    def __init__(self, jobs: Jobs, system: System, beginning: Beginning | None = None) -> None:
+        super().__init__(jobs, system, beginning)
+        of = places_of(jobs.workload, system)
+        self.places = [of[row] for row in jobs.row]
+        self.chosen = [int(jobs.schedule.alternative[row]) for row in jobs.row]
+        self.idle = Machine(system).all.copy()
+        self.on: dict[int, tuple[int, Sums]] = {}  #: expected end and place of the running jobs
+        self.head: tuple[int, Sums] | None = None  #: when the head job is to begin, and what others may take past that
+        self.misplaced: list[Violation] = []
+
+    def run(self) -> list[Violation]:
+        """Return all violations, in order of time."""
+        found = super().run()
+        return [*self.misplaced, *found]
+
+    def _resume(self, job: int) -> None:
+        super()._resume(job)
+        expected = next((k for k, place in enumerate(self.places[job]) if (place <= self.idle).all()), 0)
+        if self.chosen[job] != expected:
+            self.misplaced.append(
+                self._violation("placement", job, f"runs at place {self.chosen[job]}, not {expected}")
+            )
+        self._take(job, self.jobs.start[job] + self.jobs.walltime[job])
+
+    def _take(self, job: int, end: int) -> None:
+        place = self.places[job][self.chosen[job]]
+        self.on[job] = (end, place)
+        self.idle -= place
+        if self.head is not None and end > self.head[0]:
+            self.head[1][:] -= place
+
+    def _end(self, job: int) -> None:
+        super()._end(job)
+        self.idle += self.on.pop(job)[1]
+
+    def _begin(self, job: int) -> None:
+        super()._begin(job)
+        self._take(job, self.now + self.jobs.walltime[job])
+
+    def _visit_list(self, index: int) -> None:
+        jobs, partition, self.head = self.jobs, self.partitions[index], None
+        if not (partition.idle or self.tracked):
+            return  # no job can start
+        ordered = self.lists[index].ordered(self.now)
+        for at, job in enumerate(ordered, start=1):
+            if self._held(job):
+                self._pass_over(job, (index,))
+                if self.tracked:
+                    self.held_before.append(job)
+                continue
+            place = self._place(job)
+            if place is not None:
+                if job in self.due and self.chosen[job] != place:
+                    raise Discrepancy("placement", job, f"starts at place {self.chosen[job]}, but may at {place}")
+                self._must_start_on(job, ((index, jobs.cores[job]),), ordered[at:])
+            elif job in self.due:
+                raise Discrepancy("head job" if self.head else "capacity", job, "may not start now")
+            elif self.head is None and self.now - jobs.submit[job] >= self.system.reservation_delay:
+                self.head_jobs.add(job)
+                self.head = self._plan(job)
+                if not self.system.backfill:
+                    break
+
+    def _place(self, job: int) -> int | None:
+        """Rule 59: the first place of a job where it may start now."""
+        past = self.head is not None and self.now + self.jobs.walltime[job] > self.head[0]
+        for k, place in enumerate(self.places[job]):
+            if (place <= self.idle).all() and not (past and (place > self.head[1]).any()):
+                return k
+        return None
+
+    def _plan(self, job: int) -> tuple[int, Sums]:
+        """Rule 60: when the head job is expected to have one of its places, and what is left of all then."""
+        left, by_end = self.idle.copy(), sorted((end, other) for other, (end, _) in self.on.items())
+        for at, (end, other) in enumerate(by_end):
+            left += self.on[other][1]
+            if at + 1 < len(by_end) and by_end[at + 1][0] == end:
+                continue
+            for place in self.places[job]:
+                if (place <= left).all():
+                    return end, left - place
+        raise Discrepancy("head job", job, "has no place though nothing runs")
