@@ -20,6 +20,7 @@ from parsim.verify.columns import check_begun, check_capacity, check_times
 from parsim.verify.lists import ListReplay
 from parsim.verify.multiqueue import ClassReplay
 from parsim.verify.needs import waiting_at
+from parsim.verify.node_types import TypedReplay
 from parsim.verify.partition import Partition
 from parsim.verify.queue_head_jobs import ManyHeadJobsReplay, QueueHeadJobsReplay
 from parsim.verify.rules import RESERVED, Jobs
@@ -117,6 +118,7 @@ def explain(
         cores=schedule.cores[rows],
         partition=schedule.partition[rows],
         shares={present_row[row]: shares for row, shares in schedule.shares.items() if row in present_row},
+        place=None if schedule.place is None else schedule.place[rows],
     )
     job_names = [str(row) if names is None else names[row] for row in rows.tolist()]
     of = _replay_of(workload, system, None)
@@ -155,6 +157,7 @@ def _replay_of(
         TopJobReplay: _ExplainedTopJobReplay,
         QueueHeadJobsReplay: _ExplainedQueueHeadJobsReplay,
         ManyHeadJobsReplay: _ExplainedManyHeadJobsReplay,
+        TypedReplay: _ExplainedTypedReplay,
     }
     return explained.get(replay_of(workload, system, beginning), _ExplainedListReplay)
 
@@ -332,6 +335,20 @@ class _ExplainedManyHeadJobsReplay(_ExplainedQueueHeadJobsReplay, ManyHeadJobsRe
 
 class _ExplainedTopJobReplay(_ExplainedListReplay, TopJobReplay):
     """A replay of lists that plans limits or nodes, and that follows one job."""
+
+
+class _ExplainedTypedReplay(_ExplainedListReplay, TypedReplay):
+    """A replay of a machine with nodes of several types, and that follows one job."""
+
+    def _why_it_waits(self) -> str:
+        lacking = self._lacking(self.explained)
+        if self.held or not lacking:
+            return super()._why_it_waits()
+        text = f"waits for {lacking}"
+        return f"heads the list, {text}" if self.head_job == self.explained else text
+
+    def _passed(self, _: list[Partition]) -> list[int]:
+        return [self.head_job] if self.head is not None and self.head_job != self.explained else []
 
 
 class _ExplainedClassReplay(_Explained, ClassReplay):

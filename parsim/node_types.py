@@ -12,9 +12,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
 CORES = "cores"  #: the resource that every node has
 
 MOST = 2**40  #: of a resource of one node, or of one chunk: sums over all nodes are below 2**62
@@ -104,97 +101,13 @@ def problems(types: Sequence[NodeType], cores: int) -> Iterator[tuple[str, str]]
         for name, amount, most in (
             ("nodes", each.nodes, MOST_NODES),
             (CORES, each.cores, MOST),
-            *((f"resources.{name}", amount, MOST) for name, amount in each.resources),
+            *((f"resources.{name}", amount, MOST) for name, amount in dict(each.resources).items()),
         ):
             if not isinstance(amount, int) or isinstance(amount, bool) or not 1 <= amount <= most:
                 yield f"[{i}].{name}", f"{amount!r} is no whole number from 1 to {most}"
-        if any(name == CORES for name, _ in each.resources):
+        if CORES in dict(each.resources):
             yield f"[{i}].resources", "cores have a place of their own"
     if types and all(isinstance(each.nodes, int) and isinstance(each.cores, int) for each in types):
         total = sum(each.nodes * each.cores for each in types)
         if total != cores:
             yield "", f"nodes of {total} cores, on a machine of {cores}"
-
-
-def resources_of(types: Sequence[NodeType]) -> tuple[str, ...]:
-    """Name what nodes of these types have, cores first."""
-    return (CORES, *sorted({name for each in types for name, _ in each.resources}))
-
-
-def alternatives(
-    types: Sequence[NodeType], may_use: Sequence[bool], request: Request | None, cores: int
-) -> NDArray[np.int64]:
-    """Return what a job may take of the nodes, in the order in which it is tried (rule 58).
-
-    Parameters
-    ----------
-    types : sequence of NodeType
-    may_use : sequence of bool
-        Whether the job's queue may use nodes of each type.
-    request : Request or None
-        None where the job asks for cores alone.
-    cores : int
-        Of the job.
-
-    Returns
-    -------
-    ndarray(int64), shape (alternatives, types, resources)
-        Resources as `resources_of` has them; no alternative where the job could never start.
-    """
-    names = resources_of(types)
-    there = np.array([[each.nodes * each.amount(name) for name in names] for each in types], dtype=np.int64)
-    usable = [t for t, may in enumerate(may_use) if may]
-    found = [taken for t in usable if (taken := _on_one(types, there, names, t, request, cores)) is not None]
-    if not found:
-        spread = _spread(types, there, names, usable, request, cores)
-        found = [] if spread is None else [spread]
-    return np.array(found, dtype=np.int64).reshape(-1, *there.shape)
-
-
-def _on_one(
-    types: Sequence[NodeType],
-    there: NDArray[np.int64],
-    names: Sequence[str],
-    t: int,
-    request: Request | None,
-    cores: int,
-) -> NDArray[np.int64] | None:
-    """Return what a job takes where all of it is on nodes of one type, None if it does not fit there."""
-    taken = np.zeros_like(there)
-    if request is None:
-        taken[t, 0] = cores
-    for chunk in request or ():
-        if not _fits(types[t], chunk):
-            return None
-        taken[t] += [chunk.count * chunk.amount(name) for name in names]
-    return taken if (taken[t] <= there[t]).all() else None
-
-
-def _spread(
-    types: Sequence[NodeType],
-    there: NDArray[np.int64],
-    names: Sequence[str],
-    usable: Sequence[int],
-    request: Request | None,
-    cores: int,
-) -> NDArray[np.int64] | None:
-    """Return what a job takes of nodes of several types, None if it does not fit there."""
-    taken = np.zeros_like(there)
-    if request is None:
-        for t in usable:
-            taken[t, 0] = min(there[t, 0], cores - taken[:, 0].sum())
-        return taken if taken[:, 0].sum() == cores else None
-    for chunk in request:
-        of_chunk = np.array([chunk.count * chunk.amount(name) for name in names], dtype=np.int64)
-        on = [t for t in usable if _fits(types[t], chunk) and (taken[t] + of_chunk <= there[t]).all()]
-        if not on:
-            return None
-        taken[on[0]] += of_chunk
-    return taken
-
-
-def _fits(of: NodeType, chunk: Chunk) -> bool:
-    """Whether nodes of this type are what a chunk asks for, and as many of it as it asks for fit on idle ones."""
-    wanted = [(CORES, chunk.cores), *dict(chunk.resources).items()]
-    on_node = min(of.amount(name) // amount for name, amount in wanted if amount)
-    return chunk.features <= of.features and chunk.count <= of.nodes * on_node

@@ -25,12 +25,12 @@ from parsim.kernels.profile import Profile
 from parsim.kernels.throttles import Throttles
 from parsim.kernels.windows import WINDOW, Outages
 from parsim.needed import again
+from parsim.places import untaken
 from parsim.prepared import Prepared, Table
 from parsim.resuming import layout
 from parsim.rising import never_falls
 from parsim.shares import NO_FAIR, lay_out
 from parsim.system import LIMITS, ORDERS, Queue, System
-from parsim.taking import untaken
 from parsim.throttling import nothing_throttled, uncounted
 from parsim.workload import MAX_DURATION, Column, Workload
 

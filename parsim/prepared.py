@@ -20,10 +20,10 @@ from parsim.kernels.needs import Needs
 from parsim.kernels.node_types import NodeTypes
 from parsim.kernels.throttles import Throttles
 from parsim.needed import lay_out
+from parsim.places import lay_out as lay_out_node_types
 from parsim.resuming import Begun, resume
 from parsim.state import State
 from parsim.system import System
-from parsim.taking import lay_out as lay_out_node_types
 from parsim.throttling import Key, key_of
 from parsim.throttling import lay_out as lay_out_throttles
 from parsim.workload import MAX_DURATION, Column, Workload

@@ -29,8 +29,8 @@ class Schedule:
     shares : dict of int to ndarray(int64), shape (partitions,)
         Cores on each partition, for the jobs that span several, by row.
     partition_names : tuple of str
-    alternative : ndarray(int64), shape (n,), or None
-        Which of `parsim.node_types.alternatives` each job ran on; None where all nodes are alike.
+    place : ndarray(int64), shape (n,), or None
+        Which of `parsim.places.places` each job ran on; None where all nodes are alike.
     """
 
     submit: Column
@@ -40,7 +40,7 @@ class Schedule:
     partition: NDArray[np.int32]
     shares: dict[int, Column]
     partition_names: tuple[str, ...]
-    alternative: Column | None = None
+    place: Column | None = None
 
     def __len__(self) -> int:
         """Return the number of jobs."""

@@ -75,7 +75,7 @@ def simulate(workload: Workload, system: System, state: State | None = None) -> 
         return simulate_from(workload, replace(system, windows=()), state)
     prepared = prepare(workload)
     _check(prepared, system)
-    start, partition, shares, alternative = run(prepared, system)
+    start, partition, shares, at = run(prepared, system)
     end = prepared.restore(start + prepared.runtime)
     return Schedule(
         submit=came(workload.submit, end, workload.after),
@@ -85,7 +85,7 @@ def simulate(workload: Workload, system: System, state: State | None = None) -> 
         partition=prepared.restore(partition),
         shares=shares if prepared.rows is None else {int(prepared.rows[job]): row for job, row in shares.items()},
         partition_names=system.partition_names,
-        alternative=prepared.restore(alternative) if system.node_types else None,
+        place=prepared.restore(at) if system.node_types else None,
     )
 
 
@@ -126,9 +126,9 @@ def simulate_from(workload: Workload, system: System, state: State) -> Schedule:
     of = rows if prepared.rows is None else rows[prepared.rows]
     shares |= {int(of[job]): row for job, row in outcome.shares.items()}
     end = start + workload.effective_runtime
-    alternative = np.zeros(len(workload), dtype=np.int64) if system.node_types else None
-    if alternative is not None:
-        alternative[rows] = prepared.restore(outcome.alternative)
+    at = np.zeros(len(workload), dtype=np.int64) if system.node_types else None
+    if at is not None:
+        at[rows] = prepared.restore(outcome.place)
     together = workload.after[(apart[workload.after] == apart[workload.after[:, :1]]).all(axis=1)]
     return Schedule(
         submit=came(workload.submit, end, together),
@@ -138,7 +138,7 @@ def simulate_from(workload: Workload, system: System, state: State) -> Schedule:
         partition=partition,
         shares=shares,
         partition_names=system.partition_names,
-        alternative=alternative,
+        place=at,
     )
 
 
@@ -200,8 +200,10 @@ def _check(prepared: Prepared, system: System) -> None:
     if system.mode != "multiqueue":
         _check_throttles(prepared, system)
     types = prepared.node_types(system)
-    never = [] if types is None else np.flatnonzero(types.first[types.of] == types.first[types.of + 1])
-    if len(never):
+    if types is None:
+        return
+    never = np.flatnonzero(types.first[types.of] == types.first[types.of + 1])
+    if never.size:
         row = int(never[0])
         raise ValueError(
             f"{_named('request', row, prepared)} has no place on the nodes of its queue; it could never start"
@@ -242,7 +244,7 @@ class Outcome(NamedTuple):
     start: Column  # seconds from the first submit
     partition: NDArray[np.int32]
     shares: dict[int, Column]
-    alternative: Column = np.empty(0, np.int64)  # of `parsim.node_types.alternatives`
+    place: Column = np.empty(0, np.int64)  # of `parsim.places.places`
 
 
 class Discipline(NamedTuple):

@@ -66,8 +66,8 @@ def schedule(workload: Workload, names: tuple[str, ...], found: naive.NaiveSched
             shares[job] = np.array([cores_on.get(name, 0) for name in names], dtype=np.int64)
     end = start + workload.effective_runtime
     came = workload.submit if found.came is None else np.array(found.came, dtype=np.int64)
-    alternative = None if found.alternative is None else np.array(found.alternative, dtype=np.int64)
-    return Schedule(came, start, end, workload.cores, partition, shares, names, alternative)
+    place = None if found.place is None else np.array(found.place, dtype=np.int64)
+    return Schedule(came, start, end, workload.cores, partition, shares, names, place)
 
 
 def case(discipline: str, seed: int) -> Case:
@@ -98,8 +98,7 @@ def case(discipline: str, seed: int) -> Case:
     else:
         workload, system = generate.disciplines()[discipline](rng)
         workload = generate.needing(rng, workload) if needs else workload
-        windows = rng.random() < 0.7 and not system.node_types
-        state = generate.state(rng, workload, system, windows=windows) if begun else None
+        state = generate.state(rng, workload, system, windows=rng.random() < 0.7) if begun else None
         slow = partial(naive.simulate, workload, system, state)
     return Case(
         workload,
@@ -117,8 +116,8 @@ def differs(discipline: str, seed: int) -> bool:
         fast.start.tolist() == slow.start.tolist()
         and fast.submit.tolist() == slow.submit.tolist()
         and all(fast.placement(job) == slow.placement(job) for job in range(len(fast)))
-        and (fast.alternative is None) == (slow.alternative is None)
-        and (fast.alternative is None or fast.alternative.tolist() == slow.alternative.tolist())
+        and (fast.place is None) == (slow.place is None)
+        and (fast.place is None or fast.place.tolist() == slow.place.tolist())
     )
     return not same or bool(here.check(fast))
 

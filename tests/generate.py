@@ -448,10 +448,10 @@ def typed(rng: Random, jobs: Workload, machine: System) -> Case:
     divided = replace(machine, queues=queues, node_types=types)
     request, requests = [], []
     for queue, cores in zip(jobs.queue.tolist(), jobs.cores.tolist(), strict=True):
-        asked = _chunks(rng, cores)
-        has_place = rng.random() < 0.8 and bool(places(divided, queue, asked, cores))
+        chunks = _chunks(rng, cores)
+        has_place = rng.random() < 0.8 and bool(places(divided, queue, chunks, cores))
         request.append(len(requests) if has_place else -1)
-        requests += [asked] if has_place else []
+        requests += [chunks] if has_place else []
         if not has_place and not places(divided, queue, None, cores):
             queues[queue] = replace(queues[queue], node_types=None)
     return replace(jobs, request=request, requests=requests), replace(divided, queues=queues)
@@ -800,6 +800,7 @@ def state(rng: Random, jobs: Workload, machine: System, *, windows: bool = True)
             if not runs or jobs.cores[j] <= left:
                 start[j] = instant
                 left -= int(jobs.cores[j]) if runs else 0
+    windows &= not machine.node_types
     return State(begin, start, windows=[window(rng, begin, machine) for _ in range(rng.randint(0, 3) * windows)])
 
 

@@ -36,7 +36,7 @@ class NaiveSchedule:
     start: list[int]
     placement: list[dict[str, int]]
     came: list[int] | None = None  # when each job came, if it waited for others
-    alternative: list[int] | None = None  # which of its places each job has, where nodes are of several types
+    place: list[int] | None = None  # which of its places each job has, where nodes are of several types
 
 
 def on_machine(workload: Workload, start: list[int]) -> NaiveSchedule:
@@ -256,7 +256,7 @@ class _Simulation:
             places(system, queue, request, cores) if self.typed else []
             for queue, request, cores in zip(self.queue_index, requests, self.cores, strict=True)
         ]
-        self.alternative = [0] * self.n
+        self.place = [0] * self.n
 
         # What one pass finds, forgotten before the next.
         self.head_jobs: set[int] = set()
@@ -292,7 +292,7 @@ class _Simulation:
                         most -= cores_of[node]
         if self.typed:  # rule 61
             free = [k for k, place in enumerate(self.places_of[j]) if self.idle_on_types(place, self.now, None)]
-            self.alternative[j] = min(free, default=0)
+            self.place[j] = min(free, default=0)
         self.nodes_of[j] = cores_of
         for (partition, _), cores in zip(self.nodes, cores_of, strict=True):
             if cores:
@@ -833,7 +833,7 @@ class _Simulation:
         """Whether a place is idle then, by the expected ends and what the head job holds."""
         taken = place
         for k in self.running_after(moment):
-            taken = both(taken, self.places_of[k][self.alternative[k]])
+            taken = both(taken, self.places_of[k][self.place[k]])
         if head is not None and head[0] <= moment < head[1]:
             taken = both(taken, head[2])
         return fits_on(taken, self.types_there)
@@ -846,7 +846,7 @@ class _Simulation:
             moments.append(head[0])
         for k, place in enumerate(self.places_of[j]):
             if all(self.idle_on_types(place, moment, head) for moment in moments):
-                self.alternative[j] = k
+                self.place[j] = k
                 return True
         return False
 
@@ -923,7 +923,7 @@ def _schedule(simulation: _Simulation, system: System) -> NaiveSchedule:
         start=simulation.start,
         placement=[{names[partition]: n for partition, n in cores_on.items()} for cores_on in simulation.cores_on],
         came=simulation.submit,
-        alternative=simulation.alternative if system.node_types else None,
+        place=simulation.place if system.node_types else None,
     )
 
 
@@ -982,14 +982,14 @@ def simulate_apart(
                 submit[j] = max(submit[j], end)
     rest = replace(workload, submit=submit).take(np.array(left, int))
     found = simulated(rest, system, state.take(np.array(left, int)).without_queues())
-    alternative = [0] * n
+    place = [0] * n
     for k, j in enumerate(left):
         start[j], placement[j] = found.start[k], found.placement[k]
-        alternative[j] = found.alternative[k] if found.alternative else 0
+        place[j] = found.place[k] if found.place else 0
     for j, other in workload.after.tolist():
         if part[j] == part[other]:
             came[j] = max(came[j], start[other] + length[other])
-    return NaiveSchedule(start, placement, came, alternative if system.node_types else None)
+    return NaiveSchedule(start, placement, came, place if system.node_types else None)
 
 
 def _reserved_place(cores: int, instant: int, own: list[Window], system: System) -> dict[str, int]:

@@ -112,6 +112,8 @@ DATA = {
     "parsim.fairshare.Share",
     "parsim.fairshare.UNKNOWN",
     "parsim.needs.Quota",
+    "parsim.node_types.NodeType",
+    "parsim.node_types.Request",
     "parsim.planning.Policy",
     "parsim.schedule.SPANNING",
     "parsim.schedule.Schedule",

@@ -19,9 +19,9 @@ class NodeTypes(NamedTuple):
     """A machine with nodes of several types, of D totals: of each resource of each type."""
 
     of: NDArray[np.int32]  # (n,): what each job asks for
-    first: NDArray[np.int64]  # where the alternatives of each thing asked for begin in `amounts`
+    first: NDArray[np.int64]  # where the places of each thing asked for begin in `amounts`
     amounts: NDArray[np.int64]  # (A, D)
-    taken: NDArray[np.int64]  # (n,): the alternative of each running job
+    taken: NDArray[np.int64]  # (n,): the place of each running job
     idle: NDArray[np.int64]  # (D,)
     then: NDArray[np.int64]  # (D,): idle when the head job is to start
     left: NDArray[np.int64]  # (D,): of that, what the head job and those started behind it leave
@@ -29,7 +29,7 @@ class NodeTypes(NamedTuple):
 
 @step
 def first_fitting(types, j, idle, left):
-    """Return the first alternative of job j that both have, or -1."""
+    """Return the first place of job j that both have, or -1."""
     for row in range(types.first[types.of[j]], types.first[types.of[j] + 1]):
         fits = True
         for d in range(idle.size):
@@ -56,7 +56,7 @@ def take_nodes(types, j, past):
 
 @step
 def hold_nodes(types, j, row):
-    """Let job j have one of its alternatives."""
+    """Let job j have one of its places."""
     types.taken[j] = row
     for d in range(types.idle.size):
         types.idle[d] -= types.amounts[row, d]

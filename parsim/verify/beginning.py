@@ -240,5 +240,5 @@ def schedule_of(rows: Column, schedule: Schedule, alone: System | None = None) -
         schedule.partition[rows] if alone is None else np.zeros(len(rows), dtype=np.int32),
         {to[row]: shares for row, shares in schedule.shares.items() if row in to} if alone is None else {},
         schedule.partition_names if alone is None else alone.partition_names,
-        None if schedule.alternative is None else schedule.alternative[rows],
+        None if schedule.place is None else schedule.place[rows],
     )

@@ -30,7 +30,7 @@ class Machine:
         self.types = system.node_types
         allowed = [queue.node_types for queue in system.queues]
         self.allowed = [[names is None or each.name in names for each in self.types] for names in allowed]
-        named = {name for each in self.types for name, _ in each.resources}
+        named = {name for each in self.types for name in dict(each.resources)}
         self.of = {
             (each.name, name): at
             for at, (each, name) in enumerate((each, name) for each in self.types for name in ("cores", *sorted(named)))
@@ -73,9 +73,10 @@ class Machine:
                 for each in types
                 if _room(each, chunk.features, take) >= chunk.count
             ]
-            taken = next((sums for sums in beside if (sums <= self.all).all()), None)
-            if taken is None:
+            fitting = [sums for sums in beside if (sums <= self.all).all()]
+            if not fitting:
                 return []
+            taken = fitting[0]
         return [taken]
 
 
@@ -95,21 +96,21 @@ def places_of(workload: Workload, system: System) -> list[list[Sums]]:
     """Return what each job may take of the nodes, by row."""
     machine, known = Machine(system), dict[tuple[int, int], list[Sums]]()
     found = []
-    for queue, asked, cores in zip(
+    for queue, number, cores in zip(
         workload.queue.tolist(), workload.request.tolist(), workload.cores.tolist(), strict=True
     ):
-        key = queue, asked if asked >= 0 else -cores
+        key = queue, number if number >= 0 else -cores
         if key not in known:
-            known[key] = machine.places(queue, workload.requests[asked] if asked >= 0 else None, cores)
+            known[key] = machine.places(queue, workload.requests[number] if number >= 0 else None, cores)
         found.append(known[key])
     return found
 
 
 def check_node_types(workload: Workload, system: System, schedule: Schedule) -> list[Violation]:
     """Check that each job has one of its places, and that no more is taken than there is."""
-    places, chosen = places_of(workload, system), schedule.alternative
+    places, chosen = places_of(workload, system), schedule.place
     if chosen is None or chosen.shape != (len(workload),):
-        return [Violation("job", -1, 0, f"no alternative for each of {len(workload)} jobs")]
+        return [Violation("job", -1, 0, f"no place for each of {len(workload)} jobs")]
     found = [
         Violation("placement", row, int(schedule.start[row]), f"has place {k} of {len(places[row])}")
         for row, k in enumerate(chosen.tolist())
@@ -134,10 +135,13 @@ class TypedReplay(ListReplay):
         super().__init__(jobs, system, beginning)
         of = places_of(jobs.workload, system)
         self.places = [of[row] for row in jobs.row]
-        self.chosen = [int(jobs.schedule.alternative[row]) for row in jobs.row]
-        self.idle = Machine(system).all.copy()
+        chosen = np.zeros(len(jobs.row)) if jobs.schedule.place is None else jobs.schedule.place
+        self.chosen = [int(chosen[row]) for row in jobs.row]
+        self.machine = Machine(system)
+        self.idle = self.machine.all.copy()
         self.on: dict[int, tuple[int, Sums]] = {}  #: expected end and place of the running jobs
         self.head: tuple[int, Sums] | None = None  #: when the head job is to begin, and what others may take past that
+        self.head_job = -1
         self.misplaced: list[Violation] = []
 
     def run(self) -> list[Violation]:
@@ -189,17 +193,22 @@ class TypedReplay(ListReplay):
                 raise Discrepancy("head job" if self.head else "capacity", job, "may not start now")
             elif self.head is None and self.now - jobs.submit[job] >= self.system.reservation_delay:
                 self.head_jobs.add(job)
-                self.head = self._plan(job)
+                self.head_job, self.head = job, self._plan(job)
                 if not self.system.backfill:
                     break
 
+    def _lacking(self, job: int) -> str:
+        """Name what is not idle for a job at its first place, empty where all is."""
+        lacking = np.flatnonzero(self.places[job][0] > self.idle)
+        names = list(self.machine.of)
+        return " and ".join(f"{self.places[job][0][k]} {names[k][1]} of {names[k][0]}" for k in lacking.tolist())
+
     def _place(self, job: int) -> int | None:
         """Rule 59: the first place of a job where it may start now."""
-        past = self.head is not None and self.now + self.jobs.walltime[job] > self.head[0]
-        for k, place in enumerate(self.places[job]):
-            if (place <= self.idle).all() and not (past and (place > self.head[1]).any()):
-                return k
-        return None
+        left = self.idle
+        if self.head is not None and self.now + self.jobs.walltime[job] > self.head[0]:
+            left = np.minimum(left, self.head[1])
+        return next((k for k, place in enumerate(self.places[job]) if (place <= left).all()), None)
 
     def _plan(self, job: int) -> tuple[int, Sums]:
         """Rule 60: when the head job is expected to have one of its places, and what is left of all then."""
