@@ -256,7 +256,7 @@ class _Simulation:
             places(system, queue, request, cores) if self.typed else []
             for queue, request, cores in zip(self.queue_index, requests, self.cores, strict=True)
         ]
-        self.place = [0] * self.n
+        self.place_on_types = [0] * self.n
 
         # What one pass finds, forgotten before the next.
         self.head_jobs: set[int] = set()
@@ -292,7 +292,7 @@ class _Simulation:
                         most -= cores_of[node]
         if self.typed:  # rule 61
             free = [k for k, place in enumerate(self.places_of[j]) if self.idle_on_types(place, self.now, None)]
-            self.place[j] = min(free, default=0)
+            self.place_on_types[j] = min(free, default=0)
         self.nodes_of[j] = cores_of
         for (partition, _), cores in zip(self.nodes, cores_of, strict=True):
             if cores:
@@ -833,7 +833,7 @@ class _Simulation:
         """Whether a place is idle then, by the expected ends and what the head job holds."""
         taken = place
         for k in self.running_after(moment):
-            taken = both(taken, self.places_of[k][self.place[k]])
+            taken = both(taken, self.places_of[k][self.place_on_types[k]])
         if head is not None and head[0] <= moment < head[1]:
             taken = both(taken, head[2])
         return fits_on(taken, self.types_there)
@@ -846,7 +846,7 @@ class _Simulation:
             moments.append(head[0])
         for k, place in enumerate(self.places_of[j]):
             if all(self.idle_on_types(place, moment, head) for moment in moments):
-                self.place[j] = k
+                self.place_on_types[j] = k
                 return True
         return False
 
@@ -923,7 +923,7 @@ def _schedule(simulation: _Simulation, system: System) -> NaiveSchedule:
         start=simulation.start,
         placement=[{names[partition]: n for partition, n in cores_on.items()} for cores_on in simulation.cores_on],
         came=simulation.submit,
-        place=simulation.place if system.node_types else None,
+        place=simulation.place_on_types if system.node_types else None,
     )
 
 
