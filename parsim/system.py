@@ -320,8 +320,8 @@ class System:
                 if name not in names:
                     yield f"queues[{i}].node_types", f"{name!r} is none of {', '.join(names)}"
         plain = self.mode == "shared" and self.reserve == "cores" and self.reservation_depth == 1
-        if self.node_types and not (plain and self.held_jobs == "pass"):
-            yield "node_types", "go with mode shared, reserve cores, held_jobs pass and one head job only"
+        if self.node_types and (not plain or self.held_jobs != "pass" or self.windows):
+            yield "node_types", "go with mode shared, reserve cores, held_jobs pass, one head job and no windows only"
 
     def _pool_problems(self) -> Iterator[tuple[str, str]]:
         if self.pool is None:
