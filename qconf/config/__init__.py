@@ -9,6 +9,7 @@ from qconf.config.models import (
     FidelityConfig,
     MachineConfig,
     PoolConfig,
+    QOSConfig,
     QueueConfig,
     ShareConfig,
     Target,
@@ -17,7 +18,7 @@ from qconf.config.models import (
 from qconf.config.policy import POLICY
 from qconf.config.problems import ConfigError, Problem
 from qconf.config.reading import load, parse
-from qconf.config.routing import CORE_LIMITS, access_changes, lost_job, route, throttled, too_wide
+from qconf.config.routing import CORE_LIMITS, access_changes, lost_job, over_limit, qos_of, route, throttled, too_wide
 from qconf.config.site import SiteConfig
 from qconf.config.writing import dump
 
@@ -33,6 +34,7 @@ __all__ = [
     "MachineConfig",
     "PoolConfig",
     "Problem",
+    "QOSConfig",
     "QueueConfig",
     "ShareConfig",
     "SiteConfig",
@@ -44,8 +46,10 @@ __all__ = [
     "format_duration",
     "load",
     "lost_job",
+    "over_limit",
     "parse",
     "parse_duration",
+    "qos_of",
     "route",
     "throttled",
     "too_wide",

@@ -46,6 +46,7 @@ def mistakes(config: SiteFields) -> Iterator[Finding]:
     yield from _hours(config)
     yield from _shares(config)
     yield from _throttles(config)
+    yield from _qos(config)
 
 
 def _shares(config: SiteFields) -> Iterator[Finding]:
@@ -67,6 +68,11 @@ def _throttles(config: SiteFields) -> Iterator[Finding]:
         whose = [name for name in ("each", "user", "group") if getattr(throttle, name) is not None]
         if len(whose) > 1:
             yield Finding(at, f"has {' and '.join(whose)}: one of them says whose jobs are meant, none means all")
+        if throttle.each == "qos" and throttle.qos is not None:
+            yield Finding(at, "has each: qos and qos: leave one out")
+        if throttle.qos is not None and throttle.qos not in (known := [qos.name for qos in config.qos]):
+            meant = did_you_mean(throttle.qos, known) or f"; there are {', '.join(known) or 'none'}: write it into qos"
+            yield Finding(f"{at}.qos", f"no QOS has this name{meant}", ("qos",))
         if throttle.queue is not None and throttle.queue not in config.names:
             meant = did_you_mean(throttle.queue, config.names) or f"; the queues are {', '.join(config.names)}"
             yield Finding(f"{at}.queue", f"no queue has this name{meant}", names)
@@ -80,6 +86,23 @@ def _throttles(config: SiteFields) -> Iterator[Finding]:
         if throttle.max_run_cores is not None and throttle.max_run_cores < narrowest:
             message = f"below the {narrowest} cores that the narrowest job takes: no job could ever start"
             yield Finding(f"{at}.max_run_cores", message, (*names, *GRID))
+
+
+def _qos(config: SiteFields) -> Iterator[Finding]:
+    """Yield what qualities of service must not have: a name twice, or jobs that are of two."""
+    seen: dict[tuple[str, str], int] = {}
+    for i, qos in enumerate(config.qos):
+        for kind in ("name", "users", "accounts", "groups", "queues"):
+            for name in (qos.name,) if kind == "name" else getattr(qos, kind):
+                first = seen.setdefault((kind, name), i)
+                if first != i:
+                    message = f"{name} stands in qos[{first}] too: leave one out"
+                    yield Finding(f"qos[{i}].{kind}", message, (f"qos[{first}].{kind}",))
+        for name in qos.queues:
+            if name not in config.names:
+                meant = did_you_mean(name, config.names) or f"; the queues are {', '.join(config.names)}"
+                needs = ("queues", *_each_queue(config, ".name"))
+                yield Finding(f"qos[{i}].queues", f"no queue is called {name}{meant}", needs)
 
 
 def _machine(config: SiteFields) -> Iterator[Finding]:
@@ -302,7 +325,8 @@ def warnings(config: SiteFields) -> Iterator[Finding]:
         yield Finding("reserve_after", f"plays no part with {why}")
     if config.reservation_depth != 1 and not config.backfill:
         yield Finding("reservation_depth", "plays no part with backfill: false")
-    if config.priority_calc_period and "eligible_time" not in config.order:
+    reads_waits = config.order not in ORDERS and parse_formula(config.order).uses_eligible_time
+    if config.priority_calc_period and not reads_waits:
         yield Finding("priority_calc_period", f"plays no part with order {shorten(config.order)}: no wait is in it")
     if config.mode == "hybrid" and config.order != "fcfs":
         yield Finding("order", "orders the partitions only: the pool goes by priority factor")

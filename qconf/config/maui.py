@@ -10,17 +10,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-#: The factor of a job, by component. Maui's weights of them, in this order: QUEUETIME, XFACTOR, FSUSER, CLASS, PROC,
-#: WALLTIME and PS; each is multiplied by that of its group (SERVICE, FS, CRED, RES).
+#: The factor of a job, by component. Maui's weights of them, in this order: QUEUETIME, XFACTOR, FSUSER, CLASS, QOS,
+#: TARGETXFACTOR, PROC, WALLTIME and PS; each is multiplied by that of its group (SERVICE, FS, CRED, TARGET, RES).
 FACTORS: Mapping[str, str] = {
     "queue_time": "eligible_time / 60",
     "expansion_factor": "(eligible_time + walltime) / max(walltime, 1)",
     "fairshare": "fairshare_target",
     "queue": "queue_priority",
+    "qos": "qos_priority",
+    "target_expansion_factor": "qos_target_factor",
     "cores": "ncpus",
     "walltime": "walltime",
     "core_seconds": "ncpus * walltime",
 }
+SIGNED = ("fairshare", "qos")  #: components whose factor may be below 0
 MOST = 1e12  #: a weight or a cap is at most so large
 FORM = "{maui: {queue_time: 1, expansion_factor: {weight: 10, cap: 100}}}"
 
@@ -59,7 +62,7 @@ class Maui:
         factor, cap = FACTORS[name], self.caps.get(name)
         if cap is None:
             return f"({factor})" if " " in factor else factor
-        return f"min({f'max({factor}, {-cap:.12g})' if name == 'fairshare' else factor}, {cap:.12g})"
+        return f"min({f'max({factor}, {-cap:.12g})' if name in SIGNED else factor}, {cap:.12g})"
 
 
 def parse_order(value: object) -> object:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, field_validator
 
 from parsim.fairshare import EQUAL_SHARES, MOST_SHARES
+from parsim.qos import ALL_LIMITS, EXEMPTIONS
 from parsim.system import LIMITS
 from parsim.throttles import MOST_WORK, THROTTLES
 from parsim.workload import MAX_CORES, MAX_DURATION
@@ -202,12 +203,40 @@ class ShareConfig(Model):
     bound: Literal["target", "floor", "ceiling"] = "target"
 
 
-class ThrottleConfig(Model):
-    """Limits of what all jobs, those of each user or group, or those of one have running; of one queue or of all."""
+def _exemptions(value: object) -> object:
+    """Let one name stand for a list of it."""
+    return (value,) if isinstance(value, str) else _as_tuple(value)
 
-    each: Literal["user", "group"] | None = None
+
+def _exemption(value: str) -> str:
+    if value not in (ALL_LIMITS, *EXEMPTIONS):
+        raise ValueError(f"{value!r} is none of {', '.join((ALL_LIMITS, *EXEMPTIONS))}")
+    return value
+
+
+Users = Annotated[tuple[User, ...], BeforeValidator(_as_tuple)]
+
+
+class QOSConfig(Model):
+    """A quality of service: what it is worth, and whose jobs are of it where a log does not say so."""
+
+    name: User
+    priority: Annotated[float, Field(ge=-1e9, le=1e9, allow_inf_nan=False)] = 0.0
+    target: Annotated[float, Field(ge=1, le=1e9, allow_inf_nan=False)] | None = None
+    exempt: Annotated[tuple[Annotated[str, AfterValidator(_exemption)], ...], BeforeValidator(_exemptions)] = ()
+    users: Users = ()
+    accounts: Users = ()
+    groups: Users = ()
+    queues: Annotated[tuple[Name, ...], BeforeValidator(_as_tuple)] = ()
+
+
+class ThrottleConfig(Model):
+    """Limits of what all jobs, those of each user, group or QOS, or those of one have running."""
+
+    each: Literal["user", "group", "qos"] | None = None
     user: User | None = None
     group: User | None = None
+    qos: User | None = None  #: whose jobs alone count; alone the one that it is for
     queue: Name | None = None
     max_run: Limit = None
     max_run_cores: Limit = None
@@ -216,14 +245,21 @@ class ThrottleConfig(Model):
     max_queued: Limit = None
 
     @property
-    def kind(self) -> Literal["", "user", "group"]:
+    def kind(self) -> Literal["", "user", "group", "qos"]:
         """Whose jobs count together, as parsim has it."""
-        return self.each or ("user" if self.user is not None else "group" if self.group is not None else "")
+        if self.user is not None or self.group is not None:
+            return "user" if self.user is not None else "group"
+        return self.each or ("qos" if self.qos is not None else "")
 
     @property
     def name(self) -> str:
-        """The one user or group that it is for; empty for each, or all."""
-        return self.user or self.group or ""
+        """The one user, group or QOS that it is for; empty for each, or all."""
+        return self.user or self.group or (self.qos if self.kind == "qos" and self.qos else "")
+
+    @property
+    def of_qos(self) -> str:
+        """The QOS whose jobs alone count; empty for all."""
+        return "" if self.kind == "qos" else self.qos or ""
 
     @property
     def limits(self) -> dict[str, int]:
@@ -234,6 +270,7 @@ class ThrottleConfig(Model):
     def what(self) -> str:
         """Whose jobs, for a sentence."""
         whose = f"{self.kind} {self.name}" if self.name else f"each {self.each}" if self.each else "all jobs"
+        whose += f" in qos {self.of_qos}" if self.of_qos else ""
         return whose + (f" in queue {self.queue}" if self.queue is not None else "")
 
 
@@ -321,6 +358,7 @@ class SiteFields(Model):
     fairshare: FairshareConfig | None = None
     shares: Annotated[tuple[ShareConfig, ...], BeforeValidator(_as_tuple)] = ()
     throttles: Annotated[tuple[ThrottleConfig, ...], BeforeValidator(_as_tuple)] = ()
+    qos: Annotated[tuple[QOSConfig, ...], BeforeValidator(_as_tuple)] = ()
     policy: Annotated[tuple[str, ...], BeforeValidator(parse_policy)] = ()  #: parts that a search may change
     fixed: Annotated[tuple[str, ...], BeforeValidator(_as_tuple)] = ()
     targets: Annotated[tuple[Target, ...], BeforeValidator(_as_tuple)] = ()
@@ -362,5 +400,5 @@ SCALARS = tuple(
     name
     for name in SiteFields.model_fields
     if name not in ("machine", "queues", "pool", "fairshare", "shares", "throttles", "policy", "fixed", "targets")
-    and name not in ("downtime", "hours", "licences", "fidelity", "strategies")
+    and name not in ("qos", "downtime", "hours", "licences", "fidelity", "strategies")
 )

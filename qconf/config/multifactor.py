@@ -43,6 +43,8 @@ class Multifactor:
         Points of a unit of a queue's priority.
     fair_share : int
         Points of a user who has used nothing: ``PriorityWeightFairshare``.
+    qos : int
+        Points of a unit of the priority of a QOS: of the greatest one they make ``PriorityWeightQOS``.
     """
 
     classes: tuple[tuple[int, int], ...] = ()
@@ -51,6 +53,7 @@ class Multifactor:
     sizes: tuple[tuple[int, int], ...] = ()
     weight: int = 0
     fair_share: int = 0
+    qos: int = 0
 
     @property
     def most(self) -> int:
@@ -70,7 +73,8 @@ class Multifactor:
         for name, classes in (("walltime", self.classes), ("ncpus", self.sizes)):
             choice = "".join(f"{points} if {name} <= {bound} else " for bound, points in classes)
             terms += [f"({choice}0)"] if choice else []
-        return " + ".join(terms + [f"{self.fair_share} * fair_share"] * (self.fair_share > 0))
+        terms += [f"{self.fair_share} * fair_share"] * (self.fair_share > 0)
+        return " + ".join(terms + [f"{self.qos} * qos_priority"] * (self.qos > 0))
 
     @classmethod
     def of(cls, order: str) -> Self | None:
@@ -86,6 +90,7 @@ class Multifactor:
             tuple((int(widest), int(points)) for points, widest in _SIZE.findall(order)),
             next((factor for factor in factors if factor != TIER), 0),
             int(shares[1]) if (shares := re.search(r"([0-9]+) \* fair_share", order)) else 0,
+            int(points[1]) if (points := re.search(r"([0-9]+) \* qos_priority", order)) else 0,
         )
         return found if found.possible and _same(found.formula, order) else None
 

@@ -11,6 +11,7 @@ POLICY: Mapping[str, tuple[str, ...]] = {
     "starvation": ("starvation",),
     "priorities": ("priority",),
     "fairshare": (),  # no field of a queue: that the order reads shares
+    "qos": (),  # that it reads the QOS of jobs
 }
 KEEP, MAY_CHANGE = "keep", "may-change"
 FORMS = f"{KEEP}, {MAY_CHANGE}, or either for each of {', '.join(POLICY)}, like {{limits: {MAY_CHANGE}}}"

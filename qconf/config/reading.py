@@ -11,6 +11,7 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from parsim.fairshare import MOST_SHARES
+from parsim.qos import ALL_LIMITS, EXEMPTIONS
 from parsim.system import LIMITS, ORDERS
 from parsim.throttles import THROTTLES
 from parsim.workload import MAX_CORES
@@ -24,6 +25,7 @@ from qconf.config.models import (
     HoursConfig,
     MachineConfig,
     PoolConfig,
+    QOSConfig,
     QueueConfig,
     ShareConfig,
     SiteFields,
@@ -50,8 +52,15 @@ _ALLOWED = {
     "bound": "target, floor or ceiling",
     **dict.fromkeys((*LIMITS, *THROTTLES), "a whole number from 1 up, or leave it out for no limit"),
     "throttles": "a list like [{each: user, max_run: 10}, {group: physics, max_run_cores: 512}]",
-    "each": "user or group, or leave it out for all jobs together",
-    **dict.fromkeys(("throttles.user", "throttles.group"), "a name as logs have it"),
+    "each": "user, group or qos, or leave it out for all jobs together",
+    **dict.fromkeys(("throttles.user", "throttles.group", "throttles.qos"), "a name as logs have it"),
+    "qos": "a list like [{name: gold, priority: 100, target: 2}, {name: urgent, exempt: [max_run], users: [ann]}]",
+    "qos.name": "a name as logs have it, 1 to 256 characters",
+    "qos.priority": "a number from -1e9 to 1e9",
+    "qos.target": "an expansion factor, a number from 1 up",
+    "exempt": f"a list of {', '.join(EXEMPTIONS)}, or {ALL_LIMITS}",
+    **dict.fromkeys(("qos.users", "qos.groups", "qos.accounts"), "a list of names as logs have them"),
+    "qos.queues": "a list of names of queues",
     "held_jobs": "pass or reserve",
     "reserve": "cores, nodes, queues or nothing",
     "reservation_depth": "a whole number from 1 up, or null for all that wait",
@@ -100,6 +109,7 @@ _ITEMS = {
     "targets": "like {queue: small, p95_wait: 4h, weight: 2}",
     "shares": "like {name: alice, shares: 2}",
     "throttles": "like {each: user, max_run: 10}",
+    "qos": "like {name: gold, priority: 100}",
 }
 
 #: Keys whose values are too long to be quoted.
@@ -111,6 +121,7 @@ _PARTS = (
     "fairshare",
     "shares",
     "throttles",
+    "qos",
     "downtime",
     "hours",
     "licences",
@@ -310,6 +321,7 @@ def _instead(path: Steps) -> str:
         "fairshare": FairshareConfig,
         "shares": ShareConfig,
         "throttles": ThrottleConfig,
+        "qos": QOSConfig,
     }
     known = (inner[path[0]] if len(path) > 1 else SiteFields).model_fields
     return did_you_mean(str(path[-1]), known) or f"; known are {', '.join(known)}"
@@ -330,13 +342,14 @@ def _stand_in(data: dict[str, Any], path: Steps) -> None:
         parent[last] = {"begin": "2000-01-01", "end": "2000-01-02"}[str(last)]
     elif path[0] == "hours" and last in ("begin", "end", "queue"):
         parent[last] = {"begin": "00:00", "end": "12:00", "queue": "?"}[str(last)]
-    elif path[0] in ("queues", "shares") and last == "name":
+    elif path[0] in ("queues", "shares", "qos") and last == "name":
         parent[last] = f"?{path[1]}"
     elif isinstance(last, int):
         day = {"begin": "2000-01-01", "end": "2000-01-02"}
         named = {"name": f"?{last}"}
         hours = {"queue": "?", "begin": "00:00", "end": "12:00", "max_run": 1}
         stand_ins = {"queues": named, "targets": {}, "shares": named, "downtime": day, "hours": hours, "throttles": {}}
+        stand_ins["qos"] = named
         parent[last] = stand_ins.get(str(path[0]), "*")
     else:
         del parent[last]

@@ -8,6 +8,7 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
+from parsim.qos import ALL_LIMITS
 from parsim.throttles import MOST_WORK
 from qconf.config.models import AccessConfig, QueueConfig, SiteFields
 
@@ -33,28 +34,78 @@ def route(named: Column, admitted: Sequence[Mask]) -> Column:
     return queue
 
 
-def too_wide(queue: QueueConfig, limit: str, cores: Column, has_user: Mask) -> Mask:
+def qos_of(config: SiteFields, logged: Texts, user: Texts, account: Texts, group: Texts, queue: Texts) -> Texts:
+    """Return the name of each job's QOS, empty for none, shape (J,).
+
+    That of the log if the configuration has it, else the one that lists the user, the account, the group or the queue,
+    in this order. Where a log tells no account the group is one.
+    """
+    found = np.full(logged.size, "", dtype=object)
+    lists: tuple[tuple[Texts, dict[str, str]], ...] = (
+        (logged, {qos.name: qos.name for qos in config.qos}),
+        (user, {name: qos.name for qos in config.qos for name in qos.users}),
+        (np.where(account != "", account, group), {name: qos.name for qos in config.qos for name in qos.accounts}),
+        (group, {name: qos.name for qos in config.qos for name in qos.groups}),
+        (queue, {name: qos.name for qos in config.qos for name in qos.queues}),
+    )
+    for names, of in lists:
+        if of:
+            found[:] = [known or of.get(name, "") for known, name in zip(found.tolist(), names.tolist(), strict=True)]
+    return found
+
+
+def exempt(config: SiteFields, limit: str, jobs: int, qos: Texts | None) -> Mask:
+    """Mark the jobs that are exempt from limits of this name, by the names of their QOS, shape (J,)."""
+    names = [each.name for each in config.qos if {limit, ALL_LIMITS} & {*each.exempt}]
+    return np.zeros(jobs, dtype=np.bool_) if qos is None or not names else np.isin(qos.astype(str), names)
+
+
+def too_wide(config: SiteFields, queue: QueueConfig, cores: Column, has_user: Mask, qos: Texts | None = None) -> Mask:
+    """Mark the jobs that a limit of a queue, one of `CORE_LIMITS`, never lets start, shape (J,)."""
+    over = np.zeros(cores.size, dtype=np.bool_)
+    for limit in CORE_LIMITS:
+        over |= over_limit(config, queue, limit, cores, has_user, qos)
+    return over
+
+
+def over_limit(
+    config: SiteFields, queue: QueueConfig, limit: str, cores: Column, has_user: Mask, qos: Texts | None = None
+) -> Mask:
     """Mark the jobs that a limit, one of `CORE_LIMITS`, never lets start, shape (J,); limits per user need a user."""
     most = getattr(queue, limit)
     if most is None:
         return np.zeros(cores.size, dtype=np.bool_)
-    over = np.asarray(cores > most, dtype=np.bool_)
+    over: Mask = (cores > most) & ~exempt(config, limit, cores.size, qos)
     return over & has_user if limit == "max_user_cores" else over
 
 
-def throttled(config: SiteFields, queue: str, cores: Column, walltime: Column, user: Texts, group: Texts) -> Mask:
-    """Mark the jobs of a queue that throttles never let start, by the names of their users and groups, shape (J,)."""
+def throttled(
+    config: SiteFields,
+    queue: str,
+    cores: Column,
+    walltime: Column,
+    user: Texts,
+    group: Texts,
+    qos: Texts | None = None,
+) -> Mask:
+    """Mark the jobs of a queue that throttles never let start, by the names of user, group and QOS, shape (J,)."""
     out = np.zeros(cores.size, dtype=np.bool_)
     amounts = {"max_run_cores": cores, "max_run_core_seconds": cores * walltime}
-    whose = {"": np.full(cores.size, ""), "user": user, "group": group}
+    nobody = np.full(cores.size, "")
+    whose = {"": nobody, "user": user, "group": group, "qos": nobody if qos is None else qos}
     for limit, amount in amounts.items():
         for kind, names in whose.items():
-            for where in (None, queue):
-                found = [each for each in config.throttles if each.kind == kind and each.queue == where]
+            for where, of in product((None, queue), sorted({each.of_qos for each in config.throttles})):
+                found = [t for t in config.throttles if (t.kind, t.queue, t.of_qos) == (kind, where, of)]
                 known = {each.name: value for each in found if (value := getattr(each, limit)) is not None}
                 if known:
                     most = np.array([known.get(name, known.get("", MOST_WORK)) for name in names], dtype=np.int64)
-                    out |= (amount > most) & ((names != "") | (kind == ""))
+                    over = (amount > most) & ((names != "") | (kind == ""))
+                    if of:
+                        over &= whose["qos"] == of
+                    elif kind != "qos":
+                        over &= ~exempt(config, limit, cores.size, qos)
+                    out |= over
     return out
 
 

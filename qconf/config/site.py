@@ -11,6 +11,7 @@ from pydantic import ValidationError, model_validator
 
 from parsim.fairshare import FAIRSHARE, Fairshare, Share
 from parsim.formula import parse as parse_formula
+from parsim.qos import QOS
 from parsim.system import ORDERS, Pool, Queue, System
 from parsim.throttles import Throttle
 from qconf.config.checks import mistakes, warnings
@@ -80,6 +81,11 @@ class SiteConfig(SiteFields):
         """Whether the order reads shares or what is used of them."""
         return self.order == FAIRSHARE or (self.is_formula and parse_formula(self.order).uses_shares)
 
+    @property
+    def reads_qos(self) -> bool:
+        """Whether the order reads the QOS of jobs."""
+        return self.is_formula and parse_formula(self.order).uses_qos
+
     def system(self) -> System:
         """Return what parsim simulates."""
         return self._system
@@ -100,11 +106,12 @@ class SiteConfig(SiteFields):
                     each.kind,
                     each.name,
                     None if each.queue is None else self.names.index(each.queue),
-                    qos="",
+                    qos=each.of_qos,
                     **each.limits,
                 )
                 for each in self.throttles
             ],
+            qos=[QOS(each.name, each.priority, each.target, each.exempt) for each in self.qos],
             **{name: getattr(self, name) for name in SCALARS},
         )
 
@@ -125,14 +132,19 @@ class SiteConfig(SiteFields):
         return self.build(**{**dict(self), **changes})
 
     def with_queues(self, queues: Sequence[QueueConfig], **changes: object) -> SiteConfig:
-        """Return a checked copy with these queues, without what names others: `fixed`, targets, hours, throttles."""
+        """Return a checked copy with these queues, without what names others in other parts."""
         paths = fixable_paths(queue.name for queue in queues)
         kept = tuple(pattern for pattern in self.fixed if any(matches(pattern, path) for path in paths))
         names = {None, *(queue.name for queue in queues)}
         targets = tuple(target for target in self.targets if target.queue in names)
         hours = tuple(each for each in self.hours if each.queue in names)
         throttles = tuple(throttle for throttle in self.throttles if throttle.queue in names)
+        qos = tuple(
+            each.model_copy(update={"queues": tuple(name for name in each.queues if name in names)})
+            for each in self.qos
+        )
         found = {"queues": tuple(queues), "fixed": kept, "targets": targets, "hours": hours, "throttles": throttles}
+        found["qos"] = qos
         return self.replace(**{**found, **changes})
 
     def with_partitions(self, sizes: Sequence[int], **changes: object) -> SiteConfig:

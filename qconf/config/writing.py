@@ -15,6 +15,7 @@ from qconf.config.policy import policy_text
 from qconf.config.site import SiteConfig
 from qconf.inert import inert
 
+LISTS = ("users", "groups", "accounts", "queues", "exempt", "nodes", "days")
 DURATIONS = ("walltime", "starvation", "reserve_after", "priority_calc_period", "p95_wait", "decay_time")
 
 
@@ -33,6 +34,8 @@ def dump(config: SiteConfig, comment: str = "") -> str:
         lines += ["shares:", *(f"  - {_flow(share)}" for share in config.shares)]
     if config.throttles:
         lines += ["throttles:", *(f"  - {_flow(each, always=())}" for each in config.throttles)]
+    if config.qos:
+        lines += ["qos:", *(f"  - {_flow(each, always=())}" for each in config.qos)]
     if config.policy:
         lines.append(f"policy: {policy_text(config.policy)}")
     if config.fixed:
@@ -69,7 +72,7 @@ def _shown(model: BaseModel, names: Iterable[str], always: tuple[str, ...]) -> l
 
 
 def _value(name: str, value: object) -> str:
-    if name in ("users", "nodes", "days") and isinstance(value, tuple):
+    if name in LISTS and isinstance(value, tuple):
         return f"[{', '.join(map(_scalar, value))}]"
     if isinstance(value, tuple):
         unlimited = MAX_DURATION if name == "walltime" else MAX_CORES

@@ -36,7 +36,7 @@ def fixed_violations(base: SiteConfig, other: SiteConfig, binding: Collection[st
     A field of a removed queue is unchanged if every queue that takes its jobs has the same value. A limit is changed by
     a second queue that takes its jobs, since each queue counts its own. A field that loses its effect is changed too: a
     partition where the machine becomes shared, a priority that a formula does not use. Who may use the queues
-    that a job can go to is always fixed, and so are throttles.
+    that a job can go to is always fixed, and so are throttles and QOS.
     """
     without_effect = ("reserve_after",) if base.reservation_delay and not other.reservation_delay else ()
     found = [name for name in SCALARS if getattr(base, name) != getattr(other, name) or name in without_effect]
@@ -61,7 +61,7 @@ def fixed_violations(base: SiteConfig, other: SiteConfig, binding: Collection[st
             or any(getattr(new, name) != value or _loses_effect(name, queue, base, new, other) for new in successors)
         ]
     always = [f"queues.{name}.access" for name in access_changes(base.queues, other.queues)]
-    always += ["throttles"] if base.throttles != other.throttles else []
+    always += [name for name in ("throttles", "qos") if getattr(base, name) != getattr(other, name)]
     return list(dict.fromkeys([*always, *(path for path in found if path in binding or base.is_fixed(path))]))
 
 

@@ -1,4 +1,4 @@
-"""Who wins and who loses by a change: the waits of each queue, size class and user class, before and after.
+"""Who wins and who loses by a change: the waits of each queue, size class, user class and QOS, before and after.
 
 A gain is a mean over all jobs. Behind a large one a queue, the wide jobs or the heaviest users may wait longer.
 """
@@ -16,7 +16,7 @@ from parsim import metrics
 from qconf.config import SiteConfig
 from qconf.evaluation.outcome import Outcome
 
-Kind = Literal["queue", "size", "user"]
+Kind = Literal["queue", "size", "user", "qos"]
 
 #: By how much a metric must grow for a group to be worse: by more than a share, and by more than so much (seconds; a
 #: slowdown has no unit). Longest waits are of single jobs, so that they have the room that guard rails give them.
@@ -76,7 +76,9 @@ class Group:
 class Impact:
     """The groups of one period under two configurations; only those with jobs."""
 
-    groups: tuple[Group, ...]  #: queues in the base's order, then sizes from narrow to wide, then users from heavy on
+    groups: tuple[
+        Group, ...
+    ]  #: queues in the base's order, then sizes from narrow to wide, then users from heavy on, then QOS
 
     def of(self, kind: Kind) -> tuple[Group, ...]:
         """Return the groups of one kind."""
@@ -88,8 +90,8 @@ class Impact:
 
     @property
     def losers(self) -> tuple[Group, ...]:
-        """The groups that are worse: queues, then sizes, then users; within a kind the one with the most harm first."""
-        kinds = ("queue", "size", "user")
+        """The groups that are worse: queues, sizes, users, then QOS; within a kind the one with the most harm first."""
+        kinds = ("queue", "size", "user", "qos")
         worse = [group for group in self.groups if group.worse]
         return tuple(sorted(worse, key=lambda group: (kinds.index(group.kind), -group.harm)))
 
@@ -109,6 +111,7 @@ def impact(before: Outcome, after: Outcome) -> Impact:
         ("queue", ((queue.name, jobs.queue == i) for i, queue in enumerate(before.period.base.queues)), 1),
         ("size", _sizes(before.period.base, jobs.cores), 2),
         ("user", _users(jobs.user, work), 2),
+        ("qos", ((f"QOS {name}", jobs.qos == i) for i, name in enumerate(jobs.qos_names)), 1),
     )
     for kind, members, fewest in kinds:
         groups = [

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parsim import UNSTARTED, Schedule, State, Workload, simulate
-from qconf.config import CORE_LIMITS, QueueConfig, SiteConfig, route, throttled, too_wide
+from qconf.config import QueueConfig, SiteConfig, route, throttled, too_wide
 from qconf.errors import QconfError
 from qconf.evaluation.downtime import Outage, outages, windows
 from qconf.evaluation.hours import hourly
@@ -147,14 +147,14 @@ class Period:
         position = {queue.name: i for i, queue in enumerate(config.queues)}
         same_name = [position.get(queue.name, -1) for queue in self.base.queues]
         named = np.array(same_name, dtype=np.int64)[w.queue]
+        qos = np.array([*map(w.qos_name, w.qos.tolist())], dtype=object) if config.qos else None
         admitted = [
-            queue.admits(w.cores, w.walltime, config.grid)
-            & ~np.any([too_wide(queue, limit, w.cores, has_user) for limit in CORE_LIMITS], axis=0)
+            queue.admits(w.cores, w.walltime, config.grid) & ~too_wide(config, queue, w.cores, has_user, qos)
             for queue in config.queues
         ]
         for i, name in enumerate(config.names):
             if any(throttle.queue == name for throttle in config.throttles):
-                admitted[i] &= ~throttled(config, name, w.cores, w.walltime, *_names(w))
+                admitted[i] &= ~throttled(config, name, w.cores, w.walltime, *_names(w), qos)
         if runtimes is None:
             for old, i in zip(self.base.queues, same_name, strict=True):
                 if i >= 0 and _admission_key(old) == _admission_key(config.queues[i]):

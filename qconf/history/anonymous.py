@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import pandas as pd
 
-from qconf.config import AccessConfig, QueueConfig, SiteConfig, Target
+from qconf.config import AccessConfig, QOSConfig, QueueConfig, SiteConfig, Target
 from qconf.history.records import Records
 
 
@@ -25,13 +25,16 @@ class Names:
         return replace(found, table=self._table(found.table), gone=self._table(found.gone), dropped=dropped)
 
     def config(self, found: SiteConfig) -> SiteConfig:
-        """Replace those of a configuration: of its targets, and of who may use a queue."""
+        """Replace those of a configuration: of its targets, of who may use a queue, and of whose jobs are of a QOS."""
         return found.replace(
-            targets=tuple(map(self._target, found.targets)), queues=tuple(map(self._queue, found.queues))
+            targets=tuple(map(self._target, found.targets)),
+            queues=tuple(map(self._queue, found.queues)),
+            qos=tuple(map(self._qos, found.qos)),
         )
 
     def _table(self, table: pd.DataFrame) -> pd.DataFrame:
-        return table.assign(**{name: self._column(table[name], name) for name in ("user", "group")})
+        kinds = {"user": "user", "group": "group", "account": "group"}
+        return table.assign(**{name: self._column(table[name], kind) for name, kind in kinds.items()})
 
     def _column(self, texts: pd.Series, kind: str) -> pd.Series:
         for text in texts.unique():
@@ -59,6 +62,11 @@ class Names:
             )
         }
         return queue.model_copy(update={"access": AccessConfig(**{**dict(access), **listed})})
+
+    def _qos(self, qos: QOSConfig) -> QOSConfig:
+        kinds = {"users": "user", "accounts": "group", "groups": "group"}
+        names = {field: tuple(self._name(name, kind) for name in getattr(qos, field)) for field, kind in kinds.items()}
+        return qos.model_copy(update=names)
 
     def _all(self, texts: Iterable[str], kind: str) -> tuple[str, ...]:
         """Replace the names in entries like ``+alice@*``: what stands around a name stays."""

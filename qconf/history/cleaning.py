@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from parsim.workload import MAX_DURATION, MAX_SPAN
-from qconf.config import SiteConfig, route, throttled, too_wide
+from qconf.config import SiteConfig, over_limit, qos_of, route, throttled
 from qconf.errors import InputError
 from qconf.history.history import COLUMNS, History
 from qconf.history.names import alike, hashed, legal_names, renamed
@@ -139,21 +139,31 @@ class _Cleaning:
 
     def drop_excluded(self) -> None:
         """Drop the jobs that a limit on running cores never lets start; submits are kept by the limit."""
-        has_user = (self.table["user"] != "").to_numpy()
+        has_user, qos = (self.table["user"] != "").to_numpy(), self.qos()
         for i, queue in enumerate(self.config.queues):
             for limit, reason in TOO_WIDE.items():
-                over = self.alive & (self.queue == i) & too_wide(queue, limit, self.cores, has_user)
+                over = self.alive & (self.queue == i) & over_limit(self.config, queue, limit, self.cores, has_user, qos)
                 self.drop(over, f"{reason} {queue.name}", "cores", self.cores)
                 if over.any():
                     self.excluded[f"queues.{queue.name}.{limit}"] = tuple(self.submit[over].tolist())
         if self.config.throttles:
-            names = [self.table[name].to_numpy(dtype=object) for name in ("user", "group")]
+            user, group = (self.table[name].to_numpy(dtype=object) for name in ("user", "group"))
             for i, queue in enumerate(self.config.queues):
-                never = throttled(self.config, queue.name, self.cores, self.walltime, *names)
+                never = throttled(self.config, queue.name, self.cores, self.walltime, user, group, qos)
                 self.drop(never & (self.queue == i), "above a limit of throttles", "cores", self.cores)
         for name, most in self.config.licences.items():
             counts = np.array([dict(wanted(text)).get(name, 0) for text in self.table["needs"]], dtype=np.int64)
             self.drop(counts > most, f"asks for more licences than there are: {name}", "licences", counts)
+
+    def qos(self) -> NDArray[np.object_] | None:
+        """Return the name of each job's QOS; None where the configuration has none."""
+        if not self.config.qos:
+            return None
+        qos, user, account, group = (
+            self.table[name].to_numpy(dtype=object) for name in ("qos", "user", "account", "group")
+        )
+        queue = np.array([*self.config.names, ""], dtype=object)[self.queue]
+        return qos_of(self.config, qos, user, account, group, queue)
 
     def _check_span(self, order: Column) -> None:
         """Refuse submits too far apart for one machine; the farthest from the middle is the culprit."""

@@ -12,11 +12,11 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from parsim.workload import Workload
-from qconf.config import SiteConfig
+from qconf.config import SiteConfig, qos_of
 from qconf.errors import InputError
 from qconf.history.needs import needed
 from qconf.history.periods import FEWEST, Window, month_bounds, windows
-from qconf.history.records import FIELDS, MAX_TIME, TEXTS, TIMES, Log, job_table, shifted
+from qconf.history.records import FIELDS, MAX_TIME, SELDOM, TEXTS, TIMES, Log, job_table, shifted
 from qconf.history.times import zone
 from qconf.inert import guarded
 
@@ -28,7 +28,8 @@ class History(Log):
     """Jobs ready to be simulated, ordered by (submit, position in the input)."""
 
     #: int64: submit (seconds after `epoch`), runtime, walltime (seconds), cores, start, end (-1 unknown), row (position
-    #: in the input). str: job_id, queue (a name of the configuration), user ("" unknown), state, group, needs.
+    #: in the input). str: job_id, queue (a name of the configuration), user ("" unknown), state, group, needs, qos,
+    #: account.
     jobs: pd.DataFrame
     read: int  #: records read: ``len(jobs) + len(dropped) + outside``
     outside: int = 0  #: usable jobs outside the chosen period
@@ -74,11 +75,18 @@ class History(Log):
         known = [name for name in names.tolist() if name]
         after, quotas = needed(self.jobs, config.licences)
         jobs = Workload(submit, cores, runtime, walltime, index, user, known, after=after, quotas=quotas)
+        if config.qos:
+            jobs = replace(jobs, qos=self._qos(config), qos_names=[qos.name for qos in config.qos])
         if not any(throttle.kind == "group" for throttle in config.throttles):
             return jobs
         codes, names = pd.factorize(self.jobs["group"], sort=True)
         group = codes - 1 if len(names) and names[0] == "" else codes
         return replace(jobs, group=group, group_names=[name for name in names.tolist() if name])
+
+    def _qos(self, config: SiteConfig) -> NDArray[np.int64]:
+        """Return the position of each job's QOS in the configuration, -1 for none, shape (n,)."""
+        names = (self.jobs[name].to_numpy(dtype=object) for name in ("qos", "user", "account", "group", "queue"))
+        return pd.Index([qos.name for qos in config.qos]).get_indexer(pd.Index(qos_of(config, *names)))
 
     def with_deleted(self) -> tuple[History, NDArray[np.bool_]]:
         """Return a history of all jobs that waited, those that were deleted then among them, and which these are."""
@@ -186,7 +194,7 @@ class History(Log):
 
 def history_csv(table: pd.DataFrame, epoch: int) -> str:
     """Write job rows as the project's history CSV: Unix seconds, empty cells where unknown, no formulas."""
-    names = [name for name in FIELDS if name != "needs" or (name in table and (table[name] != "").any())]
+    names = [name for name in FIELDS if name not in SELDOM or (name in table and (table[name] != "").any())]
     out = table[names].copy()
     for name in names:
         if name not in TEXTS:

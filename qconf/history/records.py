@@ -20,7 +20,8 @@ UNKNOWN = -1  #: in every integer column; "" in those of text
 MAX_TIME = 2**37  #: of a time, seconds after the log's epoch
 MAX_EPOCH = 2**36  #: of the epoch itself: together they end before the year 9999
 
-TEXTS = ("job_id", "queue", "user", "state", "group", "needs")
+TEXTS = ("job_id", "queue", "user", "state", "group", "needs", "qos", "account")
+SELDOM = ("needs", "qos", "account")  #: columns that a history CSV has where a log tells any
 TIMES = ("submit", "start", "end")
 #: The columns of a history CSV.
 FIELDS = (
@@ -36,6 +37,8 @@ FIELDS = (
     "state",
     "group",
     "needs",
+    "qos",
+    "account",
 )
 COLUMNS = (*FIELDS, "file", "line")
 DROPPED = ("job_id", "file", "line", "reason", "detail")
@@ -98,7 +101,7 @@ class Records(Log):
 
     #: A row per job in the order of the input. int64, -1 unknown: submit, start, end (seconds after `epoch`), runtime,
     #: walltime (seconds), cores, file (index into `sources`), line. str, "" unknown: job_id, queue, user, state, group,
-    #: needs.
+    #: needs, qos, account.
     table: pd.DataFrame
     machine_cores: int | None = None  #: size of the machine if the log has it
     cores_per_node: int | None = None  #: of a log that counts nodes
@@ -145,6 +148,8 @@ class Row:
     state: str = ""
     group: str = ""
     needs: str = ""  #: as `qconf.history.needs` reads it
+    qos: str = ""
+    account: str = ""
     file: int = 0
     line: int = 0
 

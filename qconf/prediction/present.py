@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from parsim import UNSTARTED, Queue, Quota, State, System, Window, Workload
 from parsim.workload import MAX_CORES, MAX_DURATION
-from qconf.config import POOL_SUFFIX, SiteConfig, route, throttled
+from qconf.config import CORE_LIMITS, POOL_SUFFIX, SiteConfig, over_limit, qos_of, route, throttled
 from qconf.errors import InputError
 from qconf.evaluation.downtime import outages
 from qconf.evaluation.downtime import windows as downtimes
@@ -105,6 +105,8 @@ def ahead(snapshot: Snapshot, config: SiteConfig, extra: Sequence[Job] = ()) -> 
         queue=np.array([queue for _, queue in kept]),
         user=np.array([users.get(job.user, -1) for job, _ in kept]),
         user_names=tuple(users),
+        qos=_numbers(config, [_qos(job, config, queue) for job, queue in kept]),
+        qos_names=[qos.name for qos in config.qos],
     )
     workload = needing(workload, kept, config)
     start = [UNSTARTED if job.start is None else job.start for job, _ in kept]
@@ -158,16 +160,19 @@ def _sorted_out(
             kept.append((replace(job, start=start, submit=min(job.submit, start), walltime=walltime), queue))
             continue
         limit = config.queues[queue] if queue < len(config.queues) else None
-        widest = min(MAX_CORES if limit is None else limit.max_run_cores or MAX_CORES, config.machine.cores)
-        if limit is not None and job.user:
-            widest = min(widest, limit.max_user_cores or MAX_CORES)
+        widest = config.machine.cores
+        if limit is not None:
+            all_cores, has_user = np.array([MAX_CORES]), np.array([bool(job.user)])
+            for name in CORE_LIMITS:
+                if over_limit(config, limit, name, all_cores, has_user, _qos(job, config, queue))[0]:
+                    widest = min(widest, getattr(limit, name))
         if job.held:
             left_out.append((job, job.held))
         elif short := next((name for name, count in wanted(job.needs) if count > config.licences.get(name, count)), ""):
             left_out.append((job, f"asks for more licences {short} than the {config.licences[short]} of the site"))
         elif job.cores > widest:
             left_out.append((job, f"asks for {job.cores} cores, and may have {widest} at most"))
-        elif limit is not None and _never_starts(config, limit.name, job, walltime):
+        elif limit is not None and _never_starts(config, queue, job, walltime):
             left_out.append((job, "asks for more than throttles let one job have"))
         else:
             kept.append((replace(job, walltime=walltime), queue))
@@ -180,9 +185,22 @@ def _sorted_out(
         kept = [(job, queue) for job, queue, others in late if not others]
 
 
-def _never_starts(config: SiteConfig, queue: str, job: Job, walltime: int) -> bool:
-    user, group = np.array([job.user], dtype=object), np.array([""], dtype=object)
-    return bool(throttled(config, queue, np.array([job.cores]), np.array([walltime]), user, group)[0])
+def _never_starts(config: SiteConfig, queue: int, job: Job, walltime: int) -> bool:
+    user, group, qos = np.array([job.user], dtype=object), np.array([""], dtype=object), _qos(job, config, queue)
+    of = config.queues[queue].name
+    return bool(throttled(config, of, np.array([job.cores]), np.array([walltime]), user, group, qos)[0])
+
+
+def _qos(job: Job, config: SiteConfig, queue: int) -> NDArray[np.object_]:
+    """Return the name of the QOS of a job, empty for none, shape (1,)."""
+    of = config.queues[queue].name if queue < len(config.queues) else ""
+    return qos_of(config, *(np.array([each], dtype=object) for each in (job.qos, job.user, job.account, "", of)))
+
+
+def _numbers(config: SiteConfig, names: Sequence[NDArray[np.object_]]) -> NDArray[np.int64]:
+    """Return the positions of QOS in a configuration, -1 for none."""
+    position = {qos.name: i for i, qos in enumerate(config.qos)}
+    return np.array([position.get(name[0], -1) for name in names], dtype=np.int64)
 
 
 def _queue(job: Job, config: SiteConfig, names: list[str]) -> int:

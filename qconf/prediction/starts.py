@@ -175,6 +175,8 @@ def joined(jobs: Workload, later: Workload) -> Workload:
         jobs.group_names,
         jobs.after,
         jobs.quotas,
+        both("qos"),
+        jobs.qos_names,
     )
 
 

@@ -56,6 +56,8 @@ def _changes(part: str, base: SiteConfig, config: SiteConfig) -> bool:
             return True  # a condition that names a queue by its priority does not put it before others
     if part == "fairshare":
         return base.is_fair and not config.is_fair
+    if part == "qos":
+        return base.reads_qos and not config.reads_qos
     took_over = base.mode == config.mode == "shared" and config.is_formula and not base.is_formula
     if part == "starvation" and took_over and any(queue.starvation is not None for queue in base.queues):
         return "eligible_time >=" not in config.order  # where the queues' periods live on

@@ -25,7 +25,11 @@ from qconf.report.story import story
 from qconf.strategies import baselines
 
 GROUPS = columns("mean_wait", "median_wait", "p95_wait", "max_wait", "mean_bounded_slowdown")
-KINDS: dict[Kind, str] = {"size": "jobs by their cores", "user": "users by their core-hours"}
+KINDS: dict[Kind, str] = {
+    "size": "jobs by their cores",
+    "user": "users by their core-hours",
+    "qos": "qualities of service",
+}
 LONGEST_FILE = 200  # lines of an export's main file that the page shows
 SECTIONS = (
     ("warnings", "Warnings"),

@@ -21,6 +21,8 @@ class Job:
     held: str = ""  #: why it cannot start by itself: on hold, a dependency
     not_before: int | None = None  #: it asked to wait until then
     needs: str = ""  #: what it needs beside cores, as `qconf.history.needs` reads it
+    qos: str = ""
+    account: str = ""
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Any
 
 from qconf.errors import InputError
 from qconf.history.needs import waits_for, words
-from qconf.history.readers.pbs import OWN
+from qconf.history.readers.pbs import OWN, project
 from qconf.snapshot.model import Closure, Job, Snapshot, indices
 
 OVER = {"X", "F", "E", "M"}  #: finished, exiting, moved
@@ -113,6 +113,8 @@ def _jobs(found: dict[str, Any], now: int, where: tzinfo, warnings: Counter[str]
                     held=_held(state, job),
                     needs=_needs(name, job, found),
                     not_before=clock(job.get("Execution_Time"), where) if state == "W" else None,
+                    qos=str(wanted.get("qos", "")),
+                    account=str(job.get("Account_Name", "") or project(str(job.get("project", "")))),
                 )
             )
     return jobs

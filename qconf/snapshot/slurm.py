@@ -104,6 +104,8 @@ def _jobs(job: dict[str, Any], now: int, reserved: set[str], warnings: Counter[s
         held=reason if pending and re.search(r"Held|DependencyNever" if after else r"Held|Dependency", reason) else "",
         needs=words(after, licences, str(array or ""), number(job.get("array_max_tasks")) or 0),
         not_before=eligible if pending and eligible and eligible > now else None,
+        qos=str(job.get("qos") or ""),
+        account=str(job.get("account") or ""),
     )
     tasks = indices(str(job.get("array_task_string") or "")) if pending else []
     task = job.get("array_task_id")

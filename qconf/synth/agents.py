@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from parsim import UNSTARTED, Schedule, State, System, Workload, simulate
 from parsim.workload import Column
-from qconf.config import CORE_LIMITS, SiteConfig, route, throttled, too_wide
+from qconf.config import SiteConfig, route, throttled, too_wide
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
 LOOK = 10 * MINUTE  #: seconds from look to look
@@ -161,7 +161,7 @@ def routing(config: SiteConfig) -> Route:
         names = np.array(users, dtype=object)
         admitted = [
             queue.admits(cores, walltime)
-            & ~np.any([too_wide(queue, limit, cores, has_user) for limit in CORE_LIMITS], axis=0)
+            & ~too_wide(config, queue, cores, has_user)
             & ~throttled(config, queue.name, cores, walltime, names, groups)
             for queue in config.queues
         ]

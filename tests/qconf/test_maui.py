@@ -12,13 +12,14 @@ SITE = "machine: {cores: 8}\nqueues:\n  - {name: short, priority: 3}\n  - {name:
 
 def value(weights, caps=(), **job):
     """Return what the formula makes of a job of an hour on four cores that has waited half an hour."""
-    names = {"walltime": 3600, "eligible_time": 1800, "ncpus": 4, "queue_priority": 3, "fairshare_target": -7} | job
+    names = {"walltime": 3600, "eligible_time": 1800, "ncpus": 4, "queue_priority": 3, "fairshare_target": -7}
+    names |= {"qos_priority": 8, "qos_target_factor": 0.25} | job
     return formula_value(Maui(weights, dict(caps)).formula, **names)
 
 
 @pytest.mark.parametrize(
     ("component", "factor"),
-    [*zip(FACTORS, (30, 1.5, -7, 3, 4, 3600, 14400), strict=True)],
+    [*zip(FACTORS, (30, 1.5, -7, 3, 8, 0.25, 4, 3600, 14400), strict=True)],
 )
 def test_each_component_is_its_factor_times_its_weight(component, factor):
     assert value({component: 2.5}) == pytest.approx(2.5 * factor)
@@ -30,6 +31,7 @@ def test_a_cap_holds_the_factor_not_its_product():
     assert value({"expansion_factor": 100}, {"expansion_factor": 4}, eligible_time=36000) == 400
     for use, factor in ((-50, -20), (50, 20), (7, 7)):
         assert value({"fairshare": 3}, {"fairshare": 20}, fairshare_target=use) == 3 * factor
+        assert value({"qos": 3}, {"qos": 20}, qos_priority=use) == 3 * factor
 
 
 def test_weights_in_a_configuration_are_their_formula():
@@ -56,7 +58,7 @@ def test_jobs_start_by_the_sum():
 @pytest.mark.parametrize(
     ("order", "said"),
     [
-        ("{maui: {qos: 3}}", "no component qos; there are queue_time, "),
+        ("{maui: {account: 3}}", "no component account; there are queue_time, "),
         ("{maui: {queue: a}}", "weight of queue is no number up to 1e+12: 'a'"),
         ("{maui: {queue: true}}", "weight of queue is no number up to 1e+12: True"),
         ("{maui: {queue: {wight: 3}}}", "queue has a weight, and a cap or none"),

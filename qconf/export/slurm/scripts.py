@@ -9,7 +9,7 @@ from qconf.config import QueueConfig, SiteConfig
 from qconf.config.multifactor import Multifactor
 from qconf.errors import ExportError
 from qconf.export.base import Export
-from qconf.export.checks import refuse_access, refuse_idle
+from qconf.export.checks import refuse_access, refuse_idle, refuse_qos
 from qconf.export.nodes import Node, assign, check_machine, fold
 from qconf.export.priorities import scale
 from qconf.export.rendering import checked_queue, comment_name, render
@@ -205,6 +205,7 @@ def _refuse(config: SiteConfig, nodes: Sequence[Node] | None) -> None:
             f"order {config.order!r}: Slurm's priority is a weighted sum and has no form for it; export with order: "
             "fcfs or a sum like min(eligible_time, 2592000) + (86400 if walltime <= 3600 else 0), or to another system"
         )
+    refuse_qos(config, "Slurm")
     throttles.refuse(config)
     refuse_access(config, "Slurm", [*ACCESS])
     if config.mode != "shared" and nodes is None:

@@ -22,8 +22,9 @@ from qconf.history.records import UNKNOWN, Drop, Records, Row, table_of
 from qconf.history.times import zone
 
 RECORD = re.compile(r"(\d\d/\d\d/\d{4} \d\d:\d\d:\d\d);([A-Za-z]{1,2});([^;\s]*);")
-_QUEUED = (" user=", " group=", " queue=", " ctime=")
-_RUN = (" user=", " group=", " queue=", " ctime=", " start=", " Resource_List.ncpus=")
+_WHOSE = (" user=", " group=", " account=", " project=", " queue=")
+_QUEUED = (*_WHOSE, " ctime=", " Resource_List.qos=")
+_RUN = (*_WHOSE, " ctime=", " start=", " Resource_List.ncpus=", " Resource_List.qos=")
 _END = (*_RUN, " Resource_List.walltime=", " end=", " Exit_status=", " resources_used.walltime=")
 KEYS = {
     "Q": (*_QUEUED, " depend=", " array_indices=", " Resource_List.ncpus=", " Resource_List.walltime="),
@@ -39,12 +40,17 @@ READ_DURATION = lru_cache(maxsize=65536)(parse_duration)
 #: Whole numbers of what is no core, memory or time: a site's own resources, such as licences.
 OWN = re.compile(
     r" Resource_List\.(?!(?:ncpus|nodect|nodes|nchunk|mpiprocs|ompthreads|ngpus|naccelerators|nice|mem|vmem|pmem|pvmem"
-    r"|walltime|cput|pcput|min_walltime|max_walltime|file)=)(\w+)=(\d{1,9})(?=\s|$)"
+    r"|walltime|cput|pcput|min_walltime|max_walltime|file|qos|qos_priority|qos_target)=)(\w+)=(\d{1,9})(?=\s|$)"
 )
 GONE = {"D": "deleted before start", "A": "aborted before start", "M": "moved to another server"}
 TIMEOUT = -29  #: Exit_status of a job that its walltime limit killed
 SUSPENDED = 300  #: seconds: more between a run and its used walltime is no staging of files, where nothing else says
 LEFT_OUT = "time suspended: not run time"
+
+
+def project(name: str) -> str:
+    """Return the project of a job; empty for the one that the server gives those without."""
+    return "" if name == "_pbs_project_default" else name
 
 
 def _fields(kind: str, text: str) -> dict[str, str]:
@@ -101,6 +107,7 @@ class _Job(Row):
         self.walltime = walltime
         self.user = fields.get("user") or self.user
         self.group = fields.get("group") or self.group
+        self._of_account(fields)
         self.queue = (fields.get("queue") or self.queue).removesuffix(POOL_SUFFIX)
         self.file, self.line = file, line
 
@@ -111,7 +118,13 @@ class _Job(Row):
         if self.start == UNKNOWN:
             self.walltime, self.cores = walltime, cores
             self.user, self.group = fields.get("user") or self.user, fields.get("group") or self.group
+            self._of_account(fields)
             self.queue = (fields.get("queue") or self.queue).removesuffix(POOL_SUFFIX)
+
+    def _of_account(self, fields: dict[str, str]) -> None:
+        """Take the QOS and the account, else the project."""
+        self.account = fields.get("account") or project(fields.get("project", "")) or self.account
+        self.qos = fields.get("Resource_List.qos") or self.qos
 
     def waited(self, stamp: str) -> bool:
         """End the wait of a job that never ran at the record that it is gone; return whether there are both."""

@@ -17,7 +17,7 @@ from qconf.history.times import slurm_limit, zone
 COMMAND = (
     "SLURM_TIME_FORMAT=%s sacct -a -D -S now-31days --parsable2 -o "
     "JobIDRaw,JobID,User,Account,Partition,State,Submit,Eligible,Start,End,ElapsedRaw,Suspended,"
-    "TimelimitRaw,Timelimit,AllocCPUS,ReqCPUS,NNodes,AllocTRES,Reservation,AdminComment"
+    "TimelimitRaw,Timelimit,AllocCPUS,ReqCPUS,NNodes,AllocTRES,Reservation,QOS,AdminComment"
 )
 #: Any one of each group is needed.
 NEEDED = (
@@ -27,7 +27,7 @@ NEEDED = (
 WANTED = (
     *("jobidraw", "jobid", "user", "account", "partition", "state", "submit", "eligible", "start", "end"),
     *("elapsedraw", "suspended", "timelimitraw", "timelimit", "alloccpus", "ncpus", "reqcpus"),
-    *("alloctres", "reservation", "admincomment", "cluster"),
+    *("alloctres", "reservation", "admincomment", "cluster", "qos"),
 )
 FREE_TEXT = ("jobname", "admincomment")  #: columns that may hold the bar between columns
 NO_TIME = {"", "unknown", "none", "n/a"}
@@ -187,7 +187,7 @@ def _lists_steps(source: Source, names: Sequence[str]) -> bool:
 def _read_row(values: list[str], clock: _Clock) -> _Run | None:
     """Read a row; None if it is a step. ValueError if it is no row of such a table."""
     (raw, shown, user, account, partition, state, submit, eligible, start, end) = values[:10]
-    elapsed, suspended, limit, other_limit, *cpus, tres, reservation, comment, cluster = values[10:]
+    elapsed, suspended, limit, other_limit, *cpus, tres, reservation, comment, cluster, qos = values[10:]
     key, job_id = raw or shown, shown or raw
     if not key:
         raise ValueError("no job")
@@ -232,6 +232,7 @@ def _read_row(values: list[str], clock: _Clock) -> _Run | None:
         state=state,
         needs=words(licences={name: int(count) for name, count in LICENCES.findall(tres)}),
         group=account,
+        qos=qos,
         marks=frozenset(mark for mark, holds in marks.items() if holds),
         eligible=NEVER if eligible and free == UNKNOWN else free,
         resizing=resizing,

@@ -15,6 +15,8 @@ from qconf.evaluation.period import Period
 NEVER = "1e15"  # seconds of waiting that no job reaches
 #: Added to the factor of fairshare, so that a job that has waited long goes before others whatever its user has used.
 LEAST = 0.01
+#: How many times as much as a job of the QOS of least priority one of the greatest counts.
+MOST_QOS = 10
 DAY = 86400
 STARVING = "1e28 * (1 + eligible_time)"  # above all others, in single precision too: the oldest starving job first
 
@@ -29,6 +31,8 @@ def policy_of(period: Period) -> tuple[str, ...]:
             return kept and not _pinned(base)
         if part == "fairshare":
             return base.is_fair and not base.is_fixed("order")
+        if part == "qos":
+            return base.reads_qos and not base.is_fixed("order")
         paths = ((queue, field) for queue in base.queues for field in POLICY[part])
         return any(
             getattr(queue, field) is not None and not period.is_fixed(f"queues.{queue.name}.{field}")
@@ -83,15 +87,19 @@ class Frame:
             return order
         if self.sums:
             if (found := Multifactor.of(order)) is not None:
-                return replace(found, tiers=self._prioritised(base), fair_share=self._points(base, found)).formula
+                shares, qos = self._points(base, found), self._qos_points(base)
+                return replace(found, tiers=self._prioritised(base), fair_share=shares, qos=qos).formula
             before = f"{TIER} * queue_priority + " if self._prioritised(base) else ""
-            return before + order + (f" + {DAY // 60} * fair_share" if self._shares(base) else "")
+            text = before + order + (f" + {DAY // 60} * fair_share" if self._shares(base) else "")
+            return text + (f" + {points} * qos_priority" if (points := self._qos_points(base)) else "")
         text = order
         factor = None if self.factors is None else _of_priority(base, self.factors)
         if factor is not None:
             text = f"({factor}) * {text}"
         if self._shares(base):
             text = f"({LEAST} + {_share_name(base)}) * {text}"
+        if self._reads_qos(base):
+            text = "".join(f"{each} * " for each in _of_qos(base)) + text
         if self._prioritised(base) or (self.factors is not None and factor is None):
             text = f"queue_priority * {text}"
         if "starvation" not in self.dropped and (limit := _starvation(base)):
@@ -123,12 +131,24 @@ class Frame:
         """Whether the formula has a factor for what a user should have: the base's order reads shares."""
         return base.is_fair and "fairshare" not in self.dropped
 
+    def _reads_qos(self, base: SiteConfig) -> bool:
+        """Whether the formula has factors for the QOS of jobs: the base's order reads it."""
+        return base.reads_qos and "qos" not in self.dropped
+
     def _points(self, base: SiteConfig, order: Multifactor) -> int:
         """Return the points of a user who has used nothing: the base's own, else as many as walltimes make."""
         if not self._shares(base):
             return 0
         own = Multifactor.of(base.order)
         return own.fair_share if own is not None and own.fair_share else max(order.most, DAY)
+
+    def _qos_points(self, base: SiteConfig) -> int:
+        """Return the points of a unit of the priority of a QOS: the base's own, else a day for the greatest one."""
+        greatest = max((qos.priority for qos in base.qos), default=0.0)
+        if not (self._reads_qos(base) and "qos_priority" in base.order and greatest > 0):
+            return 0
+        own = Multifactor.of(base.order)
+        return own.qos if own is not None and own.qos else max(1, round(DAY / greatest))
 
     def _prioritised(self, base: SiteConfig) -> bool:
         """Whether the queues' own priorities are factors of the formula."""
@@ -139,6 +159,20 @@ class Frame:
 def _share_name(base: SiteConfig) -> str:
     """Return the factor of fairshare that the base's order names, else PBS's."""
     return next((name for name in ("fair_share",) if re.search(rf"\b{name}\b", base.order)), "fairshare_factor")
+
+
+def _of_qos(base: SiteConfig) -> list[str]:
+    """Return the factors of what the base's order reads of QOS: priorities from 1 to `MOST_QOS`, and the targets'."""
+    found = []
+    if "qos_priority" in base.order:
+        priorities = [0.0, *(qos.priority for qos in base.qos)]
+        low, high = min(priorities), max(priorities)
+        if low < high:
+            scale = (MOST_QOS - 1) / (high - low)
+            found.append(f"({1 - low * scale:.6g} + {scale:.6g} * qos_priority)")
+    if "qos_target" in base.order:
+        found.append("(1 + qos_target_factor)")
+    return found
 
 
 def _by_priority(base: SiteConfig) -> dict[float, int | None]:

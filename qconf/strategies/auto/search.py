@@ -137,6 +137,7 @@ WITHOUT = {
     "starvation": "without starvation periods",
     "priorities": "without queue priorities",
     "fairshare": "without fairshare",
+    "qos": "without quality of service",
     ALL: "without any of the site's policy",
 }
 
