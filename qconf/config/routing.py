@@ -38,7 +38,7 @@ def qos_of(config: SiteFields, logged: Texts, user: Texts, account: Texts, group
     """Return the name of each job's QOS, empty for none, shape (J,).
 
     That of the log if the configuration has it, else the one that lists the user, the account, the group or the queue,
-    in this order. Where a log tells no account the group is one.
+    in this order. Where a log has no account the group is one.
     """
     found = np.full(logged.size, "", dtype=object)
     lists: tuple[tuple[Texts, dict[str, str]], ...] = (
@@ -91,8 +91,8 @@ def throttled(
     """Mark the jobs of a queue that throttles never let start, by the names of user, group and QOS, shape (J,)."""
     out = np.zeros(cores.size, dtype=np.bool_)
     amounts = {"max_run_cores": cores, "max_run_core_seconds": cores * walltime}
-    nobody = np.full(cores.size, "")
-    whose = {"": nobody, "user": user, "group": group, "qos": nobody if qos is None else qos}
+    no_name = np.full(cores.size, "")
+    whose = {"": no_name, "user": user, "group": group, "qos": no_name if qos is None else qos}
     for limit, amount in amounts.items():
         for kind, names in whose.items():
             for where, of in product((None, queue), sorted({each.of_qos for each in config.throttles})):

@@ -24,6 +24,7 @@ from qconf.config import (
     format_clock,
     format_duration,
     load,
+    over_limit,
     parse,
     parse_duration,
     route,
@@ -594,7 +595,10 @@ def test_ranges_are_compared_in_whole_nodes():
 
 
 def test_jobs_above_a_limit_on_running_cores_are_too_wide_and_limits_per_user_need_a_user():
-    queue = QueueConfig(name="a", max_user_cores=8)
-    cores, has_user = np.array([8, 9, 9]), np.array([True, True, False])
-    assert too_wide(queue, "max_user_cores", cores, has_user).tolist() == [False, True, False]
-    assert too_wide(queue, "max_run_cores", cores, has_user).tolist() == [False, False, False]
+    config = parse("machine: {cores: 16}\nqueues: [{name: a, max_user_cores: 8}]\nqos: [{name: gold, exempt: all}]")
+    (queue,), cores, has_user = config.queues, np.array([8, 9, 9]), np.array([True, True, False])
+    assert over_limit(config, queue, "max_user_cores", cores, has_user).tolist() == [False, True, False]
+    assert over_limit(config, queue, "max_run_cores", cores, has_user).tolist() == [False, False, False]
+    assert too_wide(config, queue, cores, has_user).tolist() == [False, True, False]
+    qos = np.array(["", "gold", ""], dtype=object)
+    assert not too_wide(config, queue, cores, has_user, qos).any()

@@ -48,7 +48,7 @@ def test_what_is_written_is_read():
             "throttles[4] = {each: user, user: bob, max_run: 1}: has each and user",
         ),
         ("{queue: shrt, max_run: 1}", "throttles[4].queue = shrt: no queue has this name, did you mean short?"),
-        ("{each: account, max_run: 1}", "throttles[4].each = account: not allowed here: user or group"),
+        ("{each: account, max_run: 1}", "throttles[4].each = account: not allowed here: user, group or qos"),
         ("{group: staff}", "limits nothing"),
         ("{each: user, max_run_cores: 3}", "throttles[1] is for each user too"),
         ("{max_runs: 3}", "throttles[4].max_runs = 3: no such key, did you mean max_run?"),

@@ -20,7 +20,8 @@ def table(*rows, header=HEADER):
 def test_a_row(write):
     assert read(write(table(GOOD))).table.iloc[0].to_dict() == {
         "job_id": "a", "submit": 1000, "runtime": 60, "walltime": 100, "cores": 4, "queue": "small",
-        "user": "ann", "start": 1005, "end": 1065, "state": "completed", "group": "", "needs": "", "qos": "", "account": "", "file": 0, "line": 2,
+        "user": "ann", "start": 1005, "end": 1065, "state": "completed", "group": "", "needs": "",
+            "qos": "", "account": "", "file": 0, "line": 2,
     }  # fmt: skip
 
 

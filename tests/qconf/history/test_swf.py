@@ -48,7 +48,8 @@ def test_header_and_fields(write):
     assert (records.machine_cores, records.epoch, records.timezone) == (64, 10**9, "Europe/Stockholm")
     assert records.table.iloc[0].to_dict() == {
         "job_id": "1", "submit": 0, "runtime": 60, "walltime": 100, "cores": 4, "queue": "normal",
-        "user": "7", "start": 5, "end": 65, "state": "completed", "group": "1", "needs": "", "qos": "", "account": "", "file": 0, "line": 7,
+        "user": "7", "start": 5, "end": 65, "state": "completed", "group": "1", "needs": "",
+            "qos": "", "account": "", "file": 0, "line": 7,
     }  # fmt: skip
 
 
