@@ -31,6 +31,7 @@ def _from(target: str) -> Callable[[F], F]:
 @click.option(
     "--shares", type=PATH, metavar="FILE", help="Shares of users: PBS's resource_group, or sacctmgr's associations."
 )
+@click.option("--qos", type=PATH, metavar="FILE", help="Qualities of service: output of sacctmgr --parsable2 show qos.")
 @click.option(
     "--downtimes",
     type=PATH,
@@ -47,6 +48,7 @@ def command(
     nodes: str | None,
     scheduler: str | None,
     shares: Path | None,
+    qos: Path | None,
     downtimes: tuple[Path, ...],
     name: str | None,
     force: bool,
@@ -62,8 +64,8 @@ def command(
         options = ", ".join(f"--from-{target}" for target in targets())
         raise click.UsageError(f"give one of {options} and --history")
     listed = {name: words for name, words in (("nodes", nodes), ("scheduler", scheduler)) if words is not None}
-    if (listed or shares) and not servers:
-        listed |= {"shares": ""} if shares else {}
+    if (listed or shares or qos) and not servers:
+        listed |= {name: "" for name, file in (("shares", shares), ("qos", qos)) if file}
         raise click.UsageError(f"--{next(iter(listed))} needs what the batch system holds")
     if output is not None and output.exists() and not force:
         raise InputError("is there already", file=output, fix="name another file, or add --force")
@@ -74,7 +76,7 @@ def command(
     if servers:
         ((target, path),) = servers.items()
         cores = source.records().machine_cores if source.cores is None and source.history else source.cores
-        found, origin = chosen(target, listed).read(path, cores=cores, name=name, shares=shares), path.name
+        found, origin = chosen(target, listed).read(path, cores=cores, name=name, shares=shares, qos=qos), path.name
     else:
         found, origin = _of_history(source, name), ", ".join(path.name for path in source.history)
     if downtimes:

@@ -262,6 +262,11 @@ class ThrottleConfig(Model):
         return "" if self.kind == "qos" else self.qos or ""
 
     @property
+    def is_of_qos(self) -> bool:
+        """Whether it is a limit of QOS: of each, of one, or of each user or group in one."""
+        return self.kind == "qos" or bool(self.of_qos)
+
+    @property
     def limits(self) -> dict[str, int]:
         """What it limits, by its names."""
         return {name: limit for name in THROTTLES if (limit := getattr(self, name)) is not None}

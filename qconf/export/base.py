@@ -109,12 +109,18 @@ class Exporter(ABC):
 
     @abstractmethod
     def read(
-        self, path: str | Path, *, cores: int | None = None, name: str | None = None, shares: str | Path | None = None
+        self,
+        path: str | Path,
+        *,
+        cores: int | None = None,
+        name: str | None = None,
+        shares: str | Path | None = None,
+        qos: str | Path | None = None,
     ) -> Derived:
         """Derive a first configuration from what the batch system holds, `source`, and its nodes.
 
-        `cores` and `name` are the machine's, where nothing else says them; `shares` is a file that has those of users.
-        Raises InputError.
+        `cores` and `name` are the machine's, where nothing else says them; `shares` is a file that has those of users,
+        `qos` one that has the qualities of service. Raises InputError.
         """
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from qconf.errors import InputError
 from qconf.export.base import Derived, Export, Exporter, option
 
 if TYPE_CHECKING:
@@ -71,12 +72,22 @@ class PbsExporter(Exporter):
         return (*found.notes, *notes(config, self.binding, found.priorities, self.current, self.scheduler))
 
     def read(
-        self, path: str | Path, *, cores: int | None = None, name: str | None = None, shares: str | Path | None = None
+        self,
+        path: str | Path,
+        *,
+        cores: int | None = None,
+        name: str | None = None,
+        shares: str | Path | None = None,
+        qos: str | Path | None = None,
     ) -> Derived:
         """Derive a configuration from a saved ``print server``, its partitions from ``pbsnodes -av`` output."""
         from qconf.export.pbs.fairshare import read_shares
         from qconf.export.pbs.init import derive
 
+        if qos is not None:
+            raise InputError(
+                "is of Slurm: PBS has qualities of service on its server", field="--qos", fix="leave it out"
+            )
         server = _read_server(path)
         tree = () if shares is None else read_shares(shares)
         return derive(server, nodes=self.nodes, scheduler=self.scheduler, cores=cores, name=name or "pbs", shares=tree)

@@ -40,14 +40,20 @@ class SlurmExporter(Exporter):
         return tuple(differences(config))
 
     def read(
-        self, path: str | Path, *, cores: int | None = None, name: str | None = None, shares: str | Path | None = None
+        self,
+        path: str | Path,
+        *,
+        cores: int | None = None,
+        name: str | None = None,
+        shares: str | Path | None = None,
+        qos: str | Path | None = None,
     ) -> Derived:
         """Derive a configuration from the partitions and nodes of a slurm.conf."""
         from qconf.export.slurm.init import derive
 
         if self.nodes is not None:
             raise InputError("a slurm.conf names its nodes itself", field="--nodes", fix="leave it out")
-        return derive(path, cores=cores, name=name, shares=shares)
+        return derive(path, cores=cores, name=name, shares=shares, qos=qos)
 
 
 exporter = SlurmExporter

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from parsim.workload import MAX_CORES, MAX_DURATION
 from qconf.config import AccessConfig, ConfigError, MachineConfig, QueueConfig, SiteConfig
 from qconf.errors import InputError
 from qconf.export.base import Derived
+from qconf.export.slurm import qos as service
 from qconf.export.slurm.conf import Conf, Fields, Points, limits, points, promotion, routes
 from qconf.export.slurm.differences import LONGEST_AGE
 from qconf.export.slurm.fairshare import read_shares
@@ -35,7 +36,12 @@ READ = {
 
 
 def derive(
-    path: str | Path, *, cores: int | None = None, name: str | None = None, shares: str | Path | None = None
+    path: str | Path,
+    *,
+    cores: int | None = None,
+    name: str | None = None,
+    shares: str | Path | None = None,
+    qos: str | Path | None = None,
 ) -> Derived:
     """Derive a configuration, as `Exporter.read` does; the nodes' cores and the ClusterName are the defaults."""
     conf = Conf(path)
@@ -46,7 +52,8 @@ def derive(
     size = min(conf.nodes.values(), default=1)
     if {size} != set(conf.nodes.values()) or size < 1 or total % size:
         size = 1
-    reader = _Reader(conf, size, total)
+    table = {} if qos is None else service.read_table(qos)
+    reader = _Reader(conf, size, total, table)
     partitions = [each for fields in conf.partitions if (each := reader.partition(fields)) is not None]
     pools = [each for each in partitions if reader.is_pool(each.name)]
     partitions = reader.ordered([each for each in partitions if each not in pools])
@@ -65,7 +72,11 @@ def derive(
         raise InputError(f"no machine of {total} cores named {called!r} can be", file=path) from error
     try:
         throttles = with_parameters(read_throttles(conf.folder) if conf.exported else (), reader.parameters)
-        config = SiteConfig.build(machine=machine, throttles=throttles, **reader.discipline(), **shape)
+        classes, limits_of = service.configs({name: table[name] for name in table if name not in reader.of_partitions})
+        if qos is None and conf.exported:
+            classes, limits_of = service.read(conf.folder)
+        parts = {"throttles": (*throttles, *limits_of), "qos": classes, **reader.discipline(), **shape}
+        config = SiteConfig.build(machine=machine, **parts)
         tree = () if shares is None else read_shares(shares, reader.warnings)
         config = with_order(
             config,
@@ -112,12 +123,14 @@ class _Partition:
 class _Reader:
     """Makes queues of the partitions of a slurm.conf; `warnings` says what they do not hold."""
 
-    def __init__(self, conf: Conf, size: int, total: int) -> None:
+    def __init__(self, conf: Conf, size: int, total: int, table: Mapping[str, Mapping[str, str]]) -> None:
         self.conf, self.size, self.total = conf, size, total
+        self.of_partitions = {fields["qos"] for fields in conf.partitions if "qos" in fields}
         self.warnings = conf.warnings
         self.unread: dict[str, list[str]] = {}
         self.routes = routes(conf.folder) if conf.exported else {}
         self.limits = limits(conf.folder) if conf.exported else {}
+        self.limits |= {name: service.of_queue(table[name]) for name in self.of_partitions & {*table}}
 
     def is_pool(self, name: str) -> bool:
         """Whether a partition is the common pool of an export."""

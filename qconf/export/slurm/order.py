@@ -36,7 +36,9 @@ def with_order(
         if key.startswith("priorityweight") and value.isdigit() and value != "0"
     }
     fair = weights.get("fairshare", 0)
-    if settings.get("prioritytype", "").lower() != "priority/multifactor" or not (fair or points):
+    greatest = max((qos.priority for qos in config.qos), default=0.0)
+    unit = weights.pop("qos") / greatest if greatest and "qos" in weights else 0.0  # of the priority of a QOS
+    if settings.get("prioritytype", "").lower() != "priority/multifactor" or not (fair or points or unit):
         return config
     tree = "NO_FAIR_TREE" not in settings.get("priorityflags", "").upper().split(",")
     if fair:
@@ -50,7 +52,8 @@ def with_order(
         config = config.replace(fairshare=use)
     listed = settings.get("priorityweighttres", "")  # like CPU=1000,Mem=250
     age = weights.get("age", 0)
-    if listed or set(weights) - {"age", "fairshare"} - ({"partition"} if alike else set()) or (points and not age):
+    others = set(weights) - {"age", "fairshare"} - ({"partition"} if alike else set())
+    if listed or others or ((points or unit) and not age):
         return config
     if not age:
         factor = f"{TIER} * queue_priority + fair_share" if tiers else "fair_share"
@@ -65,6 +68,7 @@ def with_order(
         points.sizes,
         points.weight,
         max(1, round(fair * longest / age)) if fair else 0,
+        max(1, round(unit * longest / age)) if unit else 0,
     )
     period = _seconds("PriorityCalcPeriod", settings, CALC_PERIOD, warnings)
     return config.replace(order=order.formula, priority_calc_period=period)

@@ -30,9 +30,10 @@ _QUEUE = re.compile(r'\{ name = "([\w-]+)", least = (\S+), most = (\S+), above =
 _SAVED = {
     "partitions": "scontrol --oneliner show partition",
     "configuration": "scontrol show config | grep -E '^(Sched|Priority|JobSubmit|AccountingStorageEnf)'",
-    "QOS": "sacctmgr --noheader --parsable2 show qos format=Name,GrpJobs,GrpTRES,MaxJobsPU,MaxTRESPU 2> /dev/null",
+    "QOS": "sacctmgr --noheader --parsable2 show qos "
+    "format=Name,GrpJobs,GrpTRES,MaxJobsPU,MaxTRESPU,Priority,Flags 2> /dev/null",
     "associations": "sacctmgr --noheader --parsable2 show associations "
-    "format=Account,User,GrpJobs,GrpTRES,GrpTRESRunMins,GrpSubmit 2> /dev/null",
+    "format=Account,User,GrpJobs,GrpTRES,GrpTRESRunMins,GrpSubmit,QOS,DefaultQOS 2> /dev/null",
     "/etc/slurm": "cd /etc/slurm && sha256sum *",
 }
 _RUN = "rm -f /srv/end; chmod 755 /srv"  #: jobs that `_UNTIL` then run until a plan waits for their end
@@ -138,7 +139,9 @@ class Plan:
     def accounted(self) -> bool:
         """Whether accounting is needed: for limits, and for accounts and QOS that are let in."""
         return bool(
-            {"qos.sacctmgr", "throttles.sacctmgr"} & {*self.files} or self.listed("Accounts") or self.listed("Qos")
+            {"qos.sacctmgr", "throttles.sacctmgr", "classes.sacctmgr"} & {*self.files}
+            or self.listed("Accounts")
+            or self.listed("Qos")
         )
 
     def nodes(self, given: list[Node] | None = None) -> dict[str, int]:

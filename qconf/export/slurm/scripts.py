@@ -9,11 +9,11 @@ from qconf.config import QueueConfig, SiteConfig
 from qconf.config.multifactor import Multifactor
 from qconf.errors import ExportError
 from qconf.export.base import Export
-from qconf.export.checks import refuse_access, refuse_idle, refuse_qos
+from qconf.export.checks import refuse_access, refuse_idle
 from qconf.export.nodes import Node, assign, check_machine, fold
 from qconf.export.priorities import scale
 from qconf.export.rendering import checked_queue, comment_name, render
-from qconf.export.slurm import fairshare, throttles
+from qconf.export.slurm import fairshare, qos, throttles
 from qconf.export.slurm.conf import LIMITS
 from qconf.export.slurm.differences import LONGEST_AGE, LONGEST_WINDOW, calc_minutes, differences, placed
 from qconf.text import grouped
@@ -42,6 +42,8 @@ def export(config: SiteConfig, nodes: Sequence[Node] | None) -> Export:
     most = 0 if order is None else order.most + max(places.values())
     nice = {} if order is None else {"order": order, "places": places, "most": most}
     queues = [(queue, whole_minutes(queue)) for queue in config.queues]
+    enforced = ["limits"] if limited or throttles.statements(config) or config.qos else []
+    enforced += ["qos"] if config.qos else []
     files = {
         "partitions.conf": render("slurm", "partitions.conf", machine=comment_name(config), lines=lines),
         "job_submit.lua": render(
@@ -56,7 +58,7 @@ def export(config: SiteConfig, nodes: Sequence[Node] | None) -> Export:
             settings={"SchedulerType": _scheduler(config), **_priority(config, order, most), **_use(config, order)},
             added={
                 "JobSubmitPlugins": ["lua"],
-                **({"AccountingStorageEnforce": ["limits"]} if limited or throttles.statements(config) else {}),
+                **({"AccountingStorageEnforce": enforced} if enforced else {}),
                 **({"PriorityFlags": ["NO_FAIR_TREE"]} if fair and config.tree.fair_share == "classic" else {}),
             },
             parameters=backfilling(config),
@@ -75,6 +77,8 @@ def export(config: SiteConfig, nodes: Sequence[Node] | None) -> Export:
         files["qos.sacctmgr"] = "".join(f"add qos {qos_of(queue.name)}\n{_qos(queue)}\n" for queue in limited)
     if statements := throttles.statements(config):
         files[throttles.FILE] = statements
+    if config.qos:
+        files[qos.FILE] = qos.statements(config)
     if fair and config.shares:
         files["shares.sacctmgr"] = fairshare.statements(config)
     for name in scripts_of(config):
@@ -89,6 +93,9 @@ def export(config: SiteConfig, nodes: Sequence[Node] | None) -> Export:
         pool=bool(pool),
         shares=fair and bool(config.shares),
         throttled=throttles.FILE in files,
+        classes=[each.name for each in config.qos],
+        class_accounts=qos.names(config, "accounts", "groups"),
+        class_users=qos.names(config, "users"),
         accounts=throttles.names(config, "group"),
         users=throttles.names(config, "user"),
         job=_example(config),
@@ -126,6 +133,7 @@ def _priority(config: SiteConfig, order: Multifactor | None, most: int) -> dict[
         "PriorityMaxAge": clock(order.max_age),
         "PriorityWeightAge": str(order.max_age),
         "PriorityWeightJobSize": "0",
+        **({} if (points := qos.weight(config)) is None else {"PriorityWeightQOS": str(points)}),
         # The same for every job, so that what job_submit.lua takes away leaves something.
         "PriorityWeightPartition": str(most + 1),
     }
@@ -205,7 +213,7 @@ def _refuse(config: SiteConfig, nodes: Sequence[Node] | None) -> None:
             f"order {config.order!r}: Slurm's priority is a weighted sum and has no form for it; export with order: "
             "fcfs or a sum like min(eligible_time, 2592000) + (86400 if walltime <= 3600 else 0), or to another system"
         )
-    refuse_qos(config, "Slurm")
+    qos.refuse(config, [qos_of(queue.name) for queue in config.queues if queue.limited])
     throttles.refuse(config)
     refuse_access(config, "Slurm", [*ACCESS])
     if config.mode != "shared" and nodes is None:

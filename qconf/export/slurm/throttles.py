@@ -15,13 +15,13 @@ USER_JOBS = "bf_max_job_user"  #: of SchedulerParameters: waiting jobs of each u
 QOS = "normal"  #: that a job has unless it names another
 
 #: Words of sacctmgr for all jobs of an association together, and for those of each user or account of a QOS.
-_GROUP = {
+GROUP = {
     "max_run": "GrpJobs",
     "max_run_cores": "GrpTRES=cpu",
     "max_run_core_seconds": "GrpTRESRunMins=cpu",
     "max_queued": "GrpSubmitJobs",
 }
-_EACH = {
+EACH = {
     "user": {
         "max_run": "MaxJobsPerUser",
         "max_run_cores": "MaxTRESPerUser=cpu",
@@ -35,15 +35,20 @@ _EACH = {
         "max_queued": "MaxSubmitJobsPerAccount",
     },
 }
-_NAME = re.compile(r"[A-Za-z0-9_.@-]+")
+NAME = re.compile(r"[A-Za-z0-9_.@-]+")
 _LINE = re.compile(r"modify (account|user|qos) (?:where name=)?(\S+) set (\S+)=([0-9]{1,15})(?!\S)")
 #: What a word limits: whose jobs together, and the field of a throttle.
-_FIELDS = {word: (each, name) for each, words in (("", _GROUP), *_EACH.items()) for name, word in words.items()}
+_FIELDS = {word: (each, name) for each, words in (("", GROUP), *EACH.items()) for name, word in words.items()}
+
+
+def of(config: SiteConfig) -> list[ThrottleConfig]:
+    """Return the throttles that are limits of associations and of the QOS that all jobs have."""
+    return [throttle for throttle in config.throttles if not throttle.is_of_qos]
 
 
 def refuse(config: SiteConfig) -> None:
     """Raise ExportError where Slurm has no form for a throttle."""
-    general = {throttle.kind: throttle for throttle in config.throttles if throttle.each and throttle.queue is None}
+    general = {throttle.kind: throttle for throttle in of(config) if throttle.each and throttle.queue is None}
     for throttle in config.throttles:
         if throttle.queue is not None:
             raise ExportError(
@@ -55,9 +60,9 @@ def refuse(config: SiteConfig) -> None:
                 f"throttles: max_eligible of {throttle.what} has no form in Slurm; that of each user has, where it "
                 "backfills, and max_queued"
             )
-        if throttle.name and not _NAME.fullmatch(throttle.name):
+        if throttle.name and not NAME.fullmatch(throttle.name):
             raise ExportError(f"throttles: {throttle.name!r} is no name that sacctmgr takes")
-        each = general.get(throttle.kind) if throttle.name else None
+        each = general.get(throttle.kind) if throttle.name and not throttle.of_qos else None
         for name, limit in throttle.limits.items():
             if each is not None and limit > each.limits.get(name, limit):
                 raise ExportError(
@@ -68,13 +73,13 @@ def refuse(config: SiteConfig) -> None:
 def statements(config: SiteConfig) -> str:
     """Write the throttles as lines of sacctmgr."""
     lines = []
-    for throttle in config.throttles:
-        words = _EACH[throttle.each] if throttle.each else _GROUP
+    for throttle in of(config):
+        words = EACH[throttle.each] if throttle.each else GROUP
         kind = "user" if throttle.kind == "user" else "account"
         whose = f"{kind} where name={throttle.name}" if throttle.name else f"qos {QOS}"
         for name, limit in throttle.limits.items():
             if name in words:  # the others are words of SchedulerParameters
-                lines.append(f"modify {whose} set {words[name]}={_amount(name, limit)}")
+                lines.append(f"modify {whose} set {words[name]}={amount(name, limit)}")
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -94,13 +99,14 @@ def with_parameters(throttles: Sequence[ThrottleConfig], words: Iterable[str]) -
     return (*others, each.model_copy(update={"max_eligible": most[-1]}))
 
 
-def _amount(name: str, limit: int) -> int:
+def amount(name: str, limit: int) -> int:
+    """Return a limit as Slurm counts it: core-seconds in minutes."""
     return max(1, limit // 60) if name == "max_run_core_seconds" else limit
 
 
 def names(config: SiteConfig, kind: str) -> str:
     """Name the users, or the accounts, whose associations are changed, as a pattern of awk."""
-    found = [throttle.name for throttle in config.throttles if throttle.name and throttle.kind == kind]
+    found = [throttle.name for throttle in of(config) if throttle.name and throttle.kind == kind]
     return "|".join(name.replace(".", "[.]") for name in found) or "-"
 
 

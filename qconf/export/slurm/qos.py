@@ -1,0 +1,255 @@
+"""Qualities of service in Slurm: QOS with priorities, limits and exemptions, and those who have one; and back."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from pathlib import Path
+
+from parsim.qos import ALL_LIMITS, EXEMPTIONS
+from qconf.config import QOSConfig, SiteConfig, ThrottleConfig
+from qconf.config.multifactor import MOST, Multifactor
+from qconf.errors import ExportError, InputError
+from qconf.export.nodes import read_text
+from qconf.export.slurm.throttles import EACH, GROUP, NAME, QOS, amount
+
+FILE = "classes.sacctmgr"
+OVER = "OverPartQOS"  #: the flag with which limits of a job's QOS go before those of its partition's
+FREE = 2_000_000_000  #: of no limit that goes before others: so many no job and no core reaches
+
+#: The word of a QOS that takes the place of limits of a name, of its partition and of its association.
+_FREES = {**GROUP, "max_user_run": EACH["user"]["max_run"], "max_user_cores": EACH["user"]["max_run_cores"]}
+_LIMITS = {word: (each, name) for each, words in (("", GROUP), *EACH.items()) for name, word in words.items()}
+#: Limits by the names of ``sacctmgr show qos``, where these are others than those of ``modify``.
+SHOWN = {
+    "GrpSubmit": "GrpSubmitJobs",
+    "MaxJobsPU": "MaxJobsPerUser",
+    "MaxTRESPU": "MaxTRESPerUser",
+    "MaxSubmitPU": "MaxSubmitJobsPerUser",
+    "MaxJobsPA": "MaxJobsPerAccount",
+    "MaxTRESPA": "MaxTRESPerAccount",
+    "MaxSubmitPA": "MaxSubmitJobsPerAccount",
+}
+_OF_QUEUES = {"GrpJobs": "max_run", "GrpTRES=cpu": "max_run_cores"} | {
+    "MaxJobsPerUser": "max_user_run",
+    "MaxTRESPerUser=cpu": "max_user_cores",
+}
+
+Limits = dict[str, int]  #: by word of sacctmgr
+
+
+def refuse(config: SiteConfig, taken: Iterable[str]) -> None:
+    """Raise ExportError where Slurm has no form for a QOS; `taken` are names of QOS that are those of partitions."""
+    names = [qos.name.lower() for qos in config.qos]
+    for qos in config.qos:
+        if not NAME.fullmatch(qos.name) or names.count(qos.name.lower()) > 1:
+            raise ExportError(f"qos: {qos.name!r} is no name of one QOS to sacctmgr, which takes no blanks and no case")
+        if qos.name.lower() in {name.lower() for name in taken}:
+            raise ExportError(f"qos: {qos.name} is the QOS that holds the limits of that queue: rename one of them")
+        if qos.priority != int(qos.priority) or qos.priority < 0:
+            raise ExportError(f"qos: priority {qos.priority:g} of {qos.name}: Slurm's are whole numbers from 0 up")
+        if qos.queues:
+            raise ExportError(
+                f"qos: queues of {qos.name}: Slurm gives a job the QOS of its user or account, not of its partition: "
+                "list users or accounts"
+            )
+        if wrong := next((name for name in (*qos.users, *qos.accounts, *qos.groups) if not NAME.fullmatch(name)), None):
+            raise ExportError(f"qos: {wrong!r} of {qos.name} is no name that sacctmgr takes")
+        _refuse_limits(config, qos)
+    for throttle in config.throttles:
+        _refuse_throttle(config, throttle)
+    points = weight(config)
+    if points is not None and points + sum(_others(config)) > MOST:
+        raise ExportError(
+            f"order {config.order!r}: with {points} points for QOS it is more than Slurm's priority holds"
+        )
+
+
+def _others(config: SiteConfig) -> tuple[int, ...]:
+    order = Multifactor.of(config.order) or Multifactor()
+    return order.max_age, order.most, order.fair_share
+
+
+def _refuse_throttle(config: SiteConfig, throttle: ThrottleConfig) -> None:
+    """Raise ExportError where Slurm has no form for a throttle beside QOS."""
+    if throttle.is_of_qos:
+        if throttle.max_eligible is not None:
+            raise ExportError(f"throttles: max_eligible of {throttle.what} has no form in Slurm; max_queued has")
+        if throttle.of_qos and throttle.name:
+            raise ExportError(
+                f"throttles: {throttle.what}: Slurm has limits of each user and of each account in a QOS, not of one"
+            )
+        return
+    if throttle.name:
+        return
+    for name in throttle.limits:
+        exempt = [qos.name for qos in config.qos if _is_exempt(qos, name)]
+        if name == "max_eligible" and exempt:
+            raise ExportError(f"qos: the exemption of {', '.join(exempt)} from max_eligible has no form in Slurm")
+        if name != "max_eligible" and len(exempt) < len(config.qos):
+            bound = ", ".join(qos.name for qos in config.qos if qos.name not in exempt)
+            raise ExportError(
+                f"throttles: {name} of {throttle.what} counts the jobs of all QOS together, and Slurm those of each: "
+                f"exempt {bound} from {name}, or limit each QOS"
+            )
+
+
+def _refuse_limits(config: SiteConfig, qos: QOSConfig) -> None:
+    """Raise ExportError where a QOS has a limit of a kind that its partition has, and both are to hold."""
+    own = {word for word in own_limits(config, qos) if word in _OF_QUEUES}
+    for word in sorted(own):
+        name = _OF_QUEUES[word]
+        limiting = [queue.name for queue in config.queues if getattr(queue, name) is not None]
+        if limiting and not _is_exempt(qos, name):
+            raise ExportError(
+                f"qos: {qos.name} and queue {limiting[0]} both have {word}, of which one holds in Slurm: exempt "
+                f"{qos.name} from {name}, or take a limit out"
+            )
+
+
+def _is_exempt(qos: QOSConfig, name: str) -> bool:
+    return bool({name, ALL_LIMITS} & {*qos.exempt})
+
+
+def own_limits(config: SiteConfig, qos: QOSConfig) -> Limits:
+    """Return the limits of a QOS by word: those by its name in place of those of each."""
+    found: Limits = {}
+    for throttle in sorted(config.throttles, key=lambda throttle: bool(throttle.name)):
+        whose = throttle.of_qos or throttle.name or qos.name  # the last of each QOS
+        if throttle.is_of_qos and whose == qos.name:
+            words = EACH[throttle.each] if throttle.of_qos and throttle.each else GROUP
+            found |= {words[name]: amount(name, limit) for name, limit in throttle.limits.items() if name in words}
+    return found
+
+
+def weight(config: SiteConfig) -> int | None:
+    """Return PriorityWeightQOS: the points of the QOS of the greatest priority; None where the order has none."""
+    order = Multifactor.of(config.order)
+    if order is None or not order.qos:
+        return None
+    return order.qos * max((int(qos.priority) for qos in config.qos), default=0)
+
+
+def statements(config: SiteConfig) -> str:
+    """Write the QOS as lines of sacctmgr, then who has one."""
+    lines = []
+    for qos in config.qos:
+        change = f"modify qos {qos.name} set"
+        free = {word: FREE for name, word in _FREES.items() if _is_exempt(qos, name)}
+        lines += [f"add qos {qos.name}", f"{change} Priority={int(qos.priority)}"]
+        lines += [f"{change} Flags+={OVER}"] if free else []
+        for limits in (free, own_limits(config, qos)):  # of one word the last holds
+            lines += [f"{change} {word}={limit}" for word, limit in limits.items()]
+    for qos in config.qos:
+        accounts = dict.fromkeys((*qos.accounts, *qos.groups))
+        for kind, names in (("account", accounts), ("user", qos.users)):
+            for name in names:
+                whose = f"modify {kind} where name={name} set"
+                lines += [f"{whose} QosLevel+={qos.name}", f"{whose} DefaultQOS={qos.name}"]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def names(config: SiteConfig, *kinds: str) -> str:
+    """Name those who have a QOS, of some lists of it, as a pattern of awk."""
+    found = dict.fromkeys(name for qos in config.qos for kind in kinds for name in getattr(qos, kind))
+    return "|".join(name.replace(".", "[.]") for name in found) or "-"
+
+
+def notes(config: SiteConfig) -> Iterator[str]:
+    """Name what Slurm does otherwise than the simulator."""
+    if not config.qos:
+        return
+    yield (
+        "Qualities of service: a job has the QOS that it names with --qos, if its association has it, else the default "
+        "one of its user or account, which has to be there; this plan sets these for those who are listed."
+    )
+    if weight(config):
+        yield "Points of QOS are of the greatest priority that any QOS of the database has: no other one may be higher."
+    if any(qos.groups for qos in config.qos):
+        yield "Groups of QOS are accounts in Slurm."
+    if any(qos.exempt for qos in config.qos) and any(not t.is_of_qos and not t.name for t in config.throttles):
+        yield f"Jobs of an exempt QOS count in no limit of the QOS {QOS}; in the simulator they do, for others."
+    if any(throttle.is_of_qos for throttle in config.throttles):
+        yield "A limit of a QOS takes the place of one of the same name of a user or account in Slurm."
+
+
+def read(folder: Path) -> tuple[tuple[QOSConfig, ...], tuple[ThrottleConfig, ...]]:
+    """Read the QOS of an export's file and their limits; none where there is no such file."""
+    path = folder / FILE
+    text = read_text(path) if path.is_file() else ""
+    found: dict[str, dict[str, str]] = {}
+    free: dict[str, set[str]] = {}
+    members: dict[str, dict[str, list[str]]] = {}
+    for line in text.splitlines():
+        if added := re.fullmatch(r"add qos (\S+)", line):
+            found[added[1]] = {}
+        elif change := re.fullmatch(r"modify qos (\S+) set ([A-Za-z]+(?:=cpu)?)\+?=(\S+)", line):
+            found.setdefault(change[1], {})[change[2]] = change[3]
+            free.setdefault(change[1], set()).update([change[2]] if change[3] == str(FREE) else [])
+        elif of := re.fullmatch(r"modify (account|user) where name=(\S+) set DefaultQOS=(\S+)", line):
+            members.setdefault(of[3], {}).setdefault(f"{of[1]}s", []).append(of[2])
+    return _configs(found, free, members)
+
+
+def read_table(path: str | Path) -> dict[str, dict[str, str]]:
+    """Read ``sacctmgr --parsable2 show qos``: by QOS the words of `modify` and their values. Raises InputError."""
+    lines = [(number, line) for number, line in enumerate(read_text(path).splitlines(), start=1) if line.strip()]
+    columns = [name.strip() for name in lines[0][1].split("|")] if lines else []
+    if "Name" not in columns:
+        fix = "give the output of sacctmgr --parsable2 show qos, with its header"
+        raise InputError("has no column Name", file=path, line=1, fix=fix)
+    found: dict[str, dict[str, str]] = {}
+    for number, line in lines[1:]:
+        cells = line.rstrip("\r\n").split("|")
+        if len(cells) < len(columns):
+            message = f"{len(cells)} columns where the header has {len(columns)}"
+            raise InputError(message, file=path, line=number, value=line[:60], fix="give whole lines")
+        row = dict(zip(columns, (cell.strip() for cell in cells), strict=False))
+        found[row.pop("Name")] = dict(_words(row))
+    return found
+
+
+def _words(row: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Yield the words of `modify` of a row of ``show qos``."""
+    for shown, value in row.items():
+        word = SHOWN.get(shown, shown)
+        if f"{word}=cpu" in _LIMITS:
+            cores = re.search(r"(?:^|,)cpu=([0-9]+)", value)
+            if cores:
+                yield f"{word}=cpu", cores[1]
+        elif value and (word in _LIMITS or word in ("Priority", "Flags")):
+            yield word, value
+
+
+def of_queue(words: Mapping[str, str]) -> dict[str, int]:
+    """Return the limits of a queue whose partition has a QOS of these words."""
+    return {name: int(words[word]) for word, name in _OF_QUEUES.items() if words.get(word, "").isdigit()}
+
+
+def configs(found: Mapping[str, Mapping[str, str]]) -> tuple[tuple[QOSConfig, ...], tuple[ThrottleConfig, ...]]:
+    """Return QOS of words of `modify`, and their limits as throttles."""
+    free = {name: set(_LIMITS) if OVER in words.get("Flags", "") else set() for name, words in found.items()}
+    return _configs(found, free, {})
+
+
+def _configs(
+    found: Mapping[str, Mapping[str, str]],
+    free: Mapping[str, Collection[str]],
+    members: Mapping[str, Mapping[str, list[str]]],
+) -> tuple[tuple[QOSConfig, ...], tuple[ThrottleConfig, ...]]:
+    classes, throttles = [], []
+    for name, words in found.items():
+        numbers = {word: int(value) for word, value in words.items() if word in _LIMITS and value.isdigit()}
+        freed = [field for field, word in _FREES.items() if word in numbers and word in free.get(name, ())]
+        exempt = [ALL_LIMITS] if len(freed) == len(_FREES) else [field for field in EXEMPTIONS if field in freed]
+        limits: dict[str, dict[str, int]] = {}
+        for word, most in numbers.items():
+            each, field = _LIMITS[word]
+            if 0 < most < FREE:
+                limits.setdefault(each, {})[field] = most * (60 if field == "max_run_core_seconds" else 1)
+        priority = float(words.get("Priority", "0") or 0)
+        fields = {"name": name, "priority": priority, "exempt": exempt, **members.get(name, {})}
+        classes.append(QOSConfig.model_validate(fields))
+        for each, most_of in limits.items():
+            throttles.append(ThrottleConfig.model_validate({"each": each or None, "qos": name, **most_of}))
+    return tuple(classes), tuple(throttles)
