@@ -33,13 +33,6 @@ def refuse_access(config: SiteConfig, system: str, kinds: Collection[str]) -> No
             )
 
 
-def refuse_qos(config: SiteConfig, system: str) -> None:
-    """Raise ExportError where a configuration has qualities of service, for which there is no form yet."""
-    if config.qos:
-        names = ", ".join(qos.name for qos in config.qos)
-        raise ExportError(f"qos: {names}: exports to {system} have no form for a quality of service; leave qos out")
-
-
 def common_notes(config: SiteConfig, system: str) -> Iterator[str]:
     """Name the jobs that a batch system lets in and never starts, and sizes that are not exported."""
     for queue in config.queues:

@@ -61,7 +61,8 @@ class PbsExporter(Exporter):
         from qconf.export.pbs.scripts import script_of
 
         script = script_of(config)
-        return () if script is None else (f"a systemd timer or cron job of root every minute: {script.name}",)
+        found = () if script is None else (f"a systemd timer or cron job of root every minute: {script.name}",)
+        return (*found, *(["a hook of the server, for qualities of service: qconf_qos"] if config.qos else []))
 
     def notes(self, config: SiteConfig) -> tuple[str, ...]:
         """Name what PBS does otherwise than the simulator."""
@@ -83,6 +84,7 @@ class PbsExporter(Exporter):
         """Derive a configuration from a saved ``print server``, its partitions from ``pbsnodes -av`` output."""
         from qconf.export.pbs.fairshare import read_shares
         from qconf.export.pbs.init import derive
+        from qconf.export.pbs.qos import read as read_qos
 
         if qos is not None:
             raise InputError(
@@ -90,7 +92,15 @@ class PbsExporter(Exporter):
             )
         server = _read_server(path)
         tree = () if shares is None else read_shares(shares)
-        return derive(server, nodes=self.nodes, scheduler=self.scheduler, cores=cores, name=name or "pbs", shares=tree)
+        return derive(
+            server,
+            nodes=self.nodes,
+            scheduler=self.scheduler,
+            cores=cores,
+            name=name or "pbs",
+            shares=tree,
+            qos=read_qos(Path(path).parent),
+        )
 
 
 exporter = PbsExporter

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from parsim.workload import MAX_CORES, MAX_DURATION
 from qconf.config import POOL_SUFFIX, QueueConfig, SiteConfig, access_changes, format_clock, format_duration
 from qconf.errors import ExportError
-from qconf.export.checks import refuse_access, refuse_idle, refuse_qos
-from qconf.export.pbs import fairshare, throttles
+from qconf.export.checks import refuse_access, refuse_idle
+from qconf.export.pbs import fairshare, qos, throttles
 from qconf.export.pbs.differences import envelope, notes, unroutable
 from qconf.export.pbs.lint import OLD_LIMITS
 from qconf.export.pbs.order import formula, present_formula
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 MANAGED = (
     *("resources_min.ncpus", "resources_min.walltime", "resources_max.ncpus", "resources_max.walltime"),
     *("Priority", *throttles.KEYS.values(), "default_chunk.Qlist", "backfill_depth", "from_route_only"),
+    *(f"resources_default.{name}" for name in qos.RESOURCES),
 )
 ALL_TOP_JOBS = 100_000  #: stands for all waiting jobs
 _ROUTE_MANAGED = (*MANAGED[:4], "route_destinations")
@@ -70,14 +71,18 @@ def desired(config: SiteConfig, before: Server, options: PbsExporter) -> Desired
         if before.resources.get("Qlist", wanted) != wanted:
             raise ExportError("the server has a resource Qlist already that is no string_array with flag h")
         result.server.resources.setdefault("Qlist", wanted)
+    for name in qos.RESOURCES if config.qos else ():
+        if before.resources.get(name, {}).get("type", "float") != "float":
+            raise ExportError(f"the server has a resource {name} already that is no float")
+        result.server.resources.setdefault(name, {"type": "float"})
     for queue in config.queues:
         attributes = _execution(config, queue, result.priorities, binding) | _routed_only(before, route, queue.name)
-        _put(result, before, queue.name, attributes, throttled=bool(config.throttles))
+        _put(result, before, queue.name, attributes, config)
         if queue.name in pool_queues:
             pooled = {key: value for key, value in attributes.items() if key != "backfill_depth"}  # the server's goes
             pooled["Priority"] = str(-int(pooled["Priority"]))
             pooled |= {"default_chunk.Qlist": pool_queues[queue.name], "from_route_only": "True"}
-            _put(result, before, pool_queues[queue.name], pooled, throttled=bool(config.throttles))
+            _put(result, before, pool_queues[queue.name], pooled, config)
     _check_access(config, before, route)
     _close(result, before, [*names, *pool_queues.values()], options.remove)
     _put_route(result, before, config)
@@ -96,7 +101,7 @@ def _refuse(config: SiteConfig, binding: Binding) -> None:
             "partition hold up all the others"
         )
     fairshare.refuse(config)
-    refuse_qos(config, "PBS")
+    qos.refuse(config)
     throttles.refuse(config)
     refuse_idle(config, "PBS")
     refuse_access(config, "PBS", [*ACCESS])
@@ -125,6 +130,7 @@ def _execution(config: SiteConfig, queue: QueueConfig, priorities: Priorities, b
         attributes["default_chunk.Qlist"] = queue.name
     elif parted and not queue.reservation:
         cores = min(queue.partition, cores or MAX_CORES)
+    attributes |= qos.defaults(config, queue.name)
     attributes |= {key: throttles.written(scopes) for key, scopes in throttles.limits(config, queue, cores).items()}
     if parted:
         attributes["backfill_depth"] = _depth(config)
@@ -169,10 +175,10 @@ def _ranges(queues: Sequence[QueueConfig]) -> Attributes:
     return {key: value for key, value in wanted.items() if value}
 
 
-def _put(result: Desired, before: Server, name: str, attributes: Attributes, *, throttled: bool) -> None:
+def _put(result: Desired, before: Server, name: str, attributes: Attributes, config: SiteConfig) -> None:
     """Set the attributes of an Execution queue, keeping those of the server that no configuration has a word for.
 
-    `throttled`, the configuration has throttles: all limits of users and groups are its own.
+    With throttles all limits of users and groups are the configuration's own, with QOS those of projects.
     """
     old = before.queues.get(name)
     if old is None:
@@ -183,7 +189,7 @@ def _put(result: Desired, before: Server, name: str, attributes: Attributes, *, 
         raise ExportError(f"queue {name} is there already and is no Execution queue")
     kept = {key: value for key, value in old.items() if key not in MANAGED and key.partition(".")[0] not in OLD_LIMITS}
     result.server.queues[name] = merged = {**kept}
-    own = {key: throttles.others(key, old.get(key, ""), throttled=throttled) for key in throttles.KEYS.values()}
+    own = {key: throttles.others(config, key, old.get(key, "")) for key in throttles.KEYS.values()}
     for key, value in attributes.items():
         merged[key] = ",".join([value, *own[key]]) if key in own else _same(old.get(key), value)
     for names, switch in ACCESS.values():
@@ -341,7 +347,7 @@ def _server_limits(result: Desired, before: Server, config: SiteConfig) -> Attri
     wanted = throttles.limits(config)
     for key in throttles.KEYS.values():
         held = before.attributes.get(key, "")
-        kept = throttles.others(key, held, throttled=True) if config.throttles else re.findall(r"\[[^\]]*\]", held)
+        kept = throttles.others(config, key, held) if config.throttles else re.findall(r"\[[^\]]*\]", held)
         parts = [*([throttles.written(wanted[key])] if key in wanted else []), *kept]
         if parts:
             found[key] = ",".join(parts)

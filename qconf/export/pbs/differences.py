@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from parsim.system import ORDERS
 from qconf.config import QueueConfig, SiteConfig, format_clock, format_duration, lost_job
 from qconf.export.checks import common_notes
-from qconf.export.pbs import fairshare, throttles
+from qconf.export.pbs import fairshare, qos, throttles
 from qconf.export.pbs.order import formula, present_formula
 from qconf.export.pbs.scheduler import Scheduler
 from qconf.export.pbs.server import Server
@@ -82,6 +82,7 @@ def _differences(config: SiteConfig, binding: Binding) -> Iterator[str]:
         )
     yield from fairshare.notes(config)
     yield from throttles.notes(config)
+    yield from qos.notes(config)
     yield from _counted_otherwise(config, capped=parted and binding == "limits")
     yield from common_notes(config, "PBS")
     cores, walltime = envelope(config.queues)

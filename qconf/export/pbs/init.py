@@ -16,6 +16,7 @@ from qconf.config import (
     ConfigError,
     MachineConfig,
     PoolConfig,
+    QOSConfig,
     QueueConfig,
     ShareConfig,
     SiteConfig,
@@ -29,6 +30,7 @@ from qconf.export.pbs.desired import ALL_TOP_JOBS
 from qconf.export.pbs.differences import prime_time, unroutable
 from qconf.export.pbs.fairshare import with_shares
 from qconf.export.pbs.order import read_order
+from qconf.export.pbs.qos import completed
 from qconf.export.pbs.scheduler import Scheduler
 from qconf.export.pbs.server import Attributes, Server, access, destinations, is_true, seconds
 from qconf.export.pbs.throttles import is_queues
@@ -57,11 +59,13 @@ def derive(
     scheduler: Scheduler | None = None,
     name: str = "pbs",
     shares: Sequence[ShareConfig] = (),
+    qos: Sequence[QOSConfig] = (),
 ) -> Derived:
     """Derive a configuration, as `Exporter.read` does.
 
     ``print server`` has neither the machine's size nor its nodes: `cores` or `nodes` from ``pbsnodes -av`` give the
-    size, nodes that carry a Qlist the partitions and the pool. `scheduler` and `shares` have what the server does not.
+    size, nodes that carry a Qlist the partitions and the pool. `scheduler`, `shares` and `qos` have what the server
+    does not.
     """
     reader = _Reader(server)
     names = reader.names()
@@ -75,8 +79,13 @@ def derive(
     queues = [_within(queue, machine.cores, reader.warnings) for queue in queues]
     backfill = server.attributes.get("backfill_depth") != "0"
     try:
+        throttles = reader.throttles()
         config = SiteConfig.build(
-            machine=machine, backfill=backfill, throttles=reader.throttles(), **division.shape(machine, queues)
+            machine=machine,
+            backfill=backfill,
+            throttles=throttles,
+            qos=completed(qos, throttles),
+            **division.shape(machine, queues),
         )
         config = _with_top_job(config, nodes or (), scheduler or Scheduler(), server)
         config = read_order(config, server, scheduler or Scheduler(), reader.warnings)

@@ -10,6 +10,7 @@ from parsim.fairshare import FAIRSHARE
 from parsim.formula import MOST_CHARACTERS
 from qconf.config import ConfigError, SiteConfig
 from qconf.export.pbs.fairshare import by_pbs
+from qconf.export.pbs.qos import from_pbs, in_pbs
 from qconf.export.pbs.scheduler import TRUE, Scheduler
 from qconf.export.pbs.server import Server
 from qconf.export.priorities import Priorities
@@ -63,7 +64,9 @@ def _formula(config: SiteConfig, priorities: Priorities) -> tuple[str | None, li
     values = priorities.values
     named = config.order in _ALONE
     table = _BEHIND_PRIORITY if config.mode == "shared" and len(set(values.values())) > 1 else _ALONE
-    text = table[config.order] if named else _own_units(by_pbs(config, " ".join(config.order.split())), priorities)
+    text = (
+        table[config.order] if named else _own_units(in_pbs(by_pbs(config, " ".join(config.order.split()))), priorities)
+    )
     if named:
         text = _with_starvation(text, config, values, notes)
     reserved = [queue for queue in config.queues if queue.reservation]
@@ -184,7 +187,7 @@ def read_order(config: SiteConfig, server: Server, scheduler: Scheduler, warning
     if (known := recognise(config, text)) is not None:
         return known
     try:
-        return config.replace(order=re.sub(r"\bfair_share_perc\b", "fairshare_perc", text))
+        return config.replace(order=re.sub(r"\bfair_share_perc\b", "fairshare_perc", from_pbs(text)))
     except ConfigError as error:
         reason = "; ".join(problem.message for problem in error.problems)
         warnings.append(f"job_sort_formula was left out, fcfs taken instead: {reason}")
@@ -229,6 +232,7 @@ def recognise(config: SiteConfig, text: str | None) -> SiteConfig | None:
     if pool is not None and found and "1e28" in pool_part:
         pool = pool.model_copy(update={"starving_first": True})
     order = (order if config.mode == "hybrid" and found else text).replace(own, "queue_priority")
+    order = from_pbs(order)
     for candidate_order in (*_ALONE, order, order[1:-1]):
         try:
             candidate = config.replace(queues=tuple(queues), order=candidate_order, pool=pool)

@@ -11,7 +11,7 @@ from parsim.fairshare import FAIRSHARE
 from qconf.config import SiteConfig, format_clock, lost_job
 from qconf.errors import ExportError
 from qconf.export.base import Export
-from qconf.export.pbs import fairshare
+from qconf.export.pbs import fairshare, qos
 from qconf.export.pbs.desired import Desired, desired
 from qconf.export.pbs.lint import Linter
 from qconf.export.pbs.nodes import qlists, statements
@@ -112,6 +112,8 @@ def export(config: SiteConfig, options: PbsExporter) -> Export:
     script = script_of(config)
     if script is not None:
         files |= script.files(config=config, goal=goal)
+    if config.qos:
+        files[qos.FILE] = render("pbs", "qos_hook.py", classes=qos.classes(config))
     settings = ["job_sort_key", *re.findall(r"^(?!resources)(\w+):", files["sched_config.changes"], re.MULTILINE)]
     files["PLAN.md"] = _plan(
         config,

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from qconf.config import QueueConfig, SiteConfig, ThrottleConfig
 from qconf.errors import ExportError
+from qconf.export.pbs import qos
 
 #: Attribute of a server or a queue, by what it limits.
 KEYS = {"max_run": "max_run", "max_run_cores": "max_run_res.ncpus", "max_queued": "max_queued"}
@@ -14,7 +15,7 @@ KEYS = {"max_run": "max_run", "max_run_cores": "max_run_res.ncpus", "max_queued"
 _OF_ALL = {"max_run": "max_run", "max_run_cores": "max_run_cores"}
 _OF_USERS = {"max_run": "max_user_run", "max_run_cores": "max_user_cores"}
 ALL, EACH = "o:PBS_ALL", "PBS_GENERIC"
-_LETTERS = {"user": "u", "group": "g"}
+_LETTERS = {"user": "u", "group": "g", "qos": "p"}
 _ENTITY = re.compile(r"\[([a-z]):([A-Za-z0-9_.-]+)=([0-9]+)\]")
 _NAME = re.compile(r"[A-Za-z0-9_.-]+")
 
@@ -47,9 +48,11 @@ def limits(config: SiteConfig, queue: QueueConfig | None = None, cores: int | No
             most = getattr(throttle, name)
             if most is None or throttle.queue != (None if queue is None else queue.name):
                 continue
-            scope = f"{_LETTERS[throttle.kind]}:{throttle.name or EACH}" if throttle.kind else ALL
-            bounds = [most, scopes.get(scope, most), each if each and throttle.kind == "user" else most]
-            scopes[scope] = min(bounds)
+            names = qos.scoped(config, throttle, name) if throttle.kind == "qos" else [throttle.name or EACH]
+            for whose in names:
+                scope = f"{_LETTERS[throttle.kind]}:{whose}" if throttle.kind else ALL
+                bounds = [most, scopes.get(scope, most), each if each and throttle.kind == "user" else most]
+                scopes[scope] = min(bounds)
         if scopes:
             found[key] = scopes
     return found
@@ -69,14 +72,16 @@ def notes(config: SiteConfig) -> Iterator[str]:
         )
 
 
-def others(key: str, value: str, *, throttled: bool) -> list[str]:
-    """Return the parts of an attribute that no configuration has a word for, or this one, which has no throttles."""
+def others(config: SiteConfig, key: str, value: str) -> list[str]:
+    """Return the parts of an attribute that no configuration has a word for, or this one, without throttles or QOS."""
+    throttled = bool(config.throttles)
     found = []
     for part in re.findall(r"\[[^\]]*\]", value):
         entity = _ENTITY.fullmatch(part)
         scope = f"{entity[1]}:{entity[2]}" if entity else ""
         known = scope == ALL or scope[:2] in ("u:", "g:") if throttled else scope in (ALL, f"u:{EACH}")
         known &= throttled or key != "max_queued"
+        known |= bool(config.qos) and scope[:2] == "p:"
         if not known:
             found.append(part)
     return found
@@ -89,7 +94,8 @@ def read(attributes: Mapping[str, str], queue: str | None, warnings: list[str]) 
     for name, key in KEYS.items():
         entities = _ENTITY.findall(attributes.get(key, ""))
         for letter, whose, text in entities:
-            kind = {"o": "", "u": "user", "g": "group"}.get(letter)
+            kind = {"o": "", "u": "user", "g": "group", "p": "qos"}.get(letter)
+            kind = None if whose == qos.NO_PROJECT else kind
             if kind is None or not 0 < int(text) < 2**31:
                 warnings.append(f"{where}: {key} = [{letter}:{whose}={text}] has no place in a configuration")
             elif queue is None or name not in _OF_ALL or not is_queues(letter, whose, attributes.get(key, "")):

@@ -1,0 +1,125 @@
+"""Qualities of service in PBS: projects, and the resources that a hook gives their jobs; and back."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from parsim.qos import ALL_LIMITS
+from parsim.system import LIMITS
+from qconf.config import QOSConfig, SiteConfig, ThrottleConfig
+from qconf.errors import ExportError
+from qconf.export.nodes import read_text
+
+HOOK = "qconf_qos"
+FILE = f"{HOOK}.py"
+RESOURCES = ("qos_priority", "qos_target")
+NO_PROJECT = "_pbs_project_default"
+_LISTS = ("users", "accounts", "groups")
+_NAME = re.compile(r"[A-Za-z0-9_.-]+")
+_FACTOR = "((qos_target > 0) / max(qos_target - (eligible_time + walltime) / max(walltime, 1), 0.0001) ** 2)"
+_CLASSES = re.compile(r"^CLASSES = (\{.*\})$", re.MULTILINE)
+
+
+def refuse(config: SiteConfig) -> None:
+    """Raise ExportError where PBS has no form for a QOS or a limit of one."""
+    for qos in config.qos:
+        if not _NAME.fullmatch(qos.name) or qos.name in (NO_PROJECT, "PBS_GENERIC"):
+            raise ExportError(f"qos: {qos.name!r} is no name of a project that PBS can limit")
+        if bound := [name for name in _limits(config) if {name, ALL_LIMITS} & {*qos.exempt}]:
+            raise ExportError(
+                f"qos: {qos.name} is exempt from {bound[0]}, which has no form in PBS: all limits hold for all jobs"
+            )
+        if qos.queues and any(each.is_of_qos and each.name in ("", qos.name) for each in config.throttles):
+            raise ExportError(
+                f"qos: {qos.name} has jobs by their queue, and a limit: PBS gives no job a project by its queue; list "
+                "users, accounts or groups, or limit the queue"
+            )
+    for throttle in config.throttles:
+        if throttle.of_qos:
+            raise ExportError(
+                f"throttles: {throttle.what} has no form in PBS, which limits the jobs of a project together"
+            )
+
+
+def _limits(config: SiteConfig) -> list[str]:
+    """Name the limits of queues and throttles that are not those of a QOS."""
+    found = [name for name in LIMITS for queue in config.queues if getattr(queue, name) is not None]
+    return [*found, *(name for throttle in config.throttles if not throttle.is_of_qos for name in throttle.limits)]
+
+
+def scoped(config: SiteConfig, throttle: ThrottleConfig, name: str) -> list[str]:
+    """Name the projects that a limit of QOS is for: each that has none of its own, or the one."""
+    if throttle.name:
+        return [throttle.name]
+    own = {
+        each.name
+        for each in config.throttles
+        if each.kind == "qos" and each.queue == throttle.queue and getattr(each, name) is not None
+    }
+    return [qos.name for qos in config.qos if qos.name not in own]
+
+
+def defaults(config: SiteConfig, queue: str) -> dict[str, str]:
+    """Return the resources that jobs of a queue have by its QOS."""
+    of = next((qos for qos in config.qos if queue in qos.queues), None)
+    if of is None:
+        return {}
+    values = zip(RESOURCES, (of.priority, of.target or 0.0), strict=True)
+    return {f"resources_default.{name}": f"{value:g}" for name, value in values}
+
+
+def in_pbs(text: str) -> str:
+    """Write a formula in PBS's names of what it reads of QOS."""
+    return re.sub(r"\bqos_target_factor\b", _FACTOR, text)
+
+
+def from_pbs(text: str) -> str:
+    """Write a formula of PBS in the configuration's names."""
+    return text.replace(_FACTOR, "qos_target_factor")
+
+
+def classes(config: SiteConfig) -> dict[str, dict[str, object]]:
+    """Return what the hook has of each QOS."""
+    return {
+        qos.name: {
+            "priority": qos.priority,
+            "target": qos.target or 0,
+            **{name: [*getattr(qos, name)] for name in (*_LISTS, "queues")},
+        }
+        for qos in config.qos
+    }
+
+
+def notes(config: SiteConfig) -> Iterator[str]:
+    """Name what PBS does otherwise than the simulator."""
+    if not config.qos:
+        return
+    yield (
+        f"Qualities of service are projects: a job has that which it names with -P, and the hook {HOOK} gives one to "
+        "those of the users, accounts and groups that are listed, unless they name a project. Jobs that wait already "
+        "have none until `qalter -P`."
+    )
+    if any(throttle.is_of_qos for throttle in config.throttles):
+        yield "A job of another project has the priority and the target of its user's QOS, and is under no limit of it."
+
+
+def read(folder: Path) -> tuple[QOSConfig, ...]:
+    """Read the QOS in the hook of an export; none where there is no such file."""
+    path = folder / FILE
+    found = _CLASSES.search(read_text(path)) if path.is_file() else None
+    if found is None:
+        return ()
+    return tuple(
+        QOSConfig.model_validate({"name": name, **{key: value for key, value in of.items() if value}})
+        for name, of in json.loads(found[1]).items()
+    )
+
+
+def completed(known: Sequence[QOSConfig], throttles: Sequence[ThrottleConfig]) -> tuple[QOSConfig, ...]:
+    """Return the QOS with those that limits of projects name."""
+    names = dict.fromkeys(each.name for each in throttles if each.kind == "qos" and each.name)
+    others = [name for name in names if name not in {qos.name for qos in known}]
+    return (*known, *(QOSConfig(name=name) for name in others))
