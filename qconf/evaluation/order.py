@@ -17,7 +17,9 @@ WAITS = (0, 60, 3600, 6 * 3600, 86400, 7 * 86400)
 def values(order: str, workload: Workload, config: SiteConfig) -> NDArray[np.float64]:
     """Evaluate a formula for each job after each of `WAITS`, shape (waits, jobs); NaN where it is undefined."""
     priority = np.array([queue.priority for queue in config.queues], dtype=np.float64)[workload.queue]
-    base = np.stack([priority, workload.walltime, workload.cores, np.zeros(len(workload)), np.ones(len(workload))])
+    none, whole = np.zeros(len(workload)), np.ones(len(workload))
+    of = np.array([*((qos.priority, qos.target or 0.0) for qos in config.qos), (0.0, 0.0)])  # the last of no QOS
+    base = np.stack([priority, workload.walltime, workload.cores, none, whole, *of[workload.qos].T])
     formula = parse(order)
     return np.stack([formula.values(base, np.full(len(workload), float(wait))) for wait in WAITS])
 

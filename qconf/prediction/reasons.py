@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,7 @@ def reasons(found: Ahead, planned: NDArray[np.int64]) -> Iterator[str]:
         zip(w.cores.tolist(), w.walltime.tolist(), w.queue.tolist(), w.user.tolist(), strict=True)
     ):
         queue, own = system.queues[q], of_user.get((q, user), []) if user >= 0 else []
+        holds = _holding(found, row)
         if running[row]:
             yield ""
         elif planned[row] <= now:
@@ -43,13 +44,18 @@ def reasons(found: Ahead, planned: NDArray[np.int64]) -> Iterator[str]:
             yield lacking[row]
         elif planned[row] >= found.unknown_from:
             yield "needs nodes that are down, their return is unknown"
-        elif queue.max_run is not None and counts[q] >= queue.max_run:
+        elif queue.max_run is not None and holds("max_run") and counts[q] >= queue.max_run:
             yield f"limit: {queue.max_run} running jobs of {queue.name}"
-        elif queue.max_run_cores is not None and cores[q] + size > queue.max_run_cores:
+        elif queue.max_run_cores is not None and holds("max_run_cores") and cores[q] + size > queue.max_run_cores:
             yield f"limit: {queue.max_run_cores} running cores of {queue.name}"
-        elif queue.max_user_run is not None and len(own) >= queue.max_user_run:
+        elif queue.max_user_run is not None and holds("max_user_run") and len(own) >= queue.max_user_run:
             yield f"limit: {queue.max_user_run} running jobs of a user in {queue.name}"
-        elif queue.max_user_cores is not None and user >= 0 and sum(own) + size > queue.max_user_cores:
+        elif (
+            queue.max_user_cores is not None
+            and holds("max_user_cores")
+            and user >= 0
+            and sum(own) + size > queue.max_user_cores
+        ):
             yield f"limit: {queue.max_user_cores} running cores of a user in {queue.name}"
         elif text := _throttle(found, running, row):
             yield text
@@ -66,19 +72,33 @@ def reasons(found: Ahead, planned: NDArray[np.int64]) -> Iterator[str]:
 def _throttle(found: Ahead, running: NDArray[np.bool_], row: int) -> str:
     """Say which throttle a job would be above beside the running jobs; empty if none."""
     w, now = found.present.workload, found.now
-    name, beside = w.user_name(int(w.user[row])), running.copy()
+    whose = {"": "all", "user": w.user_name(int(w.user[row])), "qos": w.qos_name(int(w.qos[row]))}
+    mates_of = {"": np.ones_like(running), "user": w.user == w.user[row], "qos": w.qos == w.qos[row]}
+    beside, holds = running.copy(), _holding(found, row)
     beside[row] = True
     left = np.where(running, found.present.state.start + w.walltime - now, w.walltime)
     amounts = {"max_run": np.ones_like(left), "max_run_cores": w.cores, "max_run_core_seconds": w.cores * left}
-    named = {(throttle.each, throttle.queue) for throttle in found.system.throttles if throttle.name == name}
+    own = {(t.each, t.queue, t.qos) for t in found.system.throttles if t.name == whose.get(t.each)}
     for throttle in found.system.throttles:
-        mine = throttle.name == name or (throttle.name == "" and (throttle.each, throttle.queue) not in named)
-        if not (throttle.each == "" or (name and mine)) or throttle.queue not in (None, w.queue[row]):
+        name = whose.get(throttle.each, "")  # a snapshot has no groups
+        named = (throttle.each, throttle.queue, throttle.qos) in own
+        if not name or (throttle.each and throttle.name != (name if named else "")):
             continue
-        mates = beside if throttle.each == "" else beside & (w.user == w.user[row])
+        if throttle.queue not in (None, w.queue[row]) or throttle.qos not in ("", whose["qos"]):
+            continue
+        mates = beside & mates_of[throttle.each]
+        mates &= mates_of["qos"] if throttle.qos else mates_of[""]
         mates = mates if throttle.queue is None else mates & (w.queue == throttle.queue)
         for limit, amount in amounts.items():
             most = getattr(throttle, limit)
-            if most is not None and amount[mates].sum() > most:
-                return f"limit: {limit} {most} of " + (f"user {name}" if throttle.each else "all jobs")
+            if most is not None and amount[mates].sum() > most and (throttle.is_of_qos or holds(limit)):
+                of = f"{throttle.each} {name}" if throttle.each else "all jobs"
+                return f"limit: {limit} {most} of {of}" + (f" in qos {throttle.qos}" if throttle.qos else "")
     return ""
+
+
+def _holding(found: Ahead, row: int) -> Callable[[str], bool]:
+    """Return whether limits of a name hold a job, by its QOS."""
+    name = found.present.workload.qos_name(int(found.present.workload.qos[row]))
+    qos = next((each for each in found.system.qos if each.name == name), None)
+    return lambda limit: qos is None or not qos.is_exempt(limit)

@@ -1,5 +1,7 @@
 """Formulas that order nothing, or have no value, for the jobs of a history."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -40,6 +42,16 @@ def test_a_formula_that_is_the_same_for_every_job_is_first_come_first_served(ord
 def test_jobs_without_a_value_are_counted(order, jobs, example):
     (warning,) = warnings(order)
     assert warning.startswith(f"order: {order} has no value for {jobs} of the 4 jobs, such as one with {example} ")
+
+
+def test_the_qos_of_jobs_orders_them():
+    site = SiteConfig(machine=MachineConfig(cores=8), queues=(QueueConfig(name="a"),))
+    site = site.replace(qos=[{"name": "gold", "priority": 5.0}, {"name": "aimed", "target": 2.0}])
+    jobs = replace(JOBS, qos=[0, -1, 1, -1], qos_names=["gold", "aimed"])
+    for order in ("qos_priority", "qos_target_factor", "qos_target"):
+        assert order_warnings(site.replace(order=order), jobs) == []
+        assert len(order_warnings(site.replace(order=order), JOBS)) == 1
+    assert "for 3 of the 4 jobs" in order_warnings(site.replace(order="eligible_time + 1 / qos_priority"), jobs)[0]
 
 
 def test_what_has_no_value_for_any_job_is_both():

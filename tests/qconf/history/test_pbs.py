@@ -112,6 +112,21 @@ def only(records):
     return records.table.iloc[0]
 
 
+@pytest.mark.parametrize(
+    ("fields", "qos", "account"),
+    [
+        ({}, "", ""),
+        ({"account": '"chem"', "project": "_pbs_project_default"}, "", "chem"),
+        ({"project": "atlas"}, "", "atlas"),
+        ({"account": "chem", "project": "atlas", "Resource_List__qos": "gold"}, "gold", "chem"),
+    ],
+)
+def test_the_qos_and_the_account(write, fields, qos, account):
+    more = {"Resource_List__qos_priority": 100, **fields}
+    job = only(read(write(record("E", start=1100, end=1200, **more))))
+    assert (job["qos"], job["account"], job["needs"]) == (qos, account, "")
+
+
 @pytest.mark.parametrize(("kind", "seconds"), [("D", 90), ("A", 90), ("M", 90), (None, None)])
 def test_a_job_that_never_ran_waited_until_it_was_gone(write, kind, seconds):
     needs = {"Resource_List__walltime": "01:00:00", "Resource_List__matlab": 2, "depend": "afterok:8.srv"}

@@ -167,6 +167,11 @@ def test_the_account_is_the_group(write):
     assert read(write(f"{header}|Account\n{line}|chem\n")).table["group"].tolist() == ["chem"]
 
 
+def test_the_qos_is_that_of_the_job(write):
+    header, line = sacct(row()).splitlines()
+    assert read(write(f"{header}|QOS\n{line}|urgent\n")).table["qos"].tolist() == ["urgent"]
+
+
 def test_a_requeued_job_that_still_waits_is_no_job_yet(write):
     again = row(State="PENDING", Submit=DAY + "10:00:01", Start="Unknown", End="Unknown")
     third = row(State="PENDING", Submit=DAY + "09:59:00", Start="Unknown", End="Unknown")

@@ -63,6 +63,24 @@ def test_what_a_new_job_would_get_and_a_job_that_is_none_yet():
     assert [(gap.cores, gap.seconds) for gap in predict(Snapshot(1000, jobs), SITE).gaps] == [(8, 500), (4, None)]
 
 
+def test_the_qos_of_a_job_holds_it_or_frees_it():
+    site = SITE.replace(
+        queues=(QueueConfig(name="work", max_run=1, max_user_cores=4),),
+        qos=[{"name": "gold", "exempt": ("max_run", "max_user_cores"), "accounts": ("chem",)}, {"name": "free"}],
+        throttles=[{"qos": "gold", "max_run": 2}, {"each": "user", "qos": "free", "max_run_cores": 2}],
+    )
+    jobs = (job("r", 1, 300, 950, qos="free"), job("a", 8, 100, account="chem"), job("b", 2, 100, qos="gold"))
+    waits = (job("c", 1, 100, qos="gold"), job("d", 8, 10), job("e", 2, 100, qos="free"))
+    found = predict(Snapshot(1000, (*jobs, *waits)), site)
+    assert starts(found) == {"a": 1000, "b": 1000, "c": 1100, "e": 1250}
+    assert [why for _, why in found.ahead.left_out] == ["asks for 8 cores, and may have 4 at most"]
+    why = {each.job.job_id: each.why for each in found.starts}
+    assert why["e"] == "limit: 1 running jobs of work"
+    running = [replace(each, start=950) for each in (jobs[1], jobs[2])]
+    held = predict(Snapshot(1000, (*running, waits[0])), site)
+    assert [each.why for each in held.starts] == ["limit: max_run 2 of qos gold"]
+
+
 def test_what_is_odd_is_counted_and_the_rest_predicted():
     jobs = (job("r", 12, 10, 900), job("s", 12, 300, 950), job("h", 1, 10, held="on hold"), job("w", 20, 10))
     found = predict(Snapshot(1000, (*jobs, job("a", 8, 10))), SITE)
