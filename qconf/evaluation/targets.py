@@ -64,7 +64,7 @@ def missed(outcome: Outcome) -> float:
 
 
 def absent_members(history: History, base: SiteConfig) -> list[str]:
-    """Warn of users of a group, and of groups that list none, that have no job in a history."""
+    """Warn of users of a group, of groups that list none, and of QOS, that have no job in a history."""
     users, groups, found = set(history.jobs["user"]), set(history.jobs["group"]) - {""}, []
     for i, target in enumerate(base.targets):
         absent = [user for user in dict.fromkeys(target.users) if user not in users]
@@ -74,6 +74,11 @@ def absent_members(history: History, base: SiteConfig) -> list[str]:
         elif target.group is not None and not target.users and target.group not in groups:
             known = f"its groups are {_listed(sorted(groups))}" if groups else "it names no groups, so list the users"
             found.append(f"targets[{i}].group: no job in this history is of {target.what}; {known}")
+    present = {*history.qos(base).tolist()} if base.qos else set()
+    for i, qos in enumerate(base.qos):
+        if i not in present:
+            which = "none names it, and none is of its users, accounts, groups or queues"
+            found.append(f"qos[{i}]: no job in this history is of {qos.name}: {which}")
     return found
 
 

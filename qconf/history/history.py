@@ -76,14 +76,14 @@ class History(Log):
         after, quotas = needed(self.jobs, config.licences)
         jobs = Workload(submit, cores, runtime, walltime, index, user, known, after=after, quotas=quotas)
         if config.qos:
-            jobs = replace(jobs, qos=self._qos(config), qos_names=[qos.name for qos in config.qos])
+            jobs = replace(jobs, qos=self.qos(config), qos_names=[qos.name for qos in config.qos])
         if not any(throttle.kind == "group" for throttle in config.throttles):
             return jobs
         codes, names = pd.factorize(self.jobs["group"], sort=True)
         group = codes - 1 if len(names) and names[0] == "" else codes
         return replace(jobs, group=group, group_names=[name for name in names.tolist() if name])
 
-    def _qos(self, config: SiteConfig) -> NDArray[np.int64]:
+    def qos(self, config: SiteConfig) -> NDArray[np.int64]:
         """Return the position of each job's QOS in the configuration, -1 for none, shape (n,)."""
         names = (self.jobs[name].to_numpy(dtype=object) for name in ("qos", "user", "account", "group", "queue"))
         return pd.Index([qos.name for qos in config.qos]).get_indexer(pd.Index(qos_of(config, *names)))

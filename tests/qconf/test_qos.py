@@ -12,6 +12,7 @@ from qconf.evaluation.feasibility import fixed_violations
 from qconf.evaluation.impact import impact
 from qconf.evaluation.outcome import Outcome
 from qconf.evaluation.period import Period
+from qconf.evaluation.targets import absent_members
 from qconf.history import clean, read
 from qconf.history.anonymous import Names
 from qconf.strategies.auto.frame import Frame, policy_of
@@ -118,6 +119,13 @@ def test_formulas_of_a_search_read_what_the_order_reads(log: Path):
     assert Frame().formula(aimed, order) == "(1 + qos_target_factor) * eligible_time / walltime"
     assert Frame(dropped=frozenset({"qos"})).formula(site(), order) == order
     assert Frame().formula(site().replace(order="fcfs"), order) == order
+
+
+def test_a_qos_without_jobs_is_warned_about(log: Path):
+    config = site().replace(qos=[*site().qos, {"name": "late", "users": ("zoe",)}])
+    assert absent_members(clean(read([log]), config), config) == [
+        "qos[3]: no job in this history is of late: none names it, and none is of its users, accounts, groups or queues"
+    ]
 
 
 def test_who_wins_by_qos(log: Path):
