@@ -12,7 +12,7 @@ from parsim.fairshare import Fairshare, Share
 from parsim.needs import Quota
 from parsim.planning import PlannedRun, Policy, plan
 from parsim.qos import QOS
-from parsim.schedule import Schedule
+from parsim.schedule import Interruptions, Schedule
 from parsim.simulate import simulate
 from parsim.state import UNSTARTED, State, Window
 from parsim.system import Pool, Queue, System
@@ -23,6 +23,7 @@ __all__ = [
     "QOS",
     "UNSTARTED",
     "Fairshare",
+    "Interruptions",
     "PlannedRun",
     "Policy",
     "Pool",

@@ -22,6 +22,7 @@ from parsim.verify.multiqueue import ClassReplay
 from parsim.verify.needs import waiting_at
 from parsim.verify.node_types import TypedReplay
 from parsim.verify.partition import Partition
+from parsim.verify.preemption import TierReplay, by_run
 from parsim.verify.queue_head_jobs import ManyHeadJobsReplay, QueueHeadJobsReplay
 from parsim.verify.rules import RESERVED, Jobs
 from parsim.verify.top_job import TopJobReplay
@@ -100,12 +101,12 @@ def explain(
     system, state = with_windows(workload, system, state)
     if state is not None:
         return _from_state(workload, system, schedule, job, names, state)
-    _refuse(check_capacity(schedule, system.partition_cores))
+    _refuse(check_capacity(by_run(workload, schedule)[2], system.partition_cores))
     rows = np.arange(len(workload))
     # Else what was before counts, too: for how long limits held the others, the nodes and the use of jobs that ended,
     # and which job has been the first.
     remembers = system.reserves_nodes or system.is_fair or system.reserves_nothing or system.keeps_out
-    remembers |= workload.has_needs
+    remembers |= workload.has_needs or system.has_tiers
     if not remembers and (system.formula is None or not system.has_limits):
         present = (schedule.end > workload.submit[job]) & (workload.submit <= schedule.start[job])
         rows = np.flatnonzero(present)
@@ -158,6 +159,7 @@ def _replay_of(
         QueueHeadJobsReplay: _ExplainedQueueHeadJobsReplay,
         ManyHeadJobsReplay: _ExplainedManyHeadJobsReplay,
         TypedReplay: _ExplainedTypedReplay,
+        TierReplay: _ExplainedTierReplay,
     }
     return explained.get(replay_of(workload, system, beginning), _ExplainedListReplay)
 
@@ -182,7 +184,7 @@ class _Explained:
         """Write down what holds from this pass until the job starts, unless a later pass finds something else."""
         if self.reasons:
             last = self.reasons[-1]
-            if last.text == text:
+            if last.text == text or last.begin == last.end:  # it has started
                 return
             self.reasons[-1] = replace(last, end=begin)
         self.reasons.append(Reason(begin, start, text))
@@ -331,6 +333,20 @@ class _ExplainedManyHeadJobsReplay(_ExplainedQueueHeadJobsReplay, ManyHeadJobsRe
             begin, _, cores = self.plans[self.explained]
             return f"has {_cores(cores)} reserved from {begin} on"
         return f"behind {self._listed([*self.plans])}, which have reservations"
+
+
+class _ExplainedTierReplay(_ExplainedListReplay, TierReplay):
+    """A replay in which jobs preempt others, and that follows one job to its first start."""
+
+    def _begin(self, job: int) -> None:
+        before = list(self.reasons)
+        super()._begin(job)
+        if job in self.interrupted:
+            self.reasons = before
+
+    def _how_it_starts(self) -> str:
+        victims = self.in_place_of.get(self.explained, [])
+        return super()._how_it_starts() + (f", and preempts {self._listed(victims)}" if victims else "")
 
 
 class _ExplainedTopJobReplay(_ExplainedListReplay, TopJobReplay):

@@ -21,6 +21,7 @@ from parsim.kernels.needs import Needs
 from parsim.kernels.node_types import NodeTypes
 from parsim.kernels.nodes import NO_SHARE, SHARE, Nodes
 from parsim.kernels.plans import PROMISE, ROWS, Plans
+from parsim.kernels.preempting import INTERRUPTION, KEEPS, LOSES, PREEMPTIONS, STAYS, Preempting
 from parsim.kernels.profile import Profile
 from parsim.kernels.throttles import Throttles
 from parsim.kernels.windows import WINDOW, Outages
@@ -102,10 +103,13 @@ def wake_ups(jobs: Table, queue: Column, queues: Sequence[Queue], bits: int, beg
     return keys
 
 
-def pack(prepared: Prepared, system: System, *, gives_up: bool = False, lines: bool = False) -> kernel.State:
+def pack(
+    prepared: Prepared, system: System, *, gives_up: bool = False, lines: bool = False, interruptions: int = 0
+) -> kernel.State:
     """Lay out everything that the general event loop reads and writes.
 
-    With `gives_up` it does so where queues are deep, if `lines` of jobs alike simulate them as well.
+    With `gives_up` it does so where queues are deep, if `lines` of jobs alike simulate them as well; and always where
+    there are more `interruptions` of jobs.
     """
     n = len(prepared.workload)
     cores = np.array(system.partition_cores, dtype=np.int64)
@@ -161,16 +165,36 @@ def pack(prepared: Prepared, system: System, *, gives_up: bool = False, lines: b
         throttles=throttles,
         needs=needs,
         node_types=node_types,
+        preempting=_pack_preempting(prepared, system, interruptions) if system.has_tiers else None,
+    )
+
+
+def _pack_preempting(prepared: Prepared, system: System, interruptions: int) -> Preempting:
+    """Lay out the tiers of the queues, with room for so many interruptions."""
+    n, tiers = len(prepared.workload), sorted({queue.tier for queue in system.queues})
+    kinds = {"off": STAYS, "requeue": LOSES, "suspend": KEEPS, "checkpoint": KEEPS}
+    most = min(n, system.cores)
+    return Preempting(
+        tier=np.array([tiers.index(queue.tier) for queue in system.queues], dtype=np.int64),
+        kind=np.array([kinds[queue.preempted] for queue in system.queues], dtype=np.int64),
+        cores=np.zeros(len(tiers), dtype=np.int64),
+        place=prepared.place,
+        first=np.full(n, -1, dtype=np.int64),
+        last=np.full(n, -1, dtype=np.int64),
+        interruptions=np.zeros(interruptions, dtype=INTERRUPTION),
+        taken=np.zeros(most, dtype=np.int32),
+        back=np.zeros(most, dtype=np.int32),
+        progress=kernel.one(PREEMPTIONS, interruptions=0, back=0, at=-2, most=0),
     )
 
 
 def _pack_counts(prepared: Prepared, system: System) -> tuple[Throttles | None, Needs | None, NodeTypes | None]:
     """Lay out throttles, needs and types of nodes.
 
-    With one of the first two, or with the last, the others are empty, so that a kernel has three versions, not eight.
+    With one of them, or with tiers, the first two are there, so that a kernel has few versions.
     """
     throttles, needs, node_types = prepared.throttles(system), prepared.needs, prepared.node_types(system)
-    if throttles is None and needs is None and node_types is None:
+    if throttles is None and needs is None and node_types is None and not system.has_tiers:
         return None, None, None
     throttles = uncounted(throttles or nothing_throttled(len(prepared.workload)))
     return throttles, again(needs or prepared.laid_needs), None if node_types is None else untaken(node_types)

@@ -115,6 +115,15 @@ class Prepared:
         return jobs
 
     @cached_property
+    def place(self) -> Column:
+        """Place of each job by submit, then position, whether it runs already or not; shape (n,)."""
+        n = len(self.workload)
+        place = np.arange(n, dtype=np.int64)
+        if self.first and self.rows is not None:
+            place[np.lexsort((self.rows, self.workload.submit))] = np.arange(n)
+        return place
+
+    @cached_property
     def longest_wait(self) -> int:
         """Seconds; no job waits longer, whatever the system."""
         last = int(self.workload.submit[-1]) - self.base

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +12,29 @@ from numpy.typing import NDArray
 from parsim.workload import Column
 
 SPANNING = -1  #: value of `Schedule.partition` for a job that runs on several partitions at once
+
+
+class Interruptions(NamedTuple):
+    """When jobs were preempted, in order of time, and when they went on; k of them.
+
+    Attributes
+    ----------
+    job : ndarray(int64), shape (k,)
+        Rows of the schedule.
+    begin, end : ndarray(int64), shape (k,)
+        Seconds.
+    loses : ndarray(bool), shape (k,)
+        Whether what the job had done was lost: it was requeued.
+    """
+
+    job: Column
+    begin: Column
+    end: Column
+    loses: NDArray[np.bool_]
+
+
+_NONE = np.empty(0, dtype=np.int64)
+NO_INTERRUPTIONS = Interruptions(_NONE, _NONE, _NONE, _NONE.astype(np.bool_))
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,7 +46,7 @@ class Schedule:
     Attributes
     ----------
     submit, start, end : ndarray(int64), shape (n,)
-        Seconds, in the workload's time scale.
+        Seconds, in the workload's time scale; the start of its first run and the end of its last one.
     cores : ndarray(int64), shape (n,)
     partition : ndarray(int32), shape (n,)
         Index into `partition_names`, `SPANNING` for a job on several partitions.
@@ -31,6 +55,7 @@ class Schedule:
     partition_names : tuple of str
     place : ndarray(int64), shape (n,), or None
         Which of `parsim.places.places` each job ran on; None where all nodes are alike.
+    interruptions : Interruptions
     """
 
     submit: Column
@@ -41,15 +66,57 @@ class Schedule:
     shares: dict[int, Column]
     partition_names: tuple[str, ...]
     place: Column | None = None
+    interruptions: Interruptions = NO_INTERRUPTIONS
 
     def __len__(self) -> int:
         """Return the number of jobs."""
         return self.start.size
 
     @cached_property
+    def runs(self) -> tuple[Column, Column, Column]:
+        """Job, begin and end of each time that a job ran without interruption, shape (n + k,)."""
+        stops = self.interruptions
+        if not stops.job.size:
+            return np.arange(len(self)), self.start, self.end
+        job = np.concatenate((np.arange(len(self)), stops.job))
+        begin = np.concatenate((self.start, stops.end))
+        order = np.lexsort((begin, job))
+        job, begin = job[order], begin[order]
+        end = np.concatenate((self.end, stops.begin))
+        return job, begin, end[np.lexsort((end, np.concatenate((np.arange(len(self)), stops.job))))]
+
+    @cached_property
+    def lost(self) -> Column:
+        """Seconds of each job's runs that had to be done again, shape (n,)."""
+        found = np.zeros(len(self), dtype=np.int64)
+        job, begin, end = self.runs
+        last = np.full(len(self), np.iinfo(np.int64).min)
+        stops = self.interruptions
+        np.maximum.at(last, stops.job[stops.loses], stops.begin[stops.loses])
+        again = end <= last[job]
+        np.add.at(found, job[again], (end - begin)[again])
+        return found
+
+    @cached_property
+    def preempted(self) -> Column:
+        """Seconds that each job was preempted, shape (n,)."""
+        found = np.zeros(len(self), dtype=np.int64)
+        stops = self.interruptions
+        np.add.at(found, stops.job, stops.end - stops.begin)
+        return found
+
+    @cached_property
+    def runtime(self) -> Column:
+        """Seconds that each job ran, but for those that had to be done again; shape (n,)."""
+        run: Column = self.end - self.start
+        return run - self.preempted - self.lost if self.interruptions.job.size else run
+
+    @cached_property
     def wait(self) -> Column:
-        """Seconds between submit and start, shape (n,)."""
-        return self.start - self.submit
+        """Seconds from submit to end that a job did not run, or ran what had to be done again; shape (n,)."""
+        if not self.interruptions.job.size:
+            return self.start - self.submit
+        return self.end - self.submit - self.runtime
 
     def placement(self, job: int) -> dict[str, int]:
         """Name the partitions that a job ran on.

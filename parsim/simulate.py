@@ -35,7 +35,7 @@ from parsim.packing import (
 )
 from parsim.prepared import Prepared, check_started, prepare, prepare_from, refuse_needs
 from parsim.reserving import place, reservations
-from parsim.schedule import SPANNING, Schedule
+from parsim.schedule import NO_INTERRUPTIONS, SPANNING, Interruptions, Schedule
 from parsim.state import UNSTARTED, State
 from parsim.system import Queue, System
 from parsim.workload import Column, Workload
@@ -75,8 +75,8 @@ def simulate(workload: Workload, system: System, state: State | None = None) -> 
         return simulate_from(workload, replace(system, windows=()), state)
     prepared = prepare(workload)
     _check(prepared, system)
-    start, partition, shares, at = run(prepared, system)
-    end = prepared.restore(start + prepared.runtime)
+    start, partition, shares, at, interruptions, end = run(prepared, system)
+    end = prepared.restore(start + prepared.runtime if end is None else end)
     return Schedule(
         submit=came(workload.submit, end, workload.after),
         start=prepared.restore(start),
@@ -86,7 +86,13 @@ def simulate(workload: Workload, system: System, state: State | None = None) -> 
         shares=shares if prepared.rows is None else {int(prepared.rows[job]): row for job, row in shares.items()},
         partition_names=system.partition_names,
         place=prepared.restore(at) if system.node_types else None,
+        interruptions=_of_rows(interruptions, prepared.rows),
     )
+
+
+def _of_rows(interruptions: Interruptions, rows: NDArray[np.int64] | None) -> Interruptions:
+    """Name the jobs of interruptions by their rows."""
+    return interruptions if rows is None else interruptions._replace(job=rows[interruptions.job])
 
 
 def simulate_from(workload: Workload, system: System, state: State) -> Schedule:
@@ -129,6 +135,8 @@ def simulate_from(workload: Workload, system: System, state: State) -> Schedule:
     at = np.zeros(len(workload), dtype=np.int64) if system.node_types else None
     if at is not None:
         at[rows] = prepared.restore(outcome.place)
+    if outcome.end is not None:
+        end[rows] = prepared.restore(outcome.end)
     together = workload.after[(apart[workload.after] == apart[workload.after[:, :1]]).all(axis=1)]
     return Schedule(
         submit=came(workload.submit, end, together),
@@ -139,6 +147,7 @@ def simulate_from(workload: Workload, system: System, state: State) -> Schedule:
         shares=shares,
         partition_names=system.partition_names,
         place=at,
+        interruptions=_of_rows(outcome.interruptions, of),
     )
 
 
@@ -169,7 +178,12 @@ def run(prepared: Prepared, system: System) -> Outcome:
         return Outcome(np.empty(0, np.int64), np.empty(0, np.int32), {}, np.empty(0, np.int64))
     discipline = next(each for each in DISCIPLINES if each.applies(prepared, system))
     outcome = discipline.run(prepared, system)
-    return outcome._replace(start=outcome.start + prepared.base)
+    if outcome.end is None:
+        return outcome._replace(start=outcome.start + prepared.base)
+    job, begin, end, loses = outcome.interruptions
+    moved = Interruptions(job, begin + prepared.base, end + prepared.base, loses)
+    start, end = outcome.start + prepared.base, outcome.end + prepared.base
+    return outcome._replace(start=start, end=end, interruptions=moved)
 
 
 def _check(prepared: Prepared, system: System) -> None:
@@ -245,6 +259,8 @@ class Outcome(NamedTuple):
     partition: NDArray[np.int32]
     shares: dict[int, Column]
     place: Column = np.empty(0, np.int64)  # of `parsim.places.places`
+    interruptions: Interruptions = NO_INTERRUPTIONS
+    end: Column | None = None  # where jobs are preempted; else the start and the run time
 
 
 class Discipline(NamedTuple):
@@ -400,6 +416,27 @@ def _run_top_job(prepared: Prepared, system: System) -> Outcome:
     return _outcome(prepared, state)
 
 
+def _run_with_tiers(prepared: Prepared, system: System) -> Outcome:
+    """Simulate queues of different tiers; again with more room where there are more interruptions (rules 54 to 57)."""
+    room = max(1024, len(prepared.workload))
+    while True:
+        state = pack(prepared, system, interruptions=room)
+        general(state)
+        found = int(state.preempting.progress["interruptions"])
+        if found <= room:
+            break
+        room *= 4
+    outcome = _outcome(prepared, state)
+    table = state.preempting.interruptions[:found]
+    job = table["job"]
+    loses = np.array([queue.preempted == "requeue" for queue in system.queues])[prepared.workload.queue[job]]
+    return outcome._replace(
+        start=state.preempting.first,
+        end=outcome.start + state.jobs["runtime"],
+        interruptions=Interruptions(job.copy(), table["begin"].copy(), table["end"].copy(), loses),
+    )
+
+
 def _run_general(prepared: Prepared, system: System) -> Outcome:
     state = pack(prepared, system, gives_up=True)
     general(state)
@@ -434,6 +471,7 @@ DISCIPLINES = (
     Discipline("head jobs of queues", _reserves_for_queues, _run_queue_head_jobs),
     Discipline("windows", lambda prepared, _: prepared.has_windows, _run_top_job),
     Discipline("top jobs", _plans_top_job, _run_top_job),
+    Discipline("tiers", lambda _, system: system.has_tiers, _run_with_tiers),
     Discipline("constant order", _is_constant_order, _run_constant_order),
     Discipline("time-dependent priority", _is_time_dependent, run_lines),
     Discipline("general", lambda *_: True, _run_general),

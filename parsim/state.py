@@ -155,7 +155,18 @@ class State:
         Returns
         -------
         State
+
+        Raises
+        ------
+        ValueError
+            A job has been preempted by then, and has not ended: what it has done a state does not say.
         """
+        stops = schedule.interruptions
+        early_stops = stops.job[(stops.begin < begin) & (schedule.end[stops.job] > begin)]
+        if early_stops.size:
+            raise ValueError(
+                f"job {early_stops[0]} has been preempted before {begin}, and a state does not say what it did"
+            )
         rows = np.flatnonzero((schedule.start < begin) & (schedule.end > begin)).tolist()
         placement = {}
         for row in rows:
@@ -221,3 +232,5 @@ class State:
         for i, window in enumerate(self.windows):
             for path, message in window.problems(system):
                 yield f"windows[{i}].{path}", message
+            if system.has_tiers and window.end > self.begin:
+                yield f"windows[{i}]", "with queues of different tiers no cores are simulated as out of service"

@@ -27,6 +27,10 @@ Placement = Literal["pool", "combined"]
 Entry = Literal["either", "move"]
 HeldJobs = Literal["pass", "reserve"]
 Reserve = Literal["cores", "nodes", "queues", "nothing"]
+Preempted = Literal["off", "suspend", "checkpoint", "requeue"]
+
+PREEMPTED = ("off", "suspend", "checkpoint", "requeue")  #: what may become of the jobs of a queue
+MOST_TIERS = 512
 
 #: Orders of a waiting list that have a name; any other text is a formula.
 ORDERS = ("fcfs", "sjf", "ljf", "lxf", "wfp3", FAIRSHARE)
@@ -84,6 +88,11 @@ class Queue:
         Running jobs and running cores, of the queue and of each of its users.
     node_types : sequence of str or None
         Names of the types of nodes that its jobs may use; None is all.
+    tier : int
+        From 0 up: jobs of a higher tier go first, and preempt running ones of lower tiers.
+    preempted : {"off", "suspend", "checkpoint", "requeue"}
+        What becomes of a running job when one of a higher tier needs its cores: nothing, it goes on later from where it
+        was (or from its checkpoint), or it begins anew.
     """
 
     name: str = "all"
@@ -98,6 +107,8 @@ class Queue:
     max_user_run: int | None = None
     max_user_cores: int | None = None
     node_types: Sequence[str] | None = None
+    tier: int = 0
+    preempted: Preempted = "off"
 
     def __post_init__(self) -> None:
         if self.node_types is not None:
@@ -125,6 +136,9 @@ class Queue:
                 yield name, f"{limit!r} is {NOT_WHOLE}"
             elif limit is not None and limit < 1:
                 yield name, f"{limit}: no job could ever start, at least 1 or no limit"
+        yield from _from_zero("tier", self.tier)
+        if self.preempted not in PREEMPTED:
+            yield "preempted", f"{self.preempted!r} is none of {', '.join(PREEMPTED)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,6 +274,7 @@ class System:
         yield from _from_zero("reserve_after", self.reserve_after)
         yield from _from_zero("priority_calc_period", self.priority_calc_period)
         yield from self._reserve_problems()
+        yield from self._tier_problems()
         yield from ((f"fairshare.{path}", message) for path, message in self.fairshare.problems())
         found = throttle_problems(self.throttles, len(self.queues))
         yield from ((f"throttles{path}", message) for path, message in found)
@@ -322,6 +337,22 @@ class System:
         plain = self.mode == "shared" and self.reserve == "cores" and self.reservation_depth == 1
         if self.node_types and (not plain or self.held_jobs != "pass" or self.windows):
             yield "node_types", "go with mode shared, reserve cores, held_jobs pass, one head job and no windows only"
+
+    def _tier_problems(self) -> Iterator[tuple[str, str]]:
+        """Rule 57."""
+        if not self.has_tiers:
+            return
+        plain = (("mode", "shared"), ("reserve", "cores"), ("held_jobs", "pass"), ("reservation_depth", 1))
+        for name, value in plain:
+            if getattr(self, name) != value:
+                yield name, f"queues of different tiers are simulated with {name} {value}, not {getattr(self, name)}"
+        if self.node_types:
+            yield "node_types", "go with queues of one tier only"
+        if self.windows:
+            yield "windows", "with queues of different tiers no cores are simulated as out of service"
+        tiers = len({queue.tier for queue in self.queues})
+        if tiers > MOST_TIERS:
+            yield "queues", f"{tiers} different tiers, more than {MOST_TIERS}"
 
     def _pool_problems(self) -> Iterator[tuple[str, str]]:
         if self.pool is None:
@@ -429,6 +460,11 @@ class System:
         if (formula is not None and formula.uses_qos) or any(throttle.is_of_qos for throttle in self.throttles):
             return True
         return self.has_limits and any(qos.exempt for qos in self.qos)
+
+    @property
+    def has_tiers(self) -> bool:
+        """Whether jobs of some queues go before, and may preempt, those of others."""
+        return len({queue.tier for queue in self.queues}) > 1
 
     @property
     def keeps_out(self) -> bool:

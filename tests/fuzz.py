@@ -18,7 +18,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from functools import partial
@@ -30,7 +30,7 @@ import pandas as pd
 
 from parsim import Pool, Queue, Schedule, System, Workload, packing, simulate
 from parsim.planning import NAMED, plan
-from parsim.schedule import SPANNING
+from parsim.schedule import SPANNING, Interruptions
 from parsim.verify import Violation, check_schedule
 from parsim.verify.planned import check_planned
 from tests import generate, naive
@@ -56,7 +56,9 @@ class Case(NamedTuple):
     check: partial[list[Violation]]  #: of a schedule
 
 
-def schedule(workload: Workload, names: tuple[str, ...], found: naive.NaiveSchedule) -> Schedule:
+def schedule(
+    workload: Workload, names: tuple[str, ...], found: naive.NaiveSchedule, queues: Sequence[Queue] = ()
+) -> Schedule:
     """Return a schedule of the reference simulator with the columns of the fast one."""
     start = np.array(found.start, dtype=np.int64)
     partition, shares = np.zeros(len(workload), dtype=np.int32), {}
@@ -64,10 +66,13 @@ def schedule(workload: Workload, names: tuple[str, ...], found: naive.NaiveSched
         partition[job] = names.index(next(iter(cores_on))) if len(cores_on) == 1 else SPANNING
         if len(cores_on) > 1:
             shares[job] = np.array([cores_on.get(name, 0) for name in names], dtype=np.int64)
-    end = start + workload.effective_runtime
+    end = start + workload.effective_runtime if found.end is None else np.array(found.end, dtype=np.int64)
+    stops = np.array(found.interruptions or [], dtype=np.int64).reshape(-1, 3)
+    loses = np.array([queues[q].preempted == "requeue" for q in workload.queue[stops[:, 0]]], dtype=np.bool_)
     came = workload.submit if found.came is None else np.array(found.came, dtype=np.int64)
     place = None if found.place is None else np.array(found.place, dtype=np.int64)
-    return Schedule(came, start, end, workload.cores, partition, shares, names, place)
+    stopped = Interruptions(*stops.T, loses=loses)
+    return Schedule(came, start, end, workload.cores, partition, shares, names, place, stopped)
 
 
 def case(discipline: str, seed: int) -> Case:
@@ -103,7 +108,7 @@ def case(discipline: str, seed: int) -> Case:
     return Case(
         workload,
         partial(simulate, workload, system, state),
-        lambda: schedule(workload, system.partition_names, slow()),
+        lambda: schedule(workload, system.partition_names, slow(), system.queues),
         partial(check_schedule, workload, system, state=state),
     )
 
@@ -115,6 +120,8 @@ def differs(discipline: str, seed: int) -> bool:
     same = (
         fast.start.tolist() == slow.start.tolist()
         and fast.submit.tolist() == slow.submit.tolist()
+        and fast.end.tolist() == slow.end.tolist()
+        and all(map(np.array_equal, fast.interruptions, slow.interruptions))
         and all(fast.placement(job) == slow.placement(job) for job in range(len(fast)))
         and (fast.place is None) == (slow.place is None)
         and (fast.place is None or fast.place.tolist() == slow.place.tolist())

@@ -19,7 +19,7 @@ from parsim.needs import Quota
 from parsim.node_types import Chunk, NodeType
 from parsim.planning import Policy
 from parsim.qos import ALL_LIMITS, EXEMPTIONS, QOS
-from parsim.schedule import SPANNING, Schedule
+from parsim.schedule import SPANNING, Interruptions, Schedule
 from parsim.state import UNSTARTED, State, Window
 from parsim.system import UNLIMITED, Pool, Queue, System
 from parsim.throttles import Throttle
@@ -481,6 +481,27 @@ def _typed(generator: Callable[[Random], Case], *, alike: bool = False) -> Calla
     return of_types
 
 
+def tiered(rng: Random, machine: System) -> System:
+    """Return a machine whose queues have tiers, of which jobs of the higher ones may preempt others."""
+    kinds = ("suspend", "suspend", "checkpoint", "requeue", "requeue", "off")
+    queues = [replace(queue, tier=rng.randint(0, 2), preempted=rng.choice(kinds)) for queue in machine.queues]
+    return replace(machine, queues=queues)
+
+
+def _tiered(generator: Callable[[Random], Case]) -> Callable[[Random], Case]:
+    """Return a generator of the cases of another, with tiers, of two queues at least."""
+
+    def of_tiers(rng: Random) -> Case:
+        jobs, machine = generator(rng)
+        while len(machine.queues) < 2:
+            jobs, machine = generator(rng)
+        machine = tiered(rng, machine)
+        later = [machine.queues[queue].tier * rng.randint(0, 15) for queue in jobs.queue.tolist()]
+        return replace(jobs, submit=jobs.submit + later), machine
+
+    return of_tiers
+
+
 def _target(rng: Random) -> tuple[float | None, str]:
     return rng.choice((None, 0, 10, 33.3, 100)), rng.choice(("target", "floor", "ceiling"))
 
@@ -720,6 +741,16 @@ def disciplines() -> dict[str, Callable[[Random], Case]]:
         "typed-all": _typed(_random("shared", reserve_after=_soon, **everything)),
         "typed-alike": _typed(_random("shared", reserve_after=_soon, **everything), alike=True),
         "typed-throttled": _typed(_throttled(_random("shared", reserve_after=_soon, **everything), entering=True)),
+        "preempt": _tiered(_random("shared")),
+        "preempt-formula": _tiered(_random("shared", order=_formula, starvation=_coin)),
+        "preempt-limits": _tiered(_random("shared", limits=True, starvation=_coin, order=_any_order)),
+        "preempt-formula-limits": _tiered(_random("shared", order=_formula, limits=True, reserve_after=_soon)),
+        "preempt-fairshare": _tiered(_fair("shared", **{**everything, "order": _fair_order})),
+        "preempt-throttled": _tiered(_throttled(_random("shared", reserve_after=_soon, **everything))),
+        "preempt-entering": _tiered(_throttled(_random("shared", reserve_after=_soon, **everything), entering=True)),
+        "preempt-alike": _tiered(_alike("shared", reserve_after=_soon, **everything)),
+        "preempt-qos": _tiered(_of_qos(_random("shared", reserve_after=_soon, **of_class))),
+        "preempt-period": _tiered(_random("shared", order=_formula, limits=_coin, **periodic)),
         "many-nodes": _many_nodes("shared", held_jobs=_held_jobs, **everything),
         "hybrid-many-nodes": _many_nodes("hybrid", held_jobs=_held_jobs, reservation=_coin, **everything),
     }
@@ -800,7 +831,7 @@ def state(rng: Random, jobs: Workload, machine: System, *, windows: bool = True)
             if not runs or jobs.cores[j] <= left:
                 start[j] = instant
                 left -= int(jobs.cores[j]) if runs else 0
-    windows &= not machine.node_types
+    windows = windows and not machine.node_types and not machine.has_tiers
     return State(begin, start, windows=[window(rng, begin, machine) for _ in range(rng.randint(0, 3) * windows)])
 
 
@@ -832,8 +863,11 @@ def from_state(discipline: str, rng: Random) -> tuple[Workload, System, State]:
 def broken(rng: Random, right: Schedule, begin: int | None = None) -> Schedule:
     """Return a schedule that differs from ``right`` in the start of one or two jobs or in one placement.
 
-    Of those that ended by the `begin` of a state the placement is no matter.
+    Where jobs are preempted it may differ in an interruption instead. Of those that ended by the `begin` of a state the
+    placement is no matter.
     """
+    if right.interruptions.job.size and _coin(rng):
+        return _interrupted_otherwise(rng, right)
     instants = sorted({*right.end.tolist(), *right.submit.tolist()})
     while True:
         start, partition, shares = right.start.copy(), right.partition.copy(), dict(right.shares)
@@ -856,6 +890,19 @@ def broken(rng: Random, right: Schedule, begin: int | None = None) -> Schedule:
         if shared_out or (start != right.start).any() or (partition != right.partition).any():
             end = start + (right.end - right.start)
             return replace(right, start=start, end=end, partition=partition, shares=shares)
+
+
+def _interrupted_otherwise(rng: Random, right: Schedule) -> Schedule:
+    """Return a schedule that differs in one interruption, and in the end of its job: so long it runs as before."""
+    job, begin, end, loses = (column.copy() for column in right.interruptions)
+    k = rng.randrange(job.size)
+    earlier, later = rng.choice([(a, b) for a in (-1, 0, 1) for b in (-1, 0, 1) if a or b])
+    begin[k] += earlier
+    end[k] += later
+    ends = right.end.copy()
+    last = not loses[k] or begin[k] == begin[job == job[k]].max()
+    ends[job[k]] += (later - (0 if loses[k] else earlier)) if last else 0
+    return replace(right, end=ends, interruptions=Interruptions(job, begin, end, loses))
 
 
 def cases(discipline: str) -> st.SearchStrategy[Case]:

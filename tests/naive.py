@@ -37,6 +37,8 @@ class NaiveSchedule:
     placement: list[dict[str, int]]
     came: list[int] | None = None  # when each job came, if it waited for others
     place: list[int] | None = None  # which of its places each job has, where nodes are of several types
+    end: list[int] | None = None  # where jobs are preempted
+    interruptions: list[list[int]] | None = None  # job, begin and end of each
 
 
 def on_machine(workload: Workload, start: list[int]) -> NaiveSchedule:
@@ -240,6 +242,10 @@ class _Simulation:
         ended = state is None or all(window.end <= state.begin for window in state.windows)
         self.passes_over = system.reserves_nothing and ended
         self.first_of_list = (-1, 0)  # the first job that could not start in the last pass, and since when
+        self.interruptions: list[list[int]] = []
+        self.end = [0] * self.n
+        self.preempted: list[int] = []  # in this pass
+        self.ran_last: dict[int, int] = {}  # job -> the number of its last charge
         self.charges: list[Charge] = []
         self.decayed: Decayed = {}
         self.values: Values | None = None  # of the users in this pass
@@ -298,6 +304,7 @@ class _Simulation:
             if cores:
                 self.cores_on[j][partition] = self.cores_on[j].get(partition, 0) + cores
         self.running.append(Running(j, self.start[j], self.cores_on[j]))
+        self.ran_last[j] = len(self.charges)
         self.charges.append(Charge(self.called[j], self.first_instant, self.start[j] + self.runtime[j], self.cores[j]))
 
     def known(self) -> list[Downtime]:
@@ -348,7 +355,7 @@ class _Simulation:
 
     def starving_from(self, j: int) -> int | None:
         period = self.queue(j).starvation
-        return None if period is None else self.submit[j] + period
+        return None if period is None or self.was_preempted(j) else self.submit[j] + period
 
     def starves(self, j: int) -> bool:
         instant = self.starving_from(j)
@@ -421,8 +428,16 @@ class _Simulation:
         qos = self.classes.get(self.class_of[j])
         return (0.0, 0.0) if qos is None else (float(qos.priority), float(qos.target or 0))
 
+    def was_preempted(self, j: int) -> bool:
+        return any(k == j for k, *_ in self.interruptions)
+
     def list_key(self, j: int) -> tuple:
-        """Rule 6: what comes first has the least key."""
+        """Rule 54: what comes first has the least key."""
+        tier = -self.queue(j).tier
+        return (tier, 0, self.place[j]) if self.was_preempted(j) else (tier, 1, self.key_in_tier(j))
+
+    def key_in_tier(self, j: int) -> tuple:
+        """Rule 6."""
         order, w, wait = self.system.order, self.walltime[j], self.now - self.submit[j]
         if order not in NAMED_ORDERS:
             eligible = max(0, self.eligible_time[j] - (self.now - self.calculated()))
@@ -473,6 +488,9 @@ class _Simulation:
             changes = [instant for quota in self.quotas for instant, _ in quota.changes]
             here = bool(self.waiting or self.outside)
             instants += [t for t in changes if t > max(self.now, self.first_instant) and here]  # rule 42
+            if self.preempted:
+                instants.append(self.now + 1)  # rule 56
+                self.preempted = []
             if self.outside and any(r.start == self.now for r in self.running):
                 instants.append(self.now + 1)  # rule 48
             for j in [*self.waiting, *self.outside]:
@@ -483,7 +501,10 @@ class _Simulation:
             if not instants:
                 raise RuntimeError(f"jobs {sorted(self.waiting)} wait for ever")
             self.now = min(instants)
-            ended |= {r.job for r in self.running if r.start + self.runtime[r.job] <= self.now}
+            for r in self.running:
+                if r.start + self.runtime[r.job] <= self.now:
+                    ended.add(r.job)
+                    self.end[r.job] = r.start + self.runtime[r.job]
             self.running = [r for r in self.running if r.start + self.runtime[r.job] > self.now]
             for j in [j for j in parked if self.waits_for[j] <= ended]:  # rule 40
                 parked.remove(j)
@@ -500,6 +521,7 @@ class _Simulation:
                     self.outside.remove(j)
                     self.waiting.add(j)
             self.one_pass()
+            self.waiting |= set(self.preempted)
 
     def one_pass(self) -> None:
         for j in [*self.waiting, *self.outside]:  # rule 5
@@ -540,7 +562,11 @@ class _Simulation:
     def begin(self, j: int, cores_on: dict[int, int]) -> None:
         self.waiting.remove(j)
         self.head_jobs.discard(j)
-        self.start[j] = self.now
+        if self.was_preempted(j):
+            next(each for each in reversed(self.interruptions) if each[0] == j)[2] = self.now
+        else:
+            self.start[j] = self.now
+        self.ran_last[j] = len(self.charges)
         self.cores_on[j] = cores_on
         self.running.append(Running(j, self.now, cores_on))
         self.charges.append(Charge(self.called[j], self.now, self.now + self.runtime[j], self.cores[j]))
@@ -566,6 +592,8 @@ class _Simulation:
                     self.held_in_last_pass.add(j)
                 continue
             cores_on = self.placement(partition, j)
+            if cores_on is None and self.make_room(partition, j):
+                cores_on = self.placement(partition, j)
             if cores_on is not None:
                 self.begin(j, cores_on)
             elif self.passes_over:  # rule 39
@@ -587,6 +615,43 @@ class _Simulation:
                 self.head_job_of[partition] = (j, Block(partition, instant, instant + w, c))
                 if not self.system.backfill:
                     break
+
+    def make_room(self, partition: int, j: int) -> bool:
+        """Rule 55: preempt running jobs so that j may start, if it may; whether it may."""
+        tier = lambda r: self.queue(r.job).tier  # noqa: E731
+        of_lower = [r for r in self.running if tier(r) < self.queue(j).tier and self.queue(r.job).preempted != "off"]
+        of_lower.sort(key=lambda r: (-tier(r), r.start, self.place[r.job]), reverse=True)
+        taken: list[Running] = []
+        while not self.may_start_without(taken, partition, j):
+            if len(taken) == len(of_lower):
+                return False
+            taken.append(of_lower[len(taken)])
+        for r in reversed(list(taken)):
+            others = [each for each in taken if each.job != r.job]
+            if self.may_start_without(others, partition, j):
+                taken = others
+        for r in taken:
+            self.preempt(r)
+        return True
+
+    def may_start_without(self, ended: list[Running], partition: int, j: int) -> bool:
+        """Whether j might start if these running jobs had ended."""
+        running = self.running
+        self.running = [r for r in running if r.job not in [each.job for each in ended]]
+        may = self.may_start(partition, j, self.cores[j])
+        self.running = running
+        return may
+
+    def preempt(self, r: Running) -> None:
+        """Rule 56."""
+        j, ran = r.job, self.now - r.start
+        self.running.remove(r)
+        self.charges[self.ran_last[j]] = self.charges[self.ran_last[j]]._replace(end=self.now)
+        if self.queue(j).preempted != "requeue":
+            self.runtime[j] -= ran
+            self.walltime[j] -= ran
+        self.interruptions.append([j, self.now, 0])
+        self.preempted.append(j)
 
     def pass_by_queues(self) -> None:
         if self.shared:
@@ -924,6 +989,8 @@ def _schedule(simulation: _Simulation, system: System) -> NaiveSchedule:
         placement=[{names[partition]: n for partition, n in cores_on.items()} for cores_on in simulation.cores_on],
         came=simulation.submit,
         place=simulation.place_on_types if system.node_types else None,
+        end=simulation.end,
+        interruptions=simulation.interruptions,
     )
 
 
@@ -982,14 +1049,18 @@ def simulate_apart(
                 submit[j] = max(submit[j], end)
     rest = replace(workload, submit=submit).take(np.array(left, int))
     found = simulated(rest, system, state.take(np.array(left, int)).without_queues())
+    end = (state.start + workload.effective_runtime).tolist()
     place = [0] * n
     for k, j in enumerate(left):
         start[j], placement[j] = found.start[k], found.placement[k]
+        end[j] = found.end[k] if found.end else start[j] + length[j]
         place[j] = found.place[k] if found.place else 0
     for j, other in workload.after.tolist():
         if part[j] == part[other]:
-            came[j] = max(came[j], start[other] + length[other])
-    return NaiveSchedule(start, placement, came, place if system.node_types else None)
+            came[j] = max(came[j], end[other] if other in left else start[other] + length[other])
+    interruptions = [[left[k], *when] for k, *when in found.interruptions or ()]
+    places = place if system.node_types else None
+    return NaiveSchedule(start, placement, came, places, end if interruptions else None, interruptions)
 
 
 def _reserved_place(cores: int, instant: int, own: list[Window], system: System) -> dict[str, int]:

@@ -115,6 +115,8 @@ DATA = {
     "parsim.node_types.NodeType",
     "parsim.node_types.Request",
     "parsim.planning.Policy",
+    "parsim.schedule.Interruptions",
+    "parsim.schedule.NO_INTERRUPTIONS",
     "parsim.schedule.SPANNING",
     "parsim.schedule.Schedule",
     "parsim.state.State",

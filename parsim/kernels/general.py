@@ -24,11 +24,13 @@ from parsim.kernels.needs import (
     was_parked,
 )
 from parsim.kernels.order import since_calculated
+from parsim.kernels.preempting import next_return, was_preempted
 from parsim.kernels.reservations import visit_reserved
 from parsim.kernels.running import last_instant, pop_key, push_key
 from parsim.kernels.starts import drop_head_job, end_job, resume_running
 from parsim.kernels.state import NEVER, UNKNOWN, kernel, routine, step
 from parsim.kernels.throttles import is_out
+from parsim.kernels.victims import come_back
 from parsim.kernels.visit import visit_list
 from parsim.kernels.waiting import add_waiting, begin_starving, leave_list
 
@@ -73,6 +75,7 @@ def general(s):
         if settings.starvation and progress.next_starving <= now:
             advance_starving(s, now)
         one_pass(s, now)
+        come_back(s, s.preempting, now)
 
 
 @step
@@ -100,7 +103,7 @@ def next_event(s, submit, now):
             t = min(t, progress.retry)
         if s.settings.calc_period > 0 and progress.running > 0:
             t = min(t, now - since_calculated(s.settings, now) + s.settings.calc_period)
-        t = min(t, next_change(s.needs))
+        t = min(t, next_change(s.needs), next_return(s.preempting, now))
     change_quotas(s.needs, t)
     progress.now = t if t <= last_instant(bits) and progress.looks >= 0 else NEVER
     return progress.now
@@ -115,7 +118,7 @@ def advance_starving(s, now):
             continue
         while queue.next_starving < queue.end:
             j = np.int64(s.by_queue[queue.next_starving])
-            if s.start[j] < 0 and not was_parked(s.needs, j):
+            if s.start[j] < 0 and not was_parked(s.needs, j) and not was_preempted(s.preempting, j):
                 instant = s.jobs[j].submit + queue.starvation
                 if instant > now:
                     soonest = min(soonest, instant)

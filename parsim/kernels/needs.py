@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from parsim.kernels.preempting import was_preempted
 from parsim.kernels.running import last_instant, pop_key, push_key
 from parsim.kernels.state import LONGEST, NEVER, step
 
@@ -134,7 +135,9 @@ def soonest_late(s, needs):
     if needs is None:
         return NEVER
     low = (np.int64(1) << s.settings.bits) - 1
-    while needs.progress.late > 0 and s.start[needs.late[0] & low] >= 0:
+    while needs.progress.late > 0 and (
+        s.start[needs.late[0] & low] >= 0 or was_preempted(s.preempting, needs.late[0] & low)
+    ):
         pop_key(needs.late, needs.progress.late)
         needs.progress.late -= 1
     return needs.late[0] >> s.settings.bits if needs.progress.late > 0 else NEVER

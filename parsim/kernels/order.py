@@ -9,7 +9,8 @@ from numba import njit
 
 from parsim.kernels.compiled import ieee_routine, ieee_step
 from parsim.kernels.fairshare import fill
-from parsim.kernels.state import GROUP, STARVING, seldom, step
+from parsim.kernels.preempting import place_of
+from parsim.kernels.state import BY_SUBMIT, seldom, step
 
 FCFS, SJF, LJF, LXF, WFP3 = range(5)  # values of `settings.order`
 FACTOR = 5  # the pool's list, by priority factor, whatever the order (rule 7 of docs/reference/simulator.md)
@@ -249,7 +250,7 @@ def _refresh_formula(s, kind, first, last, now):
         for i in range(count):
             v = stack[0, i]
             waiting.value[begin + i] = 0.0 if math.isnan(v) else v
-            if kind == FAIRSHARE and waiting.group[begin + i] & GROUP == STARVING:
+            if waiting.group[begin + i] & BY_SUBMIT:
                 waiting.value[begin + i] = 0.0
 
 
@@ -281,11 +282,11 @@ def before(context, i, k):
     a, b = waiting.value[i], waiting.value[k]
     if a != b and (not is_ratio(kind) or abs(a - b) > NEAR * max(a, b)):
         return a > b
-    if is_ratio(kind) and waiting.group[i] != STARVING:
+    if is_ratio(kind) and not waiting.group[i] & BY_SUBMIT:
         exact = compare_ratios(s.jobs, s.queues, kind, waiting.job[i], waiting.job[k], now)
         if exact != 0:
             return exact > 0
-    return waiting.job[i] < waiting.job[k]
+    return place_of(s.preempting, waiting.job[i]) < place_of(s.preempting, waiting.job[k])
 
 
 @step
@@ -300,7 +301,11 @@ def first_entry(s, kind, first, last, now):
         g = group[i]
         if g < greatest or g < 0 or (g == greatest and value[i] < bound):
             continue
-        if g == greatest and value[i] == bound and s.waiting.job[i] > s.waiting.job[best]:
+        if (
+            g == greatest
+            and value[i] == bound
+            and place_of(s.preempting, s.waiting.job[i]) > place_of(s.preempting, s.waiting.job[best])
+        ):
             continue
         if g > greatest or before((s, kind, now), i, best):
             best = i

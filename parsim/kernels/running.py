@@ -52,6 +52,20 @@ def pop_key(heap, size):
 
 
 @step
+def remove_key(heap, size, key):
+    """Remove a key of the binary min-heap ``heap[:size]``, which must be there: it rises to the top, and is popped."""
+    i = np.uint64(0)
+    while heap[i] != key:
+        i += ONE
+    while i:
+        parent = (i - ONE) >> ONE
+        heap[i] = heap[parent]
+        i = parent
+    heap[0] = key
+    pop_key(heap, size)
+
+
+@step
 def sift(heap, root, size, goes_before, context):
     """Restore the heap ``heap[:size]`` below `root`; its top `goes_before` all others."""
     if root >= size:

@@ -10,6 +10,7 @@ import numpy as np
 from parsim.kernels.fairshare import charge
 from parsim.kernels.needs import count_quotas, lacks
 from parsim.kernels.node_types import leave_nodes, plan_nodes, resume_nodes
+from parsim.kernels.preempting import begin_run, end_run
 from parsim.kernels.running import add_running, available, first_instant, push_key, remove_running
 from parsim.kernels.state import NEVER, seldom, step
 from parsim.kernels.throttles import count_entered, count_throttled, is_throttled
@@ -102,6 +103,7 @@ def start_job(s, j, now):
     progress.running += 1
     count_use(s, j, 1)
     charge(s.fair, j, np.int64(job.cores), now)
+    begin_run(s.preempting, j, job.queue, np.int64(job.cores), now)
 
 
 @seldom
@@ -122,24 +124,31 @@ def resume_running(s):
 def end_job(s, j):
     """Job j has ended: its cores are idle again, on every partition that it ran on."""
     job = s.jobs[j]
-    key = ((s.start[j] + job.walltime) << s.settings.bits) | j
     low = np.int64(s.placement[j])
     high = low + 1
     if low < 0:
         low, high = 0, s.partitions.size - 1
     for p in range(low, high):
-        partition = s.partitions[p]
         cores = job.cores if s.placement[j] >= 0 else s.shares[-1 - s.placement[j], p]
         if cores > 0:
-            remove_running(s.running, partition.first_running, partition.running, key)
-            partition.running -= 1
-            partition.free += cores
-            partition.plan_stands = False
+            vacate(s, p, j, cores)
     leave_nodes(s.node_types, j)
     count_use(s, j, -1)
     charge(s.fair, j, -np.int64(job.cores), s.start[j] + job.runtime)
+    end_run(s.preempting, job.queue, np.int64(job.cores))
     if s.settings.limits:  # its queue mates may have been held by it
         s.partitions[0 if s.settings.single_list else job.queue].plan_stands = False
+
+
+@step
+def vacate(s, p, j, cores):
+    """Job j gives back its cores of partition p."""
+    partition = s.partitions[p]
+    key = ((s.start[j] + s.jobs[j].walltime) << s.settings.bits) | j
+    remove_running(s.running, partition.first_running, partition.running, key)
+    partition.running -= 1
+    partition.free += cores
+    partition.plan_stands = False
 
 
 @step

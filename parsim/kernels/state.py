@@ -156,7 +156,10 @@ class Waiting(NamedTuple):
     slope: NDArray[np.float64]  # what the wait (or its cube) is multiplied by in the orders that are ratios
 
 
-STARVING = np.int32(2**30)  #: group of the starving, above every rank of a queue
+STARVING = np.int32(2**20)  #: bit of the group of the starving, above every rank of a queue
+PREEMPTED = np.int32(2**21)  #: of those that have been preempted, above it
+BY_SUBMIT = STARVING | PREEMPTED  #: jobs with either go by their number
+TIER = 22  #: bits below the rank of its queue's tier
 PASSED = np.int32(-(2**31))  #: sign of a group: the visit has passed this entry, or its limits hold it
 GROUP = np.int32(2**31 - 1)  #: mask that takes that sign away
 
@@ -212,3 +215,4 @@ class State(NamedTuple):
     throttles: Any  # `parsim.kernels.throttles.Throttles`, or None
     needs: Any  # `parsim.kernels.needs.Needs`, or None
     node_types: Any  # `parsim.kernels.node_types.NodeTypes`, or None
+    preempting: Any  # `parsim.kernels.preempting.Preempting`, or None

@@ -12,6 +12,7 @@ import numpy as np
 from parsim.kernels.lines import look_behind, return_to_first
 from parsim.kernels.node_types import take_nodes
 from parsim.kernels.order import LJF, before, first_entry, refresh_values
+from parsim.kernels.preempting import cores_below, has_tiers
 from parsim.kernels.running import sift
 from parsim.kernels.starts import (
     is_held,
@@ -23,6 +24,7 @@ from parsim.kernels.starts import (
     startable_cores,
 )
 from parsim.kernels.state import BLOCK, GROUP, LONGEST, NEVER, PASSED, UNKNOWN, step
+from parsim.kernels.victims import make_room
 from parsim.kernels.waiting import STARTED, drop_started, has_lines, kind_of, leave_others, note_held, row_of, succeed
 
 # What becomes of an entry at its turn: its job goes on waiting; has started; and one like it follows; and lines of its
@@ -66,7 +68,7 @@ def visit_list(s, p, now):
     i, gone = start_in_order(s, v, now)
     stands &= s.progress.running == running  # nothing started
     goes_on = settings.backfill and settings.reserves
-    if partition.head_job >= 0 and goes_on and (settings.track_held or partition.free > 0):
+    if partition.head_job >= 0 and goes_on and (settings.track_held or partition.free > 0 or has_tiers(s.preempting)):
         fresh = np.int64(0)
         if stands and partition.planned_job == partition.head_job:
             fresh = partition.seen
@@ -93,7 +95,7 @@ def begin_visit(s, p):
     """Find what holds throughout a visit to list p."""
     settings, partition = s.settings, s.partitions[p]
     pool = s.partitions.size - 2
-    widest = partition.free
+    widest = partition.free + cores_below(s.preempting)
     if p == pool and settings.combined and widest > 0:
         most = np.int64(0)
         for q in range(pool):
@@ -104,7 +106,7 @@ def begin_visit(s, p):
     counts_later = p < pool and (
         settings.wide_limits or (settings.limits and s.partitions[pool].cores > 0) or (settings.combined and widest > 0)
     )
-    one_by_one = settings.track_held or (settings.combined and p == pool)
+    one_by_one = settings.track_held or (settings.combined and p == pool) or has_tiers(s.preempting)
     lines = has_lines(s, p)
     in_turn = kind <= LJF and not lines
     last = partition.first + partition.waiting
@@ -167,7 +169,8 @@ def mark_held(s, v, now):
     """Mark the jobs held by their limits, which hold only more as the pass goes on; whether no other can start."""
     settings, group, job = s.settings, s.waiting.group, s.waiting.job
     to_the_end = settings.backfill and settings.reserves  # else jobs behind the end of the visit are not held (rule 5)
-    if not settings.limits or not (to_the_end or not settings.track_held):
+    # Those preempted in this pass count no more.
+    if not settings.limits or not (to_the_end or not settings.track_held) or has_tiers(s.preempting):
         for i in range(v.first, v.last):
             group[i] &= GROUP
         return False
@@ -256,7 +259,9 @@ def start_here(s, v, i, now):
     was_head_job = s.jobs[j].is_head_job
     c = np.int64(waiting.cores[i])
     until = now + waiting.walltime[i]
-    if c <= startable_cores(s, p, until) and take_nodes(s.node_types, j, until > partition.shadow):
+    if (c <= startable_cores(s, p, until) and take_nodes(s.node_types, j, until > partition.shadow)) or make_room(
+        s, s.preempting, p, j, now
+    ):
         s.placement[j] = p
         occupy(s, j, p, c, now)
         start_job(s, j, now)
@@ -291,7 +296,7 @@ def backfill(s, v, head, fresh, now):
     order = (s, v.kind, now)
     x = m = np.int64(0)
     again = True
-    while again or (x < m and (settings.track_held or partition.free > 0)):
+    while again or (x < m and (settings.track_held or partition.free > 0 or has_tiers(s.preempting))):
         if again:
             m = find_candidates_one_by_one(s, v, head, now) if v.one_by_one else find_candidates(s, v, head, fresh, now)
             if not v.sorted:
@@ -321,7 +326,7 @@ def backfill(s, v, head, fresh, now):
 def find_candidates_one_by_one(s, v, head, now):
     """Collect as `find_candidates` does, with what `start_combined` may add to the cores of the pool."""
     waiting = s.waiting
-    track = s.settings.track_held
+    track, tiers = s.settings.track_held, has_tiers(s.preempting)
     head_job = s.partitions[v.p].head_job
     m = 0
     for i in range(head + 1 if v.sorted else v.first, v.last):
@@ -329,9 +334,9 @@ def find_candidates_one_by_one(s, v, head, now):
         c = np.int64(waiting.cores[i])
         if waiting.group[i] < 0 or j == head_job or (c > v.widest and not track):
             continue
-        if not track:
+        if not track and not tiers:
             c -= min(s.partitions[s.jobs[j].queue].free, c - 1)
-        if track or c <= startable_cores(s, v.p, now + waiting.walltime[i]):
+        if track or tiers or c <= startable_cores(s, v.p, now + waiting.walltime[i]):
             s.candidates[m] = i
             m += 1
     return m

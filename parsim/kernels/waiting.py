@@ -9,7 +9,8 @@ import numpy as np
 
 from parsim.kernels.alike import NO_JOB
 from parsim.kernels.order import FACTOR, FCFS, FORMULA, LJF, LXF, refresh_value
-from parsim.kernels.state import GROUP, NEVER, PASSED, STARVING, UNKNOWN, seldom, step
+from parsim.kernels.preempting import above_groups, place_of
+from parsim.kernels.state import BY_SUBMIT, GROUP, NEVER, PASSED, PREEMPTED, STARVING, UNKNOWN, seldom, step
 from parsim.kernels.throttles import is_out
 
 STARTED = np.int32(-1)  # in place of a job that has started
@@ -26,17 +27,20 @@ def kind_of(s, p):
 
 @step
 def group_of(s, p, j, now):
-    """The group of job j in list p: starving first, then its queue's priority (rule 6)."""
+    """The group of job j in list p: starving first, then its queue's priority (rules 6 and 54)."""
     pool = s.partitions.size - 2
     job = s.jobs[j]
     queue = s.queues[job.queue]
     by_factor = p == pool and not s.settings.single_list
+    above = above_groups(s.preempting, j, job.queue)
     if p > pool or (s.settings.order == FORMULA and not by_factor):
-        return np.int32(0)
+        return above
+    if above & PREEMPTED:
+        return above
     starving = queue.starvation < NEVER and job.submit + queue.starvation <= now
     if by_factor:
         return STARVING if starving and s.settings.starving_first else np.int32(0)
-    return STARVING if starving else np.int32(queue.rank)
+    return above | (STARVING if starving else np.int32(queue.rank))
 
 
 @step
@@ -72,12 +76,18 @@ def goes_after(s, kind, i, j, group, value):
     """Whether entry i stays before job j, of this group and value, that enters its list."""
     waiting = s.waiting
     if kind > LJF:
-        return waiting.job[i] < j
+        return comes_before(s, waiting.job[i], j)
     g = waiting.group[i] & GROUP
     if g != group:
         return g > group
     other = waiting.value[i] if kind != FCFS else 0.0
-    return other > value or (other == value and waiting.job[i] < j)
+    return other > value or (other == value and comes_before(s, waiting.job[i], j))
+
+
+@step
+def comes_before(s, i, j):
+    """Whether job i was submitted before job j."""
+    return place_of(s.preempting, i) < place_of(s.preempting, j)
 
 
 @step
@@ -94,13 +104,13 @@ def fill_entry(s, p, i, j, now):
         waiting.value[i] = value_of(kind, group, job.walltime)
     if kind > LJF:
         waiting.origin[i] = job.submit
-        waiting.slope[i] = 0.0 if group == STARVING else slope_of(s, kind, j)
+        waiting.slope[i] = 0.0 if group & BY_SUBMIT else slope_of(s, kind, j)
 
 
 @step
 def value_of(kind, group, walltime):
     """Return what sorts a job within its group where the order is constant, largest first."""
-    if group == STARVING or kind == FCFS or kind > LJF:
+    if group & BY_SUBMIT or kind == FCFS or kind > LJF:
         return 0.0
     return np.float64(walltime) if kind == LJF else -np.float64(walltime)
 

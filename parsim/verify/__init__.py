@@ -14,6 +14,7 @@ from parsim.verify.lists import ListReplay
 from parsim.verify.multiqueue import ClassReplay
 from parsim.verify.needs import check_came, check_quotas, plans_limits, waiting_at
 from parsim.verify.node_types import TypedReplay, check_node_types
+from parsim.verify.preemption import TierReplay, by_run, check_interruptions
 from parsim.verify.queue_head_jobs import ManyHeadJobsReplay, QueueHeadJobsReplay
 from parsim.verify.rules import Jobs, reserves_for_queues
 from parsim.verify.top_job import TopJobReplay
@@ -55,7 +56,7 @@ def check_schedule(
     --------
     parsim.verify.planned.check_planned : the same for the disciplines of `parsim.plan`.
     """
-    found = check_times(workload, system, schedule)
+    found = check_times(workload, system, schedule) or [*check_interruptions(workload, system, schedule)]
     if found:
         return found
     system, state = with_windows(workload, system, state)
@@ -81,10 +82,12 @@ def check_schedule(
 def _check(workload: Workload, system: System, schedule: Schedule, beginning: Beginning | None) -> list[Violation]:
     until = FOR_EVER if beginning is None else beginning.until
     running = set() if beginning is None else beginning.running
-    found = [wrong for wrong in check_capacity(schedule, system.partition_cores) if wrong.time < until]
+    row, runs, times = by_run(workload, schedule)
+    over = [wrong.at(row) for wrong in check_capacity(times, system.partition_cores)]
+    found = [wrong for wrong in over if wrong.time < until]
     if system.mode == "multiqueue":
         return found or ClassReplay(workload, system, schedule, beginning).run()
-    over = [*check_limits(workload, system, schedule), *check_quotas(workload, schedule)]
+    over = [wrong.at(row) for wrong in (*check_limits(runs, system, times), *check_quotas(runs, times))]
     if system.node_types:
         over += check_node_types(workload, system, schedule)
     found += [wrong for wrong in over if wrong.time < until and wrong.job not in running]
@@ -101,6 +104,8 @@ def replay_of(workload: Workload, system: System, beginning: Beginning | None) -
         return ManyHeadJobsReplay if system.reserves_for_many else QueueHeadJobsReplay
     if system.node_types:
         return TypedReplay
+    if system.has_tiers:
+        return TierReplay
     windows = beginning is not None and any(window.end > beginning.state.begin for window in beginning.outages)
     plans = system.plans_top_job or plans_limits(workload.quotas, system)
     return TopJobReplay if plans or windows else ListReplay

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from parsim.schedule import Schedule
+from parsim.schedule import Interruptions, Schedule
 from parsim.state import State, Window
 from parsim.system import Mode, System
 from parsim.verify.violation import Violation
@@ -232,6 +232,8 @@ def parts(workload: Workload, system: System, schedule: Schedule, state: State) 
 def schedule_of(rows: Column, schedule: Schedule, alone: System | None = None) -> Schedule:
     """Return the jobs at these rows; on a machine that is `alone`, all on its one partition."""
     to = {row: k for k, row in enumerate(rows.tolist())}
+    here = np.isin(schedule.interruptions.job, rows)
+    stops = schedule.interruptions
     return Schedule(
         schedule.submit[rows],
         schedule.start[rows],
@@ -241,4 +243,10 @@ def schedule_of(rows: Column, schedule: Schedule, alone: System | None = None) -
         {to[row]: shares for row, shares in schedule.shares.items() if row in to} if alone is None else {},
         schedule.partition_names if alone is None else alone.partition_names,
         None if schedule.place is None else schedule.place[rows],
+        Interruptions(
+            np.array([to[row] for row in stops.job[here].tolist()], dtype=np.int64),
+            stops.begin[here],
+            stops.end[here],
+            stops.loses[here],
+        ),
     )

@@ -26,13 +26,17 @@ def check_times(workload: Workload, system: System, schedule: Schedule) -> list[
         ("submit", schedule.start < workload.submit, "starts before it is submitted"),
         (
             "end",
-            schedule.end != schedule.start + workload.effective_runtime,
+            (schedule.end != schedule.start + workload.effective_runtime) & ~_is_interrupted(schedule),
             "does not end min(runtime, walltime) seconds after its start",
         ),
     ):
         rows = np.flatnonzero(wrong).tolist()
         found += [Violation(rule, row, int(schedule.start[row]), message) for row in rows]
     return found
+
+
+def _is_interrupted(schedule: Schedule) -> NDArray[np.bool_]:
+    return np.isin(np.arange(len(schedule)), schedule.interruptions.job)
 
 
 def _came_otherwise(workload: Workload, schedule: Schedule) -> NDArray[np.bool_]:

@@ -117,18 +117,22 @@ class ListReplay(Replay):
                     yield instant, kind, job
         yield from ((instant, 4, NO_JOB) for instant in self._calculations())
         if self.system.keeps_out:  # rule 48
-            yield from ((start + 1, 5, job) for job, start in enumerate(self.jobs.start))
+            yield from ((start + 1, 5, job) for start, job in self._starts())
 
     def _calculations(self) -> Iterator[int]:
         """Yield the multiples of `priority_calc_period` at which jobs run and jobs wait (rule 5)."""
-        jobs, formula = self.jobs, self.system.formula
+        formula = self.system.formula
         period = self.system.priority_calc_period if formula is not None and formula.uses_eligible_time else 0
-        starts, ends, submits = sorted(jobs.start), sorted(jobs.end), sorted(jobs.submit)
+        starts, ends, submits = self._counted()
         first = min(submits, default=0)
         for instant in range(first + -first % period, max(starts, default=first) + 1, period) if period else ():
             begun = bisect_left(starts, instant)
             if bisect_left(ends, instant) < begun < bisect_left(submits, instant):
                 yield instant
+
+    def _counted(self) -> tuple[list[int], list[int], list[int]]:
+        """When jobs begin to run, cease to, and come to wait."""
+        return sorted(self.jobs.start), sorted(self.jobs.end), sorted(self.jobs.submit)
 
     def _happen(self, kind: int, job: int) -> None:
         self.happened |= kind < 5
@@ -239,8 +243,7 @@ class ListReplay(Replay):
             self.happened = False
             self._let_in()
         self.held_before = list(self.outside) if self.tracked else []
-        needed = self.tracked or self.system.reserves_nothing or any(partition.idle for partition in self.partitions)
-        if not self.waiting or not needed:
+        if not self.waiting or not self._matters():
             kept_out = sorted(self.due.intersection(self.outside))
             return [self._violation("order", job, "starts though it is kept out of its list") for job in kept_out]
         self.head_jobs.clear()
@@ -258,6 +261,10 @@ class ListReplay(Replay):
             self._violation("order", job, "starts though its turn does not come in this pass")
             for job in sorted(self.due)
         ]
+
+    def _matters(self) -> bool:
+        """Whether a job can start in this pass, or whether it counts otherwise."""
+        return self.tracked or self.system.reserves_nothing or any(partition.idle for partition in self.partitions)
 
     def _held(self, job: int) -> str:
         """Rules 4, 41 and 45: what holds `job`, counting the head jobs that wait; empty if nothing does."""

@@ -8,6 +8,7 @@ start, and again where a reservation inside it begins. A job that ends by a guar
 from __future__ import annotations
 
 from bisect import bisect_left, insort
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 
@@ -42,9 +43,12 @@ class Partition:
         self.reserved, self.for_reservation = (0, 0, 0), []
 
     def vacate(self, expected_end: int, cores: int) -> None:
-        """Give back the cores of a job that ended."""
+        """Give back the cores of a job that ended, or that is preempted in a pass."""
         del self.running[bisect_left(self.running, (expected_end, cores))]
         self.idle += cores
+        for guard in (*self.for_head_job, *self.for_reservation):
+            if expected_end > guard.time:
+                guard.slack += cores
 
     def occupy(self, expected_end: int, cores: int) -> None:
         """Start a job."""
@@ -74,16 +78,22 @@ class Partition:
                 return end
         return None
 
-    def startable(self, expected_end: int, *, beside_head_job: bool = True) -> int:
-        """Most cores that a job which would end at `expected_end` may take now."""
-        most = self.idle
+    def startable(
+        self, expected_end: int, *, beside_head_job: bool = True, gone: Sequence[tuple[int, int]] = ()
+    ) -> int:
+        """Most cores that a job which would end at `expected_end` may take now, without running ones that are `gone`.
+
+        Of these their expected ends and their cores count.
+        """
+        most = self.idle + sum(cores for _, cores in gone)
         for guard in self.for_reservation:
             if expected_end > guard.time and guard.slack < most:
                 most = guard.slack
         if beside_head_job:
             for guard in self.for_head_job:
-                if expected_end > guard.time and guard.slack < most:
-                    most = guard.slack
+                slack = guard.slack + sum(cores for end, cores in gone if end > guard.time)
+                if expected_end > guard.time and slack < most:
+                    most = slack
         return most
 
     def obstacle(self, expected_end: int, cores: int) -> str:

@@ -36,10 +36,15 @@ class Columns:
         if workload.after.size:
             there = came(workload, schedule.end.tolist())
             self.submit = [there[row] for row in self.row]
+        number = np.argsort(order)
+        stops = schedule.interruptions
+        #: Job, begin and end of each.
+        self.interruptions: list[tuple[int, int, int]] = list(
+            zip(number[stops.job].tolist(), stops.begin.tolist(), stops.end.tolist(), strict=True)
+        )
         self.quotas = workload.quotas
         #: By quota, what jobs ask for.
         self.wants: list[dict[int, int]] = []
-        number = np.argsort(order)
         for quota in workload.quotas:
             self.wants.append(dict(zip(number[quota.rows].tolist(), quota.amounts.tolist(), strict=True)))
         self.cores: list[int] = workload.cores[order].tolist()
@@ -93,9 +98,8 @@ class Replay(ABC):
             for instant, _ in quota.changes:
                 if instant > begin:
                     events.setdefault(instant, [])
-        for job, instant in enumerate(self.jobs.start):
-            if job not in begun:
-                starts.setdefault(instant, set()).add(job)
+        for instant, job in self._starts():
+            starts.setdefault(instant, set()).add(job)
         if self.beginning is not None:
             until = self.beginning.until
             for instant in self.beginning.instants():
@@ -111,8 +115,17 @@ class Replay(ABC):
                 yield self._check_pass()
             else:
                 yield [self._violation("event", job, "starts where no event is") for job in sorted(self.due)]
+            self._end_pass()
             for job in sorted(self.due):
                 self._begin(job)
+
+    def _starts(self) -> Iterator[tuple[int, int]]:
+        """Yield the starts of the jobs that do not run yet when the replay begins."""
+        begun = set(self.begun)
+        yield from ((start, job) for job, start in enumerate(self.jobs.start) if job not in begun)
+
+    def _end_pass(self) -> None:  # noqa: B027 - most schedules only start jobs
+        """Take note of what the schedule does in a pass beside its starts."""
 
     def _events(self) -> Iterator[tuple[int, int, int]]:
         """Yield (instant, kind, job) of everything that a pass follows; kind 0 is an end, 1 a submission."""

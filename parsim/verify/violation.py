@@ -22,6 +22,7 @@ RULES = {
     "reservation": "a start that delays the reservation, or that the reserved list does not allow",
     "order": "a start out of turn: of a job behind one that had to start, or where the visit had ended",
     "shares": "a job over several partitions with another share of each than the rules give",
+    "preemption": "a job preempted that had to go on, or that goes on and had to be preempted",
     "waiting": "a job left waiting that had to start",
 }
 

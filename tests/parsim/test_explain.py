@@ -115,7 +115,7 @@ def covers_the_wait(workload: Workload, system: System) -> None:
     for job in range(len(workload)):
         *waits, start = explain(workload, system, schedule, job)
         assert start.begin == start.end == schedule.start[job]
-        assert bool(waits) == (schedule.wait[job] > 0)
+        assert bool(waits) == (schedule.start[job] > schedule.submit[job])
         if waits:
             assert (waits[0].begin, waits[-1].end) == (workload.submit[job], schedule.start[job])
             assert all(one.end == other.begin for one, other in pairwise(waits))

@@ -105,9 +105,10 @@ def scaled(workload: Workload, system: System) -> tuple[Workload, System]:
 
 
 def has_seconds_of_its_own(system: System) -> bool:
-    """Whether numbers of seconds stand in its rules: in formulas, use, eligibility rounded up, room a second later."""
+    """Whether numbers of seconds stand in its rules: in formulas, use, eligibility rounded up, the second after."""
     keeps_out = any((throttle.max_eligible, throttle.max_queued) != (None, None) for throttle in system.throttles)
-    return system.formula is not None or system.pool is not None or system.is_fair or keeps_out
+    later = keeps_out or system.has_tiers
+    return system.formula is not None or system.pool is not None or system.is_fair or later
 
 
 def renamed(workload: Workload, system: System) -> tuple[Workload, System]:

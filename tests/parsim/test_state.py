@@ -94,7 +94,11 @@ def test_running_nodes_are_as_named():
     assert simulate(jobs, system, named).start.tolist() == [0, 0, 50]  # node 0 is about to go, node 1 is busy until 50
 
 
-GOES_ON = [name for name in generate.disciplines() if not any(part in name for part in ("nodes", "top-jobs", "queues"))]
+GOES_ON = [
+    name
+    for name in generate.disciplines()
+    if not any(part in name for part in ("nodes", "top-jobs", "queues", "preempt"))
+]
 
 
 @pytest.mark.parametrize("name", GOES_ON)
