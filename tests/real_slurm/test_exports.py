@@ -48,6 +48,18 @@ throttles:
   - {each: group, max_run_cores: 15}
 """
 )
+QUALITIES = (
+    FCFS.replace("order: fcfs", "order: min(eligible_time, 2592000) + 100 * qos_priority")
+    + """\
+throttles:
+  - {each: qos, max_run: 12}
+  - {qos: gold, max_run: 9, max_run_cores: 12}
+  - {each: user, qos: silver, max_queued: 40}
+qos:
+  - {name: gold, priority: 20, users: [alice], accounts: [all]}
+  - {name: silver, priority: 5, exempt: [max_user_run], users: [bob]}
+"""
+)
 PARTED = (
     MACHINE
     + """\
@@ -74,6 +86,7 @@ KINDS = {
     "limits": LIMITED,
     "access": GUARDED,
     "throttles": THROTTLED,
+    "qos": QUALITIES,
     "partitioned": PARTED,
     "hybrid": HYBRID,
     "whole nodes": PARTED.replace("cores_per_node: 2", "cores_per_node: 2, whole_nodes: true"),
